@@ -1,0 +1,2 @@
+//! The loop that runs transactions against a wire.
+pub mod plan;

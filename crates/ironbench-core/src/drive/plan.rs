@@ -1,0 +1,139 @@
+//! The frozen plan that one `drive` call gets, as JSON. `src/ironbench/drive/plan.py` writes it.
+
+use serde::{Deserialize, Serialize};
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    pub engine: Engine,
+    pub scripts: Vec<ScriptSource>,
+    /// `-D` variables, defined for every client before the first transaction.
+    pub variables: Vec<(String, String)>,
+    pub clients: usize,
+    pub threads: usize,
+    /// CPUs the driving threads may use; empty: any.
+    #[serde(default)]
+    pub client_cpus: Vec<usize>,
+    pub seed: u64,
+    pub schedule: Schedule,
+    pub stop: Stop,
+    /// Transactions completed before this long after the start are not measured.
+    pub warmup_s: f64,
+    /// 1: no retry; 0: without limit (as pgbench's --max-tries).
+    pub max_tries: u32,
+    pub observers: Vec<ObserverSource>,
+    /// Wait until this CLOCK_REALTIME instant (ns) before starting, to start several drivers together.
+    #[serde(default)]
+    pub start_at_ns: Option<u64>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Engine {
+    Postgres {
+        connection: Connection,
+        protocol: Protocol,
+        io: Io,
+    },
+    Sqlite {
+        path: String,
+        /// Run on every connection after opening, e.g. `PRAGMA synchronous=FULL`.
+        pragmas: Vec<String>,
+    },
+    /// Answers at once, or after `service_ns` without using CPU: measures the harness.
+    Null {
+        #[serde(default)]
+        service_ns: u64,
+    },
+}
+
+/// Where a PostgreSQL server listens. `host` starting with `/` is a socket directory.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Connection {
+    pub host: String,
+    pub port: u16,
+    pub user: String,
+    pub database: String,
+    #[serde(default)]
+    pub password: Option<String>,
+    /// libpq's words: `disable`, `prefer`, `require`, `verify-ca`, `verify-full`.
+    #[serde(default = "prefer")]
+    pub sslmode: String,
+    /// PEM file of trusted roots; None: the machine's own.
+    #[serde(default)]
+    pub sslrootcert: Option<String>,
+    /// Run-time parameters sent at start, e.g. `application_name`.
+    #[serde(default)]
+    pub options: Vec<(String, String)>,
+}
+
+fn prefer() -> String {
+    "prefer".to_owned()
+}
+
+/// Never shows the password.
+impl std::fmt::Debug for Connection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}@{}:{}/{} sslmode={}", self.user, self.host, self.port, self.database, self.sslmode)
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Protocol {
+    Simple,
+    Extended,
+    Prepared,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Io {
+    Auto,
+    IoUring,
+    Epoll,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ScriptSource {
+    pub name: String,
+    pub text: String,
+    pub weight: u32,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Schedule {
+    /// The next transaction starts `think_time_s` after the last one ended.
+    Closed { think_time_s: f64 },
+    /// Transactions start at planned instants whatever the server does; response time counts from those.
+    Open { rate: f64, arrivals: Arrivals },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Arrivals {
+    Fixed,
+    Poisson,
+}
+
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stop {
+    /// Measured seconds, warm-up not included.
+    DurationS(f64),
+    /// Transactions of each client, warm-up included (as pgbench's -t).
+    Transactions(u64),
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ObserverSource {
+    pub name: String,
+    /// `file` or `sql`.
+    pub kind: String,
+    pub target: String,
+    pub period_s: f64,
+}

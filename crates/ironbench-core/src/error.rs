@@ -1,0 +1,36 @@
+//! One error for the whole core; the Python door turns it into `ironbench.errors`.
+
+/// `subject: cause`, and a way out in `hint` (may be empty).
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{subject}: {cause}")]
+pub struct Error {
+    pub kind: Kind,
+    pub subject: String,
+    pub cause: String,
+    pub hint: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// What the user wrote cannot be used.
+    Input,
+    /// Something broke while working.
+    Failure,
+}
+
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    pub fn input(subject: impl Into<String>, cause: impl Into<String>) -> Self {
+        Self { kind: Kind::Input, subject: subject.into(), cause: cause.into(), hint: String::new() }
+    }
+
+    pub fn failure(subject: impl Into<String>, cause: impl Into<String>) -> Self {
+        Self { kind: Kind::Failure, subject: subject.into(), cause: cause.into(), hint: String::new() }
+    }
+
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = hint.into();
+        self
+    }
+}

@@ -1,0 +1,133 @@
+//! pgbench's script language: compiled once, evaluated per transaction.
+//!
+//! Language reference: PostgreSQL 18 documentation, pgbench, "Custom Scripts".
+
+use std::collections::HashMap;
+
+/// Index of a variable in `Symbols` and in every client's `Variables`.
+pub type Slot = usize;
+
+/// A script as written: `name` is what messages and records call it (a path or a built-in's name).
+#[derive(Debug, Clone)]
+pub struct Source {
+    pub name: String,
+    pub text: String,
+    /// Relative weight of this script; 0 is never chosen.
+    pub weight: u32,
+}
+
+/// The names of all variables. Grows at run time only by `\gset` and `\aset` columns.
+#[derive(Debug, Clone, Default)]
+pub struct Symbols {
+    names: Vec<String>,
+    index: HashMap<String, Slot>,
+}
+
+impl Symbols {
+    /// The slot of `name`, made if it is new.
+    pub fn slot(&mut self, name: &str) -> Slot {
+        if let Some(&slot) = self.index.get(name) {
+            return slot;
+        }
+        let slot = self.names.len();
+        self.names.push(name.to_owned());
+        self.index.insert(name.to_owned(), slot);
+        slot
+    }
+
+    pub fn get(&self, name: &str) -> Option<Slot> {
+        self.index.get(name).copied()
+    }
+
+    pub fn name(&self, slot: Slot) -> &str {
+        &self.names[slot]
+    }
+
+    pub fn len(&self) -> usize {
+        self.names.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.names.is_empty()
+    }
+}
+
+/// A computed value, as pgbench's expressions know them.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Value {
+    Null,
+    Boolean(bool),
+    Integer(i64),
+    Double(f64),
+}
+
+/// All scripts of a trial, immutable and shared by all threads.
+#[derive(Debug)]
+pub struct Program {
+    pub scripts: Vec<Script>,
+    pub symbols: Symbols,
+    /// Number of SQL commands in all scripts; `Sql::id` is below it.
+    pub statements: usize,
+}
+
+#[derive(Debug)]
+pub struct Script {
+    pub name: String,
+    pub weight: u32,
+    pub commands: Vec<Command>,
+}
+
+/// One step. Control flow is compiled to jumps, so a program counter is all a client needs.
+#[derive(Debug)]
+pub enum Command {
+    Sql(Sql),
+    Set { slot: Slot, expression: Expression, line: u32 },
+    /// Sleeps for the argument; closed by the client's own timer, never blocking a thread.
+    Sleep { argument: Operand, unit_ns: u64, line: u32 },
+    /// Goes on at `target` when the condition is not true.
+    JumpUnless { condition: Expression, target: usize, line: u32 },
+    Jump { target: usize },
+    StartPipeline,
+    SyncPipeline,
+    EndPipeline,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub enum Operand {
+    Constant(i64),
+    Variable(Slot),
+}
+
+/// A SQL command in both forms: `$n` text with parameters, and pieces for the simple protocol.
+#[derive(Debug)]
+pub struct Sql {
+    /// Unique in the program; names the prepared statement.
+    pub id: usize,
+    /// Text with `$1`, `$2`, … for the extended and prepared protocols.
+    pub text: String,
+    pub parameters: Vec<Slot>,
+    /// Text cut at the variables for the simple protocol: a variable that is undefined stays as written.
+    pub pieces: Vec<Piece>,
+    pub gather: Gather,
+    pub line: u32,
+}
+
+#[derive(Debug, Clone)]
+pub enum Piece {
+    Text(String),
+    Variable(Slot),
+}
+
+/// What becomes of the rows.
+#[derive(Debug, Clone)]
+pub enum Gather {
+    Discard,
+    /// `\gset [prefix]`: exactly one row, columns become variables.
+    Gset { prefix: String },
+    /// `\aset [prefix]`: of every statement of a combined query, the last row if any.
+    Aset { prefix: String },
+}
+
+/// To be defined with the expression compiler.
+#[derive(Debug)]
+pub struct Expression;

@@ -1,0 +1,1 @@
+//! How engines are talked to.

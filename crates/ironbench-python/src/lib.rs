@@ -1,0 +1,14 @@
+//! The one door between Python and the core: conversions, exceptions, nothing else.
+
+use pyo3::prelude::*;
+
+#[pymodule]
+mod _core {
+    use super::*;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("VERSION", env!("CARGO_PKG_VERSION"))?;
+        module.add("BUILD_PROFILE", if cfg!(debug_assertions) { "debug" } else { "release" })
+    }
+}

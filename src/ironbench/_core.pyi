@@ -1,0 +1,94 @@
+"""Typed face of the Rust core. Held to it by stubtest."""
+
+from collections.abc import Mapping, Sequence
+from typing import final
+
+VERSION: str
+BUILD_PROFILE: str
+
+def compile_script(name: str, text: str, variables: Sequence[tuple[str, str]], protocol: str) -> ScriptFacts:
+    """Compiles one pgbench script. InputError with file, line, column and caret. `variables`: as -D."""
+
+@final
+class ScriptFacts:
+    statements: int
+    """SQL commands in the script."""
+    variables: list[str]
+    """Names of all variables it mentions."""
+
+@final
+class Histogram:
+    """A mergeable HDR histogram of nanoseconds, 3 significant digits."""
+
+    def __new__(cls) -> Histogram: ...
+    @staticmethod
+    def from_bytes(data: bytes) -> Histogram: ...
+    def to_bytes(self) -> bytes:
+        """HdrHistogram V2, deflated."""
+    def record(self, value_ns: int) -> None: ...
+    def merge(self, other: Histogram) -> None: ...
+    def quantile(self, q: float) -> float:
+        """Seconds; NaN when empty."""
+    def quantiles(self, q: Sequence[float]) -> list[float]: ...
+    def buckets(self) -> list[tuple[float, float, int]]:
+        """Non-empty buckets: lowest and highest equivalent value in seconds, count."""
+    mean_s: float
+    stdev_s: float
+    min_s: float
+    max_s: float
+    count: int
+    sum_s: float
+
+def write_hlog(histograms: Mapping[str, Histogram], start_unix_s: float, interval_s: float) -> str:
+    """HdrHistogram's standard interval log, one tagged line per histogram."""
+
+def read_hlog(text: str) -> dict[str, Histogram]: ...
+
+@final
+class Progress:
+    """Shared with a running `drive`; its fields may be read from another thread."""
+
+    def __new__(cls) -> Progress: ...
+    def stop(self) -> None:
+        """Ends the trial within a second; its result says `cut_short`."""
+    phase: str
+    """`connect`, `warmup`, `run`, `drain` or `done`."""
+    elapsed_s: float
+    """Since the measured window began; negative during warm-up."""
+    transactions: int
+    errors: int
+
+@final
+class DriveResult:
+    summary: bytes
+    """JSON: everything that is one number or one text (see docs/adr on the boundary)."""
+    timeline: dict[str, bytes]
+    """Column name → little-endian float64 values, one per 100 ms bucket: `t_s`, `transactions`, `errors`, `retries`."""
+    seconds: dict[str, bytes]
+    """The same per second, with `response_mean_s`, `response_p50_s`, `_p90_s`, `_p95_s`, `_p99_s`, `_max_s` and counts."""
+    histograms: dict[str, Histogram]
+    """`response_time` and `service_time`, and `…{script=NAME}` of each."""
+    samples: dict[str, list[tuple[float, bytes]]]
+    """Source name → (seconds from the start of the window, raw bytes)."""
+    def to_bytes(self) -> bytes: ...
+    @staticmethod
+    def from_bytes(data: bytes) -> DriveResult: ...
+
+def drive(plan: bytes, progress: Progress | None = None) -> DriveResult:
+    """Runs one trial by its plan (JSON, see `drive/plan.py`). Releases the GIL; Ctrl-C ends it and keeps the result."""
+
+@final
+class Connection:
+    """A blocking connection for everything outside the timed window."""
+
+    def __new__(cls, connection: bytes) -> Connection:
+        """`connection`: JSON of the plan's `connection`. InputError (wrong password, no such database), FailureError."""
+    def query(self, sql: str) -> list[tuple[str | None, ...]]: ...
+    def columns(self) -> list[str]:
+        """Column names of the last query."""
+    def copy_in(self, sql: str, data: bytes) -> int: ...
+    def parameter(self, name: str) -> str | None:
+        """A parameter status the server reported, e.g. `server_version`."""
+    backend_pid: int
+    tls: bool
+    def close(self) -> None: ...

@@ -1,0 +1,42 @@
+"""The one family of errors: each names its subject, the cause and a way out.
+
+Exit codes are those of the command line contract: 2 for the user's input, 1 for a failure while working, 3 for a run
+that finished but is suspect, 4 for an expectation that was refuted.
+"""
+
+from __future__ import annotations
+
+
+class IronbenchError(Exception):
+    """`subject: cause` and, on a line of its own, `hint`: the way out."""
+
+    exit_code = 1
+
+    def __init__(self, subject: str, cause: str, hint: str = "") -> None:
+        super().__init__(subject, cause, hint)
+        self.subject = subject
+        self.cause = cause
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.subject}: {self.cause}"
+
+
+class InputError(IronbenchError):
+    """Something the user wrote cannot be used. Raised before anything is started."""
+
+    exit_code = 2
+
+
+class FailureError(IronbenchError):
+    """Something broke while working: a server died, a disk filled, a connection was refused."""
+
+
+def nearest(name: str, known: list[str]) -> str:
+    """A hint that names the known names most like `name`, or all of them when none is like it."""
+    import difflib
+
+    close = difflib.get_close_matches(name, known, n=2, cutoff=0.6)
+    if close:
+        return f"did you mean {' or '.join(close)}?"
+    return f"known: {', '.join(sorted(known))}"

@@ -1,0 +1,45 @@
+"""What observers ask for, and what comes back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One thing the core's sampling thread reads at a fixed period, raw."""
+
+    name: str
+    """`observer.part`, e.g. `cpu.stat`."""
+    kind: str
+    """`file` (target: path; `*` allowed, files joined as `==> path\\n`) or `sql` (target: one statement)."""
+    target: str
+    period_s: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """`raw` as read `t_s` after the start of the measured window (negative during warm-up).
+
+    The raw bytes of a `sql` source are rows of tab-separated values, one per line, NULL as `\\N`.
+    """
+
+    t_s: float
+    raw: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One quantity over time: `t_s[i]`, `value[i]`; unit and meaning by the metric of the same name."""
+
+    name: str
+    t_s: tuple[float, ...]
+    value: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What one observer makes of its samples."""
+
+    metrics: dict[str, float] = field(default_factory=dict)
+    series: tuple[Series, ...] = ()

@@ -1,0 +1,89 @@
+"""The immutable result of a trial."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from ironbench.model.system import Cell, Choice, System
+
+SCHEMA = 1
+
+
+class Status(StrEnum):
+    OK = "ok"
+    SUSPECT = "suspect"
+    VOIDED = "voided"
+    FAILED = "failed"
+    CUT_SHORT = "cut-short"
+
+    @property
+    def comparable(self) -> bool:
+        """Whether trials of this status may enter a comparison (design: promise 4)."""
+        return self in (Status.OK, Status.SUSPECT)
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One rule the workload held its results against."""
+
+    name: str
+    passed: bool
+    expected: str = ""
+    actual: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Warning:
+    """Something a reader must know before using the numbers."""
+
+    code: str
+    """Stable, lower-case, e.g. `client-saturated`."""
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Where the machine's CPU time went during the measured window: shares of all cores, summing to 1."""
+
+    server: float = 0.0
+    client: float = 0.0
+    observers: float = 0.0
+    emulation: float = 0.0
+    other: float = 0.0
+    """Everything else that ran, kernel threads included."""
+    steal: float = 0.0
+    idle: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """Everything needed to judge one trial. Written once, never edited; at most 8 KB as JSON."""
+
+    id: str
+    series: str
+    """All trials of one `run` share a series."""
+    system: System
+    choice: Choice
+    cell: Cell
+    block: int
+    purpose: str
+    started_at: str
+    """UTC, ISO 8601, seconds."""
+    elapsed_s: float
+    """Length of the measured window."""
+    status: Status
+    metrics: dict[str, float]
+    """By catalogue name, base units; `name{script=x}` for parts."""
+    checks: tuple[Check, ...] = ()
+    warnings: tuple[Warning, ...] = ()
+    cause: str = ""
+    """Why the trial is not `ok`."""
+    budget: Budget = Budget()
+    machine: str = ""
+    """Content key of the machine's fingerprint in the store."""
+    engine: str = ""
+    """Content key of the engine's facts (version, settings, configure flags) in the store."""
+    software: dict[str, str] = field(default_factory=dict)
+    """ironbench's version, build profile, Python and package versions."""
+    schema: int = SCHEMA

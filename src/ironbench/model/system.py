@@ -1,0 +1,86 @@
+"""What is compared: a system, and the load put on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where an engine's bytes live: absolute directories; None leaves the role where the engine puts it."""
+
+    data: str | None = None
+    temp: str | None = None
+    log: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """The thing compared: engine, settings, layout and limits."""
+
+    engine: str
+    label: str
+    settings: dict[str, str] = field(default_factory=dict)
+    """What the user set with --set, in the engine's own words."""
+    layout: Layout = Layout()
+    memory_bytes: int | None = None
+    """The engine's own data cache (PostgreSQL: shared_buffers)."""
+    server_cpus: tuple[int, ...] | None = None
+    client_cpus: tuple[int, ...] | None = None
+    dsn: str | None = None
+    """A running server, its password removed (see `Secrets`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """How hard a trial drives the system."""
+
+    clients: int = 1
+    threads: int = 1
+    rate: float | None = None
+    """Transactions started per second in an open loop; None is a closed loop."""
+    arrivals: str = "poisson"
+    """`poisson` or `fixed`; only an open loop has arrivals."""
+    think_time_s: float = 0.0
+    duration_s: float | None = 30.0
+    transactions: int | None = None
+    """Transactions per client, instead of a duration."""
+    warmup_s: float = 0.0
+    max_tries: int = 1
+    protocol: str = "prepared"
+    seed: int = 0
+    io: str = "auto"
+    """How the client does its I/O: `auto`, `io_uring` or `epoll`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A workload and the options chosen for it."""
+
+    workload: str
+    options: dict[str, str] = field(default_factory=dict)
+    """Every option of the workload, defaults filled in, as normal text."""
+    defines: dict[str, str] = field(default_factory=dict)
+    """-D variables for the scripts."""
+    scripts: tuple[str, ...] = ()
+    """Files (`path` or `path@weight`) of the `script` workload."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One combination of the varied factors."""
+
+    name: str
+    """Unique in its series, e.g. `clients=8`."""
+    load: Load
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One planned measurement: a cell in a block, with a purpose."""
+
+    cell: Cell
+    block: int
+    """0-based repeat."""
+    purpose: str = "sweep"
+    """`sweep` trials choose the peak, `confirmation` trials report it."""
