@@ -1,0 +1,35 @@
+"""The catalogue of metrics: every row whole, every name found, unknown names answered with the nearest."""
+
+from __future__ import annotations
+
+import pytest
+
+from ironbench.catalogue import base_name, metric, metrics, part_of
+from ironbench.errors import InputError
+
+
+def test_every_metric_has_a_known_unit_a_direction_and_a_sentence() -> None:
+    for row in metrics().values():
+        assert row.unit in {"s", "bytes", "1/s", "bytes/s", "1"}, row
+        assert row.better in {"higher", "lower", "neither"}, row
+        assert row.doc.endswith("."), row
+        assert row.source, row
+
+
+def test_a_name_in_seconds_says_so_and_only_then() -> None:
+    for row in metrics().values():
+        per_second = row.name.endswith("_per_s")
+        assert (row.unit == "s") == (row.name.endswith("_s") and not per_second), row
+
+
+def test_a_part_in_braces_belongs_to_its_metric() -> None:
+    assert metric("throughput{script=pay}").name == "throughput"
+    assert base_name("wait_share{event=IO.DataFileRead}") == "wait_share"
+    assert part_of("wait_share{event=IO.DataFileRead}") == "event=IO.DataFileRead"
+    assert part_of("throughput") == ""
+
+
+def test_an_unknown_metric_is_answered_with_the_nearest() -> None:
+    with pytest.raises(InputError) as caught:
+        metric("throughputt")
+    assert "throughput" in caught.value.hint
