@@ -81,12 +81,26 @@ pub struct Script {
 #[derive(Debug)]
 pub enum Command {
     Sql(Sql),
-    Set { slot: Slot, expression: Expression, line: u32 },
+    Set {
+        slot: Slot,
+        expression: Expression,
+        line: u32,
+    },
     /// Sleeps for the argument; closed by the client's own timer, never blocking a thread.
-    Sleep { argument: Operand, unit_ns: u64, line: u32 },
+    Sleep {
+        argument: Operand,
+        unit_ns: u64,
+        line: u32,
+    },
     /// Goes on at `target` when the condition is not true.
-    JumpUnless { condition: Expression, target: usize, line: u32 },
-    Jump { target: usize },
+    JumpUnless {
+        condition: Expression,
+        target: usize,
+        line: u32,
+    },
+    Jump {
+        target: usize,
+    },
     StartPipeline,
     SyncPipeline,
     EndPipeline,
@@ -123,9 +137,13 @@ pub enum Piece {
 pub enum Gather {
     Discard,
     /// `\gset [prefix]`: exactly one row, columns become variables.
-    Gset { prefix: String },
+    Gset {
+        prefix: String,
+    },
     /// `\aset [prefix]`: of every statement of a combined query, the last row if any.
-    Aset { prefix: String },
+    Aset {
+        prefix: String,
+    },
 }
 
 /// To be defined with the expression compiler.

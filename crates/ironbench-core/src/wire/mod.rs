@@ -1,1 +1,2 @@
 //! How engines are talked to.
+pub mod postgres;

@@ -1,0 +1,2 @@
+//! PostgreSQL: its messages (`protocol`).
+pub mod protocol;
