@@ -1,1 +1,266 @@
-//! The sampling thread.
+//! The sampling thread: reads files and runs SQL at fixed times while the drive loop runs, and keeps the raw bytes.
+//!
+//! Nothing is parsed here (`src/ironbench/observe` does that after the run) and nothing here can end a trial: whatever
+//! goes wrong becomes a note. Files and SQL have a thread each, so that a server that does not answer leaves the
+//! machine observed.
+
+mod files;
+mod pace;
+mod series;
+mod sql;
+mod ticks;
+mod watch;
+
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crate::drive::plan::{Connection, ObserverSource};
+use crate::{Error, Result};
+use files::Files;
+use pace::{Command, LivePace};
+use watch::{Collected, Reader, Watched};
+
+/// Bytes kept per source; beyond them the samples are thinned and the period doubles.
+const KEEP_BYTES: usize = 16 << 20;
+/// How long `stop` waits for a round that is under way before it leaves that thread behind.
+const STOP_PATIENCE: Duration = Duration::from_secs(2);
+/// No source is worth more than 1 kHz: at that rate one costs about 1 % of a core.
+const SHORTEST_PERIOD_S: f64 = 0.001;
+
+/// A running sampler. Dropping it ends its threads too.
+#[derive(Debug)]
+pub struct Sampler {
+    workers: Vec<Worker>,
+    notes: Vec<String>,
+    backend_pids: Vec<i32>,
+    marked: std::sync::atomic::AtomicBool,
+}
+
+/// A source's name, and its samples: seconds from the start of the window (middle of the reading), raw bytes.
+pub type SourceSamples = (String, Vec<(f64, Vec<u8>)>);
+
+/// What was sampled.
+#[derive(Debug, Default)]
+pub struct Samples {
+    /// In the order of the plan; a source that never could be read has no samples, or is missing.
+    pub by_source: Vec<SourceSamples>,
+    /// Samples thinned out to stay within memory.
+    pub dropped: u64,
+    /// Ticks that passed unserved because reading took longer than the period.
+    pub missed: u64,
+    /// CPU time of the sampling threads from the start of the window to their last round.
+    pub cpu_s: f64,
+    /// What could not be read, and why.
+    pub notes: Vec<String>,
+    /// Server processes that ran our SQL: their CPU time is the observers', not the workload's.
+    pub backend_pids: Vec<i32>,
+}
+
+#[derive(Debug)]
+struct Worker {
+    commands: Sender<Command>,
+    finished: Receiver<()>,
+    handle: JoinHandle<()>,
+    collected: Arc<Mutex<Collected>>,
+    /// Place in the plan of each of this worker's sources.
+    places: Vec<usize>,
+}
+
+impl Sampler {
+    /// Starts sampling at once; ticks lie at `window_start` + k × period, k negative during the warm-up.
+    ///
+    /// An error means that a source cannot be meant as written. A server that refuses the observer's connection is a
+    /// note in the result, not an error.
+    pub fn start(
+        sources: &[ObserverSource],
+        connection: Option<&Connection>,
+        window_start: Instant,
+    ) -> Result<Sampler> {
+        Self::start_below(Path::new("/"), sources, connection, window_start)
+    }
+
+    /// As `start`, with every file path taken below `root`.
+    pub fn start_below(
+        root: &Path,
+        sources: &[ObserverSource],
+        connection: Option<&Connection>,
+        window_start: Instant,
+    ) -> Result<Sampler> {
+        for source in sources {
+            check(source, connection)?;
+        }
+        let mut sampler = Sampler {
+            workers: Vec::new(),
+            notes: Vec::new(),
+            backend_pids: Vec::new(),
+            marked: std::sync::atomic::AtomicBool::new(false),
+        };
+        sampler.start_files(root, sources, window_start)?;
+        if let Some(connection) = connection {
+            sampler.start_sql(sources, connection, window_start)?;
+        }
+        Ok(sampler)
+    }
+
+    /// Samples every source now, beside the ticks. The drive loop calls it at the end of the measured window, so that
+    /// differences of counters cover exactly the window (its start is tick 0). Never blocks.
+    pub fn mark(&self) {
+        self.marked.store(true, std::sync::atomic::Ordering::Relaxed);
+        for worker in &self.workers {
+            // A worker that is gone has left its note.
+            let _ = worker.commands.send(Command::Mark);
+        }
+    }
+
+    /// Serves the marks still waiting (or takes a last round if there never was a mark), and ends.
+    pub fn stop(mut self) -> Samples {
+        if !*self.marked.get_mut() {
+            self.mark();
+        }
+        let mut samples = Samples {
+            notes: std::mem::take(&mut self.notes),
+            backend_pids: std::mem::take(&mut self.backend_pids),
+            ..Samples::default()
+        };
+        let deadline = Instant::now() + STOP_PATIENCE;
+        let workers = std::mem::take(&mut self.workers);
+        for worker in &workers {
+            let _ = worker.commands.send(Command::Stop);
+        }
+        let mut by_place = Vec::new();
+        for worker in workers {
+            by_place.extend(worker.finish(deadline, &mut samples));
+        }
+        by_place.sort_by_key(|(place, _)| *place);
+        samples.by_source = by_place.into_iter().map(|(_, source)| source).collect();
+        samples
+    }
+
+    fn start_files(&mut self, root: &Path, sources: &[ObserverSource], window_start: Instant) -> Result<()> {
+        let root: PathBuf = root.to_owned();
+        let (places, watched): (Vec<usize>, Vec<Watched>) = numbered(sources, "file")
+            .map(|(place, source)| {
+                let reader: Box<dyn Reader> = Box::new(Files::new(&root, &source.target, source.period_s));
+                (place, Watched::new(source, reader, KEEP_BYTES))
+            })
+            .unzip();
+        self.spawn("sample-files", places, watched, window_start)
+    }
+
+    fn start_sql(&mut self, sources: &[ObserverSource], connection: &Connection, window_start: Instant) -> Result<()> {
+        let wanted: Vec<_> = numbered(sources, "sql").collect();
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        let texts: Vec<&str> = wanted.iter().map(|(_, source)| source.target.as_str()).collect();
+        match sql::connect(connection, &texts) {
+            Ok((pid, readers)) => {
+                self.backend_pids.push(pid);
+                let (places, watched) = wanted
+                    .into_iter()
+                    .zip(readers)
+                    .map(|((place, source), reader)| (place, Watched::new(source, reader, KEEP_BYTES)))
+                    .unzip();
+                self.spawn("sample-sql", places, watched, window_start)
+            }
+            Err(error) => {
+                self.notes.push(format!("the observers' connection: {error}"));
+                Ok(())
+            }
+        }
+    }
+
+    fn spawn(
+        &mut self,
+        name: &str,
+        places: Vec<usize>,
+        mut watched: Vec<Watched>,
+        window_start: Instant,
+    ) -> Result<()> {
+        if watched.is_empty() {
+            return Ok(());
+        }
+        let (commands, orders) = mpsc::channel();
+        let (running, finished) = mpsc::channel();
+        let collected = Arc::new(Mutex::new(Collected::of(&watched)));
+        let shared = Arc::clone(&collected);
+        let handle = std::thread::Builder::new()
+            .name(name.to_owned())
+            .spawn(move || {
+                let _running: Sender<()> = running;
+                watch::run(&mut watched, &mut LivePace::new(window_start, orders), &shared);
+            })
+            .map_err(|error| Error::failure("observers", format!("cannot start a thread: {error}")))?;
+        self.workers.push(Worker { commands, finished, handle, collected, places });
+        Ok(())
+    }
+}
+
+impl Drop for Sampler {
+    fn drop(&mut self) {
+        for worker in &self.workers {
+            let _ = worker.commands.send(Command::Stop);
+        }
+    }
+}
+
+impl Worker {
+    /// Waits for the thread until `deadline` and takes what it collected; a thread that hangs is left behind.
+    fn finish(self, deadline: Instant, samples: &mut Samples) -> Vec<(usize, SourceSamples)> {
+        let patience = deadline.saturating_duration_since(Instant::now());
+        match self.finished.recv_timeout(patience) {
+            Err(RecvTimeoutError::Disconnected) => {
+                if self.handle.join().is_err() {
+                    samples.notes.push("a sampling thread broke off".to_owned());
+                }
+            }
+            Ok(()) | Err(RecvTimeoutError::Timeout) => {
+                samples.notes.push("the last round of samples was still waiting for its answer".to_owned());
+            }
+        }
+        let mut collected = self.collected.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let collected = std::mem::take(&mut *collected);
+        samples.cpu_s += collected.cpu_s();
+        samples.notes.extend(collected.notes);
+        let mut taken = Vec::new();
+        for (place, series) in self.places.into_iter().zip(collected.series) {
+            samples.dropped += series.dropped;
+            samples.missed += series.missed;
+            if series.missed > 0 {
+                samples
+                    .notes
+                    .push(format!("{}: {} samples came too late and were left out", series.name, series.missed));
+            }
+            taken.push((place, series.into_samples()));
+        }
+        taken
+    }
+}
+
+fn numbered<'a>(
+    sources: &'a [ObserverSource],
+    kind: &'static str,
+) -> impl Iterator<Item = (usize, &'a ObserverSource)> {
+    sources.iter().enumerate().filter(move |(_, source)| source.kind == kind)
+}
+
+fn check(source: &ObserverSource, connection: Option<&Connection>) -> Result<()> {
+    let subject = || format!("observer source {}", source.name);
+    if !matches!(source.kind.as_str(), "file" | "sql") {
+        return Err(Error::input(subject(), format!("unknown kind {:?}", source.kind)).hint("known: file, sql"));
+    }
+    if !(source.period_s.is_finite() && source.period_s >= SHORTEST_PERIOD_S) {
+        return Err(Error::input(subject(), format!("a period of {} s cannot be kept", source.period_s))
+            .hint(format!("the shortest is {SHORTEST_PERIOD_S} s")));
+    }
+    if source.kind == "sql" && connection.is_none() {
+        return Err(Error::input(subject(), "SQL can only be sampled on a server"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

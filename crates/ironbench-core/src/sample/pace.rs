@@ -1,0 +1,73 @@
+//! Time for the sampling loop, as a trait so that the loop is tested without waiting.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
+use std::time::{Duration, Instant};
+
+/// What the sampler's owner can order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Command {
+    Mark,
+    Stop,
+}
+
+/// Why a wait ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wake {
+    Due,
+    Ordered(Command),
+}
+
+/// Nanoseconds from the start of the window, and waiting for them.
+pub trait Pace {
+    fn now_ns(&self) -> i64;
+    /// Waits until `due_ns` or an order, whichever is first; a waiting order goes before a tick that is due.
+    fn wait_until(&mut self, due_ns: i64) -> Wake;
+    /// CPU time this thread has used.
+    fn cpu_ns(&self) -> i64;
+}
+
+/// The real clock.
+#[derive(Debug)]
+pub struct LivePace {
+    origin: Instant,
+    orders: Receiver<Command>,
+}
+
+impl LivePace {
+    pub fn new(origin: Instant, orders: Receiver<Command>) -> Self {
+        Self { origin, orders }
+    }
+}
+
+impl Pace for LivePace {
+    fn now_ns(&self) -> i64 {
+        let now = Instant::now();
+        match now.checked_duration_since(self.origin) {
+            Some(after) => after.as_nanos() as i64,
+            None => -(self.origin.duration_since(now).as_nanos() as i64),
+        }
+    }
+
+    fn wait_until(&mut self, due_ns: i64) -> Wake {
+        loop {
+            let left_ns = due_ns - self.now_ns();
+            if left_ns <= 0 {
+                return match self.orders.try_recv() {
+                    Ok(command) => Wake::Ordered(command),
+                    Err(TryRecvError::Empty) => Wake::Due,
+                    Err(TryRecvError::Disconnected) => Wake::Ordered(Command::Stop),
+                };
+            }
+            match self.orders.recv_timeout(Duration::from_nanos(left_ns as u64)) {
+                Ok(command) => return Wake::Ordered(command),
+                Err(RecvTimeoutError::Disconnected) => return Wake::Ordered(Command::Stop),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
+    }
+
+    fn cpu_ns(&self) -> i64 {
+        let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+        time.tv_sec * 1_000_000_000 + time.tv_nsec
+    }
+}

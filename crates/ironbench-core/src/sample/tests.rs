@@ -1,0 +1,193 @@
+use std::cell::Cell;
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::pace::{Pace, Wake};
+use super::watch::Trouble;
+use super::*;
+
+/// A folder of its own for one test, removed afterwards.
+pub struct Folder(pub PathBuf);
+
+impl Folder {
+    pub fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("ironbench-sample-{}-{number}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    pub fn write(&self, path: &str, text: &str) {
+        let path = self.0.join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A clock that stands still but for waits and for what each look at it costs.
+struct FakePace {
+    now_ns: Cell<i64>,
+    /// How far the clock moves between the two looks around a reading.
+    reading_ns: i64,
+    orders: VecDeque<(i64, Command)>,
+}
+
+impl Pace for FakePace {
+    fn now_ns(&self) -> i64 {
+        let now = self.now_ns.get();
+        self.now_ns.set(now + self.reading_ns);
+        now
+    }
+
+    fn wait_until(&mut self, due_ns: i64) -> Wake {
+        let now = self.now_ns.get();
+        match self.orders.front() {
+            Some(&(at, command)) if at <= due_ns.max(now) => {
+                self.orders.pop_front();
+                self.now_ns.set(now.max(at));
+                Wake::Ordered(command)
+            }
+            _ => {
+                self.now_ns.set(now.max(due_ns));
+                Wake::Due
+            }
+        }
+    }
+
+    fn cpu_ns(&self) -> i64 {
+        self.now_ns.get()
+    }
+}
+
+struct Scripted(VecDeque<std::result::Result<&'static str, Trouble>>);
+
+impl Reader for Scripted {
+    fn read(&mut self, out: &mut Vec<u8>) -> std::result::Result<(), Trouble> {
+        out.extend_from_slice(self.0.pop_front().unwrap_or(Ok("same"))?.as_bytes());
+        Ok(())
+    }
+}
+
+fn source(name: &str, kind: &str, target: &str, period_s: f64) -> ObserverSource {
+    ObserverSource { name: name.into(), kind: kind.into(), target: target.into(), period_s }
+}
+
+fn watched(name: &str, period_s: f64, answers: Vec<std::result::Result<&'static str, Trouble>>) -> Watched {
+    Watched::new(&source(name, "file", "/x", period_s), Box::new(Scripted(answers.into())), 4_000)
+}
+
+fn watch(mut watched: Vec<Watched>, began_ns: i64, reading_ns: i64, orders: &[(i64, Command)]) -> Collected {
+    let collected = Mutex::new(Collected::of(&watched));
+    let orders = orders.iter().copied().collect();
+    watch::run(&mut watched, &mut FakePace { now_ns: Cell::new(began_ns), reading_ns, orders }, &collected);
+    collected.into_inner().unwrap()
+}
+
+const S: i64 = 1_000_000_000;
+
+fn times(collected: Collected) -> Vec<Vec<f64>> {
+    let samples = collected.series.into_iter().map(|series| series.into_samples().1);
+    samples.map(|samples| samples.into_iter().map(|(t_s, _)| t_s).collect()).collect()
+}
+
+#[test]
+fn every_source_has_a_sample_at_the_start_of_the_window_and_one_at_the_mark() {
+    let sources = vec![watched("a", 0.5, vec![]), watched("b", 2.0, vec![])];
+    let orders = [(5 * S / 4, Command::Mark), (5 * S / 4, Command::Stop)];
+    let times = times(watch(sources, -S - 1, 0, &orders));
+    assert_eq!(times[0], [-1.0, -0.5, 0.0, 0.5, 1.0, 1.25]);
+    assert_eq!(times[1], [0.0, 1.25]);
+}
+
+#[test]
+fn a_slow_reading_costs_samples_and_never_the_period() {
+    // Each look at the clock moves it by 0.3 s: a round takes longer than the period of 1 s.
+    let collected = watch(vec![watched("slow", 1.0, vec![])], 0, 3 * S / 10, &[(20 * S, Command::Stop)]);
+    let missed = collected.series[0].missed;
+    let times = times(collected);
+    assert!(missed > 0);
+    assert!(times[0].windows(2).all(|pair| pair[1] - pair[0] < 2.1));
+    assert_eq!(times[0].len() as u64 + missed, 20);
+}
+
+#[test]
+fn a_full_source_doubles_its_period_and_counts_what_it_dropped() {
+    let collected = watch(vec![watched("full", 1.0, vec![])], 0, 0, &[(1_000 * S, Command::Stop)]);
+    let dropped = collected.series[0].dropped;
+    let times = times(collected).remove(0);
+    let steps: Vec<f64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert!(steps[0] > 1.0 && steps.iter().all(|step| *step == steps[0]), "an even grid remains: {steps:?}");
+    assert_eq!(times[0], 0.0);
+    assert!(*times.last().unwrap() > 900.0, "the whole window is covered");
+    assert!(dropped > 0 && times.len() < 100);
+}
+
+#[test]
+fn trouble_is_noted_once_per_spell_and_the_others_go_on() {
+    let gone = || Err(Trouble::Passing("gone".into()));
+    let answers = vec![Ok("1"), gone(), gone(), Ok("2"), gone(), Err(Trouble::Lasting("dead".into())), Ok("never")];
+    let collected =
+        watch(vec![watched("ill", 1.0, answers), watched("well", 1.0, vec![])], 0, 0, &[(9 * S + 1, Command::Stop)]);
+    assert_eq!(collected.notes, ["ill at 1.0 s: gone", "ill at 4.0 s: gone"]);
+    let times = times(collected);
+    assert_eq!(times[0], [0.0, 3.0]);
+    assert_eq!(times[1].len(), 10);
+}
+
+#[test]
+fn the_loop_ends_by_itself_when_nothing_is_left_to_read() {
+    let dead = vec![Err(Trouble::Lasting("dead".into()))];
+    let collected = watch(vec![watched("only", 1.0, dead)], 0, 0, &[]);
+    assert_eq!(collected.notes, ["only at 0.0 s: dead"]);
+}
+
+#[test]
+fn cpu_counts_from_the_start_of_the_window() {
+    let collected = watch(vec![watched("a", 1.0, vec![])], -3 * S, 0, &[(2 * S + 1, Command::Stop)]);
+    assert_eq!(collected.cpu_s(), 2.0);
+}
+
+#[test]
+fn a_live_sampler_reads_files_in_the_order_of_the_plan_and_ends() {
+    let folder = Folder::new();
+    folder.write("proc/stat", "cpu 1\n");
+    let sources = [
+        source("stat", "file", "/proc/stat", 0.001),
+        source("gone", "file", "/proc/gone", 0.5),
+        source("all", "file", "/proc/*", 3600.0),
+    ];
+    let sampler = Sampler::start_below(&folder.0, &sources, None, Instant::now()).unwrap();
+    sampler.mark();
+    sampler.mark();
+    let samples = sampler.stop();
+    let names: Vec<&str> = samples.by_source.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["stat", "gone", "all"]);
+    assert!(samples.by_source[0].1.len() >= 2);
+    assert!(samples.by_source[1].1.is_empty());
+    assert!(samples.by_source[2].1.iter().all(|(_, raw)| raw == b"==> /proc/stat\ncpu 1\n"));
+    assert_eq!(samples.notes.len(), 1, "{:?}", samples.notes);
+    assert!(samples.cpu_s >= 0.0 && samples.backend_pids.is_empty());
+}
+
+#[test]
+fn sources_that_cannot_be_meant_are_refused_before_anything_starts() {
+    for (wrong, cause) in [
+        (source("x", "http", "/", 1.0), "unknown kind"),
+        (source("x", "file", "/", 0.0), "a period of 0 s"),
+        (source("x", "file", "/", f64::NAN), "a period of NaN s"),
+        (source("x", "sql", "select 1", 1.0), "only be sampled on a server"),
+    ] {
+        let error = Sampler::start(&[wrong], None, Instant::now()).unwrap_err();
+        assert_eq!(error.subject, "observer source x");
+        assert!(error.cause.contains(cause), "{}", error.cause);
+    }
+}

@@ -1,0 +1,134 @@
+//! The sampling loop: wait for the next tick or order, read, keep.
+
+use std::sync::Mutex;
+
+use super::pace::{Command, Pace, Wake};
+use super::series::Series;
+use super::ticks::Ticks;
+use crate::drive::plan::ObserverSource;
+
+/// Why a reading failed.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// Worth trying again at the next tick.
+    Passing(String),
+    /// This source cannot be read any more.
+    #[allow(dead_code, reason = "files always may come back; a lost connection does not")]
+    Lasting(String),
+}
+
+/// Something that can be read again and again.
+pub trait Reader: Send {
+    /// Appends the present content to `out`.
+    fn read(&mut self, out: &mut Vec<u8>) -> Result<(), Trouble>;
+}
+
+/// A source with its reader and its limits.
+pub struct Watched {
+    name: String,
+    period_ns: i64,
+    keep_bytes: usize,
+    reader: Box<dyn Reader>,
+    ended: bool,
+    troubled: bool,
+}
+
+impl Watched {
+    pub fn new(source: &ObserverSource, reader: Box<dyn Reader>, keep_bytes: usize) -> Self {
+        let period_ns = (source.period_s * 1e9).round() as i64;
+        Self { name: source.name.clone(), period_ns, keep_bytes, reader, ended: false, troubled: false }
+    }
+}
+
+/// What the loop has gathered so far, in the order of its sources.
+#[derive(Debug, Default)]
+pub struct Collected {
+    pub series: Vec<Series>,
+    pub notes: Vec<String>,
+    cpu_at_window_ns: i64,
+    cpu_last_ns: i64,
+}
+
+impl Collected {
+    pub fn of(watched: &[Watched]) -> Self {
+        let series = watched.iter().map(|source| Series::new(&source.name, source.keep_bytes)).collect();
+        Self { series, ..Self::default() }
+    }
+
+    /// CPU seconds of the loop since the start of the window.
+    pub fn cpu_s(&self) -> f64 {
+        (self.cpu_last_ns - self.cpu_at_window_ns) as f64 / 1e9
+    }
+}
+
+/// Samples until told to stop, or until nothing is left to read.
+pub fn run(watched: &mut [Watched], pace: &mut impl Pace, collected: &Mutex<Collected>) {
+    let began_ns = pace.now_ns();
+    let mut ticks: Vec<Ticks> = watched.iter().map(|source| Ticks::starting(source.period_ns, began_ns)).collect();
+    let mut raw = Vec::with_capacity(64 << 10);
+    loop {
+        let open = || watched.iter().zip(&ticks).filter(|(source, _)| !source.ended);
+        let Some(due_ns) = open().map(|(_, ticks)| ticks.due_ns()).min() else { return };
+        let wake = pace.wait_until(due_ns);
+        if wake == Wake::Ordered(Command::Stop) {
+            return;
+        }
+        for (place, source) in watched.iter_mut().enumerate().filter(|(_, source)| !source.ended) {
+            let ticks = &mut ticks[place];
+            if wake == Wake::Ordered(Command::Mark) {
+                sample(place, source, ticks, None, pace, &mut raw, collected);
+            } else if ticks.due_ns() <= pace.now_ns() {
+                let (tick, missed) = ticks.serve(pace.now_ns());
+                locked(collected).series[place].missed += missed;
+                sample(place, source, ticks, Some(tick), pace, &mut raw, collected);
+            }
+        }
+        let mut collected = locked(collected);
+        collected.cpu_last_ns = pace.cpu_ns();
+        if due_ns <= 0 {
+            collected.cpu_at_window_ns = collected.cpu_last_ns;
+        }
+    }
+}
+
+/// Reads one source and keeps what it said; its time is the middle of the reading.
+fn sample(
+    place: usize,
+    source: &mut Watched,
+    ticks: &mut Ticks,
+    tick: Option<i64>,
+    pace: &mut impl Pace,
+    raw: &mut Vec<u8>,
+    collected: &Mutex<Collected>,
+) {
+    raw.clear();
+    let before_ns = pace.now_ns();
+    let outcome = source.reader.read(raw);
+    let t_ns = before_ns + (pace.now_ns() - before_ns) / 2;
+    let mut collected = locked(collected);
+    match outcome {
+        Ok(()) => {
+            source.troubled = false;
+            if collected.series[place].push(t_ns, tick, raw) {
+                ticks.double();
+            }
+        }
+        Err(trouble) => {
+            let (cause, lasting) = match trouble {
+                Trouble::Passing(cause) => (cause, false),
+                Trouble::Lasting(cause) => (cause, true),
+            };
+            // Said once per spell of trouble: a file that is gone for an hour is one note.
+            if !source.troubled {
+                let note = format!("{} at {:.1} s: {cause}", source.name, t_ns as f64 / 1e9);
+                collected.notes.push(note);
+            }
+            source.troubled = true;
+            source.ended = lasting;
+        }
+    }
+}
+
+fn locked(collected: &Mutex<Collected>) -> std::sync::MutexGuard<'_, Collected> {
+    collected.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
