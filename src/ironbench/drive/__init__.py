@@ -1,0 +1,1 @@
+"""Hands a compiled plan to the core and takes back what was measured."""

@@ -1,0 +1,49 @@
+"""Writes the frozen plan that the core's drive loop gets (read by crates/ironbench-core/src/drive/plan.rs)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from ironbench.model.observation import Source
+from ironbench.model.system import Load
+
+if TYPE_CHECKING:
+    from ironbench.workloads.base import ScriptSource
+
+
+def compiled_plan(
+    target: Mapping[str, Any],
+    scripts: Sequence[ScriptSource],
+    variables: Mapping[str, str],
+    load: Load,
+    sources: Iterable[Source],
+    client_cpus: Sequence[int] = (),
+) -> bytes:
+    """The plan as JSON. `target` holds the password, if any: the result must not be stored."""
+    schedule: dict[str, Any]
+    if load.rate is None:
+        schedule = {"kind": "closed", "think_time_s": load.think_time_s}
+    else:
+        schedule = {"kind": "open", "rate": load.rate, "arrivals": load.arrivals}
+    stop = {"duration_s": load.duration_s} if load.transactions is None else {"transactions": load.transactions}
+    return msgspec.json.encode(
+        {
+            "engine": target,
+            "scripts": [{"name": s.name, "text": s.text, "weight": s.weight} for s in scripts],
+            "variables": list(variables.items()),
+            "clients": load.clients,
+            "threads": load.threads,
+            "client_cpus": list(client_cpus),
+            "seed": load.seed,
+            "schedule": schedule,
+            "stop": stop,
+            "warmup_s": load.warmup_s,
+            "max_tries": load.max_tries,
+            "observers": [
+                {"name": s.name, "kind": s.kind, "target": s.target, "period_s": s.period_s} for s in sources
+            ],
+        }
+    )

@@ -1,0 +1,31 @@
+"""What came back from driving one trial, before anybody judged it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ironbench.model.record import Check
+
+if TYPE_CHECKING:
+    from ironbench._core import Histogram
+
+
+@dataclass(frozen=True, slots=True)
+class Driven:
+    """The core's result and the workload's checks; `failure` says why there is no result."""
+
+    started_at: str
+    """UTC, ISO 8601."""
+    alive: bool
+    """Whether the engine still ran afterwards."""
+    failure: str = ""
+    summary: Mapping[str, Any] = field(default_factory=dict)
+    timeline: Mapping[str, bytes] = field(default_factory=dict)
+    seconds: Mapping[str, bytes] = field(default_factory=dict)
+    histograms: Mapping[str, Histogram] = field(default_factory=dict)
+    samples: Mapping[str, list[tuple[float, bytes]]] = field(default_factory=dict)
+    checks: tuple[Check, ...] = ()
+    log: bytes = b""
+    """What a child process wrote on its standard error."""

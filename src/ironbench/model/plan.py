@@ -1,0 +1,35 @@
+"""A validated plan: everything that will be done, before anything is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ironbench.model.system import Cell, Choice, System, Trial
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One system, one workload, its trials in the order they will run."""
+
+    series: str
+    system: System
+    choice: Choice
+    trials: tuple[Trial, ...]
+    confirmations: int
+    """Fresh trials of the peak cell after a sweep; 0 when there is nothing to choose from."""
+    observe: bool = True
+
+    @property
+    def most_clients(self) -> int:
+        return max(trial.cell.load.clients for trial in self.trials)
+
+    @property
+    def estimate_s(self) -> float:
+        """Time of all trials, engine start and load excluded; trials bounded by transactions count as 0."""
+        spans = [(trial.cell.load.duration_s or 0.0) + trial.cell.load.warmup_s for trial in self.trials]
+        return sum(spans) + self.confirmations * (max(spans) if spans else 0.0)
+
+    def confirmation_trials(self, peak: Cell | None) -> tuple[Trial, ...]:
+        if peak is None:
+            return ()
+        return tuple(Trial(peak, block, "confirmation") for block in range(self.confirmations))

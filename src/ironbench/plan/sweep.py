@@ -1,0 +1,64 @@
+"""The plan of `ironbench run`: one system, a list of client counts, repeats in random order."""
+
+from __future__ import annotations
+
+import random
+import secrets
+import time
+from collections.abc import Sequence
+
+from ironbench.errors import InputError
+from ironbench.model.plan import Plan
+from ironbench.model.system import Cell, Choice, Load, System, Trial
+from ironbench.plan import values
+
+MOST_CLIENTS = 10_000
+CONFIRMATIONS = 3
+"""Fresh trials of the peak. Choosing the best of several noisy points favours the luckiest one, so the chosen trial
+must not be the reported one; three is the least that shows a spread."""
+
+
+def new_series() -> str:
+    """A name that sorts by time and does not clash: `20261121T013000-3fa9`."""
+    return time.strftime("%Y%m%dT%H%M%S", time.gmtime()) + "-" + secrets.token_hex(2)
+
+
+def sweep(
+    system: System, choice: Choice, load: Load, clients: Sequence[int], threads: int | None, repeats: int, observe: bool
+) -> Plan:
+    """Every client count once per block, each block in its own random order so that drift favours none of them."""
+    validate(load)
+    cells = [Cell(f"clients={n}", _with_clients(load, n, threads)) for n in clients]
+    order = random.Random(load.seed)
+    trials: list[Trial] = []
+    for block in range(repeats):
+        trials += [Trial(cell, block) for cell in order.sample(cells, len(cells))]
+    confirmations = CONFIRMATIONS if len(cells) > 1 else 0
+    return Plan(new_series(), system, choice, tuple(trials), confirmations, observe)
+
+
+def validate(load: Load) -> None:
+    if load.duration_s is not None and load.transactions is not None:
+        raise InputError("--transactions", "given together with --duration", "choose one of them")
+    if load.duration_s is not None:
+        values.positive("--duration", load.duration_s, "a trial needs time to measure; write for example 30s")
+    if load.transactions is not None:
+        values.positive("--transactions", load.transactions, "each client must run at least one transaction")
+    if load.rate is not None:
+        values.positive(
+            "--rate", load.rate, "transactions per second, for example --rate 500; leave it out for a closed loop"
+        )
+        if load.think_time_s:
+            raise InputError(
+                "--think-time", "given together with --rate", "a rate already says when transactions start"
+            )
+        if load.duration_s is None:
+            raise InputError("--rate", "given together with --transactions", "give an open loop a --duration")
+    if load.max_tries < 0:
+        raise InputError("--max-tries", f"{load.max_tries} is below zero", "1 never retries, 0 retries without limit")
+
+
+def _with_clients(load: Load, clients: int, threads: int | None) -> Load:
+    from dataclasses import replace
+
+    return replace(load, clients=clients, threads=min(threads or 1, clients))

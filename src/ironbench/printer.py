@@ -1,0 +1,88 @@
+"""The only mouth: data goes to stdout, talk and progress to stderr."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TextIO
+
+from ironbench.errors import IronbenchError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+class Printer:
+    """Readable without colour; silent on stdout but for the data asked for."""
+
+    def __init__(self, stdout: TextIO | None = None, stderr: TextIO | None = None) -> None:
+        self._stdout = stdout or sys.stdout
+        self._stderr = stderr or sys.stderr
+        self._bar: Any = None
+
+    def data(self, text: str) -> None:
+        """A result, as text, on stdout."""
+        self._stdout.write(text if text.endswith("\n") else text + "\n")
+        self._stdout.flush()
+
+    def say(self, text: str) -> None:
+        """One line of talk on stderr."""
+        if self._bar is not None:
+            self._bar.console.print(text, markup=False, highlight=False)
+            return
+        self._stderr.write(text + "\n")
+        self._stderr.flush()
+
+    def error(self, error: IronbenchError) -> None:
+        self.say(f"error: {error}")
+        if error.hint:
+            self.say(f"  hint: {error.hint}")
+
+    def console(self) -> Console:
+        """A rich console on stdout, for tables."""
+        from rich.console import Console
+
+        return Console(file=self._stdout, soft_wrap=False, highlight=False)
+
+    @contextmanager
+    def bar(self, what: str, total_s: float | None = None) -> Iterator[Callable[[float, str], None]]:
+        """A progress bar on stderr; call the yielded function with the fraction done and a note.
+
+        Where stderr is not a terminal, one line is written at most every 10 s, so that logs stay short.
+        """
+        if self._stderr.isatty():
+            with self._rich_bar(what) as advance:
+                yield advance
+            return
+        last = time.monotonic()
+        self.say(what)
+
+        def line(fraction: float, note: str) -> None:
+            nonlocal last
+            if time.monotonic() - last >= 10:
+                last = time.monotonic()
+                self.say(f"  {fraction:4.0%} {note}")
+
+        yield line
+
+    @contextmanager
+    def _rich_bar(self, what: str) -> Iterator[Callable[[float, str], None]]:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+        columns = (
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            TaskProgressColumn(),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[note]}", markup=False),
+        )
+        with Progress(*columns, console=Console(file=self._stderr), transient=True) as bar:
+            task = bar.add_task(what, total=1.0, note="")
+            self._bar = bar
+            try:
+                yield lambda fraction, note: bar.update(task, completed=fraction, note=note)
+            finally:
+                self._bar = None

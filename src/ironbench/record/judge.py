@@ -1,0 +1,111 @@
+"""May this trial be believed? The rules of design §5.4."""
+
+from __future__ import annotations
+
+from ironbench.model.driven import Driven
+from ironbench.model.observation import Observation
+from ironbench.model.record import Budget, Check, Status, Warning
+from ironbench.model.system import Load, System
+from ironbench.record.measures import summary_cpu_s
+
+CLIENT_SATURATED = 0.90
+"""Share of one thread's time: above it the client, not the server, sets the pace."""
+STEAL = 0.02
+OUR_SHARE = 0.15
+"""Client, observers and emulation together, of the CPU time used (design §5.4)."""
+RATE_KEPT = 0.98
+
+
+def warnings(
+    system: System, load: Load, driven: Driven, observation: Observation, budget: Budget | None, writes: bool
+) -> tuple[Warning, ...]:
+    """Everything a reader must know; those in `SUSPECT` make the trial suspect."""
+    summary = driven.summary
+    if not summary:
+        return ()
+    found = [*_client(load, driven), *_rate(load, driven)]
+    if budget is not None:
+        found += _budget(budget)
+    if writes and system.engine == "postgres":
+        found += _checkpoints(observation, summary["elapsed_s"])
+    if summary.get("samples_dropped"):
+        found.append(Warning("samples-dropped", f"{summary['samples_dropped']} observer samples were dropped"))
+    return tuple(found)
+
+
+SUSPECT = frozenset({"client-saturated", "steal", "own-cpu-share", "short-of-two-checkpoints", "rate-not-kept"})
+
+
+def status(driven: Driven, warnings: tuple[Warning, ...]) -> tuple[Status, str]:
+    """The trial's status and, when it is not `ok`, why."""
+    summary = driven.summary
+    if driven.failure:
+        return (
+            (Status.FAILED, driven.failure) if driven.alive else (Status.VOIDED, f"the engine died: {driven.failure}")
+        )
+    if summary["aborted"] or not driven.alive:
+        return Status.VOIDED, summary["cause"] or "the engine died"
+    failed = [check for check in driven.checks if not check.passed]
+    if failed:
+        return Status.VOIDED, "; ".join(_said(check) for check in failed)
+    if summary["cut_short"]:
+        return Status.CUT_SHORT, summary["cause"] or "interrupted"
+    if summary["transactions"] == 0:
+        return Status.VOIDED, summary["cause"] or "not one transaction was finished in the measured window"
+    suspicious = [warning.text for warning in warnings if warning.code in SUSPECT]
+    if suspicious:
+        return Status.SUSPECT, "; ".join(suspicious)
+    return Status.OK, ""
+
+
+def _said(check: Check) -> str:
+    return f"check failed: {check.name} (expected {check.expected}, found {check.actual})"
+
+
+def _client(load: Load, driven: Driven) -> list[Warning]:
+    elapsed_s = driven.summary["elapsed_s"]
+    busy = summary_cpu_s(driven.summary) / (elapsed_s * load.threads) if elapsed_s else 0.0
+    if busy <= CLIENT_SATURATED:
+        return []
+    return [
+        Warning(
+            "client-saturated",
+            f"the client's {load.threads} thread(s) were {busy:.0%} busy: it may be the limit; add --threads",
+        )
+    ]
+
+
+def _rate(load: Load, driven: Driven) -> list[Warning]:
+    summary = driven.summary
+    if load.rate is None or not summary["elapsed_s"]:
+        return []
+    kept = summary["transactions"] / summary["elapsed_s"] / load.rate
+    if kept >= RATE_KEPT:
+        return []
+    waiting = summary["not_started"] + summary["unfinished"]
+    text = f"the rate of {load.rate:g}/s was not kept: {kept:.0%} of it was finished, {waiting} transactions were still waiting at the end"
+    return [Warning("rate-not-kept", text)]
+
+
+def _budget(budget: Budget) -> list[Warning]:
+    found = []
+    if budget.steal > STEAL:
+        found.append(Warning("steal", f"{budget.steal:.1%} of CPU time was taken by other virtual machines"))
+    used = 1.0 - budget.idle - budget.steal
+    ours = (budget.client + budget.observers + budget.emulation) / used if used > 0 else 0.0
+    if ours > OUR_SHARE:
+        found.append(
+            Warning(
+                "own-cpu-share",
+                f"the client and observers used {ours:.0%} of the CPU time used: verdicts about CPU do not hold",
+            )
+        )
+    return found
+
+
+def _checkpoints(observation: Observation, elapsed_s: float) -> list[Warning]:
+    done = observation.metrics.get("checkpoints")
+    if done is None or done >= 2:
+        return []
+    text = f"the {elapsed_s:.0f} s saw {done:.0f} checkpoint(s), fewer than two: log volume and data writes are not those of a steady state"
+    return [Warning("short-of-two-checkpoints", text)]

