@@ -63,7 +63,7 @@ class DriveResult:
     summary: bytes
     """JSON: everything that is one number or one text (see docs/adr on the boundary)."""
     timeline: dict[str, bytes]
-    """Column name → little-endian float64 values, one per 100 ms bucket: `t_s`, `transactions`, `errors`, `retries`."""
+    """Column → little-endian float64, one per 100 ms bucket: `t_s`, `transactions`, `errors`, `retries`."""
     seconds: dict[str, bytes]
     """The same per second, with `response_mean_s`, `response_p50_s`, `_p90_s`, `_p95_s`, `_p99_s`, `_max_s` and counts."""
     histograms: dict[str, Histogram]
@@ -82,7 +82,7 @@ class Connection:
     """A blocking connection for everything outside the timed window."""
 
     def __new__(cls, connection: bytes) -> Connection:
-        """`connection`: JSON of the plan's `connection`. InputError (wrong password, no such database), FailureError."""
+        """`connection`: JSON of the plan's `connection`. InputError (wrong password, …), FailureError."""
     def query(self, sql: str) -> list[tuple[str | None, ...]]: ...
     def columns(self) -> list[str]:
         """Column names of the last query."""

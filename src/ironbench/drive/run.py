@@ -20,7 +20,7 @@ def run(
     from ironbench import _core
 
     progress = _core.Progress()
-    with _watched(progress, load, show):
+    with _Watched(progress, load, show):
         if in_child:
             from ironbench.drive.child import drive_in_child
 
@@ -28,7 +28,7 @@ def run(
         return _core.drive(plan, progress)
 
 
-class _watched:
+class _Watched:
     """Shows the progress five times a second from a thread that does nothing else."""
 
     def __init__(self, progress: Progress, load: Load, show: Callable[[float, str], None]) -> None:

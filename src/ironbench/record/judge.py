@@ -83,7 +83,7 @@ def _rate(load: Load, driven: Driven) -> list[Warning]:
     if kept >= RATE_KEPT:
         return []
     waiting = summary["not_started"] + summary["unfinished"]
-    text = f"the rate of {load.rate:g}/s was not kept: {kept:.0%} of it was finished, {waiting} transactions were still waiting at the end"
+    text = f"the rate of {load.rate:g}/s was not kept: {kept:.0%} of it was finished, {waiting} were waiting at the end"
     return [Warning("rate-not-kept", text)]
 
 
@@ -107,5 +107,5 @@ def _checkpoints(observation: Observation, elapsed_s: float) -> list[Warning]:
     done = observation.metrics.get("checkpoints")
     if done is None or done >= 2:
         return []
-    text = f"the {elapsed_s:.0f} s saw {done:.0f} checkpoint(s), fewer than two: log volume and data writes are not those of a steady state"
+    text = f"{done:.0f} checkpoint(s) in {elapsed_s:.0f} s, fewer than two: log and data writes are not yet steady"
     return [Warning("short-of-two-checkpoints", text)]

@@ -1,0 +1,65 @@
+"""The command line: one file per verb, this one only joins them. Heavy imports wait until a verb runs."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from ironbench.cli.cleanup import cleanup
+from ironbench.cli.compare import compare
+from ironbench.cli.doctor import doctor
+from ironbench.cli.list import list_
+from ironbench.cli.report import report
+from ironbench.cli.run import run
+from ironbench.cli.show import show
+from ironbench.errors import IronbenchError
+from ironbench.printer import Printer
+
+app = typer.Typer(
+    name="ironbench",
+    help="Tells you, with evidence, what faster storage, more memory, more cores, another engine or another setting "
+    "would do for your database.",
+    rich_markup_mode=None,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.command("run")(run)
+app.command("list")(list_)
+app.command("show")(show)
+app.command("compare")(compare)
+app.command("report")(report)
+app.command("doctor")(doctor)
+app.command("cleanup")(cleanup)
+
+
+def main() -> None:
+    """Exit codes: 0 done, 1 a failure, 2 your input, 3 finished but suspect, 130 interrupted."""
+    try:
+        code = app(standalone_mode=False) or 0
+    except IronbenchError as error:
+        Printer().error(error)
+        code = error.exit_code
+    except typer.Exit as error:
+        code = error.exit_code
+    except (KeyboardInterrupt, typer.Abort):
+        Printer().say("interrupted; finished trials are kept")
+        code = 130
+    except BrokenPipeError:
+        sys.stderr.close()
+        code = 1
+    except Exception as error:
+        code = _usage(error)
+    sys.exit(code)
+
+
+def _usage(error: Exception) -> int:
+    """A mistake on the command line, in the words of the parser; anything else is ours and shows its traceback."""
+    message = getattr(error, "format_message", None)
+    if message is None:
+        raise error
+    context = getattr(error, "ctx", None)
+    Printer().say(f"error: {message()}")
+    Printer().say(f"  hint: see `{context.command_path if context else 'ironbench'} --help`")
+    return 2

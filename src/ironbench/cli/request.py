@@ -1,0 +1,161 @@
+"""What `ironbench run` was asked for, validated as a whole before anything is started, then carried out."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from ironbench import engines, lab, workloads
+from ironbench.errors import InputError, nearest
+from ironbench.model.plan import Plan
+from ironbench.model.record import Record, Status
+from ironbench.model.secrets import Secrets
+from ironbench.model.system import Choice, Layout, Load, System
+from ironbench.plan import sweep, values
+from ironbench.printer import Printer
+from ironbench.record import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The options of `run` as they were typed."""
+
+    workload: str
+    files: tuple[str, ...]
+    engine: str
+    dsn: str
+    clients: str
+    threads: int
+    rate: float | None
+    arrivals: str
+    duration: str
+    transactions: int | None
+    warmup: str
+    think_time: str
+    max_tries: int
+    protocol: str
+    repeats: int
+    seed: int
+    define: tuple[str, ...]
+    with_: tuple[str, ...]
+    set_: tuple[str, ...]
+    data: str
+    temp: str
+    log: str
+    memory: str
+    server_cpus: str
+    client_cpus: str
+    io: str
+    observe: bool
+    label: str
+    results: str
+
+
+def carried_out(asked: Asked, json: bool) -> int:
+    """Plans, runs, shows; the exit code of design §5.7."""
+    printer = Printer()
+    plan, secrets = planned(asked)
+    store = Store(Path(asked.results))
+    store.validate()
+    printer.say(f"{len(plan.trials) + plan.confirmations} trials, about {plan.estimate_s / 60:.1f} min of measuring")
+    records = lab.run(plan, secrets, store, printer)
+    if json:
+        from ironbench.report.json import run_document
+
+        printer.data(run_document(records, store))
+    else:
+        from ironbench.report.text import run_summary
+
+        run_summary(records, printer)
+        printer.say(f"records: {store.directory / 'trials'}  series: {plan.series}")
+    return exit_code(records)
+
+
+def exit_code(records: list[Record]) -> int:
+    statuses = {record.status for record in records}
+    if not statuses or statuses & {Status.FAILED, Status.VOIDED}:
+        return 1
+    if Status.CUT_SHORT in statuses:
+        return 130
+    return 3 if Status.SUSPECT in statuses else 0
+
+
+def planned(asked: Asked) -> tuple[Plan, Secrets]:
+    """The validated plan. InputError names the option at fault."""
+    workload = workloads.get(asked.workload)
+    engine = engines.get(asked.engine)
+    if engine.name not in workload.engines:
+        raise InputError(
+            f"--engine {engine.name}",
+            f"workload {workload.name} does not run on it",
+            f"it runs on: {', '.join(workload.engines)}",
+        )
+    clients = values.counts("--clients", asked.clients, 1, sweep.MOST_CLIENTS)
+    system, secrets = engine.validated(_system(asked), max(clients))
+    choice = _choice(asked, workload)
+    plan = sweep.sweep(system, choice, _load(asked), clients, asked.threads, asked.repeats, asked.observe)
+    workload.compile(engine.name, choice, asked.protocol)
+    return plan, secrets
+
+
+def _system(asked: Asked) -> System:
+    available = os.sched_getaffinity(0)
+    return System(
+        engine=asked.engine,
+        label=asked.label,
+        settings=values.pairs("--set", asked.set_),
+        layout=Layout(*(_directory(option, text) for option, text in _places(asked))),
+        memory_bytes=values.size("--memory", asked.memory) if asked.memory else None,
+        server_cpus=values.cpus("--server-cpus", asked.server_cpus, available) if asked.server_cpus else None,
+        client_cpus=values.cpus("--client-cpus", asked.client_cpus, available) if asked.client_cpus else None,
+        dsn=asked.dsn or None,
+    )
+
+
+def _places(asked: Asked) -> tuple[tuple[str, str], ...]:
+    return ("--data", asked.data), ("--temp", asked.temp), ("--log", asked.log)
+
+
+def _directory(option: str, text: str) -> str | None:
+    """A directory contains `/` or starts with `.`; anything else would be a device expression."""
+    if not text:
+        return None
+    if "/" not in text and not text.startswith("."):
+        raise InputError(
+            option, f"{text!r} is not a directory", f"write a directory with a slash, for example ./{text}"
+        )
+    return str(Path(text).absolute())
+
+
+def _load(asked: Asked) -> Load:
+    duration = values.seconds("--duration", asked.duration) if asked.duration else None
+    if duration is None and asked.transactions is None:
+        duration = 30.0
+    return Load(
+        rate=asked.rate,
+        arrivals=_one_of("--arrivals", asked.arrivals, ["poisson", "fixed"]),
+        think_time_s=values.seconds("--think-time", asked.think_time),
+        duration_s=duration,
+        transactions=asked.transactions,
+        warmup_s=values.seconds("--warmup", asked.warmup),
+        max_tries=asked.max_tries,
+        protocol=_one_of("--protocol", asked.protocol, ["prepared", "extended", "simple"]),
+        seed=asked.seed,
+        io=_one_of("--io", asked.io, ["auto", "io_uring", "epoll"]),
+    )
+
+
+def _one_of(option: str, text: str, known: list[str]) -> str:
+    if text not in known:
+        raise InputError(option, f"{text!r} is unknown", nearest(text, known))
+    return text
+
+
+def _choice(asked: Asked, workload: workloads.Workload) -> Choice:
+    return Choice(
+        workload=workload.name,
+        options=workload.validated(values.pairs("--with", asked.with_)),
+        defines=values.pairs("-D", asked.define),
+        scripts=asked.files,
+    )

@@ -1,0 +1,85 @@
+"""`ironbench run`: one system, one workload, a load or a sweep of loads."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+ARGUMENT = typer.Argument
+OPTION = typer.Option
+
+
+def run(
+    workload: Annotated[str, ARGUMENT(help="A workload (see `ironbench list workloads`), or `script`.")],
+    files: Annotated[list[str] | None, ARGUMENT(help="For `script`: FILE or FILE@WEIGHT, one or more.")] = None,
+    engine: Annotated[str, OPTION(help="See `ironbench list engines`.")] = "postgres",
+    dsn: Annotated[str, OPTION(help="A PostgreSQL server that is already running, as URI or key=value pairs.")] = "",
+    clients: Annotated[str, OPTION(help="Number of clients; a list such as 1,2,4,8 is a sweep.")] = "1",
+    threads: Annotated[int, OPTION(min=1, max=1024, help="Driving threads, shared by the clients.")] = 1,
+    rate: Annotated[
+        float | None, OPTION(help="Open loop: transactions started per second, all clients together.")
+    ] = None,
+    arrivals: Annotated[str, OPTION(help="Open loop: `poisson` or `fixed` intervals.")] = "poisson",
+    duration: Annotated[str, OPTION(help="Measured time of each trial, e.g. 30s.  [default: 30s]")] = "",
+    transactions: Annotated[int | None, OPTION(help="Transactions per client, instead of --duration.")] = None,
+    warmup: Annotated[str, OPTION(help="Driven before the measured time, not measured.")] = "5s",
+    think_time: Annotated[
+        str, OPTION(help="Closed loop: pause of each client between transactions, e.g. 10ms.")
+    ] = "0s",
+    max_tries: Annotated[int, OPTION(help="Tries after serialization failures and deadlocks; 0: without limit.")] = 1,
+    protocol: Annotated[str, OPTION(help="PostgreSQL: `prepared`, `extended` or `simple`.")] = "prepared",
+    repeats: Annotated[int, OPTION(min=1, max=1000, help="Trials of every client count, in random order.")] = 1,
+    seed: Annotated[int, OPTION(min=0, help="Of random order and random values; the same seed draws the same.")] = 1,
+    define: Annotated[list[str] | None, OPTION("-D", metavar="VAR=VALUE", help="Variable for the scripts.")] = None,
+    with_: Annotated[list[str] | None, OPTION("--with", metavar="KEY=VALUE", help="Workload option.")] = None,
+    set_: Annotated[list[str] | None, OPTION("--set", metavar="KEY=VALUE", help="Engine setting.")] = None,
+    data: Annotated[str, OPTION(metavar="DIR", help="Directory for the data.")] = "",
+    temp: Annotated[str, OPTION(metavar="DIR", help="Directory for spills.")] = "",
+    log: Annotated[str, OPTION(metavar="DIR", help="Directory for the log (WAL).")] = "",
+    memory: Annotated[str, OPTION(metavar="SIZE", help="The engine's own data cache, e.g. 1GB.")] = "",
+    server_cpus: Annotated[str, OPTION(metavar="CPUS", help="CPUs of the engine, e.g. 0 or 0-3.")] = "",
+    client_cpus: Annotated[str, OPTION(metavar="CPUS", help="CPUs of the driving threads.")] = "",
+    io: Annotated[str, OPTION(help="Client I/O: `auto`, `io_uring` or `epoll`.")] = "auto",
+    observe: Annotated[bool, OPTION("--observe/--no-observe", help="Sample machine and server during trials.")] = True,
+    label: Annotated[str, OPTION(metavar="NAME", help="Name of this system in tables and charts.")] = "",
+    results: Annotated[
+        str, OPTION(metavar="DIR", help="Where records go.", envvar="IRONBENCH_RESULTS")
+    ] = "ironbench-results",
+    json: Annotated[bool, OPTION("--json", help="One JSON document on stdout.")] = False,
+) -> int:
+    """Drive WORKLOAD against a database and record every trial."""
+    from ironbench.cli import request
+
+    asked = request.Asked(
+        workload=workload,
+        files=tuple(files or ()),
+        engine=engine,
+        dsn=dsn,
+        clients=clients,
+        threads=threads,
+        rate=rate,
+        arrivals=arrivals,
+        duration=duration,
+        transactions=transactions,
+        warmup=warmup,
+        think_time=think_time,
+        max_tries=max_tries,
+        protocol=protocol,
+        repeats=repeats,
+        seed=seed,
+        define=tuple(define or ()),
+        with_=tuple(with_ or ()),
+        set_=tuple(set_ or ()),
+        data=data,
+        temp=temp,
+        log=log,
+        memory=memory,
+        server_cpus=server_cpus,
+        client_cpus=client_cpus,
+        io=io,
+        observe=observe,
+        label=label,
+        results=results,
+    )
+    return request.carried_out(asked, json)
