@@ -1,0 +1,1 @@
+"""The host: what it is (`fingerprint`) and what about it spoils numbers (`doctor`)."""

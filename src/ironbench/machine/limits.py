@@ -1,0 +1,82 @@
+"""What control groups allow this process: version 2, or the controllers of version 1 (cgroups(7))."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+from ironbench.machine.mounts import all_mounts
+from ironbench.machine.tree import Tree
+from ironbench.model.machine import Limits, Mount
+
+_N = TypeVar("_N", int, float)
+
+_V1_UNLIMITED = 1 << 60
+"""Version 1 writes "no limit" as the largest multiple of the page size."""
+
+
+def read_limits(tree: Tree) -> Limits:
+    """The tightest limit on the way from our group to the root."""
+    groups = _own_groups(tree)
+    mounts = [mount for mount in all_mounts(tree) if mount.kind in ("cgroup", "cgroup2")]
+    cpu_list = _cpu_list(tree)
+    one = {name: mount.path for mount in mounts if mount.kind == "cgroup" for name in _controllers(mount)}
+    if "memory" in one or "cpu" in one:
+        memory = [
+            tree.integer(f"{at}/memory.limit_in_bytes") for at in _upwards(one.get("memory"), groups.get("memory"))
+        ]
+        quotas = [_quota_v1(tree, at) for at in _upwards(one.get("cpu"), groups.get("cpu"))]
+        limited = [value for value in memory if value is not None and value < _V1_UNLIMITED]
+        return Limits("v1", _least(limited), _least(quotas), cpu_list)
+    two = next((mount.path for mount in mounts if mount.kind == "cgroup2"), None)
+    if two is not None:
+        steps = _upwards(two, groups.get(""))
+        memory = [tree.integer(f"{at}/memory.max") for at in steps]
+        return Limits("v2", _least(memory), _least([_quota_v2(tree, at) for at in steps]), cpu_list)
+    return Limits("none", cpu_list=cpu_list)
+
+
+def _own_groups(tree: Tree) -> dict[str, str]:
+    """Controller → path of our group; the one of version 2 under the empty name."""
+    groups = {}
+    for line in (tree.read("/proc/self/cgroup") or "").splitlines():
+        _, _, rest = line.partition(":")
+        names, _, path = rest.partition(":")
+        for name in names.split(","):
+            groups[name] = path
+    return groups
+
+
+def _controllers(mount: Mount) -> list[str]:
+    return [name for name in ("cpu", "cpuacct", "cpuset", "memory", "blkio", "pids") if name in mount.options]
+
+
+def _upwards(mount: str | None, group: str | None) -> list[str]:
+    """Directories from our group up to the mount."""
+    if mount is None:
+        return []
+    parts = [part for part in (group or "/").split("/") if part]
+    return ["/".join([mount.rstrip("/"), *parts[:n]]) for n in range(len(parts), -1, -1)]
+
+
+def _quota_v2(tree: Tree, at: str) -> float | None:
+    words = (tree.read(f"{at}/cpu.max") or "").split()
+    if len(words) == 2 and words[0].isdigit() and words[1].isdigit() and int(words[1]):
+        return int(words[0]) / int(words[1])
+    return None
+
+
+def _quota_v1(tree: Tree, at: str) -> float | None:
+    quota, period = tree.integer(f"{at}/cpu.cfs_quota_us"), tree.integer(f"{at}/cpu.cfs_period_us")
+    return quota / period if quota and quota > 0 and period else None
+
+
+def _cpu_list(tree: Tree) -> str | None:
+    for line in (tree.read("/proc/self/status") or "").splitlines():
+        if line.startswith("Cpus_allowed_list:"):
+            return line.partition(":")[2].strip()
+    return None
+
+
+def _least(values: Sequence[_N | None]) -> _N | None:
+    return min((value for value in values if value is not None), default=None)

@@ -1,0 +1,85 @@
+"""Reads small kernel files below a root that tests can replace. What cannot be read is None, never an exception."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+_UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """/proc, /sys, /dev and /etc as found below `root`."""
+
+    root: Path = Path("/")
+
+    @property
+    def real(self) -> bool:
+        """Whether this is the running machine and not a copy of one."""
+        return self.root == Path("/")
+
+    def path(self, name: str) -> Path:
+        """`name` is absolute on the machine, e.g. `/proc/stat`."""
+        return self.root / name.lstrip("/")
+
+    def read(self, name: str) -> str | None:
+        """The file's text without surrounding blanks; None when it is absent, closed to us or not a file."""
+        try:
+            return self.path(name).read_bytes().decode("utf-8", "replace").strip().strip("\0")
+        except (OSError, ValueError):
+            return None
+
+    def integer(self, name: str) -> int | None:
+        text = self.read(name)
+        try:
+            return int(text) if text else None
+        except ValueError:
+            return None
+
+    def size(self, name: str) -> int | None:
+        """A size as the kernel writes them (`32K`), in bytes."""
+        text = self.read(name)
+        if not text:
+            return None
+        digits, unit = (text[:-1], text[-1]) if text[-1] in _UNITS else (text, "")
+        return int(digits) * _UNITS.get(unit, 1) if digits.isdigit() else None
+
+    def chosen(self, name: str) -> str | None:
+        """The bracketed word of a list such as `none [mq-deadline] bfq`; a lone word counts as chosen."""
+        words = (self.read(name) or "").split()
+        for word in words:
+            if word.startswith("[") and word.endswith("]"):
+                return word[1:-1]
+        return words[0] if len(words) == 1 else None
+
+    def exists(self, name: str) -> bool:
+        try:
+            return self.path(name).exists()
+        except OSError:
+            return False
+
+    def names(self, directory: str) -> list[str]:
+        """Names in a directory, sorted; empty when it cannot be listed."""
+        try:
+            return sorted(entry.name for entry in self.path(directory).iterdir())
+        except OSError:
+            return []
+
+    def glob(self, pattern: str) -> list[str]:
+        """Absolute names (on the machine) that match, sorted."""
+        try:
+            found = sorted(self.root.glob(pattern.lstrip("/")))
+        except OSError:
+            return []
+        return ["/" + str(path.relative_to(self.root)) for path in found]
+
+    def table(self, name: str) -> dict[str, int]:
+        """A file of `Key: number [kB]` lines (meminfo) in bytes or plain numbers."""
+        values: dict[str, int] = {}
+        for line in (self.read(name) or "").splitlines():
+            key, _, rest = line.partition(":")
+            words = rest.split()
+            if words and words[0].isdigit():
+                values[key] = int(words[0]) * (1024 if words[1:] == ["kB"] else 1)
+        return values

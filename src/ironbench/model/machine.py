@@ -1,0 +1,106 @@
+"""What a machine is made of, as far as it can change a measurement."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Cache:
+    """One processor cache as the first core sees it."""
+
+    level: int
+    kind: str
+    """`Data`, `Instruction` or `Unified`."""
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cpu:
+    model: str
+    sockets: int
+    cores: int
+    """Physical cores, as far as the machine (or its hypervisor) tells."""
+    threads: int
+    """Logical processors that are online."""
+    min_hz: int | None = None
+    max_hz: int | None = None
+    governor: str | None = None
+    """Frequency governor; of several, all, joined by `+`. None: not visible."""
+    boost: bool | None = None
+    smt: bool | None = None
+    microcode: str | None = None
+    caches: tuple[Cache, ...] = ()
+    mitigations: tuple[str, ...] = ()
+    """Names of processor weaknesses that the kernel works around at a cost."""
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One block device."""
+
+    name: str
+    """As in /sys/block, e.g. `nvme0n1`."""
+    number: str
+    """`major:minor`."""
+    size_bytes: int
+    model: str | None = None
+    rotational: bool | None = None
+    """What the kernel believes; virtual disks often say nothing true here."""
+    scheduler: str | None = None
+    firmware: str | None = None
+    write_cache: str | None = None
+    """`write back` (volatile cache, flushes matter) or `write through`."""
+    parts: tuple[str, ...] = ()
+    """Devices this one is made of (RAID, device mapper)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """One mounted file system that could hold a database."""
+
+    path: str
+    source: str
+    kind: str
+    """File system type, e.g. `ext4`."""
+    number: str
+    """`major:minor` of the file system; `0:…` when no block device is under it."""
+    options: tuple[str, ...] = ()
+    """Options of the mount and of the file system, sorted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a control group or an affinity mask allows this process."""
+
+    cgroup: str
+    """`v2`, `v1`, or `none`."""
+    memory_bytes: int | None = None
+    cpus: float | None = None
+    """CPU quota in cores."""
+    cpu_list: str | None = None
+    """CPUs this process may run on, as the kernel writes lists: `0-3,8`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """The host of a measurement. Its content key is `machine.fingerprint.content_key`."""
+
+    cpu: Cpu
+    memory_bytes: int
+    numa_nodes: int
+    swap_bytes: int
+    swappiness: int | None
+    kernel: str
+    os: str
+    virtualisation: str
+    """`none`, or who virtualises: from the DMI product, else `unnamed hypervisor`."""
+    container: str
+    """`none`, or the kind of container."""
+    clock_source: str | None
+    transparent_huge_pages: str | None
+    limits: Limits
+    blocks: tuple[Block, ...] = ()
+    mounts: tuple[Mount, ...] = ()
+    host: str = field(default="", compare=False)
+    """The first 12 hexadecimal digits of the SHA-256 of the host name; not part of the content key."""

@@ -1,0 +1,118 @@
+"""The fingerprint tells what a machine is made of, and one machine from another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from ironbench.machine.fingerprint import content_key, fingerprint
+from ironbench.machine.mounts import all_mounts, device_number, mount_of
+from ironbench.machine.tree import Tree
+from ironbench.model.machine import Cache, Limits
+
+MakeTree = Callable[..., Tree]
+
+
+def test_processor_memory_and_nodes_are_read(server: MakeTree) -> None:
+    machine = fingerprint(server().root)
+    assert (machine.cpu.sockets, machine.cpu.cores, machine.cpu.threads) == (2, 2, 4)
+    assert machine.cpu.model == "Example Xeon 5570"
+    assert (machine.cpu.min_hz, machine.cpu.max_hz) == (1_600_000_000, 2_930_000_000)
+    assert (machine.cpu.governor, machine.cpu.boost, machine.cpu.smt) == ("performance", False, True)
+    assert machine.cpu.caches == (Cache(1, "Data", 32768),)
+    assert machine.cpu.mitigations == ("meltdown",)
+    assert (machine.memory_bytes, machine.swap_bytes, machine.numa_nodes) == (16_000_000 * 1024, 1_024_000, 2)
+    assert (machine.kernel, machine.os) == ("6.12.0", "Debian GNU/Linux 12")
+    assert (machine.clock_source, machine.transparent_huge_pages) == ("tsc", "madvise")
+
+
+def test_devices_are_those_that_last(server: MakeTree) -> None:
+    machine = fingerprint(server().root)
+    assert [block.name for block in machine.blocks] == ["sda"]
+    disk = machine.blocks[0]
+    assert (disk.size_bytes, disk.model, disk.firmware) == (1 << 30, "FASTDISK 15K", "0001")
+    assert (disk.rotational, disk.scheduler, disk.write_cache) == (True, "mq-deadline", "write back")
+
+
+def test_mounts_are_those_that_could_hold_a_database(server: MakeTree) -> None:
+    assert [mount.path for mount in fingerprint(server().root).mounts] == ["/", "/mnt/my ram"]
+
+
+def test_the_tightest_limit_on_the_way_up_counts(server: MakeTree) -> None:
+    assert fingerprint(server().root).limits == Limits("v2", 8_000_000_000, 1.5, "0-2")
+
+
+def test_limits_of_version_1_are_read_and_its_unlimited_is_none(server: MakeTree) -> None:
+    tree = server(
+        {
+            "proc/self/mountinfo": (
+                "32 31 0:29 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct\n"
+                "35 31 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n"
+            ),
+            "proc/self/cgroup": "4:memory:/a\n1:cpu,cpuacct:/a\n",
+            "sys/fs/cgroup/memory/a/memory.limit_in_bytes": "9223372036854771712\n",
+            "sys/fs/cgroup/cpu/a/cpu.cfs_quota_us": "50000\n",
+            "sys/fs/cgroup/cpu/a/cpu.cfs_period_us": "100000\n",
+        },
+    )
+    assert fingerprint(tree.root).limits == Limits("v1", None, 0.5, "0-2")
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, "none"),
+        ({"sys/class/dmi/id/sys_vendor": "QEMU\n"}, "QEMU Server 3000"),
+        (
+            {
+                "proc/cpuinfo": "processor: 0\nflags: fpu hypervisor\n",
+                "sys/class/dmi/id/sys_vendor": None,
+                "sys/class/dmi/id/product_name": None,
+            },
+            "unnamed hypervisor",
+        ),
+    ],
+)
+def test_a_virtual_machine_is_recognised(server: MakeTree, changes: dict[str, str | None], expected: str) -> None:
+    assert fingerprint(server(changes).root).virtualisation == expected
+
+
+def test_a_container_is_recognised(server: MakeTree) -> None:
+    assert fingerprint(server({".dockerenv": ""}).root).container == "docker"
+
+
+def test_an_empty_root_gives_a_fingerprint_and_no_error(bare: MakeTree) -> None:
+    machine = fingerprint(bare().root)
+    assert (machine.cpu.governor, machine.memory_bytes, machine.limits.cgroup) == (None, 0, "none")
+
+
+def test_the_key_changes_with_the_machine_but_not_with_its_name(server: MakeTree) -> None:
+    key = content_key(fingerprint(server().root))
+    renamed = content_key(fingerprint(server({"proc/sys/kernel/hostname": "db2\n"}).root))
+    grown = content_key(fingerprint(server({"proc/meminfo": "MemTotal: 32000000 kB\n"}).root))
+    assert key == renamed
+    assert key != grown
+
+
+def test_the_deepest_and_latest_mount_holds_a_directory(server: MakeTree) -> None:
+    mounts = all_mounts(server())
+    assert getattr(mount_of("/mnt/my ram/wal", mounts), "number", None) == "0:40"
+    assert getattr(mount_of("/mnt/my", mounts), "number", None) == "8:1"
+
+
+def test_a_btrfs_mount_is_led_to_its_device_by_its_source(bare: MakeTree) -> None:
+    tree = bare(
+        {
+            "proc/self/mountinfo": "27 1 0:33 / / rw - btrfs /dev/sdb1 rw\n",
+            "sys/class/block/sdb1/dev": "8:17\n",
+        },
+    )
+    assert device_number(all_mounts(tree)[0], tree) == "8:17"
+
+
+def test_this_machine_has_a_fingerprint() -> None:
+    machine = fingerprint()
+    assert machine.cpu.threads >= machine.cpu.cores >= 1
+    assert machine.memory_bytes > 1 << 28
+    assert mount_of("/", all_mounts(Tree())) is not None
