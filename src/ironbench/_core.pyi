@@ -63,9 +63,9 @@ class DriveResult:
     summary: bytes
     """JSON: everything that is one number or one text (see docs/adr on the boundary)."""
     timeline: dict[str, bytes]
-    """Column → little-endian float64, one per 100 ms bucket: `t_s`, `transactions`, `errors`, `retries`."""
+    """Column → little-endian float64, one per 100 ms: `t_s`, `transactions`, `errors`, `retries`."""
     seconds: dict[str, bytes]
-    """The same per second, with `response_mean_s`, `response_p50_s`, `_p90_s`, `_p95_s`, `_p99_s`, `_max_s` and counts."""
+    """The same per second, with `response_mean_s`, `response_p50_s`, `_p90_s`, `_p95_s`, `_p99_s`, `_max_s`."""
     histograms: dict[str, Histogram]
     """`response_time` and `service_time`, and `…{script=NAME}` of each."""
     samples: dict[str, list[tuple[float, bytes]]]

@@ -1,0 +1,55 @@
+# ironbench: `make help` lists the targets.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+# uv from our own .venv, never one that happens to be active.
+unexport VIRTUAL_ENV
+PYTHON ?= python3
+VENV := .venv
+UV := $(VENV)/bin/uv
+
+.PHONY: help setup demo test test-long lint format bench docs clean
+
+help: ## List the targets
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-10s %s\n", $$1, $$2}'
+
+setup: $(UV) ## Create .venv, build the core in release mode, install locked dependencies
+	@$(UV) sync --locked --quiet
+
+$(UV):
+	@scripts/prerequisites $(PYTHON)
+	@echo "creating $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
+	@$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check "uv>=0.13,<1"
+	@echo "building the core and installing dependencies (a few minutes the first time)"
+
+demo: setup ## A real PostgreSQL, its log on disk and in memory, 1 to 20 clients, and a report
+	@$(VENV)/bin/python scripts/demo.py
+
+test: setup ## All tests but the long ones: Rust, Python, live engines
+	@cargo test --locked --quiet --workspace
+	@$(VENV)/bin/python -m pytest
+
+test-long: setup ## The tests that take minutes
+	@$(VENV)/bin/python -m pytest -m long --timeout 1800
+
+lint: setup ## Formatting, lints, types, and the stub against the core
+	@cargo fmt --check
+	@cargo clippy --locked --quiet --workspace --all-targets -- -D warnings
+	@$(VENV)/bin/ruff format --check --quiet .
+	@$(VENV)/bin/ruff check --quiet .
+	@$(VENV)/bin/mypy --no-error-summary
+	@$(VENV)/bin/stubtest ironbench._core --mypy-config-file pyproject.toml --concise
+
+format: setup ## Format everything
+	@cargo fmt
+	@$(VENV)/bin/ruff format --quiet .
+	@$(VENV)/bin/ruff check --fix --quiet .
+
+bench: setup ## Measure ironbench itself beside pgbench and psql
+	@$(VENV)/bin/python -m bench
+
+docs: setup ## Regenerate docs/reference
+	@$(VENV)/bin/python scripts/reference.py
+
+clean: ## Remove what was built; records stay
+	@rm -rf $(VENV) target build

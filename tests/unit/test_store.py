@@ -1,0 +1,132 @@
+"""A record is written whole or not at all, never edited, found by id, series and label."""
+
+import os
+import signal
+import struct
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ironbench.errors import FailureError, InputError
+from ironbench.model.observation import Series
+from ironbench.model.record import Record, Status
+from ironbench.model.system import Cell, Choice, Load, System
+from ironbench.record import Evidence, Store
+
+
+def record(id: str, series: str = "s1", label: str = "a", started: str = "2026-01-01T00:00:00+00:00") -> Record:
+    return Record(
+        id=id,
+        series=series,
+        system=System("null", label),
+        choice=Choice("select-only"),
+        cell=Cell("clients=1", Load()),
+        block=0,
+        purpose="sweep",
+        started_at=started,
+        elapsed_s=1.0,
+        status=Status.OK,
+        metrics={"throughput": 10.0},
+    )
+
+
+def doubles(*values: float) -> bytes:
+    return struct.pack(f"<{len(values)}d", *values)
+
+
+def test_what_is_kept_comes_back(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    evidence = Evidence(
+        timeline={"t_s": doubles(0.0, 0.1), "transactions": doubles(5, 6)},
+        observed=[Series("cpu_busy", (0.0, 1.0), (0.5, 0.6))],
+    )
+    kept = store.keep(record("r1"), evidence)
+    assert store.all() == [kept]
+    assert store.timeline("r1")["transactions"].tolist() == [5, 6]
+    assert store.observed("r1")["cpu_busy"]["value"].tolist() == [0.5, 0.6]
+    assert store.seconds("r1") == {}
+
+
+@given(metrics=st.dictionaries(st.text(min_size=1, max_size=20), st.floats(allow_nan=False, allow_infinity=False)))
+def test_any_metrics_survive_the_way_to_disk(tmp_path_factory, metrics) -> None:
+    from dataclasses import replace
+
+    store = Store(tmp_path_factory.mktemp("store"))
+    store.keep(replace(record("r"), metrics=metrics), Evidence())
+    assert store.all()[0].metrics == metrics
+
+
+def test_a_record_is_never_overwritten(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    store.keep(record("r1"), Evidence())
+    with pytest.raises(FailureError, match="in the store already"):
+        store.keep(record("r1", label="b"), Evidence())
+    assert store.all()[0].system.label == "a"
+
+
+def test_a_label_means_its_newest_series(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    store.keep(record("old", "s1", started="2026-01-01T00:00:00+00:00"), Evidence())
+    store.keep(record("new", "s2", started="2026-01-02T00:00:00+00:00"), Evidence())
+    assert [one.id for one in store.select(["a"])] == ["new"]
+    assert [one.id for one in store.select(["s1"])] == ["old"]
+    assert [one.id for one in store.select([])] == ["old", "new"]
+
+
+def test_an_unknown_selection_suggests_the_nearest_name(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    store.keep(record("r1", label="log-on-disk"), Evidence())
+    with pytest.raises(InputError) as caught:
+        store.select(["log-on-disc"])
+    assert "log-on-disk" in caught.value.hint
+
+
+def test_an_unwritable_results_directory_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("")
+    with pytest.raises(InputError, match="cannot hold results"):
+        Store(file / "results").validate()
+
+
+def test_shared_content_is_stored_once(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    key = store.keep_shared("machines", {"b": 1, "a": 2})
+    assert store.keep_shared("machines", {"a": 2, "b": 1}) == key
+    assert store.machine(key) == {"a": 2, "b": 1}
+    assert len(list((tmp_path / "machines").iterdir())) == 1
+
+
+WRITER = """
+import sys
+sys.path[:0] = {path!r}
+from pathlib import Path
+from tests.unit.test_store import record, doubles
+from ironbench.record import Evidence, Store
+store = Store(Path({results!r}))
+for number in range(100000):
+    store.keep(record(f"r{{number}}"), Evidence(timeline={{"t_s": doubles(*range(5000))}}))
+    print(number, flush=True)
+"""
+
+
+def test_a_kill_at_any_instant_leaves_only_whole_records(tmp_path: Path) -> None:
+    root = Path(__file__).parents[2]
+    code = WRITER.format(path=[str(root), str(root / "src"), *sys.path], results=str(tmp_path))
+    writer = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, cwd=root)
+    assert writer.stdout
+    writer.stdout.readline()
+    time.sleep(0.25)
+    os.kill(writer.pid, signal.SIGKILL)
+    writer.wait()
+    done = [int(line) for line in writer.stdout.read().split()]
+    writer.stdout.close()
+    store = Store(tmp_path)
+    found = store.all()
+    assert len(found) >= len(done) >= 1
+    for one in found:
+        assert len(store.timeline(one.id)["t_s"]) == 5000

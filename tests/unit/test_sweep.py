@@ -1,0 +1,59 @@
+"""A plan holds every cell in every block, in an order that only the seed decides."""
+
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ironbench.errors import InputError
+from ironbench.model.system import Choice, Load, System
+from ironbench.plan.sweep import CONFIRMATIONS, sweep
+
+SYSTEM, CHOICE = System("null", "test"), Choice("select-only")
+
+
+def planned(load: Load = Load(), clients=(1,), threads=None, repeats=1):
+    return sweep(SYSTEM, CHOICE, load, clients, threads, repeats, True)
+
+
+@given(
+    clients=st.lists(st.integers(1, 1000), min_size=1, max_size=12, unique=True),
+    repeats=st.integers(1, 5),
+    seed=st.integers(0, 2**32),
+)
+def test_every_cell_is_in_every_block_once_and_the_seed_decides_the_order(clients, repeats, seed) -> None:
+    plan = planned(Load(seed=seed), clients, repeats=repeats)
+    seen = Counter((trial.cell.load.clients, trial.block) for trial in plan.trials)
+    assert seen == {(n, block): 1 for n in clients for block in range(repeats)}
+    assert plan.trials == planned(Load(seed=seed), clients, repeats=repeats).trials
+
+
+def test_a_sweep_is_confirmed_and_a_single_cell_is_not() -> None:
+    assert planned(clients=(1, 2)).confirmations == CONFIRMATIONS
+    assert planned(clients=(8,)).confirmations == 0
+
+
+def test_threads_never_outnumber_clients() -> None:
+    assert [t.cell.load.threads for t in planned(clients=(1,), threads=4).trials] == [1]
+
+
+@pytest.mark.parametrize(
+    ("load", "subject"),
+    [
+        (Load(duration_s=0), "--duration"),
+        (Load(duration_s=None, transactions=0), "--transactions"),
+        (Load(duration_s=10, transactions=5), "--transactions"),
+        (Load(rate=0), "--rate"),
+        (Load(rate=-5), "--rate"),
+        (Load(rate=float("nan")), "--rate"),
+        (Load(rate=5, think_time_s=1), "--think-time"),
+        (Load(rate=5, duration_s=None, transactions=9), "--rate"),
+        (Load(max_tries=-1), "--max-tries"),
+    ],
+)
+def test_a_load_that_cannot_be_driven_is_refused_before_anything_starts(load: Load, subject: str) -> None:
+    with pytest.raises(InputError) as caught:
+        planned(load)
+    assert caught.value.subject == subject
+    assert caught.value.hint
