@@ -7,14 +7,16 @@ from ironbench.plan import values
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"), [("30s", 30), ("10ms", 0.01), ("2m", 120), ("1h", 3600), ("5", 5), ("0.5s", 0.5), ("250us", 0.00025)]
+    ("text", "expected"),
+    [("30s", 30), ("10ms", 0.01), ("2m", 120), ("1h", 3600), ("5", 5), ("0.5s", 0.5), ("250us", 0.00025)],
 )
 def test_a_duration_is_read_in_seconds(text: str, expected: float) -> None:
     assert values.seconds("--duration", text) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"), [("512MB", 512 << 20), ("2GB", 2 << 30), ("1.5gb", 3 << 29), ("4096", 4096), ("1GiB", 1 << 30)]
+    ("text", "expected"),
+    [("512MB", 512 << 20), ("2GB", 2 << 30), ("1.5gb", 3 << 29), ("4096", 4096), ("1GiB", 1 << 30)],
 )
 def test_a_size_counts_in_powers_of_1024_as_postgresql_does(text: str, expected: int) -> None:
     assert values.size("--memory", text) == expected

@@ -1,0 +1,76 @@
+"""The data goes one way: a stage imports the words everybody shares and the stages before it, nothing else."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[2] / "src" / "ironbench"
+
+SHARED = {"model", "errors", "catalogue", "printer", "_core"}
+"""Seen by all: values, errors, shipped data, the mouth, the core."""
+
+STAGES = ["plan", "machine", "engines", "workloads", "load", "drive", "observe", "record", "analyse", "report"]
+"""In the order of design §2."""
+
+EVERYTHING = {"lab", "cli"}
+
+
+def rooms_imported(path: Path) -> set[str]:
+    """The rooms of ironbench that a file imports, at any depth of its code, but not for types alone."""
+    found: set[str] = set()
+    for node in ast.walk(_without_type_checking(ast.parse(path.read_text()))):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "ironbench":
+            parts = node.module.split(".")
+            found |= {parts[1]} if len(parts) > 1 else {alias.name for alias in node.names}
+        elif isinstance(node, ast.Import):
+            found |= {a.name.split(".")[1] for a in node.names if a.name.startswith("ironbench.")}
+    return found
+
+
+def _without_type_checking(tree: ast.Module) -> ast.Module:
+    class Drop(ast.NodeTransformer):
+        def visit_If(self, node: ast.If) -> ast.AST | None:
+            is_types = isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+            return None if is_types else self.generic_visit(node)
+
+    return Drop().visit(tree)
+
+
+FILES = sorted(path for path in SOURCE.rglob("*.py") if path.parent != SOURCE)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_a_stage_imports_only_what_comes_before_it(path: Path) -> None:
+    room = path.relative_to(SOURCE).parts[0]
+    if room in EVERYTHING:
+        return
+    if room == "catalogue":
+        allowed = {"errors"}
+    elif room in SHARED:
+        allowed = SHARED
+    else:
+        assert room in STAGES, f"{room} is not a room of design §3"
+        allowed = SHARED | set(STAGES[: STAGES.index(room) + 1])
+    assert rooms_imported(path) <= allowed, f"{path.name} reaches forward to {rooms_imported(path) - allowed}"
+
+
+@pytest.mark.parametrize("path", sorted((SOURCE / "model").glob("*.py")), ids=lambda path: path.name)
+def test_the_model_is_pure(path: Path) -> None:
+    tree = _without_type_checking(ast.parse(path.read_text()))
+    modules = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    modules |= {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    assert not modules & {"os", "sys", "subprocess", "socket", "time", "pathlib", "random"}
+
+
+def test_only_the_printer_prints() -> None:
+    for path in SOURCE.rglob("*.py"):
+        calls = (node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call))
+        names = {call.func.id for call in calls if isinstance(call.func, ast.Name)}
+        assert "print" not in names, f"{path} prints"
+
+
+@pytest.mark.parametrize("crate", ["ironbench-core", "ironbench-data"])
+def test_only_one_crate_knows_python(crate: str) -> None:
+    manifest = SOURCE.parents[1] / "crates" / crate / "Cargo.toml"
+    assert "pyo3" not in manifest.read_text()
