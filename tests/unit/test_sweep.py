@@ -10,10 +10,10 @@ from ironbench.errors import InputError
 from ironbench.model.system import Choice, Load, System
 from ironbench.plan.sweep import CONFIRMATIONS, sweep
 
-SYSTEM, CHOICE = System("null", "test"), Choice("select-only")
+SYSTEM, CHOICE, DEFAULT = System("null", "test"), Choice("select-only"), Load()
 
 
-def planned(load: Load = Load(), clients=(1,), threads=None, repeats=1):
+def planned(load: Load = DEFAULT, clients=(1,), threads=None, repeats=1):
     return sweep(SYSTEM, CHOICE, load, clients, threads, repeats, True)
 
 

@@ -1,0 +1,40 @@
+"""`make demo`: does the log's place matter? A real PostgreSQL, its log on disk and in memory, 1 to 20 clients."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "ironbench-results" / "demo"
+REPORT = ROOT / "ironbench-results" / "demo.html"
+IRONBENCH = Path(sys.executable).parent / "ironbench"
+SUSPECT = 3
+"""Exit code of trials too short for two checkpoints: a demo's trials are, and its report says so."""
+
+
+def main() -> int:
+    data = RESULTS / "data"
+    memory = Path("/dev/shm") / f"ironbench-demo-{os.getuid()}"
+    labels = []
+    for label, log in (("log on disk", RESULTS / "log"), ("log in memory", memory)):
+        code = ironbench(
+            "run", "igen-oltp", "--with", "scale=4", "--with", "weight=heavy", "--clients", "1,2,4,8,12,16,20",
+            "--duration", "5s", "--warmup", "1s", "--memory", "512MB", "--data", str(data), "--log", str(log),
+            "--label", label, "--results", str(RESULTS),
+        )  # fmt: skip
+        if code not in (0, SUSPECT):
+            return code
+        labels.append(label)
+    return ironbench("report", *labels, "--results", str(RESULTS), "-o", str(REPORT))
+
+
+def ironbench(*arguments: str) -> int:
+    sys.stderr.write(f"$ ironbench {' '.join(arguments)}\n")
+    return subprocess.run([IRONBENCH, *arguments], check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())

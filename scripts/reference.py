@@ -1,0 +1,120 @@
+"""Writes docs/reference from the program itself, so that it cannot say anything else. `--check` only compares."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+FOLDER = Path(__file__).parents[1] / "docs" / "reference"
+NOTE = "<!-- Written by `make docs`; edit the program, not this page. -->\n"
+
+
+def pages() -> dict[str, str]:
+    """File name → content."""
+    return {
+        "command-line.md": command_line(),
+        "metrics.md": metrics(),
+        "workloads.md": workloads(),
+        "engines.md": engines(),
+        "observers.md": observers(),
+    }
+
+
+def command_line() -> str:
+    import typer.main
+
+    from ironbench.cli import app
+
+    group = typer.main.get_command(app)
+    parts = [
+        "# Command line",
+        "",
+        "Sizes count in powers of 1024, as PostgreSQL's do; durations take `us`, `ms`, `s`, `m`, `h`.",
+        "",
+    ]
+    parts += ["Exit codes: 0 done, 1 a failure, 2 your input, 3 finished but suspect, 130 interrupted.", ""]
+    for name, command in sorted(group.commands.items()):  # type: ignore[attr-defined]
+        parts += [
+            f"## ironbench {name}",
+            "",
+            command.help.strip(),
+            "",
+            "| option | meaning | default |",
+            "|---|---|---|",
+        ]
+        for parameter in command.params:
+            if parameter.name == "help":
+                continue
+            parts.append(_parameter(parameter))
+        parts.append("")
+    return "\n".join(parts)
+
+
+def _parameter(parameter: object) -> str:
+    names = ", ".join(f"`{one}`" for one in (*parameter.opts, *parameter.secondary_opts))  # type: ignore[attr-defined]
+    if parameter.param_type_name == "argument":  # type: ignore[attr-defined]
+        names = f"`{(parameter.name or '').upper()}`"  # type: ignore[attr-defined]
+    default = getattr(parameter, "default", None)
+    shown = "" if default in (None, "", False, []) or callable(default) else f"`{default}`"
+    return f"| {names} | {(getattr(parameter, 'help', '') or '').replace('|', chr(92) + '|')} | {shown} |"
+
+
+def metrics() -> str:
+    from ironbench import catalogue
+
+    rows = [f"| `{m.name}` | {m.unit} | {m.better} | {m.doc} | {m.source} |" for m in catalogue.metrics().values()]
+    head = ["# Metrics", "", "Parts of a whole are written `name{script=…}`, `name{role=…}` and the like.", ""]
+    return "\n".join([*head, "| metric | unit | better | meaning | source |", "|---|---|---|---|---|", *rows, ""])
+
+
+def workloads() -> str:
+    from ironbench import workloads as known
+
+    parts = ["# Workloads", ""]
+    for name in known.names():
+        one = known.get(name)
+        parts += [f"## {name}", "", one.doc, ""]
+        if one.derived:
+            parts += [f"*{one.derived}*", ""]
+        parts += [f"Runs on: {', '.join(one.engines)}.", ""]
+        if one.options:
+            parts += ["| option (`--with`) | meaning | default |", "|---|---|---|"]
+            parts += [f"| `{option.name}` | {option.doc} | `{option.default}` |" for option in one.options]
+            parts.append("")
+    return "\n".join(parts)
+
+
+def engines() -> str:
+    from ironbench import engines as known
+
+    parts = ["# Engines", ""]
+    for name in known.names():
+        parts += [f"## {name}", "", known.get(name).doc, ""]
+    return "\n".join(parts)
+
+
+def observers() -> str:
+    from ironbench import observe
+
+    parts = ["# Observers", ""]
+    for one in observe.observers():
+        parts += [f"## {one.name}", "", one.doc, ""]
+    return "\n".join(parts)
+
+
+def main() -> int:
+    stale = []
+    for name, text in pages().items():
+        path, content = FOLDER / name, NOTE + text
+        if path.exists() and path.read_text() == content:
+            continue
+        stale.append(name)
+        if "--check" not in sys.argv:
+            path.write_text(content)
+    if stale:
+        sys.stderr.write(f"{'stale' if '--check' in sys.argv else 'written'}: {', '.join(stale)}\n")
+    return 1 if stale and "--check" in sys.argv else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
