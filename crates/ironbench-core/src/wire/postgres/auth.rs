@@ -1,0 +1,117 @@
+//! Telling the server who we are: trust, clear-text and md5 passwords, SCRAM-SHA-256 with channel binding.
+
+use postgres_protocol::authentication::{
+    md5_hash,
+    sasl::{ChannelBinding, SCRAM_SHA_256, SCRAM_SHA_256_PLUS, ScramSha256},
+};
+
+use super::{
+    channel::Channel,
+    fault::Fault,
+    protocol::{
+        Malformed, Rows,
+        backend::{server_error, tag},
+        frontend,
+    },
+};
+use crate::{Error, drive::plan::Connection};
+
+/// Codes of the Authentication messages (documentation, 54.7).
+mod code {
+    pub const OK: i32 = 0;
+    pub const CLEARTEXT_PASSWORD: i32 = 3;
+    pub const MD5_PASSWORD: i32 = 5;
+    pub const SASL: i32 = 10;
+    pub const SASL_CONTINUE: i32 = 11;
+    pub const SASL_FINAL: i32 = 12;
+}
+
+/// Answers the server until it lets us in. `end_point`: the digest that binds SCRAM to the TLS connection, if known.
+pub(super) fn authenticate(
+    channel: &mut Channel,
+    connection: &Connection,
+    end_point: Option<Vec<u8>>,
+) -> Result<(), Fault> {
+    let mut scram: Option<ScramSha256> = None;
+    let mut proven = true;
+    loop {
+        let message = channel.next(Rows::Keep)?;
+        match message.tag {
+            tag::AUTHENTICATION => {}
+            tag::ERROR_RESPONSE => return Err(Fault::Server(Box::new(server_error(message.body)))),
+            tag::NOTICE_RESPONSE | tag::NEGOTIATE_PROTOCOL_VERSION => continue,
+            _ => return Err(Fault::Malformed),
+        }
+        let (number, data) = message.body.split_first_chunk::<4>().ok_or(Malformed)?;
+        let data = data.to_vec();
+        match i32::from_be_bytes(*number) {
+            // A server that skips its half of SCRAM does not know the password and may be anybody.
+            code::OK if !proven => return Err(unproven().into()),
+            code::OK => return Ok(()),
+            code::CLEARTEXT_PASSWORD => {
+                frontend::password(&mut channel.output, password(connection)?);
+            }
+            code::MD5_PASSWORD => {
+                let salt: [u8; 4] = data.as_slice().try_into().map_err(|_| Malformed)?;
+                let hash = md5_hash(connection.user.as_bytes(), password(connection)?, salt);
+                frontend::password(&mut channel.output, hash.as_bytes());
+            }
+            code::SASL => {
+                let (mechanism, binding) = choose(&data, channel.tls.is_some(), end_point.clone())?;
+                let exchange = scram.insert(ScramSha256::new(password(connection)?, binding));
+                frontend::sasl_initial_response(&mut channel.output, mechanism, exchange.message());
+                proven = false;
+            }
+            code::SASL_CONTINUE => {
+                let exchange = scram.as_mut().ok_or(Malformed)?;
+                exchange.update(&data).map_err(|error| refused(&error))?;
+                frontend::sasl_response(&mut channel.output, exchange.message());
+            }
+            code::SASL_FINAL => {
+                scram.as_mut().ok_or(Malformed)?.finish(&data).map_err(|error| refused(&error))?;
+                proven = true;
+                continue;
+            }
+            other => return Err(unsupported(&format!("authentication method {other}")).into()),
+        }
+        channel.flush()?;
+    }
+}
+
+/// The SCRAM variant, and what it says of channel binding: used, not offered by the server, or not possible for us.
+fn choose(offered: &[u8], over_tls: bool, end_point: Option<Vec<u8>>) -> Result<(&'static str, ChannelBinding), Fault> {
+    let has = |name: &str| offered.split(|&byte| byte == 0).any(|mechanism| mechanism == name.as_bytes());
+    match (has(SCRAM_SHA_256_PLUS), end_point) {
+        (true, Some(digest)) if over_tls => Ok((SCRAM_SHA_256_PLUS, ChannelBinding::tls_server_end_point(digest))),
+        // "We could, the server cannot": the server compares that with what it offered.
+        (false, Some(_)) if over_tls && has(SCRAM_SHA_256) => Ok((SCRAM_SHA_256, ChannelBinding::unrequested())),
+        _ if has(SCRAM_SHA_256) => Ok((SCRAM_SHA_256, ChannelBinding::unsupported())),
+        _ => Err(unsupported("a SASL mechanism").into()),
+    }
+}
+
+fn password(connection: &Connection) -> Result<&[u8], Error> {
+    match connection.password.as_deref() {
+        Some(password) if !password.is_empty() => Ok(password.as_bytes()),
+        _ => Err(Error::input(
+            format!("user {}", connection.user),
+            format!("the server at {}:{} asks for a password and none was given", connection.host, connection.port),
+        )
+        .hint("give it in the DSN, in PGPASSWORD or in ~/.pgpass")),
+    }
+}
+
+fn refused(error: &std::io::Error) -> Error {
+    Error::failure("SCRAM authentication", format!("the server's answer is not valid: {error}"))
+        .hint("correct the password; if it is right, this may not be the server it seems to be")
+}
+
+fn unproven() -> Error {
+    Error::failure("SCRAM authentication", "the server did not prove that it knows the password")
+        .hint("this may not be the server it seems to be")
+}
+
+fn unsupported(what: &str) -> Error {
+    Error::input("authentication", format!("the server asks for {what} that ironbench does not know"))
+        .hint("let the user in by scram-sha-256, md5, password or trust in the server's pg_hba.conf")
+}

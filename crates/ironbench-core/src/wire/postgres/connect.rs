@@ -1,0 +1,245 @@
+//! Getting a session: resolve, connect, TLS, start-up, authentication.
+//!
+//! [`Connector::new`] checks everything that can be checked without a network and is then good for any number of
+//! connections from any number of threads. [`Connector::connect`] returns a [`Connected`], idle and ready for queries:
+//! a blocking session is made of it, or its [`Stream`] is handed to a nonblocking transport.
+
+use std::{
+    io,
+    os::fd::OwnedFd,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use rustls::{ClientConfig, ClientConnection};
+
+use super::{
+    address::{Address, Endpoint},
+    auth,
+    channel::Channel,
+    fault::{Fault, cannot_connect, server_at},
+    protocol::{
+        Rows,
+        backend::{backend_key, parameter_status, server_error, tag},
+        frontend,
+    },
+    tls::{self, Mode},
+};
+use crate::{Error, Result, drive::plan::Connection};
+
+/// For connecting, TLS and authentication together, per address.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// A cancel request is answered by closing the connection.
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// The socket of a session.
+#[derive(Debug)]
+pub enum Stream {
+    /// In blocking mode; TCP with `TCP_NODELAY`.
+    Plain(OwnedFd),
+    /// The handshake is done and nothing is left to write. The owner moves bytes itself: `read_tls` from the socket,
+    /// `process_new_packets`, `reader()`; `writer()`, `write_tls` to the socket.
+    Tls { fd: OwnedFd, tls: Box<ClientConnection> },
+}
+
+/// An idle session of the server.
+#[derive(Debug)]
+pub struct Connected {
+    pub stream: Stream,
+    /// Bytes from the server that came behind ReadyForQuery; nearly always empty. To be framed before any other.
+    pub unread: Vec<u8>,
+    /// What the server reported at start: `server_version`, `TimeZone`, …
+    pub parameters: Vec<(String, String)>,
+    pub backend_pid: i32,
+    pub cancel: Cancel,
+}
+
+impl Connected {
+    pub fn is_tls(&self) -> bool {
+        matches!(self.stream, Stream::Tls { .. })
+    }
+}
+
+/// Makes connections to one server as one user.
+#[derive(Debug, Clone)]
+pub struct Connector {
+    connection: Arc<Connection>,
+    address: Address,
+    mode: Mode,
+    /// None: without TLS.
+    config: Option<Arc<ClientConfig>>,
+}
+
+impl Connector {
+    /// Checks `connection` and reads the trusted certificates.
+    pub fn new(connection: Connection) -> Result<Self> {
+        let texts = [&connection.host, &connection.user, &connection.database];
+        let options = connection.options.iter().flat_map(|(name, value)| [name, value]);
+        if texts.into_iter().chain(options).any(|text| frontend::has_zero_byte(text)) {
+            return Err(Error::input("connection", "host, user, database and options must hold no zero byte"));
+        }
+        let address = Address::of(&connection);
+        // As for libpq, TLS is never used on a Unix socket: nobody is between the two ends.
+        let mode =
+            if address.is_unix() { Mode::of(&connection).map(|_| Mode::Disable)? } else { Mode::of(&connection)? };
+        let config = if mode == Mode::Disable { None } else { Some(tls::client_config(&connection, mode)?) };
+        Ok(Self { connection: Arc::new(connection), address, mode, config })
+    }
+
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// Connects, waiting at most 10 s for each address of the host.
+    ///
+    /// # Errors
+    /// Input: what the DSN says is not accepted (password, user, database, certificate, TLS). Failure: the server is
+    /// not there, full, or not ready.
+    pub fn connect(&self) -> Result<Connected> {
+        let told = |fault| cannot_connect(fault, &self.connection, &self.address);
+        let mut last = Fault::Io(io::ErrorKind::AddrNotAvailable.into());
+        for endpoint in self.address.resolve()? {
+            match self.enter(&endpoint) {
+                Ok(connected) => return Ok(connected),
+                // Only an address that cannot be reached is worth trying another one.
+                Err(fault @ Fault::Io(_)) => last = fault,
+                Err(fault) => return Err(told(fault)),
+            }
+        }
+        Err(told(last))
+    }
+
+    fn enter(&self, endpoint: &Endpoint) -> std::result::Result<Connected, Fault> {
+        let deadline = Instant::now() + CONNECT_TIMEOUT;
+        let result = self.start(endpoint, deadline, self.config.as_ref());
+        match result {
+            // `prefer`: a server that offers TLS but will not have us that way may have us without.
+            Err(Fault::Tls(_)) if self.mode == Mode::Prefer => self.start(endpoint, deadline, None),
+            Err(Fault::Server(error)) if self.mode == Mode::Prefer && error.sqlstate == "28000" => {
+                self.start(endpoint, deadline, None).map_err(|_| Fault::Server(error))
+            }
+            result => result,
+        }
+    }
+
+    fn start(
+        &self,
+        endpoint: &Endpoint,
+        deadline: Instant,
+        config: Option<&Arc<ClientConfig>>,
+    ) -> std::result::Result<Connected, Fault> {
+        let mut channel = self.open(endpoint, deadline, config)?;
+        let Connection { user, database, options, .. } = &*self.connection;
+        let ours = [("client_encoding", "UTF8"), ("application_name", "ironbench")];
+        let ours = ours.into_iter().filter(|(name, _)| options.iter().all(|(given, _)| given != name));
+        let given = options.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        let names = [("user", user.as_str()), ("database", database.as_str())];
+        frontend::startup(&mut channel.output, names.into_iter().chain(ours).chain(given));
+        channel.flush()?;
+        let end_point = channel.tls.as_deref().and_then(tls::server_end_point);
+        auth::authenticate(&mut channel, &self.connection, end_point)?;
+        self.settle(channel)
+    }
+
+    /// A connected channel, with TLS when wanted and to be had.
+    fn open(
+        &self,
+        endpoint: &Endpoint,
+        deadline: Instant,
+        config: Option<&Arc<ClientConfig>>,
+    ) -> std::result::Result<Channel, Fault> {
+        let mut channel = Channel::new(endpoint.open(deadline)?, Some(deadline));
+        let Some(config) = config else {
+            return Ok(channel);
+        };
+        frontend::ssl_request(&mut channel.output);
+        channel.flush()?;
+        match channel.read_byte()? {
+            b'S' => channel.start_tls(tls::client(config, &self.connection.host)?)?,
+            b'N' if self.mode == Mode::Prefer => {}
+            b'N' => {
+                let cause = format!("it offers no TLS, and sslmode={} asks for it", self.connection.sslmode);
+                return Err(Error::input(server_at(&self.address), cause)
+                    .hint("switch TLS on in the server (ssl = on), or use sslmode=prefer")
+                    .into());
+            }
+            // An error in place of an answer; unauthenticated text is not shown to people (CVE-2024-10977).
+            b'E' => {
+                return Err(Error::failure(server_at(&self.address), "it answered the request for TLS with an error")
+                    .hint("the server's log says why")
+                    .into());
+            }
+            _ => return Err(Fault::Malformed),
+        }
+        Ok(channel)
+    }
+
+    /// Reads what the server tells between authentication and its first ReadyForQuery.
+    fn settle(&self, mut channel: Channel) -> std::result::Result<Connected, Fault> {
+        let mut parameters = Vec::new();
+        let (mut backend_pid, mut secret) = (0, 0);
+        loop {
+            let message = channel.next(Rows::Keep)?;
+            match message.tag {
+                tag::PARAMETER_STATUS => {
+                    let (name, value) = parameter_status(message.body)?;
+                    parameters.push((name.to_owned(), value.to_owned()));
+                }
+                tag::BACKEND_KEY_DATA => (backend_pid, secret) = backend_key(message.body)?,
+                tag::READY_FOR_QUERY => break,
+                tag::ERROR_RESPONSE => return Err(Fault::Server(Box::new(server_error(message.body)))),
+                tag::NOTICE_RESPONSE | tag::NEGOTIATE_PROTOCOL_VERSION => {}
+                _ => return Err(Fault::Malformed),
+            }
+        }
+        let unread = channel.unread().to_vec();
+        let cancel = Cancel {
+            connector: Self { config: channel.tls.as_ref().and(self.config.clone()), ..self.clone() },
+            backend_pid,
+            secret,
+        };
+        let stream = match channel.tls {
+            None => Stream::Plain(channel.fd),
+            Some(tls) => Stream::Tls { fd: channel.fd, tls },
+        };
+        Ok(Connected { stream, unread, parameters, backend_pid, cancel })
+    }
+}
+
+/// Asks the server to cancel what a session is running; may be used from any thread, any number of times.
+#[derive(Clone)]
+pub struct Cancel {
+    connector: Connector,
+    backend_pid: i32,
+    secret: i32,
+}
+
+impl std::fmt::Debug for Cancel {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Cancel {{ backend_pid: {} }}", self.backend_pid)
+    }
+}
+
+impl Cancel {
+    /// Sends the request and waits until the server has taken it. The running statement then ends with SQLSTATE 57014,
+    /// unless it was done already.
+    pub fn send(&self) -> Result<()> {
+        let connector = &self.connector;
+        let deadline = Instant::now() + CANCEL_TIMEOUT;
+        let mut last = Fault::Io(io::ErrorKind::AddrNotAvailable.into());
+        for endpoint in connector.address.resolve()? {
+            let sent = connector.open(&endpoint, deadline, connector.config.as_ref()).and_then(|mut channel| {
+                frontend::cancel_request(&mut channel.output, self.backend_pid, self.secret);
+                channel.flush()?;
+                // The server answers by closing; whatever ends the wait, the request is out.
+                let _ = channel.next(Rows::Skip);
+                Ok(())
+            });
+            match sent {
+                Ok(()) => return Ok(()),
+                Err(fault) => last = fault,
+            }
+        }
+        Err(cannot_connect(last, &connector.connection, &connector.address))
+    }
+}

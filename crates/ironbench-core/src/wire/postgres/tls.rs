@@ -1,0 +1,231 @@
+//! TLS as libpq's `sslmode` defines it: `require` encrypts without asking who answers, `verify-ca` wants a certificate of
+//! a trusted authority, `verify-full` also the right name in it. Source: PostgreSQL 18 documentation, 32.19.
+
+use std::{path::Path, sync::Arc};
+
+use rustls::{
+    CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore, SignatureScheme,
+    client::{
+        Resumption, WebPkiServerVerifier,
+        danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
+        verify_server_name,
+    },
+    crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature},
+    server::ParsedCertificate,
+};
+use rustls_pki_types::{CertificateDer, ServerName, UnixTime, pem::PemObject};
+
+use crate::{Error, Result, drive::plan::Connection};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mode {
+    Disable,
+    Prefer,
+    Require,
+    VerifyCa,
+    VerifyFull,
+}
+
+impl Mode {
+    /// The mode of a connection. As for libpq, `require` with a root certificate is `verify-ca`.
+    pub fn of(connection: &Connection) -> Result<Self> {
+        match (connection.sslmode.as_str(), &connection.sslrootcert) {
+            ("disable", _) => Ok(Self::Disable),
+            ("prefer", _) => Ok(Self::Prefer),
+            ("require", None) => Ok(Self::Require),
+            ("require", Some(_)) | ("verify-ca", _) => Ok(Self::VerifyCa),
+            ("verify-full", _) => Ok(Self::VerifyFull),
+            (other, _) => Err(Error::input(format!("sslmode {other}"), "there is no such TLS mode")
+                .hint("known: disable, prefer, require, verify-ca, verify-full")),
+        }
+    }
+
+    fn verifies(self) -> bool {
+        matches!(self, Self::VerifyCa | Self::VerifyFull)
+    }
+}
+
+/// The TLS settings of a connection, made once for all its sockets. Reading the machine's roots takes milliseconds.
+pub(super) fn client_config(connection: &Connection, mode: Mode) -> Result<Arc<ClientConfig>> {
+    let provider = Arc::new(ring::default_provider());
+    let roots = if mode.verifies() { roots(connection.sslrootcert.as_deref())? } else { Vec::new() };
+    let verifier = Verifier::new(mode, roots, &provider)?;
+    let mut config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| Error::failure("TLS", error.to_string()))?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(verifier))
+        .with_no_client_auth();
+    // What libpq 17 and later say; servers before that ignore it.
+    config.alpn_protocols = vec![b"postgresql".to_vec()];
+    // PostgreSQL issues no session tickets, and every connection should cost what a fresh one costs.
+    config.resumption = Resumption::disabled();
+    Ok(Arc::new(config))
+}
+
+pub(super) fn client(config: &Arc<ClientConfig>, host: &str) -> Result<ClientConnection> {
+    let unusable = |cause: String| Error::input(format!("host {host}"), cause);
+    let name = ServerName::try_from(host.to_owned())
+        .map_err(|_| unusable("the name cannot stand in a certificate, so TLS cannot be used with it".to_owned()))?;
+    ClientConnection::new(config.clone(), name).map_err(|error| unusable(format!("TLS cannot be set up: {error}")))
+}
+
+/// Trusted roots: of `file`, or (without one, or with libpq's word `system`) the machine's own.
+fn roots(file: Option<&str>) -> Result<Vec<CertificateDer<'static>>> {
+    let Some(file) = file.filter(|&file| file != "system") else {
+        let found = rustls_native_certs::load_native_certs().certs;
+        return if found.is_empty() {
+            Err(Error::input("trusted certificates", "this machine has none of its own")
+                .hint("name a file with sslrootcert, or install the system's package of CA certificates"))
+        } else {
+            Ok(found)
+        };
+    };
+    let subject = || format!("sslrootcert {file}");
+    let found: std::result::Result<Vec<_>, _> =
+        CertificateDer::pem_file_iter(Path::new(file)).and_then(Iterator::collect);
+    match found {
+        Err(error) => Err(Error::input(subject(), format!("cannot be read: {error}"))),
+        Ok(found) if found.is_empty() => Err(Error::input(subject(), "holds no certificate in PEM form")),
+        Ok(found) => Ok(found),
+    }
+}
+
+#[derive(Debug)]
+struct Verifier {
+    mode: Mode,
+    /// None when nothing is verified.
+    chain: Option<Arc<WebPkiServerVerifier>>,
+    roots: Vec<CertificateDer<'static>>,
+    provider: Arc<CryptoProvider>,
+}
+
+impl Verifier {
+    fn new(mode: Mode, roots: Vec<CertificateDer<'static>>, provider: &Arc<CryptoProvider>) -> Result<Self> {
+        let chain = if mode.verifies() {
+            let mut store = RootCertStore::empty();
+            let (usable, _) = store.add_parsable_certificates(roots.iter().cloned());
+            if usable == 0 {
+                return Err(Error::input("sslrootcert", "none of its certificates can be used as an authority's"));
+            }
+            let builder = WebPkiServerVerifier::builder_with_provider(Arc::new(store), provider.clone());
+            Some(builder.build().map_err(|error| Error::failure("TLS", error.to_string()))?)
+        } else {
+            None
+        };
+        Ok(Self { mode, chain, roots, provider: provider.clone() })
+    }
+}
+
+impl ServerCertVerifier for Verifier {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> std::result::Result<ServerCertVerified, rustls::Error> {
+        let trusted = Ok(ServerCertVerified::assertion());
+        let Some(chain) = &self.chain else {
+            return trusted;
+        };
+        // The name is judged last, so an error here that is not about the name is one about the chain.
+        let error = match chain.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now) {
+            Ok(_) => return trusted,
+            Err(error) => error,
+        };
+        match error {
+            rustls::Error::InvalidCertificate(
+                CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+            ) if self.mode == Mode::VerifyCa => trusted,
+            // A self-signed certificate that is itself in the file of roots, which PostgreSQL's documentation proposes
+            // (18.9.5): webpki refuses to take an authority's certificate for a server's, libpq does not.
+            rustls::Error::InvalidCertificate(CertificateError::Other(_))
+                if self.roots.iter().any(|root| root.as_ref() == end_entity.as_ref()) =>
+            {
+                if self.mode == Mode::VerifyFull {
+                    verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;
+                }
+                trusted
+            }
+            error => Err(error),
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> std::result::Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(message, certificate, signature, &self.provider.signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> std::result::Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(message, certificate, signature, &self.provider.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+/// `tls-server-end-point` (RFC 5929): the digest of the server's certificate by the hash of its own signature, SHA-256 in
+/// place of older ones. None for SHA-512 and unknown signatures: then SCRAM goes without channel binding.
+pub(super) fn server_end_point(tls: &ClientConnection) -> Option<Vec<u8>> {
+    let certificate = tls.peer_certificates()?.first()?;
+    let suite = match signature_hash(certificate)? {
+        Hash::Sha256 => ring::cipher_suite::TLS13_AES_128_GCM_SHA256,
+        Hash::Sha384 => ring::cipher_suite::TLS13_AES_256_GCM_SHA384,
+    };
+    Some(suite.tls13()?.common.hash_provider.hash(certificate).as_ref().to_vec())
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Hash {
+    Sha256,
+    Sha384,
+}
+
+/// Certificate ::= SEQUENCE { tbsCertificate SEQUENCE, signatureAlgorithm SEQUENCE { OID, … }, signature } (RFC 5280).
+fn signature_hash(certificate: &[u8]) -> Option<Hash> {
+    const SEQUENCE: u8 = 0x30;
+    const OBJECT_IDENTIFIER: u8 = 0x06;
+    /// 1.2.840.113549.1.1: RSA; the last number is the hash.
+    const RSA: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01];
+    /// 1.2.840.10045.4.3: ECDSA with SHA-2.
+    const ECDSA: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03];
+    let (certificate, _) = der_value(certificate, SEQUENCE)?;
+    let (_, rest) = der_value(certificate, SEQUENCE)?;
+    let (algorithm, _) = der_value(rest, SEQUENCE)?;
+    let (identifier, _) = der_value(algorithm, OBJECT_IDENTIFIER)?;
+    let (last, family) = identifier.split_last()?;
+    match (family, last) {
+        // MD5 and SHA-1 are replaced by SHA-256 (RFC 5929, 4.1).
+        (RSA, 4 | 5 | 11) | (ECDSA, 2) => Some(Hash::Sha256),
+        (RSA, 12) | (ECDSA, 3) => Some(Hash::Sha384),
+        _ => None,
+    }
+}
+
+/// The value of a DER element with `tag`, and what follows the element.
+fn der_value(input: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
+    let (&[found, short], rest) = input.split_first_chunk::<2>()?;
+    if found != tag {
+        return None;
+    }
+    if short < 0x80 {
+        return rest.split_at_checked(short as usize);
+    }
+    let (digits, rest) = rest.split_at_checked((short & 0x7f) as usize)?;
+    if digits.len() > 4 {
+        return None;
+    }
+    rest.split_at_checked(digits.iter().fold(0, |length, &digit| length << 8 | digit as usize))
+}
