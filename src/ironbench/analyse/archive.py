@@ -1,0 +1,37 @@
+"""What a study reads besides records, by the id of a trial or the key of a fingerprint. The record store is one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+Columns = Mapping[str, Any]
+"""Column name → array of values, all of one length."""
+
+
+class Quantiles(Protocol):
+    """The part of the core's histogram that an analysis needs."""
+
+    @property
+    def count(self) -> int: ...
+    def quantiles(self, q: Sequence[float]) -> list[float]: ...
+
+
+class Archive(Protocol):
+    """Missing evidence is an empty mapping, never an error: old or imported trials may lack it."""
+
+    def seconds(self, id: str) -> Columns:
+        """`t_s`, `transactions`, `errors`, `response_p50_s`, `response_p99_s` …, a row per second."""
+        ...
+
+    def observed(self, id: str) -> Mapping[str, Columns]:
+        """Series name → its columns `t_s` and `value`."""
+        ...
+
+    def histograms(self, id: str) -> Mapping[str, Any]:
+        """`response_time`, `service_time` and their parts, each with `count`, `quantiles`, `merge` and bytes."""
+        ...
+
+    def machine(self, key: str) -> Mapping[str, Any]: ...
+
+    def engine(self, key: str) -> Mapping[str, Any]: ...

@@ -1,0 +1,104 @@
+"""The balance sheet (design, promise 9): ratios, not sizes, decide whether a small system stands for a big one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ironbench.analyse.summarise import summarise
+from ironbench.model.record import Record
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One ratio of a system. `value` is None where the records do not hold it: not known, not zero."""
+
+    name: str
+    unit: str
+    """`1`, `s`, `bytes/s` or `1/s`, per what the name says."""
+    value: float | None
+    note: str = ""
+
+
+def balance(records: Sequence[Record], machine: Mapping[str, Any]) -> tuple[Entry, ...]:
+    """The sheet of trials of one cell (medians over them); `machine` is its fingerprint, empty when unknown."""
+    cores, core_note = server_cores(records[0], machine)
+    data = _metric(records, "data_bytes")
+    return (
+        _data_to(data, records[0].system.memory_bytes, "data to engine's cache"),
+        _data_to(data, _number(machine.get("memory_bytes")), "data to machine's memory"),
+        Entry("clients per core", "1", _over(float(records[0].cell.load.clients), cores), core_note),
+        Entry("throughput per core", "1/s", _over(_metric(records, "throughput"), cores)),
+        *(_device(records, role, cores) for role in ("data", "log", "temp") if _has_role(records, role)),
+        *(_operations(records, role, cores) for role in ("data", "log", "temp") if _has_role(records, role)),
+        *(
+            ()
+            if _has_devices(records)
+            else (Entry("device bandwidth per core", "bytes/s", None, "no device was seen"),)
+        ),
+        _checkpoints(records),
+        Entry("log per transaction", "bytes", _metric(records, "wal_bytes_per_transaction")),
+        Entry(
+            "capacity used", "share", _metric(records, "capacity_used_share{role=data}"), "of the data's file system"
+        ),
+    )
+
+
+def server_cores(record: Record, machine: Mapping[str, Any]) -> tuple[float | None, str]:
+    """Cores the engine may use, and how that is known."""
+    if record.system.server_cpus:
+        return float(len(record.system.server_cpus)), f"{len(record.system.server_cpus)} given to the engine"
+    cores = _number((machine.get("cpu") or {}).get("cores"))
+    return cores, f"{cores:.0f} in the machine, shared with the clients" if cores else "number of cores not known"
+
+
+def _data_to(data: float | None, memory: float | None, name: str) -> Entry:
+    return Entry(name, "1", _over(data, memory), "" if data is not None else "size of the data not recorded")
+
+
+def _device(records: Sequence[Record], role: str, cores: float | None) -> Entry:
+    used = _sum(records, f"device_read_bytes_per_s{{role={role}}}", f"device_write_bytes_per_s{{role={role}}}")
+    return Entry(f"{role} device: bandwidth used per core", "bytes/s", _over(used, cores))
+
+
+def _operations(records: Sequence[Record], role: str, cores: float | None) -> Entry:
+    used = _sum(records, f"device_reads_per_s{{role={role}}}", f"device_writes_per_s{{role={role}}}")
+    return Entry(f"{role} device: operations used per core", "1/s", _over(used, cores))
+
+
+def _checkpoints(records: Sequence[Record]) -> Entry:
+    interval = _metric(records, "checkpoint_interval_s")
+    count = _metric(records, "checkpoints")
+    if interval is None and count is not None:
+        seen = "none" if count == 0 else f"{count:.0f}"
+        return Entry("checkpoint interval", "s", None, f"{seen} in {records[0].elapsed_s:.0f} s")
+    return Entry("checkpoint interval", "s", interval)
+
+
+def _has_role(records: Sequence[Record], role: str) -> bool:
+    return any(
+        name.startswith("device_") and f"{{role={role}}}" in name for record in records for name in record.metrics
+    )
+
+
+def _has_devices(records: Sequence[Record]) -> bool:
+    return any(_has_role(records, role) for role in ("data", "log", "temp"))
+
+
+def _metric(records: Sequence[Record], name: str) -> float | None:
+    summary = summarise([record.metrics[name] for record in records if name in record.metrics])
+    return summary.centre if summary else None
+
+
+def _sum(records: Sequence[Record], *names: str) -> float | None:
+    parts = [part for part in (_metric(records, name) for name in names) if part is not None]
+    return sum(parts) if parts else None
+
+
+def _over(value: float | None, divisor: float | None) -> float | None:
+    return value / divisor if value is not None and divisor else None
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if isinstance(value, int | float) and value else None

@@ -1,0 +1,150 @@
+"""A against B, metric by metric: the ratio, the spread of repeats, and whether the ranges overlap. No verdict."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ironbench.analyse.curve import Curve, curve, metrics_of
+from ironbench.analyse.differences import Difference, differences, facts_of
+from ironbench.analyse.subjects import Subject
+from ironbench.analyse.summarise import Summary, overlap
+from ironbench.analyse.unlike import doubts, left_out, unlike
+from ironbench.catalogue import base_name, metrics
+from ironbench.model.record import Record
+
+NO_VERDICT = (
+    "No verdict: the trials of A and B were not run in blocks, so only the ratio and the spread of repeats are given."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One metric in one cell, B beside A."""
+
+    metric: str
+    better: str
+    """`higher`, `lower` or `neither`, by the catalogue."""
+    a: Summary
+    b: Summary
+
+    @property
+    def ratio(self) -> float | None:
+        """B's centre over A's; None where A is 0 or the signs differ."""
+        return ratio(self.a.centre, self.b.centre)
+
+    @property
+    def overlap(self) -> bool:
+        """Whether the ranges of repeats have a value in common."""
+        return overlap(self.a, self.b)
+
+    @property
+    def improves(self) -> bool | None:
+        """Whether B's centre lies in the catalogue's better direction; None where there is none or no change."""
+        if self.better == "neither" or self.a.centre == self.b.centre:
+            return None
+        return (self.b.centre > self.a.centre) == (self.better == "higher")
+
+
+@dataclass(frozen=True, slots=True)
+class CellComparison:
+    """All metrics that A and B have in common under one load."""
+
+    name: str
+    rows: tuple[Row, ...]
+
+    def row(self, metric: str) -> Row | None:
+        return next((row for row in self.rows if row.metric == metric), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Everything `compare A B` says."""
+
+    a: str
+    b: str
+    peaks: CellComparison | None
+    """Each at its own peak; None where a side has no throughput."""
+    peak_basis: tuple[str, str]
+    cells: tuple[CellComparison, ...]
+    """Number by number of clients, where both were measured."""
+    differences: tuple[Difference, ...]
+    unlike: tuple[str, ...]
+    warnings: tuple[str, ...]
+    left_out: tuple[str, ...]
+
+
+def ratio(a: float, b: float) -> float | None:
+    """b / a where that says something: both finite and above 0."""
+    if a <= 0 or b <= 0 or not (math.isfinite(a) and math.isfinite(b)):
+        return None
+    return b / a
+
+
+def compare(
+    name_a: str, a: Sequence[Record], name_b: str, b: Sequence[Record], facts: Sequence[dict[str, str]] = ()
+) -> Comparison:
+    """Voided, failed and cut-short trials never enter; suspect ones enter with their warnings.
+
+    `facts`: flat facts of A and B (machine, engine) beyond what records hold.
+    """
+    sides = (Subject(name_a, tuple(a)), Subject(name_b, tuple(b)))
+    curves = (curve(sides[0]), curve(sides[1]))
+    entered = (sides[0].usable, sides[1].usable)
+    known = [{**facts_of(side[0]), **extra} if side else {} for side, extra in zip(entered, _pair(facts), strict=True)]
+    return Comparison(
+        name_a,
+        name_b,
+        _peaks(*curves),
+        (_basis(curves[0]), _basis(curves[1])),
+        _cells(*entered, *curves),
+        differences(known) if all(known) else (),
+        unlike(*entered),
+        tuple(f"{side.name}: {text}" for side in sides for text in doubts(side.records)),
+        tuple(f"{side.name}: {text}" for side in sides for text in left_out(side.records)),
+    )
+
+
+def _pair(facts: Sequence[dict[str, str]]) -> Sequence[dict[str, str]]:
+    return facts if len(facts) == 2 else ({}, {})
+
+
+def _basis(side: Curve) -> str:
+    return f"{side.peak.clients} clients, {side.peak.basis}" if side.peak else "no usable trial"
+
+
+def _peaks(a: Curve, b: Curve) -> CellComparison | None:
+    if a.peak is None or b.peak is None:
+        return None
+    return CellComparison("peak", _rows(a.peak.metrics, b.peak.metrics))
+
+
+def _cells(a: Sequence[Record], b: Sequence[Record], curve_a: Curve, curve_b: Curve) -> tuple[CellComparison, ...]:
+    points = {point.clients: point for point in curve_b.points}
+    cells = [
+        CellComparison(
+            _clients(point.clients), _rows(metrics_of(point.trials), metrics_of(points[point.clients].trials))
+        )
+        for point in curve_a.points
+        if point.clients in points
+    ]
+    if not cells and not (curve_a.points or curve_b.points):
+        cells = [CellComparison("all trials", _rows(metrics_of(a), metrics_of(b)))]
+    return tuple(cells)
+
+
+def _rows(a: dict[str, Summary], b: dict[str, Summary]) -> tuple[Row, ...]:
+    """Metrics of both sides, whole before part, in the catalogue's order; unknown metrics last, without direction."""
+    known = metrics()
+    order = {name: place for place, name in enumerate(known)}
+    both = [name for name in a if name in b]
+    both.sort(key=lambda name: (order.get(base_name(name), len(order)), name))
+    return tuple(
+        Row(name, known[base_name(name)].better if base_name(name) in known else "neither", a[name], b[name])
+        for name in both
+    )
+
+
+def _clients(count: int) -> str:
+    return "1 client" if count == 1 else f"{count} clients"

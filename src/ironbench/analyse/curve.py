@@ -1,0 +1,118 @@
+"""Throughput and response time against clients, and the peak."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ironbench.analyse.subjects import Subject
+from ironbench.analyse.summarise import Summary, summarise
+from ironbench.model.record import Record
+from ironbench.model.system import Cell
+
+SWEEP = "sweep"
+CONFIRMATION = "confirmation"
+CURVE_METRICS = (
+    "throughput",
+    "response_time_mean_s",
+    "response_time_p50_s",
+    "response_time_p90_s",
+    "response_time_p99_s",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """The trials of one number of clients."""
+
+    clients: int
+    trials: tuple[Record, ...]
+    metrics: dict[str, Summary]
+
+
+@dataclass(frozen=True, slots=True)
+class Peak:
+    """The number of clients with the highest throughput on the sweep, and what fresh trials there gave.
+
+    The maximum of noisy numbers is too high by nature ("winner's curse"), so the trials that choose the peak must not
+    be those that report it.
+    """
+
+    clients: int
+    chosen: Summary
+    """Throughput of the sweep trials that chose it."""
+    metrics: dict[str, Summary]
+    """Of the confirmation trials, or of the sweep where there are none."""
+    trials: tuple[Record, ...]
+    confirmed: bool
+
+    @property
+    def throughput(self) -> Summary:
+        return self.metrics["throughput"]
+
+    @property
+    def basis(self) -> str:
+        """On what the peak rests, in words."""
+        many = "" if len(self.trials) == 1 else "s"
+        if self.confirmed:
+            return f"{len(self.trials)} confirmation trial{many}"
+        return f"{len(self.trials)} sweep trial{many}, not confirmed"
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """One subject's points in order of clients."""
+
+    name: str
+    points: tuple[Point, ...]
+    confirmations: tuple[Record, ...]
+    peak: Peak | None
+
+
+def curve(subject: Subject) -> Curve:
+    """Only trials that may be compared enter; trials without throughput (loads) do not."""
+    usable = [record for record in subject.usable if "throughput" in record.metrics]
+    swept = [record for record in usable if record.purpose != CONFIRMATION]
+    confirmations = [record for record in usable if record.purpose == CONFIRMATION]
+    points = tuple(
+        Point(clients, group, metrics_of(group, CURVE_METRICS)) for clients, group in _by_clients(swept or usable)
+    )
+    return Curve(subject.name, points, tuple(confirmations), _peak(points, confirmations))
+
+
+def metrics_of(records: Sequence[Record], names: Sequence[str] | None = None) -> dict[str, Summary]:
+    """A summary for each metric that some record has; all metrics when no names are given."""
+    wanted = names if names is not None else list(dict.fromkeys(name for record in records for name in record.metrics))
+    found = {}
+    for name in wanted:
+        summary = summarise([record.metrics[name] for record in records if name in record.metrics])
+        if summary is not None:
+            found[name] = summary
+    return found
+
+
+def _by_clients(records: Sequence[Record]) -> list[tuple[int, tuple[Record, ...]]]:
+    groups: dict[int, list[Record]] = {}
+    for record in records:
+        groups.setdefault(record.cell.load.clients, []).append(record)
+    return [(clients, tuple(groups[clients])) for clients in sorted(groups)]
+
+
+def _peak(points: Sequence[Point], confirmations: Sequence[Record]) -> Peak | None:
+    with_throughput = [point for point in points if "throughput" in point.metrics]
+    if not with_throughput:
+        return None
+    best = max(with_throughput, key=lambda point: point.metrics["throughput"].centre)
+    if confirmations:
+        # The run that confirmed chose on its own sweep; pooled with other runs the best cell may be another.
+        chosen = confirmations[-1].cell.load.clients
+        best = next((point for point in with_throughput if point.clients == chosen), best)
+    fresh = tuple(record for record in confirmations if record.cell.load.clients == best.clients)
+    trials = fresh or best.trials
+    return Peak(best.clients, best.metrics["throughput"], metrics_of(trials), trials, bool(fresh))
+
+
+def peak(sweep: Sequence[Record]) -> Cell | None:
+    """The cell to confirm: the highest median throughput on the sweep; None when no trial may be compared."""
+    best = curve(Subject("", tuple(sweep))).peak
+    return best.trials[0].cell if best else None

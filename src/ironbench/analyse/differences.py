@@ -1,0 +1,83 @@
+"""What differs between systems: settings, layout, machine, versions, load."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ironbench.analyse.redact import redacted
+from ironbench.model.record import Record
+
+NOT_SET = "–"
+# Facts that differ from run to run by their nature and say nothing about the system.
+_INCIDENTAL = frozenset(
+    {"pid", "started_at", "start_time", "port", "uptime_s", "boot_id", "taken_at", "postmaster_pid"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One fact that is not the same everywhere; one value per subject, in their order."""
+
+    room: str
+    """`system`, `load`, `machine`, `engine` or `software`."""
+    name: str
+    values: tuple[str, ...]
+
+
+def facts_of(record: Record) -> dict[str, str]:
+    """What the record itself says about system, load and versions, flat: `system.settings.work_mem` → `64MB`."""
+    system = asdict(record.system)
+    system.pop("label")
+    load = asdict(record.cell.load)
+    for varied in ("clients", "threads", "seed"):
+        load.pop(varied)
+    return {**flattened("system", system), **flattened("load", load), **flattened("software", record.software)}
+
+
+def flattened(prefix: str, value: Any) -> dict[str, str]:
+    """Nested facts as dotted names and text; None, empty and incidental facts are left out."""
+    if isinstance(value, Mapping):
+        flat: dict[str, str] = {}
+        for key, part in value.items():
+            if str(key) not in _INCIDENTAL:
+                flat.update(flattened(f"{prefix}.{key}", part))
+        return flat
+    if value is None or value == "" or value == () or value == []:
+        return {}
+    if isinstance(value, list | tuple):
+        if any(isinstance(part, Mapping) for part in value):
+            return flattened(prefix, {_key_of(part, place): part for place, part in enumerate(value)})
+        return {prefix: redacted(", ".join(str(part) for part in value), prefix)}
+    return {prefix: redacted(str(value), prefix)}
+
+
+def differing(facts: Sequence[Mapping[str, str]]) -> list[str]:
+    """Names whose value is not the same in all, in order of first mention."""
+    names: dict[str, None] = {}
+    for flat in facts:
+        names.update(dict.fromkeys(flat))
+    return [name for name in names if len({flat.get(name) for flat in facts}) > 1]
+
+
+def differences(facts: Sequence[Mapping[str, str]]) -> tuple[Difference, ...]:
+    """A row per fact that differs between subjects; `facts` are flat, one mapping per subject."""
+    rows = []
+    for name in differing(facts):
+        room, _, rest = name.partition(".")
+        rows.append(Difference(room, rest, tuple(flat.get(name, NOT_SET) for flat in facts)))
+    return tuple(rows)
+
+
+def shared(facts: Sequence[Mapping[str, str]]) -> dict[str, str]:
+    """Facts that all subjects have in common."""
+    apart = set(differing(facts))
+    return {name: value for flat in facts[:1] for name, value in flat.items() if name not in apart}
+
+
+def _key_of(part: Any, place: int) -> str:
+    for key in ("name", "mount", "path", "device"):
+        if isinstance(part, Mapping) and part.get(key):
+            return str(part[key])
+    return str(place)

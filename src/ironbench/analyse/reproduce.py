@@ -1,0 +1,60 @@
+"""The command that would make these trials again."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+
+from ironbench.analyse.redact import redacted
+from ironbench.model.record import Record
+from ironbench.model.system import Load
+
+
+def command(records: Sequence[Record]) -> str:
+    """One `ironbench run` for the trials of one subject. Options whose default could change are written out."""
+    first = records[0]
+    system, choice, load = first.system, first.choice, first.cell.load
+    clients = sorted({record.cell.load.clients for record in records})
+    words = ["ironbench", "run", choice.workload, *choice.scripts]
+    words += ["--dsn", redacted(system.dsn)] if system.dsn else ["--engine", system.engine]
+    words += ["--clients", ",".join(str(count) for count in clients), *_load(load)]
+    repeats = 1 + max((record.block for record in records if record.purpose == "sweep"), default=0)
+    words += ["--repeats", str(repeats)] if repeats > 1 else []
+    for key, value in sorted(choice.defines.items()):
+        words += ["-D", f"{key}={value}"]
+    for key, value in sorted(choice.options.items()):
+        words += ["--with", f"{key}={value}"]
+    for key, value in sorted(system.settings.items()):
+        words += ["--set", f"{key}={redacted(value, key)}"]
+    for role in ("data", "temp", "log"):
+        directory = getattr(system.layout, role)
+        words += [f"--{role}", directory] if directory else []
+    words += ["--memory", _size(system.memory_bytes)] if system.memory_bytes else []
+    for option, cpus in (("--server-cpus", system.server_cpus), ("--client-cpus", system.client_cpus)):
+        words += [option, ",".join(str(cpu) for cpu in cpus)] if cpus else []
+    words += ["--label", system.label] if system.label else []
+    return shlex.join(words)
+
+
+def _load(load: Load) -> list[str]:
+    words = ["--threads", str(load.threads)] if load.threads > 1 else []
+    if load.rate is not None:
+        words += ["--rate", f"{load.rate:g}", "--arrivals", load.arrivals]
+    if load.transactions is not None:
+        words += ["--transactions", str(load.transactions)]
+    elif load.duration_s is not None:
+        words += ["--duration", f"{load.duration_s:g}s"]
+    words += ["--warmup", f"{load.warmup_s:g}s"]
+    words += ["--think-time", f"{load.think_time_s * 1000:g}ms"] if load.think_time_s else []
+    words += ["--max-tries", str(load.max_tries)] if load.max_tries != 1 else []
+    words += ["--protocol", load.protocol] if load.protocol != "prepared" else []
+    words += ["--io", load.io] if load.io != "auto" else []
+    return [*words, "--seed", str(load.seed)]
+
+
+def _size(count: int) -> str:
+    """The largest of ironbench's units (powers of 1024) that says it exactly."""
+    for unit, power in (("GB", 30), ("MB", 20), ("kB", 10)):
+        if count % (1 << power) == 0:
+            return f"{count >> power}{unit}"
+    return f"{count}B"

@@ -1,0 +1,46 @@
+"""Little's law: numbers that contradict each other are wrong, whatever each of them says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ironbench.model.record import Record
+
+TOLERANCE = 0.1
+"""Share by which clients and throughput × time may differ: response means and throughput end at slightly different
+moments, and clients wait a little between the answer and the next message."""
+
+
+@dataclass(frozen=True, slots=True)
+class Little:
+    """Closed loop: clients = throughput × (response time + think time) (Little 1961, Operations Research 9(3))."""
+
+    clients: int
+    expected: float
+    """Throughput × (mean response time + think time)."""
+
+    @property
+    def holds(self) -> bool:
+        return abs(self.expected / self.clients - 1) <= TOLERANCE
+
+    @property
+    def sentence(self) -> str:
+        if self.holds:
+            return (
+                f"Little's law holds: throughput × response time gives {self.expected:.1f} of {self.clients} clients."
+            )
+        return (
+            f"Little's law does not hold: throughput × response time gives {self.expected:.1f} clients at work, "
+            f"{self.clients} were driven. Time went where neither number sees it, for example in the client itself."
+        )
+
+
+def little(record: Record) -> Little | None:
+    """None for an open loop, whose clients are not all busy, and where a number is missing."""
+    load = record.cell.load
+    throughput = record.metrics.get("throughput")
+    response = record.metrics.get("response_time_mean_s")
+    failed = record.metrics.get("failed", 0.0)
+    if load.rate is not None or load.clients < 1 or not throughput or not response or failed:
+        return None
+    return Little(load.clients, throughput * (response + load.think_time_s))

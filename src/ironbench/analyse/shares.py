@@ -1,0 +1,65 @@
+"""Parts of a whole against clients: where sessions waited, and where the CPU time went."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+from ironbench.analyse.summarise import summarise
+from ironbench.catalogue import base_name, part_of
+from ironbench.model.record import Record
+
+OTHER = "other"
+MOST_EVENTS = 7
+"""More colours than this cannot be told apart in one chart; the rest is summed as `other`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """Shares of one bar, in the order to be stacked."""
+
+    clients: int
+    parts: dict[str, float]
+
+
+def budgets(points: Sequence[tuple[int, Sequence[Record]]]) -> tuple[Shares, ...]:
+    """The mean CPU budget of the trials of each number of clients; nothing where none was measured."""
+    found = []
+    for clients, records in points:
+        measured = [asdict(record.budget) for record in records if record.budget.idle < 1.0]
+        if measured:
+            means = {part: sum(budget[part] for budget in measured) / len(measured) for part in measured[0]}
+            found.append(Shares(clients, means))
+    return tuple(found)
+
+
+def waits(points: Sequence[tuple[int, Sequence[Record]]], events: Sequence[str]) -> tuple[Shares, ...]:
+    """Median share of sessions in each of `events`, the rest as `other`."""
+    found = []
+    for clients, records in points:
+        shares = {part: value for part, value in _wait_shares(records).items() if value > 0}
+        if shares:
+            parts = {event: shares.get(event, 0.0) for event in events}
+            rest = sum(value for event, value in shares.items() if event not in parts)
+            found.append(Shares(clients, {**parts, OTHER: rest} if rest > 0 else parts))
+    return tuple(found)
+
+
+def main_events(records: Sequence[Record]) -> tuple[str, ...]:
+    """The waits with the largest share in any trial, largest first."""
+    most: dict[str, float] = {}
+    for record in records:
+        for event, value in _wait_shares([record]).items():
+            most[event] = max(most.get(event, 0.0), value)
+    ranked = sorted((event for event in most if most[event] > 0), key=lambda event: (-most[event], event))
+    return tuple(ranked[:MOST_EVENTS])
+
+
+def _wait_shares(records: Sequence[Record]) -> dict[str, float]:
+    values: dict[str, list[float]] = {}
+    for record in records:
+        for name, value in record.metrics.items():
+            if base_name(name) == "wait_share":
+                values.setdefault(part_of(name).removeprefix("event="), []).append(value)
+    summaries = {event: summarise(found) for event, found in values.items()}
+    return {event: summary.centre for event, summary in summaries.items() if summary}

@@ -1,0 +1,196 @@
+"""Everything a report shows of the trials of one work, computed once; formats only write it down."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ironbench.analyse import reproduce, timelines
+from ironbench.analyse.archive import Archive
+from ironbench.analyse.balance import Entry, balance
+from ironbench.analyse.compare import ratio
+from ironbench.analyse.curve import Curve, curve
+from ironbench.analyse.differences import Difference, differences, facts_of, flattened, shared
+from ironbench.analyse.sanity import Little, little
+from ironbench.analyse.shares import Shares, budgets, main_events, waits
+from ironbench.analyse.subjects import Subject, by_work, subjects, work_name
+from ironbench.analyse.summarise import overlap
+from ironbench.analyse.unlike import doubts, left_out, unlike
+from ironbench.model.record import Record
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A subject's peak beside the first subject's peak."""
+
+    name: str
+    ratio: float | None
+    """Median throughput over that of the first subject; None for the first itself."""
+    low: float | None
+    high: float | None
+    """The ratio's range when every repeat may stand for its side."""
+    overlap: bool
+    """Whether the ranges of repeats of both have a value in common."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One subject in full."""
+
+    subject: Subject
+    curve: Curve
+    standing: Standing | None
+    timeline: timelines.Timeline | None
+    """Of a typical trial at the peak."""
+    response: timelines.Percentiles | None
+    service: timelines.Percentiles | None
+    """Open loop only: in a closed loop it is the response time."""
+    budgets: tuple[Shares, ...]
+    waits: tuple[Shares, ...]
+    balance: tuple[Entry, ...]
+    little: Little | None
+    command: str
+    warnings: tuple[str, ...]
+    left_out: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        return self.subject.name
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """All subjects that did the same work."""
+
+    work: str
+    parts: tuple[Part, ...]
+    differences: tuple[Difference, ...]
+    shared: dict[str, str]
+    """Facts that all subjects have in common."""
+    unlike: tuple[str, ...]
+    """What keeps the subjects from being compared like for like."""
+    footnotes: tuple[str, ...]
+    started_at: str
+    trials: int
+
+    @property
+    def open_loop(self) -> bool:
+        return any(part.subject.records[0].cell.load.rate is not None for part in self.parts)
+
+
+def studies(records: Sequence[Record], archive: Archive, derived: Mapping[str, str] | None = None) -> tuple[Study, ...]:
+    """One study for each work among `records`. `derived`: workload → sentence that must stand wherever it is shown."""
+    return tuple(_study(group, archive, derived or {}) for group in by_work(records))
+
+
+def facts(record: Record, archive: Archive) -> dict[str, str]:
+    """Everything known of a record's system, flat."""
+    machine = flattened("machine", archive.machine(record.machine))
+    engine = flattened("engine", archive.engine(record.engine))
+    return {**facts_of(record), **machine, **engine}
+
+
+def _study(records: Sequence[Record], archive: Archive, derived: Mapping[str, str]) -> Study:
+    found = subjects(records)
+    curves = [curve(subject) for subject in found]
+    events = main_events([record for subject in found for record in subject.usable])
+    parts = tuple(
+        _part(subject, own, curves[0] if place else None, events, archive)
+        for place, (subject, own) in enumerate(zip(found, curves, strict=True))
+    )
+    known = [facts(_reference(part), archive) for part in parts]
+    first = found[0].usable
+    return Study(
+        work_name(records[0].choice),
+        parts,
+        differences(known),
+        shared(known),
+        tuple(dict.fromkeys(text for other in found[1:] for text in unlike(first, other.usable))),
+        _footnotes(records, derived),
+        min(record.started_at for record in records),
+        len(records),
+    )
+
+
+def _part(subject: Subject, own: Curve, first: Curve | None, events: Sequence[str], archive: Archive) -> Part:
+    at_peak = own.peak.trials if own.peak else ()
+    bars = [(point.clients, point.trials) for point in own.points]
+    open_loop = subject.records[0].cell.load.rate is not None
+    reference = (at_peak or subject.records)[0]
+    return Part(
+        subject,
+        own,
+        standing(own, first) if first else None,
+        timelines.timeline(timelines.typical(at_peak), archive) if at_peak else None,
+        timelines.percentiles(at_peak, archive),
+        timelines.percentiles(at_peak, archive, "service_time") if open_loop else None,
+        budgets(bars),
+        waits(bars, events),
+        balance(at_peak, archive.machine(reference.machine)) if at_peak else (),
+        little(timelines.typical(at_peak)) if at_peak else None,
+        reproduce.command(subject.records),
+        doubts(subject.records),
+        left_out(subject.records),
+    )
+
+
+def standing(own: Curve, first: Curve) -> Standing | None:
+    """Peak against peak; None where one of them has none."""
+    if own.peak is None or first.peak is None:
+        return None
+    a, b = first.peak.throughput, own.peak.throughput
+    return Standing(own.name, ratio(a.centre, b.centre), ratio(a.high, b.low), ratio(a.low, b.high), overlap(a, b))
+
+
+def _reference(part: Part) -> Record:
+    return (part.curve.peak.trials if part.curve.peak else part.subject.records)[0]
+
+
+def _footnotes(records: Sequence[Record], derived: Mapping[str, str]) -> tuple[str, ...]:
+    notes = []
+    loads = [record.cell.load for record in records]
+    if any(load.rate is None for load in loads):
+        notes.append(
+            "Closed loop: each client waits for its answer before it sends the next transaction, so response time is "
+            "service time; a slow server is asked less often, which hides waiting that real users would feel."
+        )
+    if any(load.rate is not None for load in loads):
+        notes.append(
+            "Open loop: response time counts from the moment a transaction was due, service time from the moment it "
+            "was sent; transactions that were due but never began are counted apart."
+        )
+    notes.append("Each point is one trial; lines join medians of repeats, bands span their smallest to largest value.")
+    if any(record.purpose == "confirmation" for record in records):
+        notes.append(
+            "The peak was chosen on the sweep and measured again on fresh confirmation trials, because the best of "
+            "several noisy numbers is too high by nature."
+        )
+    sentence = derived.get(records[0].choice.workload, "")
+    if sentence:
+        notes.append(sentence)
+    if any(record.budget.emulation > 0 for record in records):
+        most = max(record.budget.emulation for record in records)
+        notes.append(
+            "Emulated devices: results hold for the model, not for a real drive. "
+            f"Emulation took up to {most:.0%} of the CPU time."
+        )
+    return tuple(notes)
+
+
+def to_builtins(value: Any) -> Any:
+    """Studies as plain dicts and lists; records by their id only, for they are in the store."""
+    import msgspec
+
+    def short(item: Any) -> Any:
+        if isinstance(item, Record):
+            return item.id
+        if isinstance(item, dict):
+            return {key: short(part) for key, part in item.items()}
+        if isinstance(item, list | tuple):
+            return [short(part) for part in item]
+        if hasattr(item, "__dataclass_fields__"):
+            return {name: short(getattr(item, name)) for name in item.__dataclass_fields__}
+        return item
+
+    return msgspec.to_builtins(short(value))

@@ -1,0 +1,93 @@
+"""Which trials belong to the same thing compared, and what to call it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+
+from ironbench.analyse.differences import differing, facts_of
+from ironbench.model.record import Record, Status
+from ironbench.model.system import Choice, Load
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A system under one shape of load on one machine: one colour in every chart."""
+
+    name: str
+    """Unique in its study."""
+    records: tuple[Record, ...]
+    """Every trial, of whatever status, in order of start."""
+
+    @property
+    def usable(self) -> tuple[Record, ...]:
+        """Trials that may enter a comparison."""
+        return tuple(record for record in self.records if record.status.comparable)
+
+    @property
+    def left_out(self) -> tuple[Record, ...]:
+        return tuple(record for record in self.records if not record.status.comparable)
+
+    @property
+    def suspect(self) -> tuple[Record, ...]:
+        return tuple(record for record in self.records if record.status is Status.SUSPECT)
+
+
+def shape(load: Load) -> Load:
+    """The load without what a sweep varies or what follows from it: clients, threads and seed."""
+    return replace(load, clients=0, threads=0, seed=0)
+
+
+def work(record: Record) -> str:
+    """Trials with the same work may share a chart: workload, options, defines and scripts."""
+    return _text(asdict(record.choice))
+
+
+def work_name(choice: Choice) -> str:
+    """`igen-oltp scale=2 weight=light`, in the words of the command line."""
+    words = [choice.workload, *choice.scripts]
+    words += [f"{key}={value}" for key, value in sorted(choice.options.items())]
+    words += [f"{key}={value}" for key, value in sorted(choice.defines.items())]
+    return " ".join(words)
+
+
+def by_work(records: Sequence[Record]) -> list[tuple[Record, ...]]:
+    """Records parted by the work done, in order of first start."""
+    return _parted(sorted(records, key=lambda record: (record.started_at, record.id)), work)
+
+
+def subjects(records: Sequence[Record]) -> tuple[Subject, ...]:
+    """Records of one work parted into the systems compared, each with a name of its own."""
+    groups = _parted(sorted(records, key=lambda record: (record.started_at, record.id)), _identity)
+    labels = [group[0].system.label or group[0].system.engine for group in groups]
+    names = []
+    for label, group in zip(labels, groups, strict=True):
+        rivals = [other for text, other in zip(labels, groups, strict=True) if text == label]
+        names.append(label if len(rivals) == 1 else _told_apart(label, group, rivals))
+    for place, name in enumerate(names):
+        if name in names[:place]:
+            names[place] = f"{name} #{names[:place].count(name) + 1}"
+    return tuple(Subject(name, group) for name, group in zip(names, groups, strict=True))
+
+
+def _told_apart(label: str, group: tuple[Record, ...], rivals: list[tuple[Record, ...]]) -> str:
+    rows = differing([facts_of(rival[0]) for rival in rivals])
+    own = facts_of(group[0])
+    words = [f"{row.split('.')[-1]}={own[row]}" for row in rows if row in own][:2]
+    return f"{label} ({', '.join(words)})" if words else label
+
+
+def _identity(record: Record) -> str:
+    return _text([asdict(record.system), asdict(shape(record.cell.load)), record.machine])
+
+
+def _text(value: object) -> str:
+    return json.dumps(value, sort_keys=True, default=str)
+
+
+def _parted(records: Sequence[Record], key: Callable[[Record], str]) -> list[tuple[Record, ...]]:
+    groups: dict[str, list[Record]] = {}
+    for record in records:
+        groups.setdefault(key(record), []).append(record)
+    return [tuple(group) for group in groups.values()]

@@ -1,0 +1,145 @@
+"""One trial second by second, thinned to what a chart can show."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ironbench.analyse.archive import Archive, Columns
+from ironbench.catalogue import base_name, part_of
+from ironbench.model.record import Record
+
+MOST_POINTS = 400
+QUANTILES = (
+    0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.925, 0.95, 0.97, 0.98, 0.99,
+    0.995, 0.998, 0.999, 0.9995, 0.9998, 0.9999, 0.99995, 0.99999,
+)  # fmt: skip
+_DEVICE = (
+    "device_write_bytes_per_s",
+    "device_read_bytes_per_s",
+    "device_writes_per_s",
+    "device_reads_per_s",
+    "device_write_latency_s",
+    "device_read_latency_s",
+    "device_utilisation_share",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One quantity over time; NaN-free."""
+
+    metric: str
+    part: str
+    """`log` for a role, empty for the whole."""
+    t_s: tuple[float, ...]
+    value: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """What happened during one trial."""
+
+    trial: str
+    step_s: float
+    """Seconds that one point stands for."""
+    lines: tuple[Line, ...] = ()
+    devices: tuple[Line, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Percentiles:
+    """Response (or service) time by share of transactions, merged over trials."""
+
+    metric: str
+    count: int
+    points: tuple[tuple[float, float], ...] = field(default=())
+    """(share of transactions, seconds)."""
+
+
+def typical(trials: Sequence[Record]) -> Record:
+    """The trial whose throughput is the (lower) median: a real one, so that its timeline belongs to its number."""
+    ranked = sorted(trials, key=lambda record: (record.metrics.get("throughput", 0.0), record.id))
+    return ranked[(len(ranked) - 1) // 2]
+
+
+def timeline(record: Record, archive: Archive) -> Timeline:
+    seconds = archive.seconds(record.id)
+    times = [float(t) for t in seconds.get("t_s", ())]
+    step = max(1, math.ceil(len(times) / MOST_POINTS))
+    lines = tuple(
+        Line(name, "", *_thinned(times, _values(seconds, column), step, reduce))
+        for name, column, reduce in (
+            ("throughput", "transactions", _mean),
+            ("errors", "errors", _mean),
+            ("response_time_p50_s", "response_p50_s", _middle),
+            ("response_time_p99_s", "response_p99_s", max),
+        )
+        if column in seconds
+    )
+    return Timeline(record.id, float(step), lines, devices(archive.observed(record.id)))
+
+
+def devices(observed: Mapping[str, Columns]) -> tuple[Line, ...]:
+    """Device quantities by role, those that stay at zero left out."""
+    found = []
+    for name in sorted(observed, key=_device_order):
+        if base_name(name) in _DEVICE:
+            times, values = ([float(x) for x in observed[name][column]] for column in ("t_s", "value"))
+            line = Line(
+                base_name(name),
+                part_of(name).removeprefix("role="),
+                *_thinned(times, values, max(1, math.ceil(len(times) / MOST_POINTS)), _mean),
+            )
+            if any(line.value):
+                found.append(line)
+    return tuple(found)
+
+
+def percentiles(trials: Sequence[Record], archive: Archive, metric: str = "response_time") -> Percentiles | None:
+    """Histograms of all `trials` merged: a percentile of percentiles would be none. None where there are none."""
+    merged: Any = None
+    for record in trials:
+        histogram = archive.histograms(record.id).get(metric)
+        if histogram is None:
+            continue
+        if merged is None:
+            merged = type(histogram).from_bytes(histogram.to_bytes())
+        else:
+            merged.merge(histogram)
+    if merged is None or merged.count == 0:
+        return None
+    # Beyond 1 - 1/count a percentile is the maximum again.
+    shares = [share for share in QUANTILES if share <= 1 - 1 / merged.count]
+    return Percentiles(metric, merged.count, tuple(zip(shares, merged.quantiles(shares), strict=True)))
+
+
+def _values(columns: Columns, name: str) -> list[float]:
+    return [float(value) for value in columns[name]]
+
+
+def _thinned(
+    times: Sequence[float], values: Sequence[float], step: int, reduce: Callable[[Sequence[float]], float]
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    kept_t, kept = [], []
+    for start in range(0, len(times), step):
+        part = [value for value in values[start : start + step] if math.isfinite(value)]
+        if part:
+            kept_t.append(times[start])
+            kept.append(float(reduce(part)))
+    return tuple(kept_t), tuple(kept)
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
+def _middle(values: Sequence[float]) -> float:
+    return sorted(values)[(len(values) - 1) // 2]
+
+
+def _device_order(name: str) -> tuple[int, str]:
+    base = base_name(name)
+    return (_DEVICE.index(base) if base in _DEVICE else len(_DEVICE), name)

@@ -1,0 +1,80 @@
+"""Whether trials are alike enough to be compared, and what a reader must know first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ironbench.analyse.differences import differing, facts_of
+from ironbench.analyse.subjects import work_name
+from ironbench.model.record import Record, Status
+
+# What a comparison is meant to vary: that these differ is the question, not a flaw of the answer.
+_MEANT_TO_VARY = ("system.engine", "system.settings", "system.layout", "system.memory_bytes", "system.dsn")
+
+
+def unlike(a: Sequence[Record], b: Sequence[Record]) -> tuple[str, ...]:
+    """What keeps A and B from being compared like for like, one sentence each; empty when nothing does."""
+    if not a or not b:
+        return ()
+    rows = []
+    if work_name(a[0].choice) != work_name(b[0].choice):
+        rows.append(f"The work differs: {work_name(a[0].choice)} against {work_name(b[0].choice)}.")
+    if a[0].machine != b[0].machine:
+        rows.append("The machines differ, or the same machine was set up differently.")
+    facts = [facts_of(a[0]), facts_of(b[0])]
+    for name in differing(facts):
+        if not name.startswith(_MEANT_TO_VARY):
+            left, right = (flat.get(name, "not set") for flat in facts)
+            rows.append(f"{_title(name)} differs: {left} against {right}.")
+    seeds = [{record.cell.load.seed for record in side} for side in (a, b)]
+    if seeds[0] != seeds[1]:
+        rows.append(f"The seeds differ: {_listed(seeds[0])} against {_listed(seeds[1])}.")
+    if any(record.series in {other.series for other in b} for record in a):
+        return tuple(rows)
+    rows.append("A and B were not run in turns, so a drift of the machine between them would look like a difference.")
+    return tuple(rows)
+
+
+def settings_unlike(a: Mapping[str, str], b: Mapping[str, str]) -> tuple[str, ...]:
+    """Flat facts of two engines or machines that differ, `name: left against right`."""
+    return tuple(f"{name}: {a.get(name, 'not set')} against {b.get(name, 'not set')}" for name in differing([a, b]))
+
+
+def left_out(records: Sequence[Record]) -> tuple[str, ...]:
+    """Trials that did not enter, by status, with their causes."""
+    rows = []
+    for status in (Status.VOIDED, Status.FAILED, Status.CUT_SHORT):
+        of_status = [record for record in records if record.status is status]
+        if of_status:
+            causes = dict.fromkeys(record.cause for record in of_status if record.cause)
+            why = f": {'; '.join(causes)}" if causes else ""
+            rows.append(f"{len(of_status)} {status.value} {_trials(len(of_status))} left out{why}.")
+    return tuple(rows)
+
+
+def doubts(records: Sequence[Record]) -> tuple[str, ...]:
+    """Warnings of the trials that did enter, each once, with how many trials carry it."""
+    counts: dict[str, int] = {}
+    entered = [record for record in records if record.status.comparable]
+    for record in entered:
+        for warning in dict.fromkeys(f"{warning.text.rstrip('.')} [{warning.code}]" for warning in record.warnings):
+            counts[warning] = counts.get(warning, 0) + 1
+    rows = [f"{text} ({count} of {len(entered)} {_trials(len(entered))})" for text, count in counts.items()]
+    silent = [record for record in entered if record.status is Status.SUSPECT and not record.warnings]
+    if silent:
+        causes = "; ".join(dict.fromkeys(record.cause for record in silent if record.cause)) or "no cause recorded"
+        rows.append(f"suspect: {causes} ({len(silent)} of {len(entered)} {_trials(len(entered))})")
+    return tuple(rows)
+
+
+def _trials(count: int) -> str:
+    return "trial" if count == 1 else "trials"
+
+
+def _listed(values: set[int]) -> str:
+    return ", ".join(str(value) for value in sorted(values))
+
+
+def _title(name: str) -> str:
+    room, _, rest = name.partition(".")
+    return f"{room.capitalize()}: {rest or room}"

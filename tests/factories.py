@@ -1,0 +1,207 @@
+"""Synthetic records and evidence: deterministic, realistic enough to look at, free of any engine."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ironbench.model.record import Budget, Record, Status
+from ironbench.model.record import Warning as Caution
+from ironbench.model.system import Cell, Choice, Layout, Load, System
+
+DISK = System("postgres", "log on disk", {"shared_buffers": "256MB"}, Layout("/srv/d", None, None), 256 << 20)
+MEMORY = System("postgres", "log in memory", {"shared_buffers": "256MB"}, Layout("/srv/d", None, "/shm/l"), 256 << 20)
+OLTP = Choice("igen-oltp", {"scale": "4", "weight": "light"})
+
+
+def record(
+    system: System = DISK,
+    clients: int = 8,
+    throughput: float | None = 1000.0,
+    *,
+    block: int = 0,
+    purpose: str = "sweep",
+    status: Status = Status.OK,
+    metrics: Mapping[str, float] | None = None,
+    choice: Choice = OLTP,
+    load: Load | None = None,
+    **fields: Any,
+) -> Record:
+    """One trial. `throughput=None`: without any metric of the drive loop."""
+    load = replace(load or Load(duration_s=30.0, warmup_s=5.0, seed=1), clients=clients)
+    found: dict[str, float] = {}
+    if throughput is not None:
+        mean = clients / throughput
+        found = {"throughput": throughput, "transactions": throughput * 30, "response_time_mean_s": mean}
+        shape = {"p50": 0.8, "p90": 1.7, "p95": 2.2, "p99": 4.0, "p999": 11.0, "max": 40.0}
+        found |= {f"response_time_{name}_s": mean * factor for name, factor in shape.items()}
+    series = fields.pop("series", f"20261121T010000-{system.label[-4:].strip()}")
+    base = Record(
+        id=fields.pop("id", f"{series}-clients{clients}-{purpose[0]}{block}"),
+        series=series,
+        system=system,
+        choice=choice,
+        cell=Cell(f"clients={clients}", load),
+        block=block,
+        purpose=purpose,
+        started_at=fields.pop("started_at", "2026-11-21T01:00:00"),
+        elapsed_s=30.0,
+        status=status,
+        metrics={**found, **(metrics or {})},
+    )
+    return replace(base, **fields)
+
+
+def knee(clients: int, most: float, half: int) -> float:
+    """Throughput that rises to a knee and sinks a little after it."""
+    return most * clients / (clients + half) * (1 - 0.004 * clients)
+
+
+def sweep(
+    system: System,
+    most: float,
+    half: int,
+    clients: Sequence[int] = (1, 2, 4, 8, 12, 16, 20),
+    repeats: int = 3,
+    seed: int = 1,
+    **fields: Any,
+) -> list[Record]:
+    """A sweep with confirmation trials of the best cell; noise of 3 %, the same for the same seed."""
+    dice = random.Random(seed)
+
+    def one(count: int, block: int, purpose: str) -> Record:
+        throughput = knee(count, most, half) * dice.gauss(1, 0.03)
+        busy = min(0.95, throughput / 9000)
+        budget = Budget(busy * 0.62, busy * 0.2, 0.005, 0.0, busy * 0.1, 0.002, 1 - busy * 0.92 - 0.007)
+        return record(
+            system, count, throughput, block=block, purpose=purpose, budget=budget, metrics=_extra(system, count, busy),
+            machine="m1", engine="e1", **fields,
+        )  # fmt: skip
+
+    swept = [one(count, block, "sweep") for block in range(repeats) for count in clients]
+    best = max(clients, key=lambda count: knee(count, most, half))
+    return swept + [one(best, block, "confirmation") for block in range(3)]
+
+
+def _extra(system: System, clients: int, busy: float) -> dict[str, float]:
+    slow_log = 0.5 if system.layout.log is None else 0.02
+    working = 0.2 + 0.6 * busy
+    metrics = {
+        "wait_share{event=CPU}": working,
+        "wait_share{event=IO.WalSync}": slow_log * clients / (clients + 4),
+        "wait_share{event=LWLock.WALWrite}": slow_log * 0.4 * clients / (clients + 8),
+        "wait_share{event=Client.ClientRead}": max(0.0, 0.9 - working - slow_log),
+        "data_bytes": 640e6,
+        "checkpoints": 0.0,
+        "device_write_bytes_per_s{role=data}": 4e6,
+        "device_writes_per_s{role=data}": 300.0,
+        "client_cpu_per_transaction_s": 9e-6,
+        "wal_bytes_per_transaction": 310.0,
+    }
+    if system.layout.log is None:
+        metrics |= {"device_write_bytes_per_s{role=log}": 22e6, "device_writes_per_s{role=log}": 2100.0}
+    return metrics
+
+
+def suspect(record: Record, code: str = "client-saturated", text: str = "The client's thread was 97 % busy.") -> Record:
+    return replace(record, status=Status.SUSPECT, warnings=(Caution(code, text),), cause=text)
+
+
+class SortedHistogram:
+    """Stands for the core's histogram: exact, in seconds."""
+
+    def __init__(self, values: Iterable[float] = ()) -> None:
+        self._values = sorted(values)
+
+    @property
+    def count(self) -> int:
+        return len(self._values)
+
+    def quantiles(self, q: Sequence[float]) -> list[float]:
+        return [self._values[min(self.count - 1, max(0, math.ceil(share * self.count) - 1))] for share in q]
+
+    def merge(self, other: SortedHistogram) -> None:
+        self._values = sorted([*self._values, *other._values])
+
+    def to_bytes(self) -> bytes:
+        return repr(self._values).encode()
+
+    @staticmethod
+    def from_bytes(data: bytes) -> SortedHistogram:
+        return SortedHistogram(float(value) for value in data.decode().strip("[]").split(",") if value.strip())
+
+
+MACHINE = {
+    "cpu": {"model": "Example CPU 3.0 GHz", "sockets": 1, "cores": 2, "threads": 4},
+    "memory_bytes": 24 << 30,
+    "kernel": "6.1.0",
+    "virtualisation": "none",
+}
+ENGINE = {"version": "PostgreSQL 18.1", "configure": ["--without-icu"], "settings": {"fsync": "on", "work_mem": "4MB"}}
+
+
+@dataclass
+class Shelf:
+    """An archive in memory, with evidence made up from each record's own numbers."""
+
+    records: Sequence[Record] = ()
+    machines: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: {"m1": MACHINE})
+    engines: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: {"e1": ENGINE})
+
+    def _of(self, id: str) -> tuple[Record, random.Random] | None:
+        found = next((one for one in self.records if one.id == id and "throughput" in one.metrics), None)
+        return (found, random.Random(id)) if found else None
+
+    def seconds(self, id: str) -> dict[str, list[float]]:
+        known = self._of(id)
+        if known is None:
+            return {}
+        one, dice = known
+        p50, p99 = one.metrics["response_time_p50_s"], one.metrics["response_time_p99_s"]
+        times = [float(t) for t in range(int(one.elapsed_s))]
+        stall = [0.45 if 12 <= t <= 14 and one.system.layout.log is None else 1.0 for t in times]
+        return {
+            "t_s": times,
+            "transactions": [one.metrics["throughput"] * dice.gauss(1, 0.04) * dip for dip in stall],
+            "errors": [0.0 for _ in times],
+            "response_p50_s": [p50 * dice.gauss(1, 0.05) / dip for dip in stall],
+            "response_p99_s": [p99 * dice.gauss(1, 0.15) / dip**3 for dip in stall],
+        }
+
+    def observed(self, id: str) -> dict[str, dict[str, list[float]]]:
+        known = self._of(id)
+        if known is None:
+            return {}
+        one, dice = known
+        times = [float(t) for t in range(int(one.elapsed_s))]
+        found = {}
+        for name, value in one.metrics.items():
+            if name.startswith("device_"):
+                found[name] = {"t_s": times, "value": [max(0.0, value * dice.gauss(1, 0.2)) for _ in times]}
+        for role in {name.partition("role=")[2].rstrip("}") for name in found}:
+            for kind, centre in (("device_write_latency_s", 0.0008), ("device_utilisation_share", 0.4)):
+                found[f"{kind}{{role={role}}}"] = {"t_s": times, "value": [centre * dice.gauss(1, 0.2) for _ in times]}
+        return found
+
+    def histograms(self, id: str) -> dict[str, SortedHistogram]:
+        known = self._of(id)
+        if known is None:
+            return {}
+        one, dice = known
+        middle = one.metrics["response_time_p50_s"]
+        values = [middle * math.exp(dice.gauss(0, 0.6)) + (dice.random() < 0.002) * middle * 12 for _ in range(20000)]
+        return {"response_time": SortedHistogram(values), "service_time": SortedHistogram(values)}
+
+    def machine(self, key: str) -> Mapping[str, Any]:
+        return self.machines.get(key, {})
+
+    def engine(self, key: str) -> Mapping[str, Any]:
+        return self.engines.get(key, {})
+
+
+def example() -> list[Record]:
+    """Two systems that differ in where the log is, as in the demo."""
+    return sweep(DISK, 3600, 6) + sweep(MEMORY, 9800, 5, seed=2, started_at="2026-11-21T01:10:00")

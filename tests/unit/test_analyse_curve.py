@@ -1,0 +1,70 @@
+"""The curve against clients, and the peak that is chosen on one set of trials and reported from another."""
+
+from __future__ import annotations
+
+from factories import DISK, record, suspect, sweep
+
+from ironbench.analyse.curve import curve, peak
+from ironbench.analyse.subjects import subjects
+from ironbench.model.record import Status
+
+
+def test_points_are_in_order_of_clients_with_every_repeat() -> None:
+    (one,) = subjects(sweep(DISK, 3000, 6, clients=(8, 1, 4), repeats=2))
+    points = curve(one).points
+    assert [point.clients for point in points] == [1, 4, 8]
+    assert all(point.metrics["throughput"].n == 2 for point in points)
+
+
+def test_the_peak_is_chosen_on_the_sweep_and_reported_from_confirmations() -> None:
+    (one,) = subjects(
+        [
+            record(clients=4, throughput=900),
+            record(clients=8, throughput=1200),
+            record(clients=8, throughput=1000, purpose="confirmation", block=0),
+            record(clients=8, throughput=1010, purpose="confirmation", block=1),
+        ]
+    )
+    found = curve(one).peak
+    assert found is not None
+    assert (found.clients, found.chosen.centre, found.throughput.centre) == (8, 1200, 1005)
+    assert found.basis == "2 confirmation trials"
+
+
+def test_confirmation_trials_do_not_enter_the_curve() -> None:
+    (one,) = subjects([record(clients=8), record(clients=8, purpose="confirmation", throughput=1.0)])
+    assert curve(one).points[0].metrics["throughput"].n == 1
+
+
+def test_an_unconfirmed_peak_says_so() -> None:
+    (one,) = subjects([record(clients=8)])
+    found = curve(one).peak
+    assert found is not None
+    assert found.basis == "1 sweep trial, not confirmed"
+
+
+def test_trials_that_may_not_be_compared_choose_nothing() -> None:
+    trials = [record(clients=4, throughput=500)]
+    for place, status in enumerate((Status.VOIDED, Status.FAILED, Status.CUT_SHORT)):
+        trials.append(record(clients=8, throughput=9000, status=status, block=place))
+    (one,) = subjects(trials)
+    found = curve(one)
+    assert [point.clients for point in found.points] == [4]
+    assert peak(trials) == trials[0].cell
+
+
+def test_suspect_trials_enter() -> None:
+    (one,) = subjects([suspect(record(clients=8))])
+    assert curve(one).peak is not None
+
+
+def test_there_is_no_peak_where_nothing_was_measured() -> None:
+    assert peak([record(throughput=None)]) is None
+    assert peak([]) is None
+
+
+def test_a_failed_confirmation_leaves_the_sweep_to_report() -> None:
+    trials = [record(clients=8), record(clients=8, purpose="confirmation", status=Status.VOIDED)]
+    found = curve(subjects(trials)[0]).peak
+    assert found is not None
+    assert not found.confirmed
