@@ -1,0 +1,60 @@
+"""Two things measured in turn, A B B A …, and their ratio with its 95 % interval.
+
+The interval is Student's t on the logarithms of the ratios of neighbouring runs: a pair shares the machine's mood, so
+drift cancels, and ratios are symmetric in logarithms (Kalibera & Jones, "Rigorous benchmarking in reasonable time", 2013).
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+T = TypeVar("T")
+
+# Two-sided 97.5 % quantiles of Student's t by degrees of freedom (any statistics table).
+T975 = {
+    2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306, 9: 2.262, 10: 2.228, 11: 2.201, 12: 2.179,
+    13: 2.160, 14: 2.145, 15: 2.131, 16: 2.120, 17: 2.110, 18: 2.101, 19: 2.093, 24: 2.064, 29: 2.045,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """Geometric mean of A/B over `n` pairs, with the bounds of its 95 % interval."""
+
+    centre: float
+    low: float
+    high: float
+    n: int
+
+    def __str__(self) -> str:
+        return f"{self.centre:.3f} (95 % interval {self.low:.3f} to {self.high:.3f}, {self.n} pairs)"
+
+
+def ratio(a: Sequence[float], b: Sequence[float]) -> Ratio:
+    logs = [math.log(x / y) for x, y in zip(a, b, strict=True)]
+    n = len(logs)
+    t = T975[max(df for df in T975 if df <= n - 1)]
+    half = t * statistics.stdev(logs) / math.sqrt(n)
+    mean = statistics.fmean(logs)
+    return Ratio(math.exp(mean), math.exp(mean - half), math.exp(mean + half), n)
+
+
+def interleaved(n: int, a: Callable[[], T], b: Callable[[], T]) -> tuple[list[T], list[T]]:
+    """`n` results of each, in the order A B, B A, A B, …"""
+    of_a: list[T] = []
+    of_b: list[T] = []
+    for pair in range(n):
+        for one in (a, b) if pair % 2 == 0 else (b, a):
+            (of_a if one is a else of_b).append(one())
+        sys.stderr.write(f"\r  pair {pair + 1} of {n} ")
+    sys.stderr.write("\r" + " " * 30 + "\r")
+    return of_a, of_b
+
+
+def said(what: str, value: object, aim: str) -> None:
+    print(f"{what:<66} {value}   [asked: {aim}]", flush=True)
