@@ -8,6 +8,8 @@ pub mod error;
 pub mod measure;
 pub mod sample;
 pub mod script;
+#[cfg(test)]
+mod testing;
 pub mod wire;
 
 pub use error::{Error, Kind, Result};

@@ -168,7 +168,7 @@ fn name_matches(name: &str, pattern: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample::tests::Folder;
+    use crate::testing::Folder;
 
     fn read(files: &mut Files) -> Result<String, Trouble> {
         let mut out = Vec::new();

@@ -1,2 +1,3 @@
 //! How engines are talked to.
 pub mod postgres;
+pub mod sqlite;

@@ -1,0 +1,350 @@
+//! One client of a trial: its own connection, its statements prepared once.
+
+use fallible_iterator::FallibleIterator;
+use rusqlite::{Batch, Connection, InterruptHandle, OpenFlags, Statement};
+
+use super::error::Trouble;
+use super::session::{connect, text};
+use crate::Result;
+use crate::script::{Gather, Sql};
+
+/// A variable's value, typed: SQLite does not find 1 when it looks for '1'.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Parameter<'a> {
+    Null,
+    Integer(i64),
+    Double(f64),
+    Text(&'a str),
+}
+
+impl<'a> Parameter<'a> {
+    /// The number that `text` is, if writing that number gives `text` again (`007` stays text).
+    pub fn of_text(text: &'a str) -> Self {
+        if let Ok(integer) = text.parse::<i64>()
+            && integer.to_string() == text
+        {
+            return Self::Integer(integer);
+        }
+        if text.contains(['.', 'e'])
+            && let Ok(double) = text.parse::<f64>()
+            && (format!("{double:?}") == text || format!("{double}") == text)
+        {
+            return Self::Double(double);
+        }
+        Self::Text(text)
+    }
+}
+
+/// What one SQL command of a script gave.
+#[derive(Debug, Default)]
+pub struct Answer {
+    /// Rows of the last statement.
+    pub rows: u64,
+    /// For `\gset`: the columns of the last row. For `\aset`: those of the last row of each statement that had any.
+    pub gathered: Vec<(String, Option<String>)>,
+}
+
+/// Statements borrow the connection, which is why both live here and are dropped in this order.
+pub struct Client {
+    /// By `Sql::id`; empty until it first ran. A combined command has several statements.
+    statements: Vec<Vec<Prepared>>,
+    connection: Shared,
+}
+
+struct Prepared {
+    statement: Statement<'static>,
+    /// For each parameter of the statement, its place among the parameters of the command.
+    places: Vec<usize>,
+}
+
+/// A connection at an address of its own, so that statements may point to it while the client moves.
+struct Shared(*mut Connection);
+
+impl Shared {
+    fn new(connection: Connection) -> Self {
+        Self(Box::into_raw(Box::new(connection)))
+    }
+
+    /// # Safety
+    /// What is derived from the reference must be dropped before `self`.
+    unsafe fn forever(&self) -> &'static Connection {
+        // SAFETY: made by Box::into_raw, freed only in drop, never borrowed mutably.
+        unsafe { &*self.0 }
+    }
+
+    fn get(&self) -> &Connection {
+        // SAFETY: as above, and the borrow ends before `self` does.
+        unsafe { &*self.0 }
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // SAFETY: made by Box::into_raw; `Client` dropped all statements before (order of its fields).
+        drop(unsafe { Box::from_raw(self.0) });
+    }
+}
+
+impl Client {
+    /// Connects to a file that is there. `statements`: how many SQL commands the program has.
+    ///
+    /// SQLite waits up to 5 s for another writer, unless a pragma sets `busy_timeout` otherwise.
+    pub fn open(path: &str, pragmas: &[String], statements: usize) -> Result<Self> {
+        let connection = Shared::new(connect(path, pragmas, OpenFlags::empty())?);
+        Ok(Self { statements: (0..statements).map(|_| Vec::new()).collect(), connection })
+    }
+
+    /// Runs one SQL command to its last row. `value` gives the parameter at a place in `sql.parameters`.
+    pub fn run<'v>(
+        &mut self,
+        sql: &Sql,
+        value: impl Fn(usize) -> Parameter<'v>,
+    ) -> std::result::Result<Answer, Trouble> {
+        let mut answer = Answer::default();
+        let prepared = std::mem::take(&mut self.statements[sql.id]);
+        if !prepared.is_empty() {
+            let mut prepared = prepared;
+            let outcome = prepared.iter_mut().try_for_each(|one| one.run(&value, &sql.gather, &mut answer));
+            self.statements[sql.id] = prepared;
+            return outcome.map(|()| answer).map_err(|error| Trouble::of(&error));
+        }
+        let prepared = self.prepare_and_run(sql, &value, &mut answer)?;
+        self.statements[sql.id] = prepared;
+        Ok(answer)
+    }
+
+    /// Whether a transaction is open: a failed one must be rolled back before it is tried again.
+    pub fn in_transaction(&self) -> bool {
+        !self.connection.get().is_autocommit()
+    }
+
+    pub fn rollback(&mut self) -> std::result::Result<(), Trouble> {
+        self.connection.get().execute_batch("ROLLBACK").map_err(|error| Trouble::of(&error))
+    }
+
+    /// Ends a statement that runs or waits, from another thread; it fails as `SQLITE_INTERRUPT`.
+    pub fn interrupter(&self) -> InterruptHandle {
+        self.connection.get().get_interrupt_handle()
+    }
+
+    /// The statements of a combined command are prepared one after the other, each after the last one ran: one may
+    /// create the table that the next one reads.
+    fn prepare_and_run<'v>(
+        &self,
+        sql: &Sql,
+        value: &impl Fn(usize) -> Parameter<'v>,
+        answer: &mut Answer,
+    ) -> std::result::Result<Vec<Prepared>, Trouble> {
+        // SAFETY: the statements go into `self.statements` or are dropped here, in either case before the connection.
+        let connection = unsafe { self.connection.forever() };
+        let mut batch = Batch::new(connection, &sql.text);
+        let mut prepared = Vec::new();
+        while let Some(statement) = batch.next().map_err(|error| Trouble::of(&error))? {
+            let places = places(&statement, sql.parameters.len())?;
+            let mut one = Prepared { statement, places };
+            one.run(value, &sql.gather, answer).map_err(|error| Trouble::of(&error))?;
+            prepared.push(one);
+        }
+        Ok(prepared)
+    }
+}
+
+impl Prepared {
+    fn run<'v>(
+        &mut self,
+        value: &impl Fn(usize) -> Parameter<'v>,
+        gather: &Gather,
+        answer: &mut Answer,
+    ) -> rusqlite::Result<()> {
+        for (index, &place) in self.places.iter().enumerate() {
+            let index = index + 1;
+            match value(place) {
+                Parameter::Null => self.statement.raw_bind_parameter(index, rusqlite::types::Null)?,
+                Parameter::Integer(integer) => self.statement.raw_bind_parameter(index, integer)?,
+                Parameter::Double(double) => self.statement.raw_bind_parameter(index, double)?,
+                Parameter::Text(text) => self.statement.raw_bind_parameter(index, text)?,
+            }
+        }
+        let gathers = !matches!(gather, Gather::Discard);
+        let names: Vec<String> = match gathers {
+            true => self.statement.column_names().map(str::to_owned).collect(),
+            false => Vec::new(),
+        };
+        if matches!(gather, Gather::Gset { .. }) {
+            answer.gathered.clear();
+        }
+        answer.rows = 0;
+        let before = answer.gathered.len();
+        let mut rows = self.statement.raw_query();
+        while let Some(row) = rows.next()? {
+            answer.rows += 1;
+            answer.gathered.truncate(before);
+            for (place, name) in names.iter().enumerate() {
+                answer.gathered.push((name.clone(), text(row.get_ref(place)?)));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Parameters are `$1`, `$2`, … in the compiled text. To SQLite these are names, numbered as they come up.
+fn places(statement: &Statement<'_>, known: usize) -> std::result::Result<Vec<usize>, Trouble> {
+    (1..=statement.parameter_count())
+        .map(|index| {
+            let name = statement.parameter_name(index).unwrap_or("?");
+            let number = name.strip_prefix('$').and_then(|digits| digits.parse::<usize>().ok());
+            number.filter(|number| (1..=known).contains(number)).map(|number| number - 1).ok_or_else(|| Trouble {
+                class: "SQLITE_ERROR",
+                message: format!("parameter {name} is not a variable of the script"),
+                retryable: false,
+                lasting: false,
+            })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Folder;
+    use crate::wire::sqlite::Session;
+
+    struct Database {
+        folder: Folder,
+    }
+
+    impl Database {
+        fn new(schema: &str) -> Self {
+            let folder = Folder::new();
+            let database = Self { folder };
+            Session::open(&database.path(), &[]).unwrap().query(schema).unwrap();
+            database
+        }
+
+        fn path(&self) -> String {
+            self.folder.0.join("test.db").to_str().unwrap().to_owned()
+        }
+
+        fn client(&self) -> Client {
+            let pragmas = ["PRAGMA journal_mode=WAL", "PRAGMA busy_timeout=0"].map(str::to_owned);
+            Client::open(&self.path(), &pragmas, 8).unwrap()
+        }
+    }
+
+    fn sql(id: usize, text: &str, parameters: usize, gather: Gather) -> Sql {
+        Sql { id, text: text.into(), parameters: (0..parameters).collect(), pieces: Vec::new(), gather, line: 1 }
+    }
+
+    fn plain(id: usize, text: &str) -> Sql {
+        sql(id, text, 0, Gather::Discard)
+    }
+
+    fn none(_: usize) -> Parameter<'static> {
+        panic!("there are no parameters")
+    }
+
+    #[test]
+    fn text_that_is_a_number_is_bound_as_one_and_other_text_stays_text() {
+        assert_eq!(Parameter::of_text("42"), Parameter::Integer(42));
+        assert_eq!(Parameter::of_text("-0"), Parameter::Text("-0"));
+        assert_eq!(Parameter::of_text("007"), Parameter::Text("007"));
+        assert_eq!(Parameter::of_text("0.5"), Parameter::Double(0.5));
+        assert_eq!(Parameter::of_text("1.50"), Parameter::Text("1.50"));
+        assert_eq!(Parameter::of_text("nan"), Parameter::Text("nan"));
+        assert_eq!(Parameter::of_text("9223372036854775808"), Parameter::Text("9223372036854775808"));
+    }
+
+    #[test]
+    fn parameters_go_to_their_places_in_any_order_and_integers_compare_as_integers() {
+        let database = Database::new("CREATE TABLE t(a, b); INSERT INTO t VALUES (1, 'x'), (2, 'y')");
+        let mut client = database.client();
+        let find =
+            sql(0, "SELECT a FROM t WHERE b = $2 AND a = $1 AND a + 0 = $1", 2, Gather::Gset { prefix: String::new() });
+        for (a, b, rows) in [(1, "x", 1), (2, "y", 1), (2, "x", 0)] {
+            let answer = client.run(&find, |place| [Parameter::Integer(a), Parameter::Text(b)][place]).unwrap();
+            assert_eq!(answer.rows, rows);
+            let expected = (rows == 1).then(|| ("a".to_owned(), Some(a.to_string())));
+            assert_eq!(answer.gathered, expected.into_iter().collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn a_combined_command_runs_all_its_statements_each_time() {
+        let database = Database::new("CREATE TABLE t(a)");
+        let mut client = database.client();
+        let both = "INSERT INTO t VALUES ($1); SELECT count(*) AS n, max(a) AS m FROM t; SELECT 1 AS one WHERE false";
+        for n in 1..=3 {
+            let aset = sql(0, both, 1, Gather::Aset { prefix: String::new() });
+            let answer = client.run(&aset, |_| Parameter::Integer(n * 10)).unwrap();
+            let expected = [("n", n), ("m", n * 10)].map(|(name, value)| (name.to_owned(), Some(value.to_string())));
+            assert_eq!(answer.gathered, expected);
+        }
+        let late = plain(1, "CREATE TABLE late(a); INSERT INTO late VALUES (1)");
+        client.run(&late, none).unwrap();
+    }
+
+    #[test]
+    fn a_parameter_that_is_no_variable_is_refused() {
+        let database = Database::new("CREATE TABLE t(a)");
+        let trouble = database.client().run(&plain(0, "SELECT ?"), none).unwrap_err();
+        assert_eq!(trouble.message, "parameter ? is not a variable of the script");
+    }
+
+    #[test]
+    fn another_writer_makes_a_transaction_retryable_and_its_own_fault_does_not() {
+        let database = Database::new("CREATE TABLE t(a PRIMARY KEY)");
+        let (mut first, mut second) = (database.client(), database.client());
+        let (begin, insert) = (plain(0, "BEGIN IMMEDIATE"), plain(1, "INSERT INTO t VALUES (1)"));
+        first.run(&begin, none).unwrap();
+        first.run(&insert, none).unwrap();
+        let busy = second.run(&begin, none).unwrap_err();
+        assert_eq!((busy.class, busy.retryable, second.in_transaction()), ("SQLITE_BUSY", true, false));
+        first.run(&plain(2, "COMMIT"), none).unwrap();
+        second.run(&begin, none).unwrap();
+        let twice = second.run(&insert, none).unwrap_err();
+        assert_eq!((twice.class, twice.retryable), ("SQLITE_CONSTRAINT_PRIMARYKEY", false));
+        assert!(second.in_transaction());
+        second.rollback().unwrap();
+        assert!(!second.in_transaction());
+    }
+
+    #[test]
+    fn a_reader_that_wants_to_write_after_another_has_written_is_retryable() {
+        let database = Database::new("CREATE TABLE t(a)");
+        let (mut first, mut second) = (database.client(), database.client());
+        second.run(&plain(0, "BEGIN"), none).unwrap();
+        second.run(&plain(1, "SELECT * FROM t"), none).unwrap();
+        let insert = plain(2, "INSERT INTO t VALUES (1)");
+        first.run(&insert, none).unwrap();
+        let stale = second.run(&insert, none).unwrap_err();
+        assert_eq!((stale.class, stale.retryable, second.in_transaction()), ("SQLITE_BUSY_SNAPSHOT", true, true));
+    }
+
+    #[test]
+    fn a_long_statement_ends_when_it_is_interrupted() {
+        let database = Database::new("CREATE TABLE t(a)");
+        let mut client = database.client();
+        let interrupter = client.interrupter();
+        let endless =
+            plain(0, "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n");
+        let ended = &std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                while !ended.load(std::sync::atomic::Ordering::Relaxed) {
+                    interrupter.interrupt();
+                    std::thread::yield_now();
+                }
+            });
+            let trouble = client.run(&endless, none).unwrap_err();
+            ended.store(true, std::sync::atomic::Ordering::Relaxed);
+            assert_eq!(trouble.class, "SQLITE_INTERRUPT");
+        });
+    }
+
+    #[test]
+    fn a_file_that_is_not_there_is_not_made_by_driving_it() {
+        let error = Client::open("/tmp/ironbench-no-such.db", &[], 0).err().unwrap();
+        assert_eq!(error.hint, "load the data first");
+        assert!(!std::path::Path::new("/tmp/ironbench-no-such.db").exists());
+    }
+}
