@@ -1,1 +1,13 @@
-//! Clock, schedules, histograms.
+//! Clock, schedules, histograms, timeline: everything that turns instants into figures.
+pub mod clock;
+pub mod cpu;
+pub mod histogram;
+pub mod hlog;
+pub mod recorder;
+pub mod schedule;
+pub mod seconds;
+pub mod tally;
+
+pub use histogram::Histogram;
+pub use recorder::{Recorder, Window};
+pub use tally::Tally;

@@ -1,0 +1,171 @@
+//! Times in nanoseconds in a High Dynamic Range histogram: 3 significant digits, mergeable, bounded memory.
+
+use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
+
+use super::clock::SECOND;
+use crate::{Error, Result};
+
+const DIGITS: u8 = 3;
+/// Longer times are recorded as this: one hour.
+pub const LONGEST_NS: u64 = 3_600 * SECOND;
+
+/// Grows with the largest value recorded: about 100 KB up to 1 ms, at most 280 KB.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Histogram(hdrhistogram::Histogram<u64>);
+
+impl Default for Histogram {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Histogram {
+    pub fn new() -> Self {
+        let mut inner = hdrhistogram::Histogram::new_with_bounds(1, 1_000_000, DIGITS).expect("constant bounds are valid");
+        inner.auto(true);
+        Self(inner)
+    }
+
+    #[inline]
+    pub fn record(&mut self, ns: u64) {
+        self.0.saturating_record(ns.min(LONGEST_NS));
+    }
+
+    pub fn record_n(&mut self, ns: u64, count: u64) {
+        self.0.saturating_record_n(ns.min(LONGEST_NS), count);
+    }
+
+    pub fn merge(&mut self, other: &Self) {
+        self.0.add(&other.0).expect("a growing histogram has room for every value");
+    }
+
+    pub fn clear(&mut self) {
+        self.0.reset();
+    }
+
+    /// An empty one with room for what this one holds.
+    pub fn empty_like(&self) -> Self {
+        Self(hdrhistogram::Histogram::new_from(&self.0))
+    }
+
+    pub fn count(&self) -> u64 {
+        self.0.len()
+    }
+
+    /// Seconds; NaN when empty. `q` from 0 to 1.
+    pub fn quantile_s(&self, q: f64) -> f64 {
+        self.when_filled(|h| seconds(h.value_at_quantile(q)))
+    }
+
+    pub fn mean_s(&self) -> f64 {
+        self.when_filled(|h| h.mean() / SECOND as f64)
+    }
+
+    pub fn stdev_s(&self) -> f64 {
+        self.when_filled(|h| h.stdev() / SECOND as f64)
+    }
+
+    pub fn min_s(&self) -> f64 {
+        self.when_filled(|h| seconds(h.min()))
+    }
+
+    pub fn max_s(&self) -> f64 {
+        self.when_filled(|h| seconds(h.max()))
+    }
+
+    /// 0 when empty.
+    pub fn sum_s(&self) -> f64 {
+        if self.0.is_empty() { 0.0 } else { self.mean_s() * self.count() as f64 }
+    }
+
+    /// Non-empty buckets: lowest and highest equivalent value in seconds, count.
+    pub fn buckets(&self) -> Vec<(f64, f64, u64)> {
+        let bucket = |value: u64, count: u64| {
+            (seconds(self.0.lowest_equivalent(value)), seconds(self.0.highest_equivalent(value)), count)
+        };
+        self.0.iter_recorded().map(|v| bucket(v.value_iterated_to(), v.count_at_value())).collect()
+    }
+
+    /// HdrHistogram's V2 format, deflated.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        V2DeflateSerializer::new().serialize(&self.0, &mut bytes).expect("writing to memory does not fail");
+        bytes
+    }
+
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        let mut inner: hdrhistogram::Histogram<u64> = Deserializer::new()
+            .deserialize(&mut &bytes[..])
+            .map_err(|e| Error::input("histogram", format!("these bytes are not an HdrHistogram: {e}")))?;
+        inner.auto(true);
+        Ok(Self(inner))
+    }
+
+    pub(super) fn inner(&self) -> &hdrhistogram::Histogram<u64> {
+        &self.0
+    }
+
+    fn when_filled(&self, value: impl Fn(&hdrhistogram::Histogram<u64>) -> f64) -> f64 {
+        if self.0.is_empty() { f64::NAN } else { value(&self.0) }
+    }
+}
+
+fn seconds(ns: u64) -> f64 {
+    ns as f64 / SECOND as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn of(values: &[u64]) -> Histogram {
+        let mut histogram = Histogram::new();
+        values.iter().for_each(|&v| histogram.record(v));
+        histogram
+    }
+
+    proptest! {
+        #[test]
+        fn merge_is_associative_and_commutative(
+            a in prop::collection::vec(1u64..LONGEST_NS, 0..40),
+            b in prop::collection::vec(1u64..LONGEST_NS, 0..40),
+            c in prop::collection::vec(1u64..LONGEST_NS, 0..40),
+        ) {
+            let (mut left, mut right, mut bc) = (of(&a), of(&c), of(&b));
+            left.merge(&of(&b));
+            left.merge(&of(&c));
+            bc.merge(&of(&c));
+            right.merge(&of(&b));
+            right.merge(&of(&a));
+            let mut nested = of(&a);
+            nested.merge(&bc);
+            prop_assert_eq!(left.buckets(), nested.buckets());
+            prop_assert_eq!(left.buckets(), right.buckets());
+        }
+
+        #[test]
+        fn a_value_is_kept_to_three_digits(value in 1u64..LONGEST_NS) {
+            let read = of(&[value]).quantile_s(0.5) * 1e9;
+            prop_assert!((read - value as f64).abs() <= value as f64 * 1e-3 + 1e-3);
+        }
+
+        #[test]
+        fn bytes_come_back_equal(values in prop::collection::vec(0u64..LONGEST_NS, 0..60)) {
+            let histogram = of(&values);
+            let read = Histogram::from_bytes(&histogram.to_bytes()).unwrap();
+            prop_assert_eq!(read.buckets(), histogram.buckets());
+        }
+    }
+
+    #[test]
+    fn times_beyond_an_hour_count_as_an_hour() {
+        assert!((of(&[u64::MAX]).max_s() - 3_600.0).abs() < 4.0);
+    }
+
+    #[test]
+    fn an_empty_histogram_has_no_quantiles() {
+        assert!(Histogram::new().quantile_s(0.5).is_nan());
+        assert!(Histogram::new().mean_s().is_nan());
+    }
+}

@@ -1,0 +1,124 @@
+//! When transactions should start in an open loop, whatever the server does.
+
+/// Instants in nanoseconds, never decreasing. Works on absolute times, so lateness never accumulates into drift.
+#[derive(Debug, Clone)]
+pub struct Schedule {
+    kind: Kind,
+    /// Of the next transaction: nanoseconds after the origin.
+    next_ns: f64,
+    origin: u64,
+}
+
+#[derive(Debug, Clone)]
+enum Kind {
+    Fixed { gap_ns: f64 },
+    Poisson { mean_gap_ns: f64, random: SplitMix },
+}
+
+impl Schedule {
+    /// One transaction every `1 / rate` seconds. `phase` (0 to 1) shifts the first by that part of a gap, so that the
+    /// schedules of several threads interleave.
+    pub fn fixed(origin: u64, rate: f64, phase: f64) -> Self {
+        let gap_ns = 1e9 / rate;
+        Self { kind: Kind::Fixed { gap_ns }, next_ns: gap_ns * phase, origin }
+    }
+
+    /// Exponentially distributed gaps of mean `1 / rate`: independent users. The sum of several such schedules is one.
+    pub fn poisson(origin: u64, rate: f64, seed: u64) -> Self {
+        let mut random = SplitMix(seed);
+        let mean_gap_ns = 1e9 / rate;
+        let next_ns = random.exponential() * mean_gap_ns;
+        Self { kind: Kind::Poisson { mean_gap_ns, random }, next_ns, origin }
+    }
+
+    /// When the next transaction is due.
+    #[inline]
+    pub fn due(&self) -> u64 {
+        self.origin + self.next_ns as u64
+    }
+
+    /// The next transaction has been begun, or counted as not started.
+    #[inline]
+    pub fn advance(&mut self) {
+        self.next_ns += match &mut self.kind {
+            Kind::Fixed { gap_ns } => *gap_ns,
+            Kind::Poisson { mean_gap_ns, random } => random.exponential() * *mean_gap_ns,
+        };
+    }
+
+    /// How many transactions are due before `instant` and have not been begun; passes over them.
+    pub fn skip_until(&mut self, instant: u64) -> u64 {
+        let mut skipped = 0;
+        while self.due() < instant {
+            self.advance();
+            skipped += 1;
+        }
+        skipped
+    }
+}
+
+/// Steele, Lea and Flood, "Fast splittable pseudorandom number generators" (OOPSLA 2014): any seed is good, so that
+/// threads seeded with neighbouring numbers are independent. Scripts have their own generator.
+#[derive(Debug, Clone)]
+struct SplitMix(u64);
+
+impl SplitMix {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    /// Mean 1. The argument of the logarithm is in (0, 1], so the result is finite and not negative.
+    fn exponential(&mut self) -> f64 {
+        let uniform = ((self.next() >> 11) + 1) as f64 / (1u64 << 53) as f64;
+        -uniform.ln()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn dues(mut schedule: Schedule, n: usize) -> Vec<u64> {
+        (0..n)
+            .map(|_| {
+                let due = schedule.due();
+                schedule.advance();
+                due
+            })
+            .collect()
+    }
+
+    proptest! {
+        #[test]
+        fn no_transaction_is_due_before_its_predecessor_or_the_origin(seed: u64, rate in 1.0f64..1e6, origin in 0u64..1 << 60) {
+            for schedule in [Schedule::poisson(origin, rate, seed), Schedule::fixed(origin, rate, 0.5)] {
+                let dues = dues(schedule, 200);
+                prop_assert!(dues[0] >= origin);
+                prop_assert!(dues.windows(2).all(|pair| pair[0] <= pair[1]));
+            }
+        }
+
+        #[test]
+        fn poisson_gaps_have_the_mean_and_the_spread_of_an_exponential(seed: u64, rate in 10.0f64..1e6) {
+            let n = 20_000;
+            let dues = dues(Schedule::poisson(0, rate, seed), n);
+            let gaps: Vec<f64> = dues.windows(2).map(|pair| (pair[1] - pair[0]) as f64 * rate / 1e9).collect();
+            let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
+            let variance = gaps.iter().map(|g| (g - mean).powi(2)).sum::<f64>() / gaps.len() as f64;
+            // Five standard errors: 1 / sqrt(n) of the mean, sqrt(8 / n) of the variance.
+            prop_assert!((mean - 1.0).abs() < 5.0 / (n as f64).sqrt(), "mean {mean}");
+            prop_assert!((variance - 1.0).abs() < 5.0 * (8.0 / n as f64).sqrt(), "variance {variance}");
+        }
+
+        #[test]
+        fn a_fixed_rate_makes_exactly_its_number_in_a_second(rate in 1u32..50_000) {
+            let mut schedule = Schedule::fixed(7, f64::from(rate), 0.5);
+            prop_assert_eq!(schedule.skip_until(7 + 1_000_000_000), u64::from(rate));
+        }
+    }
+}

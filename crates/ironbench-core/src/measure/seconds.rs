@@ -1,0 +1,113 @@
+//! The timeline of the whole trial, put together from what the threads hand over.
+
+use std::collections::BTreeMap;
+
+use super::Histogram;
+use super::recorder::{Bucket, Slice};
+
+/// Response times of one second, all threads together; NaN when nothing ended in it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Second {
+    pub mean_s: f64,
+    pub p50_s: f64,
+    pub p90_s: f64,
+    pub p95_s: f64,
+    pub p99_s: f64,
+    pub max_s: f64,
+}
+
+impl Second {
+    fn of(response: &Histogram) -> Self {
+        Self {
+            mean_s: response.mean_s(),
+            p50_s: response.quantile_s(0.50),
+            p90_s: response.quantile_s(0.90),
+            p95_s: response.quantile_s(0.95),
+            p99_s: response.quantile_s(0.99),
+            max_s: response.max_s(),
+        }
+    }
+}
+
+/// Merges the threads' seconds. Holds histograms only of seconds that some thread has not handed over yet.
+#[derive(Debug)]
+pub struct Seconds {
+    /// Per thread: the number of seconds it has handed over.
+    handed: Vec<usize>,
+    waiting: BTreeMap<usize, Histogram>,
+    rows: Vec<Second>,
+}
+
+impl Seconds {
+    pub fn new(threads: usize) -> Self {
+        Self { handed: vec![0; threads], waiting: BTreeMap::new(), rows: Vec::new() }
+    }
+
+    pub fn add(&mut self, slice: Slice) {
+        self.handed[slice.thread] = slice.second + 1;
+        match self.waiting.get_mut(&slice.second) {
+            Some(histogram) => histogram.merge(&slice.response),
+            None => drop(self.waiting.insert(slice.second, slice.response)),
+        }
+        let complete = self.handed.iter().copied().min().unwrap_or(0);
+        self.settle(complete);
+    }
+
+    pub fn finish(mut self) -> Vec<Second> {
+        let last = self.waiting.keys().next_back().map_or(0, |second| second + 1);
+        self.settle(last);
+        self.rows
+    }
+
+    fn settle(&mut self, before: usize) {
+        while self.rows.len() < before {
+            let histogram = self.waiting.remove(&self.rows.len()).unwrap_or_default();
+            self.rows.push(Second::of(&histogram));
+        }
+    }
+}
+
+/// The sum of the threads' timelines, as long as the longest.
+pub fn summed<'a>(timelines: impl IntoIterator<Item = &'a [Bucket]>) -> Vec<Bucket> {
+    let mut sum = Vec::<Bucket>::new();
+    for timeline in timelines {
+        sum.resize(sum.len().max(timeline.len()), Bucket::default());
+        for (total, bucket) in sum.iter_mut().zip(timeline) {
+            *total = total.plus(*bucket);
+        }
+    }
+    sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slice(thread: usize, second: usize, values: &[u64]) -> Slice {
+        let mut response = Histogram::new();
+        values.iter().for_each(|&v| response.record(v));
+        Slice { thread, second, response }
+    }
+
+    #[test]
+    fn a_second_is_settled_when_all_threads_have_handed_it_over() {
+        let mut seconds = Seconds::new(2);
+        seconds.add(slice(0, 0, &[1_000]));
+        seconds.add(slice(0, 1, &[1_000]));
+        assert_eq!(seconds.rows.len(), 0);
+        seconds.add(slice(1, 0, &[3_000]));
+        assert_eq!((seconds.rows.len(), seconds.waiting.len()), (1, 1));
+        let rows = seconds.finish();
+        assert_eq!(rows.len(), 2);
+        assert!((rows[0].mean_s - 2e-6).abs() < 1e-8);
+        assert!((rows[0].max_s - 3e-6).abs() < 1e-8);
+    }
+
+    #[test]
+    fn timelines_of_unequal_length_add_up() {
+        let bucket = |transactions| Bucket { transactions, failed: 1, retries: 2 };
+        let sum = summed([&[bucket(1), bucket(2)][..], &[bucket(10)][..]]);
+        assert_eq!(sum.iter().map(|b| b.transactions).collect::<Vec<_>>(), [11, 2]);
+        assert_eq!(sum[0].retries, 4);
+    }
+}
