@@ -21,18 +21,19 @@ impl Default for Histogram {
 
 impl Histogram {
     pub fn new() -> Self {
-        let mut inner = hdrhistogram::Histogram::new_with_bounds(1, 1_000_000, DIGITS).expect("constant bounds are valid");
+        let mut inner =
+            hdrhistogram::Histogram::new_with_bounds(1, 1_000_000, DIGITS).expect("constant bounds are valid");
         inner.auto(true);
         Self(inner)
     }
 
     #[inline]
     pub fn record(&mut self, ns: u64) {
-        self.0.saturating_record(ns.min(LONGEST_NS));
+        self.record_n(ns, 1);
     }
 
     pub fn record_n(&mut self, ns: u64, count: u64) {
-        self.0.saturating_record_n(ns.min(LONGEST_NS), count);
+        self.0.record_n(ns.min(LONGEST_NS), count).expect("a growing histogram has room for every value");
     }
 
     pub fn merge(&mut self, other: &Self) {

@@ -171,7 +171,9 @@ impl<'a> Recorder<'a> {
                     self.show();
                     self.boundary = self.window.start.min(now + BUCKET_NS);
                 }
-                Phase::Open if self.boundary >= self.window.end => self.close(self.window.end),
+                Phase::Open if self.boundary >= self.window.end => {
+                    self.close(self.window.end);
+                }
                 _ => {
                     self.end_bucket();
                     self.boundary = self.window.end.min(self.bucket_end());
@@ -180,7 +182,8 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Ends the window now: the last transaction has ended, or the trial was stopped. Does nothing when it is over.
+    /// Ends the window now: the last transaction has ended, or the trial was stopped.
+    /// False when it had been closed already.
     pub fn close(&mut self, now: u64) -> bool {
         match self.phase {
             Phase::Closed => return false,
@@ -289,7 +292,7 @@ mod tests {
             recorder.complete(0, end.saturating_sub(100), end.saturating_sub(50), end);
         }
         match close {
-            Some(instant) => drop(recorder.close(instant)),
+            Some(instant) => assert!(recorder.close(instant)),
             None => recorder.cross(window.end),
         }
         (recorder.finish(), receiver.try_iter().collect())

@@ -1,3 +1,4 @@
 //! How engines are talked to.
 pub mod postgres;
 pub mod sqlite;
+pub mod transport;

@@ -1,0 +1,108 @@
+//! How bytes of many clients travel through one thread.
+
+pub mod null;
+
+use std::io;
+
+/// One client's bytes, in both directions.
+#[derive(Debug, Default)]
+pub struct Mailbox {
+    /// What is to be sent; emptied by whoever writes the next message.
+    pub outbox: Vec<u8>,
+    pub inbox: Inbox,
+}
+
+/// Bytes received and not yet consumed, at the start of `room`.
+#[derive(Debug, Default)]
+pub struct Inbox {
+    room: Vec<u8>,
+    filled: usize,
+}
+
+/// Most replies of short transactions fit; a longer one makes room for itself.
+const FIRST_ROOM: usize = 2 << 10;
+const MOST_GROWTH: usize = 1 << 20;
+
+impl Inbox {
+    pub fn bytes(&self) -> &[u8] {
+        &self.room[..self.filled]
+    }
+
+    /// Drops the first `n` bytes.
+    #[inline]
+    pub fn consume(&mut self, n: usize) {
+        if n < self.filled {
+            self.room.copy_within(n..self.filled, 0);
+        }
+        self.filled -= n;
+    }
+
+    /// Where to receive: never empty. Doubles when full.
+    #[inline]
+    pub fn space(&mut self) -> &mut [u8] {
+        if self.filled == self.room.len() {
+            let growth = self.room.len().clamp(FIRST_ROOM, MOST_GROWTH);
+            self.room.resize(self.room.len() + growth, 0);
+        }
+        &mut self.room[self.filled..]
+    }
+
+    /// `n` bytes have been written at the start of `space`.
+    #[inline]
+    pub fn received(&mut self, n: usize) {
+        self.filled += n;
+        debug_assert!(self.filled <= self.room.len());
+    }
+}
+
+/// What became of a client that was waiting.
+#[derive(Debug)]
+pub enum Arrival {
+    /// There is more in the client's inbox.
+    Bytes(usize),
+    /// The engine has closed the connection, or it broke.
+    Lost(usize, io::Error),
+}
+
+/// Carries the messages of the clients `0..n` of one thread.
+pub trait Transport {
+    /// Sending takes time at once, rather than in the next `wait`: the clock is read again for every reply.
+    const SENDS_AT_ONCE: bool;
+    /// As the record says it.
+    const NAME: &'static str;
+
+    fn mailbox(&mut self, client: usize) -> &mut Mailbox;
+
+    /// Sends the outbox and expects a reply.
+    fn send(&mut self, client: usize);
+
+    /// Expects more of the reply.
+    fn receive(&mut self, client: usize);
+
+    /// Returns when something has arrived, at `until` at the latest (not before `until` when nothing has). `now` is a
+    /// recent reading of the clock.
+    fn wait(&mut self, now: u64, until: u64) -> io::Result<()>;
+
+    /// What has arrived; `None` when another `wait` is needed.
+    fn next(&mut self) -> Option<Arrival>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_inbox_keeps_what_was_not_consumed_and_grows_when_full() {
+        let mut inbox = Inbox::default();
+        let first = inbox.space();
+        first[..4].copy_from_slice(b"abcd");
+        inbox.received(4);
+        inbox.consume(3);
+        assert_eq!(inbox.bytes(), b"d");
+        let room = inbox.space().len();
+        assert_eq!(room, FIRST_ROOM - 1);
+        inbox.received(room);
+        assert!(inbox.space().len() >= FIRST_ROOM);
+        assert_eq!(inbox.bytes()[0], b'd');
+    }
+}

@@ -1,0 +1,81 @@
+//! The engine that does nothing: every message is answered at once, or after a fixed time without using CPU. What is
+//! left is the cost of the harness.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::io;
+
+use super::{Arrival, Mailbox, Transport};
+use crate::measure::clock;
+
+#[derive(Debug)]
+pub struct Null {
+    mailboxes: Vec<Mailbox>,
+    service_ns: u64,
+    /// Sent and not yet answered, of clients served at once.
+    sent: VecDeque<usize>,
+    /// Answers that `next` may hand out.
+    answered: usize,
+    served: BinaryHeap<Reverse<(u64, usize)>>,
+    now: u64,
+}
+
+impl Null {
+    pub fn new(clients: usize, service_ns: u64) -> Self {
+        let mailboxes = (0..clients).map(|_| Mailbox::default()).collect();
+        Self { mailboxes, service_ns, sent: VecDeque::new(), answered: 0, served: BinaryHeap::new(), now: clock::now() }
+    }
+}
+
+impl Transport for Null {
+    const SENDS_AT_ONCE: bool = false;
+    const NAME: &'static str = "null";
+
+    #[inline]
+    fn mailbox(&mut self, client: usize) -> &mut Mailbox {
+        &mut self.mailboxes[client]
+    }
+
+    #[inline]
+    fn send(&mut self, client: usize) {
+        if self.service_ns == 0 {
+            self.sent.push_back(client);
+        } else {
+            self.served.push(Reverse((clock::now() + self.service_ns, client)));
+        }
+    }
+
+    fn receive(&mut self, client: usize) {
+        self.sent.push_back(client);
+    }
+
+    #[inline]
+    fn wait(&mut self, now: u64, until: u64) -> io::Result<()> {
+        self.now = now;
+        self.answered = self.sent.len();
+        if self.answered > 0 {
+            return Ok(());
+        }
+        let wake = self.served.peek().map_or(until, |&Reverse((due, _))| due.min(until));
+        if wake > now {
+            clock::sleep_until(wake);
+            self.now = clock::now();
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn next(&mut self) -> Option<Arrival> {
+        if self.answered > 0 {
+            self.answered -= 1;
+            return self.sent.pop_front().map(Arrival::Bytes);
+        }
+        match self.served.peek() {
+            Some(&Reverse((due, client))) if due <= self.now => {
+                self.served.pop();
+                Some(Arrival::Bytes(client))
+            }
+            _ => None,
+        }
+    }
+}
