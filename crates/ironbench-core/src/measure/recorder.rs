@@ -247,7 +247,7 @@ impl<'a> Recorder<'a> {
             failed: new.failed as u32,
             retries: new.retries as u32,
         });
-        if self.timeline.len() % BUCKETS_PER_SECOND == 0 {
+        if self.timeline.len().is_multiple_of(BUCKETS_PER_SECOND) {
             self.end_second();
         }
     }
