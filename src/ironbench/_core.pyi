@@ -92,3 +92,20 @@ class Connection:
     backend_pid: int
     tls: bool
     def close(self) -> None: ...
+
+@final
+class SqliteConnection:
+    """A blocking session on a SQLite file, made if it is not there, for everything outside the timed window."""
+
+    def __new__(cls, path: str, pragmas: Sequence[str] = ()) -> SqliteConnection:
+        """`pragmas` run after opening. InputError (a pragma), FailureError (the file)."""
+    def query(self, sql: str) -> list[tuple[str | None, ...]]:
+        """Runs one or more statements; the rows of the last, bytes as `\\x` and hexadecimal digits. FailureError."""
+    def columns(self) -> list[str]:
+        """Column names of the last query."""
+    def changes(self) -> int:
+        """Rows that the last INSERT, UPDATE or DELETE changed."""
+    def copy_in(self, sql: str, data: bytes) -> int:
+        """Rows of COPY's text format, all or none, by `COPY t (…) FROM STDIN` or an INSERT with `?1, ?2, …`."""
+    def close(self) -> None:
+        """May be called twice."""

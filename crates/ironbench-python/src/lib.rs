@@ -2,9 +2,15 @@
 
 use pyo3::prelude::*;
 
+mod errors;
+mod sqlite;
+
 #[pymodule]
 mod _core {
     use super::*;
+
+    #[pymodule_export]
+    use crate::sqlite::SqliteConnection;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -1,0 +1,106 @@
+//! SQLite files for Python, outside the timed window.
+
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use ironbench_core::wire::sqlite::Session;
+use ironbench_core::{Error, Result};
+use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
+use pyo3::types::PyTuple;
+
+use crate::errors::raise;
+
+/// How often a statement that runs long lets Python look for Ctrl-C.
+const LISTEN_EVERY: Duration = Duration::from_millis(50);
+
+/// A blocking session on a SQLite file, made if it is not there.
+#[pyclass(module = "ironbench._core", frozen)]
+pub struct SqliteConnection {
+    state: Mutex<State>,
+}
+
+struct State {
+    session: Option<Session>,
+    columns: Vec<String>,
+    changes: u64,
+}
+
+#[pymethods]
+impl SqliteConnection {
+    #[new]
+    #[pyo3(signature = (path, pragmas = Vec::new()))]
+    fn new(path: &str, pragmas: Vec<String>) -> PyResult<Self> {
+        let session = Session::open(path, &pragmas).map_err(raise)?;
+        Ok(Self { state: Mutex::new(State { session: Some(session), columns: Vec::new(), changes: 0 }) })
+    }
+
+    fn query<'py>(&self, py: Python<'py>, sql: &str) -> PyResult<Vec<Bound<'py, PyTuple>>> {
+        let table = self.run(py, |session| session.query(sql))?;
+        self.locked(py).columns = table.columns;
+        table.rows.into_iter().map(|row| PyTuple::new(py, row)).collect()
+    }
+
+    fn copy_in(&self, py: Python<'_>, sql: &str, data: &[u8]) -> PyResult<u64> {
+        self.run(py, |session| session.copy_in(sql, data))
+    }
+
+    fn columns(&self, py: Python<'_>) -> Vec<String> {
+        self.locked(py).columns.clone()
+    }
+
+    fn changes(&self, py: Python<'_>) -> u64 {
+        self.locked(py).changes
+    }
+
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        let session = self.locked(py).session.take();
+        py.detach(|| session.map_or(Ok(()), Session::close)).map_err(raise)
+    }
+}
+
+impl SqliteConnection {
+    fn locked(&self, py: Python<'_>) -> MutexGuard<'_, State> {
+        self.state.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs `work` on another thread while this one listens for Ctrl-C, which interrupts it.
+    fn run<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut Session) -> Result<T> + Send) -> PyResult<T> {
+        let mut state = self.locked(py);
+        let state = &mut *state;
+        let Some(session) = &mut state.session else {
+            return Err(raise(Error::failure("SQLite", "the connection is closed")));
+        };
+        let interrupter = session.interrupter();
+        let changes = &mut state.changes;
+        std::thread::scope(|scope| {
+            let (done, waiting) = mpsc::channel();
+            scope.spawn(move || {
+                let outcome = work(session);
+                *changes = session.changes();
+                let _ = done.send(outcome);
+            });
+            // `detach` takes only what may be used without the GIL; a mutex makes the receiver such a thing.
+            let waiting = Mutex::new(waiting);
+            let answer = || waiting.lock().unwrap_or_else(PoisonError::into_inner).recv_timeout(LISTEN_EVERY);
+            let mut signalled = None;
+            loop {
+                match py.detach(answer) {
+                    Ok(outcome) => return signalled.map_or_else(|| outcome.map_err(raise), Err),
+                    Err(RecvTimeoutError::Timeout) => {
+                        if signalled.is_none() {
+                            signalled = py.check_signals().err();
+                        }
+                        if signalled.is_some() {
+                            interrupter.interrupt();
+                        }
+                    }
+                    Err(RecvTimeoutError::Disconnected) => {
+                        return Err(raise(Error::failure("SQLite", "the statement broke off")));
+                    }
+                }
+            }
+        })
+    }
+}
