@@ -83,10 +83,13 @@ class Connection:
 
     def __new__(cls, connection: bytes) -> Connection:
         """`connection`: JSON of the plan's `connection`. InputError (wrong password, …), FailureError."""
-    def query(self, sql: str) -> list[tuple[str | None, ...]]: ...
+    def query(self, sql: str) -> list[tuple[str | None, ...]]:
+        """Rows of the last statement that returned rows. FailureError, with `sqlstate` when the server refused."""
     def columns(self) -> list[str]:
         """Column names of the last query."""
     def copy_in(self, sql: str, data: bytes) -> int: ...
+    def cancel(self) -> None:
+        """From another thread: the running statement ends with SQLSTATE 57014."""
     def parameter(self, name: str) -> str | None:
         """A parameter status the server reported, e.g. `server_version`."""
     backend_pid: int

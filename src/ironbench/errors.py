@@ -11,6 +11,8 @@ class IronbenchError(Exception):
     """`subject: cause` and, on a line of its own, `hint`: the way out."""
 
     exit_code = 1
+    sqlstate = ""
+    """The database server's five-character code, when the error is a server's."""
 
     def __init__(self, subject: str, cause: str, hint: str = "") -> None:
         super().__init__(subject, cause, hint)

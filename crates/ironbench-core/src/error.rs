@@ -8,6 +8,8 @@ pub struct Error {
     pub subject: String,
     pub cause: String,
     pub hint: String,
+    /// The server's five-character code; empty when the error is not a server's.
+    pub sqlstate: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,11 +24,15 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
     pub fn input(subject: impl Into<String>, cause: impl Into<String>) -> Self {
-        Self { kind: Kind::Input, subject: subject.into(), cause: cause.into(), hint: String::new() }
+        Self::new(Kind::Input, subject.into(), cause.into())
     }
 
     pub fn failure(subject: impl Into<String>, cause: impl Into<String>) -> Self {
-        Self { kind: Kind::Failure, subject: subject.into(), cause: cause.into(), hint: String::new() }
+        Self::new(Kind::Failure, subject.into(), cause.into())
+    }
+
+    fn new(kind: Kind, subject: String, cause: String) -> Self {
+        Self { kind, subject, cause, hint: String::new(), sqlstate: String::new() }
     }
 
     pub fn hint(mut self, hint: impl Into<String>) -> Self {

@@ -1,16 +1,23 @@
 //! Core errors as `ironbench.errors`, looked up when the first one is raised.
 
 use ironbench_core::{Error, Kind};
-use pyo3::PyErr;
+use pyo3::prelude::*;
 
 pyo3::import_exception!(ironbench.errors, FailureError);
 pyo3::import_exception!(ironbench.errors, InputError);
 
-/// Subject, cause and hint, as the Python class that fits.
+/// Subject, cause and hint, as the Python class that fits; a server's code becomes its attribute `sqlstate`.
 pub fn raise(error: Error) -> PyErr {
     let arguments = (error.subject, error.cause, error.hint);
-    match error.kind {
+    let raised = match error.kind {
         Kind::Input => InputError::new_err(arguments),
         Kind::Failure => FailureError::new_err(arguments),
+    };
+    if error.sqlstate.is_empty() {
+        return raised;
     }
+    Python::attach(|py| match raised.value(py).setattr("sqlstate", error.sqlstate) {
+        Ok(()) => raised,
+        Err(failed) => failed,
+    })
 }

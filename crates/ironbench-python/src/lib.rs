@@ -2,6 +2,7 @@
 
 use pyo3::prelude::*;
 
+mod connection;
 mod errors;
 mod sqlite;
 
@@ -9,6 +10,8 @@ mod sqlite;
 mod _core {
     use super::*;
 
+    #[pymodule_export]
+    use crate::connection::Connection;
     #[pymodule_export]
     use crate::sqlite::SqliteConnection;
 

@@ -19,16 +19,14 @@ use rustls::ClientConnection;
 
 use super::{
     fault::Fault,
+    interrupt::Interrupt,
     protocol::{Framer, Message, Rows, backend::message_size},
 };
 
-/// How often `Watch` is asked while the server is silent or busy.
+/// How often an interrupt is looked for while the server is silent or busy.
 const TICK: Duration = Duration::from_millis(100);
 /// Input is read in pieces of this size; a larger message makes the buffer grow.
 const READ_SIZE: usize = 64 * 1024;
-
-/// Asked ten times a second while the channel waits; may end the wait with an error.
-pub(super) type Watch = Box<dyn FnMut() -> io::Result<()> + Send>;
 
 pub(super) struct Channel {
     pub fd: OwnedFd,
@@ -39,8 +37,8 @@ pub(super) struct Channel {
     framer: Framer,
     /// After this a wait fails with `TimedOut`.
     pub deadline: Option<Instant>,
-    pub watch: Option<Watch>,
-    watched: Instant,
+    pub interrupt: Option<Interrupt>,
+    glanced: Instant,
 }
 
 /// Bytes that have arrived: `start..end` of `bytes` are not taken yet.
@@ -81,8 +79,8 @@ impl Channel {
             input: Input::default(),
             framer: Framer::new(),
             deadline,
-            watch: None,
-            watched: Instant::now(),
+            interrupt: None,
+            glanced: Instant::now(),
         }
     }
 
@@ -147,7 +145,7 @@ impl Channel {
             return result;
         }
         while !data.is_empty() {
-            data = &data[self.send_some(data)?..];
+            data = &data[self.send_some(data, None)?..];
         }
         Ok(())
     }
@@ -163,17 +161,20 @@ impl Channel {
     }
 
     /// Sends what the socket takes, waiting until it takes something. Meanwhile arriving bytes are read.
-    fn send_some(&mut self, data: &[u8]) -> io::Result<usize> {
+    fn send_some(&mut self, data: &[u8], mut tls: Option<&mut ClientConnection>) -> io::Result<usize> {
         loop {
             match send(&self.fd, data, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
                 Ok(sent) => return Ok(sent),
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => {
-                    // With TLS the reader is in the hands of the caller; its messages wait in the socket.
-                    let plain = self.tls.is_none();
-                    let wanted = if plain { PollFlags::IN | PollFlags::OUT } else { PollFlags::OUT };
-                    let ready = self.wait(wanted)?;
-                    if plain && ready.intersects(PollFlags::IN) && self.receive()? == Some(0) {
+                    if !self.wait(PollFlags::IN | PollFlags::OUT)?.intersects(PollFlags::IN) {
+                        continue;
+                    }
+                    let read = match tls.as_deref_mut() {
+                        None => self.receive()?,
+                        Some(tls) => self.receive_tls(tls).map_err(Fault::into_io)?,
+                    };
+                    if read == Some(0) {
                         return Err(io::ErrorKind::UnexpectedEof.into());
                     }
                 }
@@ -189,7 +190,7 @@ impl Channel {
         }
         let mut rest = &sealed[..];
         while !rest.is_empty() {
-            rest = &rest[self.send_some(rest)?..];
+            rest = &rest[self.send_some(rest, Some(tls))?..];
         }
         Ok(())
     }
@@ -232,7 +233,9 @@ impl Channel {
         let Some(mut tls) = self.tls.take() else {
             return Ok(self.receive()?);
         };
-        let result = self.receive_tls(&mut tls);
+        // TLS may have something to say of its own, such as the answer to a change of keys.
+        let result =
+            self.receive_tls(&mut tls).and_then(|read| self.pump_out(&mut tls).map(|()| read).map_err(Fault::Io));
         self.tls = Some(tls);
         result
     }
@@ -253,7 +256,6 @@ impl Channel {
             if self.pump_in(tls)?.is_none() {
                 return Ok(None);
             }
-            self.pump_out(tls)?;
         }
     }
 
@@ -271,12 +273,31 @@ impl Channel {
         }
     }
 
-    /// Whether the server has said something: takes what has arrived, without waiting.
-    pub fn has_input(&mut self) -> Result<bool, Fault> {
-        if self.receive_any()? == Some(0) && self.input.unread().is_empty() {
-            return Err(Fault::Io(io::ErrorKind::UnexpectedEof.into()));
+    /// The tag of the next message if all of it has arrived, without taking it and without waiting.
+    pub fn peek(&mut self) -> Result<Option<u8>, Fault> {
+        if let Some(tag) = self.whole()? {
+            return Ok(Some(tag));
         }
-        Ok(!self.input.unread().is_empty())
+        let closed = self.receive_any()? == Some(0);
+        match self.whole()? {
+            None if closed => Err(Fault::Io(io::ErrorKind::UnexpectedEof.into())),
+            found => Ok(found),
+        }
+    }
+
+    /// The tag of the next message, waiting for all of it, without taking it.
+    pub fn wait_peek(&mut self) -> Result<u8, Fault> {
+        loop {
+            match self.peek()? {
+                Some(tag) => return Ok(tag),
+                None => drop(self.wait(PollFlags::IN)?),
+            }
+        }
+    }
+
+    fn whole(&self) -> Result<Option<u8>, Fault> {
+        let unread = self.input.unread();
+        Ok(message_size(unread)?.filter(|&size| size <= unread.len()).map(|_| unread[0]))
     }
 
     /// A message that has arrived: its tag and where its body lies in the input.
@@ -296,28 +317,27 @@ impl Channel {
             match poll(&mut fds, Some(&timeout)) {
                 Ok(0) => {}
                 Ok(_) => return Ok(fds[0].revents()),
-                // A signal: the watch may want to know at once.
-                Err(Errno::INTR) => self.watched -= TICK,
+                // A signal, which may be the wish to end this: do not wait for the next tick.
+                Err(Errno::INTR) => self.glanced -= TICK,
                 Err(error) => return Err(error.into()),
             }
         }
     }
 
-    /// Asks the watch when it is time, and minds the deadline.
+    /// Minds the deadline and, when it is time, the interrupt.
     fn glance(&mut self) -> io::Result<()> {
-        let Some(watch) = self.watch.as_mut() else {
-            return match self.deadline {
-                Some(deadline) if Instant::now() >= deadline => Err(io::ErrorKind::TimedOut.into()),
-                _ => Ok(()),
-            };
-        };
+        if self.deadline.is_none() && self.interrupt.is_none() {
+            return Ok(());
+        }
         let now = Instant::now();
         if self.deadline.is_some_and(|deadline| now >= deadline) {
             return Err(io::ErrorKind::TimedOut.into());
         }
-        if now.duration_since(self.watched) >= TICK {
-            self.watched = now;
-            watch()?;
+        if let Some(interrupt) = self.interrupt.as_mut()
+            && now.duration_since(self.glanced) >= TICK
+        {
+            self.glanced = now;
+            interrupt.check()?;
         }
         Ok(())
     }

@@ -18,6 +18,18 @@ pub(super) enum Fault {
     Told(Error),
 }
 
+impl Fault {
+    pub fn into_io(self) -> io::Error {
+        match self {
+            Self::Io(error) => error,
+            Self::Tls(error) => io::Error::other(error),
+            Self::Malformed => io::Error::new(io::ErrorKind::InvalidData, Malformed),
+            Self::Server(error) => io::Error::other(error.to_string()),
+            Self::Told(error) => io::Error::other(error),
+        }
+    }
+}
+
 impl From<io::Error> for Fault {
     fn from(error: io::Error) -> Self {
         Self::Io(error)
@@ -116,5 +128,5 @@ fn not_admitted(error: &ServerError, server: String, connection: &Connection) ->
     };
     let hint = if hint.is_empty() { error.hint.as_str() } else { hint };
     let subject = format!("{server}, user {}, database {}", connection.user, connection.database);
-    Error { kind, subject, cause: error.to_string(), hint: hint.to_owned() }
+    Error { kind, subject, cause: error.to_string(), hint: hint.to_owned(), sqlstate: error.sqlstate.clone() }
 }

@@ -1,0 +1,117 @@
+//! `COPY … FROM STDIN`, pushed.
+
+use super::{
+    fault::Fault,
+    protocol::{self, backend::tag, frontend},
+    session::Session,
+};
+use crate::{Error, Result};
+
+/// Data are sent in CopyData messages of about this size. Large enough that the cost of a system call and of a message
+/// vanishes, small enough to stay in a core's second-level cache between us and the server.
+const FRAME: usize = 64 * 1024;
+
+/// An open COPY. Dropped before [`CopyIn::finish`], it is undone by the server.
+#[derive(Debug)]
+pub struct CopyIn<'a> {
+    session: &'a mut Session,
+    sql: String,
+    /// A CopyData message whose length is not known yet.
+    frame: Vec<u8>,
+    open: bool,
+}
+
+impl<'a> CopyIn<'a> {
+    pub(super) fn begin(session: &'a mut Session, sql: &str) -> Result<Self> {
+        session.begin(sql)?;
+        loop {
+            // The tag is looked at first, because an answer that is no invitation is read in full by `collect`.
+            match session.channel.wait_peek() {
+                Err(fault) => return Err(session.lose(fault, sql)),
+                Ok(tag::COPY_IN_RESPONSE) => break,
+                Ok(tag::NOTICE_RESPONSE | tag::PARAMETER_STATUS) => {
+                    session.objects().map_err(|fault| session.lose(fault, sql))?;
+                }
+                Ok(_) => {
+                    session.collect(sql)?;
+                    return Err(Error::failure("copy_in", "the statement is no COPY … FROM STDIN"));
+                }
+            }
+        }
+        if let Err(fault) = session.channel.next(protocol::Rows::Keep) {
+            return Err(session.lose(fault, sql));
+        }
+        let mut frame = Vec::with_capacity(FRAME + frontend::copy_data_head(0).len());
+        frame.extend_from_slice(&frontend::copy_data_head(0));
+        Ok(Self { session, sql: sql.to_owned(), frame, open: true })
+    }
+
+    /// Sends `data`, in the format the statement asked for. Rows may be cut anywhere between calls.
+    ///
+    /// # Errors
+    /// Failure: the server refused rows sent earlier, or is gone; the COPY is over then.
+    pub fn send(&mut self, mut data: &[u8]) -> Result<()> {
+        while !data.is_empty() {
+            let room = FRAME.saturating_sub(self.frame.len());
+            if data.len() < room {
+                self.frame.extend_from_slice(data);
+                return Ok(());
+            }
+            let (now, later) = data.split_at(room);
+            self.frame.extend_from_slice(now);
+            data = later;
+            self.ship()?;
+        }
+        Ok(())
+    }
+
+    /// Ends the COPY; the number of rows copied.
+    pub fn finish(mut self) -> Result<u64> {
+        self.ship()?;
+        self.open = false;
+        frontend::copy_done(&mut self.session.channel.output);
+        let sent = self.session.channel.flush();
+        // A server that refused the data may have closed its side: its words come before the broken pipe.
+        match self.session.collect(&self.sql) {
+            Ok(outcome) => sent.map(|()| outcome.affected).map_err(|error| self.session.lose(error.into(), &self.sql)),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn ship(&mut self) -> Result<()> {
+        const HEAD: usize = 5;
+        if !self.open {
+            return Err(Error::failure("copy_in", "the COPY is over"));
+        }
+        let length = self.frame.len() - HEAD;
+        if length == 0 {
+            return Ok(());
+        }
+        self.frame[..HEAD].copy_from_slice(&frontend::copy_data_head(length));
+        let sent = self.session.channel.write_all(&self.frame);
+        self.frame.truncate(HEAD);
+        let objection = self.session.objects();
+        if matches!((&sent, &objection), (Ok(()), Ok(false))) {
+            return Ok(());
+        }
+        self.open = false;
+        match objection {
+            Ok(false) | Ok(true) => Err(match self.session.collect(&self.sql) {
+                Err(error) => error,
+                Ok(_) => self.session.lose(Fault::Malformed, &self.sql),
+            }),
+            Err(fault) => Err(self.session.lose(fault, &self.sql)),
+        }
+    }
+}
+
+impl Drop for CopyIn<'_> {
+    fn drop(&mut self) {
+        if self.open {
+            frontend::copy_fail(&mut self.session.channel.output, "stopped by the client");
+            // What comes of it shows in the session's next statement.
+            let _ = self.session.channel.flush();
+            let _ = self.session.collect(&self.sql);
+        }
+    }
+}

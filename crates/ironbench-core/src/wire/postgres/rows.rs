@@ -1,0 +1,93 @@
+//! The rows of a query, as text in one piece of memory.
+
+use super::protocol::{Malformed, backend};
+
+/// Rows and the names of their columns.
+#[derive(Debug, Clone, Default)]
+pub struct Rows {
+    columns: Vec<String>,
+    text: String,
+    /// Where each value lies in `text`, row by row; the end is `NULL` for none.
+    ends: Vec<usize>,
+    starts: Vec<usize>,
+    width: usize,
+    count: usize,
+}
+
+const NULL: usize = usize::MAX;
+
+impl Rows {
+    pub(super) fn new(columns: Vec<String>) -> Self {
+        Self { width: columns.len(), columns, ..Self::default() }
+    }
+
+    pub(super) fn push(&mut self, body: &[u8]) -> Result<(), Malformed> {
+        let before = self.ends.len();
+        for field in backend::data_row(body)? {
+            let start = self.text.len();
+            self.starts.push(start);
+            match field? {
+                None => self.ends.push(NULL),
+                Some(value) => {
+                    // UTF-8 as we asked for, except from databases that store bytes as they come (SQL_ASCII).
+                    self.text.push_str(&String::from_utf8_lossy(value));
+                    self.ends.push(self.text.len());
+                }
+            }
+        }
+        if self.ends.len() - before != self.width {
+            return Err(Malformed);
+        }
+        self.count += 1;
+        Ok(())
+    }
+
+    pub fn columns(&self) -> &[String] {
+        &self.columns
+    }
+
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// The value in `row` and `column`; None for NULL.
+    pub fn get(&self, row: usize, column: usize) -> Option<&str> {
+        assert!(column < self.width, "column {column} of {}", self.width);
+        let index = row * self.width + column;
+        let end = self.ends[index];
+        (end != NULL).then(|| &self.text[self.starts[index]..end])
+    }
+
+    /// The values of `row`, from left to right.
+    pub fn row(&self, row: usize) -> impl ExactSizeIterator<Item = Option<&str>> {
+        (0..self.width).map(move |column| self.get(row, column))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_and_nulls_come_back_where_they_were() {
+        let mut rows = Rows::new(vec!["a".into(), "b".into()]);
+        rows.push(b"\0\x02\0\0\0\x02ab\xff\xff\xff\xff").unwrap();
+        rows.push(b"\0\x02\0\0\0\0\0\0\0\x01c").unwrap();
+        assert_eq!(rows.row(0).collect::<Vec<_>>(), [Some("ab"), None]);
+        assert_eq!(rows.row(1).collect::<Vec<_>>(), [Some(""), Some("c")]);
+        assert_eq!(rows.len(), 2);
+        assert_eq!(rows.push(b"\0\x01\0\0\0\0"), Err(Malformed));
+    }
+
+    #[test]
+    fn rows_without_columns_are_counted() {
+        let mut rows = Rows::new(Vec::new());
+        rows.push(b"\0\0").unwrap();
+        assert_eq!(rows.len(), 1);
+        assert_eq!(rows.row(0).len(), 0);
+    }
+}

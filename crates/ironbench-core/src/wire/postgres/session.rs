@@ -1,0 +1,280 @@
+//! A blocking session: everything that talks to PostgreSQL outside the timed window.
+
+use std::collections::BTreeMap;
+
+use super::{
+    address::Address,
+    channel::Channel,
+    connect::{Cancel, Connected, Connector, Stream},
+    copy::CopyIn,
+    fault::{Fault, server_at},
+    interrupt::Interrupt,
+    protocol::{
+        self,
+        backend::{self, ServerError, tag},
+        frontend,
+    },
+    rows::Rows,
+};
+use crate::{Error, Result};
+
+pub struct Session {
+    pub(super) channel: Channel,
+    address: Address,
+    parameters: BTreeMap<String, String>,
+    backend_pid: i32,
+    cancel: Cancel,
+    /// What the server said of its own end, in a notice before it closed the connection.
+    last_words: String,
+    /// Set when the connection is of no use any more.
+    lost: bool,
+}
+
+/// How a statement ended.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// Of the last statement that returned rows.
+    pub rows: Rows,
+    /// Rows the last statement inserted, changed, returned or copied.
+    pub affected: u64,
+}
+
+impl std::fmt::Debug for Session {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Session {{ {}, backend {} }}", self.address, self.backend_pid)
+    }
+}
+
+impl Session {
+    /// Connects; for the errors see [`Connector::connect`].
+    pub fn open(connector: &Connector) -> Result<Self> {
+        Ok(Self::new(connector.connect()?, connector.address().clone()))
+    }
+
+    pub fn new(connected: Connected, address: Address) -> Self {
+        let Connected { stream, unread, parameters, backend_pid, cancel } = connected;
+        let channel = match stream {
+            Stream::Plain(fd) => Channel::resume(fd, None, unread),
+            Stream::Tls { fd, tls } => Channel::resume(fd, Some(tls), unread),
+        };
+        let parameters = parameters.into_iter().collect();
+        Self { channel, address, parameters, backend_pid, cancel, last_words: String::new(), lost: false }
+    }
+
+    /// A parameter the server reports, e.g. `server_version`.
+    pub fn parameter(&self, name: &str) -> Option<&str> {
+        self.parameters.get(name).map(String::as_str)
+    }
+
+    pub fn backend_pid(&self) -> i32 {
+        self.backend_pid
+    }
+
+    pub fn is_tls(&self) -> bool {
+        self.channel.tls.is_some()
+    }
+
+    /// Cancels from any thread what this session is running.
+    pub fn canceller(&self) -> Cancel {
+        self.cancel.clone()
+    }
+
+    /// `wanted` is asked ten times a second while a statement runs; when it returns true the statement is cancelled.
+    pub fn interrupt_when(&mut self, wanted: Box<dyn FnMut() -> bool + Send>) {
+        self.channel.interrupt = Some(Interrupt::new(wanted, self.cancel.clone()));
+    }
+
+    /// Runs one or more statements; the rows of the last one that returned rows.
+    ///
+    /// # Errors
+    /// Failure: a statement was refused (with the server's SQLSTATE; the session stays usable), or the connection
+    /// was lost (it does not).
+    pub fn query(&mut self, sql: &str) -> Result<Rows> {
+        Ok(self.run(sql)?.rows)
+    }
+
+    /// Like `query`, with the number of rows affected.
+    pub fn run(&mut self, sql: &str) -> Result<Outcome> {
+        self.begin(sql)?;
+        self.collect(sql)
+    }
+
+    /// Starts a `COPY … FROM STDIN`; the data are pushed into what it returns.
+    pub fn copy_in(&mut self, sql: &str) -> Result<CopyIn<'_>> {
+        CopyIn::begin(self, sql)
+    }
+
+    /// Sends `sql`.
+    pub(super) fn begin(&mut self, sql: &str) -> Result<()> {
+        if self.lost {
+            return Err(Error::failure(server_at(&self.address), "the connection to it is closed"));
+        }
+        if frontend::has_zero_byte(sql) {
+            return Err(Error::failure(subject(sql), "SQL must hold no zero byte"));
+        }
+        if let Some(interrupt) = self.channel.interrupt.as_mut() {
+            interrupt.rearm();
+        }
+        frontend::query(&mut self.channel.output, sql);
+        let Err(error) = self.channel.flush() else {
+            return Ok(());
+        };
+        // A server that ended the session meanwhile has said why; that can still be read.
+        Err(self.collect(sql).err().unwrap_or_else(|| self.lose(error.into(), sql)))
+    }
+
+    /// Takes the server's answer up to ReadyForQuery.
+    pub(super) fn collect(&mut self, sql: &str) -> Result<Outcome> {
+        let mut outcome = Outcome::default();
+        let mut refusal = None;
+        loop {
+            match self.step(&mut outcome) {
+                Ok(Step::More) => {}
+                Ok(Step::Refused(error)) => drop(refusal.get_or_insert(error)),
+                Ok(Step::WantsCopyData) => {
+                    frontend::copy_fail(
+                        &mut self.channel.output,
+                        "the data of COPY FROM STDIN come through copy_in only",
+                    );
+                    self.channel.flush().map_err(|error| self.lose(error.into(), sql))?;
+                }
+                Ok(Step::Done) => return refusal.map_or(Ok(outcome), |error| Err(refused(&error, sql))),
+                // The last message of a server that ends a session is an error without ReadyForQuery.
+                Err(fault) => {
+                    if let Some(error) = refusal {
+                        self.last_words = error.to_string();
+                    }
+                    return Err(self.lose(fault, sql));
+                }
+            }
+        }
+    }
+
+    fn step(&mut self, outcome: &mut Outcome) -> std::result::Result<Step, Fault> {
+        let message = self.channel.next(protocol::Rows::Keep)?;
+        match message.tag {
+            tag::DATA_ROW => outcome.rows.push(message.body)?,
+            tag::ROW_DESCRIPTION => outcome.rows = Rows::new(backend::column_names(message.body)?),
+            tag::COMMAND_COMPLETE => outcome.affected = backend::affected_rows(message.body),
+            tag::COPY_IN_RESPONSE => return Ok(Step::WantsCopyData),
+            tag::READY_FOR_QUERY => return Ok(Step::Done),
+            tag::ERROR_RESPONSE => return Ok(Step::Refused(Box::new(backend::server_error(message.body)))),
+            tag::PARAMETER_STATUS => {
+                let (name, value) = backend::parameter_status(message.body)?;
+                self.parameters.insert(name.to_owned(), value.to_owned());
+            }
+            tag::NOTICE_RESPONSE if backend::sqlstate(message.body).starts_with(b"57P") => {
+                self.last_words = backend::server_error(message.body).to_string();
+            }
+            _ => {}
+        }
+        Ok(Step::More)
+    }
+
+    /// Takes a message while data go out. True: the server has refused the statement and waits for no more data.
+    pub(super) fn objects(&mut self) -> std::result::Result<bool, Fault> {
+        while let Some(tag) = self.channel.peek()? {
+            if tag == tag::ERROR_RESPONSE {
+                return Ok(true);
+            }
+            self.step(&mut Outcome::default())?;
+        }
+        Ok(false)
+    }
+
+    /// Puts the end of the connection into words; the session is of no use any more.
+    pub(super) fn lose(&mut self, fault: Fault, sql: &str) -> Error {
+        self.lost = true;
+        let server = server_at(&self.address);
+        let statement = shortened(sql);
+        let cause = match fault {
+            Fault::Io(error) if error.kind() == std::io::ErrorKind::Interrupted => {
+                format!("it did not end the cancelled statement in time: {statement}")
+            }
+            Fault::Io(_) if !self.last_words.is_empty() => {
+                format!("it ended the connection: {}; the statement was: {statement}", self.last_words)
+            }
+            Fault::Io(_) => format!("it closed the connection in the middle of: {statement}"),
+            Fault::Tls(error) => format!("TLS broke ({error}) in the middle of: {statement}"),
+            fault => format!("{} in the middle of: {statement}", fault.into_io()),
+        };
+        Error::failure(server, cause).hint("the server's log says why; it may have crashed or been stopped")
+    }
+}
+
+enum Step {
+    More,
+    Refused(Box<ServerError>),
+    WantsCopyData,
+    Done,
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        if !self.lost {
+            frontend::terminate(&mut self.channel.output);
+            self.channel.interrupt = None;
+            self.channel.deadline = Some(std::time::Instant::now() + std::time::Duration::from_millis(100));
+            let _ = self.channel.flush();
+        }
+    }
+}
+
+fn refused(error: &ServerError, sql: &str) -> Error {
+    let place = match excerpt(sql, error.position) {
+        Some(excerpt) => format!(", at character {}: {excerpt}", error.position),
+        None => String::new(),
+    };
+    Error { sqlstate: error.sqlstate.clone(), ..Error::failure(subject(sql), format!("{error}{place}")) }
+        .hint(error.hint.clone())
+}
+
+/// What the server points at: the statement from `position` (characters, from 1), cut short.
+fn excerpt(sql: &str, position: usize) -> Option<String> {
+    let start = sql.char_indices().nth(position.checked_sub(1)?)?.0;
+    Some(shortened(&sql[start..]))
+}
+
+fn subject(sql: &str) -> String {
+    format!("statement {}", shortened(sql))
+}
+
+/// SQL in one short line, without the password that some statements set.
+fn shortened(sql: &str) -> String {
+    const LONGEST: usize = 60;
+    let line = sql.split_whitespace().collect::<Vec<_>>().join(" ");
+    if let Some(at) = line.to_ascii_lowercase().find("password") {
+        return format!("{}…", &line[..at + "password".len()]);
+    }
+    match line.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_statement_in_a_message_is_one_short_line_without_a_password() {
+        assert_eq!(shortened("select 1,\n   2"), "select 1, 2");
+        assert_eq!(shortened(&"x".repeat(70)), format!("{}…", "x".repeat(60)));
+        assert_eq!(shortened("create role u PASSWORD 'secret'"), "create role u PASSWORD…");
+        assert_eq!(excerpt("select é frm t", 10).as_deref(), Some("frm t"));
+        assert_eq!(excerpt("select 1", 0), None);
+        assert_eq!(excerpt("select 1", 99), None);
+    }
+
+    #[test]
+    fn a_refusal_names_statement_cause_place_and_way_out() {
+        let body = b"VERROR\0C42P01\0Mrelation \"t\" does not exist\0Hmake it\0P15\0\0";
+        let error = refused(&backend::server_error(body), "select * from t");
+        assert_eq!(
+            error.to_string(),
+            "statement select * from t: relation \"t\" does not exist (SQLSTATE 42P01), at character 15: t"
+        );
+        assert_eq!(error.hint, "make it");
+        assert_eq!(error.sqlstate, "42P01");
+    }
+}
