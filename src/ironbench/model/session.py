@@ -22,7 +22,7 @@ class Session(Protocol):
         """Runs a COPY … FROM STDIN with `data`; rows copied."""
         ...
 
-    def target(self, load_protocol: str = "prepared") -> dict[str, Any]:
+    def target(self, load_protocol: str = "prepared", io: str = "auto") -> dict[str, Any]:
         """The `engine` part of a drive plan: how the core reaches this engine (holds the password, if any)."""
         ...
 

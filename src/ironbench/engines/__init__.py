@@ -1,0 +1,44 @@
+"""Databases we start or are given. An engine is a module of this package that has an `ENGINE`."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, cast
+
+from ironbench.errors import InputError, nearest
+
+if TYPE_CHECKING:
+    from ironbench.engines.base import Engine
+    from ironbench.model.secrets import Secrets
+    from ironbench.model.session import Session
+    from ironbench.model.system import System
+
+
+def names() -> list[str]:
+    """Names of all engines, sorted."""
+    return sorted(module.name for module in pkgutil.iter_modules(__path__) if _engine(module.name) is not None)
+
+
+def get(name: str) -> Engine:
+    """The engine of that name; InputError with the nearest name when there is none."""
+    known = names()
+    if name not in known:
+        raise InputError(f"engine {name}", "there is no such engine", nearest(name, known))
+    return cast("Engine", _engine(name))
+
+
+@contextmanager
+def running(system: System, secrets: Secrets, clients: int) -> Iterator[Session]:
+    """The system's engine, running for as long as the block lasts. InputError, FailureError."""
+    session = get(system.engine).start(system, secrets, clients)
+    try:
+        yield session
+    finally:
+        session.stop()
+
+
+def _engine(module: str) -> Engine | None:
+    return getattr(importlib.import_module(f"{__name__}.{module}"), "ENGINE", None)

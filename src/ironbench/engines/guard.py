@@ -1,0 +1,193 @@
+"""A small process between us and a server: it starts the server, and ends it when we do, however we do.
+
+`python -I -S` runs it. It holds the read end of a pipe; end of file means that we are gone, even by SIGKILL. The
+parent-death signal would not do: it fires when the thread that started the child ends (prctl(2), PR_SET_PDEATHSIG).
+
+It reads lines (`Order` as JSON first, then `stop`), and writes lines: `{"pid": N}`, `{"ended": status}`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from ironbench.engines import process, runtime
+
+STOP_PATIENCE_S = 300.0
+"""How long a server that we stop ourselves may take: its last checkpoint goes to a slow device."""
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What the guard is to run."""
+
+    entry: str
+    """Path of the register's entry."""
+    command: tuple[str, ...]
+    environment: dict[str, str]
+    log: str
+    """File for the server's standard output and error."""
+
+
+class Guard:
+    """Our end of a guard: a server that ends with us."""
+
+    def __init__(self, order: Order, keep_open: tuple[int, ...] = ()) -> None:
+        """Starts guard and server. `keep_open`: file descriptors (locks) to hold while the server lives."""
+        code = (
+            f"import sys; sys.path.insert(0, {str(_package_parent())!r}); import ironbench.engines.guard as g; g.main()"
+        )
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", "-S", "-c", code],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            pass_fds=keep_open,
+            start_new_session=True,  # Ctrl-C in our terminal is ours alone
+            cwd="/",
+            text=True,
+        )
+        self.status: int | None = None
+        """Exit status of the server once it ended; negative: the signal that ended it."""
+        self._say(json.dumps(asdict(order)))
+        first = self._hear(None) or {}
+        self.server = process.identify(first["pid"]) if "pid" in first else None
+        self.pid: int | None = first.get("pid")
+        if "failed" in first:
+            self.failure: str = first["failed"]
+        else:
+            self.failure = "" if self.pid is not None else "the guard process ended"
+
+    def ended(self) -> bool:
+        """Whether the server has ended; sets `status` where the guard could tell."""
+        if self.status is None and (message := self._hear(0.0)):
+            self.status = message.get("ended")
+        return self.status is not None or self.server is None or not self.server.alive()
+
+    def stop(self) -> None:
+        """Ends the server in good order, and the guard."""
+        self._say("stop")
+        while self._process.poll() is None and (message := self._hear(None)) is not None:
+            self.status = message.get("ended", self.status)
+        for stream in (self._process.stdin, self._process.stdout):
+            if stream is not None:
+                stream.close()
+        self._process.wait()
+
+    def _say(self, line: str) -> None:
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(line + "\n")
+            self._process.stdin.flush()
+        except (BrokenPipeError, ValueError):
+            pass  # it has ended; what follows finds that out
+
+    def _hear(self, timeout_s: float | None) -> dict[str, Any] | None:
+        stream = self._process.stdout
+        assert stream is not None
+        if stream.closed or not select.select([stream], [], [], timeout_s)[0]:
+            return None
+        line = stream.readline()
+        message: dict[str, Any] | None = json.loads(line) if line else None
+        return message
+
+
+def _package_parent() -> Path:
+    return Path(__file__).resolve().parents[2]
+
+
+def main() -> None:
+    """The guard process: runs one server until it ends, or until the owner does or says so."""
+    order = Order(**json.loads(sys.stdin.readline()))
+    woken, wake = os.pipe()
+    os.set_blocking(wake, False)
+    signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+    for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda *_: None)
+    entry = runtime.read(Path(order.entry))
+    try:
+        server = _spawn(order)
+    except OSError as error:
+        _report({"failed": str(error)})
+        return
+    own = process.identify(os.getpid())
+    if entry is not None:
+        entry = runtime.with_server(entry, process.identify(server.pid), own)
+    _report({"pid": server.pid})
+    patience_s = _watch(server, woken, entry)
+    if server.poll() is None:
+        _end(server, patience_s)
+    if entry is not None:
+        runtime.end(entry, patience_s=1.0)
+    _report({"ended": server.returncode})
+
+
+def _spawn(order: Order) -> subprocess.Popen[bytes]:
+    with Path(order.log).open("ab") as log:
+        return subprocess.Popen(
+            order.command,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            env=order.environment,
+            cwd="/",
+        )
+
+
+def _watch(server: subprocess.Popen[bytes], woken: int, entry: runtime.Entry | None) -> float:
+    """Waits until there is something to end; how long the server may take then."""
+    poller = select.poll()
+    poller.register(sys.stdin.fileno(), select.POLLIN | select.POLLHUP)
+    poller.register(woken, select.POLLIN)
+    owner = _owner_death(entry)
+    if owner is not None:
+        poller.register(owner, select.POLLIN)
+    while True:
+        for fd, _ in poller.poll():
+            if fd == woken:
+                numbers = os.read(woken, 64)
+                if signal.SIGCHLD not in numbers or len(set(numbers)) > 1:
+                    return runtime.ORPHAN_PATIENCE_S
+            elif fd == owner:
+                return runtime.ORPHAN_PATIENCE_S
+            else:
+                orderly = os.read(fd, 64).startswith(b"stop")
+                return STOP_PATIENCE_S if orderly else runtime.ORPHAN_PATIENCE_S
+        if server.poll() is not None:
+            return 0.0
+
+
+def _owner_death(entry: runtime.Entry | None) -> int | None:
+    """A descriptor that becomes readable when the owner dies: a forked copy of it may hold our pipe open longer."""
+    if entry is None:
+        return None
+    try:
+        return os.pidfd_open(entry.owner.pid)
+    except OSError:
+        return None
+
+
+def _end(server: subprocess.Popen[bytes], patience_s: float) -> None:
+    for number, wait_s in ((signal.SIGINT, patience_s), (signal.SIGQUIT, 10.0), (signal.SIGKILL, 10.0)):
+        server.send_signal(number)
+        try:
+            server.wait(wait_s)
+            return
+        except subprocess.TimeoutExpired:
+            continue
+
+
+def _report(message: dict[str, Any]) -> None:
+    try:
+        sys.stdout.write(json.dumps(message) + "\n")
+        sys.stdout.flush()
+    except OSError:
+        # Nobody listens any more; Python must not try again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

@@ -1,0 +1,98 @@
+"""Directories that we may write to: empty ones, and those that bear our marker. Strangers' are never touched."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from ironbench.engines import space
+from ironbench.errors import FailureError, InputError
+
+MARKER = "ironbench.json"
+LOCK = "ironbench.lock"
+_OF_THE_FILE_SYSTEM = {"lost+found"}
+"""What a fresh file system has in its root."""
+
+
+def default(engine: str, version: str, environ: Mapping[str, str] = os.environ) -> Path:
+    """Where data lie when nobody said where."""
+    root = environ.get("IRONBENCH_DATA", "")
+    cache = environ.get("XDG_CACHE_HOME", "") or str(Path(environ.get("HOME", "/var/tmp")) / ".cache")
+    base = Path(root) if root else Path(cache) / "ironbench" / "data"
+    return (base / f"{engine}-{version}").absolute()
+
+
+def check(path: str, role: str) -> str:
+    """The absolute path of a directory that we may use for `role`; InputError. Makes nothing."""
+    place = Path(path).expanduser().absolute()
+    subject = f"{role} directory {place}"
+    there = space.existing(place)
+    if not there.is_dir():
+        raise InputError(subject, f"{there} is not a directory")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise InputError(subject, f"{there} is not writable", "choose another, or change its permissions")
+    if there == place and not _ours(place) and not _empty(place):
+        raise InputError(
+            subject,
+            f"it holds files that are not ironbench's, e.g. {_first(place)}",
+            "name an empty directory, or one that does not exist yet",
+        )
+    return str(place)
+
+
+def claim(path: str, role: str) -> Path:
+    """Makes the directory where needed and puts our marker in it. FailureError when that cannot be done."""
+    place = Path(check(path, role))
+    try:
+        place.mkdir(mode=0o755, parents=True, exist_ok=True)
+        if not _ours(place):
+            (place / MARKER).write_text(json.dumps({"made_by": "ironbench", "role": role}) + "\n")
+    except OSError as error:
+        raise FailureError(f"{role} directory {place}", error.strerror or str(error)) from error
+    return place
+
+
+def lock(place: Path) -> int:
+    """Holds the directory for this process and those that inherit the descriptor. InputError with the holder's pid."""
+    fd = os.open(place / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        holder = os.pread(fd, 32, 0).decode(errors="replace").strip() or "unknown"
+        os.close(fd)
+        raise InputError(
+            f"data directory {place}",
+            f"another ironbench uses it (process {holder})",
+            "wait for it, name another directory with --data, or run `ironbench cleanup` when that process is dead",
+        ) from None
+    except OSError:
+        return fd  # a file system without locks: the check for running servers is left
+    os.ftruncate(fd, 0)
+    os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
+    return fd
+
+
+def _ours(place: Path) -> bool:
+    try:
+        marker = json.loads((place / MARKER).read_text())
+    except (OSError, ValueError):
+        return False
+    return isinstance(marker, dict) and marker.get("made_by") == "ironbench"
+
+
+def _entries(place: Path) -> list[str]:
+    try:
+        return sorted({path.name for path in place.iterdir()} - _OF_THE_FILE_SYSTEM)
+    except OSError as error:
+        raise InputError(f"directory {place}", error.strerror or str(error)) from error
+
+
+def _empty(place: Path) -> bool:
+    return not _entries(place)
+
+
+def _first(place: Path) -> str:
+    return _entries(place)[0]

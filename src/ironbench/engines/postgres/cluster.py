@@ -1,0 +1,256 @@
+"""The files of a cluster: made once, reused, and its log moved to where the layout wants it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from ironbench.engines import place, process
+from ironbench.engines.postgres.identity import Identity
+from ironbench.engines.postgres.installation import Installation, last_words
+from ironbench.errors import FailureError, InputError
+from ironbench.model.system import Layout
+
+USER = "ironbench"
+DATABASE = "ironbench"
+_SEGMENT = re.compile(r"[0-9A-F]{24}")
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """Where one cluster's files are."""
+
+    place: Path
+    """The directory that is ours: the cluster in `cluster`, the server's messages in `server.log`."""
+    log_place: Path | None = None
+    temp_place: Path | None = None
+
+    @property
+    def files(self) -> Path:
+        return self.place / "cluster"
+
+    @property
+    def messages(self) -> Path:
+        return self.place / "server.log"
+
+    @property
+    def wal(self) -> Path:
+        """Where pg_wal belongs by the layout."""
+        return self.files / "pg_wal" if self.log_place is None else self.log_place / "wal"
+
+    @property
+    def temp(self) -> Path | None:
+        """Where the temp tablespace belongs by the layout."""
+        return None if self.temp_place is None else self.temp_place / "temp"
+
+
+def of(layout: Layout, installation: Installation) -> Cluster:
+    """The cluster that the layout means."""
+    data = layout.data or str(place.default("postgres", str(installation.major)))
+    return Cluster(
+        Path(data),
+        None if layout.log is None else Path(layout.log),
+        None if layout.temp is None else Path(layout.temp),
+    )
+
+
+def validate(cluster: Cluster, installation: Installation) -> None:
+    """InputError when the directories cannot be used. Changes nothing."""
+    place.check(str(cluster.place), "data")
+    _refuse_running(cluster)
+    version_file = cluster.files / "PG_VERSION"
+    if version_file.is_file() and (made_by := version_file.read_text().strip()) != str(installation.major):
+        raise InputError(
+            f"data directory {cluster.place}",
+            f"PostgreSQL {made_by} made it, and this is PostgreSQL {installation.version}",
+            "name another directory, or remove it to start anew",
+        )
+    for path, role in ((cluster.log_place, "log"), (cluster.temp_place, "temp")):
+        if path is not None:
+            place.check(str(path), role)
+    _refuse_log_of_another(cluster)
+
+
+def prepare(cluster: Cluster, installation: Installation, identity: Identity) -> None:
+    """Makes the cluster where it is missing. The caller holds the lock. InputError, FailureError."""
+    _refuse_running(cluster)
+    _refuse_log_of_another(cluster)
+    for path, role in ((cluster.log_place, "log"), (cluster.temp_place, "temp")):
+        if path is not None:
+            place.claim(str(path), role)
+    if cluster.log_place is not None:
+        (cluster.log_place / "cluster").write_text(f"{cluster.files}\n")
+    if (cluster.files / "PG_VERSION").is_file():
+        identity.give_tree(cluster.files)
+        _drop_stale_pid_file(cluster)
+    else:
+        _create(cluster, installation, identity)
+    if cluster.temp is not None:
+        cluster.temp.mkdir(mode=0o700, exist_ok=True)
+        identity.give(cluster.temp)
+
+
+def needs_recovery(cluster: Cluster, installation: Installation) -> bool:
+    """Whether the log must be replayed where it is before it can be moved."""
+    misplaced = os.path.realpath(cluster.files / "pg_wal") != os.path.realpath(cluster.wal)
+    return misplaced and not _shut_down(cluster, installation)
+
+
+def place_log(cluster: Cluster, installation: Installation, identity: Identity) -> None:
+    """Puts pg_wal where the layout wants it.
+
+    After a clean shutdown nothing in the log is needed, so it is not copied: pg_resetwal starts a new one. That also
+    heals a cluster whose log lay in memory when the machine was restarted. FailureError.
+    """
+    link = cluster.files / "pg_wal"
+    before = Path(os.path.realpath(link))
+    moved = before != Path(os.path.realpath(cluster.wal))
+    if not moved and _has_segments(cluster.wal):
+        return
+    if not _shut_down(cluster, installation):
+        raise FailureError(
+            f"data directory {cluster.place}",
+            f"its server was not shut down cleanly and its log is no longer in {before}",
+            "remove the directory to start anew",
+        )
+    _make_log_directory(cluster, identity)
+    if moved:
+        _point(link, cluster)
+    _reset_log(cluster, installation, identity)
+    if moved and before.is_dir() and before.name == "wal":
+        shutil.rmtree(before, ignore_errors=True)
+        (before.parent / "cluster").unlink(missing_ok=True)
+    shutil.rmtree(cluster.files / "pg_wal.old", ignore_errors=True)
+
+
+def _point(link: Path, cluster: Cluster) -> None:
+    """Makes pg_wal the directory of the layout, in steps that can be repeated after a crash between any two."""
+    if cluster.log_place is None:
+        link.unlink()
+        (cluster.files / "pg_wal.new").rename(link)
+        return
+    if not link.is_symlink():
+        link.rename(cluster.files / "pg_wal.old")
+    aside = cluster.files / "pg_wal.link"
+    aside.unlink(missing_ok=True)
+    aside.symlink_to(cluster.wal)
+    aside.replace(link)
+
+
+def _make_log_directory(cluster: Cluster, identity: Identity) -> None:
+    wal = cluster.wal
+    if cluster.log_place is None and (cluster.files / "pg_wal").is_symlink():
+        wal = cluster.files / "pg_wal.new"
+    shutil.rmtree(wal, ignore_errors=True)
+    parts = (wal, wal / "archive_status", wal / "summaries")
+    for part in parts:
+        part.mkdir(mode=0o700)
+    identity.give(*parts)
+
+
+def _reset_log(cluster: Cluster, installation: Installation, identity: Identity) -> None:
+    _run([installation.program("pg_resetwal"), "-D", str(cluster.files)], cluster, identity)
+
+
+def _create(cluster: Cluster, installation: Installation, identity: Identity) -> None:
+    """initdb into a directory aside, then a rename: what is called `cluster` is always complete."""
+    aside = cluster.place / "cluster.new"
+    shutil.rmtree(aside, ignore_errors=True)
+    shutil.rmtree(cluster.files, ignore_errors=True)
+    aside.mkdir(mode=0o700)
+    identity.give(aside)
+    command = [installation.program("initdb"), "-D", str(aside), "-U", USER, "-E", "UTF8", "--auth=trust"]
+    command += ["--no-instructions"]
+    # The builtin provider sorts the same way everywhere and needs neither ICU nor the C library's locales.
+    command += ["--locale-provider=builtin", "--locale=C.UTF-8"] if installation.major >= 17 else ["--no-locale"]
+    if cluster.log_place is not None:
+        shutil.rmtree(cluster.wal, ignore_errors=True)
+        cluster.wal.mkdir(mode=0o700)
+        identity.give(cluster.wal)
+        command += ["--waldir", str(cluster.wal)]
+    try:
+        _run(command, cluster, identity)
+    except FailureError:
+        shutil.rmtree(aside, ignore_errors=True)
+        raise
+    aside.rename(cluster.files)
+
+
+def _run(command: list[str], cluster: Cluster, identity: Identity) -> None:
+    done = subprocess.run(
+        [*identity.prefix, *command],
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+        cwd="/",
+        env=environment(),
+    )
+    if done.returncode != 0:
+        raise FailureError(
+            f"data directory {cluster.place}", f"{Path(command[0]).name} failed: {last_words(done.stderr)}"
+        )
+
+
+def environment() -> dict[str, str]:
+    """What the server's programs see of our environment: no PG* variables of the user's, messages in English."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
+    return kept | {"LC_ALL": "C", "TZ": "UTC"}
+
+
+def _shut_down(cluster: Cluster, installation: Installation) -> bool:
+    done = subprocess.run(
+        [installation.program("pg_controldata"), "-D", str(cluster.files)],
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+        env=environment(),
+    )
+    return re.search(r"^Database cluster state:\s+shut down$", done.stdout, re.MULTILINE) is not None
+
+
+def _has_segments(wal: Path) -> bool:
+    try:
+        return any(_SEGMENT.fullmatch(path.name) for path in wal.iterdir())
+    except OSError:
+        return False
+
+
+def _refuse_running(cluster: Cluster) -> None:
+    """Every PostgreSQL process works in its data directory, so this also finds servers that others started."""
+    running = process.working_in(cluster.files)
+    if running:
+        raise InputError(
+            f"data directory {cluster.place}",
+            f"a server already runs on it (process {running[0]})",
+            "stop it, run `ironbench cleanup` when its ironbench is dead, or name another directory with --data",
+        )
+
+
+def _drop_stale_pid_file(cluster: Cluster) -> None:
+    """No process works in the directory, so what the file names is dead or a recycled process id.
+
+    PostgreSQL itself refuses to start in the second case.
+    """
+    (cluster.files / "postmaster.pid").unlink(missing_ok=True)
+
+
+def _refuse_log_of_another(cluster: Cluster) -> None:
+    """The note `cluster` beside a log says whose it is."""
+    if cluster.log_place is None:
+        return
+    try:
+        owner = Path((cluster.log_place / "cluster").read_text().strip())
+    except OSError:
+        return
+    if owner != cluster.files and os.path.realpath(owner / "pg_wal") == os.path.realpath(cluster.wal):
+        raise InputError(
+            f"log directory {cluster.log_place}",
+            f"it holds the log of the cluster in {owner.parent}",
+            "name another directory with --log",
+        )

@@ -1,0 +1,257 @@
+"""Addresses of running servers, in both forms of libpq, with its environment variables and its password file.
+
+https://www.postgresql.org/docs/18/libpq-connect.html#LIBPQ-CONNSTRING
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, unquote
+
+from ironbench.engines.postgres import passfile
+from ironbench.errors import InputError, nearest
+from ironbench.model.secrets import Secrets
+
+_VARIABLES = {
+    "host": "PGHOST",
+    "port": "PGPORT",
+    "user": "PGUSER",
+    "dbname": "PGDATABASE",
+    "password": "PGPASSWORD",
+    "passfile": "PGPASSFILE",
+    "sslmode": "PGSSLMODE",
+    "sslrootcert": "PGSSLROOTCERT",
+    "application_name": "PGAPPNAME",
+    "options": "PGOPTIONS",
+}
+"""What we use of a DSN, and the variable that gives its default."""
+_WITHOUT_EFFECT = {
+    "channel_binding",
+    "client_encoding",
+    "connect_timeout",
+    "fallback_application_name",
+    "gssencmode",
+    "keepalives",
+    "keepalives_count",
+    "keepalives_idle",
+    "keepalives_interval",
+    "tcp_user_timeout",
+}
+"""Words of libpq that change nothing that we measure; taken and not used."""
+_REFUSED = {
+    "hostaddr",
+    "krbsrvname",
+    "load_balance_hosts",
+    "replication",
+    "require_auth",
+    "requirepeer",
+    "service",
+    "servicefile",
+    "sslcert",
+    "sslcrl",
+    "sslcrldir",
+    "sslkey",
+    "sslpassword",
+    "target_session_attrs",
+}
+"""Words of libpq that would mean something, and that we do not do."""
+_SSLMODES = ["disable", "prefer", "require", "verify-ca", "verify-full"]
+_SOCKET_DIRECTORIES = ("/var/run/postgresql", "/run/postgresql", "/tmp")
+_SCHEMES = ("postgresql://", "postgres://")
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a server listens and who we are there; without the password."""
+
+    host: str
+    """A name, an address, or a socket directory (starts with `/`)."""
+    port: int
+    user: str
+    database: str
+    sslmode: str = "prefer"
+    sslrootcert: str | None = None
+    options: dict[str, str] = field(default_factory=dict)
+    """Run-time parameters sent at start."""
+
+    def connection(self, secrets: Secrets) -> dict[str, Any]:
+        """The `connection` of a drive plan."""
+        return {
+            "host": self.host,
+            "port": self.port,
+            "user": self.user,
+            "database": self.database,
+            "password": secrets.password,
+            "sslmode": self.sslmode,
+            "sslrootcert": self.sslrootcert,
+            "options": list(self.options.items()),
+        }
+
+    def text(self) -> str:
+        """The whole address as a URI; reads back as the same address whatever the environment."""
+        wanted = {"sslmode": self.sslmode, "sslrootcert": self.sslrootcert, **self.options}
+        query = "&".join(f"{name}={quote(value, safe='')}" for name, value in wanted.items() if value)
+        host = f"[{self.host}]" if ":" in self.host else quote(self.host, safe="")
+        return f"postgresql://{quote(self.user, safe='')}@{host}:{self.port}/{quote(self.database, safe='')}?{query}"
+
+
+def parse(text: str, environ: Mapping[str, str] = os.environ) -> tuple[Address, Secrets]:
+    """Reads a DSN; what it leaves out comes from the environment and libpq's defaults. InputError."""
+    given = _from_uri(text) if text.startswith(_SCHEMES) else _from_pairs(text)
+    for name in given:
+        _refuse_unknown(name)
+    for name, variable in _VARIABLES.items():
+        if environ.get(variable):
+            given.setdefault(name, environ[variable])
+    user = given.get("user") or _own_name()
+    address = Address(
+        host=given.get("host") or _default_host(),
+        port=_port(given.get("port") or "5432"),
+        user=user,
+        database=given.get("dbname") or user,
+        sslmode=_sslmode(given.get("sslmode") or "prefer"),
+        sslrootcert=_root_certificate(given, environ),
+        options={name: given[name] for name in ("application_name", "options") if given.get(name)},
+    )
+    if "," in address.host:
+        raise InputError("--dsn", "it names several hosts", "name the one to be measured")
+    return address, Secrets(given.get("password") or _stored_password(address, given, environ))
+
+
+def _refuse_unknown(name: str) -> None:
+    if name in _VARIABLES or name in _WITHOUT_EFFECT:
+        return
+    if name in _REFUSED or name.startswith(("gss", "ssl_", "oauth_")):
+        raise InputError("--dsn", f"ironbench does not do what {name} says", "leave it out")
+    raise InputError("--dsn", f"{name!r} is no word of a connection string", nearest(name, sorted(_VARIABLES)))
+
+
+def _from_uri(text: str) -> dict[str, str]:
+    rest = text.split("://", 1)[1]
+    rest, _, query = rest.partition("?")
+    authority, _, database = rest.partition("/")
+    login, _, place = authority.rpartition("@")
+    user, _, password = login.partition(":")
+    host, port = _host_and_port(place)
+    found = {"user": user, "password": password, "host": host, "port": port, "dbname": database}
+    given = {name: _decoded(value) for name, value in found.items() if value}
+    for pair in filter(None, query.split("&")):
+        name, equals, value = pair.partition("=")
+        if not equals:
+            raise InputError("--dsn", f"the parameter {name!r} has no value", "write name=value")
+        given["sslmode" if pair == "ssl=true" else _decoded(name)] = (
+            "require" if pair == "ssl=true" else _decoded(value)
+        )
+    return given
+
+
+def _host_and_port(place: str) -> tuple[str, str]:
+    if place.startswith("["):
+        host, bracket, rest = place[1:].partition("]")
+        if not bracket or (rest and not rest.startswith(":")):
+            raise InputError("--dsn", f"{place!r} is no IPv6 address in brackets", "write [::1]:5432")
+        return host, rest[1:]
+    if "," in place:
+        raise InputError("--dsn", "it names several hosts", "name the one to be measured")
+    host, _, port = place.partition(":")
+    return host, port
+
+
+def _decoded(text: str) -> str:
+    try:
+        return unquote(text, errors="strict")
+    except UnicodeDecodeError:
+        raise InputError("--dsn", "a %-escape in it is not UTF-8") from None
+
+
+def _from_pairs(text: str) -> dict[str, str]:
+    """`host=a port='5432'`; a lone word is a database name, as for psql."""
+    if "://" in text:
+        scheme = text.split("://", 1)[0]
+        raise InputError("--dsn", f"{scheme}:// is not PostgreSQL's", "write postgresql://user@host:5432/database")
+    if "=" not in text:
+        return {"dbname": text.strip()} if text.strip() else {}
+    given: dict[str, str] = {}
+    rest = text.strip()
+    while rest:
+        name, equals, rest = rest.partition("=")
+        if not equals:
+            raise InputError(
+                "--dsn", f"{name.strip()!r} has no value", "write name=value, with spaces between the pairs"
+            )
+        value, rest = _value(rest.lstrip(), name.strip())
+        given[name.strip()] = value
+        rest = rest.lstrip()
+    return given
+
+
+def _value(text: str, name: str) -> tuple[str, str]:
+    """One value, quoted or not, with backslash escapes; and what follows it."""
+    quoted = text.startswith("'")
+    value: list[str] = []
+    position = 1 if quoted else 0
+    while position < len(text):
+        char = text[position]
+        if char == "\\" and position + 1 < len(text):
+            position += 1
+            value.append(text[position])
+        elif quoted and char == "'":
+            return "".join(value), text[position + 1 :]
+        elif not quoted and char.isspace():
+            break
+        else:
+            value.append(char)
+        position += 1
+    if quoted:
+        raise InputError("--dsn", f"the quote after {name}= is not closed")
+    return "".join(value), text[position:]
+
+
+def _port(text: str) -> int:
+    if not text.isdigit() or not 0 < int(text) < 65536:
+        raise InputError("--dsn", f"port {text!r} is not a number from 1 to 65535")
+    return int(text)
+
+
+def _sslmode(text: str) -> str:
+    if text not in _SSLMODES:
+        raise InputError("--dsn", f"sslmode {text!r} is unknown", nearest(text, _SSLMODES))
+    return text
+
+
+def _root_certificate(given: Mapping[str, str], environ: Mapping[str, str]) -> str | None:
+    """The file named, or libpq's own place for it; None: the certificates that the machine trusts."""
+    named = given.get("sslrootcert")
+    if named == "system":
+        return None
+    if named:
+        if not Path(named).is_file():
+            raise InputError("--dsn", f"sslrootcert {named} is not a file")
+        return str(Path(named).absolute())
+    usual = Path(environ.get("HOME", "/"), ".postgresql/root.crt")
+    return str(usual) if given.get("sslmode", "").startswith("verify") and usual.is_file() else None
+
+
+def _stored_password(address: Address, given: Mapping[str, str], environ: Mapping[str, str]) -> str | None:
+    place = Path(given.get("passfile") or Path(environ.get("HOME", "/"), ".pgpass"))
+    host = "localhost" if address.host in _SOCKET_DIRECTORIES else address.host
+    return passfile.look_up(place, host, address.port, address.database, address.user)
+
+
+def _default_host() -> str:
+    for directory in _SOCKET_DIRECTORIES:
+        if any(Path(directory).glob(".s.PGSQL.*")):
+            return directory
+    return "localhost"
+
+
+def _own_name() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        raise InputError("--dsn", "it names no user, and this process's user has no name", "add user=NAME") from None

@@ -1,0 +1,127 @@
+"""How a PostgreSQL comes to be, step by step."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from functools import partial
+
+from ironbench.engines import place
+from ironbench.engines.postgres import cluster as clusters
+from ironbench.engines.postgres import dsn, identity, installation, server, settings
+from ironbench.engines.postgres.cluster import Cluster
+from ironbench.engines.postgres.identity import Identity
+from ironbench.engines.postgres.installation import Installation
+from ironbench.engines.postgres.session import Own, PostgresSession
+from ironbench.errors import InputError
+from ironbench.model.secrets import Secrets
+from ironbench.model.system import Layout, System
+
+
+class PostgresEngine:
+    name = "postgres"
+    doc = "PostgreSQL 18 that ironbench starts itself; another by `--set bin=/path`, a running one by `--dsn`"
+
+    def validated(self, system: System, clients: int) -> tuple[System, Secrets]:
+        """Everything that can be known before anything is started. InputError."""
+        if system.dsn is not None:
+            return _given(system)
+        found = installation.find(system.settings.get("bin"))
+        settings.validate(system, clients, found)
+        identity.choose(found)
+        wanted = clusters.of(system.layout, found)
+        clusters.validate(wanted, found)
+        layout = Layout(str(wanted.place), _text(wanted.temp_place), _text(wanted.log_place))
+        return replace(system, layout=layout), Secrets()
+
+    def start(self, system: System, secrets: Secrets, clients: int) -> PostgresSession:
+        """A server of the validated system that takes `clients` connections; or a session with the running one."""
+        server.raise_file_limit()
+        if system.dsn is not None:
+            address, _ = dsn.parse(system.dsn, {})
+            return PostgresSession(address, secrets)
+        found = installation.find(system.settings.get("bin"))
+        wanted = clusters.of(system.layout, found)
+        lock = place.lock(place.claim(str(wanted.place), "data"))
+        try:
+            return _started(system, clients, found, wanted, lock)
+        except BaseException:
+            os.close(lock)
+            raise
+
+
+def _started(system: System, clients: int, found: Installation, wanted: Cluster, lock: int) -> PostgresSession:
+    who = identity.choose(found)
+    clusters.prepare(wanted, found, who)
+    run = partial(server.start, wanted, found, who, cpus=system.server_cpus, lock=lock)
+    tell = partial(settings.effective, system, clients, temp=wanted.temp is not None)
+    if clusters.needs_recovery(wanted, found):
+        run(tell=tell).stop()
+    clusters.place_log(wanted, found, who)
+    running = run(tell=tell)
+    try:
+        address = dsn.Address(running.socket_directory, settings.PORT, clusters.USER, clusters.DATABASE, "disable")
+        _furnish(replace(address, database="postgres"), wanted)
+        own = Own(running, _directories(wanted), _facts(found, who, system), partial(os.close, lock))
+        return PostgresSession(address, Secrets(), own)
+    except BaseException:
+        running.stop()
+        raise
+
+
+def _furnish(address: dsn.Address, wanted: Cluster) -> None:
+    """Our database, and the temp tablespace where the layout wants it. What is there already stays."""
+    session = PostgresSession(address, Secrets(), None)
+    try:
+        if not session.query(f"SELECT FROM pg_database WHERE datname = '{clusters.DATABASE}'"):
+            session.query(f"CREATE DATABASE {clusters.DATABASE}")
+        _place_temp(session, wanted)
+    finally:
+        session.stop()
+
+
+def _place_temp(session: PostgresSession, wanted: Cluster) -> None:
+    name = settings.TEMP_TABLESPACE
+    rows = session.query(f"SELECT pg_tablespace_location(oid) FROM pg_tablespace WHERE spcname = '{name}'")
+    location = _text(wanted.temp)
+    if rows and rows[0][0] == location:
+        return
+    if rows:
+        session.query(f"DROP TABLESPACE {name}")
+    if location is not None:
+        quoted = location.replace("'", "''")
+        session.query(f"CREATE TABLESPACE {name} LOCATION '{quoted}'")
+
+
+def _directories(wanted: Cluster) -> dict[str, str]:
+    found = {"data": str(wanted.files), "log": os.path.realpath(wanted.files / "pg_wal")}
+    return found if wanted.temp is None else found | {"temp": str(wanted.temp)}
+
+
+def _facts(found: Installation, who: Identity, system: System) -> dict[str, object]:
+    return {
+        "installation": "came with ironbench" if "bin" not in system.settings else str(found.bin),
+        "configure": found.configure,
+        "runs_as": who.mechanism,
+        "cpus": None if system.server_cpus is None else list(system.server_cpus),
+    }
+
+
+def _given(system: System) -> tuple[System, Secrets]:
+    """A running server is taken as it is: whatever would change it is refused."""
+    for option, told in (
+        ("--set", system.settings),
+        ("--data, --temp, --log", system.layout != Layout()),
+        ("--memory", system.memory_bytes is not None),
+        ("--server-cpus", system.server_cpus is not None),
+    ):
+        if told:
+            raise InputError(
+                option, "a running server (--dsn) is not configured by ironbench", "leave it out, or --dsn"
+            )
+    address, secrets = dsn.parse(system.dsn or "")
+    return replace(system, dsn=address.text()), secrets
+
+
+def _text(path: object) -> str | None:
+    return None if path is None else str(path)

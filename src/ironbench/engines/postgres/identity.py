@@ -1,0 +1,98 @@
+"""As whom the server runs. PostgreSQL refuses to run as root, so root needs a way around it."""
+
+from __future__ import annotations
+
+import functools
+import os
+import pwd
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from ironbench.engines.postgres.installation import Installation, last_words
+from ironbench.errors import FailureError
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """How to become the user that the server runs as."""
+
+    mechanism: str
+    """For the record."""
+    prefix: tuple[str, ...] = ()
+    """Put before every command of the server's."""
+    uid: int | None = None
+    gid: int | None = None
+    """Who must own the server's directories; None: whoever makes them."""
+
+    def give(self, *paths: Path) -> None:
+        """Makes the server's user the owner of directories that we have made for it."""
+        if self.uid is not None and self.gid is not None:
+            for path in paths:
+                os.chown(path, self.uid, self.gid)
+
+    def give_tree(self, root: Path) -> None:
+        """The same for all below, when an earlier run gave it to another user. Only root can."""
+        uid = os.geteuid() if self.uid is None else self.uid
+        gid = os.getegid() if self.gid is None else self.gid
+        if os.geteuid() != 0 or root.stat().st_uid == uid:
+            return
+        for folder, _, files in os.walk(root):
+            for path in (folder, *(f"{folder}/{name}" for name in files)):
+                os.chown(path, uid, gid, follow_symlinks=False)
+
+
+NAMESPACE = "user namespace"
+UNPRIVILEGED = "user nobody"
+UNPRIVILEGED_READER = "user nobody, allowed into directories of root"
+
+
+@functools.cache
+def choose(installation: Installation, forbidden: frozenset[str] = frozenset()) -> Identity:
+    """The first way that works here and is not in `forbidden` (tests). FailureError when none does."""
+    if os.geteuid() != 0:
+        return Identity("own user")
+    reasons = []
+    for candidate in _ways_for_root():
+        if candidate.mechanism in forbidden:
+            continue
+        said = _trial(candidate, installation)
+        if said is None:
+            return candidate
+        reasons.append(f"{candidate.mechanism}: {said}")
+    raise FailureError(
+        "PostgreSQL as root",
+        "the server refuses to run as root, and no other identity works here: " + "; ".join(reasons),
+        "run ironbench as an ordinary user, or allow user namespaces (docker: --security-opt seccomp=unconfined)",
+    )
+
+
+def _ways_for_root() -> list[Identity]:
+    # The namespace changes no owner and no permission: files stay root's, the server merely sees another number.
+    ways = [Identity(NAMESPACE, ("unshare", "--user", "--map-user=1000", "--map-group=1000"))]
+    try:
+        nobody = pwd.getpwnam("nobody")
+    except KeyError:
+        return ways
+    become = ("setpriv", f"--reuid={nobody.pw_uid}", f"--regid={nobody.pw_gid}", "--clear-groups")
+    # Root's home is usually closed to others, and then so are an installation and data in it.
+    reader = (*become, "--inh-caps=+dac_override", "--ambient-caps=+dac_override")
+    ways.append(Identity(UNPRIVILEGED_READER, reader, nobody.pw_uid, nobody.pw_gid))
+    ways.append(Identity(UNPRIVILEGED, become, nobody.pw_uid, nobody.pw_gid))
+    return ways
+
+
+def _trial(identity: Identity, installation: Installation) -> str | None:
+    """None when the server's program runs that way, else why not."""
+    try:
+        done = subprocess.run(
+            [*identity.prefix, installation.program("postgres"), "--version"],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+            timeout=30,
+        )
+    except OSError as error:
+        return error.strerror or str(error)
+    return None if done.returncode == 0 else last_words(done.stderr, 1)

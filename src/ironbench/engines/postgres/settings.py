@@ -1,0 +1,177 @@
+"""What the server is told, and what the user may tell it."""
+
+from __future__ import annotations
+
+import functools
+import os
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from ironbench.engines import space
+from ironbench.engines.postgres.installation import Installation, output
+from ironbench.errors import InputError, nearest
+from ironbench.model.system import System
+
+HEADROOM = 20
+"""Connections besides the clients': observers, checks, autovacuum's look-ups, a person with psql."""
+_BACKEND_BYTES = 2 << 20
+"""Least private memory of a server process that serves one client."""
+OURS = {
+    "config_file": "ironbench writes the file",
+    "hba_file": "the server listens on a private socket only",
+    "ident_file": "the server listens on a private socket only",
+    "data_directory": "use --data",
+    "external_pid_file": "ironbench watches the server itself",
+    "listen_addresses": "the server listens on a private socket only",
+    "port": "the server listens on a private socket only",
+    "unix_socket_directories": "the server listens on a private socket only",
+    "unix_socket_group": "the server listens on a private socket only",
+    "unix_socket_permissions": "the server listens on a private socket only",
+    "logging_collector": "the server's messages go to one file that ironbench reads",
+    "log_destination": "the server's messages go to one file that ironbench reads",
+    "temp_tablespaces": "use --temp",
+}
+"""Settings that are ironbench's own business, and why."""
+
+
+def own(settings: Mapping[str, str]) -> dict[str, str]:
+    """The settings that are the server's: without `bin`, which tells where its programs are."""
+    return {name: value for name, value in settings.items() if name != "bin"}
+
+
+def validate(system: System, clients: int, installation: Installation) -> None:
+    """InputError for a setting the server does not know or take, and for more than this machine can carry."""
+    wanted = own(system.settings)
+    for name, value in wanted.items():
+        if name in OURS:
+            raise InputError(f"--set {name}={value}", f"{OURS[name]}, so it cannot be set")
+    if system.memory_bytes is not None:
+        _validate_memory(system.memory_bytes, wanted)
+    _validate_clients(clients, wanted)
+    for name, value in wanted.items():
+        _ask_the_server(name, value, installation)
+
+
+def effective(system: System, clients: int, socket_directory: str, *, temp: bool) -> dict[str, str]:
+    """Every setting that differs from the server's own default, in the order in which they win."""
+    settings = {
+        "listen_addresses": "",
+        "unix_socket_directories": socket_directory,
+        "unix_socket_permissions": "0700",
+        "port": str(PORT),
+        "cluster_name": "ironbench",
+        "max_connections": str(max(100, clients + HEADROOM)),
+        # Needed to observe I/O times; PostgreSQL has them off by default.
+        "track_io_timing": "on",
+        "track_wal_io_timing": "on",
+        "logging_collector": "off",
+        "log_destination": "stderr",
+        "log_timezone": "UTC",
+        "lc_messages": "C",
+    }
+    if temp:
+        settings["temp_tablespaces"] = TEMP_TABLESPACE
+    if system.memory_bytes is not None:
+        settings["shared_buffers"] = f"{system.memory_bytes // 1024}kB"
+    return settings | own(system.settings)
+
+
+PORT = 5432
+"""Only a name here: the socket's directory is private to one server, so that ports never clash."""
+TEMP_TABLESPACE = "ironbench_temp"
+
+
+def as_file(settings: Mapping[str, str]) -> str:
+    """postgresql.conf. https://www.postgresql.org/docs/18/config-setting.html"""
+    lines = ["# Written by ironbench at every start of the server; changes are lost."]
+    for name, value in settings.items():
+        quoted = value.replace("\\", "\\\\").replace("'", "''")
+        lines.append(f"{name} = '{quoted}'")
+    return "\n".join(lines) + "\n"
+
+
+@functools.cache
+def known(installation: Installation) -> dict[str, str]:
+    """Names of the documented settings → the server's default, by the server's own list."""
+    rows = (
+        line.split("\t")
+        for line in output([installation.program("postgres"), "--describe-config"], "PostgreSQL").splitlines()
+    )
+    return {row[0]: row[4] for row in rows if len(row) > 4}
+
+
+def _ask_the_server(name: str, value: str, installation: Installation) -> None:
+    """`postgres -C` reads the settings as a starting server does, prints one, and starts nothing."""
+    subject = f"--set {name}={value}"
+    if "\n" in value or "\0" in value:
+        raise InputError(subject, "a value is one line")
+    with tempfile.TemporaryDirectory(prefix="ironbench-") as folder:
+        empty = Path(folder, "empty.conf")
+        empty.touch()
+        # With -C as the first word, root may ask too (main.c).
+        command = [installation.program("postgres"), "-C", name, "-D", folder]
+        command += ["-c", f"config_file={empty}", "-c", f"{name}={value}"]
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False, timeout=60)
+    if done.returncode == 0:
+        return
+    words = {kind: _said(done.stderr, kind) for kind in ("FATAL", "ERROR", "DETAIL", "HINT")}
+    cause = words["FATAL"] or words["ERROR"] or f"PostgreSQL does not take it: {done.stderr.strip()}"
+    if "unrecognized configuration parameter" in cause:
+        raise InputError(
+            subject, f"PostgreSQL {installation.version} has no setting of that name", _nearest(name, installation)
+        )
+    raise InputError(subject, " ".join(filter(None, (cause, words["DETAIL"]))), words["HINT"])
+
+
+def _nearest(name: str, installation: Installation) -> str:
+    hint = nearest(name.lower(), sorted(known(installation)))
+    return hint if hint.startswith("did you mean") else "`postgres --describe-config` lists all of them"
+
+
+def _said(text: str, kind: str) -> str:
+    marker = f"{kind}:  "
+    return next((line.split(marker, 1)[1].strip() for line in text.splitlines() if marker in line), "")
+
+
+def _validate_memory(memory_bytes: int, wanted: Mapping[str, str]) -> None:
+    subject = f"--memory {space.in_words(memory_bytes)}"
+    if "shared_buffers" in wanted:
+        raise InputError(subject, "--set shared_buffers says the same thing another way", "keep one of the two")
+    if memory_bytes < 128 << 10:
+        raise InputError(subject, "PostgreSQL needs at least 128 kB of shared buffers")
+    total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if memory_bytes > total:
+        raise InputError(subject, f"this machine has {space.in_words(total)} of memory")
+
+
+def _validate_clients(clients: int, wanted: Mapping[str, str]) -> None:
+    subject = f"{clients} clients"
+    if clients < 1:
+        raise InputError(subject, "at least one is needed")
+    total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    most = min(_most_processes() - 1000, total // _BACKEND_BYTES)
+    if clients > most:
+        raise InputError(
+            subject,
+            f"PostgreSQL serves each with a process of its own, and this machine carries at most {most} of them",
+            "use fewer clients, or a connection pooler in front of your own server (--dsn)",
+        )
+    told = wanted.get("max_connections", "")
+    if told.isdigit() and int(told) < clients + HEADROOM:
+        raise InputError(
+            f"--set max_connections={told}",
+            f"{clients} clients and ironbench's own connections need at least {clients + HEADROOM}",
+            "leave it out: it follows the number of clients",
+        )
+
+
+def _most_processes() -> int:
+    limits = []
+    for name in ("pid_max", "threads-max"):
+        try:
+            limits.append(int(Path("/proc/sys/kernel", name).read_text()))
+        except (OSError, ValueError):
+            continue
+    return min(limits, default=32768)

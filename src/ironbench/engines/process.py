@@ -1,0 +1,143 @@
+"""Processes told apart for certain: a process id alone may have been given to another process since.
+
+Only the standard library: the guard runs this without site-packages.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+PROC = Path("/proc")
+_STAT_PPID, _STAT_STATE, _STAT_START = 1, 0, 19
+"""Fields of /proc/PID/stat after the command's closing bracket: 3, 4 and 22 of proc_pid_stat(5)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessId:
+    """A process id with the instant the process was born, so that a recycled id is never mistaken."""
+
+    pid: int
+    born: str
+    """`boot id/start time in clock ticks since boot`."""
+
+    def alive(self) -> bool:
+        """Whether this very process runs still; a zombie does not."""
+        return identify(self.pid) == self
+
+    def signal(self, number: int) -> bool:
+        """Sends a signal to this very process; False when it is gone or out of reach."""
+        if not self.alive():
+            return False
+        try:
+            os.kill(self.pid, number)
+        except (ProcessLookupError, PermissionError):
+            return False
+        return True
+
+    def wait(self, timeout_s: float) -> bool:
+        """Waits for its end; whether it ended in time. For processes that are not our children."""
+        deadline = time.monotonic() + timeout_s
+        pause_s = 0.002
+        while self.alive():
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(pause_s)
+            pause_s = min(pause_s * 1.5, 0.1)
+        return True
+
+
+def identify(pid: int) -> ProcessId | None:
+    """The process of that id, or None when there is none or it is a zombie."""
+    fields = _stat(pid)
+    if fields is None or fields[_STAT_STATE] in ("Z", "X"):
+        return None
+    return ProcessId(pid, f"{_boot_id()}/{fields[_STAT_START]}")
+
+
+def children(pid: int) -> list[int]:
+    """Process ids of the direct children, ascending."""
+    found = []
+    for other in _pids():
+        fields = _stat(other)
+        if fields is not None and fields[_STAT_PPID] == str(pid):
+            found.append(other)
+    return sorted(found)
+
+
+def parent(pid: int) -> int | None:
+    """Process id of the parent, or None when there is no such process."""
+    fields = _stat(pid)
+    return None if fields is None else int(fields[_STAT_PPID])
+
+
+def started_unix_s(pid: int) -> float | None:
+    """When the process was born, within some hundredths of a second."""
+    fields = _stat(pid)
+    if fields is None:
+        return None
+    up_s = float((PROC / "uptime").read_text().split()[0])
+    return time.time() - up_s + int(fields[_STAT_START]) / os.sysconf("SC_CLK_TCK")
+
+
+def command(pid: int) -> str:
+    """Name of the program it runs (at most 15 characters), "" when there is no such process."""
+    try:
+        return (PROC / str(pid) / "comm").read_text().strip()
+    except OSError:
+        return ""
+
+
+def working_in(directory: Path) -> list[int]:
+    """Processes whose working directory is `directory`, as every PostgreSQL process's is its data directory."""
+    wanted = os.path.realpath(directory)
+    found = []
+    for pid in _pids():
+        try:
+            if str((PROC / str(pid) / "cwd").readlink()) == wanted:
+                found.append(pid)
+        except OSError:
+            continue
+    return sorted(found)
+
+
+def pid_namespace() -> str:
+    """Tells apart containers that share a directory but not their process ids."""
+    try:
+        return str((PROC / "self" / "ns" / "pid").readlink())
+    except OSError:
+        return ""
+
+
+def end(process: ProcessId, gentle: int, patience_s: float, forceful: int = signal.SIGQUIT) -> bool:
+    """Ends a process: `gentle`, after `patience_s` `forceful`, after 10 s more SIGKILL. False: it lives on."""
+    for number, wait_s in ((gentle, patience_s), (forceful, 10.0), (signal.SIGKILL, 10.0)):
+        process.signal(number)
+        if process.wait(wait_s):
+            return True
+    return False
+
+
+def _pids() -> Iterator[int]:
+    for path in PROC.iterdir():
+        if path.name.isdigit():
+            yield int(path.name)
+
+
+def _stat(pid: int) -> list[str] | None:
+    try:
+        text = (PROC / str(pid) / "stat").read_text(errors="replace")
+    except OSError:
+        return None
+    return text[text.rindex(")") + 2 :].split()
+
+
+def _boot_id() -> str:
+    try:
+        return (PROC / "sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""

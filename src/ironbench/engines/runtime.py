@@ -1,0 +1,139 @@
+"""The register of what we started and what must go with it: one JSON file per live thing.
+
+Written before the thing is started and removed after it ended, so that `ironbench cleanup` finds whatever outlived us.
+Only the standard library and `process`: the guard runs this without site-packages.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+import signal
+import stat
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ironbench.engines import process
+from ironbench.engines.process import ProcessId
+from ironbench.errors import FailureError
+
+ORPHAN_PATIENCE_S = 20.0
+"""How long a server whose owner died may take to stop in good order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One thing that lives as long as its owner."""
+
+    id: str
+    kind: str
+    """The engine's name."""
+    owner: ProcessId
+    data: str
+    """Its data directory; kept when it ends."""
+    remove: tuple[str, ...] = ()
+    """Directories to remove with it (sockets)."""
+    guard: ProcessId | None = None
+    server: ProcessId | None = None
+    namespace: str = ""
+    """The process id namespace these ids belong to."""
+
+
+def directory(environ: Mapping[str, str] = os.environ) -> Path:
+    """Where the register lies; made when missing, refused when it is another user's. FailureError."""
+    base = environ.get("XDG_RUNTIME_DIR", "")
+    path = Path(base) / "ironbench" if base and os.access(base, os.W_OK) else Path(f"/tmp/ironbench-{os.getuid()}")
+    path.mkdir(mode=0o700, exist_ok=True)
+    info = path.lstat()
+    if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.getuid() or info.st_mode & 0o022:
+        raise FailureError(
+            f"runtime directory {path}", "it is not a directory of ours alone", "remove it, or set XDG_RUNTIME_DIR"
+        )
+    return path
+
+
+def new(kind: str, data: str, remove: tuple[str, ...] = ()) -> Entry:
+    """Notes a thing that is about to be started by this process."""
+    owner = process.identify(os.getpid())
+    assert owner is not None
+    entry = Entry(secrets.token_hex(8), kind, owner, data, remove, namespace=process.pid_namespace())
+    write(entry)
+    return entry
+
+
+def path_of(entry: Entry) -> Path:
+    return directory() / f"{entry.id}.json"
+
+
+def write(entry: Entry) -> None:
+    """Writes the entry aside and renames it, so that readers see the old one or the new one."""
+    path = path_of(entry)
+    aside = path.with_suffix(".new")
+    aside.write_text(json.dumps(asdict(entry)))
+    aside.rename(path)
+
+
+def forget(entry: Entry) -> None:
+    path_of(entry).unlink(missing_ok=True)
+
+
+def read(path: Path) -> Entry | None:
+    """The entry in that file; None when it is gone or none of ours."""
+    try:
+        return _entry(json.loads(path.read_text()))
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+
+
+def entries() -> list[Entry]:
+    """All entries, by id."""
+    found = (read(path) for path in sorted(directory().glob("*.json")))
+    return [entry for entry in found if entry is not None]
+
+
+def orphaned(entry: Entry) -> bool:
+    """Whether its owner is dead. What belongs to another container is nobody's orphan here."""
+    return entry.namespace == process.pid_namespace() and not entry.owner.alive()
+
+
+def with_server(entry: Entry, server: ProcessId | None, guard: ProcessId | None) -> Entry:
+    """The entry once its server runs, written."""
+    entry = replace(entry, server=server, guard=guard)
+    write(entry)
+    return entry
+
+
+def end(entry: Entry, patience_s: float = ORPHAN_PATIENCE_S) -> bool:
+    """Ends the server of an entry, removes its directories and the entry; False when the server could not be ended.
+
+    PostgreSQL's words: SIGINT is a fast shutdown, SIGQUIT an immediate one. https://www.postgresql.org/docs/18/server-shutdown.html
+    """
+    if entry.server is not None and not process.end(entry.server, signal.SIGINT, patience_s):
+        return False
+    for path in entry.remove:
+        shutil.rmtree(path, ignore_errors=True)
+    forget(entry)
+    return True
+
+
+def _entry(value: dict[str, Any]) -> Entry:
+    def identity(name: str) -> ProcessId | None:
+        return None if value.get(name) is None else ProcessId(**value[name])
+
+    owner = identity("owner")
+    if owner is None:
+        raise KeyError("owner")
+    return Entry(
+        id=value["id"],
+        kind=value["kind"],
+        owner=owner,
+        data=value["data"],
+        remove=tuple(value["remove"]),
+        guard=identity("guard"),
+        server=identity("server"),
+        namespace=value["namespace"],
+    )

@@ -1,0 +1,123 @@
+import pytest
+
+from ironbench.engines.postgres import dsn
+from ironbench.errors import InputError
+
+HOME = {"HOME": "/nonexistent", "USER": "me", "LOGNAME": "me"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "postgresql://ann@db.example:6543/shop?sslmode=require",
+        "postgres://ann@db.example:6543/shop?sslmode=require",
+        "host=db.example port=6543 user=ann dbname=shop sslmode=require",
+        "host = 'db.example' port=6543 user = ann dbname='shop' sslmode=require",
+    ],
+)
+def test_both_forms_say_the_same(text: str) -> None:
+    address, secrets = dsn.parse(text, HOME)
+    assert address == dsn.Address("db.example", 6543, "ann", "shop", "require")
+    assert secrets.password is None
+
+
+def test_a_password_goes_to_the_secrets_and_nowhere_else() -> None:
+    address, secrets = dsn.parse("postgresql://ann:s3%40cret@h/shop", HOME)
+    assert secrets.password == "s3@cret"
+    assert "s3" not in address.text() + repr(address) + repr(secrets)
+
+
+def test_the_address_reads_back_whatever_the_environment() -> None:
+    address, _ = dsn.parse(r"host=/var/run/my\ dir user='o\'neil' dbname='a b/c' options='-c geqo=off'", HOME)
+    assert address.host == "/var/run/my dir"
+    assert address.user == "o'neil"
+    assert dsn.parse(address.text(), {"PGHOST": "elsewhere", "PGSSLMODE": "disable"})[0] == address
+
+
+def test_an_ipv6_address_stands_in_brackets() -> None:
+    address, _ = dsn.parse("postgresql://ann@[::1]:5433/shop", HOME)
+    assert (address.host, address.port) == ("::1", 5433)
+    assert dsn.parse(address.text(), HOME)[0] == address
+
+
+def test_a_socket_directory_is_a_host() -> None:
+    assert dsn.parse("postgresql://%2Ftmp%2Fsock/shop", HOME | {"PGUSER": "x"})[0].host == "/tmp/sock"
+    assert dsn.parse("postgresql:///shop?host=/tmp/sock", HOME | {"PGUSER": "x"})[0].host == "/tmp/sock"
+
+
+def test_the_environment_gives_what_the_dsn_leaves_out() -> None:
+    environ = HOME | {"PGHOST": "h", "PGPORT": "7", "PGUSER": "u", "PGPASSWORD": "p", "PGDATABASE": "d"}
+    address, secrets = dsn.parse("dbname=other", environ)
+    assert address == dsn.Address("h", 7, "u", "other")
+    assert secrets.password == "p"
+
+
+def test_a_lone_word_is_a_database() -> None:
+    assert dsn.parse("shop", HOME | {"PGUSER": "u"})[0].database == "shop"
+
+
+def test_the_database_is_called_like_the_user_when_nobody_says_otherwise() -> None:
+    assert dsn.parse("user=ann", HOME)[0].database == "ann"
+
+
+@pytest.mark.parametrize(
+    ("text", "cause", "hint"),
+    [
+        ("hots=x", "'hots' is no word", "did you mean host?"),
+        ("postgresql://h/d?sslmod=require", "'sslmod' is no word", "sslmode"),
+        ("sslmode=requird", "sslmode 'requird' is unknown", "did you mean require?"),
+        ("port=none", "port 'none'", ""),
+        ("port=70000", "port '70000'", ""),
+        ("host='a", "quote after host= is not closed", ""),
+        ("host=a b", "'b' has no value", ""),
+        ("mysql://h/d", "mysql:// is not PostgreSQL's", "postgresql://"),
+        ("postgresql://a,b/d", "several hosts", ""),
+        ("host=a,b", "several hosts", ""),
+        ("service=prod", "does not do what service says", ""),
+        ("sslcert=/x", "does not do what sslcert says", ""),
+        ("sslrootcert=/nonexistent/ca.pem", "is not a file", ""),
+        ("postgresql://[::1/d", "no IPv6 address", ""),
+        ("postgresql://%ff@h/d", "not UTF-8", ""),
+    ],
+)
+def test_a_mistake_is_named_with_a_way_out(text: str, cause: str, hint: str) -> None:
+    with pytest.raises(InputError) as caught:
+        dsn.parse(text, HOME)
+    assert caught.value.subject == "--dsn"
+    assert cause in caught.value.cause
+    assert hint in caught.value.hint
+
+
+@pytest.fixture
+def home(tmp_path):
+    return HOME | {"HOME": str(tmp_path)}
+
+
+def _password_file(tmp_path, text: str, mode: int = 0o600) -> None:
+    path = tmp_path / ".pgpass"
+    path.write_text(text)
+    path.chmod(mode)
+
+
+def test_the_first_line_of_the_password_file_that_fits_counts(tmp_path, home) -> None:
+    _password_file(tmp_path, "# remark\nother:*:*:ann:no\nh:5432:*:ann:a\\:b\\\\c:d\n*:*:*:*:late\n")
+    assert dsn.parse("host=h user=ann", home)[1].password == "a:b\\c:d"
+    assert dsn.parse("host=h user=bob", home)[1].password == "late"
+
+
+def test_a_socket_is_localhost_in_the_password_file(tmp_path, home) -> None:
+    _password_file(tmp_path, "localhost:5432:shop:ann:p\n")
+    assert dsn.parse("host=/tmp user=ann dbname=shop", home)[1].password == "p"
+
+
+def test_a_password_that_is_given_wins_over_the_file(tmp_path, home) -> None:
+    _password_file(tmp_path, "*:*:*:*:file\n")
+    assert dsn.parse("host=h user=ann password=given", home)[1].password == "given"
+    assert dsn.parse("host=h user=ann", home | {"PGPASSWORD": "variable"})[1].password == "variable"
+
+
+def test_a_password_file_that_others_may_read_is_refused(tmp_path, home) -> None:
+    _password_file(tmp_path, "*:*:*:*:p\n", 0o644)
+    with pytest.raises(InputError) as caught:
+        dsn.parse("host=h user=ann", home)
+    assert "chmod 600" in caught.value.hint
