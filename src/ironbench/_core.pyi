@@ -51,6 +51,10 @@ class Progress:
     def __new__(cls) -> Progress: ...
     def stop(self) -> None:
         """Ends the trial within a second; its result says `cut_short`."""
+    stopping: bool
+    """Whether `stop` was called."""
+    def show(self, phase: str, elapsed_s: float, transactions: int, errors: int) -> None:
+        """Takes over the state of a drive that runs in another process."""
     phase: str
     """`connect`, `warmup`, `run`, `drain` or `done`."""
     elapsed_s: float

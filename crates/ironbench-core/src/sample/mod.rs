@@ -12,6 +12,7 @@ mod ticks;
 mod watch;
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -36,7 +37,7 @@ pub struct Sampler {
     workers: Vec<Worker>,
     notes: Vec<String>,
     backend_pids: Vec<i32>,
-    marked: std::sync::atomic::AtomicBool,
+    marked: AtomicBool,
 }
 
 /// A source's name, and its samples: seconds from the start of the window (middle of the reading), raw bytes.
@@ -67,6 +68,8 @@ struct Worker {
     collected: Arc<Mutex<Collected>>,
     /// Place in the plan of each of this worker's sources.
     places: Vec<usize>,
+    /// Ends a reading that hangs, after nobody waits for it any more.
+    give_up: Arc<AtomicBool>,
 }
 
 impl Sampler {
@@ -96,7 +99,7 @@ impl Sampler {
             workers: Vec::new(),
             notes: Vec::new(),
             backend_pids: Vec::new(),
-            marked: std::sync::atomic::AtomicBool::new(false),
+            marked: AtomicBool::new(false),
         };
         sampler.start_files(root, sources, window_start)?;
         if let Some(connection) = connection {
@@ -108,7 +111,7 @@ impl Sampler {
     /// Samples every source now, beside the ticks. The drive loop calls it at the end of the measured window, so that
     /// differences of counters cover exactly the window (its start is tick 0). Never blocks.
     pub fn mark(&self) {
-        self.marked.store(true, std::sync::atomic::Ordering::Relaxed);
+        self.marked.store(true, Ordering::Relaxed);
         for worker in &self.workers {
             // A worker that is gone has left its note.
             let _ = worker.commands.send(Command::Mark);
@@ -147,7 +150,7 @@ impl Sampler {
                 (place, Watched::new(source, reader, KEEP_BYTES))
             })
             .unzip();
-        self.spawn("sample-files", places, watched, window_start)
+        self.spawn("sample-files", places, watched, window_start, Arc::default())
     }
 
     fn start_sql(&mut self, sources: &[ObserverSource], connection: &Connection, window_start: Instant) -> Result<()> {
@@ -157,14 +160,14 @@ impl Sampler {
         }
         let texts: Vec<&str> = wanted.iter().map(|(_, source)| source.target.as_str()).collect();
         match sql::connect(connection, &texts) {
-            Ok((pid, readers)) => {
-                self.backend_pids.push(pid);
+            Ok(opened) => {
+                self.backend_pids.push(opened.backend_pid);
                 let (places, watched) = wanted
                     .into_iter()
-                    .zip(readers)
+                    .zip(opened.readers)
                     .map(|((place, source), reader)| (place, Watched::new(source, reader, KEEP_BYTES)))
                     .unzip();
-                self.spawn("sample-sql", places, watched, window_start)
+                self.spawn("sample-sql", places, watched, window_start, opened.give_up)
             }
             Err(error) => {
                 self.notes.push(format!("the observers' connection: {error}"));
@@ -179,6 +182,7 @@ impl Sampler {
         places: Vec<usize>,
         mut watched: Vec<Watched>,
         window_start: Instant,
+        give_up: Arc<AtomicBool>,
     ) -> Result<()> {
         if watched.is_empty() {
             return Ok(());
@@ -194,7 +198,7 @@ impl Sampler {
                 watch::run(&mut watched, &mut LivePace::new(window_start, orders), &shared);
             })
             .map_err(|error| Error::failure("observers", format!("cannot start a thread: {error}")))?;
-        self.workers.push(Worker { commands, finished, handle, collected, places });
+        self.workers.push(Worker { commands, finished, handle, collected, places, give_up });
         Ok(())
     }
 }
@@ -218,6 +222,7 @@ impl Worker {
                 }
             }
             Ok(()) | Err(RecvTimeoutError::Timeout) => {
+                self.give_up.store(true, Ordering::Relaxed);
                 samples.notes.push("the last round of samples was still waiting for its answer".to_owned());
             }
         }

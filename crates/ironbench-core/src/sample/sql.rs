@@ -1,10 +1,121 @@
 //! SQL texts sampled on a PostgreSQL connection of the observers' own.
 
-use super::watch::Reader;
-use crate::drive::plan::Connection;
-use crate::{Error, Result};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
-/// The server process of the new connection, and a reader for each text.
-pub fn connect(connection: &Connection, _texts: &[&str]) -> Result<(i32, Vec<Box<dyn Reader>>)> {
-    Err(Error::failure(format!("{connection:?}"), "SQL cannot be sampled yet"))
+use super::watch::{Reader, Trouble};
+use crate::Result;
+use crate::drive::plan::Connection;
+use crate::wire::postgres::{Connector, Rows, Session};
+
+/// What the observers' connection is called in `pg_stat_activity`.
+pub const APPLICATION_NAME: &str = "ironbench observer";
+
+/// An open connection with a reader for each of the texts it was opened for.
+pub struct Opened {
+    pub backend_pid: i32,
+    pub readers: Vec<Box<dyn Reader>>,
+    /// Set to end a statement that does not come back.
+    pub give_up: Arc<AtomicBool>,
+}
+
+/// Connects, and prepares each text on the server, so that a sample costs it no planning.
+pub fn connect(connection: &Connection, texts: &[&str]) -> Result<Opened> {
+    let mut own = connection.clone();
+    own.options.retain(|(name, _)| name != "application_name");
+    own.options.push(("application_name".to_owned(), APPLICATION_NAME.to_owned()));
+    let mut session = Session::open(&Connector::new(own)?)?;
+    let give_up = Arc::new(AtomicBool::new(false));
+    let wanted = Arc::clone(&give_up);
+    session.interrupt_when(Box::new(move || wanted.load(Ordering::Relaxed)));
+    let backend_pid = session.backend_pid();
+    let statements: Vec<String> = texts.iter().enumerate().map(|(n, text)| prepared(&mut session, n, text)).collect();
+    let session = Arc::new(Mutex::new(session));
+    let reader = |statement| -> Box<dyn Reader> { Box::new(Statement { session: Arc::clone(&session), statement }) };
+    Ok(Opened { backend_pid, readers: statements.into_iter().map(reader).collect(), give_up })
+}
+
+/// The short statement that runs `text`, or `text` itself where it cannot be prepared (SHOW, several statements).
+fn prepared(session: &mut Session, number: usize, text: &str) -> String {
+    let name = format!("ironbench_observer_{number}");
+    match session.query(&format!("PREPARE {name} AS {text}")) {
+        Ok(_) => format!("EXECUTE {name}"),
+        Err(_) => text.to_owned(),
+    }
+}
+
+struct Statement {
+    session: Arc<Mutex<Session>>,
+    statement: String,
+}
+
+impl Reader for Statement {
+    fn read(&mut self, out: &mut Vec<u8>) -> std::result::Result<(), Trouble> {
+        let mut session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
+        match session.query(&self.statement) {
+            Ok(rows) => {
+                write_rows(&rows, out);
+                Ok(())
+            }
+            Err(error) if passing(&error.sqlstate) => Err(Trouble::Passing(error.to_string())),
+            Err(error) => Err(Trouble::Lasting(error.to_string())),
+        }
+    }
+}
+
+/// Whether the next try may succeed: a rollback by the server, missing resources, a lock or a cancelled statement
+/// (PostgreSQL 18 documentation, Appendix A, classes 40, 53, 55 and 57014). A lost connection has no SQLSTATE.
+fn passing(sqlstate: &str) -> bool {
+    ["40", "53", "55"].iter().any(|class| sqlstate.starts_with(class)) || sqlstate == "57014"
+}
+
+/// Tab-separated values, a row a line, NULL as `\N`; tab, newline, carriage return and backslash as in COPY's text.
+fn write_rows(rows: &Rows, out: &mut Vec<u8>) {
+    for row in 0..rows.len() {
+        for column in 0..rows.columns().len() {
+            if column > 0 {
+                out.push(b'\t');
+            }
+            write_value(rows.get(row, column), out);
+        }
+        out.push(b'\n');
+    }
+}
+
+fn write_value(value: Option<&str>, out: &mut Vec<u8>) {
+    let Some(value) = value else {
+        out.extend_from_slice(b"\\N");
+        return;
+    };
+    for byte in value.bytes() {
+        match byte {
+            b'\t' => out.extend_from_slice(b"\\t"),
+            b'\n' => out.extend_from_slice(b"\\n"),
+            b'\r' => out.extend_from_slice(b"\\r"),
+            b'\\' => out.extend_from_slice(b"\\\\"),
+            plain => out.push(plain),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_that_holds_separators_stays_one_value() {
+        let mut out = Vec::new();
+        for value in [None, Some(""), Some("a\tb\nc\\N\r")] {
+            write_value(value, &mut out);
+            out.push(b'|');
+        }
+        assert_eq!(out, b"\\N||a\\tb\\nc\\\\N\\r|");
+    }
+
+    #[test]
+    fn only_trouble_that_may_pass_is_tried_again() {
+        for (sqlstate, expected) in [("57014", true), ("40001", true), ("53300", true), ("42703", false), ("", false)] {
+            assert_eq!(passing(sqlstate), expected, "{sqlstate}");
+        }
+    }
 }

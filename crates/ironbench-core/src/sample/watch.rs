@@ -13,7 +13,6 @@ pub enum Trouble {
     /// Worth trying again at the next tick.
     Passing(String),
     /// This source cannot be read any more.
-    #[allow(dead_code, reason = "files always may come back; a lost connection does not")]
     Lasting(String),
 }
 
