@@ -16,8 +16,6 @@ from ironbench.machine.tree import Tree
 from ironbench.model.machine import Cache, Cpu, Machine
 
 _CPU = "/sys/devices/system/cpu"
-_VOLATILE = ("host",)
-"""Fields that differ between two runs on what a DBA would call the same machine (a container's host name)."""
 
 
 def fingerprint(root: Path = Path("/")) -> Machine:
@@ -39,14 +37,12 @@ def fingerprint(root: Path = Path("/")) -> Machine:
         limits=read_limits(tree),
         blocks=read_blocks(tree),
         mounts=lasting_mounts(tree),
-        host=_host(tree),
     )
 
 
 def content_key(machine: Machine) -> str:
-    """SHA-256 (hexadecimal) of the canonical JSON of everything that lasts."""
-    facts = {name: value for name, value in asdict(machine).items() if name not in _VOLATILE}
-    return hashlib.sha256(json.dumps(facts, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    """SHA-256 (hexadecimal) of the fingerprint as canonical JSON. It holds nothing that changes by itself."""
+    return hashlib.sha256(json.dumps(asdict(machine), sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
 def _cpu(tree: Tree) -> Cpu:
@@ -157,8 +153,3 @@ def container(tree: Tree) -> str:
         return named
     match = re.search(r"docker|kubepods|lxc|libpod|containerd", tree.read("/proc/self/cgroup") or "")
     return match[0] if match else "none"
-
-
-def _host(tree: Tree) -> str:
-    name = tree.read("/proc/sys/kernel/hostname")
-    return hashlib.sha256(name.encode()).hexdigest()[:12] if name else ""

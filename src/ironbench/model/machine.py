@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """The host of a measurement. Its content key is `machine.fingerprint.content_key`."""
+    """The host of a measurement, without its name: that changes with every container. Holds no quantity that moves."""
 
     cpu: Cpu
     memory_bytes: int
@@ -102,5 +102,3 @@ class Machine:
     limits: Limits
     blocks: tuple[Block, ...] = ()
     mounts: tuple[Mount, ...] = ()
-    host: str = field(default="", compare=False)
-    """The first 12 hexadecimal digits of the SHA-256 of the host name; not part of the content key."""

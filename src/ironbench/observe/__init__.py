@@ -1,0 +1,85 @@
+"""What is watched during a trial. Every module here with an `OBSERVER` is one observer; adding a file adds it.
+
+The core's sampling thread reads the declared sources raw, at fixed times; everything here runs before or after the
+measured window. Order of use: `sources(session)` → the core samples → `observed(driven)`.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from pkgutil import iter_modules
+
+from ironbench.errors import InputError, nearest
+from ironbench.machine.tree import Tree
+from ironbench.model.driven import Driven
+from ironbench.model.observation import Observation, Sample, Series, Source
+from ironbench.model.record import Budget
+from ironbench.model.session import Session
+from ironbench.observe.base import Observer, Samples
+from ironbench.observe.budget import budget
+
+__all__ = ["Observer", "Samples", "budget", "get", "names", "observed", "observers", "parse", "sources"]
+
+
+@cache
+def observers() -> tuple[Observer, ...]:
+    """Every observer, by name."""
+    modules = (import_module(f"{__name__}.{found.name}") for found in iter_modules(__path__))
+    found = (module.OBSERVER for module in modules if hasattr(module, "OBSERVER"))
+    return tuple(sorted(found, key=lambda observer: observer.name))
+
+
+def names() -> list[str]:
+    return [observer.name for observer in observers()]
+
+
+def get(name: str) -> Observer:
+    """InputError with the nearest names when there is none of that name."""
+    for observer in observers():
+        if observer.name == name:
+            return observer
+    raise InputError(f"observer {name!r}", "there is no such observer", nearest(name, names()))
+
+
+def sources(session: Session, observe: bool = True, machine: Tree | None = None) -> tuple[Source, ...]:
+    """What the core shall sample for this engine on this machine; may ask the engine which views it has.
+
+    Never fails because a source is absent: it is then left out. Nothing at all when `observe` is false.
+    """
+    if not observe:
+        return ()
+    tree = machine or Tree()
+    return tuple(source for observer in observers() for source in observer.sources(session, tree))
+
+
+def parse(samples: Samples, window_s: float) -> Observation:
+    """Everything the observers make of the samples, in one. A source without samples yields nothing."""
+    metrics: dict[str, float] = {}
+    series: list[Series] = []
+    for observer in observers():
+        observation = observer.parse(samples, window_s)
+        metrics.update(observation.metrics)
+        series.extend(observation.series)
+    return Observation(metrics, tuple(series))
+
+
+def observed(driven: Driven) -> tuple[Observation, Budget | None]:
+    """What was observed in a trial, and its CPU budget (None when the machine's CPU was not sampled)."""
+    samples = {name: [Sample(t_s, raw) for t_s, raw in taken] for name, taken in driven.samples.items()}
+    summary = driven.summary
+    window_s = float(summary.get("elapsed_s") or 0.0)
+    if window_s <= 0:
+        return Observation(), None
+    observation = parse(samples, window_s)
+    if (log := observation.metrics.get("wal_bytes_per_s")) is not None and summary.get("transactions"):
+        observation.metrics["wal_bytes_per_transaction"] = log * window_s / summary["transactions"]
+    client = summary.get("client_cpu_s") or {}
+    shares = budget(
+        samples,
+        window_s,
+        client_cpu_s=client.get("user", 0.0) + client.get("system", 0.0),
+        observer_cpu_s=summary.get("observer_cpu_s") or 0.0,
+        observer_pids=summary.get("observer_backend_pids") or (),
+    )
+    return observation, shares

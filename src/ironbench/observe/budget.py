@@ -1,0 +1,50 @@
+"""Where the machine's CPU time went in the measured window."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ironbench.model.record import Budget
+from ironbench.observe import cpu, processes
+from ironbench.observe.base import Samples
+from ironbench.observe.points import growth, points
+
+
+def budget(
+    samples: Samples,
+    window_s: float,
+    client_cpu_s: float,
+    observer_cpu_s: float,
+    emulation_cpu_s: float = 0.0,
+    observer_pids: Iterable[int] = (),
+) -> Budget | None:
+    """Shares of all cores' time, summing to 1; None when /proc/stat was not sampled.
+
+    `client_cpu_s`, `observer_cpu_s` and `emulation_cpu_s`: CPU seconds of our threads over the same window.
+    `observer_pids`: server processes that answered our observers; their time is the observers', not the server's.
+    Waiting for a device is idle time. What ran and is nobody's known is `other`. Clocks differ by a tick here and
+    there: where the known parts exceed what ran, they are scaled down to it.
+    """
+    grown = growth(points(samples.get(cpu.STAT), cpu.parse_stat), window_s)
+    if grown is None or (idle := cpu.share(grown, "cpu", "idle", "iowait")) is None:
+        return None
+    steal = cpu.share(grown, "cpu", "steal") or 0.0
+    busy = max(0.0, 1.0 - idle - steal)
+    cores = len({key.partition(".")[0] for key in grown.by if key.startswith("cpu")} - {"cpu"}) or 1
+    whole_s = cores * grown.span_s
+    engine = processes.engine_growth(samples, window_s, frozenset(observer_pids))
+    # The engine's readings may span a shorter time than the machine's: rates make them comparable.
+    server_cpu_s = engine.rate("engine") * grown.span_s if engine else 0.0
+    served_cpu_s = engine.rate("observers") * grown.span_s if engine else 0.0
+    scale = grown.span_s / window_s / whole_s if window_s > 0 else 0.0
+    known = {
+        "server": server_cpu_s / whole_s,
+        "client": client_cpu_s * scale,
+        "observers": observer_cpu_s * scale + served_cpu_s / whole_s,
+        "emulation": emulation_cpu_s * scale,
+    }
+    total = sum(known.values())
+    if total > busy:
+        known = {part: share * busy / total for part, share in known.items()}
+    other = max(0.0, busy - sum(known.values()))
+    return Budget(**known, other=other, steal=steal, idle=1.0 - busy - steal)

@@ -1,0 +1,74 @@
+"""Memory of the machine: what is free, what caches files, what is still to be written, and swapping."""
+
+from __future__ import annotations
+
+import os
+
+from ironbench.machine.tree import Tree
+from ironbench.model.observation import Observation, Source
+from ironbench.model.session import Session
+from ironbench.observe.base import Samples
+from ironbench.observe.points import (
+    Values,
+    gauge_series,
+    growth,
+    mean_within,
+    points,
+    present,
+    rate_of,
+    rate_series,
+    steps,
+)
+
+_MEMINFO = "memory.meminfo"
+_VMSTAT = "memory.vmstat"
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+_GAUGES = {
+    "memory_available_bytes": "MemAvailable",
+    "memory_cached_bytes": "Cached",
+    "memory_dirty_bytes": "Dirty",
+    "memory_writeback_bytes": "Writeback",
+    "swap_used_bytes": "swap used",
+}
+_RATES = {"swap_in_bytes_per_s": "pswpin", "swap_out_bytes_per_s": "pswpout"}
+
+
+class Memory:
+    name = "memory"
+    doc = "Available, cached, dirty and written-back memory, and swapping"
+
+    def sources(self, session: Session, machine: Tree) -> tuple[Source, ...]:
+        return (Source(_MEMINFO, "file", "/proc/meminfo"), Source(_VMSTAT, "file", "/proc/vmstat"))
+
+    def parse(self, samples: Samples, window_s: float) -> Observation:
+        found = points(samples.get(_MEMINFO), parse_meminfo)
+        metrics = present({name: mean_within(found, key, window_s) for name, key in _GAUGES.items()})
+        series = [gauge_series(name, found, key) for name, key in _GAUGES.items() if found]
+        swaps = points(samples.get(_VMSTAT), _parse_vmstat)
+        if (grown := growth(swaps, window_s)) is not None:
+            each = steps(swaps)
+            for name, key in _RATES.items():
+                metrics[name] = grown.rate(key)
+                series.append(rate_series(name, each, rate_of(key)))
+        return Observation(metrics, tuple(series))
+
+
+def parse_meminfo(text: str) -> Values:
+    """Bytes by the kernel's name, and `swap used`."""
+    values: Values = {}
+    for line in text.splitlines():
+        key, separator, rest = line.partition(":")
+        if separator and rest.endswith("kB"):
+            values[key] = float(rest.split()[0]) * 1024
+    if "SwapTotal" in values:
+        values["swap used"] = values["SwapTotal"] - values.get("SwapFree", 0.0)
+    return values
+
+
+def _parse_vmstat(text: str) -> Values:
+    """Bytes swapped in and out since the start of the machine."""
+    pairs = (line.split() for line in text.splitlines())
+    return {pair[0]: float(pair[1]) * _PAGE_BYTES for pair in pairs if pair[0] in _RATES.values()}
+
+
+OBSERVER = Memory()

@@ -1,0 +1,75 @@
+"""PostgreSQL's database: commits and rollbacks, cache hits, rows, spills to temporary files (pg_stat_database)."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from ironbench.machine.tree import Tree
+from ironbench.model.observation import Observation, Source
+from ironbench.model.session import Session
+from ironbench.observe.base import Samples
+from ironbench.observe.points import Growth, Values, growth, number, points, present, rate_series, rows, steps
+from ironbench.observe.postgres import is_postgres
+
+_SOURCE = "pg_database.view"
+_COLUMNS = (
+    "xact_commit",
+    "xact_rollback",
+    "blks_read",
+    "blks_hit",
+    "tup_returned",
+    "tup_fetched",
+    "tup_inserted",
+    "tup_updated",
+    "tup_deleted",
+    "temp_files",
+    "temp_bytes",
+    "deadlocks",
+)
+_RATES: dict[str, tuple[str, ...]] = {
+    "engine_commits_per_s": ("xact_commit",),
+    "engine_rollbacks_per_s": ("xact_rollback",),
+    "rows_read_per_s": ("tup_returned", "tup_fetched"),
+    "rows_changed_per_s": ("tup_inserted", "tup_updated", "tup_deleted"),
+    "spill_bytes_per_s": ("temp_bytes",),
+}
+
+
+class PgDatabase:
+    name = "pg_database"
+    doc = "PostgreSQL's own count of commits, cache hits, rows, spills and deadlocks"
+
+    def sources(self, session: Session, machine: Tree) -> tuple[Source, ...]:
+        if not is_postgres(session):
+            return ()
+        sql = "select to_jsonb(s) from pg_stat_database s where datname = current_database()"
+        return (Source(_SOURCE, "sql", sql),)
+
+    def parse(self, samples: Samples, window_s: float) -> Observation:
+        found = points(samples.get(_SOURCE), _parse)
+        if (grown := growth(found, window_s)) is None:
+            return Observation()
+        each = steps(found)
+        metrics = {name: _rate(grown, columns) for name, columns in _RATES.items()}
+        metrics["deadlocks"] = grown.by.get("deadlocks", 0.0)
+        metrics["spill_files"] = grown.by.get("temp_files", 0.0)
+        series = [rate_series(name, each, partial(_rate, columns=columns)) for name, columns in _RATES.items()]
+        series.append(rate_series("cache_hit_share", each, _hit_share))
+        return Observation(metrics | present({"cache_hit_share": _hit_share(grown)}), tuple(series))
+
+
+def _rate(grown: Growth, columns: tuple[str, ...]) -> float:
+    return sum(grown.rate(column) for column in columns)
+
+
+def _hit_share(grown: Growth) -> float | None:
+    hits, reads = grown.by.get("blks_hit", 0.0), grown.by.get("blks_read", 0.0)
+    return hits / (hits + reads) if hits + reads > 0 else None
+
+
+def _parse(text: str) -> Values:
+    row = rows(text)[0]
+    return {column: number(row, column) for column in _COLUMNS}
+
+
+OBSERVER = PgDatabase()

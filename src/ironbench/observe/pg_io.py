@@ -1,0 +1,92 @@
+"""PostgreSQL's own view of its I/O: who reads, writes and syncs what (pg_stat_io, since 16).
+
+A "read" here is a request to the kernel: the page cache may answer it without touching a device. Times are there when
+`track_io_timing` (relations) and `track_wal_io_timing` (log) are on. Before 18 the log's writes and syncs were in
+pg_stat_wal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ironbench.machine.tree import Tree
+from ironbench.model.observation import Observation, Series, Source
+from ironbench.model.session import Session
+from ironbench.observe.base import Samples
+from ironbench.observe.points import Growth, Values, growth, number, points, rate_of, rate_series, ratio_of, rows, steps
+from ironbench.observe.postgres import has_relation, is_postgres
+
+_SOURCE = "pg_io.view"
+_KINDS = ("read", "write", "extend", "fsync")
+_OBJECTS = {"relation": "relation", "temp relation": "temp", "wal": "wal"}
+"""PostgreSQL's word → the label's."""
+
+
+class PgIo:
+    name = "pg_io"
+    doc = "PostgreSQL's reads, writes, extends and fsyncs by object and by kind of process"
+
+    def sources(self, session: Session, machine: Tree) -> tuple[Source, ...]:
+        if not (is_postgres(session) and has_relation(session, "pg_stat_io")):
+            return ()
+        # Most of the 80 combinations never happen; those that begin later begin at 0.
+        sql = (
+            "select to_jsonb(s) || jsonb_build_object('page', current_setting('block_size')::int) from pg_stat_io s "
+            "where coalesce(reads, 0) + coalesce(writes, 0) + coalesce(extends, 0) + coalesce(fsyncs, 0) > 0"
+        )
+        return (Source(_SOURCE, "sql", sql),)
+
+    def parse(self, samples: Samples, window_s: float) -> Observation:
+        found = points(samples.get(_SOURCE), _parse)
+        if (grown := growth(found, window_s)) is None:
+            return Observation()
+        each = steps(found)
+        metrics: dict[str, float] = {}
+        series: list[Series] = []
+        for label in sorted({key.rpartition("|")[0] for key in grown.by}):
+            for name, value in _measures(label).items():
+                whole = value(grown)
+                if whole:
+                    series.append(rate_series(name, each, value))
+                    if "backend=" not in label:
+                        metrics[name] = whole
+        written = sum(grown.by.get(f"object={word}|write", 0.0) for word in ("relation", "temp"))
+        by_backends = grown.by.get("backend=client backend,object=relation|write", 0.0)
+        if written:
+            metrics["engine_backend_write_share"] = by_backends / written
+        return Observation(metrics, tuple(series))
+
+
+def _measures(label: str) -> dict[str, Callable[[Growth], float | None]]:
+    """Metric → how to make it from the counters of one label."""
+    measures: dict[str, Callable[[Growth], float | None]] = {}
+    for kind in _KINDS:
+        counter = f"{label}|{kind}"
+        measures[f"engine_{kind}s_per_s{{{label}}}"] = rate_of(counter)
+        if kind != "fsync":
+            measures[f"engine_{kind}_bytes_per_s{{{label}}}"] = rate_of(f"{counter}_bytes")
+        measures[f"engine_{kind}_latency_s{{{label}}}"] = ratio_of(f"{counter}_s", counter)
+    return measures
+
+
+def _parse(text: str) -> Values:
+    """Counters per object, and per kind of process and object: `object=wal|write_bytes`."""
+    values: Values = {}
+    for row in rows(text):
+        word = _OBJECTS.get(str(row["object"]), str(row["object"]))
+        page = number(row, "op_bytes") or number(row, "page")
+        for label in (f"object={word}", f"backend={row['backend_type']},object={word}"):
+            for kind in _KINDS:
+                count = number(row, f"{kind}s")
+                # Bytes are counted since 18; before, every operation was of `op_bytes`.
+                size = number(row, f"{kind}_bytes") if f"{kind}_bytes" in row else count * page
+                for key, value in ((kind, count), (f"{kind}_bytes", size), (f"{kind}_s", _seconds(row, kind))):
+                    values[f"{label}|{key}"] = values.get(f"{label}|{key}", 0.0) + value
+    return values
+
+
+def _seconds(row: dict[str, object], kind: str) -> float:
+    return number(row, f"{kind}_time") / 1e3
+
+
+OBSERVER = PgIo()

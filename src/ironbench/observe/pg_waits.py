@@ -1,0 +1,82 @@
+"""What PostgreSQL's client backends wait for, asked 20 times a second (pg_stat_activity, "Wait Event Tables").
+
+A backend that is active and waits for nothing is working: `CPU` (or waits for a core: see `runqueue`). A backend whose
+session is idle waits for its client outside a transaction: it is counted apart, in `sessions_idle`. In a transaction,
+`Client.ClientRead` is time the client takes between two statements.
+"""
+
+from __future__ import annotations
+
+from ironbench.machine.tree import Tree
+from ironbench.model.observation import Observation, Series, Source
+from ironbench.model.session import Session
+from ironbench.observe.base import Samples
+from ironbench.observe.points import Point, Values, gauge_series, points
+from ironbench.observe.postgres import is_postgres
+
+_SOURCE = "pg_waits.activity"
+_PERIOD_S = 0.05
+_IDLE = "idle"
+_IN_RECORD = 12
+"""A record is small: it keeps the commonest waits, the series keep all."""
+_SQL = (
+    # The function under pg_stat_activity, without the view's joins to databases and roles: half the cost.
+    "select case when state = 'idle' then 'idle' when wait_event_type is null then 'CPU' "
+    "else wait_event_type || '.' || wait_event end, count(*) "
+    "from pg_stat_get_activity(null) "
+    "where backend_type = 'client backend' and pid <> pg_backend_pid() and state is not null group by 1"
+)
+
+
+class PgWaits:
+    name = "pg_waits"
+    doc = "What PostgreSQL's client backends wait for, 20 times a second"
+
+    def sources(self, session: Session, machine: Tree) -> tuple[Source, ...]:
+        return (Source(_SOURCE, "sql", _SQL, _PERIOD_S),) if is_postgres(session) else ()
+
+    def parse(self, samples: Samples, window_s: float) -> Observation:
+        found = points(samples.get(_SOURCE), _parse)
+        inside = [point for point in found if 0.0 <= point.t_s <= window_s]
+        if not inside:
+            return Observation()
+        mean = _means(inside)
+        active = sum(value for event, value in mean.items() if event != _IDLE)
+        metrics = {"sessions_active": active, "sessions_idle": mean.get(_IDLE, 0.0)}
+        shares = {event: value / active for event, value in mean.items() if event != _IDLE and active > 0}
+        commonest = sorted(shares, key=lambda event: (-shares[event], event))[:_IN_RECORD]
+        metrics |= {f"wait_share{{event={event}}}": shares[event] for event in commonest}
+        return Observation(metrics, tuple(_series(found)))
+
+
+def _means(found: list[Point]) -> Values:
+    events = {event for point in found for event in point.values}
+    return {event: sum(point.values.get(event, 0.0) for point in found) / len(found) for event in events}
+
+
+def _series(found: list[Point]) -> list[Series]:
+    """Per second: 20 samples of a few sessions say little one by one."""
+    buckets: dict[int, list[Point]] = {}
+    for point in found:
+        buckets.setdefault(int(point.t_s // 1.0), []).append(point)
+    each = [Point(second + 0.5, _shared(_means(inside))) for second, inside in sorted(buckets.items())]
+    keys = sorted({key for point in each for key in point.values})
+    return [gauge_series(key, [Point(p.t_s, {key: 0.0} | p.values) for p in each], key) for key in keys]
+
+
+def _shared(mean: Values) -> Values:
+    active = sum(value for event, value in mean.items() if event != _IDLE)
+    shares = {f"wait_share{{event={event}}}": v / active for event, v in mean.items() if event != _IDLE and active > 0}
+    return {"sessions_active": active, "sessions_idle": mean.get(_IDLE, 0.0)} | shares
+
+
+def _parse(text: str) -> Values:
+    values: Values = {}
+    for line in text.splitlines():
+        event, _, count = line.rpartition("\t")
+        if event:
+            values[event] = float(count)
+    return values or {_IDLE: 0.0}
+
+
+OBSERVER = PgWaits()

@@ -1,0 +1,167 @@
+"""From raw samples to rates and means: the arithmetic that all observers share."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
+
+from ironbench.model.observation import Sample, Series
+
+Values = dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """What one sample said, `t_s` from the start of the measured window."""
+
+    t_s: float
+    values: Values
+
+
+def points(samples: Iterable[Sample] | None, parser: Callable[[str], Values]) -> list[Point]:
+    """Parses samples in order; one that makes no sense (a torn or empty reading) is left out."""
+    found = []
+    for sample in samples or ():
+        try:
+            values = parser(sample.raw.decode("utf-8", "replace"))
+        except (ValueError, IndexError, KeyError, TypeError):
+            continue
+        if values:
+            found.append(Point(sample.t_s, values))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """How far counters grew over `span_s` of the measured window."""
+
+    span_s: float
+    by: Values
+
+    def rate(self, key: str) -> float:
+        return self.by.get(key, 0.0) / self.span_s
+
+    def ratio(self, over: str, under: str) -> float | None:
+        """Growth of one counter per growth of another; None when the latter stood still."""
+        below = self.by.get(under, 0.0)
+        return self.by.get(over, 0.0) / below if below > 0 else None
+
+
+def growth(found: Sequence[Point], window_s: float) -> Growth | None:
+    """Growth of every counter from 0 to `window_s`, interpolated between samples; None without two samples.
+
+    A counter that is absent at first began at 0. One that went back was reset, by hand or with its device: it is
+    left out, because nothing true can be said about it.
+    """
+    if len(found) < 2:
+        return None
+    start = max(0.0, found[0].t_s)
+    end = min(window_s, found[-1].t_s)
+    if end <= start:
+        return None
+    first, last = _at(found, start), _at(found, end)
+    reset = {key for before, after in pairwise(found) for key in _fell(before, after)}
+    by = {key: max(0.0, value - first.get(key, 0.0)) for key, value in last.items() if key not in reset}
+    return Growth(end - start, by)
+
+
+def _fell(before: Point, after: Point) -> list[str]:
+    """Counters that were reset between two samples.
+
+    A small step back is no reset: idle time may shrink by a tick (proc_stat(5)), and a sum over processes by what one
+    of them used while it ends.
+    """
+    return [key for key, value in before.values.items() if after.values.get(key, value) < value / 2]
+
+
+def _at(found: Sequence[Point], t_s: float) -> Values:
+    """Values at `t_s`, which lies within the samples."""
+    for before, after in pairwise(found):
+        if before.t_s <= t_s <= after.t_s:
+            gap = after.t_s - before.t_s
+            part = (t_s - before.t_s) / gap if gap > 0 else 1.0
+            return {
+                key: before.values.get(key, 0.0) + part * (value - before.values.get(key, 0.0))
+                for key, value in after.values.items()
+            }
+    return found[-1].values
+
+
+def steps(found: Sequence[Point]) -> list[tuple[float, Growth]]:
+    """Growth between neighbouring samples, with the middle of each interval.
+
+    Samples that follow another at once (the extra ones at the edges of the window) are merged with their neighbour:
+    counters in ticks of 1 or 10 ms say nothing over a shorter time.
+    """
+    kept: list[Point] = []
+    shortest = median(b.t_s - a.t_s for a, b in pairwise(found)) / 2 if len(found) > 1 else 0.0
+    for point in found:
+        if not kept or point.t_s - kept[-1].t_s >= max(shortest, 1e-9):
+            kept.append(point)
+    grown = []
+    for before, after in pairwise(kept):
+        by = {key: max(0.0, value - before.values.get(key, 0.0)) for key, value in after.values.items()}
+        grown.append(((before.t_s + after.t_s) / 2, Growth(after.t_s - before.t_s, by)))
+    return grown
+
+
+def rate_series(name: str, grown: Sequence[tuple[float, Growth]], value: Callable[[Growth], float | None]) -> Series:
+    """One series of what `value` makes of each step; steps without a value are left out."""
+    pairs = [(t_s, number) for t_s, step in grown if (number := value(step)) is not None]
+    return Series(name, tuple(t for t, _ in pairs), tuple(v for _, v in pairs))
+
+
+def rate_of(key: str) -> Callable[[Growth], float]:
+    """For `rate_series`: growth of one counter per second."""
+    return lambda grown: grown.rate(key)
+
+
+def ratio_of(over: str, under: str) -> Callable[[Growth], float | None]:
+    """For `rate_series`: growth of one counter per growth of another."""
+    return lambda grown: grown.ratio(over, under)
+
+
+def gauge_series(name: str, found: Sequence[Point], key: str) -> Series:
+    """One series of a quantity that is read, not counted."""
+    pairs = [(point.t_s, point.values[key]) for point in found if key in point.values]
+    return Series(name, tuple(t for t, _ in pairs), tuple(v for _, v in pairs))
+
+
+def mean_within(found: Sequence[Point], key: str, window_s: float) -> float | None:
+    """Mean of the readings inside the window; None without any."""
+    values = [point.values[key] for point in found if key in point.values and 0.0 <= point.t_s <= window_s]
+    return sum(values) / len(values) if values else None
+
+
+def last_within(found: Sequence[Point], window_s: float, patience_s: float = 1.0) -> Point | None:
+    """The reading nearest the end of the window, at most `patience_s` after it."""
+    before = [point for point in found if 0.0 <= point.t_s <= window_s + patience_s]
+    return min(before, key=lambda point: abs(point.t_s - window_s), default=None)
+
+
+def by_file(text: str) -> dict[str, str]:
+    """The files of a pattern's sample: path → text."""
+    files: dict[str, str] = {}
+    for part in ("\n" + text).split("\n==> ")[1:]:
+        path, _, content = part.partition("\n")
+        files[path] = content
+    return files
+
+
+def rows(text: str) -> list[dict[str, object]]:
+    """The rows of a `select to_jsonb(…)`: one JSON object per line."""
+    return [json.loads(line) for line in text.splitlines() if line.strip()]
+
+
+def number(row: dict[str, object], column: str) -> float:
+    """A column as a number; absent or NULL is 0."""
+    value = row.get(column)
+    return float(value) if isinstance(value, (int, float)) else 0.0
+
+
+def present(metrics: dict[str, float | None]) -> dict[str, float]:
+    """Leaves out what could not be measured."""
+    return {name: value for name, value in metrics.items() if value is not None}

@@ -1,0 +1,34 @@
+"""What the observers of PostgreSQL share: whether to ask at all, and rows as JSON so that any version's columns do.
+
+A view's columns change from version to version; `to_jsonb(row)` names what is there. The statistics that backends keep
+reach these views at most once a second, and when a backend goes idle (PostgreSQL: monitoring-stats), so that figures
+of a short window lag a little at both ends.
+"""
+
+from __future__ import annotations
+
+from ironbench.errors import IronbenchError
+from ironbench.model.session import Session
+
+
+def is_postgres(session: Session) -> bool:
+    return session.engine == "postgres"
+
+
+def has_relation(session: Session, name: str) -> bool:
+    """Whether this server has such a view or table in reach."""
+    return _found(session, f"select to_regclass('{name}') is not null")
+
+
+def has_function(session: Session, signature: str) -> bool:
+    """Whether this server has such a function and lets us call it."""
+    return _found(
+        session, f"select coalesce(has_function_privilege(to_regprocedure('{signature}')::oid, 'execute'), false)"
+    )
+
+
+def _found(session: Session, sql: str) -> bool:
+    try:
+        return session.query(sql) == [("t",)]
+    except IronbenchError:
+        return False

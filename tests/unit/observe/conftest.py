@@ -1,0 +1,68 @@
+"""Recordings of a real machine and a real server, and a session that answers from a table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ironbench.errors import FailureError
+from ironbench.machine.tree import Tree
+from ironbench.model.observation import Sample
+
+Samples = dict[str, list[Sample]]
+
+
+@pytest.fixture
+def recorded() -> Samples:
+    """6 s of pgbench's TPC-B-like script, 4 clients, 2 cores, PostgreSQL 18, a checkpoint in the middle."""
+    content = json.loads((Path(__file__).parent / "recorded_postgres18.json").read_text())
+    return {name: [Sample(t_s, text.encode()) for t_s, text in taken] for name, taken in content.items()}
+
+
+@dataclass
+class FakeSession:
+    """A session of which observers ask only these."""
+
+    engine: str = "postgres"
+    pids: tuple[int, ...] = ()
+    roles: dict[str, str] = field(default_factory=dict)
+    has: tuple[str, ...] = ("pg_stat_wal", "pg_stat_io", "pg_stat_checkpointer", "pg_control_checkpoint()")
+    broken: bool = False
+
+    def query(self, sql: str) -> list[tuple[str | None, ...]]:
+        if self.broken:
+            raise FailureError("the server", "closed the connection")
+        return [("t" if any(f"'{name}'" in sql for name in self.has) else "f",)]
+
+    def processes(self) -> tuple[int, ...]:
+        return self.pids
+
+    def directories(self) -> dict[str, str]:
+        return self.roles
+
+    def __getattr__(self, name: str) -> Any:
+        raise AssertionError(f"an observer asked for {name}")
+
+
+@pytest.fixture
+def session() -> Callable[..., FakeSession]:
+    return FakeSession
+
+
+@pytest.fixture
+def bare(tmp_path: Path) -> Callable[[dict[str, str]], Tree]:
+    """A machine of just the given files."""
+
+    def make(files: dict[str, str]) -> Tree:
+        for name, text in files.items():
+            path = tmp_path / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        return Tree(tmp_path)
+
+    return make

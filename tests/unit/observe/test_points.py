@@ -1,0 +1,73 @@
+"""The arithmetic of counters: exact at the edges of the window, honest about resets."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ironbench.model.observation import Sample
+from ironbench.observe.points import Point, by_file, growth, last_within, mean_within, points, steps
+
+
+def track(*pairs: tuple[float, float]) -> list[Point]:
+    return [Point(t_s, {"n": value}) for t_s, value in pairs]
+
+
+def test_growth_is_taken_from_the_edges_of_the_window() -> None:
+    grown = growth(track((-1, 0), (1, 20), (3, 40)), 2.0)
+    assert grown is not None
+    assert (grown.span_s, grown.by["n"]) == (2.0, 20.0)
+
+
+@given(
+    st.lists(st.floats(-5, 20), min_size=2, max_size=30, unique=True),
+    st.floats(0.1, 1e6),
+    st.floats(0.5, 15),
+)
+def test_a_steady_counter_has_its_rate_however_it_was_sampled(times: list[float], rate: float, window_s: float) -> None:
+    found = track(*((t, 1e9 + rate * t) for t in sorted(times)))
+    grown = growth(found, window_s)
+    if grown is not None and grown.span_s > 1e-3:
+        assert grown.rate("n") == pytest.approx(rate, rel=1e-3, abs=1e-2)
+
+
+def test_a_counter_that_appears_later_began_at_zero() -> None:
+    grown = growth([Point(0, {"a": 1.0}), Point(2, {"a": 1.0, "b": 10.0})], 2.0)
+    assert grown is not None and grown.by == {"a": 0.0, "b": 10.0}
+
+
+def test_a_counter_that_was_reset_is_left_out() -> None:
+    grown = growth(track((0, 1000), (1, 1100), (2, 5), (3, 105)), 3.0)
+    assert grown is not None and "n" not in grown.by
+
+
+def test_a_small_step_back_is_no_reset() -> None:
+    grown = growth(track((0, 1000), (1, 999), (2, 1100)), 2.0)
+    assert grown is not None and grown.by["n"] == 100
+
+
+@pytest.mark.parametrize("found", [track(), track((0, 1)), track((-2, 1), (-1, 2)), track((11, 1), (12, 2))])
+def test_without_two_samples_around_the_window_nothing_is_claimed(found: list[Point]) -> None:
+    assert growth(found, 10.0) is None
+
+
+def test_samples_at_the_edges_of_the_window_make_no_intervals_of_their_own() -> None:
+    spans = [grown.span_s for _, grown in steps(track((0, 0), (1, 10), (2, 20), (2.001, 20), (3, 30)))]
+    assert spans == [1, 1, 1]
+
+
+def test_torn_and_empty_samples_are_left_out() -> None:
+    found = points([Sample(0, b""), Sample(1, b"x"), Sample(2, b"7")], lambda text: {"n": float(text)})
+    assert found == track((2, 7))
+
+
+def test_means_and_last_values_are_those_of_the_window() -> None:
+    found = track((-1, 100), (0, 1), (5, 3), (10, 5), (11, 100))
+    assert mean_within(found, "n", 10.0) == 3
+    last = last_within(found, 10.0)
+    assert last is not None and last.values["n"] == 5
+
+
+def test_joined_files_are_told_apart() -> None:
+    assert by_file("==> /a\n1\n2\n==> /b\n==> /c\n3\n") == {"/a": "1\n2", "/b": "", "/c": "3\n"}

@@ -1,0 +1,117 @@
+"""What the observers make of six recorded seconds of a real server under load."""
+
+from __future__ import annotations
+
+import pytest
+
+from ironbench import catalogue, observe
+from ironbench.model.driven import Driven
+from ironbench.model.observation import Sample
+
+Samples = dict[str, list[Sample]]
+WINDOW_S = 6.0
+
+
+def test_every_metric_and_series_is_in_the_catalogue(recorded: Samples) -> None:
+    observation = observe.parse(recorded, WINDOW_S)
+    for name in [*observation.metrics, *(series.name for series in observation.series)]:
+        catalogue.metric(name)
+
+
+def test_every_observer_finds_something_in_the_recording(recorded: Samples) -> None:
+    for observer in observe.observers():
+        assert observer.parse(recorded, WINDOW_S).metrics, observer.name
+
+
+def test_without_samples_nothing_is_claimed() -> None:
+    for observer in observe.observers():
+        assert observer.parse({}, WINDOW_S).metrics == {}, observer.name
+        assert observer.parse({}, WINDOW_S).series == (), observer.name
+
+
+def test_unreadable_samples_are_as_good_as_none(recorded: Samples) -> None:
+    torn = {name: [Sample(one.t_s, b"\xff?\n") for one in taken] for name, taken in recorded.items()}
+    for observer in observe.observers():
+        observer.parse(torn, WINDOW_S)
+
+
+def test_shares_of_cpu_time_are_all_of_it(recorded: Samples) -> None:
+    metrics = observe.parse(recorded, WINDOW_S).metrics
+    parts = [metrics[f"cpu_{kind}_share"] for kind in ("user", "system", "iowait", "steal", "idle")]
+    assert sum(parts) == pytest.approx(1.0)
+    assert metrics["cpu_irq_share"] <= metrics["cpu_system_share"]
+
+
+def test_a_series_per_core_is_kept(recorded: Samples) -> None:
+    names = {series.name for series in observe.parse(recorded, WINDOW_S).series}
+    assert {"cpu_user_share{core=0}", "cpu_steal_share{core=1}", "cpu_iowait_share"} <= names
+
+
+def test_the_device_of_each_role_is_seen(recorded: Samples) -> None:
+    metrics = observe.parse(recorded, WINDOW_S).metrics
+    assert metrics["device_write_bytes_per_s{role=log}"] == pytest.approx(
+        metrics["device_write_bytes_per_s{role=data}"], rel=0.01
+    ), "both are on one disk"
+    assert 0 < metrics["device_write_latency_s{role=log}"] < 1
+    assert 0 < metrics["device_utilisation_share{role=log}"] <= 1.01
+
+
+def test_the_engine_and_the_device_tell_the_same_story(recorded: Samples) -> None:
+    metrics = observe.parse(recorded, WINDOW_S).metrics
+    written = metrics["engine_write_bytes_per_s{object=wal}"] + metrics["engine_write_bytes_per_s{object=relation}"]
+    assert metrics["device_write_bytes_per_s{role=data}"] == pytest.approx(written, rel=0.3)
+    assert metrics["wal_bytes_per_s"] < metrics["engine_write_bytes_per_s{object=wal}"], "whole pages are written"
+    assert metrics["engine_fsyncs_per_s{object=wal}"] <= metrics["engine_commits_per_s"]
+
+
+def test_the_checkpoint_in_the_middle_is_seen(recorded: Samples) -> None:
+    metrics = observe.parse(recorded, WINDOW_S).metrics
+    assert metrics["checkpoints"] == 1
+    assert "checkpoint_interval_s" not in metrics, "one checkpoint has no interval"
+    assert metrics["wal_since_checkpoint_bytes"] > 0
+    assert metrics["dirty_left_bytes"] > 0
+
+
+def test_waits_share_out_the_sessions_that_work(recorded: Samples) -> None:
+    metrics = observe.parse(recorded, 1.0).metrics
+    shares = [value for name, value in metrics.items() if name.startswith("wait_share{")]
+    assert sum(shares) == pytest.approx(1.0)
+    assert metrics["sessions_active"] + metrics["sessions_idle"] == pytest.approx(4.0)
+    assert "wait_share{event=IO.WalSync}" in metrics
+
+
+def test_the_budget_is_all_cpu_time(recorded: Samples) -> None:
+    shares = observe.budget(recorded, WINDOW_S, client_cpu_s=0.6, observer_cpu_s=0.03)
+    assert shares is not None
+    parts = (shares.server, shares.client, shares.observers, shares.emulation, shares.other, shares.steal, shares.idle)
+    assert sum(parts) == pytest.approx(1.0)
+    assert shares.client == pytest.approx(0.05, rel=0.01)
+    assert shares.observers == pytest.approx(0.0025, rel=0.01)
+    assert 0.2 < shares.server < 0.5
+    assert min(parts) >= 0.0
+
+
+def test_more_known_than_ran_is_scaled_down_to_what_ran(recorded: Samples) -> None:
+    shares = observe.budget(recorded, WINDOW_S, client_cpu_s=100.0, observer_cpu_s=0.0)
+    assert shares is not None
+    assert shares.other == 0.0
+    assert shares.server + shares.client + shares.steal + shares.idle == pytest.approx(1.0)
+
+
+def test_a_trial_is_observed_from_what_came_back(recorded: Samples) -> None:
+    driven = Driven(
+        "2026-01-01T00:00:00+00:00",
+        alive=True,
+        summary={"elapsed_s": 6.0, "transactions": 6000, "client_cpu_s": {"user": 0.2, "system": 0.4}},
+        samples={name: [(one.t_s, one.raw) for one in taken] for name, taken in recorded.items()},
+    )
+    observation, shares = observe.observed(driven)
+    assert observation.metrics["wal_bytes_per_transaction"] == pytest.approx(
+        observation.metrics["wal_bytes_per_s"] / 1000
+    )
+    assert shares is not None and shares.client > 0
+
+
+def test_a_trial_that_never_ran_is_observed_as_nothing() -> None:
+    observation, shares = observe.observed(Driven("2026-01-01T00:00:00+00:00", alive=False, failure="no server"))
+    assert observation.metrics == {} and shares is None
