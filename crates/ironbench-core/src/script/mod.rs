@@ -2,7 +2,33 @@
 //!
 //! Language reference: PostgreSQL 18 documentation, pgbench, "Custom Scripts".
 
+mod compile;
+mod expression;
+mod functions;
+mod hash;
+mod lexer;
+mod locate;
+mod meta;
+mod number;
+mod operators;
+mod parser;
+mod permute;
+mod pipeline;
+mod program;
+mod protocol;
+mod random;
+mod scan;
+mod substitute;
+mod variables;
+mod weight;
+
 use std::collections::HashMap;
+use std::sync::Arc;
+
+pub use expression::{EvalError, Expression, evaluate};
+pub use random::{Random, Seeds};
+pub use variables::{Automatic, Variables};
+pub use weight::parse_weighted;
 
 /// Index of a variable in `Symbols` and in every client's `Variables`.
 pub type Slot = usize;
@@ -16,7 +42,8 @@ pub struct Source {
     pub weight: u32,
 }
 
-/// The names of all variables. Grows at run time only by `\gset` and `\aset` columns.
+/// The names of all variables that the scripts mention; complete after compilation, because a column of `\gset` or
+/// `\aset` that no script mentions need not be kept.
 #[derive(Debug, Clone, Default)]
 pub struct Symbols {
     names: Vec<String>,
@@ -65,9 +92,13 @@ pub enum Value {
 #[derive(Debug)]
 pub struct Program {
     pub scripts: Vec<Script>,
-    pub symbols: Symbols,
+    pub symbols: Arc<Symbols>,
+    /// Sum of all weights; above 0.
+    pub total_weight: u64,
     /// Number of SQL commands in all scripts; `Sql::id` is below it.
     pub statements: usize,
+    /// By slot: whether `-D`, `\set` or the tool itself gives the variable a value, wherever that is.
+    defined: Vec<bool>,
 }
 
 #[derive(Debug)]
@@ -123,6 +154,10 @@ pub struct Sql {
     /// Text cut at the variables for the simple protocol: a variable that is undefined stays as written.
     pub pieces: Vec<Piece>,
     pub gather: Gather,
+    /// More than one statement joined by `\;`: only the simple protocol runs it.
+    pub combined: bool,
+    /// Variables inside quotes, which only the simple protocol replaces; elsewhere they are part of the quoted text.
+    pub quoted: Vec<Slot>,
     pub line: u32,
 }
 
@@ -145,7 +180,3 @@ pub enum Gather {
         prefix: String,
     },
 }
-
-/// To be defined with the expression compiler.
-#[derive(Debug)]
-pub struct Expression;

@@ -1,0 +1,139 @@
+//! Compiled expressions and their evaluation, which allocates nothing unless it fails.
+
+use super::functions::{self, Function, MOST_ARGUMENTS};
+use super::operators::{Operator, apply};
+use super::{Random, Slot, Value, Variables};
+use std::fmt;
+
+/// An expression as a tree. Made by the parser, which bounds its height, so that evaluation may recurse.
+#[derive(Debug, Clone)]
+pub enum Expression {
+    Constant(Value),
+    Variable(Slot),
+    Binary(Operator, Box<[Expression; 2]>),
+    Not(Box<Expression>),
+    And(Box<[Expression; 2]>),
+    Or(Box<[Expression; 2]>),
+    /// `IS NULL`, `IS TRUE`, `IS FALSE`: same type and same value.
+    Is(Box<Expression>, Value),
+    Case(Box<Case>),
+    Call(Function, Box<[Expression]>),
+    Debug(Box<Debug>),
+}
+
+#[derive(Debug, Clone)]
+pub struct Case {
+    /// Condition and result.
+    pub branches: Vec<[Expression; 2]>,
+    pub otherwise: Expression,
+}
+
+/// `debug(argument)`, with the numbers pgbench prints to say where it stands.
+#[derive(Debug, Clone)]
+pub struct Debug {
+    pub script: usize,
+    /// From 1.
+    pub command: usize,
+    pub argument: Expression,
+}
+
+/// Why an expression has no value, in pgbench's words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EvalError(Box<str>);
+
+impl EvalError {
+    #[cold]
+    pub fn new(cause: impl Into<Box<str>>) -> Self {
+        Self(cause.into())
+    }
+}
+
+impl fmt::Display for EvalError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for EvalError {}
+
+/// The value of an expression for one client.
+pub fn evaluate(expression: &Expression, variables: &mut Variables, random: &mut Random) -> Result<Value, EvalError> {
+    match expression {
+        Expression::Constant(value) => Ok(*value),
+        Expression::Variable(slot) => variables.value(*slot),
+        Expression::Binary(operator, operands) => {
+            let left = evaluate(&operands[0], variables, random)?;
+            let right = evaluate(&operands[1], variables, random)?;
+            apply(*operator, left, right)
+        }
+        Expression::Call(function, arguments) => call(*function, arguments, variables, random),
+        Expression::Not(operand) => match evaluate(operand, variables, random)? {
+            Value::Null => Ok(Value::Null),
+            value => Ok(Value::Boolean(!value.to_boolean()?)),
+        },
+        Expression::And(operands) => connect(operands, false, variables, random),
+        Expression::Or(operands) => connect(operands, true, variables, random),
+        Expression::Is(operand, wanted) => Ok(Value::Boolean(evaluate(operand, variables, random)? == *wanted)),
+        Expression::Case(case) => {
+            for [condition, result] in &case.branches {
+                if evaluate(condition, variables, random)?.is_true() {
+                    return evaluate(result, variables, random);
+                }
+            }
+            evaluate(&case.otherwise, variables, random)
+        }
+        Expression::Debug(debug) => {
+            let value = evaluate(&debug.argument, variables, random)?;
+            variables.show_debug(debug.script, debug.command, value);
+            Ok(value)
+        }
+    }
+}
+
+/// AND (`decisive` is false) and OR (true), left to right: as in pgbench and unlike SQL, a null on the left decides too.
+fn connect(
+    operands: &[Expression; 2],
+    decisive: bool,
+    variables: &mut Variables,
+    random: &mut Random,
+) -> Result<Value, EvalError> {
+    for operand in operands {
+        match evaluate(operand, variables, random)? {
+            Value::Null => return Ok(Value::Null),
+            value if value.to_boolean()? == decisive => return Ok(Value::Boolean(decisive)),
+            _ => {}
+        }
+    }
+    Ok(Value::Boolean(!decisive))
+}
+
+#[inline]
+fn call(
+    function: Function,
+    arguments: &[Expression],
+    variables: &mut Variables,
+    random: &mut Random,
+) -> Result<Value, EvalError> {
+    let mut values = [Value::Null; 3];
+    if arguments.len() > values.len() {
+        return call_many(function, arguments, variables, random);
+    }
+    for (value, argument) in values.iter_mut().zip(arguments) {
+        *value = evaluate(argument, variables, random)?;
+    }
+    functions::call(function, &values[..arguments.len()], random)
+}
+
+#[inline(never)]
+fn call_many(
+    function: Function,
+    arguments: &[Expression],
+    variables: &mut Variables,
+    random: &mut Random,
+) -> Result<Value, EvalError> {
+    let mut values = [Value::Null; MOST_ARGUMENTS];
+    for (value, argument) in values.iter_mut().zip(arguments) {
+        *value = evaluate(argument, variables, random)?;
+    }
+    functions::call(function, &values[..arguments.len()], random)
+}

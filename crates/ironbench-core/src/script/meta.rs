@@ -1,0 +1,144 @@
+//! Meta-commands: the lines that begin with a backslash.
+
+use super::lexer::{continuation, is_variable_name, skip_blanks};
+use super::locate::{Fault, nearest};
+use super::{Operand, Slot, Symbols};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Meta {
+    Aset,
+    Elif,
+    Else,
+    EndPipeline,
+    Endif,
+    Gset,
+    If,
+    Set,
+    Sleep,
+    StartPipeline,
+    SyncPipeline,
+}
+
+const COMMANDS: [(&str, Meta); 11] = [
+    ("aset", Meta::Aset),
+    ("elif", Meta::Elif),
+    ("else", Meta::Else),
+    ("endif", Meta::Endif),
+    ("endpipeline", Meta::EndPipeline),
+    ("gset", Meta::Gset),
+    ("if", Meta::If),
+    ("set", Meta::Set),
+    ("sleep", Meta::Sleep),
+    ("startpipeline", Meta::StartPipeline),
+    ("syncpipeline", Meta::SyncPipeline),
+];
+
+/// A word of a meta-command and where it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Word<'a> {
+    pub text: &'a str,
+    pub offset: usize,
+}
+
+impl Word<'_> {
+    pub fn end(&self) -> usize {
+        self.offset + self.text.len()
+    }
+}
+
+/// The word at or behind `at` on the same (continued) line; None, with the offset of the line's end, when there is none.
+pub fn word(text: &str, at: usize) -> Result<Word<'_>, usize> {
+    let start = skip_blanks(text, at);
+    let bytes = text.as_bytes();
+    let mut end = start;
+    while end < bytes.len()
+        && !matches!(bytes[end], b' ' | b'\t' | b'\r' | b'\n' | 0x0b | 0x0c)
+        && (bytes[end] != b'\\' || continuation(text, end).is_none())
+    {
+        end += 1;
+    }
+    if start == end { Err(start) } else { Ok(Word { text: &text[start..end], offset: start }) }
+}
+
+/// All words behind `at`, and the offset of the line's end.
+pub fn words(text: &str, mut at: usize) -> (Vec<Word<'_>>, usize) {
+    let mut found = Vec::new();
+    loop {
+        match word(text, at) {
+            Ok(word) => {
+                at = word.end();
+                found.push(word);
+            }
+            Err(end) => return (found, end),
+        }
+    }
+}
+
+pub fn find(name: Word<'_>) -> Result<Meta, Fault> {
+    let is = |known: &str| name.text.eq_ignore_ascii_case(known);
+    if is("shell") || is("setshell") {
+        return Err(Fault::new(name.offset, format!("\\{} is not supported", name.text))
+            .hint("a shell command inside the measured time would be measured too; set variables by -D instead"));
+    }
+    COMMANDS.iter().find(|(known, _)| is(known)).map(|(_, meta)| *meta).ok_or_else(|| {
+        let hint = nearest(name.text, COMMANDS.iter().map(|(known, _)| *known));
+        Fault::new(name.offset, format!("unknown command \\{}", name.text)).hint(hint)
+    })
+}
+
+/// Refuses more arguments than `most`.
+pub fn at_most(words: &[Word<'_>], most: usize, name: Word<'_>) -> Result<(), Fault> {
+    match words.get(most) {
+        Some(extra) => Err(Fault::new(extra.offset, format!("\\{} has too many arguments", name.text))),
+        None => Ok(()),
+    }
+}
+
+/// The variable that `\set` defines.
+pub fn variable(text: &str, name: Word<'_>, symbols: &mut Symbols) -> Result<(Slot, usize), Fault> {
+    let word =
+        word(text, name.end()).map_err(|end| Fault::new(end, "\\set needs a variable name and an expression"))?;
+    if !is_variable_name(word.text) {
+        return Err(Fault::new(word.offset, format!("\"{}\" is no variable name", word.text))
+            .hint("a name has letters, digits and underscores and does not begin with a digit"));
+    }
+    Ok((symbols.slot(word.text), word.end()))
+}
+
+/// `NUMBER|:VARIABLE [us|ms|s]`, unit and number together or apart; seconds when there is no unit.
+pub fn sleep(words: &[Word<'_>], name: Word<'_>, symbols: &mut Symbols) -> Result<(Operand, u64), Fault> {
+    let Some(first) = words.first() else {
+        return Err(Fault::new(name.end(), "\\sleep needs a time, for example 10 ms"));
+    };
+    at_most(words, 2, name)?;
+    let mut unit = words.get(1).copied();
+    let argument = if let Some(variable) = first.text.strip_prefix(':') {
+        if !is_variable_name(variable) {
+            return Err(Fault::new(first.offset + 1, format!("\"{variable}\" is no variable name")));
+        }
+        Operand::Variable(symbols.slot(variable))
+    } else {
+        let sign = usize::from(first.text.starts_with(['+', '-']));
+        let digits = first.text[sign..].bytes().take_while(u8::is_ascii_digit).count();
+        let (number, rest) = first.text.split_at(sign + digits);
+        let wrong = || Fault::new(first.offset, format!("\"{}\" is no sleep time, which is an integer", first.text));
+        if !rest.is_empty() {
+            if unit.is_some() || digits == 0 {
+                return Err(wrong());
+            }
+            unit = Some(Word { text: rest, offset: first.offset + number.len() });
+        }
+        Operand::Constant(number.parse().map_err(|_| wrong())?)
+    };
+    let unit_ns = match unit {
+        None => 1_000_000_000,
+        Some(unit) => [("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)]
+            .into_iter()
+            .find(|(known, _)| unit.text.eq_ignore_ascii_case(known))
+            .map(|(_, unit_ns)| unit_ns)
+            .ok_or_else(|| {
+                Fault::new(unit.offset, format!("\"{}\" is no unit of time", unit.text)).hint("use us, ms or s")
+            })?,
+    };
+    Ok((argument, unit_ns))
+}

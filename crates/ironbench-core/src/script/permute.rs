@@ -1,0 +1,65 @@
+//! pgbench's `permute`: a pseudorandom bijection of `0..size`, chosen by a seed.
+
+use super::Random;
+
+/// Where `value` (taken modulo `size`, as unsigned) goes under the permutation of `0..size` that `seed` chooses.
+///
+/// Four rounds, each of a random odd multiplication, exclusive or and rotation of the lower and then the upper
+/// 2^k values (2^k being the largest power of two not above `size`), and a random offset. Each step is invertible.
+pub fn permute(value: i64, size: i64, seed: i64) -> i64 {
+    if size < 2 {
+        return 0;
+    }
+    let mut random = Random::new(seed as u64);
+    let size = size as u64;
+    let width = size.ilog2();
+    let mask = (1u64 << width) - 1;
+    let mut value = value as u64 % size;
+    for _ in 0..4 {
+        value = scramble(value, mask, width, &mut random);
+        value = size - 1 - scramble(size - 1 - value, mask, width, &mut random);
+        value = offset(value, random.up_to(size - 1), size);
+    }
+    value as i64
+}
+
+/// Always draws two numbers, whether or not `value` is in the half that is scrambled.
+fn scramble(value: u64, mask: u64, width: u32, random: &mut Random) -> u64 {
+    let multiplier = (random.next_u64() & mask) | 1;
+    let addend = random.next_u64() & mask;
+    if value > mask {
+        return value;
+    }
+    let value = (value.wrapping_mul(multiplier) ^ addend) & mask;
+    ((value << 1) & mask) | (value >> (width - 1))
+}
+
+/// `(value + by) % size`; both are below `size`, which is below 2^63, so the sum does not overflow.
+fn offset(value: u64, by: u64, size: u64) -> u64 {
+    (value + by) % size
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn permute_is_a_bijection(size in 1i64..600, seed: i64) {
+            let mut image: Vec<i64> = (0..size).map(|value| permute(value, size, seed)).collect();
+            image.sort_unstable();
+            prop_assert_eq!(image, (0..size).collect::<Vec<_>>());
+        }
+
+        #[test]
+        fn permute_of_any_value_is_in_bounds(value: i64, size in 1i64.., seed: i64) {
+            prop_assert!((0..size).contains(&permute(value, size, seed)));
+        }
+    }
+
+    #[test]
+    fn the_largest_size_does_not_overflow() {
+        assert!(permute(i64::MAX - 1, i64::MAX, 7) >= 0);
+    }
+}

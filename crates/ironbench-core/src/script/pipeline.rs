@@ -1,0 +1,62 @@
+//! Whether pipelines are opened and closed in order, on every way through a script.
+
+use super::locate::Fault;
+use super::{Command, Gather};
+
+/// Ways on which a command may be reached: with a pipeline open, without, or both.
+#[derive(Debug, Clone, Copy, Default)]
+struct Reached {
+    open: bool,
+    closed: bool,
+}
+
+impl Reached {
+    fn only_open(self) -> bool {
+        self.open && !self.closed
+    }
+
+    fn only_closed(self) -> bool {
+        self.closed && !self.open
+    }
+
+    fn join(&mut self, other: Self) {
+        self.open |= other.open;
+        self.closed |= other.closed;
+    }
+}
+
+/// Refuses what is wrong on every way; what is wrong on some ways only is left to the run. Jumps only go forward, so
+/// one pass sees every way.
+pub fn check(commands: &[Command], offsets: &[usize]) -> Result<(), Fault> {
+    let mut reached = vec![Reached::default(); commands.len() + 1];
+    reached[0].closed = true;
+    let mut opened_at = 0;
+    for (index, command) in commands.iter().enumerate() {
+        let here = reached[index];
+        let wrong = |cause: &str| Err(Fault::new(offsets[index], cause));
+        let mut next = here;
+        match command {
+            Command::Sql(sql) if !matches!(sql.gather, Gather::Discard) && here.only_open() => {
+                return wrong("\\gset and \\aset cannot be used in a pipeline");
+            }
+            Command::StartPipeline if here.only_open() => return wrong("a pipeline is open already"),
+            Command::SyncPipeline | Command::EndPipeline if here.only_closed() => return wrong("no pipeline is open"),
+            Command::StartPipeline => {
+                opened_at = offsets[index];
+                next = Reached { open: true, closed: false };
+            }
+            Command::EndPipeline => next = Reached { open: false, closed: true },
+            Command::Jump { target } => {
+                reached[*target].join(here);
+                continue;
+            }
+            Command::JumpUnless { target, .. } => reached[*target].join(here),
+            _ => {}
+        }
+        reached[index + 1].join(next);
+    }
+    if reached[commands.len()].only_open() {
+        return Err(Fault::new(opened_at, "the script ends with this pipeline open").hint("add \\endpipeline"));
+    }
+    Ok(())
+}

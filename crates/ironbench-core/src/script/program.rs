@@ -1,0 +1,123 @@
+//! All scripts of a trial together.
+
+use super::compile::{Compiled, Shared, compile};
+use super::lexer::is_variable_name;
+use super::locate::{Fault, Text, nearest};
+use super::variables::AUTOMATIC;
+use super::{Command, EvalError, Program, Random, Script, Slot, Source, Variables, evaluate};
+use crate::{Error, Result};
+use std::sync::Arc;
+
+impl Program {
+    /// Compiles all scripts; `variables` are those of `-D`.
+    ///
+    /// The error is the user's input: file, line, column, the line's text, a caret below the place, and a hint.
+    pub fn compile(sources: &[Source], variables: &[(String, String)]) -> Result<Self> {
+        let total_weight = sources.iter().map(|source| u64::from(source.weight)).sum();
+        if total_weight == 0 {
+            return Err(Error::input("scripts", "none has a weight above zero, so none would run")
+                .hint("give at least one script a weight of 1 or more"));
+        }
+        let mut shared = Shared::default();
+        for name in AUTOMATIC {
+            shared.symbols.slot(name);
+        }
+        for (name, _) in variables {
+            if !is_variable_name(name) {
+                return Err(Error::input(format!("variable \"{name}\""), "this is no variable name")
+                    .hint("a name has letters, digits and underscores and does not begin with a digit"));
+            }
+            shared.symbols.slot(name);
+        }
+        let given = shared.symbols.len();
+        let mut compiled = Vec::with_capacity(sources.len());
+        for (number, source) in sources.iter().enumerate() {
+            let text = Text::new(&source.name, &source.text);
+            let script = compile(&text, number, &mut shared).map_err(|fault| text.error(fault))?;
+            compiled.push((text, script));
+        }
+        let mut defined = vec![false; shared.symbols.len()];
+        defined[..given].fill(true);
+        shared.set.iter().for_each(|slot| defined[*slot] = true);
+        for (text, script) in &compiled {
+            check_read(script, &shared, &defined).map_err(|fault| text.error(fault))?;
+        }
+        let scripts = sources
+            .iter()
+            .zip(compiled)
+            .map(|(source, (_, script))| Script {
+                name: source.name.clone(),
+                weight: source.weight,
+                commands: script.commands,
+            })
+            .collect();
+        let Shared { symbols, statements, .. } = shared;
+        Ok(Self { scripts, symbols: Arc::new(symbols), total_weight, statements, defined })
+    }
+
+    /// A script by its weight.
+    pub fn choose(&self, random: &mut Random) -> usize {
+        if self.scripts.len() == 1 {
+            return 0;
+        }
+        let mut drawn = random.up_to(self.total_weight - 1);
+        self.scripts
+            .iter()
+            .position(|script| {
+                let chosen = drawn < u64::from(script.weight);
+                drawn = drawn.saturating_sub(u64::from(script.weight));
+                chosen
+            })
+            .unwrap_or(0)
+    }
+
+    /// The variable of a column of `\gset` or `\aset`; None when no script mentions it, so that it need not be kept.
+    pub fn gather_slot(&self, prefix: &str, column: &str) -> std::result::Result<Option<Slot>, EvalError> {
+        let name = format!("{prefix}{column}");
+        if !is_variable_name(&name) {
+            return Err(EvalError::new(format!("invalid variable name: \"{name}\"")));
+        }
+        Ok(self.symbols.get(&name))
+    }
+
+    /// Runs a script without its SQL and sleeps, to see what its expressions do.
+    pub fn rehearse(
+        &self,
+        script: usize,
+        variables: &mut Variables,
+        random: &mut Random,
+    ) -> std::result::Result<(), EvalError> {
+        let commands = &self.scripts[script].commands;
+        let mut at = 0;
+        while let Some(command) = commands.get(at) {
+            at += 1;
+            match command {
+                Command::Set { slot, expression, .. } => {
+                    let value = evaluate(expression, variables, random)?;
+                    variables.set(*slot, value);
+                }
+                Command::JumpUnless { condition, target, .. } => {
+                    let holds = evaluate(condition, variables, random)?.is_true();
+                    at = if holds { at } else { *target };
+                }
+                Command::Jump { target } => at = *target,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Refuses expressions that read a variable nobody ever gives a value.
+fn check_read(script: &Compiled, shared: &Shared, defined: &[bool]) -> std::result::Result<(), Fault> {
+    for (slot, offset) in &script.read {
+        let name = shared.symbols.name(*slot);
+        if defined[*slot] || shared.prefixes.iter().any(|prefix| name.starts_with(prefix)) {
+            continue;
+        }
+        let known = (0..defined.len()).filter(|slot| defined[*slot]).map(|slot| shared.symbols.name(slot));
+        return Err(Fault::new(*offset, format!("variable \"{name}\" is never defined"))
+            .hint(format!("{}; define it by \\set before, or by -D {name}=VALUE", nearest(name, known))));
+    }
+    Ok(())
+}

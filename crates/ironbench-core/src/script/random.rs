@@ -1,0 +1,200 @@
+//! The random numbers of scripts: the same generator, seeding and distributions as PostgreSQL's pgbench, so that a
+//! script with a given seed draws the same values in both.
+//!
+//! Generator: xoroshiro128** (Blackman and Vigna, "Scrambled linear pseudorandom number generators", 2018), its state
+//! filled by splitmix64.
+
+use std::f64::consts::PI;
+
+/// One stream of random numbers. Every client has its own, so that a trial is reproducible whatever the interleaving.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Random {
+    low: u64,
+    high: u64,
+}
+
+/// Fractions have as many random bits as a double has places after the binary point in [1, 2).
+const FRACTION_BITS: u32 = 52;
+
+impl Random {
+    pub fn new(seed: u64) -> Self {
+        let mut counter = seed;
+        let low = splitmix64(&mut counter);
+        let high = splitmix64(&mut counter);
+        if low == 0 && high == 0 {
+            // All zeroes is the one state the generator cannot leave; PostgreSQL replaces it by these constants.
+            return Self { low: 0x5851_F42D_4C95_7F2D, high: 0x1405_7B7E_F767_814F };
+        }
+        Self { low, high }
+    }
+
+    #[inline]
+    pub fn next_u64(&mut self) -> u64 {
+        let low = self.low;
+        let mixed = self.high ^ low;
+        let value = low.wrapping_mul(5).rotate_left(7).wrapping_mul(9);
+        self.low = low.rotate_left(24) ^ mixed ^ (mixed << 16);
+        self.high = mixed.rotate_left(37);
+        value
+    }
+
+    /// Uniform in `0..=limit`, without bias, by rejection.
+    #[inline]
+    pub fn up_to(&mut self, limit: u64) -> u64 {
+        if limit == 0 {
+            return 0;
+        }
+        let shift = limit.leading_zeros();
+        loop {
+            let value = self.next_u64() >> shift;
+            if value <= limit {
+                return value;
+            }
+        }
+    }
+
+    /// Uniform in [0, 1).
+    #[inline]
+    pub fn fraction(&mut self) -> f64 {
+        (self.next_u64() >> (64 - FRACTION_BITS)) as f64 * (1.0 / (1u64 << FRACTION_BITS) as f64)
+    }
+
+    /// Uniform in `min..=max`; `max - min` must fit into an i64.
+    #[inline]
+    pub fn integer(&mut self, min: i64, max: i64) -> i64 {
+        min.wrapping_add(self.up_to(max.wrapping_sub(min) as u64) as i64)
+    }
+
+    /// An exponential distribution cut off at `parameter` and stretched over `min..=max`; `parameter` > 0.
+    pub fn exponential(&mut self, min: i64, max: i64, parameter: f64) -> i64 {
+        let cut = (-parameter).exp();
+        let uniform = 1.0 - self.fraction();
+        stretch(min, max, -(cut + (1.0 - cut) * uniform).ln() / parameter)
+    }
+
+    /// A normal distribution cut off at ± `parameter` standard deviations and stretched over `min..=max`.
+    pub fn gaussian(&mut self, min: i64, max: i64, parameter: f64) -> i64 {
+        let deviate = loop {
+            let deviate = self.normal();
+            if deviate >= -parameter && deviate < parameter {
+                break deviate;
+            }
+        };
+        stretch(min, max, (deviate + parameter) / (parameter * 2.0))
+    }
+
+    /// A bounded Zipf distribution over `min..=max` by rejection (Devroye, "Non-Uniform Random Variate Generation",
+    /// chapter X.6.1); `exponent` > 1.
+    pub fn zipfian(&mut self, min: i64, max: i64, exponent: f64) -> i64 {
+        let size = max - min + 1;
+        if size <= 1 {
+            return min;
+        }
+        let size_f = size as f64;
+        let b = 2f64.powf(exponent - 1.0);
+        loop {
+            let u = self.fraction();
+            let v = self.fraction();
+            let x = u.powf(-1.0 / (exponent - 1.0)).floor();
+            let t = (1.0 + 1.0 / x).powf(exponent - 1.0);
+            if v * x * (t - 1.0) / (b - 1.0) <= t / b && x <= size_f {
+                return min + (x as i64 - 1);
+            }
+        }
+    }
+
+    /// An exponentially distributed waiting time with this mean; for Poisson arrivals.
+    pub fn waiting_time(&mut self, mean: f64) -> f64 {
+        -(1.0 - self.fraction()).ln() * mean
+    }
+
+    /// A standard normal deviate by the Box–Muller transform.
+    fn normal(&mut self) -> f64 {
+        let u1 = 1.0 - self.fraction();
+        let u2 = 1.0 - self.fraction();
+        (-2.0 * u1.ln()).sqrt() * (2.0 * PI * u2).sin()
+    }
+}
+
+/// `fraction` in [0, 1) to an integer in `min..=max`, also where the product rounds up to the size of the range.
+fn stretch(min: i64, max: i64, fraction: f64) -> i64 {
+    let size = max - min + 1;
+    min + ((size as f64 * fraction) as i64).min(size - 1)
+}
+
+fn splitmix64(counter: &mut u64) -> u64 {
+    *counter = counter.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let value = (*counter ^ (*counter >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let value = (value ^ (value >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    value ^ (value >> 31)
+}
+
+/// All seeds of a trial, drawn from its one seed in pgbench's order: clients, `:default_seed`, then whatever else.
+#[derive(Debug, Clone)]
+pub struct Seeds {
+    clients: Vec<u64>,
+    /// Value of `:default_seed` unless the user gave one.
+    pub default_seed: i64,
+    base: Random,
+}
+
+impl Seeds {
+    pub fn new(trial_seed: u64, clients: usize) -> Self {
+        let mut base = Random::new(trial_seed);
+        let clients = (0..clients).map(|_| base.next_u64()).collect();
+        let default_seed = base.next_u64() as i64;
+        Self { clients, default_seed, base }
+    }
+
+    /// The stream of this client's random functions.
+    pub fn client(&self, client: usize) -> Random {
+        Random::new(self.clients[client])
+    }
+
+    /// A further stream, for example for a thread's choice of scripts.
+    pub fn further(&mut self) -> Random {
+        Random::new(self.base.next_u64())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_same_seed_gives_the_same_numbers_and_clients_differ() {
+        let seeds = Seeds::new(42, 3);
+        assert_eq!(seeds.client(1), Seeds::new(42, 3).client(1));
+        assert_ne!(seeds.client(0), seeds.client(1));
+        assert_ne!(Seeds::new(42, 3).further(), seeds.client(2));
+    }
+
+    #[test]
+    fn a_limit_of_all_bits_is_drawn_without_a_shift() {
+        let mut random = Random::new(1);
+        assert!((0..64).any(|_| random.up_to(u64::MAX) > u64::MAX / 2));
+    }
+
+    proptest! {
+        #[test]
+        fn every_distribution_stays_in_its_bounds(
+            seed: u64, min in -1_000_000_000i64..1_000_000_000, size in 1i64..1_000_000_000,
+            deviation in 2.0f64..20.0, decay in 0.001f64..50.0, exponent in 1.001f64..20.0,
+        ) {
+            let mut random = Random::new(seed);
+            let max = min + size - 1;
+            for _ in 0..20 {
+                for value in [
+                    random.integer(min, max),
+                    random.gaussian(min, max, deviation),
+                    random.exponential(min, max, decay),
+                    random.zipfian(min, max, exponent),
+                ] {
+                    prop_assert!((min..=max).contains(&value));
+                }
+                prop_assert!((0.0..1.0).contains(&random.fraction()));
+            }
+        }
+    }
+}

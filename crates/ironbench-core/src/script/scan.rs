@@ -1,0 +1,316 @@
+//! Where SQL commands end: quotes, comments and parentheses as psql's lexer sees them (psql's reference, "SQL
+//! interpolation" and PostgreSQL's "Lexical Structure"), with `standard_conforming_strings` on.
+
+use super::lexer::begins_name;
+use super::locate::Fault;
+use std::ops::Range;
+
+/// Text of one SQL command, its leading blanks and `--` comments removed.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct RawSql {
+    pub text: String,
+    /// Offset of its first character in the script.
+    pub offset: usize,
+    /// Parts of `text` inside quotes, their quotes included, and of comments.
+    pub protected: Vec<Protected>,
+    /// Statements in it, joined by `\;`.
+    pub statements: usize,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Protected {
+    pub range: Range<usize>,
+    pub comment: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stop {
+    Semicolon,
+    /// The scan stands behind the backslash of a meta-command.
+    Backslash,
+    EndOfText,
+}
+
+pub struct Scanner<'a> {
+    text: &'a str,
+    pub at: usize,
+}
+
+impl<'a> Scanner<'a> {
+    pub fn new(text: &'a str) -> Self {
+        // An editor's byte order mark is no part of the script.
+        Self { text, at: if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 } }
+    }
+
+    /// The next SQL command, if there is one before the stop.
+    pub fn next_command(&mut self) -> Result<(Option<RawSql>, Stop), Fault> {
+        self.skip_leading();
+        let mut command = Command::new(self.text, self.at);
+        let stop = command.scan()?;
+        self.at = command.at;
+        let ends_at = command.at - usize::from(stop == Stop::Backslash);
+        let raw = command.finish(ends_at);
+        // A comment alone is not worth a round trip, but a semicolon alone is an empty query that somebody may measure.
+        let wanted = stop == Stop::Semicolon || raw.statements > 0;
+        Ok((wanted.then_some(raw), stop))
+    }
+
+    fn skip_leading(&mut self) {
+        let bytes = self.text.as_bytes();
+        while self.at < bytes.len() {
+            if is_space(bytes[self.at]) {
+                self.at += 1;
+            } else if bytes[self.at..].starts_with(b"--") {
+                self.at = line_end(bytes, self.at);
+            } else {
+                return;
+            }
+        }
+    }
+}
+
+/// The scan of one command.
+struct Command<'a> {
+    bytes: &'a [u8],
+    text: &'a str,
+    at: usize,
+    start: usize,
+    /// Up to here the script's text is in `out`.
+    copied: usize,
+    out: String,
+    protected: Vec<Protected>,
+    parentheses: usize,
+    statements: usize,
+    in_statement: bool,
+    body: Body,
+}
+
+impl<'a> Command<'a> {
+    fn new(text: &'a str, at: usize) -> Self {
+        Self {
+            bytes: text.as_bytes(),
+            text,
+            at,
+            start: at,
+            copied: at,
+            out: String::new(),
+            protected: Vec::new(),
+            parentheses: 0,
+            statements: 0,
+            in_statement: false,
+            body: Body::default(),
+        }
+    }
+
+    fn finish(mut self, ends_at: usize) -> RawSql {
+        self.out.push_str(self.text[self.copied..ends_at].trim_end());
+        RawSql { text: self.out, offset: self.start, protected: self.protected, statements: self.statements }
+    }
+
+    fn scan(&mut self) -> Result<Stop, Fault> {
+        while let Some(&byte) = self.bytes.get(self.at) {
+            let next = self.bytes.get(self.at + 1).copied();
+            match (byte, next) {
+                (b'-', Some(b'-')) => self.protect(line_end(self.bytes, self.at), true),
+                (b'/', Some(b'*')) => {
+                    let end = self.comment_end()?;
+                    self.protect(end, true);
+                }
+                (b'\\', Some(joined @ (b';' | b':'))) => self.unescape(joined),
+                (b'\\', _) => {
+                    self.at += 1;
+                    return Ok(Stop::Backslash);
+                }
+                (b';', _) if self.parentheses == 0 && !self.body.is_open() => {
+                    self.at += 1;
+                    return Ok(Stop::Semicolon);
+                }
+                _ if is_space(byte) => self.at += 1,
+                _ => self.token(byte, next)?,
+            }
+        }
+        Ok(Stop::EndOfText)
+    }
+
+    /// `\;` stands for a semicolon that does not end the command, `\:` for a colon.
+    fn unescape(&mut self, joined: u8) {
+        self.out.push_str(&self.text[self.copied..self.at]);
+        self.copied = self.at + 1;
+        self.at += 2;
+        if joined == b';' {
+            self.in_statement = false;
+            self.body.identifiers.clear();
+        }
+    }
+
+    fn token(&mut self, byte: u8, next: Option<u8>) -> Result<(), Fault> {
+        if !self.in_statement {
+            self.in_statement = true;
+            self.statements += 1;
+        }
+        match byte {
+            b'\'' | b'"' => self.quoted(byte)?,
+            b'$' if next.is_some_and(|next| next.is_ascii_digit()) => self.at += 2,
+            b'$' => self.dollar_quoted()?,
+            b'(' => {
+                self.parentheses += 1;
+                self.at += 1;
+            }
+            b')' => {
+                self.parentheses = self.parentheses.saturating_sub(1);
+                self.at += 1;
+            }
+            _ if byte.is_ascii_digit() => self.at = self.run(|byte| byte.is_ascii_alphanumeric() || byte == b'_'),
+            _ if begins_name(byte) => {
+                let end = self.run(|byte| begins_name(byte) || byte.is_ascii_digit() || byte == b'$');
+                let word = &self.text[self.at..end];
+                if word.eq_ignore_ascii_case("e") && self.bytes.get(end) == Some(&b'\'') {
+                    self.at = end;
+                    return self.escape_quoted();
+                }
+                self.body.note(word, self.parentheses == 0);
+                self.at = end;
+            }
+            _ => self.at += 1,
+        }
+        Ok(())
+    }
+
+    fn run(&self, belongs: impl Fn(u8) -> bool) -> usize {
+        self.at + self.bytes[self.at..].iter().take_while(|byte| belongs(**byte)).count()
+    }
+
+    /// Goes on at `end`; what lies between is protected. Offsets are those of the text that comes out.
+    fn protect(&mut self, end: usize, comment: bool) {
+        let shift = |offset: usize| self.out.len() + offset - self.copied;
+        self.protected.push(Protected { range: shift(self.at)..shift(end), comment });
+        self.at = end;
+    }
+
+    /// A doubled quote inside ends one quotation and begins the next at once, which is the same for our purpose.
+    fn quoted(&mut self, quote: u8) -> Result<(), Fault> {
+        let Some(length) = self.bytes[self.at + 1..].iter().position(|byte| *byte == quote) else {
+            let what = if quote == b'"' { "quoted identifier" } else { "quoted string" };
+            return Err(Fault::new(self.at, format!("this {what} is not closed")));
+        };
+        self.protect(self.at + length + 2, false);
+        Ok(())
+    }
+
+    /// `E'…'`, where a backslash escapes, also in parts that continue on following lines.
+    fn escape_quoted(&mut self) -> Result<(), Fault> {
+        let mut at = self.at + 1;
+        loop {
+            match self.bytes.get(at) {
+                None => return Err(Fault::new(self.at, "this quoted string is not closed")),
+                Some(b'\\') => at += 2,
+                Some(b'\'') => match continued_quote(self.bytes, at + 1) {
+                    Some(next) => at = next,
+                    None => break,
+                },
+                Some(_) => at += 1,
+            }
+        }
+        self.protect(at + 1, false);
+        Ok(())
+    }
+
+    fn dollar_quoted(&mut self) -> Result<(), Fault> {
+        let tag_end = self.run_from(self.at + 1, |byte| begins_name(byte) || byte.is_ascii_digit());
+        if self.bytes.get(tag_end) != Some(&b'$') {
+            self.at += 1;
+            return Ok(());
+        }
+        let mark = &self.text[self.at..=tag_end];
+        let Some(length) = self.text[tag_end + 1..].find(mark) else {
+            return Err(Fault::new(self.at, format!("this dollar-quoted string is not closed by {mark}")));
+        };
+        self.protect(tag_end + 1 + length + mark.len(), false);
+        Ok(())
+    }
+
+    fn run_from(&self, from: usize, belongs: impl Fn(u8) -> bool) -> usize {
+        from + self.bytes[from..].iter().take_while(|byte| belongs(**byte)).count()
+    }
+
+    /// Comments nest.
+    fn comment_end(&self) -> Result<usize, Fault> {
+        let mut depth = 0usize;
+        let mut at = self.at;
+        while at < self.bytes.len() {
+            let rest = &self.bytes[at..];
+            if rest.starts_with(b"/*") {
+                depth += 1;
+                at += 2;
+            } else if rest.starts_with(b"*/") {
+                depth -= 1;
+                at += 2;
+                if depth == 0 {
+                    return Ok(at);
+                }
+            } else {
+                at += 1;
+            }
+        }
+        Err(Fault::new(self.at, "this comment is not closed"))
+    }
+}
+
+/// The body of `CREATE [OR REPLACE] FUNCTION|PROCEDURE … BEGIN ATOMIC … END`, whose semicolons end nothing.
+#[derive(Default)]
+struct Body {
+    /// First letters of the statement's first identifiers; of none when it is not one of the five words.
+    identifiers: Vec<u8>,
+    depth: usize,
+}
+
+impl Body {
+    fn is_open(&self) -> bool {
+        self.depth > 0
+    }
+
+    fn note(&mut self, word: &str, outside_parentheses: bool) {
+        const WORDS: [&str; 5] = ["create", "or", "replace", "function", "procedure"];
+        let is = |known: &str| word.eq_ignore_ascii_case(known);
+        if self.identifiers.len() < 4 {
+            let known = WORDS.iter().find(|known| is(known));
+            self.identifiers.push(known.map_or(0, |known| known.as_bytes()[0]));
+        }
+        let creates = matches!(self.identifiers[..], [b'c', b'f' | b'p', ..] | [b'c', b'o', b'r', b'f' | b'p', ..]);
+        if !creates || !outside_parentheses {
+            return;
+        }
+        if is("begin") || (is("case") && self.is_open()) {
+            self.depth += 1;
+        } else if is("end") {
+            self.depth = self.depth.saturating_sub(1);
+        }
+    }
+}
+
+fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c)
+}
+
+fn line_end(bytes: &[u8], from: usize) -> usize {
+    bytes[from..].iter().position(|byte| matches!(byte, b'\n' | b'\r')).map_or(bytes.len(), |length| from + length)
+}
+
+/// Offset behind the opening quote of a continuation: quotes with a newline between are one string.
+fn continued_quote(bytes: &[u8], mut at: usize) -> Option<usize> {
+    if bytes.get(at) == Some(&b'\'') {
+        return Some(at + 1);
+    }
+    let mut newline = false;
+    loop {
+        match bytes.get(at)? {
+            b'\'' if newline => return Some(at + 1),
+            b'-' if bytes[at..].starts_with(b"--") => at = line_end(bytes, at),
+            byte if is_space(*byte) => {
+                newline |= matches!(byte, b'\n' | b'\r');
+                at += 1;
+            }
+            _ => return None,
+        }
+    }
+}

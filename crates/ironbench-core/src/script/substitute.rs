@@ -1,0 +1,64 @@
+//! Where variables stand in a SQL command.
+
+use super::lexer::{begins_name, continues_name};
+use super::scan::RawSql;
+use super::{Piece, Slot, Symbols};
+
+/// The two forms of a SQL command; see `Sql`.
+#[derive(Debug, Default)]
+pub struct Substituted {
+    pub text: String,
+    pub parameters: Vec<Slot>,
+    pub pieces: Vec<Piece>,
+    pub quoted: Vec<Slot>,
+}
+
+/// Cuts the text at its variables. The simple form replaces them everywhere, as pgbench does; the form with `$n` leaves
+/// quotes and comments alone, where a server takes no parameter (pgbench's command fails there).
+pub fn substitute(raw: &RawSql, symbols: &mut Symbols) -> Substituted {
+    let text = &raw.text;
+    let mut out = Substituted::default();
+    let mut copied = 0;
+    let mut piece_from = 0;
+    let mut protected = raw.protected.iter().peekable();
+    let mut at = 0;
+    while let Some(colon) = text[at..].find(':').map(|length| at + length) {
+        let Some(length) = name_length(&text.as_bytes()[colon + 1..]) else {
+            // A run of colons, as in `a::int`, names nothing.
+            at = colon + text[colon..].bytes().take_while(|byte| *byte == b':').count();
+            continue;
+        };
+        let end = colon + 1 + length;
+        let slot = symbols.slot(&text[colon + 1..end]);
+        if piece_from < colon {
+            out.pieces.push(Piece::Text(text[piece_from..colon].to_owned()));
+        }
+        out.pieces.push(Piece::Variable(slot));
+        piece_from = end;
+        while protected.next_if(|part| part.range.end <= colon).is_some() {}
+        match protected.peek() {
+            Some(part) if part.range.contains(&colon) => {
+                if !part.comment {
+                    out.quoted.push(slot);
+                }
+            }
+            _ => {
+                out.parameters.push(slot);
+                out.text.push_str(&text[copied..colon]);
+                out.text.push_str(&format!("${}", out.parameters.len()));
+                copied = end;
+            }
+        }
+        at = end;
+    }
+    if piece_from < text.len() {
+        out.pieces.push(Piece::Text(text[piece_from..].to_owned()));
+    }
+    out.text.push_str(&text[copied..]);
+    out
+}
+
+/// Length of the variable name that `bytes` begin with: not with a digit, so that `12:30` and `a[1:2]` name nothing.
+fn name_length(bytes: &[u8]) -> Option<usize> {
+    begins_name(*bytes.first()?).then(|| bytes.iter().take_while(|byte| continues_name(**byte)).count())
+}

@@ -1,0 +1,192 @@
+//! The variables of one client.
+
+use super::number::{parse_value, write_value};
+use super::{EvalError, Operand, Piece, Program, Slot, Symbols, Value};
+use std::io::Write;
+use std::sync::Arc;
+
+/// The variables every client has without anybody defining them. `-D` overrides each.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Automatic {
+    /// From 0.
+    pub client_id: i64,
+    /// Seeds `hash` and `permute` when a script gives them none; see `Seeds::default_seed`.
+    pub default_seed: i64,
+    /// The seed of the trial.
+    pub random_seed: i64,
+    /// Scale of the loaded data.
+    pub scale: i64,
+}
+
+/// Names of the automatic variables, in the order of their slots.
+pub(super) const AUTOMATIC: [&str; 4] = ["client_id", "default_seed", "random_seed", "scale"];
+pub(super) const DEFAULT_SEED: Slot = 1;
+
+#[derive(Debug, Clone)]
+enum Held {
+    Undefined,
+    Value(Value),
+    /// Given as text and not yet needed as a value.
+    Text(Vec<u8>),
+    /// Given as text, with the value that it stands for in expressions.
+    Both(Vec<u8>, Value),
+}
+
+/// One client's variables by slot.
+#[derive(Debug, Clone)]
+pub struct Variables {
+    symbols: Arc<Symbols>,
+    held: Vec<Held>,
+    /// What `debug()` printed, when it is collected instead of going to standard error.
+    collected: Option<Vec<String>>,
+}
+
+impl Variables {
+    /// `variables` are those of `-D`; a name that no script mentions is ignored.
+    pub fn new(program: &Program, variables: &[(String, String)], automatic: &Automatic) -> Self {
+        let Automatic { client_id, default_seed, random_seed, scale } = *automatic;
+        let mut held = vec![Held::Undefined; program.symbols.len()];
+        for (slot, value) in [client_id, default_seed, random_seed, scale].into_iter().enumerate() {
+            held[slot] = Held::Value(Value::Integer(value));
+        }
+        let mut made = Self { symbols: Arc::clone(&program.symbols), held, collected: None };
+        for (name, text) in variables {
+            if let Some(slot) = program.symbols.get(name) {
+                made.set_text(slot, text.as_bytes());
+            }
+        }
+        made
+    }
+
+    /// No variables at all, to compute constants with.
+    pub(super) fn empty() -> Self {
+        Self { symbols: Arc::default(), held: Vec::new(), collected: None }
+    }
+
+    #[inline]
+    pub fn set(&mut self, slot: Slot, value: Value) {
+        self.held[slot] = Held::Value(value);
+    }
+
+    /// Sets a variable to text as it came from the server; memory of earlier text is used again.
+    pub fn set_text(&mut self, slot: Slot, text: &[u8]) {
+        let held = &mut self.held[slot];
+        let mut buffer = match std::mem::replace(held, Held::Undefined) {
+            Held::Text(buffer) | Held::Both(buffer, _) => buffer,
+            _ => Vec::with_capacity(text.len()),
+        };
+        buffer.clear();
+        buffer.extend_from_slice(text);
+        *held = Held::Text(buffer);
+    }
+
+    pub fn is_defined(&self, slot: Slot) -> bool {
+        !matches!(self.held[slot], Held::Undefined)
+    }
+
+    /// The value that a variable has in expressions.
+    #[inline]
+    pub fn value(&mut self, slot: Slot) -> Result<Value, EvalError> {
+        match self.held[slot] {
+            Held::Value(value) | Held::Both(_, value) => Ok(value),
+            _ => self.value_of_text(slot),
+        }
+    }
+
+    #[inline(never)]
+    fn value_of_text(&mut self, slot: Slot) -> Result<Value, EvalError> {
+        let Held::Text(text) = &mut self.held[slot] else {
+            return Err(EvalError::new(format!("undefined variable \"{}\"", self.symbols.name(slot))));
+        };
+        let Some(value) = std::str::from_utf8(text).ok().and_then(parse_value) else {
+            let text = String::from_utf8_lossy(text);
+            return Err(EvalError::new(format!(
+                "malformed variable \"{}\" value: \"{text}\"",
+                self.symbols.name(slot)
+            )));
+        };
+        self.held[slot] = Held::Both(std::mem::take(text), value);
+        Ok(value)
+    }
+
+    /// Appends the text that stands for a variable in SQL; false, and nothing appended, when it is undefined.
+    #[inline]
+    pub fn write_text(&self, slot: Slot, out: &mut Vec<u8>) -> bool {
+        match &self.held[slot] {
+            Held::Undefined => return false,
+            Held::Value(value) => write_value(*value, out),
+            Held::Text(text) | Held::Both(text, _) => out.extend_from_slice(text),
+        }
+        true
+    }
+
+    /// Appends a SQL command for the simple protocol: variables replaced, undefined ones left as written.
+    pub fn write_sql(&self, pieces: &[Piece], out: &mut Vec<u8>) {
+        for piece in pieces {
+            match piece {
+                Piece::Text(text) => out.extend_from_slice(text.as_bytes()),
+                Piece::Variable(slot) => {
+                    if !self.write_text(*slot, out) {
+                        out.push(b':');
+                        out.extend_from_slice(self.symbols.name(*slot).as_bytes());
+                    }
+                }
+            }
+        }
+    }
+
+    /// How long a `\sleep` lasts, in nanoseconds; a variable counts by the digits its text begins with.
+    pub fn sleep_ns(&self, argument: Operand, unit_ns: u64) -> Result<u64, EvalError> {
+        let units = match argument {
+            Operand::Constant(units) => units,
+            Operand::Variable(slot) => {
+                let mut text = Vec::new();
+                if !self.write_text(slot, &mut text) {
+                    return Err(EvalError::new(format!("undefined variable \"{}\"", self.symbols.name(slot))));
+                }
+                leading_integer(&text).ok_or_else(|| {
+                    let (name, text) = (self.symbols.name(slot), String::from_utf8_lossy(&text));
+                    EvalError::new(format!("invalid sleep time \"{text}\" for variable \"{name}\""))
+                })?
+            }
+        };
+        Ok(u64::try_from(units).unwrap_or(0).saturating_mul(unit_ns))
+    }
+
+    /// From now on `debug()` collects its lines here instead of printing them.
+    pub fn collect_debug(&mut self) {
+        self.collected = Some(Vec::new());
+    }
+
+    /// The lines collected so far.
+    pub fn take_debug(&mut self) -> Vec<String> {
+        self.collected.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    #[cold]
+    pub(super) fn show_debug(&mut self, script: usize, command: usize, value: Value) {
+        let mut line = format!("debug(script={script},command={command}): {}", value.type_name()).into_bytes();
+        if value != Value::Null {
+            line.push(b' ');
+            write_value(value, &mut line);
+        }
+        let line = String::from_utf8_lossy(&line).into_owned();
+        match &mut self.collected {
+            Some(lines) => lines.push(line),
+            // Nothing can be done about a standard error that is closed.
+            None => drop(writeln!(std::io::stderr(), "{line}")),
+        }
+    }
+}
+
+/// As C's `atoi`, but None when the text does not begin with a number.
+fn leading_integer(text: &[u8]) -> Option<i64> {
+    let text = text.trim_ascii_start();
+    let sign = usize::from(matches!(text.first(), Some(b'+' | b'-')));
+    let digits = text[sign..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+    if digits == 0 {
+        return None;
+    }
+    let number = std::str::from_utf8(&text[..sign + digits]).ok()?;
+    Some(number.parse().unwrap_or(if text[0] == b'-' { i64::MIN } else { i64::MAX }))
+}
