@@ -7,7 +7,19 @@ VERSION: str
 BUILD_PROFILE: str
 
 def compile_script(name: str, text: str, variables: Sequence[tuple[str, str]], protocol: str) -> ScriptFacts:
-    """Compiles one pgbench script. InputError with file, line, column and caret. `variables`: as -D."""
+    """Compiles one pgbench script. InputError with file, line, column and caret. `variables`: as -D.
+
+    `protocol`: `simple`, `extended` or `prepared` to refuse what it cannot run; empty for engines without protocols.
+    """
+
+def rehearse_script(name: str, text: str, variables: Sequence[tuple[str, str]], seed: int) -> list[str]:
+    """Runs a script as client 0 without its SQL and sleeps: the lines that its `debug()` calls print.
+
+    InputError as `compile_script`; FailureError when an expression fails.
+    """
+
+def split_weight(text: str) -> tuple[str, int]:
+    """`FILE[@WEIGHT]` as file and weight, 1 when left out. InputError when the weight is none."""
 
 @final
 class ScriptFacts:

@@ -4,6 +4,7 @@ use pyo3::prelude::*;
 
 mod connection;
 mod errors;
+mod script;
 mod sqlite;
 
 #[pymodule]
@@ -12,6 +13,8 @@ mod _core {
 
     #[pymodule_export]
     use crate::connection::Connection;
+    #[pymodule_export]
+    use crate::script::{ScriptFacts, compile_script, rehearse_script, split_weight};
     #[pymodule_export]
     use crate::sqlite::SqliteConnection;
 

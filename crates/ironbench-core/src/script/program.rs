@@ -4,7 +4,7 @@ use super::compile::{Compiled, Shared, compile};
 use super::lexer::is_variable_name;
 use super::locate::{Fault, Text, nearest};
 use super::variables::AUTOMATIC;
-use super::{Command, EvalError, Program, Random, Script, Slot, Source, Variables, evaluate};
+use super::{Command, EvalError, Piece, Program, Random, Script, Slot, Source, Variables, evaluate};
 use crate::{Error, Result};
 use std::sync::Arc;
 
@@ -42,6 +42,7 @@ impl Program {
         for (text, script) in &compiled {
             check_read(script, &shared, &defined).map_err(|fault| text.error(fault))?;
         }
+        let mentioned = mentioned(compiled.iter().map(|(_, script)| script), shared.symbols.len());
         let scripts = sources
             .iter()
             .zip(compiled)
@@ -52,7 +53,12 @@ impl Program {
             })
             .collect();
         let Shared { symbols, statements, .. } = shared;
-        Ok(Self { scripts, symbols: Arc::new(symbols), total_weight, statements, defined })
+        Ok(Self { scripts, symbols: Arc::new(symbols), total_weight, statements, defined, mentioned })
+    }
+
+    /// Names of the variables that the scripts read or set, in the order of their slots.
+    pub fn variables(&self) -> impl Iterator<Item = &str> {
+        (0..self.symbols.len()).filter(|slot| self.mentioned[*slot]).map(|slot| self.symbols.name(slot))
     }
 
     /// A script by its weight.
@@ -120,4 +126,23 @@ fn check_read(script: &Compiled, shared: &Shared, defined: &[bool]) -> std::resu
             .hint(format!("{}; define it by \\set before, or by -D {name}=VALUE", nearest(name, known))));
     }
     Ok(())
+}
+
+fn mentioned<'a>(scripts: impl Iterator<Item = &'a Compiled>, slots: usize) -> Vec<bool> {
+    let mut mentioned = vec![false; slots];
+    for script in scripts {
+        script.read.iter().for_each(|(slot, _)| mentioned[*slot] = true);
+        for command in &script.commands {
+            match command {
+                Command::Set { slot, .. } => mentioned[*slot] = true,
+                Command::Sql(sql) => sql.pieces.iter().for_each(|piece| {
+                    if let Piece::Variable(slot) = piece {
+                        mentioned[*slot] = true;
+                    }
+                }),
+                _ => {}
+            }
+        }
+    }
+    mentioned
 }

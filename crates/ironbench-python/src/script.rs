@@ -1,0 +1,52 @@
+//! pgbench scripts for Python: checked before anything is started, and rehearsed without a database.
+
+use ironbench_core::Error;
+use ironbench_core::script::{Automatic, Program, Seeds, Source, Variables, parse_weighted};
+use pyo3::prelude::*;
+
+use crate::errors::raise;
+
+/// What is known of a script that compiled.
+#[pyclass(module = "ironbench._core", frozen, get_all)]
+pub struct ScriptFacts {
+    statements: usize,
+    variables: Vec<String>,
+}
+
+type Definitions = Vec<(String, String)>;
+
+#[pyfunction]
+pub fn compile_script(name: String, text: String, variables: Definitions, protocol: &str) -> PyResult<ScriptFacts> {
+    let program = compile(name, text, &variables)?;
+    match protocol {
+        "" => Ok(()),
+        "simple" => program.check_simple(),
+        "extended" | "prepared" => program.check_extended(),
+        _ => Err(Error::input(format!("protocol \"{protocol}\""), "this is no protocol")
+            .hint("known: extended, prepared, simple")),
+    }
+    .map_err(raise)?;
+    Ok(ScriptFacts { statements: program.statements, variables: program.variables().map(str::to_owned).collect() })
+}
+
+#[pyfunction]
+pub fn rehearse_script(name: String, text: String, variables: Definitions, seed: u64) -> PyResult<Vec<String>> {
+    let program = compile(name.clone(), text, &variables)?;
+    let seeds = Seeds::new(seed, 1);
+    let automatic = Automatic { client_id: 0, default_seed: seeds.default_seed, random_seed: seed as i64, scale: 1 };
+    let mut client = Variables::new(&program, &variables, &automatic);
+    client.collect_debug();
+    program
+        .rehearse(0, &mut client, &mut seeds.client(0))
+        .map_err(|error| raise(Error::failure(name, error.to_string())))?;
+    Ok(client.take_debug())
+}
+
+#[pyfunction]
+pub fn split_weight(text: &str) -> PyResult<(&str, u32)> {
+    parse_weighted(text).map_err(raise)
+}
+
+fn compile(name: String, text: String, variables: &[(String, String)]) -> PyResult<Program> {
+    Program::compile(&[Source { name, text, weight: 1 }], variables).map_err(raise)
+}
