@@ -25,7 +25,7 @@ pub struct Session {
     backend_pid: i32,
     cancel: Cancel,
     /// What the server said of its own end, in a notice before it closed the connection.
-    last_words: String,
+    last_words: Option<Box<ServerError>>,
     /// Set when the connection is of no use any more.
     lost: bool,
 }
@@ -58,7 +58,7 @@ impl Session {
             Stream::Tls { fd, tls } => Channel::resume(fd, Some(tls), unread),
         };
         let parameters = parameters.into_iter().collect();
-        Self { channel, address, parameters, backend_pid, cancel, last_words: String::new(), lost: false }
+        Self { channel, address, parameters, backend_pid, cancel, last_words: None, lost: false }
     }
 
     /// A parameter the server reports, e.g. `server_version`.
@@ -141,9 +141,7 @@ impl Session {
                 Ok(Step::Done) => return refusal.map_or(Ok(outcome), |error| Err(refused(&error, sql))),
                 // The last message of a server that ends a session is an error without ReadyForQuery.
                 Err(fault) => {
-                    if let Some(error) = refusal {
-                        self.last_words = error.to_string();
-                    }
+                    self.last_words = refusal.or(self.last_words.take());
                     return Err(self.lose(fault, sql));
                 }
             }
@@ -164,7 +162,7 @@ impl Session {
                 self.parameters.insert(name.to_owned(), value.to_owned());
             }
             tag::NOTICE_RESPONSE if backend::sqlstate(message.body).starts_with(b"57P") => {
-                self.last_words = backend::server_error(message.body).to_string();
+                self.last_words = Some(Box::new(backend::server_error(message.body)));
             }
             _ => {}
         }
@@ -187,18 +185,21 @@ impl Session {
         self.lost = true;
         let server = server_at(&self.address);
         let statement = shortened(sql);
-        let cause = match fault {
-            Fault::Io(error) if error.kind() == std::io::ErrorKind::Interrupted => {
+        let mut sqlstate = String::new();
+        let cause = match (fault, &self.last_words) {
+            (Fault::Io(error), _) if error.kind() == std::io::ErrorKind::Interrupted => {
                 format!("it did not end the cancelled statement in time: {statement}")
             }
-            Fault::Io(_) if !self.last_words.is_empty() => {
-                format!("it ended the connection: {}; the statement was: {statement}", self.last_words)
+            (Fault::Io(_), Some(words)) => {
+                sqlstate.clone_from(&words.sqlstate);
+                format!("it ended the connection: {words}; the statement was: {statement}")
             }
-            Fault::Io(_) => format!("it closed the connection in the middle of: {statement}"),
-            Fault::Tls(error) => format!("TLS broke ({error}) in the middle of: {statement}"),
-            fault => format!("{} in the middle of: {statement}", fault.into_io()),
+            (Fault::Io(_), None) => format!("it closed the connection in the middle of: {statement}"),
+            (Fault::Tls(error), _) => format!("TLS broke ({error}) in the middle of: {statement}"),
+            (fault, _) => format!("{} in the middle of: {statement}", fault.into_io()),
         };
-        Error::failure(server, cause).hint("the server's log says why; it may have crashed or been stopped")
+        Error { sqlstate, ..Error::failure(server, cause) }
+            .hint("the server's log says why; it may have crashed or been stopped")
     }
 }
 

@@ -247,6 +247,8 @@ pub struct ServerError {
     pub message: String,
     pub detail: String,
     pub hint: String,
+    /// Where it happened, innermost first: a row of a COPY, a line of a function.
+    pub context: String,
     /// Character of the statement, from 1; 0: not said.
     pub position: usize,
 }
@@ -259,16 +261,20 @@ pub fn server_error(body: &[u8]) -> ServerError {
         message: text(b'M').unwrap_or_default(),
         detail: text(b'D').unwrap_or_default(),
         hint: text(b'H').unwrap_or_default(),
+        context: text(b'W').unwrap_or_default(),
         position: text(b'P').and_then(|digits| digits.parse().ok()).unwrap_or(0),
     }
 }
 
 impl std::fmt::Display for ServerError {
-    /// `message; detail (SQLSTATE 23505)`.
+    /// `message; detail; innermost place (SQLSTATE 23505)`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.message)?;
         if !self.detail.is_empty() {
             write!(f, "; {}", self.detail)?;
+        }
+        if let Some(place) = self.context.lines().next() {
+            write!(f, "; {place}")?;
         }
         write!(f, " (SQLSTATE {})", self.sqlstate)
     }
@@ -378,11 +384,11 @@ mod tests {
 
     #[test]
     fn an_error_shows_message_detail_and_sqlstate() {
-        let body = b"SFEHLER\0VERROR\0C23505\0Mduplicate key\0DKey (id)=(1) exists.\0P15\0\0";
+        let body = b"SFEHLER\0VERROR\0C23505\0Mduplicate key\0DKey (id)=(1) exists.\0WCOPY t, line 3\nmore\0P15\0\0";
         let error = server_error(body);
         assert_eq!(error.severity, "ERROR");
         assert_eq!(error.position, 15);
-        assert_eq!(error.to_string(), "duplicate key; Key (id)=(1) exists. (SQLSTATE 23505)");
+        assert_eq!(error.to_string(), "duplicate key; Key (id)=(1) exists.; COPY t, line 3 (SQLSTATE 23505)");
         assert_eq!(sqlstate(b"Mno code\0\0"), *b"XX000");
     }
 }
