@@ -117,6 +117,27 @@ fn trouble_is_noted_once_per_spell_and_the_others_go_on() {
     assert_eq!(times[1].len(), 10);
 }
 
+/// Takes so long that meanwhile the samples are taken away.
+struct Slow(Arc<Mutex<Collected>>);
+
+impl Reader for Slow {
+    fn read(&mut self, _out: &mut Vec<u8>) -> std::result::Result<(), Trouble> {
+        std::mem::take(&mut *self.0.lock().unwrap());
+        Ok(())
+    }
+}
+
+#[test]
+fn a_reading_that_comes_back_after_the_end_is_let_go() {
+    let collected = Arc::default();
+    let reader = Box::new(Slow(Arc::clone(&collected)));
+    let mut watched = vec![Watched::new(&source("slow", "file", "/x", 1.0), reader, 4_000)];
+    *collected.lock().unwrap() = Collected::of(&watched);
+    let orders = [(3 * S, Command::Stop)].into();
+    watch::run(&mut watched, &mut FakePace { now_ns: Cell::new(0), reading_ns: 0, orders }, &collected);
+    assert!(collected.lock().unwrap().series.is_empty());
+}
+
 #[test]
 fn the_loop_ends_by_itself_when_nothing_is_left_to_read() {
     let dead = vec![Err(Trouble::Lasting("dead".into()))];

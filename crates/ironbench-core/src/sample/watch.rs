@@ -78,7 +78,9 @@ pub fn run(watched: &mut [Watched], pace: &mut impl Pace, collected: &Mutex<Coll
                 sample(place, source, ticks, None, pace, &mut raw, collected);
             } else if ticks.due_ns() <= pace.now_ns() {
                 let (tick, missed) = ticks.serve(pace.now_ns());
-                locked(collected).series[place].missed += missed;
+                if let Some(series) = locked(collected).series.get_mut(place) {
+                    series.missed += missed;
+                }
                 sample(place, source, ticks, Some(tick), pace, &mut raw, collected);
             }
         }
@@ -105,10 +107,12 @@ fn sample(
     let outcome = source.reader.read(raw);
     let t_ns = before_ns + (pace.now_ns() - before_ns) / 2;
     let mut collected = locked(collected);
+    // Whoever waited for this reading has lost patience and gone with what there was.
+    let Some(series) = collected.series.get_mut(place) else { return };
     match outcome {
         Ok(()) => {
             source.troubled = false;
-            if collected.series[place].push(t_ns, tick, raw) {
+            if series.push(t_ns, tick, raw) {
                 ticks.double();
             }
         }
