@@ -1,7 +1,8 @@
 """Two things measured in turn, A B B A …, and their ratio with its 95 % interval.
 
 The interval is Student's t on the logarithms of the ratios of neighbouring runs: a pair shares the machine's mood, so
-drift cancels, and ratios are symmetric in logarithms (Kalibera & Jones, "Rigorous benchmarking in reasonable time", 2013).
+drift cancels, and ratios are symmetric in logarithms (Kalibera and Jones, "Rigorous Benchmarking in Reasonable Time",
+2013).
 """
 
 from __future__ import annotations

@@ -103,7 +103,7 @@ def _system(asked: Asked) -> System:
     available = os.sched_getaffinity(0)
     return System(
         engine=asked.engine,
-        label=asked.label,
+        label=asked.label or asked.engine,
         settings=values.pairs("--set", asked.set_),
         layout=Layout(*(_directory(option, text) for option, text in _places(asked))),
         memory_bytes=values.size("--memory", asked.memory) if asked.memory else None,

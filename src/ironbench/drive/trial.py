@@ -38,7 +38,7 @@ def _driven(
     workload, options, load = workloads.get(plan.choice.workload), plan.choice.options, trial.cell.load
     compiled = compiled_plan(
         session.target(load.protocol, load.io),
-        workload.scripts(session.engine, options),
+        workload.scripts(session.engine, plan.choice),
         {**workload.variables(options), **plan.choice.defines},
         load,
         sources,

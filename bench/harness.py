@@ -1,0 +1,60 @@
+"""What the harness itself can do: transactions per second and core on the null engine, memory per client."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+
+from bench.pairs import said
+from bench.peers import SELECT_ONLY, ours, postgres
+from ironbench.model.system import Load
+from ironbench.workloads import ScriptSource
+
+RUNS = 7
+MEMORY = """
+import json, resource, sys
+from bench.peers import ours
+from ironbench.model.system import Load
+from ironbench.workloads import ScriptSource
+plan = json.loads(sys.stdin.read())
+rate, summary = ours(plan["target"], [ScriptSource("s", plan["text"], 1)], {"scale": "1"}, Load(clients=plan["clients"], threads=2, duration_s=3))
+assert summary["clients"] == plan["clients"] and not summary["aborted"]
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+"""
+
+
+def main() -> None:
+    script = [ScriptSource("null", "SELECT 1;\n", 1)]
+    rates = [ours({"kind": "null"}, script, {}, Load(clients=8, threads=1, duration_s=2))[1] for _ in range(RUNS)]
+    per_core = [s["transactions"] / (s["client_cpu_s"]["user"] + s["client_cpu_s"]["system"]) / 1e6 for s in rates]
+    said("null engine, M transactions per core-second", _spread(per_core), "≥ 3, full recording")
+    from ironbench import _core
+
+    said(
+        "one record without clock reads, ns", _spread([_core.recording_cost_ns(5_000_000) for _ in range(RUNS)]), "≤ 25"
+    )
+    null = {"kind": "null"}
+    said("memory per client, 5000 on null, KB", _per_client(null, "SELECT 1;\n", 5000), "≤ 64")
+    with postgres(1000, "select-only", {"scale": "1"}) as session:
+        text = SELECT_ONLY
+        said("memory per client, 1000 on PostgreSQL, KB", _per_client(session.target("prepared"), text, 1000), "≤ 64")
+
+
+def _per_client(target: dict[str, object], text: str, clients: int) -> str:
+    """Growth of the peak resident memory of a fresh process from 1 client to `clients`."""
+    one, many = (_peak(target, text, n) for n in (1, clients))
+    return f"{(many - one) / (clients - 1) / 1024:.1f}"
+
+
+def _peak(target: dict[str, object], text: str, clients: int) -> int:
+    plan = json.dumps({"target": target, "text": text, "clients": clients})
+    done = subprocess.run([sys.executable, "-c", MEMORY], input=plan, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(done.stderr)
+    return int(done.stdout)
+
+
+def _spread(values: list[float]) -> str:
+    return f"{statistics.median(values):.2f} (median of {len(values)}, {min(values):.2f} to {max(values):.2f})"

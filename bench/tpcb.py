@@ -1,0 +1,35 @@
+"""Throughput of tpcb-like beside pgbench on the same database, observers off."""
+
+from __future__ import annotations
+
+from bench.pairs import interleaved, ratio, said
+from bench.peers import ours, pgbench, postgres
+from ironbench import workloads
+from ironbench.model.system import Choice, Load
+
+PAIRS = 12
+SCALE = 10
+
+
+def main() -> None:
+    workload = workloads.get("tpcb-like")
+    options = workload.validated({"scale": str(SCALE)})
+    with postgres(8, "tpcb-like", options) as session:
+        target = session.target("prepared")
+        asked = Load(clients=8, threads=1, duration_s=10)
+        scripts = workload.scripts("postgres", Choice("tpcb-like", options))
+        a, b = interleaved(
+            PAIRS,
+            lambda: ours(target, scripts, workload.variables(options), asked)[0],
+            lambda: pgbench(target, asked, "-b", "tpcb-like", scale=SCALE),
+        )
+        said(
+            "tpcb-like throughput / pgbench",
+            ratio([x.per_second for x in a], [x.per_second for x in b]),
+            "lower end ≥ 0.97",
+        )
+        said(
+            "tpcb-like client CPU / pgbench",
+            ratio([x.cpu_per_transaction_s for x in a], [x.cpu_per_transaction_s for x in b]),
+            "not asked",
+        )
