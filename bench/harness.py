@@ -7,10 +7,11 @@ import statistics
 import subprocess
 import sys
 
+from ironbench.workloads import ScriptSource
+
 from bench.pairs import said
 from bench.peers import SELECT_ONLY, ours, postgres
 from ironbench.model.system import Load
-from ironbench.workloads import ScriptSource
 
 RUNS = 7
 MEMORY = """
@@ -19,7 +20,8 @@ from bench.peers import ours
 from ironbench.model.system import Load
 from ironbench.workloads import ScriptSource
 plan = json.loads(sys.stdin.read())
-rate, summary = ours(plan["target"], [ScriptSource("s", plan["text"], 1)], {"scale": "1"}, Load(clients=plan["clients"], threads=2, duration_s=3))
+asked = Load(clients=plan["clients"], threads=2, duration_s=3)
+rate, summary = ours(plan["target"], [ScriptSource("s", plan["text"], 1)], {"scale": "1"}, asked)
 assert summary["clients"] == plan["clients"] and not summary["aborted"]
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
 """

