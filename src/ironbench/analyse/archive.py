@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 Columns = Mapping[str, Any]
 """Column name → array of values, all of one length."""
-
-
-class Quantiles(Protocol):
-    """The part of the core's histogram that an analysis needs."""
-
-    @property
-    def count(self) -> int: ...
-    def quantiles(self, q: Sequence[float]) -> list[float]: ...
 
 
 class Archive(Protocol):
@@ -35,3 +27,22 @@ class Archive(Protocol):
     def machine(self, key: str) -> Mapping[str, Any]: ...
 
     def engine(self, key: str) -> Mapping[str, Any]: ...
+
+
+class Empty:
+    """An archive that holds nothing."""
+
+    def seconds(self, id: str) -> Columns:
+        return {}
+
+    def observed(self, id: str) -> Mapping[str, Columns]:
+        return {}
+
+    def histograms(self, id: str) -> Mapping[str, Any]:
+        return {}
+
+    def machine(self, key: str) -> Mapping[str, Any]:
+        return {}
+
+    def engine(self, key: str) -> Mapping[str, Any]:
+        return {}

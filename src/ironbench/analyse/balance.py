@@ -39,18 +39,16 @@ def balance(records: Sequence[Record], machine: Mapping[str, Any]) -> tuple[Entr
         ),
         _checkpoints(records),
         Entry("log per transaction", "bytes", _metric(records, "wal_bytes_per_transaction")),
-        Entry(
-            "capacity used", "share", _metric(records, "capacity_used_share{role=data}"), "of the data's file system"
-        ),
+        Entry("data file system in use", "share", _metric(records, "capacity_used_share{role=data}")),
     )
 
 
 def server_cores(record: Record, machine: Mapping[str, Any]) -> tuple[float | None, str]:
     """Cores the engine may use, and how that is known."""
     if record.system.server_cpus:
-        return float(len(record.system.server_cpus)), f"{len(record.system.server_cpus)} given to the engine"
+        return float(len(record.system.server_cpus)), f"{len(record.system.server_cpus)} cores given to the engine"
     cores = _number((machine.get("cpu") or {}).get("cores"))
-    return cores, f"{cores:.0f} in the machine, shared with the clients" if cores else "number of cores not known"
+    return cores, f"{cores:.0f} cores, shared with the clients" if cores else "number of cores not known"
 
 
 def _data_to(data: float | None, memory: float | None, name: str) -> Entry:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ironbench.analyse import reproduce, timelines
-from ironbench.analyse.archive import Archive
+from ironbench.analyse.archive import Archive, Empty
 from ironbench.analyse.balance import Entry, balance
 from ironbench.analyse.compare import ratio
 from ironbench.analyse.curve import Curve, curve
@@ -82,6 +81,11 @@ class Study:
 def studies(records: Sequence[Record], archive: Archive, derived: Mapping[str, str] | None = None) -> tuple[Study, ...]:
     """One study for each work among `records`. `derived`: workload → sentence that must stand wherever it is shown."""
     return tuple(_study(group, archive, derived or {}) for group in by_work(records))
+
+
+def study_of(records: Sequence[Record]) -> tuple[Study, ...]:
+    """Studies from records alone: without timelines, percentile curves and fingerprints."""
+    return studies(records, Empty())
 
 
 def facts(record: Record, archive: Archive) -> dict[str, str]:
@@ -176,21 +180,3 @@ def _footnotes(records: Sequence[Record], derived: Mapping[str, str]) -> tuple[s
             f"Emulation took up to {most:.0%} of the CPU time."
         )
     return tuple(notes)
-
-
-def to_builtins(value: Any) -> Any:
-    """Studies as plain dicts and lists; records by their id only, for they are in the store."""
-    import msgspec
-
-    def short(item: Any) -> Any:
-        if isinstance(item, Record):
-            return item.id
-        if isinstance(item, dict):
-            return {key: short(part) for key, part in item.items()}
-        if isinstance(item, list | tuple):
-            return [short(part) for part in item]
-        if hasattr(item, "__dataclass_fields__"):
-            return {name: short(getattr(item, name)) for name in item.__dataclass_fields__}
-        return item
-
-    return msgspec.to_builtins(short(value))

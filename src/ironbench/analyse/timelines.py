@@ -13,7 +13,7 @@ from ironbench.model.record import Record
 
 MOST_POINTS = 400
 QUANTILES = (
-    0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.925, 0.95, 0.97, 0.98, 0.99,
+    0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.925, 0.95, 0.97, 0.98, 0.99,
     0.995, 0.998, 0.999, 0.9995, 0.9998, 0.9999, 0.99995, 0.99999,
 )  # fmt: skip
 _DEVICE = (
@@ -23,6 +23,8 @@ _DEVICE = (
     "device_reads_per_s",
     "device_write_latency_s",
     "device_read_latency_s",
+    "device_flushes_per_s",
+    "device_flush_latency_s",
     "device_utilisation_share",
 )
 

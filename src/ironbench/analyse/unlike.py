@@ -31,7 +31,9 @@ def unlike(a: Sequence[Record], b: Sequence[Record]) -> tuple[str, ...]:
         rows.append(f"The seeds differ: {_listed(seeds[0])} against {_listed(seeds[1])}.")
     if any(record.series in {other.series for other in b} for record in a):
         return tuple(rows)
-    rows.append("A and B were not run in turns, so a drift of the machine between them would look like a difference.")
+    rows.append(
+        "The systems were run one after the other, not in turns: a drift of the machine would look like a difference."
+    )
     return tuple(rows)
 
 
@@ -53,13 +55,16 @@ def left_out(records: Sequence[Record]) -> tuple[str, ...]:
 
 
 def doubts(records: Sequence[Record]) -> tuple[str, ...]:
-    """Warnings of the trials that did enter, each once, with how many trials carry it."""
-    counts: dict[str, int] = {}
+    """Warnings of the trials that did enter, each kind once in the first trial's words, with how many carry it."""
     entered = [record for record in records if record.status.comparable]
+    said: dict[str, list[str]] = {}
     for record in entered:
-        for warning in dict.fromkeys(f"{warning.text.rstrip('.')} [{warning.code}]" for warning in record.warnings):
-            counts[warning] = counts.get(warning, 0) + 1
-    rows = [f"{text} ({count} of {len(entered)} {_trials(len(entered))})" for text, count in counts.items()]
+        for code, text in {warning.code: warning.text for warning in record.warnings}.items():
+            said.setdefault(code, []).append(text)
+    rows = [
+        f"{texts[0].rstrip('.')} [{code}, {len(texts)} of {len(entered)} {_trials(len(entered))}]"
+        for code, texts in said.items()
+    ]
     silent = [record for record in entered if record.status is Status.SUSPECT and not record.warnings]
     if silent:
         causes = "; ".join(dict.fromkeys(record.cause for record in silent if record.cause)) or "no cause recorded"

@@ -1,0 +1,43 @@
+"""`ironbench compare`: A beside B, metric by metric."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def compare(
+    a: Annotated[str, typer.Argument(help="A record, series or label: the reference.")],
+    b: Annotated[str, typer.Argument(help="What is held against it.")],
+    results: Annotated[
+        str, typer.Option(metavar="DIR", help="Where records are.", envvar="IRONBENCH_RESULTS")
+    ] = "ironbench-results",
+    json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
+) -> int:
+    """Compare A and B: the ratio of every metric, the spread of repeats, what differs."""
+    from ironbench.analyse import compare as analysis
+    from ironbench.analyse.study import facts
+    from ironbench.errors import InputError
+    from ironbench.printer import Printer
+    from ironbench.record import Store
+
+    store = Store(Path(results))
+    sides = [(name, store.select([name])) for name in (a, b)]
+    for name, records in sides:
+        if not any(record.status.comparable for record in records):
+            causes = "; ".join(dict.fromkeys(f"{record.status.value}: {record.cause}" for record in records))
+            raise InputError(name, f"has no trial that may be compared ({causes})", "run it again")
+    (name_a, records_a), (name_b, records_b) = sides
+    known = [facts(next(r for r in records if r.status.comparable), store) for _, records in sides]
+    found = analysis.compare(name_a, records_a, name_b, records_b, known)
+    if json:
+        from ironbench.report.json import comparison as document
+
+        Printer().data(document(found))
+    else:
+        from ironbench.report.text import comparison as text
+
+        Printer().data(text(found))
+    return 0

@@ -1,0 +1,1 @@
+"""Studies written down: formats only, nothing is computed here."""

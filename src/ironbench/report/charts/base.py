@@ -1,0 +1,98 @@
+"""What every chart is made of."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from ironbench.report import theme
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Text in columns; the first is left-aligned, the others hold numbers."""
+
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One entry of a legend. Pages show legends as text that wraps; pictures let Vega draw them."""
+
+    label: str
+    colour: str
+    """A token of the theme, without `@`."""
+    mark: str
+    """A symbol's name, or `line`, `dash`, `dot` for strokes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """One chart with the same in words and in figures, for those who cannot see it."""
+
+    id: str
+    title: str
+    alt: str
+    specification: dict[str, Any]
+    table: Table
+    unit: str = ""
+    """What the vertical axis counts, said beside the title so that it stays horizontal."""
+    legend: tuple[Key, ...] = ()
+    note: str = ""
+
+
+def specification(
+    layers: list[dict[str, Any]], data: dict[str, list[dict[str, Any]]], height: int = 280
+) -> dict[str, Any]:
+    """A layered chart as wide as its place; colours stay tokens until a theme is known."""
+    return {
+        "width": "container",
+        "height": height,
+        "autosize": {"type": "fit-x", "contains": "padding"},
+        "padding": {"left": 2, "right": 14, "top": 6, "bottom": 2},
+        "datasets": data,
+        "layer": layers,
+        "config": theme.config(),
+    }
+
+
+def colour(names: list[str]) -> dict[str, Any]:
+    """Colour by system, the same system in the same colour everywhere."""
+    return {"field": "system", "type": "nominal", "scale": theme.system_colours(names)}
+
+
+def shape(names: list[str]) -> dict[str, Any]:
+    return {"field": "system", "type": "nominal", "scale": theme.system_marks(names)}
+
+
+def keys(names: list[str], mark: str = "") -> tuple[Key, ...]:
+    """The legend of systems; none for a single one. `mark`: for all of them, else each its own."""
+    if len(names) < 2:
+        return ()
+    return tuple(
+        Key(name, f"s{place % theme.SYSTEMS}", mark or theme.MARKS[place % len(theme.MARKS)])
+        for place, name in enumerate(names)
+    )
+
+
+def value_scale(values: list[float], factor: float) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Scale and axis of a measured value: linear from zero, logarithmic where that would press small values flat."""
+    positive = [value for value in values if value and value > 0]
+    if not wide_apart(positive, factor):
+        return {"zero": True}, {"tickCount": 5, "format": ",~f"}
+    low, high = (math.log10(bound) for bound in (min(positive), max(positive)))
+    steps = (1,) if high - low > 3 else (1, 2, 5)
+    ticks = [step * 10**power for power in range(math.floor(low), math.ceil(high) + 1) for step in steps]
+    inside = [round(tick, 9) for tick in ticks if min(positive) * 0.6 <= tick <= max(positive) * 1.7]
+    return {"type": "log", "nice": False, "domain": [min(inside[0], min(positive)), max(inside[-1], max(positive))]}, {
+        "values": inside,
+        "format": "~g",
+    }
+
+
+def wide_apart(values: list[float], factor: float) -> bool:
+    """Whether a linear axis would press the small values flat."""
+    positive = [value for value in values if value > 0]
+    return bool(positive) and max(positive) / min(positive) > factor

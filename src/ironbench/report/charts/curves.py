@@ -1,0 +1,215 @@
+"""Throughput and response time against clients: every trial a point, lines through medians, bands over the repeats."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ironbench.analyse.curve import Point
+from ironbench.analyse.study import Study
+from ironbench.model.record import Record, Status
+from ironbench.report.charts import base
+from ironbench.report.charts.base import Chart, Key, Table
+from ironbench.report.numbers import measured, quantity, scale, span, unit_of
+
+_LOG_CLIENTS = 60
+_LOG_TIMES = 40
+
+
+def curves(study: Study) -> list[Chart]:
+    """One chart per metric that some trial has."""
+    wanted = (
+        ("throughput", "Throughput", "transactions/s", 340),
+        ("response_time_p50_s", "Response time, median", "half took no longer", 260),
+        ("response_time_p99_s", "Response time, 99th percentile", "1 in 100 took longer", 260),
+    )
+    return [
+        _curve(study, metric, title, unit, height)
+        for metric, title, unit, height in wanted
+        if any(metric in point.metrics for part in study.parts for point in part.curve.points)
+    ]
+
+
+def _curve(study: Study, metric: str, title: str, words: str, height: int) -> Chart:
+    names = [part.name for part in study.parts]
+    points = [(part.name, point) for part in study.parts for point in part.curve.points if metric in point.metrics]
+    confirmations = [(part.name, record) for part in study.parts for record in part.curve.confirmations]
+    unit = unit_of(metric)
+    suffix, factor = scale(unit, [point.metrics[metric].high for _, point in points])
+    medians = [_median(name, point, metric, unit, factor) for name, point in points]
+    trials = [_trial(name, record, metric, unit, factor) for name, point in points for record in point.trials]
+    trials += [_trial(name, record, metric, unit, factor) for name, record in confirmations if metric in record.metrics]
+    peaks = _peaks(study, factor) if metric == "throughput" else []
+    x = _clients_axis(sorted({point.clients for _, point in points}))
+    kind, axis = base.value_scale([row["value"] for row in trials], math.inf if metric == "throughput" else _LOG_TIMES)
+    y = {"field": "value", "type": "quantitative", "axis": {**axis, "title": None}, "scale": kind}
+    said = words if metric == "throughput" else f"{suffix}, {words}"
+    layers = [*_lines(names, x, y), *_points(names, x, y)]
+    if peaks:
+        layers.append(_peak_labels(names, x))
+    data = {"medians": medians, "trials": [row for row in trials if row["value"] is not None], "peaks": peaks}
+    return Chart(
+        metric,
+        title,
+        _alt(study, metric, title),
+        base.specification(layers, data, height),
+        _table(names, points, metric, unit),
+        said + (", logarithmic" if kind.get("type") == "log" else ""),
+        (*base.keys(names), *_marks(trials)),
+    )
+
+
+def _median(name: str, point: Point, metric: str, unit: str, factor: float) -> dict[str, Any]:
+    summary = point.metrics[metric]
+    return {
+        "system": name,
+        "clients": point.clients,
+        "value": summary.centre / factor,
+        "low": summary.low / factor,
+        "high": summary.high / factor,
+    }
+
+
+def _trial(name: str, record: Record, metric: str, unit: str, factor: float) -> dict[str, Any]:
+    value = record.metrics.get(metric)
+    return {
+        "system": name,
+        "clients": record.cell.load.clients,
+        "value": None if value is None else value / factor,
+        "said": quantity(value, unit),
+        "kind": "confirmation" if record.purpose == "confirmation" else "sweep",
+        "status": record.status.value,
+        "cause": record.cause,
+    }
+
+
+def _peaks(study: Study, factor: float) -> list[dict[str, Any]]:
+    return [
+        {
+            "system": part.name,
+            "clients": part.curve.peak.clients,
+            "value": part.curve.peak.throughput.high / factor,
+            "said": quantity(part.curve.peak.throughput.centre, "1/s"),
+        }
+        for part in study.parts
+        if part.curve.peak
+    ]
+
+
+def _clients_axis(counts: list[int]) -> dict[str, Any]:
+    log = base.wide_apart([float(count) for count in counts], _LOG_CLIENTS)
+    axis: dict[str, Any] = {"title": "clients", "format": "d", "labelOverlap": "greedy", "values": counts}
+    kind: dict[str, Any] = {"type": "log", "base": 2} if log else {"zero": False}
+    margin = max(1, counts[-1] // 20)
+    if not log:
+        kind["domain"] = [max(0, counts[0] - margin), counts[-1] + margin]
+    return {"field": "clients", "type": "quantitative", "axis": axis, "scale": {**kind, "nice": False}}
+
+
+def _marks(trials: list[dict[str, Any]]) -> list[Key]:
+    """What hollow and ringed marks mean, where there are any."""
+    found = []
+    if any(row["kind"] == "confirmation" for row in trials):
+        found.append(Key("hollow: confirmation trial", "muted", "hollow"))
+    if any(row["status"] == Status.SUSPECT.value for row in trials):
+        found.append(Key("suspect trial", "warn", "ring"))
+    return found
+
+
+def _lines(names: list[str], x: dict[str, Any], y: dict[str, Any]) -> list[dict[str, Any]]:
+    band = {
+        "data": {"name": "medians"},
+        "mark": {"type": "area", "opacity": 0.14, "interpolate": "linear"},
+        "encoding": {
+            "x": x,
+            "y": {**y, "field": "low"},
+            "y2": {"field": "high"},
+            "color": base.colour(names),
+        },
+    }
+    line = {
+        "data": {"name": "medians"},
+        "mark": {"type": "line", "strokeWidth": 2},
+        "encoding": {"x": x, "y": y, "color": base.colour(names)},
+    }
+    return [band, line]
+
+
+def _points(names: list[str], x: dict[str, Any], y: dict[str, Any]) -> list[dict[str, Any]]:
+    tooltip = [
+        {"field": "system", "title": "system"},
+        {"field": "clients", "title": "clients"},
+        {"field": "said", "title": "value"},
+        {"field": "kind", "title": "trial"},
+        {"field": "status", "title": "status"},
+    ]
+    by_system = {"color": base.colour(names), "shape": base.shape(names)}
+    encoding = {"x": x, "y": y, "tooltip": tooltip}
+    swept = {
+        "data": {"name": "trials"},
+        "transform": [{"filter": "datum.kind == 'sweep'"}],
+        "mark": {"type": "point", "filled": True, "size": 48, "opacity": 0.85},
+        "encoding": {**encoding, **by_system},
+    }
+    confirmed = {
+        "data": {"name": "trials"},
+        "transform": [{"filter": "datum.kind == 'confirmation'"}],
+        "mark": {"type": "point", "filled": True, "fill": "@paper", "size": 62, "opacity": 1, "strokeWidth": 1.8},
+        "encoding": {
+            **encoding,
+            "stroke": base.colour(names),
+            "shape": base.shape(names),
+        },
+    }
+    doubtful = {
+        "data": {"name": "trials"},
+        "transform": [{"filter": f"datum.status == '{Status.SUSPECT.value}'"}],
+        "mark": {
+            "type": "point",
+            "shape": "circle",
+            "size": 190,
+            "strokeWidth": 1.6,
+            "stroke": "@warn",
+            "strokeDash": [2, 2],
+        },
+        "encoding": encoding,
+    }
+    return [swept, confirmed, doubtful]
+
+
+def _peak_labels(names: list[str], x: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "data": {"name": "peaks"},
+        "mark": {"type": "text", "dy": -13, "align": "center", "fontSize": 13, "fontWeight": 600},
+        "encoding": {
+            "x": x,
+            "y": {"field": "value", "type": "quantitative"},
+            "text": {"field": "said"},
+            "color": base.colour(names),
+        },
+    }
+
+
+def _alt(study: Study, metric: str, title: str) -> str:
+    words = []
+    for part in study.parts:
+        found = [point for point in part.curve.points if metric in point.metrics]
+        if found:
+            first, last = found[0], found[-1]
+            words.append(
+                f"{part.name}: {measured(first.metrics[metric], unit_of(metric))} with {first.clients} "
+                f"to {measured(last.metrics[metric], unit_of(metric))} with {last.clients} clients"
+            )
+    return f"{title} against clients. {'; '.join(words)}."
+
+
+def _table(names: list[str], points: list[tuple[str, Point]], metric: str, unit: str) -> Table:
+    by_place = {(name, point.clients): point.metrics[metric] for name, point in points}
+    rows = []
+    for clients in sorted({point.clients for _, point in points}):
+        cells = [str(clients)]
+        for name in names:
+            summary = by_place.get((name, clients))
+            cells.append("" if summary is None else f"{measured(summary, unit)} ({span(summary, unit)})")
+        rows.append(tuple(cells))
+    return Table(("clients", *names), tuple(rows))

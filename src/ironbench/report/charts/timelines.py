@@ -1,0 +1,139 @@
+"""One trial of each system second by second, and what its devices did meanwhile."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ironbench.analyse.study import Study
+from ironbench.analyse.timelines import Line
+from ironbench.report.charts import base
+from ironbench.report.charts.base import Chart, Key, Table
+from ironbench.report.numbers import quantity, scale, unit_of
+
+_TITLES = {
+    "throughput": ("Throughput over time", "transactions/s"),
+    "response_time_p50_s": ("Median response time over time", ""),
+    "response_time_p99_s": ("99th percentile over time", ""),
+    "errors": ("Errors over time", "errors/s"),
+    "device_write_bytes_per_s": ("Written to devices", ""),
+    "device_read_bytes_per_s": ("Read from devices", ""),
+    "device_writes_per_s": ("Writes completed", ""),
+    "device_reads_per_s": ("Reads completed", ""),
+    "device_write_latency_s": ("Time of a write", ""),
+    "device_read_latency_s": ("Time of a read", ""),
+    "device_flushes_per_s": ("Flushes completed", ""),
+    "device_flush_latency_s": ("Time of a flush", ""),
+    "device_utilisation_share": ("Time with a request at the device", ""),
+}
+_ROLES = ("data", "log", "temp")
+_STROKES = {"data": "line", "log": "dash", "temp": "dot"}
+
+
+def timelines(study: Study) -> list[Chart]:
+    """Errors only where there were some."""
+    found = []
+    for metric in ("throughput", "response_time_p50_s", "response_time_p99_s", "errors"):
+        lines = [
+            (part.name, line)
+            for part in study.parts
+            for line in (part.timeline.lines if part.timeline else ())
+            if line.metric == metric and (metric != "errors" or any(line.value))
+        ]
+        found += _chart(study, metric, lines)
+    return found
+
+
+def devices(study: Study) -> list[Chart]:
+    """A chart per quantity that some device has."""
+    found = []
+    for metric in [name for name in _TITLES if name.startswith("device_")]:
+        lines = [
+            (part.name, line)
+            for part in study.parts
+            for line in (part.timeline.devices if part.timeline else ())
+            if line.metric == metric
+        ]
+        found += _chart(study, metric, lines)
+    return found
+
+
+def _chart(study: Study, metric: str, lines: list[tuple[str, Line]]) -> list[Chart]:
+    if not lines:
+        return []
+    title, words = _TITLES[metric]
+    names = [part.name for part in study.parts]
+    unit = unit_of(metric)
+    suffix, factor = scale(unit, [value for _, line in lines for value in line.value])
+    rows: list[dict[str, Any]] = [
+        {"system": name, "role": line.part, "t": t, "value": value / factor, "said": quantity(value, unit)}
+        for name, line in lines
+        for t, value in zip(line.t_s, line.value, strict=True)
+    ]
+    kind, axis = base.value_scale([row["value"] for row in rows], 60 if unit == "s" else math.inf)
+    roles = [role for role in _ROLES if any(line.part == role for _, line in lines)]
+    step = max((part.timeline.step_s for part in study.parts if part.timeline), default=1.0)
+    note = f"Each point stands for {step:g} s." if step > 1 else ""
+    layer = _layer(names, {"scale": kind, "axis": {**axis, "title": None}}, roles)
+    strokes = tuple(Key(role, "muted", _STROKES[role]) for role in roles) if len(roles) > 1 else ()
+    said = words or {"/s": "per second", "%": "% of the time"}.get(suffix, suffix)
+    if len(roles) == 1:
+        said += f", {roles[0]} device"
+    return [
+        Chart(
+            f"time-{metric}",
+            title,
+            _alt(title, lines, unit),
+            base.specification([layer], {"line": rows}, 190),
+            _table(lines, unit),
+            said + (", logarithmic" if kind.get("type") == "log" else ""),
+            (*base.keys(names, "line"), *strokes),
+            note,
+        )
+    ]
+
+
+def _layer(names: list[str], value: dict[str, Any], roles: list[str]) -> dict[str, Any]:
+    encoding: dict[str, Any] = {
+        "x": {
+            "field": "t",
+            "type": "quantitative",
+            "axis": {"title": "seconds", "tickCount": 6},
+            "scale": {"nice": False},
+        },
+        "y": {"field": "value", "type": "quantitative", **value},
+        "color": base.colour(names),
+        "tooltip": [{"field": name} for name in (("system", "role") if roles else ("system",))]
+        + [{"field": "t", "title": "second"}, {"field": "said", "title": "value"}],
+    }
+    if roles:
+        encoding["strokeDash"] = {
+            "field": "role",
+            "type": "nominal",
+            "scale": {"domain": list(_ROLES), "range": [[1, 0], [6, 3], [2, 2]]},
+            "legend": {"symbolStrokeColor": "@muted", "values": roles} if len(roles) > 1 else None,
+        }
+    return {"data": {"name": "line"}, "mark": {"type": "line", "strokeWidth": 1.7}, "encoding": encoding}
+
+
+def _alt(title: str, lines: list[tuple[str, Line]], unit: str) -> str:
+    words = [
+        f"{_name(name, line)}: {quantity(min(line.value), unit)} to {quantity(max(line.value), unit)}"
+        for name, line in lines
+        if line.value
+    ]
+    return f"{title}. {'; '.join(words)}."
+
+
+def _table(lines: list[tuple[str, Line]], unit: str) -> Table:
+    rows = []
+    for name, line in lines:
+        ranked = sorted(line.value)
+        if ranked:
+            figures = (ranked[0], ranked[(len(ranked) - 1) // 2], ranked[-1])
+            rows.append((_name(name, line), *(quantity(value, unit) for value in figures)))
+    return Table(("", "least", "middle", "most"), tuple(rows))
+
+
+def _name(name: str, line: Line) -> str:
+    return f"{name}, {line.part}" if line.part else name

@@ -1,0 +1,181 @@
+"""All charts and tables of a study, in reading order; shared by every format."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ironbench.analyse.study import Part, Study
+from ironbench.report.charts.base import Chart, Table
+from ironbench.report.charts.curves import curves
+from ironbench.report.charts.latency import latency
+from ironbench.report.charts.shares import budget, waits
+from ironbench.report.charts.timelines import devices, timelines
+from ironbench.report.numbers import NOT_KNOWN, between, measured, number, quantity, span, times
+
+_CONFIGURATION = ("system", "load", "machine", "engine", "software")
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A heading, what to know before looking, and the charts or tables under it."""
+
+    id: str
+    title: str
+    lead: str = ""
+    charts: tuple[Chart, ...] = ()
+    tables: tuple[tuple[str, Table], ...] = ()
+
+
+def sections(study: Study) -> list[Section]:
+    """Everything with something to show; a section without content is left out."""
+    found = [
+        Section("curves", "Throughput and response time", charts=tuple(curves(study))),
+        Section("latency", "Latency", charts=tuple(latency(study))),
+        Section("time", "Over time", _lead_time(study), tuple(timelines(study))),
+        Section("cpu", "Where the CPU time went", charts=tuple(budget(study))),
+        Section("waits", "What sessions waited for", charts=tuple(waits(study))),
+        Section("devices", "Devices", _lead_time(study), tuple(devices(study))),
+        Section("balance", "Balance sheet", _LEAD_BALANCE, tables=(("", balance(study)),)),
+        Section("differences", "What differs", _lead_differences(study), tables=_some(differences(study))),
+        Section("configuration", "Configuration in common", tables=tuple(configuration(study))),
+    ]
+    return [section for section in found if section.charts or any(table.rows for _, table in section.tables)]
+
+
+_LEAD_BALANCE = (
+    "Ratios decide whether a small system stands for a big one: compare these with the system you have in mind, "
+    "not the sizes."
+)
+
+
+def peaks(study: Study) -> Table:
+    """One row per system: its peak and what it rests on."""
+    rows: list[tuple[str, ...]] = []
+    for part in study.parts:
+        peak = part.curve.peak
+        if peak is None:
+            rows.append((part.name, "no usable trial", "", "", "", "", ""))
+            continue
+        latencies = [measured(peak.metrics.get(f"response_time_{name}_s"), "s") for name in ("p50", "p99")]
+        ratio = times(part.standing.ratio) if part.standing else "1 (reference)"
+        figures = (measured(peak.throughput, "1/s"), span(peak.throughput, "1/s"))
+        rows.append((part.name, str(peak.clients), *figures, *latencies, ratio))
+    head = ("system", "clients at peak", "throughput", "range of repeats", "median", "99th percentile", "ratio")
+    return Table(head, tuple(rows))
+
+
+def balance(study: Study) -> Table:
+    names = list(dict.fromkeys(entry.name for part in study.parts for entry in part.balance))
+    rows = []
+    for name in names:
+        cells = []
+        for part in study.parts:
+            entry = next((entry for entry in part.balance if entry.name == name), None)
+            if entry is None:
+                cells.append(NOT_KNOWN)
+            elif entry.value is None:
+                cells.append(f"{NOT_KNOWN} ({entry.note})" if entry.note else NOT_KNOWN)
+            else:
+                said = quantity(entry.value, entry.unit) + (" to 1" if entry.name.startswith("data to") else "")
+                cells.append(f"{said} ({entry.note})" if entry.note else said)
+        rows.append((name, *cells))
+    return Table(("at the peak", *(part.name for part in study.parts)), tuple(rows))
+
+
+def differences(study: Study) -> Table:
+    rows = tuple(
+        (f"{row.room}: {_named(row.name)}", *(_fact(row.name, value) for value in row.values))
+        for row in study.differences
+    )
+    return Table(("fact", *(part.name for part in study.parts)), rows)
+
+
+def configuration(study: Study) -> list[tuple[str, Table]]:
+    """Facts in common, a table per room."""
+    found = []
+    for room in _CONFIGURATION:
+        rows = [
+            (_named(name.partition(".")[2]), _fact(name, value))
+            for name, value in study.shared.items()
+            if name.partition(".")[0] == room
+        ]
+        if rows:
+            found.append((room, Table(("fact", "value"), tuple(rows))))
+    return found
+
+
+def _named(name: str) -> str:
+    """A fact's name without the unit that its value now shows."""
+    return name.removesuffix("_bytes").removesuffix("_hz")
+
+
+def _fact(name: str, value: str) -> str:
+    """Sizes in powers of 1024, as memory is sold and as engines count; all else as recorded."""
+    if name.endswith("_bytes") and value.isdigit():
+        return quantity(float(value), "memory")
+    if name.endswith("_hz") and value.isdigit():
+        return f"{number(float(value) / 1e9)} GHz"
+    return value
+
+
+def cautions(study: Study) -> list[str]:
+    """Everything a reader must know before using the numbers, the gravest first."""
+    found = [f"{part.name}: {text}" for part in study.parts for text in (*part.left_out, *part.warnings)]
+    found += [f"{part.name}: {part.little.sentence}" for part in study.parts if part.little and not part.little.holds]
+    return [*found, *study.unlike]
+
+
+def headline(study: Study) -> list[tuple[str, str]]:
+    """The result in sentences that the data support, each as a system's name and what is said of it.
+
+    No verdict: the trials of the systems were not run in blocks.
+    """
+    with_peak = [part for part in study.parts if part.curve.peak]
+    if not with_peak:
+        return [("", "No trial ended well enough to be reported.")]
+    sentences = [(part.name, _peak_sentence(part)) for part in with_peak]
+    sentences += [(part.name, _ratio_sentence(with_peak[0], part)) for part in with_peak[1:]]
+    return [(name, text) for name, text in sentences if text]
+
+
+def _peak_sentence(part: Part) -> str:
+    peak = part.curve.peak
+    if peak is None:
+        return ""
+    clients = "1 client" if peak.clients == 1 else f"{peak.clients} clients"
+    many = len(part.curve.points) > 1
+    verb = "peaks at" if many else "reaches"
+    spread = f"range {span(peak.throughput, '1/s')}, " if peak.throughput.n > 1 else "n=1: no spread, "
+    slow = peak.metrics.get("response_time_p99_s")
+    tail = f"; 99 % of them took {quantity(slow.centre, 's')} or less" if slow else ""
+    rate = measured(peak.throughput, "1/s").replace("/s", " transactions per second")
+    return f"{verb} {rate} with {clients} ({spread}{peak.basis}){tail}."
+
+
+def _ratio_sentence(first: Part, part: Part) -> str:
+    standing = part.standing
+    if standing is None or standing.ratio is None:
+        return ""
+    text = f"has {times(standing.ratio)} the throughput of {first.name}"
+    if standing.low is None or standing.high is None or standing.low == standing.high:
+        return f"{text}; each is a single trial, so the spread is not known."
+    ranges = "overlap" if standing.overlap else "do not overlap"
+    low_high = between(standing.low, standing.high, "1")
+    return f"{text} ({low_high} between the extremes of the repeats, whose ranges {ranges})."
+
+
+def _lead_time(study: Study) -> str:
+    ids = [part.timeline.trial for part in study.parts if part.timeline]
+    return f"One typical trial of each system at its peak: {', '.join(ids)}." if ids else ""
+
+
+def _lead_differences(study: Study) -> str:
+    if len(study.parts) < 2:
+        return ""
+    if not study.differences:
+        return "Nothing that was recorded differs between these systems."
+    return "Everything recorded that is not the same for all systems."
+
+
+def _some(table: Table) -> tuple[tuple[str, Table], ...]:
+    return (("", table),) if table.rows else ()

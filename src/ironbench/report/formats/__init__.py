@@ -1,0 +1,24 @@
+"""One module per format of `ironbench report`, found by its name: a doc line and `render(studies) -> bytes`."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Sequence
+
+from ironbench.analyse.study import Study
+from ironbench.errors import InputError, nearest
+
+Render = Callable[[Sequence[Study]], bytes]
+
+
+def names() -> list[str]:
+    return sorted(module.name for module in pkgutil.iter_modules(__path__))
+
+
+def get(name: str) -> Render:
+    """InputError with the nearest names for an unknown one."""
+    if name not in names():
+        raise InputError(f"--format {name}", "no such format", nearest(name, names()))
+    render: Render = importlib.import_module(f"{__name__}.{name}").render
+    return render

@@ -1,0 +1,78 @@
+"""Documents for programs: base units, catalogue names, no rounding."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from ironbench.analyse.compare import Comparison, Row
+from ironbench.analyse.study import Study
+from ironbench.model.record import SCHEMA, Record
+
+if TYPE_CHECKING:
+    from ironbench.record import Store
+
+
+def render(studies: Sequence[Study]) -> bytes:
+    """`{schema, studies: […]}`: everything computed; trials by their id."""
+    return _encoded({"schema": SCHEMA, "studies": [_plain(study) for study in studies]})
+
+
+def run_document(records: Sequence[Record], store: Store) -> str:
+    """What `run --json` prints (design §6)."""
+    trials = [
+        {
+            "id": record.id,
+            "cell": record.cell.name,
+            "block": record.block,
+            "purpose": record.purpose,
+            "status": record.status.value,
+            "cause": record.cause,
+            "metrics": record.metrics,
+            "checks": record.checks,
+            "warnings": record.warnings,
+            "record": str(store.path(record.id)),
+        }
+        for record in records
+    ]
+    warnings = {warning.code: warning for record in records for warning in record.warnings}
+    document = {
+        "schema": SCHEMA,
+        "system": records[0].system if records else None,
+        "trials": trials,
+        "warnings": list(warnings.values()),
+    }
+    return _encoded(document).decode()
+
+
+def comparison(found: Comparison) -> str:
+    """What `compare --json` prints."""
+    document = _plain(found)
+    for cell, source in zip(document["cells"], found.cells, strict=True):
+        cell["rows"] = [_row(row) for row in source.rows]
+    if found.peaks is not None:
+        document["peaks"]["rows"] = [_row(row) for row in found.peaks.rows]
+    return _encoded({"schema": SCHEMA, **document}).decode()
+
+
+def _row(row: Row) -> dict[str, Any]:
+    return {**_plain(row), "ratio": row.ratio, "overlap": row.overlap, "improves": row.improves}
+
+
+def _plain(value: Any) -> Any:
+    """Dataclasses as dicts, records by their id: they are in the store."""
+    if isinstance(value, Record):
+        return value.id
+    if isinstance(value, dict):
+        return {key: _plain(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(part) for part in value]
+    if hasattr(value, "__dataclass_fields__"):
+        return {name: _plain(getattr(value, name)) for name in value.__dataclass_fields__}
+    return value
+
+
+def _encoded(document: Any) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n"

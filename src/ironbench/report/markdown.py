@@ -1,0 +1,58 @@
+"""Markdown for a ticket or a repository. Everything from users is escaped."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from ironbench.analyse.study import Study
+from ironbench.report import figures, plain
+from ironbench.report.charts.base import Table
+from ironbench.report.numbers import THIN
+
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~!&])")
+
+
+def render(studies: Sequence[Study]) -> bytes:
+    return ("\n\n".join(_study(study) for study in studies) + "\n").encode()
+
+
+def escaped(text: str) -> str:
+    """Shown as written, in text and in table cells; addresses do not become links."""
+    return _SPECIAL.sub(r"\\\1", plain.clean(text)).replace("://", ":\u200b//")
+
+
+def _study(study: Study) -> str:
+    trials = "1 trial" if study.trials == 1 else f"{study.trials} trials"
+    blocks = [
+        f"# {' against '.join(escaped(part.name) for part in study.parts)}",
+        f"{escaped(study.work)} · {study.started_at.replace('T', ' ')} UTC · {trials}",
+        *(f"**{escaped(name)}** {escaped(text)}" if name else escaped(text) for name, text in figures.headline(study)),
+        _table(figures.peaks(study)),
+    ]
+    cautions = figures.cautions(study)
+    if cautions:
+        blocks += ["## Before you use these numbers", _bullets(cautions)]
+    for section in figures.sections(study):
+        if section.id in ("time", "devices", "configuration"):
+            continue
+        blocks.append(f"## {section.title}")
+        blocks += [escaped(section.lead)] if section.lead else []
+        for chart in section.charts:
+            blocks += [f"### {escaped(chart.title)}", _table(chart.table)]
+        blocks += [_table(table) for _, table in section.tables]
+    blocks.append("## How to reproduce")
+    blocks += [f"```sh\n{plain.clean(part.command)}\n```" for part in study.parts]
+    blocks += ["## Notes", _bullets(study.footnotes)]
+    return "\n\n".join(blocks)
+
+
+def _table(content: Table) -> str:
+    head = [escaped(cell) or " " for cell in content.head]
+    rule = ["---", *("--:" for _ in head[1:])]
+    rows = [[escaped(cell).replace(THIN, "\u00a0") for cell in row] for row in content.rows]
+    return "\n".join(f"| {' | '.join(row)} |" for row in (head, rule, *rows))
+
+
+def _bullets(rows: Sequence[str]) -> str:
+    return "\n".join(f"- {escaped(row)}" for row in rows)

@@ -1,0 +1,122 @@
+"""Numbers as people read them: three significant digits, a fitting unit, the doubt beside them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from ironbench.analyse.summarise import Summary
+from ironbench.catalogue import base_name, metrics
+
+NOT_KNOWN = "not known"
+THIN = "\u202f"
+"""Narrow no-break space: groups of thousands, and between a number and its unit."""
+_TIME = (("h", 3600.0), ("min", 120.0), ("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9))
+# Decimal, as device makers and /proc/diskstats charts count: 1 MB is 1,000,000 bytes.
+_MEMORY = (("TiB", 2.0**40), ("GiB", 2.0**30), ("MiB", 2.0**20), ("KiB", 2.0**10), ("B", 1.0))
+_BYTES = (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3), ("B", 1.0))
+
+
+def number(value: float, digits: int = 3) -> str:
+    """`digits` significant digits, thousands in groups: 1234567 → 1 230 000; 0.01234 → 0.0123."""
+    if not math.isfinite(value):
+        return NOT_KNOWN
+    if value == 0:
+        return "0"
+    places = digits - 1 - math.floor(math.log10(abs(value)))
+    rounded = round(value, places)
+    if rounded and math.floor(math.log10(abs(rounded))) > math.floor(math.log10(abs(value))):
+        places -= 1
+    return f"{rounded:,.{max(0, places)}f}".replace(",", THIN)
+
+
+def count(value: float) -> str:
+    """A whole number in full."""
+    return f"{value:,.0f}".replace(",", THIN)
+
+
+def quantity(value: float | None, unit: str) -> str:
+    """A value in base units with a fitting unit: (0.0123, "s") → 12.3 ms."""
+    if value is None or not math.isfinite(value):
+        return NOT_KNOWN
+    if unit == "s":
+        return _scaled(value, _TIME)
+    if unit == "memory":
+        return _scaled(value, _MEMORY)
+    if unit in ("bytes", "bytes/s"):
+        return _scaled(value, _BYTES) + ("/s" if unit == "bytes/s" else "")
+    if unit == "1/s":
+        return f"{number(value)}/s"
+    if unit == "share":
+        return f"{_percent(value * 100)}{THIN}%"
+    return number(value)
+
+
+def _percent(value: float) -> str:
+    """Whole percents, below 10 with one decimal: more would claim a precision that sampling does not have."""
+    if 0 < value < 0.05:
+        return "< 0.1"
+    return f"{value:.0f}" if value == 0 or value >= 9.95 else f"{value:.1f}"
+
+
+def unit_of(metric: str) -> str:
+    """The unit a metric is shown in: shares and fractions as `share`, unknown metrics as plain numbers."""
+    name = base_name(metric)
+    if name.endswith(("_share", "_fraction")):
+        return "share"
+    known = metrics().get(name)
+    return known.unit if known else "1"
+
+
+def measured(summary: Summary | None, unit: str) -> str:
+    """The centre alone."""
+    return quantity(summary.centre if summary else None, unit)
+
+
+def span(summary: Summary, unit: str) -> str:
+    """`3.1 to 3.4 ms`: smallest to largest of the repeats, in one unit; or that there is no spread."""
+    if summary.n == 1:
+        return "n=1: no spread"
+    return between(summary.low, summary.high, unit)
+
+
+def between(low: float, high: float, unit: str) -> str:
+    """Two values in one unit."""
+    suffix, factor = scale(unit, [low, high])
+    return f"{number(low / factor)} to {number(high / factor)}{_gap(suffix)}{suffix}"
+
+
+def times(ratio: float | None) -> str:
+    return NOT_KNOWN if ratio is None else f"{number(ratio)}{THIN}×"
+
+
+def scale(unit: str, values: Sequence[float]) -> tuple[str, float]:
+    """The unit to show `values` in and what to divide them by; chosen by the largest."""
+    most = max((abs(value) for value in values if math.isfinite(value)), default=0.0)
+    if unit == "s":
+        return _chosen(most, _TIME)
+    if unit in ("bytes", "bytes/s"):
+        name, factor = _chosen(most, _BYTES)
+        return name + ("/s" if unit == "bytes/s" else ""), factor
+    if unit == "share":
+        return "%", 0.01
+    return ("/s", 1.0) if unit == "1/s" else ("", 1.0)
+
+
+def _chosen(value: float, units: Sequence[tuple[str, float]]) -> tuple[str, float]:
+    if value == 0:
+        return next((name, factor) for name, factor in units if factor == 1.0)
+    for name, factor in units:
+        # 0.9995 of a unit would be rounded up to a whole one.
+        if value >= factor * 0.9995:
+            return ("min", 60.0) if name == "min" else (name, factor)
+    return units[-1]
+
+
+def _scaled(value: float, units: Sequence[tuple[str, float]]) -> str:
+    name, factor = _chosen(abs(value), units)
+    return f"{number(value / factor)}{THIN}{name}"
+
+
+def _gap(suffix: str) -> str:
+    return "" if suffix.startswith("/") or not suffix else THIN

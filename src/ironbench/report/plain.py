@@ -1,0 +1,69 @@
+"""Text in columns, and bars of characters: readable without colour, in a log and through a pipe."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+
+from ironbench.report.charts.base import Table
+
+_EIGHTHS = " ▏▎▍▌▋▊▉█"
+
+
+def clean(text: str) -> str:
+    """Without control characters: a label must not move the reader's cursor or change colours."""
+    return "".join(
+        " " if char in "\n\r\t" else "\ufffd" if unicodedata.category(char) == "Cc" else char for char in text
+    )
+
+
+def table(content: Table, indent: str = "  ") -> str:
+    """Aligned columns: the first to the left, the others to the right."""
+    rows = [tuple(clean(cell) for cell in row) for row in (content.head, *content.rows)]
+    widths = [max(map(_width, column)) for column in zip(*rows, strict=True)]
+    lines = [indent + _line(row, widths) for row in rows]
+    lines.insert(1, indent + "─" * (sum(widths) + 2 * (len(widths) - 1)))
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def facts(content: Table, indent: str = "  ") -> str:
+    """Like `table`, all columns to the left, for values that are words."""
+    rows = [tuple(clean(cell) for cell in row) for row in content.rows]
+    widths = [max(map(_width, column)) for column in zip(*rows, strict=True)]
+    return "\n".join(
+        (indent + "  ".join(_left(cell, width) for cell, width in zip(row, widths, strict=True))).rstrip()
+        for row in rows
+    )
+
+
+def bars(rows: Sequence[tuple[str, float, str]], width: int = 40, indent: str = "  ") -> str:
+    """`name ██████▌ value`, the longest bar `width` characters."""
+    most = max((value for _, value, _ in rows), default=0.0)
+    names = [clean(name) for name, _, _ in rows]
+    longest = max(map(_width, names), default=0)
+    return "\n".join(
+        f"{indent}{_left(name, longest)} {_bar(value / most if most > 0 else 0.0, width)} {said}"
+        for name, (_, value, said) in zip(names, rows, strict=True)
+    )
+
+
+def _bar(share: float, width: int) -> str:
+    whole, rest = divmod(round(share * width * 8), 8)
+    return "█" * whole + (_EIGHTHS[rest] if rest else "")
+
+
+def _line(row: tuple[str, ...], widths: Sequence[int]) -> str:
+    first = _left(row[0], widths[0])
+    others = (" " * (width - _width(cell)) + cell for cell, width in zip(row[1:], widths[1:], strict=True))
+    return "  ".join((first, *others))
+
+
+def _left(text: str, width: int) -> str:
+    return text + " " * (width - _width(text))
+
+
+def _width(text: str) -> int:
+    """Columns on a terminal: East Asian wide characters take two, combining ones none."""
+    return sum(
+        0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text
+    )

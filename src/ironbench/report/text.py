@@ -1,0 +1,145 @@
+"""The terminal: tables and small charts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ironbench.analyse.compare import NO_VERDICT, CellComparison, Comparison, Row
+from ironbench.analyse.study import Study, study_of
+from ironbench.model.record import Record, Status
+from ironbench.printer import Printer
+from ironbench.report import figures, plain
+from ironbench.report.charts.base import Table
+from ironbench.report.charts.curves import curves
+from ironbench.report.charts.latency import latency
+from ironbench.report.numbers import count, measured, quantity, span, times, unit_of
+
+_MAIN = ("throughput", "response_time_mean_s", "response_time_p50_s", "response_time_p90_s", "response_time_p99_s")
+
+
+def render(studies: Sequence[Study]) -> bytes:
+    return ("\n\n".join(_study(study) for study in studies) + "\n").encode()
+
+
+def run_summary(records: Sequence[Record], printer: Printer) -> None:
+    """What a run gave: curve, peak and what to know before using it."""
+    if not records:
+        return
+    for study in study_of(records):
+        blocks = [_statuses(study), *_curves(study), _headline(study), _cautions(study)]
+        printer.data("\n\n".join(block for block in blocks if block))
+
+
+def comparison(found: Comparison) -> str:
+    """`compare A B` on the terminal."""
+    blocks = [f"A  {plain.clean(found.a)}\nB  {plain.clean(found.b)}", _peaks(found), _cells(found)]
+    if found.differences:
+        rows = tuple((f"{row.room}: {row.name}", *row.values) for row in found.differences)
+        blocks.append("What differs\n" + plain.facts(Table(("", "", ""), (("", "A", "B"), *rows))))
+    cautions = [*found.left_out, *found.warnings, *found.unlike]
+    blocks.append(_bullets("Before you use these numbers", cautions))
+    blocks.append(NO_VERDICT)
+    return "\n\n".join(block for block in blocks if block)
+
+
+def _peaks(found: Comparison) -> str:
+    if found.peaks is None:
+        sides = zip((found.a, found.b), found.peak_basis, strict=True)
+        return "No peak to compare: " + "; ".join(f"{plain.clean(side)}: {basis}" for side, basis in sides)
+    basis = f"Each at its peak (A: {found.peak_basis[0]}; B: {found.peak_basis[1]})"
+    rows = [_row(row) for row in found.peaks.rows if "{" not in row.metric]
+    return f"{basis}\n" + plain.table(
+        Table(("metric", "A", "B", "B / A", "A repeats", "B repeats", "ranges"), tuple(rows))
+    )
+
+
+def _row(row: Row) -> tuple[str, ...]:
+    unit = unit_of(row.metric)
+    better = {"higher": " ↑", "lower": " ↓"}.get(row.better, "")
+    return (
+        row.metric + better,
+        measured(row.a, unit),
+        measured(row.b, unit),
+        times(row.ratio) if row.ratio is not None else "–",
+        span(row.a, unit),
+        span(row.b, unit),
+        _ranges(row),
+    )
+
+
+def _ranges(row: Row) -> str:
+    if row.a.n == 1 and row.b.n == 1:
+        return "no spread"
+    return "overlap" if row.overlap else "apart"
+
+
+def _cells(found: Comparison) -> str:
+    rows = []
+    for cell in found.cells:
+        for row in (cell.row(metric) for metric in _MAIN):
+            if row is not None:
+                rows.append((cell.name, *_row(row)))
+    if not rows:
+        return "There is no number of clients that both were measured with."
+    head = ("load", "metric", "A", "B", "B / A", "A repeats", "B repeats", "ranges")
+    return "Load by load (↑ higher is better, ↓ lower is better)\n" + _grouped(head, rows, found.cells)
+
+
+def _grouped(head: tuple[str, ...], rows: list[tuple[str, ...]], cells: Sequence[CellComparison]) -> str:
+    """Each load named once."""
+    seen: set[str] = set()
+    shown = []
+    for row in rows:
+        shown.append(row if row[0] not in seen else ("", *row[1:]))
+        seen.add(row[0])
+    return plain.table(Table(head, tuple(shown)))
+
+
+def _study(study: Study) -> str:
+    title = " against ".join(plain.clean(part.name) for part in study.parts)
+    trials = "1 trial" if study.trials == 1 else f"{study.trials} trials"
+    heading = f"{title}\n{plain.clean(study.work)}\n{study.started_at.replace('T', ' ')} UTC, {trials}"
+    blocks = [heading, _headline(study), _cautions(study), *_curves(study)]
+    blocks += [f"{chart.title}\n{plain.table(chart.table)}" for chart in latency(study)]
+    for section in figures.sections(study):
+        if section.id in ("balance", "differences"):
+            rows = [table for _, table in section.tables]
+            blocks += [f"{section.title}\n{plain.facts(Table((), (table.head, *table.rows)))}" for table in rows]
+        elif section.id in ("cpu", "waits"):
+            charts = [
+                f"{section.title}: {plain.clean(chart.title)}\n{plain.table(chart.table)}" for chart in section.charts
+            ]
+            blocks += charts
+    commands = "\n".join(f"  {plain.clean(part.command)}" for part in study.parts)
+    blocks += [f"How to reproduce\n{commands}", _bullets("Notes", study.footnotes)]
+    return "\n\n".join(block for block in blocks if block)
+
+
+def _curves(study: Study) -> list[str]:
+    found = [f"{chart.title}\n{plain.table(chart.table)}" for chart in curves(study)]
+    rows = []
+    for clients in sorted({point.clients for part in study.parts for point in part.curve.points}):
+        for part in study.parts:
+            for point in part.curve.points:
+                if point.clients == clients and "throughput" in point.metrics:
+                    centre = point.metrics["throughput"].centre
+                    rows.append((f"{count(clients):>6}  {part.name}", centre, quantity(centre, "1/s")))
+    return [*found, f"clients, throughput\n{plain.bars(rows)}"] if len(rows) > 1 else found
+
+
+def _headline(study: Study) -> str:
+    return "\n".join(f"{plain.clean(name)} {plain.clean(text)}".strip() for name, text in figures.headline(study))
+
+
+def _cautions(study: Study) -> str:
+    return _bullets("Before you use these numbers", figures.cautions(study))
+
+
+def _statuses(study: Study) -> str:
+    records = [record for part in study.parts for record in part.subject.records]
+    tally = [(status, sum(record.status is status for record in records)) for status in Status]
+    return ", ".join(f"{number} {status.value}" for status, number in tally if number)
+
+
+def _bullets(title: str, rows: Sequence[str]) -> str:
+    return "\n".join([title, *(f"  - {plain.clean(row)}" for row in rows)]) if rows else ""
