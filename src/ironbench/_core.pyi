@@ -13,7 +13,7 @@ def compile_script(name: str, text: str, variables: Sequence[tuple[str, str]], p
     """
 
 def rehearse_script(name: str, text: str, variables: Sequence[tuple[str, str]], seed: int) -> list[str]:
-    """Runs a script as client 0 without its SQL and sleeps: the lines that its `debug()` calls print.
+    """Runs a script as client 0 without a server: its SQL commands with variables replaced, and what `debug()` prints.
 
     InputError as `compile_script`; FailureError when an expression fails.
     """

@@ -36,10 +36,16 @@ pub fn rehearse_script(name: String, text: String, variables: Definitions, seed:
     let automatic = Automatic { client_id: 0, default_seed: seeds.default_seed, random_seed: seed as i64, scale: 1 };
     let mut client = Variables::new(&program, &variables, &automatic);
     client.collect_debug();
-    program
-        .rehearse(0, &mut client, &mut seeds.client(0))
-        .map_err(|error| raise(Error::failure(name, error.to_string())))?;
-    Ok(client.take_debug())
+    let mut lines = Vec::new();
+    let done = program.rehearse(0, &mut client, &mut seeds.client(0), |sql, client| {
+        lines.append(&mut client.take_debug());
+        let mut text = Vec::new();
+        client.write_sql(&sql.pieces, &mut text);
+        lines.push(String::from_utf8_lossy(&text).into_owned());
+    });
+    done.map_err(|error| raise(Error::failure(name, error.to_string())))?;
+    lines.append(&mut client.take_debug());
+    Ok(lines)
 }
 
 #[pyfunction]

@@ -47,11 +47,24 @@ impl<'a> Text<'a> {
         let shown = self.text[start..end].trim_end();
         // A fault at the end of a line stands after its last character.
         let before = self.text.get(start..fault.offset.min(start + shown.len())).unwrap_or_default();
-        let indent: String = before.chars().map(|char| if char == '\t' { '\t' } else { ' ' }).collect();
         let column = before.chars().count() + 1;
+        let (cut, shown) = window(shown, before.len());
+        let before = &before[cut..];
+        let indent: String = before.chars().map(|char| if char == '\t' { '\t' } else { ' ' }).collect();
         let cause = format!("{}\n    {shown}\n    {indent}^", fault.cause);
         Error::input(format!("{}:{line}:{column}", self.name), cause).hint(fault.hint)
     }
+}
+
+/// The part of a long line around a byte offset, and where it begins.
+fn window(line: &str, offset: usize) -> (usize, &str) {
+    const WIDTH: usize = 120;
+    if line.len() <= WIDTH {
+        return (0, line);
+    }
+    let boundary = |at: usize| (0..=at.min(line.len())).rev().find(|at| line.is_char_boundary(*at)).unwrap_or(0);
+    let from = boundary(offset.saturating_sub(WIDTH / 2));
+    (from, &line[from..boundary(from + WIDTH)])
 }
 
 /// A hint that names the known name most like `name`, or all of them when none is like it.
@@ -95,6 +108,16 @@ mod tests {
         let error = text.error(Fault::new(offset, "unknown function \"randm\""));
         assert_eq!(error.subject, "bank.sql:2:9");
         assert_eq!(error.cause, "unknown function \"randm\"\n    \t\\set ä randm(1)\n    \t       ^");
+    }
+
+    #[test]
+    fn a_long_line_is_cut_around_the_place() {
+        let line = format!("{}x{}", "é ".repeat(200), " ü".repeat(200));
+        let error = Text::new("f", &line).error(Fault::new(600, "here"));
+        let shown: Vec<&str> = error.cause.lines().collect();
+        assert_eq!(error.subject, "f:1:401");
+        assert!(shown[1].len() < 130);
+        assert_eq!(shown[1].chars().nth(shown[2].chars().count() - 1), Some('x'));
     }
 
     #[test]

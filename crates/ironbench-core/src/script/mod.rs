@@ -146,7 +146,7 @@ pub enum Operand {
 }
 
 /// A SQL command in both forms: `$n` text with parameters, and pieces for the simple protocol.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Sql {
     /// Unique in the program; names the prepared statement.
     pub id: usize,
@@ -170,15 +170,12 @@ pub enum Piece {
 }
 
 /// What becomes of the rows.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub enum Gather {
+    #[default]
     Discard,
     /// `\gset [prefix]`: exactly one row, columns become variables.
-    Gset {
-        prefix: String,
-    },
+    Gset { prefix: String },
     /// `\aset [prefix]`: of every statement of a combined query, the last row if any.
-    Aset {
-        prefix: String,
-    },
+    Aset { prefix: String },
 }

@@ -4,7 +4,7 @@ use super::compile::{Compiled, Shared, compile};
 use super::lexer::is_variable_name;
 use super::locate::{Fault, Text, nearest};
 use super::variables::AUTOMATIC;
-use super::{Command, EvalError, Piece, Program, Random, Script, Slot, Source, Variables, evaluate};
+use super::{Command, EvalError, Piece, Program, Random, Script, Slot, Source, Sql, Variables, evaluate};
 use crate::{Error, Result};
 use std::sync::Arc;
 
@@ -86,12 +86,13 @@ impl Program {
         Ok(self.symbols.get(&name))
     }
 
-    /// Runs a script without its SQL and sleeps, to see what its expressions do.
+    /// Runs a script without a server and without its sleeps; `on_sql` gets each SQL command that would be sent.
     pub fn rehearse(
         &self,
         script: usize,
         variables: &mut Variables,
         random: &mut Random,
+        mut on_sql: impl FnMut(&Sql, &mut Variables),
     ) -> std::result::Result<(), EvalError> {
         let commands = &self.scripts[script].commands;
         let mut at = 0;
@@ -107,6 +108,7 @@ impl Program {
                     at = if holds { at } else { *target };
                 }
                 Command::Jump { target } => at = *target,
+                Command::Sql(sql) => on_sql(sql, variables),
                 _ => {}
             }
         }

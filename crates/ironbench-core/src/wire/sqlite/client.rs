@@ -232,7 +232,7 @@ mod tests {
     }
 
     fn sql(id: usize, text: &str, parameters: usize, gather: Gather) -> Sql {
-        Sql { id, text: text.into(), parameters: (0..parameters).collect(), pieces: Vec::new(), gather, line: 1 }
+        Sql { id, text: text.into(), parameters: (0..parameters).collect(), gather, line: 1, ..Sql::default() }
     }
 
     fn plain(id: usize, text: &str) -> Sql {
