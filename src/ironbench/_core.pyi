@@ -9,7 +9,7 @@ BUILD_PROFILE: str
 def compile_script(name: str, text: str, variables: Sequence[tuple[str, str]], protocol: str) -> ScriptFacts:
     """Compiles one pgbench script. InputError with file, line, column and caret. `variables`: as -D.
 
-    `protocol`: `simple`, `extended` or `prepared` to refuse what it cannot run; empty for engines without protocols.
+    `protocol`: `simple`, `extended`, `prepared` or `library` (SQLite) to refuse what it cannot run; empty: no check.
     """
 
 def rehearse_script(name: str, text: str, variables: Sequence[tuple[str, str]], seed: int) -> list[str]:

@@ -22,8 +22,9 @@ pub fn compile_script(name: String, text: String, variables: Definitions, protoc
         "" => Ok(()),
         "simple" => program.check_simple(),
         "extended" | "prepared" => program.check_extended(),
+        "library" => program.check_library(),
         _ => Err(Error::input(format!("protocol \"{protocol}\""), "this is no protocol")
-            .hint("known: extended, prepared, simple")),
+            .hint("known: extended, library, prepared, simple")),
     }
     .map_err(raise)?;
     Ok(ScriptFacts { statements: program.statements, variables: program.variables().map(str::to_owned).collect() })

@@ -18,6 +18,30 @@ impl Program {
         Ok(())
     }
 
+    /// Refuses what a library engine cannot do: it has no wire to send ahead on, and takes parameters like a server.
+    pub fn check_library(&self) -> Result<()> {
+        for script in &self.scripts {
+            for command in &script.commands {
+                match command {
+                    Command::StartPipeline => {
+                        let cause = "\\startpipeline needs a server; this engine runs inside the client";
+                        return Err(Error::input(script.name.as_str(), cause).hint("leave the pipeline out"));
+                    }
+                    Command::Sql(sql) => self.check_quoted(script, sql, "write the variable outside of the quotes")?,
+                    _ => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn check_quoted(&self, script: &Script, sql: &Sql, hint: &str) -> Result<()> {
+        let Some(slot) = sql.quoted.iter().find(|slot| self.defined[**slot]) else { return Ok(()) };
+        let name = self.symbols.name(*slot);
+        let cause = format!("the variable :{name} is inside quotes, where a server takes no parameter");
+        Err(Error::input(place(script, sql), cause).hint(hint))
+    }
+
     /// Refuses what the extended protocol, prepared or not, cannot do.
     pub fn check_extended(&self) -> Result<()> {
         let sqls = self.scripts.iter().flat_map(|script| {
@@ -37,10 +61,7 @@ impl Program {
                     "{count} variables in one statement; the protocol has room for {MOST_PARAMETERS}"
                 ));
             }
-            if let Some(slot) = sql.quoted.iter().find(|slot| self.defined[**slot]) {
-                let name = self.symbols.name(*slot);
-                return refuse(format!("the variable :{name} is inside quotes, where a server takes no parameter"));
-            }
+            self.check_quoted(script, sql, "use --protocol simple")?;
         }
         Ok(())
     }
@@ -48,4 +69,24 @@ impl Program {
 
 fn place(script: &Script, sql: &Sql) -> String {
     format!("{}:{}", script.name, sql.line)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::script::{Program, Source};
+
+    fn checked(text: &str) -> Result<(), String> {
+        let source = Source { name: "s.sql".into(), text: text.into(), weight: 1 };
+        let program = Program::compile(&[source], &[("a".into(), "1".into())]).unwrap();
+        program.check_library().map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_library_engine_takes_combined_statements_but_no_pipeline_and_no_quoted_variable() {
+        assert_eq!(checked("SELECT 1\\; SELECT :a;"), Ok(()));
+        let pipeline = checked("\\startpipeline\nSELECT 1;\n\\endpipeline").unwrap_err();
+        assert_eq!(pipeline, "s.sql: \\startpipeline needs a server; this engine runs inside the client");
+        let quoted = checked("SELECT 1;\nSELECT ':a';").unwrap_err();
+        assert_eq!(quoted, "s.sql:2: the variable :a is inside quotes, where a server takes no parameter");
+    }
 }
