@@ -62,7 +62,7 @@ def _study(study: Study) -> dict[str, Any]:
     said = [f"{name} {text}".strip() for name, text in figures.headline(study)]
     cautions = figures.cautions(study)
     notes = [*said, *(f"Note: {text}" for text in (*cautions, *study.footnotes[:1]))]
-    lines = [line for text in notes for line in textwrap.wrap(text, 130)]
+    lines = [line for text in notes for line in textwrap.wrap(text, 140)]
     return {
         "title": {
             "text": " against ".join(part.name for part in study.parts),
@@ -92,8 +92,7 @@ def _chart(chart: Chart, width: int) -> dict[str, Any]:
     layers = [_inlined(layer, chart.specification["datasets"]) for layer in chart.specification["layer"]]
     part = {key: value for key, value in chart.specification.items() if key not in _SHARED}
     title = {"text": chart.title, "subtitle": chart.unit, "subtitleColor": "@muted"}
-    legends = {"legend": {"color": "independent", "shape": "independent", "stroke": "independent"}}
-    return {**part, "title": title, "width": width, "layer": layers, "resolve": {} if len(layers) == 1 else legends}
+    return {**part, "title": title, "width": width, "layer": layers}
 
 
 def _inlined(layer: dict[str, Any], datasets: dict[str, Any]) -> dict[str, Any]:

@@ -33,7 +33,8 @@ def config(font: str = FONT) -> dict[str, Any]:
     """Restrained: horizontal grid only, no frame, text in the page's own type."""
     axis = {
         "labelColor": "@muted", "titleColor": "@muted", "tickColor": "@rule", "domainColor": "@rule",
-        "gridColor": "@grid", "labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal", "titlePadding": 8, "labelPadding": 5,
+        "gridColor": "@grid", "labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal",
+        "titlePadding": 8, "labelPadding": 5,
     }  # fmt: skip
     return {
         "font": font,

@@ -44,7 +44,8 @@ def _curve(study: Study, metric: str, title: str, words: str, height: int) -> Ch
     kind, axis = base.value_scale([row["value"] for row in trials], math.inf if metric == "throughput" else _LOG_TIMES)
     y = {"field": "value", "type": "quantitative", "axis": {**axis, "title": None}, "scale": kind}
     said = words if metric == "throughput" else f"{suffix}, {words}"
-    layers = [*_lines(names, x, y), *_points(names, x, y)]
+    some_suspect = len({row["status"] for row in trials}) > 1
+    layers = [*_lines(names, x, y), *_points(names, x, y, some_suspect)]
     if peaks:
         layers.append(_peak_labels(names, x))
     data = {"medians": medians, "trials": [row for row in trials if row["value"] is not None], "peaks": peaks}
@@ -55,7 +56,7 @@ def _curve(study: Study, metric: str, title: str, words: str, height: int) -> Ch
         base.specification(layers, data, height),
         _table(names, points, metric, unit),
         said + (", logarithmic" if kind.get("type") == "log" else ""),
-        (*base.keys(names), *_marks(trials)),
+        (*base.keys(names), *_marks(trials, some_suspect)),
     )
 
 
@@ -106,12 +107,12 @@ def _clients_axis(counts: list[int]) -> dict[str, Any]:
     return {"field": "clients", "type": "quantitative", "axis": axis, "scale": {**kind, "nice": False}}
 
 
-def _marks(trials: list[dict[str, Any]]) -> list[Key]:
+def _marks(trials: list[dict[str, Any]], some_suspect: bool) -> list[Key]:
     """What hollow and ringed marks mean, where there are any."""
     found = []
     if any(row["kind"] == "confirmation" for row in trials):
         found.append(Key("hollow: confirmation trial", "muted", "hollow"))
-    if any(row["status"] == Status.SUSPECT.value for row in trials):
+    if some_suspect:
         found.append(Key("suspect trial", "warn", "ring"))
     return found
 
@@ -135,7 +136,8 @@ def _lines(names: list[str], x: dict[str, Any], y: dict[str, Any]) -> list[dict[
     return [band, line]
 
 
-def _points(names: list[str], x: dict[str, Any], y: dict[str, Any]) -> list[dict[str, Any]]:
+def _points(names: list[str], x: dict[str, Any], y: dict[str, Any], some_suspect: bool) -> list[dict[str, Any]]:
+    """Rings tell suspect trials from others; where all are suspect, the cautions say so once."""
     tooltip = [
         {"field": "system", "title": "system"},
         {"field": "clients", "title": "clients"},
@@ -154,12 +156,8 @@ def _points(names: list[str], x: dict[str, Any], y: dict[str, Any]) -> list[dict
     confirmed = {
         "data": {"name": "trials"},
         "transform": [{"filter": "datum.kind == 'confirmation'"}],
-        "mark": {"type": "point", "filled": True, "fill": "@paper", "size": 62, "opacity": 1, "strokeWidth": 1.8},
-        "encoding": {
-            **encoding,
-            "stroke": base.colour(names),
-            "shape": base.shape(names),
-        },
+        "mark": {"type": "point", "filled": False, "fill": "@paper", "size": 62, "opacity": 1, "strokeWidth": 1.8},
+        "encoding": {**encoding, **by_system},
     }
     doubtful = {
         "data": {"name": "trials"},
@@ -174,7 +172,7 @@ def _points(names: list[str], x: dict[str, Any], y: dict[str, Any]) -> list[dict
         },
         "encoding": encoding,
     }
-    return [swept, confirmed, doubtful]
+    return [swept, confirmed, doubtful] if some_suspect else [swept, confirmed]
 
 
 def _peak_labels(names: list[str], x: dict[str, Any]) -> dict[str, Any]:
