@@ -11,20 +11,8 @@ from ironbench.model.machine import Mount
 
 _NO_DATABASES = ("/proc", "/sys", "/run", "/boot", "/snap", "/var/lib/docker", "/var/lib/containers")
 _MEMORY = ("tmpfs", "ramfs")
-_BLOCKLESS = (
-    *_MEMORY,
-    "overlay",
-    "zfs",
-    "btrfs",
-    "nfs",
-    "nfs4",
-    "cifs",
-    "9p",
-    "virtiofs",
-    "ceph",
-    "lustre",
-    "bcachefs",
-)
+_NETWORK = ("nfs", "nfs4", "cifs", "9p", "virtiofs", "ceph", "lustre")
+_BLOCKLESS = (*_MEMORY, *_NETWORK, "overlay", "zfs", "btrfs", "bcachefs")
 _LOOP_MAJOR = "7"
 
 
@@ -76,6 +64,10 @@ def mount_of(directory: str | Path, mounts: tuple[Mount, ...]) -> Mount | None:
 
 def in_memory(mount: Mount) -> bool:
     return mount.kind in _MEMORY
+
+
+def is_network(mount: Mount) -> bool:
+    return mount.kind in _NETWORK
 
 
 def device_number(mount: Mount, tree: Tree) -> str | None:

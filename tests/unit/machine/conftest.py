@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from ironbench.machine.patient import Patient, meet
 from ironbench.machine.tree import Tree
 
 _CPU = "sys/devices/system/cpu"
@@ -20,6 +23,36 @@ SERVER = {
     "proc/sys/kernel/osrelease": "6.12.0\n",
     "proc/sys/kernel/hostname": "db1\n",
     "proc/sys/vm/swappiness": "1\n",
+    "proc/sys/vm/overcommit_memory": "2\n",
+    "proc/sys/vm/dirty_ratio": "20\n",
+    "proc/sys/vm/dirty_bytes": "1073741824\n",
+    "proc/sys/vm/zone_reclaim_mode": "0\n",
+    "proc/sys/kernel/numa_balancing": "0\n",
+    "proc/stat": "cpu 100 0 100 10000 0 0 0 0 0 0\nprocs_running 1\n",
+    "proc/vmstat": "pswpin 0\npswpout 0\n",
+    "proc/self/limits": "Max open files            1024                 524288               files     \n",
+    "proc/77/stat": "77 (back up) S 1 77 77 0 -1 0 0 0 0 0 1000 0 0 0 20 0 1 0 0\n",
+    "sys/module/pcie_aspm/parameters/policy": "default [performance] powersave powersupersave\n",
+    "sys/class/scsi_host/host0/link_power_management_policy": "max_performance\n",
+    "sys/class/nvme/nvme0/power/pm_qos_latency_tolerance_us": "0\n",
+    "sys/class/power_supply/AC/type": "Mains\n",
+    "sys/class/power_supply/AC/online": "1\n",
+    f"{_CPU}/cpu0/cpufreq/energy_performance_preference": "performance\n",
+    f"{_CPU}/cpu0/thermal_throttle/core_throttle_count": "0\n",
+    f"{_CPU}/cpu0/cpuidle/state1/name": "C1\n",
+    f"{_CPU}/cpu0/cpuidle/state1/latency": "2\n",
+    "sys/devices/pci0000:00/0000:00:01.0/current_link_speed": "8.0 GT/s PCIe\n",
+    "sys/devices/pci0000:00/0000:00:01.0/max_link_speed": "8.0 GT/s PCIe\n",
+    "sys/devices/pci0000:00/0000:00:01.0/current_link_width": "4\n",
+    "sys/devices/pci0000:00/0000:00:01.0/max_link_width": "4\n",
+    "sys/devices/pci0000:00/0000:00:01.0/nvme/nvme0/nvme0n1/dev": "259:0\n",
+    "sys/devices/pci0000:00/0000:00:01.0/nvme/nvme0/nvme0n1/size": "2097152\n",
+    "sys/devices/pci0000:00/0000:00:01.0/nvme/nvme0/nvme0n1/queue/rotational": "0\n",
+    "sys/devices/pci0000:00/0000:00:01.0/nvme/nvme0/nvme0n1/queue/scheduler": "[none] mq-deadline\n",
+    "sys/devices/pci0000:00/0000:00:01.0/nvme/nvme0/nvme0n1/queue/write_cache": "write back\n",
+    "sys/devices/pci0000:00/0000:00:01.0/nvme/nvme0/nvme0n1/device/model": "FAST SSD\n",
+    "sys/devices/pci0000:00/0000:00:01.0/nvme/nvme0/nvme0n1/device/firmware_rev": "1.0\n",
+    "sys/devices/pci0000:00/0000:00:01.0/nvme/nvme0/nvme0n1/device/power/control": "on\n",
     "etc/os-release": 'NAME="Debian"\nPRETTY_NAME="Debian GNU/Linux 12"\n',
     f"{_CPU}/cpu0/cpufreq/cpuinfo_min_freq": "1600000\n",
     f"{_CPU}/cpu0/cpufreq/cpuinfo_max_freq": "2930000\n",
@@ -50,6 +83,9 @@ SERVER = {
         "22 27 0:21 / /proc rw - proc proc rw\n"
         "27 1 8:1 / / rw,noatime - ext4 /dev/sda1 rw\n"
         "28 27 0:40 / /mnt/my\\040ram rw - tmpfs ram rw,size=1000k\n"
+        "31 27 259:0 / /fast rw,noatime - xfs /dev/nvme0n1 rw\n"
+        "32 27 0:50 / /dev/shm rw - tmpfs shm rw\n"
+        "33 27 0:51 / /mnt/nfs rw,relatime - nfs4 filer:/db rw\n"
         "29 27 7:0 / /mnt/loop rw - ext4 /dev/loop0 rw\n"
         "30 27 0:28 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"
     ),
@@ -67,6 +103,43 @@ for _n in range(4):
 
 Changes = dict[str, str | None]
 MakeTree = Callable[..., Tree]
+MakePatient = Callable[..., Patient]
+
+
+@dataclass
+class FakeAttempts:
+    """Everything works, on a fast drive with room, unless said otherwise."""
+
+    refused: dict[str, str] = field(default_factory=dict)
+    late_s: float = 30e-6
+    last_s: float | None = None
+    """The latest few wake-ups."""
+    sync_s: float = 100e-6
+    free: tuple[int, int] | None = (100 << 30, 200 << 30)
+
+    def io_uring(self) -> str | None:
+        return self.refused.get("io_uring")
+
+    def fuse(self) -> str | None:
+        return self.refused.get("FUSE")
+
+    def loop_device(self) -> str | None:
+        return self.refused.get("loop devices")
+
+    def user_namespace(self) -> str | None:
+        return self.refused.get("user namespaces")
+
+    def cgroup(self, directory: Path) -> str | None:
+        return self.refused.get("control groups")
+
+    def wake_ups(self) -> list[float]:
+        return [self.late_s] * 190 + [self.last_s or self.late_s] * 10
+
+    def syncs(self, directory: Path) -> list[float]:
+        return [self.sync_s] * 20 if self.sync_s else []
+
+    def free_bytes(self, directory: Path) -> tuple[int, int] | None:
+        return self.free
 
 
 @pytest.fixture
@@ -92,6 +165,34 @@ def server(bare: MakeTree) -> MakeTree:
     """A well-kept two-socket database server of bare metal, with `changes` (None removes a file)."""
 
     def make(changes: Changes | None = None) -> Tree:
-        return bare({**SERVER, **(changes or {})})
+        tree = bare({**SERVER, **(changes or {})})
+        # As the kernel has it: /sys/block holds links into the tree of buses.
+        drive = tree.path("/sys/devices/pci0000:00/0000:00:01.0/nvme/nvme0/nvme0n1")
+        tree.path("/sys/block/nvme0n1").symlink_to(drive)
+        return tree
+
+    return make
+
+
+@pytest.fixture
+def patient(server: MakeTree) -> MakePatient:
+    """That server, watched: `changes` before, `later` while it is watched, attempts as given."""
+
+    def make(
+        changes: Changes | None = None,
+        later: dict[str, str] | None = None,
+        directories: tuple[str, ...] = ("/fast/db",),
+        build: str | None = "release",
+        **attempts: Any,
+    ) -> Patient:
+        tree = server(changes)
+
+        def pass_time(_: float) -> None:
+            idle = {"proc/stat": "cpu 100 0 100 10400 0 0 0 0 0 0\nprocs_running 1\n"}
+            for name, text in {**idle, **(later or {})}.items():
+                tree.path(name).write_text(text)
+
+        places = tuple(Path(name) for name in directories)
+        return meet(tree, places, FakeAttempts(**attempts), build, sleep=pass_time)
 
     return make

@@ -29,14 +29,20 @@ def test_processor_memory_and_nodes_are_read(server: MakeTree) -> None:
 
 def test_devices_are_those_that_last(server: MakeTree) -> None:
     machine = fingerprint(server().root)
-    assert [block.name for block in machine.blocks] == ["sda"]
-    disk = machine.blocks[0]
+    assert [block.name for block in machine.blocks] == ["nvme0n1", "sda"]
+    disk = machine.blocks[1]
     assert (disk.size_bytes, disk.model, disk.firmware) == (1 << 30, "FASTDISK 15K", "0001")
     assert (disk.rotational, disk.scheduler, disk.write_cache) == (True, "mq-deadline", "write back")
 
 
 def test_mounts_are_those_that_could_hold_a_database(server: MakeTree) -> None:
-    assert [mount.path for mount in fingerprint(server().root).mounts] == ["/", "/mnt/my ram"]
+    assert [mount.path for mount in fingerprint(server().root).mounts] == [
+        "/",
+        "/dev/shm",
+        "/fast",
+        "/mnt/my ram",
+        "/mnt/nfs",
+    ]
 
 
 def test_the_tightest_limit_on_the_way_up_counts(server: MakeTree) -> None:

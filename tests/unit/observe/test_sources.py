@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -122,3 +123,10 @@ def test_the_servers_work_for_observers_is_theirs() -> None:
 @pytest.mark.parametrize(("text", "count"), [("0\n", 1), ("0-3\n", 4), ("0-1,4,6-7\n", 5)])
 def test_lists_of_cpus_are_counted(text: str, count: int) -> None:
     assert count_list(text) == count
+
+
+def test_every_observer_is_explained() -> None:
+    text = (Path(__file__).parents[3] / "docs" / "concepts" / "observers.md").read_text()
+    for observer in observe.observers():
+        assert f"| `{observer.name}` |" in text, f"{observer.name} is not in the table"
+        assert f"**{observer.name}**" in text, f"{observer.name} is not explained"

@@ -1,0 +1,124 @@
+"""`ironbench doctor`: what silently spoils numbers on this machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ironbench.printer import Printer
+
+if TYPE_CHECKING:
+    from ironbench.machine.patient import Patient
+    from ironbench.model.diagnosis import Diagnosis
+
+_MARKS = {"ok": "ok", "note": "note", "warning": "WARNING", "severe": "SEVERE"}
+_SUSPECT = 3
+"""Exit code: finished, but numbers from this machine would be suspect (design §5.7)."""
+
+
+def doctor(
+    data: Annotated[
+        list[str] | None,
+        typer.Option("--data", help="A directory to judge; again for more. Default: where data would go."),
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Show also what is well and what is not visible.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
+) -> int:
+    """Look for what silently spoils numbers on this machine: each with its meaning and remedy. Exit 3 if severe."""
+    from ironbench._core import BUILD_PROFILE
+    from ironbench.machine.attempts import LiveAttempts
+    from ironbench.machine.patient import meet
+    from ironbench.machine.tree import Tree
+
+    printer = Printer()
+    printer.say("watching this machine for a second …")
+    patient = meet(Tree(), _places(data), LiveAttempts(), BUILD_PROFILE, own_pids=_own_pids())
+    return diagnose(printer, patient, everything, json)
+
+
+def diagnose(printer: Printer, patient: Patient, everything: bool, json: bool) -> int:
+    """Examines and prints; 3 when something is severe, else 0."""
+    from ironbench.machine.doctor import examine, worst
+    from ironbench.model.diagnosis import Severity
+
+    diagnoses = examine(patient)
+    printer.data(_as_json(diagnoses, patient) if json else _as_text(diagnoses, patient, everything))
+    return _SUSPECT if worst(diagnoses) is Severity.SEVERE else 0
+
+
+def _places(data: list[str] | None) -> tuple[Path, ...]:
+    """The directories given, else those that `run` would use."""
+    import os
+
+    from ironbench.errors import InputError
+
+    if data:
+        for name in data:
+            if not Path(name).exists():
+                raise InputError(f"--data {name}", "there is no such directory", "make it, or give an existing one")
+        return tuple(Path(name) for name in data)
+    return (Path(os.environ.get("IRONBENCH_DATA") or Path.home() / ".cache" / "ironbench" / "data"), Path())
+
+
+def _own_pids() -> frozenset[int]:
+    import os
+
+    return frozenset({os.getpid(), os.getppid()})
+
+
+def _as_json(diagnoses: tuple[Diagnosis, ...], patient: Patient) -> str:
+    import msgspec
+
+    from ironbench.machine.doctor import worst
+    from ironbench.machine.fingerprint import content_key, fingerprint
+
+    machine = fingerprint(patient.tree.root)
+    document = {
+        "schema": 1,
+        "worst": worst(diagnoses),
+        "machine_key": content_key(machine),
+        "machine": machine,
+        "directories": [str(place.directory) for place in patient.places],
+        "diagnoses": diagnoses,
+    }
+    return msgspec.json.encode(document).decode()
+
+
+def _as_text(diagnoses: tuple[Diagnosis, ...], patient: Patient, everything: bool) -> str:
+    """The worst first; what is well and what is not visible in one line each, unless asked for."""
+    lines = [_what(patient), ""]
+    visible = [one for one in diagnoses if one.visible]
+    shown = [one for one in visible if everything or one.severity != "ok"]
+    for one in sorted(shown, key=lambda one: -one.severity.rank):
+        lines.append(f"{_MARKS[one.severity]:8} {one.name}: {one.seen}")
+        lines += [f"         {one.meaning}"] if one.meaning else []
+        lines += [f"         remedy: {one.remedy}"] if one.remedy else []
+    if not shown:
+        lines.append("nothing found that spoils numbers")
+    well = sorted({one.name for one in visible if one.severity == "ok"} - {one.name for one in shown})
+    unseen = [one for one in diagnoses if not one.visible]
+    if well and not everything:
+        lines += ["", f"well: {', '.join(well)}"]
+    if unseen:
+        lines += ["", f"not visible here{_why(patient)}: {', '.join(one.name for one in unseen)}"]
+    counts = {mark: sum(one.severity == mark for one in visible) for mark in ("severe", "warning", "note", "ok")}
+    lines += ["", ", ".join(f"{count} {mark}" for mark, count in counts.items()) + f", {len(unseen)} not visible"]
+    return "\n".join(lines)
+
+
+def _what(patient: Patient) -> str:
+    from ironbench.machine.fingerprint import fingerprint
+
+    machine = fingerprint(patient.tree.root)
+    kind = "bare metal" if patient.virtual == "none" else f"virtual machine ({patient.virtual})"
+    inside = "" if patient.container == "none" else f", in a container ({patient.container})"
+    cpu = f"{machine.cpu.model}, {machine.cpu.cores} cores, {machine.cpu.threads} threads"
+    return f"{kind}{inside}: {cpu}, {machine.memory_bytes / 2**30:.1f} GiB, Linux {machine.kernel}"
+
+
+def _why(patient: Patient) -> str:
+    if patient.virtual != "none":
+        return " (a virtual machine does not show its host: ask whoever runs it)"
+    return " (look on the container's host)" if patient.container != "none" else ""

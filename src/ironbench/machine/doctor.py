@@ -1,0 +1,89 @@
+"""Examines a machine: every probe gives verdicts on what silently spoils numbers, what that means, and the remedy.
+
+A probe is a function in `machine/probes/`, registered by `@probe(area, name)`. It gets the `Patient` and returns a
+verdict, several, or None when this machine does not show what it looks for. Its docstring says in one sentence what it
+is about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from importlib import import_module
+from pkgutil import iter_modules
+
+from ironbench.machine.patient import Patient
+from ironbench.model.diagnosis import Diagnosis, Severity, Verdict
+
+Verdicts = Verdict | Iterable[Verdict] | None
+Look = Callable[[Patient], Verdicts]
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    area: str
+    name: str
+    about: str
+    look: Look
+
+
+AREAS = ("load", "cpu", "memory", "time", "storage", "power", "facilities", "software")
+"""In the order they are shown."""
+_PROBES: dict[str, Probe] = {}
+
+
+def probe(area: str, name: str) -> Callable[[Look], Look]:
+    """Registers a function under a name of its own."""
+    assert area in AREAS, area
+    assert name not in _PROBES, name
+
+    def register(look: Look) -> Look:
+        about = (look.__doc__ or "").strip().splitlines()[0]
+        _PROBES[name] = Probe(area, name, about, look)
+        return look
+
+    return register
+
+
+def probes() -> tuple[Probe, ...]:
+    """Every probe, by area, in the order of their files."""
+    from ironbench.machine import probes as package
+
+    for found in iter_modules(package.__path__):
+        import_module(f"{package.__name__}.{found.name}")
+    return tuple(sorted(_PROBES.values(), key=lambda one: AREAS.index(one.area)))
+
+
+def examine(patient: Patient) -> tuple[Diagnosis, ...]:
+    """All diagnoses, in the order of the areas. A probe that stumbles is reported as seeing nothing, never raised."""
+    return tuple(diagnosis for one in probes() for diagnosis in _diagnoses(one, patient))
+
+
+def worst(diagnoses: Iterable[Diagnosis]) -> Severity:
+    return max((diagnosis.severity for diagnosis in diagnoses), key=lambda one: one.rank, default=Severity.OK)
+
+
+def _diagnoses(one: Probe, patient: Patient) -> list[Diagnosis]:
+    try:
+        answer = one.look(patient)
+        verdicts = [answer] if isinstance(answer, Verdict) else list(answer or ())
+    except Exception as error:  # whatever a strange machine shows must not end the examination
+        return [_unseen(one, f"not visible here: {error}")]
+    if not verdicts:
+        return [_unseen(one, _not_visible(patient))]
+    return [
+        Diagnosis(one.area, one.name, one.about, verdict.severity, verdict.seen, verdict.meaning, verdict.remedy)
+        for verdict in verdicts
+    ]
+
+
+def _unseen(one: Probe, why: str) -> Diagnosis:
+    return Diagnosis(one.area, one.name, one.about, Severity.NOTE, why, "", "", visible=False)
+
+
+def _not_visible(patient: Patient) -> str:
+    if patient.virtual != "none":
+        return "not visible here: this is a virtual machine, ask whoever runs its host"
+    if patient.container != "none":
+        return "not visible here: this is a container, look on its host"
+    return "not visible here"

@@ -1,0 +1,155 @@
+"""The processor: how fast it runs, and what slows it."""
+
+from __future__ import annotations
+
+from ironbench.machine.doctor import probe
+from ironbench.machine.fingerprint import boost, mitigations
+from ironbench.machine.limits import read_limits
+from ironbench.machine.patient import Patient
+from ironbench.model.diagnosis import Verdict, note, ok, warning
+
+_CPU = "/sys/devices/system/cpu"
+_STEADY = "performance"
+_DEEP_S = 100e-6
+"""An idle state that takes longer to leave shows in the response time of a database in memory."""
+
+
+@probe("cpu", "governor")
+def governor(patient: Patient) -> Verdict | None:
+    """Who decides how fast the processor runs."""
+    names = {patient.tree.read(name) for name in patient.tree.glob(f"{_CPU}/cpu[0-9]*/cpufreq/scaling_governor")}
+    found = sorted(name for name in names if name)
+    if not found:
+        return None
+    seen = ", ".join(found)
+    if found == [_STEADY]:
+        return ok(seen)
+    return warning(
+        seen,
+        "The processor slows down when it has little to do and speeds up late: light loads look slower than they are, "
+        "and runs vary.",
+        f"echo {_STEADY} | sudo tee {_CPU}/cpu*/cpufreq/scaling_governor",
+    )
+
+
+@probe("cpu", "energy preference")
+def energy_preference(patient: Patient) -> Verdict | None:
+    """What the processor itself was told to prefer, speed or saving."""
+    pattern = f"{_CPU}/cpu[0-9]*/cpufreq/energy_performance_preference"
+    found = sorted({name for path in patient.tree.glob(pattern) if (name := patient.tree.read(path))})
+    if not found:
+        return None
+    seen = ", ".join(found)
+    if set(found) <= {"performance", "balance_performance", "default"}:
+        return ok(seen)
+    return warning(
+        seen,
+        "The processor prefers saving power to running fast.",
+        f"echo performance | sudo tee {pattern.replace('[0-9]', '')}",
+    )
+
+
+@probe("cpu", "boost")
+def boosting(patient: Patient) -> Verdict | None:
+    """Whether the processor may run faster than its base frequency while it is cool."""
+    allowed = boost(patient.tree)
+    if allowed is None:
+        return None
+    if not allowed:
+        return ok("off: the frequency does not depend on heat")
+    intel = f"{_CPU}/intel_pstate/no_turbo"
+    command = f"echo 1 | sudo tee {intel}" if patient.tree.exists(intel) else f"echo 0 | sudo tee {_CPU}/cpufreq/boost"
+    return note(
+        "on",
+        "Speed depends on how warm the processor is and how many cores work: a run after a pause is faster, and one "
+        "core alone is faster than one of many. Switch it off to compare, leave it on to know the most you can get.",
+        command,
+    )
+
+
+@probe("cpu", "heat")
+def heat(patient: Patient) -> Verdict | None:
+    """Whether the processor has slowed down because it was too hot."""
+    if not patient.tree.glob(f"{_CPU}/cpu[0-9]*/thermal_throttle/*_count"):
+        return None
+    now, before = patient.after.throttled, patient.before.throttled
+    meaning = "The processor ran slower to cool down: long runs are slower than short ones."
+    remedy = "improve cooling, or switch boost off"
+    if now > before:
+        return warning(f"slowed down {now - before} times in the last second", meaning, remedy)
+    return note(f"slowed down {now} times since the machine started", meaning, remedy) if now else ok("never too hot")
+
+
+@probe("cpu", "idle states")
+def idle_states(patient: Patient) -> Verdict | None:
+    """How deeply idle cores sleep, which is how long they take to wake up."""
+    tree = patient.tree
+    deepest = 0
+    name = ""
+    for state in tree.glob(f"{_CPU}/cpu0/cpuidle/state[0-9]*"):
+        latency = tree.integer(f"{state}/latency") or 0
+        if not tree.integer(f"{state}/disable") and latency >= deepest:
+            deepest, name = latency, tree.read(f"{state}/name") or state
+    if not name:
+        return None
+    seen = f"down to {name}, which takes {deepest} µs to leave"
+    if deepest / 1e6 <= _DEEP_S:
+        return ok(seen)
+    return note(
+        seen,
+        "A core that slept answers later: with few clients, response times are longer than under load.",
+        f"sudo cpupower idle-set --disable-by-latency {int(_DEEP_S * 1e6)}",
+    )
+
+
+@probe("cpu", "threads per core")
+def smt(patient: Patient) -> Verdict | None:
+    """Whether two logical processors share a core (SMT, hyper-threading)."""
+    active = patient.tree.integer(f"{_CPU}/smt/active")
+    if active is None:
+        return None
+    if not active:
+        return ok("one thread per core, as far as this machine tells")
+    return note(
+        "two logical processors share each core",
+        "Beyond one busy thread per core, throughput grows less than the CPU share shown: 50 % busy is nearly full.",
+        f"to measure without: echo off | sudo tee {_CPU}/smt/control",
+    )
+
+
+@probe("cpu", "mitigations")
+def weaknesses(patient: Patient) -> Verdict | None:
+    """Processor weaknesses that the kernel works around at a cost per system call."""
+    if not patient.tree.names(f"{_CPU}/vulnerabilities"):
+        return None
+    found = mitigations(patient.tree)
+    if not found:
+        return ok("none needed, or switched off")
+    return note(
+        ", ".join(found),
+        "Each system call and task switch costs a little more. Keep it so; compare only machines with the same set.",
+    )
+
+
+@probe("cpu", "container limits")
+def limits(patient: Patient) -> list[Verdict]:
+    """Whether a control group (a container's limit) bounds this process."""
+    found = read_limits(patient.tree)
+    verdicts = []
+    if found.cpus is not None:
+        verdicts.append(
+            warning(
+                f"at most {found.cpus:g} cores' worth of CPU time (cgroup {found.cgroup})",
+                "When the quota is used up, everything stands still until the next period: pauses of up to 0.1 s that "
+                "no database can explain.",
+                "give whole CPUs instead of a quota: `docker run --cpuset-cpus=…`, or remove `--cpus`",
+            )
+        )
+    if found.memory_bytes is not None:
+        verdicts.append(
+            note(
+                f"at most {found.memory_bytes / 2**30:.1f} GiB of memory (cgroup {found.cgroup})",
+                "Page cache counts against this limit: data beyond it are read from the device again.",
+            )
+        )
+    return verdicts or [ok("no CPU quota, no memory limit")]

@@ -1,0 +1,83 @@
+"""What the kernel, or the container we are in, lets us use. Each was really tried."""
+
+from __future__ import annotations
+
+from ironbench.machine.doctor import probe
+from ironbench.machine.mounts import all_mounts
+from ironbench.machine.patient import Patient
+from ironbench.model.diagnosis import Verdict, note, ok
+
+_EMULATION = "Emulated devices (disks and flash drives made by software) cannot be used; everything else works."
+
+
+@probe("facilities", "io_uring")
+def io_uring(patient: Patient) -> Verdict:
+    """The kernel's fastest way to send and receive."""
+    why = patient.attempts.io_uring()
+    if why is None:
+        return ok("works")
+    disabled = patient.tree.integer("/proc/sys/kernel/io_uring_disabled")
+    remedy = "sudo sysctl kernel.io_uring_disabled=0"
+    if not disabled:
+        remedy = "in a container: `docker run --security-opt seccomp=unconfined`"
+    return note(why, "The client uses epoll instead: about 15 % more CPU time of ours per transaction.", remedy)
+
+
+@probe("facilities", "FUSE")
+def fuse(patient: Patient) -> Verdict:
+    """File systems in a program, for emulated devices."""
+    why = patient.attempts.fuse()
+    remedy = "sudo modprobe fuse (in a container: `docker run --device /dev/fuse --cap-add SYS_ADMIN`)"
+    return ok("works") if why is None else note(why, _EMULATION, remedy)
+
+
+@probe("facilities", "loop devices")
+def loop_devices(patient: Patient) -> Verdict:
+    """Block devices made of files, for emulated devices."""
+    why = patient.attempts.loop_device()
+    remedy = "run as root: sudo modprobe loop (in a container: `docker run --privileged`)"
+    return ok("works") if why is None else note(why, _EMULATION, remedy)
+
+
+@probe("facilities", "control groups")
+def control_groups(patient: Patient) -> list[Verdict]:
+    """Limits on memory and CPU for the engine alone."""
+    verdicts = []
+    meaning = "The engine's memory cannot be limited together with its page cache (--memory-total)."
+    for version, controller, directory in _groups(patient):
+        why = patient.attempts.cgroup(patient.tree.path(directory))
+        what = f"{version}, {controller}: " if controller else f"{version}: "
+        if why is None:
+            verdicts.append(ok(f"{what}groups can be made in {directory}"))
+        else:
+            verdicts.append(
+                note(
+                    f"{what}{directory}: {why}", meaning, "run as root, or `systemd-run --user --scope -p Delegate=yes`"
+                )
+            )
+    return verdicts
+
+
+def _groups(patient: Patient) -> list[tuple[str, str, str]]:
+    """Version, controllers and directory of each hierarchy that could limit memory or CPU."""
+    found = []
+    for mount in all_mounts(patient.tree):
+        if mount.kind == "cgroup2":
+            controllers = patient.tree.read(f"{mount.path}/cgroup.controllers") or "no controllers"
+            found.append(("v2", controllers, mount.path))
+        elif mount.kind == "cgroup" and {"memory", "cpu"} & set(mount.options):
+            found.append(("v1", "+".join(sorted({"memory", "cpu"} & set(mount.options))), mount.path))
+    return found
+
+
+@probe("facilities", "user namespaces")
+def user_namespaces(patient: Patient) -> Verdict:
+    """Lets root start PostgreSQL, which refuses to run as root, without changing any owner."""
+    why = patient.attempts.user_namespace()
+    if why is None:
+        return ok("work")
+    return note(
+        why,
+        "As root, PostgreSQL can only be started through another, unprivileged user.",
+        "sudo sysctl user.max_user_namespaces=10000 kernel.unprivileged_userns_clone=1, or run as an ordinary user",
+    )

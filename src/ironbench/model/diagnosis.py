@@ -1,0 +1,68 @@
+"""What the doctor says about one thing of the machine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Severity(StrEnum):
+    """How much a reading spoils numbers. In order: the last is the worst."""
+
+    OK = "ok"
+    NOTE = "note"
+    """Numbers are true, but for this state of the machine only: say it beside them."""
+    WARNING = "warning"
+    """Numbers are likely to be off by several percent, or to vary more than they need to."""
+    SEVERE = "severe"
+    """Do not believe numbers, or do not start, before this is mended."""
+
+    @property
+    def rank(self) -> int:
+        return list(Severity).index(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A probe's answer."""
+
+    severity: Severity
+    seen: str
+    """What was read or measured."""
+    meaning: str = ""
+    """What that does to a database or to its measurement, in plain words; empty when all is well."""
+    remedy: str = ""
+    """The exact command, or what to do where no command helps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """One verdict, with what it is about."""
+
+    area: str
+    """`cpu`, `memory`, `time`, `storage`, `power`, `facilities`, `load` or `software`."""
+    name: str
+    """Of the probe, e.g. `governor`."""
+    about: str
+    severity: Severity
+    seen: str
+    meaning: str
+    remedy: str
+    visible: bool = True
+    """False: this machine does not show it; `seen` says so."""
+
+
+def ok(seen: str) -> Verdict:
+    return Verdict(Severity.OK, seen)
+
+
+def note(seen: str, meaning: str, remedy: str = "") -> Verdict:
+    return Verdict(Severity.NOTE, seen, meaning, remedy)
+
+
+def warning(seen: str, meaning: str, remedy: str) -> Verdict:
+    return Verdict(Severity.WARNING, seen, meaning, remedy)
+
+
+def severe(seen: str, meaning: str, remedy: str) -> Verdict:
+    return Verdict(Severity.SEVERE, seen, meaning, remedy)

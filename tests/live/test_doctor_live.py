@@ -1,0 +1,21 @@
+"""The doctor on the machine that runs the tests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ironbench.machine.attempts import LiveAttempts
+from ironbench.machine.doctor import examine, probes
+from ironbench.machine.patient import meet
+from ironbench.machine.tree import Tree
+
+
+@pytest.mark.live
+def test_this_machine_is_examined_and_left_as_it_was(tmp_path: Path) -> None:
+    found = examine(meet(Tree(), (tmp_path,), LiveAttempts(), "release", watch_s=0.2))
+    assert {one.name for one in found} == {one.name for one in probes()}
+    visible = {one.name for one in found if one.visible}
+    assert {"steal", "other programs", "free memory", "wake-up", "file system", "free space", "io_uring"} <= visible
+    assert list(tmp_path.iterdir()) == []
