@@ -198,30 +198,64 @@ def test_another_thread_cancels_a_statement(raw_server: RawServer) -> None:
     assert connection.query("select 1") == [("1",)]
 
 
-def test_ctrl_c_ends_a_long_statement_on_both_sides(raw_server: RawServer) -> None:
-    program = (
-        "import sys\n"
-        "from ironbench import _core\n"
-        "connection = _core.Connection(sys.argv[1].encode())\n"
-        "print(connection.backend_pid, flush=True)\n"
-        "try:\n"
-        "    connection.query('select pg_sleep(600)')\n"
-        "except KeyboardInterrupt:\n"
-        "    print(connection.query('select 7'))\n"
-    )
+INTERRUPTED = """
+import sys
+from ironbench import _core
+connection = _core.Connection(sys.argv[1].encode())
+print(connection.backend_pid, flush=True)
+try:
+    connection.query("select pg_sleep(600)")
+except KeyboardInterrupt:
+    try:
+        print(connection.query("select 7"))
+    except Exception as error:
+        print(error)
+"""
+
+
+def sleeping_child(server: RawServer, observer: _core.Connection) -> tuple[subprocess.Popen[str], int, str]:
+    """A process in a long statement, the process id of its backend, and a query that tells whether it runs."""
     child = subprocess.Popen(
-        [sys.executable, "-c", program, json.dumps(raw_server.connection())], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", INTERRUPTED, json.dumps(server.connection())], stdout=subprocess.PIPE, text=True
     )
     assert child.stdout is not None
-    pid = child.stdout.readline().strip()
-    observer = raw_server.connect()
-    sleeping = f"select 1 from pg_stat_activity where pid = {pid} and wait_event = 'PgSleep'"
+    backend = int(child.stdout.readline())
+    sleeping = f"select 1 from pg_stat_activity where pid = {backend} and wait_event = 'PgSleep'"
     while not observer.query(sleeping):
         time.sleep(0.01)
+    return child, backend, sleeping
+
+
+def test_ctrl_c_ends_a_long_statement_on_both_sides(raw_server: RawServer) -> None:
+    observer = raw_server.connect()
+    child, _, sleeping = sleeping_child(raw_server, observer)
     child.send_signal(signal.SIGINT)
     assert child.communicate()[0].strip() == "[('7',)]"
     assert child.returncode == 0
     assert not observer.query(sleeping)
+
+
+def test_ctrl_c_does_not_wait_for_a_server_that_does_not_answer(raw_server: RawServer) -> None:
+    child, backend, _ = sleeping_child(raw_server, raw_server.connect())
+    os.kill(backend, signal.SIGSTOP)
+    try:
+        child.send_signal(signal.SIGINT)
+        assert "the connection to it is closed" in child.communicate()[0]
+        assert child.returncode == 0
+    finally:
+        os.kill(backend, signal.SIGCONT)
+
+
+def test_ctrl_c_ends_waiting_for_a_server_that_does_not_let_in() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        plan = {"host": "127.0.0.1", "port": listener.getsockname()[1], "user": "u", "database": "d"}
+        program = "import sys; from ironbench import _core; _core.Connection(sys.argv[1].encode())"
+        child = subprocess.Popen([sys.executable, "-c", program, json.dumps(plan)], stderr=subprocess.PIPE, text=True)
+        client, _ = listener.accept()
+        client.recv(1)
+        child.send_signal(signal.SIGINT)
+        assert "KeyboardInterrupt" in child.communicate()[1]
+        client.close()
 
 
 def killed_while_it_waits(server: RawServer, connection: _core.Connection, victim: int) -> FailureError:

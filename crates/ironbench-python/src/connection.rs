@@ -38,17 +38,18 @@ impl Connection {
             let place = format!("line {} column {}", error.line(), error.column());
             raise(Error::input("connection", format!("its description cannot be read ({place})")))
         })?;
-        let mut session =
-            py.detach(|| Connector::new(connection).and_then(|connector| Session::open(&connector))).map_err(raise)?;
-        let signalled = Arc::new(Mutex::new(None));
+        let signalled: Arc<Mutex<Option<PyErr>>> = Arc::default();
         let raised = signalled.clone();
-        session.interrupt_when(Box::new(move || {
+        let listen = Box::new(move || {
             let Err(error) = Python::attach(|py| py.check_signals()) else {
                 return false;
             };
             *locked(&raised) = Some(error);
             true
-        }));
+        });
+        let session = py
+            .detach(|| Connector::new(connection).and_then(|connector| Session::open_unless(&connector, listen)))
+            .map_err(|error| locked(&signalled).take().unwrap_or_else(|| raise(error)))?;
         Ok(Self {
             signalled,
             cancel: session.canceller(),

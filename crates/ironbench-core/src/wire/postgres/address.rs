@@ -14,6 +14,7 @@ use rustix::{
     net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with, sockopt},
 };
 
+use super::{channel::TICK, interrupt::Interrupt};
 use crate::{Error, Result, drive::plan};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,7 +84,7 @@ pub(super) enum Endpoint {
 
 impl Endpoint {
     /// A connected socket in blocking mode, TCP with `TCP_NODELAY`.
-    pub(super) fn open(&self, deadline: Instant) -> io::Result<OwnedFd> {
+    pub(super) fn open(&self, deadline: Instant, interrupt: Option<&mut Interrupt>) -> io::Result<OwnedFd> {
         let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
         match self {
             Self::Unix(address) => {
@@ -102,7 +103,7 @@ impl Endpoint {
                 let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
                 let fd = socket_with(family, SocketType::STREAM, flags, None)?;
                 match connect(&fd, address) {
-                    Err(Errno::INPROGRESS | Errno::INTR) => finish_connect(&fd, deadline)?,
+                    Err(Errno::INPROGRESS | Errno::INTR) => finish_connect(&fd, deadline, interrupt)?,
                     result => result?,
                 }
                 sockopt::set_tcp_nodelay(&fd, true)?;
@@ -114,13 +115,16 @@ impl Endpoint {
     }
 }
 
-fn finish_connect(fd: &OwnedFd, deadline: Instant) -> io::Result<()> {
+fn finish_connect(fd: &OwnedFd, deadline: Instant, mut interrupt: Option<&mut Interrupt>) -> io::Result<()> {
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return Err(io::ErrorKind::TimedOut.into());
         }
-        let timeout = left.try_into().map_err(|_| io::ErrorKind::InvalidInput)?;
+        if let Some(interrupt) = interrupt.as_deref_mut() {
+            interrupt.check()?;
+        }
+        let timeout = left.min(TICK).try_into().map_err(|_| io::ErrorKind::InvalidInput)?;
         match poll(&mut [PollFd::from_borrowed_fd(fd.as_fd(), PollFlags::OUT)], Some(&timeout)) {
             Ok(0) | Err(Errno::INTR) => {}
             Ok(_) => return Ok(sockopt::socket_error(fd)??),

@@ -115,3 +115,25 @@ fn unsupported(what: &str) -> Error {
     Error::input("authentication", format!("the server asks for {what} that ironbench does not know"))
         .hint("let the user in by scram-sha-256, md5, password or trust in the server's pg_hba.conf")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scram_is_bound_to_tls_where_both_sides_can() {
+        let both = b"SCRAM-SHA-256-PLUS\0SCRAM-SHA-256\0\0";
+        let plain = b"SCRAM-SHA-256\0\0";
+        let first = |offered: &[u8], over_tls, digest: Option<&[u8]>| {
+            let (mechanism, binding) = choose(offered, over_tls, digest.map(<[u8]>::to_vec)).unwrap();
+            let message = ScramSha256::new(b"secret", binding).message().to_vec();
+            (mechanism, String::from_utf8(message).unwrap().split(",,").next().unwrap().to_owned())
+        };
+        let digest = Some(&b"digest"[..]);
+        assert_eq!(first(both, true, digest), (SCRAM_SHA_256_PLUS, "p=tls-server-end-point".to_owned()));
+        assert_eq!(first(both, true, None), (SCRAM_SHA_256, "n".to_owned()));
+        assert_eq!(first(plain, true, digest), (SCRAM_SHA_256, "y".to_owned()));
+        assert_eq!(first(plain, false, None), (SCRAM_SHA_256, "n".to_owned()));
+        assert!(choose(b"SCRAM-SHA-512\0\0", false, None).is_err());
+    }
+}

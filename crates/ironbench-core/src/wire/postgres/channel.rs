@@ -24,7 +24,7 @@ use super::{
 };
 
 /// How often an interrupt is looked for while the server is silent or busy.
-const TICK: Duration = Duration::from_millis(100);
+pub(super) const TICK: Duration = Duration::from_millis(100);
 /// Input is read in pieces of this size; a larger message makes the buffer grow.
 const READ_SIZE: usize = 64 * 1024;
 

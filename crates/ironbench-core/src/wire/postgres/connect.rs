@@ -18,6 +18,7 @@ use super::{
     auth,
     channel::Channel,
     fault::{Fault, cannot_connect, server_at},
+    interrupt::{Interrupt, Wish},
     protocol::{
         Rows,
         backend::{backend_key, parameter_status, server_error, tag},
@@ -30,7 +31,7 @@ use crate::{Error, Result, drive::plan::Connection};
 /// For connecting, TLS and authentication together, per address.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// A cancel request is answered by closing the connection.
-const CANCEL_TIMEOUT: Duration = Duration::from_secs(2);
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The socket of a session.
 #[derive(Debug)]
@@ -58,6 +59,13 @@ impl Connected {
     pub fn is_tls(&self) -> bool {
         matches!(self.stream, Stream::Tls { .. })
     }
+}
+
+/// One try at one address.
+struct Attempt<'a> {
+    endpoint: &'a Endpoint,
+    deadline: Instant,
+    wish: Option<&'a Wish>,
 }
 
 /// Makes connections to one server as one user.
@@ -96,11 +104,17 @@ impl Connector {
     /// Input: what the DSN says is not accepted (password, user, database, certificate, TLS). Failure: the server is
     /// not there, full, or not ready.
     pub fn connect(&self) -> Result<Connected> {
+        self.connect_unless(None)
+    }
+
+    /// Like `connect`, and ends in a failure soon after `wish` turned true.
+    pub(super) fn connect_unless(&self, wish: Option<&Wish>) -> Result<Connected> {
         let told = |fault| cannot_connect(fault, &self.connection, &self.address);
         let mut last = Fault::Io(io::ErrorKind::AddrNotAvailable.into());
         for endpoint in self.address.resolve()? {
-            match self.enter(&endpoint) {
+            match self.enter(&endpoint, wish) {
                 Ok(connected) => return Ok(connected),
+                Err(fault) if fault.is_interrupt() => return Err(told(fault)),
                 // Only an address that cannot be reached is worth trying another one.
                 Err(fault @ Fault::Io(_)) => last = fault,
                 Err(fault) => return Err(told(fault)),
@@ -109,26 +123,20 @@ impl Connector {
         Err(told(last))
     }
 
-    fn enter(&self, endpoint: &Endpoint) -> std::result::Result<Connected, Fault> {
-        let deadline = Instant::now() + CONNECT_TIMEOUT;
-        let result = self.start(endpoint, deadline, self.config.as_ref());
-        match result {
+    fn enter(&self, endpoint: &Endpoint, wish: Option<&Wish>) -> std::result::Result<Connected, Fault> {
+        let attempt = Attempt { endpoint, deadline: Instant::now() + CONNECT_TIMEOUT, wish };
+        match self.start(&attempt, self.config.as_ref()) {
             // `prefer`: a server that offers TLS but will not have us that way may have us without.
-            Err(Fault::Tls(_)) if self.mode == Mode::Prefer => self.start(endpoint, deadline, None),
+            Err(Fault::Tls(_)) if self.mode == Mode::Prefer => self.start(&attempt, None),
             Err(Fault::Server(error)) if self.mode == Mode::Prefer && error.sqlstate == "28000" => {
-                self.start(endpoint, deadline, None).map_err(|_| Fault::Server(error))
+                self.start(&attempt, None).map_err(|_| Fault::Server(error))
             }
             result => result,
         }
     }
 
-    fn start(
-        &self,
-        endpoint: &Endpoint,
-        deadline: Instant,
-        config: Option<&Arc<ClientConfig>>,
-    ) -> std::result::Result<Connected, Fault> {
-        let mut channel = self.open(endpoint, deadline, config)?;
+    fn start(&self, attempt: &Attempt, config: Option<&Arc<ClientConfig>>) -> std::result::Result<Connected, Fault> {
+        let mut channel = self.open(attempt, config)?;
         let Connection { user, database, options, .. } = &*self.connection;
         let ours = [("client_encoding", "UTF8"), ("application_name", "ironbench")];
         let ours = ours.into_iter().filter(|(name, _)| options.iter().all(|(given, _)| given != name));
@@ -142,13 +150,11 @@ impl Connector {
     }
 
     /// A connected channel, with TLS when wanted and to be had.
-    fn open(
-        &self,
-        endpoint: &Endpoint,
-        deadline: Instant,
-        config: Option<&Arc<ClientConfig>>,
-    ) -> std::result::Result<Channel, Fault> {
-        let mut channel = Channel::new(endpoint.open(deadline)?, Some(deadline));
+    fn open(&self, attempt: &Attempt, config: Option<&Arc<ClientConfig>>) -> std::result::Result<Channel, Fault> {
+        let mut interrupt = attempt.wish.map(|wish| Interrupt::new(wish.clone(), None));
+        let socket = attempt.endpoint.open(attempt.deadline, interrupt.as_mut())?;
+        let mut channel = Channel::new(socket, Some(attempt.deadline));
+        channel.interrupt = interrupt;
         let Some(config) = config else {
             return Ok(channel);
         };
@@ -228,7 +234,8 @@ impl Cancel {
         let deadline = Instant::now() + CANCEL_TIMEOUT;
         let mut last = Fault::Io(io::ErrorKind::AddrNotAvailable.into());
         for endpoint in connector.address.resolve()? {
-            let sent = connector.open(&endpoint, deadline, connector.config.as_ref()).and_then(|mut channel| {
+            let attempt = Attempt { endpoint: &endpoint, deadline, wish: None };
+            let sent = connector.open(&attempt, connector.config.as_ref()).and_then(|mut channel| {
                 frontend::cancel_request(&mut channel.output, self.backend_pid, self.secret);
                 channel.flush()?;
                 // The server answers by closing; whatever ends the wait, the request is out.

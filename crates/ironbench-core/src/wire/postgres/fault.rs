@@ -19,6 +19,11 @@ pub(super) enum Fault {
 }
 
 impl Fault {
+    /// Somebody wanted the wait to end.
+    pub fn is_interrupt(&self) -> bool {
+        matches!(self, Self::Io(error) if error.kind() == io::ErrorKind::Interrupted)
+    }
+
     pub fn into_io(self) -> io::Error {
         match self {
             Self::Io(error) => error,

@@ -2,23 +2,32 @@
 
 use std::{
     io,
+    sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
 use super::connect::Cancel;
 
 /// A server that has not ended a cancelled statement after this long is not waited for any more.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Tells whether somebody wants the wait to end. Shared, because a connection is tried at several addresses.
+pub(super) type Wish = Arc<Mutex<dyn FnMut() -> bool + Send>>;
+
+pub(super) fn wish(wanted: Box<dyn FnMut() -> bool + Send>) -> Wish {
+    Arc::new(Mutex::new(wanted))
+}
 
 pub(super) struct Interrupt {
-    wanted: Box<dyn FnMut() -> bool + Send>,
-    cancel: Cancel,
+    wish: Wish,
+    /// None while connecting: there is nothing to cancel yet, the wait just ends.
+    cancel: Option<Cancel>,
     sent: Option<Instant>,
 }
 
 impl Interrupt {
-    pub fn new(wanted: Box<dyn FnMut() -> bool + Send>, cancel: Cancel) -> Self {
-        Self { wanted, cancel, sent: None }
+    pub fn new(wish: Wish, cancel: Option<Cancel>) -> Self {
+        Self { wish, cancel, sent: None }
     }
 
     /// A new statement begins: what was wished for the one before does not concern it.
@@ -28,15 +37,15 @@ impl Interrupt {
 
     /// Asks whether somebody wants the statement to end, and sees to it.
     pub fn check(&mut self) -> io::Result<()> {
-        match self.sent {
-            Some(sent) if sent.elapsed() >= PATIENCE => Err(io::ErrorKind::Interrupted.into()),
-            Some(_) => Ok(()),
-            None => {
-                if (self.wanted)() {
-                    self.sent = Some(Instant::now());
-                    // A server that cannot be reached for this is one that does not answer: patience ends it.
-                    let _ = self.cancel.send();
-                }
+        match (self.sent, &self.cancel) {
+            (Some(sent), _) if sent.elapsed() >= PATIENCE => Err(io::ErrorKind::Interrupted.into()),
+            (Some(_), _) => Ok(()),
+            (None, _) if !(self.wish.lock().unwrap_or_else(PoisonError::into_inner))() => Ok(()),
+            (None, None) => Err(io::ErrorKind::Interrupted.into()),
+            (None, Some(cancel)) => {
+                self.sent = Some(Instant::now());
+                // A server that cannot be reached for this is one that does not answer: patience ends it.
+                let _ = cancel.send();
                 Ok(())
             }
         }

@@ -8,7 +8,7 @@ use super::{
     connect::{Cancel, Connected, Connector, Stream},
     copy::CopyIn,
     fault::{Fault, server_at},
-    interrupt::Interrupt,
+    interrupt::{Interrupt, wish},
     protocol::{
         self,
         backend::{self, ServerError, tag},
@@ -51,6 +51,14 @@ impl Session {
         Ok(Self::new(connector.connect()?, connector.address().clone()))
     }
 
+    /// Like `open` and then `interrupt_when`, with `wanted` asked while connecting, too.
+    pub fn open_unless(connector: &Connector, wanted: Box<dyn FnMut() -> bool + Send>) -> Result<Self> {
+        let wish = wish(wanted);
+        let mut session = Self::new(connector.connect_unless(Some(&wish))?, connector.address().clone());
+        session.channel.interrupt = Some(Interrupt::new(wish, Some(session.cancel.clone())));
+        Ok(session)
+    }
+
     pub fn new(connected: Connected, address: Address) -> Self {
         let Connected { stream, unread, parameters, backend_pid, cancel } = connected;
         let channel = match stream {
@@ -81,7 +89,7 @@ impl Session {
 
     /// `wanted` is asked ten times a second while a statement runs; when it returns true the statement is cancelled.
     pub fn interrupt_when(&mut self, wanted: Box<dyn FnMut() -> bool + Send>) {
-        self.channel.interrupt = Some(Interrupt::new(wanted, self.cancel.clone()));
+        self.channel.interrupt = Some(Interrupt::new(wish(wanted), Some(self.cancel.clone())));
     }
 
     /// Runs one or more statements; the rows of the last one that returned rows.
@@ -187,7 +195,7 @@ impl Session {
         let statement = shortened(sql);
         let mut sqlstate = String::new();
         let cause = match (fault, &self.last_words) {
-            (Fault::Io(error), _) if error.kind() == std::io::ErrorKind::Interrupted => {
+            (fault, _) if fault.is_interrupt() => {
                 format!("it did not end the cancelled statement in time: {statement}")
             }
             (Fault::Io(_), Some(words)) => {

@@ -229,3 +229,34 @@ fn der_value(input: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
     }
     rest.split_at_checked(digits.iter().fold(0, |length, &digit| length << 8 | digit as usize))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DIRECTORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/data/tls");
+
+    fn certificate(name: &str) -> CertificateDer<'static> {
+        CertificateDer::from_pem_file(format!("{DIRECTORY}/{name}.crt")).unwrap()
+    }
+
+    #[test]
+    fn the_hash_of_a_certificate_is_that_of_its_signature() {
+        for name in ["root", "server", "self_signed"] {
+            assert_eq!(signature_hash(&certificate(name)), Some(Hash::Sha256), "{name}");
+        }
+        let whole = certificate("server");
+        for end in 0..whole.len() - 1 {
+            // A certificate cut short has no hash, and does no harm.
+            assert_eq!(signature_hash(&whole[..end]), None);
+        }
+    }
+
+    #[test]
+    fn require_with_a_root_is_verify_ca() {
+        let plan = r#"{"host":"h","port":1,"user":"u","database":"d","sslmode":"require","sslrootcert":"f"}"#;
+        let connection: Connection = serde_json::from_str(plan).unwrap();
+        assert_eq!(Mode::of(&connection).unwrap(), Mode::VerifyCa);
+        assert_eq!(Mode::of(&Connection { sslrootcert: None, ..connection }).unwrap(), Mode::Require);
+    }
+}
