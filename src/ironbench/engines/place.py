@@ -34,7 +34,7 @@ def check(path: str, role: str) -> str:
         raise InputError(subject, f"{there} is not a directory")
     if not os.access(there, os.W_OK | os.X_OK):
         raise InputError(subject, f"{there} is not writable", "choose another, or change its permissions")
-    if there == place and not _ours(place) and not _empty(place):
+    if there == place and not ours(place) and not _empty(place):
         raise InputError(
             subject,
             f"it holds files that are not ironbench's, e.g. {_first(place)}",
@@ -48,7 +48,7 @@ def claim(path: str, role: str) -> Path:
     place = Path(check(path, role))
     try:
         place.mkdir(mode=0o755, parents=True, exist_ok=True)
-        if not _ours(place):
+        if not ours(place):
             (place / MARKER).write_text(json.dumps({"made_by": "ironbench", "role": role}) + "\n")
     except OSError as error:
         raise FailureError(f"{role} directory {place}", error.strerror or str(error)) from error
@@ -75,7 +75,8 @@ def lock(place: Path) -> int:
     return fd
 
 
-def _ours(place: Path) -> bool:
+def ours(place: Path) -> bool:
+    """Whether the directory bears our marker."""
     try:
         marker = json.loads((place / MARKER).read_text())
     except (OSError, ValueError):

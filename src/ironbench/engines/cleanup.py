@@ -1,0 +1,64 @@
+"""Ends what outlived the ironbench that started it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ironbench.engines import place, process, runtime
+from ironbench.errors import InputError
+
+
+@dataclass(frozen=True, slots=True)
+class Cleaned:
+    """What was found and what became of it."""
+
+    ended: tuple[runtime.Entry, ...] = ()
+    """Their owner is dead; they are gone now."""
+    stubborn: tuple[runtime.Entry, ...] = ()
+    """Their owner is dead; they could not be ended."""
+    living: tuple[runtime.Entry, ...] = ()
+    """Their owner lives; left alone."""
+    removed: tuple[str, ...] = ()
+    """Default data directories that were removed."""
+    kept: tuple[str, ...] = ()
+    """Default data directories that were kept."""
+
+
+def cleanup(remove_data: bool, environ: Mapping[str, str] = os.environ) -> Cleaned:
+    """Ends every server without a living owner, with its sockets and its note; data only when asked for."""
+    entries = runtime.entries()
+    orphans = [entry for entry in entries if runtime.orphaned(entry)]
+    ended = [entry for entry in orphans if runtime.end(entry)]
+    data = _default_data(environ)
+    removed = [path for path in data if remove_data and _removed(path)]
+    return Cleaned(
+        ended=tuple(ended),
+        stubborn=tuple(entry for entry in orphans if entry not in ended),
+        living=tuple(entry for entry in entries if entry not in orphans),
+        removed=tuple(map(str, removed)),
+        kept=tuple(str(path) for path in data if path not in removed),
+    )
+
+
+def _default_data(environ: Mapping[str, str]) -> list[Path]:
+    base = place.default("any", "0", environ).parent
+    return sorted(path for path in base.glob("*-*") if path.is_dir() and place.ours(path)) if base.is_dir() else []
+
+
+def _removed(path: Path) -> bool:
+    """Removes a data directory of ours that nobody uses."""
+    if process.working_in(path / "cluster"):
+        return False
+    try:
+        lock = place.lock(path)
+    except InputError:
+        return False
+    try:
+        shutil.rmtree(path)
+    finally:
+        os.close(lock)
+    return True

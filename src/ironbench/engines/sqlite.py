@@ -1,0 +1,153 @@
+"""SQLite: a library in a child process of each trial; here only its file, its settings and what it says of itself."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ironbench.engines import place, pragmas
+from ironbench.errors import FailureError, InputError
+from ironbench.model.secrets import Secrets
+from ironbench.model.session import Row
+from ironbench.model.system import Layout, System
+
+if TYPE_CHECKING:
+    from ironbench._core import SqliteConnection
+
+_T = TypeVar("_T")
+_MOST_CLIENTS = 1000
+FILE = "ironbench.sqlite"
+
+
+class SqliteEngine:
+    name = "sqlite"
+    doc = "SQLite in a child process, write-ahead log on, every commit synced; pragmas by --set"
+
+    def validated(self, system: System, clients: int) -> tuple[System, Secrets]:
+        """The system with its directory and its pragmas in lower case. InputError."""
+        if system.dsn is not None:
+            raise InputError("--dsn", "SQLite is no server", "use --data DIR, or --engine postgres")
+        for option, told in (("--temp", system.layout.temp), ("--log", system.layout.log)):
+            if told is not None:
+                raise InputError(option, "SQLite keeps its log and its spills beside the data", "use --data alone")
+        if not 1 <= clients <= _MOST_CLIENTS:
+            raise InputError(f"{clients} clients", f"SQLite serves 1 to {_MOST_CLIENTS}, each by a thread of its own")
+        if system.memory_bytes is not None and "cache_size" in system.settings:
+            raise InputError("--memory", "--set cache_size says the same thing another way", "keep one of the two")
+        settings = pragmas.validated(system.settings)
+        data = system.layout.data or str(place.default("sqlite", "3"))
+        return replace(system, settings=settings, layout=Layout(place.check(data, "data"))), Secrets()
+
+    def start(self, system: System, secrets: Secrets, clients: int) -> SqliteSession:
+        """The file, made when it is not there. FailureError when it cannot be used."""
+        folder = place.claim(system.layout.data or str(place.default("sqlite", "3")), "data")
+        lock = place.lock(folder)
+        settings = dict(system.settings)
+        if system.memory_bytes is not None:
+            # Every connection has a cache of its own; all together get what was asked for.
+            settings["cache_size"] = str(-max(1, system.memory_bytes // 1024 // clients))
+        try:
+            session = SqliteSession(folder, settings, lock)
+            session.require_page_size(settings.get("page_size"))
+        except BaseException:
+            os.close(lock)
+            raise
+        return session
+
+
+class SqliteSession:
+    """Our own connection to the file. It is closed while a trial runs: no lock of ours is in the way."""
+
+    engine = "sqlite"
+
+    def __init__(self, folder: Path, settings: dict[str, str], lock: int) -> None:
+        self._folder = folder
+        self._path = str(folder / FILE)
+        self._settings = settings
+        self._lock = lock
+        self._using = threading.Lock()
+        self._connection: SqliteConnection | None = None
+        self._stopped = False
+        self.query("SELECT 1")
+
+    def query(self, sql: str) -> list[Row]:
+        return self._attempt(lambda connection: connection.query(sql))
+
+    def copy_in(self, sql: str, data: bytes) -> int:
+        return self._attempt(lambda connection: connection.copy_in(sql, data))
+
+    def target(self, load_protocol: str = "prepared", io: str = "auto") -> dict[str, Any]:
+        with self._using:
+            self._drop()
+        return {"kind": "sqlite", "path": self._path, "pragmas": pragmas.statements(self._settings)}
+
+    def facts(self) -> dict[str, Any]:
+        version = self.query("SELECT sqlite_version()")[0][0] or ""
+        settings = {name: self._pragma(name) for name in pragmas.KNOWN}
+        return {
+            "engine": "sqlite",
+            "version": version,
+            "settings": {name: value for name, value in settings.items() if value},
+            "changed": pragmas.DEFAULTS | self._settings,
+            "build": [row[0] for row in self.query("PRAGMA compile_options")],
+            "server": "a library in a child process",
+            "caches": "one per client",
+        }
+
+    def counters(self) -> dict[str, int]:
+        """SQLite counts nothing across connections."""
+        return {}
+
+    def processes(self) -> list[int]:
+        """The child process is engine and client at once; nothing tells their CPU time apart."""
+        return []
+
+    def directories(self) -> dict[str, str]:
+        return {"data": str(self._folder), "log": str(self._folder)}
+
+    def alive(self) -> bool:
+        return not self._stopped and Path(self._path).exists()
+
+    def stop(self) -> None:
+        if self._stopped:
+            return
+        with self._using:
+            self._stopped = True
+            self._drop()
+            os.close(self._lock)
+
+    def require_page_size(self, wanted: str | None) -> None:
+        """InputError when the file was made with pages of another size."""
+        found = self._pragma("page_size")
+        if wanted is not None and found != wanted:
+            raise InputError(
+                f"--set page_size={wanted}",
+                f"{self._path} was made with pages of {found} bytes",
+                "name another directory with --data, or remove the file",
+            )
+
+    def _pragma(self, name: str) -> str:
+        rows = self.query(f"PRAGMA {name}")
+        return (rows[0][0] or "") if rows else ""
+
+    def _attempt(self, use: Callable[[SqliteConnection], _T]) -> _T:
+        from ironbench import _core
+
+        with self._using:
+            if self._stopped:
+                raise FailureError("SQLite", "the session was stopped")
+            if self._connection is None:
+                self._connection = _core.SqliteConnection(self._path, pragmas.statements(self._settings))
+            return use(self._connection)
+
+    def _drop(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+
+ENGINE = SqliteEngine()
