@@ -1,15 +1,50 @@
-"""Servers shared by the live tests."""
+"""Engines for the live tests. Their files lie in memory where that is possible, so that no test waits for a disk."""
 
 from __future__ import annotations
 
 import itertools
+import os
+import shutil
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from raw_server import RawServer
 from tls_proxy import TlsProxy
 
+from ironbench import engines
+from ironbench.model.session import Session
+from ironbench.model.system import Layout, System
+
+MEMORY = Path("/dev/shm")
 _numbers = itertools.count()
+
+
+@pytest.fixture(scope="session")
+def fast_directory() -> Iterator[Path]:
+    """A new directory for the whole test session."""
+    base = MEMORY if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) else None
+    path = Path(tempfile.mkdtemp(prefix="ironbench-tests-", dir=base))
+    yield path
+    shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def postgres(fast_directory: Path) -> Iterator[Session]:
+    """One PostgreSQL for all tests that only use it; each makes its own tables."""
+    system = System("postgres", "test", layout=Layout(data=str(fast_directory / "postgres")))
+    system, secrets = engines.get("postgres").validated(system, 100)
+    with engines.running(system, secrets, 100) as session:
+        yield session
+
+
+@pytest.fixture
+def place(fast_directory: Path) -> Iterator[Path]:
+    """A new directory for one test, in memory."""
+    path = Path(tempfile.mkdtemp(dir=fast_directory))
+    yield path
+    shutil.rmtree(path, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")

@@ -44,6 +44,18 @@ def cleanup(remove_data: bool, environ: Mapping[str, str] = os.environ) -> Clean
     )
 
 
+def told(cleaned: Cleaned) -> list[str]:
+    """What was done and what was left, a line each."""
+    lines = []
+    for word, entries in (("ended", cleaned.ended), ("cannot end", cleaned.stubborn), ("still used", cleaned.living)):
+        for entry in entries:
+            server = "no process" if entry.server is None else f"process {entry.server.pid}"
+            lines.append(f"{word}: {entry.kind} in {entry.data} ({server}, of ironbench process {entry.owner.pid})")
+    lines += [f"removed: {path}" for path in cleaned.removed]
+    lines += [f"kept: {path} (--data removes it)" for path in cleaned.kept]
+    return lines or ["nothing of ours is left"]
+
+
 def _default_data(environ: Mapping[str, str]) -> list[Path]:
     base = place.default("any", "0", environ).parent
     return sorted(path for path in base.glob("*-*") if path.is_dir() and place.ours(path)) if base.is_dir() else []

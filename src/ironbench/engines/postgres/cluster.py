@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ironbench.engines import place, process
 from ironbench.engines.postgres.identity import Identity
-from ironbench.engines.postgres.installation import Installation, last_words
+from ironbench.engines.postgres.installation import Installation, complaint
 from ironbench.errors import FailureError, InputError
 from ironbench.model.system import Layout
 
@@ -85,7 +85,9 @@ def prepare(cluster: Cluster, installation: Installation, identity: Identity) ->
     if cluster.log_place is not None:
         (cluster.log_place / "cluster").write_text(f"{cluster.files}\n")
     if (cluster.files / "PG_VERSION").is_file():
-        identity.give_tree(cluster.files)
+        for tree in (cluster.files, Path(os.path.realpath(cluster.files / "pg_wal")), cluster.temp):
+            if tree is not None and tree.is_dir():
+                identity.give_tree(tree)
         _drop_stale_pid_file(cluster)
     else:
         _create(cluster, installation, identity)
@@ -96,8 +98,7 @@ def prepare(cluster: Cluster, installation: Installation, identity: Identity) ->
 
 def needs_recovery(cluster: Cluster, installation: Installation) -> bool:
     """Whether the log must be replayed where it is before it can be moved."""
-    misplaced = os.path.realpath(cluster.files / "pg_wal") != os.path.realpath(cluster.wal)
-    return misplaced and not _shut_down(cluster, installation)
+    return _log_is_elsewhere(cluster) and not _shut_down(cluster, installation)
 
 
 def place_log(cluster: Cluster, installation: Installation, identity: Identity) -> None:
@@ -108,7 +109,7 @@ def place_log(cluster: Cluster, installation: Installation, identity: Identity) 
     """
     link = cluster.files / "pg_wal"
     before = Path(os.path.realpath(link))
-    moved = before != Path(os.path.realpath(cluster.wal))
+    moved = _log_is_elsewhere(cluster)
     if not moved and _has_segments(cluster.wal):
         return
     if not _shut_down(cluster, installation):
@@ -125,6 +126,14 @@ def place_log(cluster: Cluster, installation: Installation, identity: Identity) 
         shutil.rmtree(before, ignore_errors=True)
         (before.parent / "cluster").unlink(missing_ok=True)
     shutil.rmtree(cluster.files / "pg_wal.old", ignore_errors=True)
+
+
+def _log_is_elsewhere(cluster: Cluster) -> bool:
+    """Whether pg_wal is not where the layout wants it."""
+    link = cluster.files / "pg_wal"
+    if cluster.log_place is None:
+        return link.is_symlink()
+    return os.path.realpath(link) != os.path.realpath(cluster.wal)
 
 
 def _point(link: Path, cluster: Cluster) -> None:
@@ -192,7 +201,7 @@ def _run(command: list[str], cluster: Cluster, identity: Identity) -> None:
     )
     if done.returncode != 0:
         raise FailureError(
-            f"data directory {cluster.place}", f"{Path(command[0]).name} failed: {last_words(done.stderr)}"
+            f"data directory {cluster.place}", f"{Path(command[0]).name} failed: {complaint(done.stderr)}"
         )
 
 

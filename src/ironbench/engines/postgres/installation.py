@@ -12,6 +12,7 @@ from pathlib import Path
 from ironbench.errors import FailureError, InputError
 
 OLDEST = 14
+_GRAVE = ("PANIC:  ", "FATAL:  ", "error: ")
 _PROGRAMS = ("postgres", "initdb", "pg_controldata", "pg_resetwal")
 
 
@@ -65,6 +66,16 @@ def last_words(text: str, lines: int = 3) -> str:
     """The last lines that say something, for a message."""
     said = [line.strip() for line in text.splitlines() if line.strip()]
     return " / ".join(said[-lines:]) or "it said nothing"
+
+
+def complaint(text: str) -> str:
+    """What a PostgreSQL program died of: its first grave message and the two lines after it, else its last words."""
+    lines = text.splitlines()
+    for number, line in enumerate(lines):
+        if any(word in line for word in _GRAVE):
+            said = [part.split(":  ", 1)[-1].strip() for part in lines[number : number + 3]]
+            return " / ".join(filter(None, said))
+    return last_words(text)
 
 
 def _of_the_wheel() -> Path:

@@ -16,7 +16,7 @@ from ironbench.engines.guard import Guard, Order
 from ironbench.engines.postgres import settings as server_settings
 from ironbench.engines.postgres.cluster import Cluster, environment
 from ironbench.engines.postgres.identity import Identity
-from ironbench.engines.postgres.installation import Installation, last_words
+from ironbench.engines.postgres.installation import Installation, complaint
 from ironbench.engines.process import ProcessId
 from ironbench.errors import FailureError
 
@@ -153,15 +153,10 @@ def _says_ready(pid_file: Path, pid: int | None) -> bool:
 
 
 def _complaints(messages: Path) -> str:
-    """The last FATAL, PANIC or ERROR with what explains it, else the last lines."""
+    """What the end of the server's messages complains of."""
     try:
         with messages.open("rb") as file:
             file.seek(max(0, messages.stat().st_size - 16384), os.SEEK_SET)
-            lines = file.read().decode(errors="replace").splitlines()
+            return complaint(file.read().decode(errors="replace"))
     except OSError:
         return "it left no messages"
-    grave = [number for number, line in enumerate(lines) if any(f"{word}:  " in line for word in ("FATAL", "PANIC"))]
-    if not grave:
-        return last_words("\n".join(lines))
-    tail = [line.split(":  ", 1)[-1] for line in lines[grave[0] :]]
-    return last_words("\n".join(tail[:3]))

@@ -1,0 +1,170 @@
+"""Kill ironbench at any moment: nothing of it stays alive, and `ironbench cleanup` finds what did."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import own_server as pg
+
+from ironbench.engines import process, runtime
+from ironbench.engines.cleanup import cleanup, told
+from ironbench.engines.process import ProcessId
+from ironbench.errors import FailureError
+
+pytestmark = pytest.mark.live
+
+
+@pytest.fixture(autouse=True)
+def own_register(monkeypatch, tmp_path: Path) -> Path:
+    tmp_path.chmod(0o700)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    monkeypatch.setenv("IRONBENCH_DATA", str(tmp_path / "data"))
+    return tmp_path / "ironbench"
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_a_server_ends_with_its_ironbench_however_that_ends(place: Path, number: int) -> None:
+    parent = pg.Parent(place / "d")
+    parent.kill(number)
+    assert pg.eventually(lambda: not parent.server.alive())
+    assert pg.eventually(lambda: not parent.guard.alive())
+    assert not parent.sockets.exists()
+    assert runtime.entries() == []
+    assert not process.working_in(place / "d" / "cluster")
+    session = pg.start(pg.system(place / "d"))
+    session.stop()
+
+
+def test_what_outlives_both_ironbench_and_guard_is_ended_by_cleanup(place: Path) -> None:
+    parent = pg.Parent(place / "d")
+    os.kill(parent.guard.pid, signal.SIGKILL)
+    parent.kill(signal.SIGKILL)
+    assert parent.server.alive()
+    cleaned = cleanup(remove_data=False)
+    assert [entry.server for entry in cleaned.ended] == [parent.server]
+    assert not parent.server.alive()
+    assert not parent.sockets.exists()
+    assert runtime.entries() == []
+    assert any(f"ended: postgres in {place / 'd'}" in line for line in told(cleaned))
+    assert told(cleanup(remove_data=False)) == ["nothing of ours is left"]
+
+
+def test_a_directory_whose_server_outlived_its_ironbench_is_refused_until_cleanup(place: Path) -> None:
+    parent = pg.Parent(place / "d")
+    os.kill(parent.guard.pid, signal.SIGKILL)
+    parent.kill(signal.SIGKILL)
+    with pytest.raises(Exception, match="a server already runs on it"):
+        pg.start(pg.system(place / "d"))
+    cleanup(remove_data=False)
+    session = pg.start(pg.system(place / "d"))
+    session.stop()
+
+
+def test_a_session_whose_guard_was_killed_still_stops_its_server(place: Path) -> None:
+    session = pg.start(pg.system(place / "d"))
+    server, sockets = process.identify(pg.pid_of(session)), pg.sockets(session)
+    os.kill(runtime.entries()[0].guard.pid, signal.SIGKILL)
+    assert session.alive()
+    session.stop()
+    assert not server.alive()
+    assert not sockets.exists()
+    assert runtime.entries() == []
+
+
+def test_a_living_owner_s_server_is_left_alone(place: Path) -> None:
+    session = pg.start(pg.system(place / "d"))
+    try:
+        cleaned = cleanup(remove_data=True)
+        assert cleaned.ended == ()
+        assert len(cleaned.living) == 1
+        assert session.alive()
+    finally:
+        session.stop()
+
+
+def test_a_recycled_process_id_is_never_signalled(own_register: Path) -> None:
+    innocent = subprocess.Popen(["sleep", "60"])
+    try:
+        now = process.identify(innocent.pid)
+        entry = runtime.new("postgres", "/nowhere")
+        before = ProcessId(innocent.pid, "another boot/1")
+        runtime.write(replace(entry, owner=before, server=before))
+        cleaned = cleanup(remove_data=False)
+        assert len(cleaned.ended) == 1
+        assert now.alive()
+    finally:
+        innocent.kill()
+        innocent.wait()
+
+
+def test_what_belongs_to_another_container_is_left_alone() -> None:
+    entry = runtime.new("postgres", "/nowhere")
+    runtime.write(replace(entry, owner=ProcessId(1, "another/1"), namespace="pid:[1]"))
+    assert len(cleanup(remove_data=False).living) == 1
+    runtime.forget(entry)
+
+
+def test_leftover_socket_directories_are_removed(place: Path) -> None:
+    (place / "sockets").mkdir()
+    entry = runtime.new("postgres", "/nowhere", (str(place / "sockets"),))
+    runtime.write(replace(entry, owner=ProcessId(1, "another boot/1")))
+    cleanup(remove_data=False)
+    assert not (place / "sockets").exists()
+
+
+def test_default_data_are_kept_unless_asked_for_and_never_a_stranger_s(tmp_path: Path) -> None:
+    ours, theirs = tmp_path / "data" / "postgres-18", tmp_path / "data" / "holiday-pictures"
+    for folder in (ours, theirs):
+        folder.mkdir(parents=True)
+    (ours / "ironbench.json").write_text(json.dumps({"made_by": "ironbench"}))
+    assert cleanup(remove_data=False).kept == (str(ours),)
+    assert ours.exists()
+    assert cleanup(remove_data=True).removed == (str(ours),)
+    assert not ours.exists()
+    assert theirs.exists()
+
+
+def test_data_in_use_are_kept(tmp_path: Path) -> None:
+    session = pg.start(pg.System("postgres", "test"))
+    try:
+        assert cleanup(remove_data=True).removed == ()
+        assert session.alive()
+    finally:
+        session.stop()
+
+
+def test_a_register_that_others_may_write_is_refused(own_register: Path) -> None:
+    own_register.mkdir()
+    own_register.chmod(0o777)
+    with pytest.raises(FailureError, match="not a directory of ours alone"):
+        runtime.entries()
+
+
+def test_a_damaged_entry_does_not_stop_cleanup(own_register: Path) -> None:
+    own_register.mkdir(mode=0o700)
+    (own_register / "0.json").write_text("{")
+    (own_register / "1.json").write_text('{"id": "1"}')
+    assert told(cleanup(remove_data=False)) == ["nothing of ours is left"]
+
+
+def test_the_verb_says_what_it_did(place: Path) -> None:
+    parent = pg.Parent(place / "d")
+    os.kill(parent.guard.pid, signal.SIGKILL)
+    parent.kill(signal.SIGKILL)
+    code = "import sys; from ironbench.cli.cleanup import cleanup; sys.exit(cleanup())"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"PYTHONPATH": str(pg.SOURCE)},
+    )
+    assert done.returncode == 0
+    assert "ended: postgres in" in done.stderr
+    assert done.stdout == ""
+    assert not parent.server.alive()

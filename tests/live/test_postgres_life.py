@@ -1,0 +1,202 @@
+"""The life of a server of ours: made, started, placed, reused, stopped."""
+
+import os
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+import own_server as pg
+
+from ironbench.engines import process, runtime
+from ironbench.model.system import Layout
+
+pytestmark = pytest.mark.live
+
+
+@pytest.fixture(autouse=True)
+def own_register(monkeypatch, tmp_path: Path) -> Path:
+    """A register of this test's own, so that tests do not see each other's servers."""
+    tmp_path.chmod(0o700)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    return tmp_path / "ironbench"
+
+
+def value(session, name: str) -> str:
+    return session.query(f"SHOW {name}")[0][0]
+
+
+def test_a_server_starts_answers_and_leaves_nothing_behind(place: Path) -> None:
+    session = pg.start(pg.system(place / "d"))
+    server, sockets = process.identify(pg.pid_of(session)), pg.sockets(session)
+    assert session.alive()
+    assert session.query("SELECT 1, NULL, 'x'") == [("1", None, "x")]
+    assert [entry.server for entry in runtime.entries()] == [server]
+    session.stop()
+    assert not session.alive()
+    assert not server.alive()
+    assert not sockets.exists()
+    assert runtime.entries() == []
+    session.stop()
+
+
+def test_its_socket_is_private_and_nothing_listens_on_the_network(place: Path) -> None:
+    session = pg.start(pg.system(place / "d"))
+    try:
+        assert pg.sockets(session).stat().st_mode & 0o777 == 0o700
+        assert value(session, "listen_addresses") == ""
+    finally:
+        session.stop()
+
+
+def test_settings_arrive_in_the_server(place: Path) -> None:
+    wanted = pg.system(place / "d", memory_bytes=64 << 20, settings={"work_mem": "8MB", "cluster_name": "it's"})
+    session = pg.start(wanted, clients=150)
+    try:
+        assert value(session, "shared_buffers") == "64MB"
+        assert value(session, "work_mem") == "8MB"
+        assert value(session, "cluster_name") == "it's"
+        assert int(value(session, "max_connections")) >= 150
+        assert value(session, "track_io_timing") == "on"
+    finally:
+        session.stop()
+
+
+def test_settings_of_one_run_do_not_reach_into_the_next(place: Path) -> None:
+    session = pg.start(pg.system(place / "d", settings={"work_mem": "8MB"}))
+    session.query("ALTER SYSTEM SET random_page_cost = 1.5")
+    session.stop()
+    session = pg.start(pg.system(place / "d"))
+    try:
+        assert value(session, "work_mem") == "4MB"
+        assert value(session, "random_page_cost") == "4"
+    finally:
+        session.stop()
+
+
+def test_facts_tell_version_settings_build_and_identity(postgres) -> None:
+    facts = postgres.facts()
+    assert facts["server_version_num"] >= 180000
+    assert re.match(r"18\.\d+", facts["version"])
+    assert "--without-icu" in facts["configure"]
+    assert set(facts["lacks"]) >= {"TLS", "ICU", "JIT", "lz4", "io_uring"}
+    assert facts["changed"]["track_io_timing"] == "configuration file"
+    assert facts["observable"] == {"track_io_timing": "on", "track_wal_io_timing": "on"}
+    assert facts["settings"]["data_directory"].endswith("/cluster")
+    assert facts["runs_as"]
+
+
+def test_facts_are_the_same_at_every_start(place: Path) -> None:
+    told = []
+    for _ in range(2):
+        session = pg.start(pg.system(place / "d"))
+        told.append(session.facts())
+        session.stop()
+    assert told[0] == told[1]
+
+
+def test_counters_count_commits(postgres) -> None:
+    connection = postgres.connect()
+    before = postgres.counters()
+    for _ in range(7):
+        connection.query("SELECT 1")
+    connection.close()
+    assert pg.eventually(lambda: postgres.counters()["commits"] >= before["commits"] + 7)
+    assert {"rollbacks", "blocks_read", "wal_bytes", "checkpoints_timed", "checkpoints_requested"} <= before.keys()
+
+
+def test_data_stay_from_run_to_run(place: Path) -> None:
+    session = pg.start(pg.system(place / "d"))
+    session.query("CREATE TABLE kept (n int); INSERT INTO kept VALUES (7)")
+    session.stop()
+    session = pg.start(pg.system(place / "d"))
+    try:
+        assert session.query("SELECT n FROM kept") == [("7",)]
+    finally:
+        session.stop()
+
+
+def test_spills_go_to_the_temp_directory(place: Path) -> None:
+    session = pg.start(pg.system(place / "d", layout=Layout(temp=str(place / "t")), settings={"work_mem": "64kB"}))
+    try:
+        session.query("CREATE TEMP TABLE big AS SELECT g AS n FROM generate_series(1, 10000) g")
+        where = session.query("SELECT pg_relation_filepath('big')")[0][0]
+        assert where.startswith("pg_tblspc/")
+        assert session.directories()["temp"] == str(place / "t" / "temp")
+    finally:
+        session.stop()
+    session = pg.start(pg.system(place / "d", layout=Layout(temp=str(place / "t2"))))
+    try:
+        location = "SELECT pg_tablespace_location(oid) FROM pg_tablespace WHERE spcname = 'ironbench_temp'"
+        assert session.query(location) == [(str(place / "t2" / "temp"),)]
+    finally:
+        session.stop()
+    session = pg.start(pg.system(place / "d"))
+    try:
+        assert session.query(location) == []
+    finally:
+        session.stop()
+
+
+def test_the_log_moves_where_the_layout_wants_it_and_data_stay(place: Path) -> None:
+    session = pg.start(pg.system(place / "d"))
+    session.query("CREATE TABLE kept (n int); INSERT INTO kept VALUES (7)")
+    session.stop()
+    for log in (place / "l1", place / "l2", None):
+        session = pg.start(pg.system(place / "d", layout=Layout(log=None if log is None else str(log))))
+        try:
+            assert session.query("SELECT n FROM kept") == [("7",)]
+            wal = place / "d/cluster/pg_wal" if log is None else log / "wal"
+            assert session.directories()["log"] == str(wal)
+            assert any(re.fullmatch("[0-9A-F]{24}", path.name) for path in wal.iterdir())
+        finally:
+            session.stop()
+    assert not (place / "l1" / "wal").exists()
+    assert not (place / "l2" / "wal").exists()
+
+
+def test_a_log_that_was_lost_after_a_clean_shutdown_is_begun_anew(place: Path) -> None:
+    wanted = pg.system(place / "d", layout=Layout(log=str(place / "memory")))
+    session = pg.start(wanted)
+    session.query("CREATE TABLE kept (n int); INSERT INTO kept VALUES (7)")
+    session.stop()
+    shutil.rmtree(place / "memory")
+    session = pg.start(wanted)
+    try:
+        assert session.query("SELECT n FROM kept") == [("7",)]
+    finally:
+        session.stop()
+
+
+def test_two_servers_live_side_by_side(place: Path) -> None:
+    one, two = pg.start(pg.system(place / "one")), pg.start(pg.system(place / "two"))
+    try:
+        assert pg.sockets(one) != pg.sockets(two)
+        assert one.query("SELECT 1") == two.query("SELECT 1")
+    finally:
+        one.stop()
+        two.stop()
+
+
+def test_the_server_runs_on_the_cpus_given_to_it(place: Path) -> None:
+    cpu = min(os.sched_getaffinity(0))
+    session = pg.start(pg.system(place / "d", server_cpus=(cpu,)))
+    try:
+        assert all(os.sched_getaffinity(pid) == {cpu} for pid in session.processes())
+    finally:
+        session.stop()
+
+
+def test_a_running_server_is_used_and_left_running(place: Path) -> None:
+    ours = pg.start(pg.system(place / "d", settings={"work_mem": "8MB"}))
+    try:
+        dsn = f"postgresql://ironbench@/ironbench?host={pg.sockets(ours)}"
+        given = pg.start(pg.System("postgres", "given", dsn=dsn))
+        assert given.facts()["settings"]["work_mem"] == "8MB"
+        assert given.facts()["server"].startswith("running already")
+        assert given.processes()[0] == pg.pid_of(ours)
+        assert given.directories() == ours.directories()
+        given.stop()
+        assert ours.alive()
+    finally:
+        ours.stop()

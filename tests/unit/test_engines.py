@@ -1,0 +1,102 @@
+"""Finding engines; the null engine; directories and space."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from ironbench import engines
+from ironbench.engines import place, process, space
+from ironbench.engines.postgres import facts, settings
+from ironbench.errors import InputError
+from ironbench.model.system import Layout, System
+
+
+def test_engines_are_found_by_scanning_the_package() -> None:
+    assert engines.names() == ["null", "postgres", "sqlite"]
+    assert all(engines.get(name).name == name and engines.get(name).doc for name in engines.names())
+
+
+def test_an_unknown_engine_gets_the_nearest_name() -> None:
+    with pytest.raises(InputError) as caught:
+        engines.get("postgresql")
+    assert "postgres" in caught.value.hint
+
+
+def test_the_null_engine_takes_everything_and_keeps_nothing() -> None:
+    engine = engines.get("null")
+    system, secrets = engine.validated(System("null", "n", settings={"service": "50us"}), 5)
+    with engines.running(system, secrets, 5) as session:
+        assert session.target() == {"kind": "null", "service_ns": 50_000}
+        assert session.query("SELECT 1") == []
+        assert session.copy_in("COPY t FROM STDIN", b"1\n2\n") == 2
+        assert session.alive()
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"settings": {"service": "soon"}},
+        {"settings": {"servce": "1us"}},
+        {"settings": {"service": "2000s"}},
+        {"dsn": "host=h"},
+        {"memory_bytes": 1},
+        {"layout": Layout(data="/tmp/x")},
+    ],
+)
+def test_the_null_engine_refuses_what_it_has_not(told) -> None:
+    with pytest.raises(InputError):
+        engines.get("null").validated(System("null", "n", **told), 1)
+
+
+def test_an_empty_directory_becomes_ours_and_stays_ours(tmp_path: Path) -> None:
+    folder = place.claim(str(tmp_path / "a" / "b"), "data")
+    (folder / "cluster").mkdir()
+    assert place.check(str(folder), "data") == str(folder)
+
+
+def test_the_default_directory_follows_the_environment() -> None:
+    assert place.default("e", "1", {"IRONBENCH_DATA": "/x"}) == Path("/x/e-1")
+    assert place.default("e", "1", {"HOME": "/h"}) == Path("/h/.cache/ironbench/data/e-1")
+    assert place.default("e", "1", {"HOME": "/h", "XDG_CACHE_HOME": "/c"}) == Path("/c/ironbench/data/e-1")
+
+
+def test_a_lock_names_its_holder_and_ends_with_it(tmp_path: Path) -> None:
+    held = place.lock(tmp_path)
+    with pytest.raises(InputError, match=f"process {os.getpid()}"):
+        place.lock(tmp_path)
+    os.close(held)
+    os.close(place.lock(tmp_path))
+
+
+def test_too_little_space_is_told_with_both_figures(tmp_path: Path) -> None:
+    space.require(tmp_path / "not" / "there" / "yet", 1000, "the load")
+    with pytest.raises(InputError) as caught:
+        space.require(tmp_path, 10**18, "the load")
+    assert "1050000.0 TB" in caught.value.cause
+    assert space.in_words(space.free_bytes(tmp_path))[-2:] in caught.value.cause
+
+
+@pytest.mark.parametrize(("size", "words"), [(0, "0 B"), (999, "999 B"), (1500, "1.5 kB"), (2 * 10**9, "2.0 GB")])
+def test_sizes_are_decimal(size: int, words: str) -> None:
+    assert space.in_words(size) == words
+
+
+def test_a_process_is_told_from_another_with_its_number() -> None:
+    own = process.identify(os.getpid())
+    assert own is not None
+    assert own.alive()
+    assert not process.ProcessId(own.pid, "another/1").alive()
+    assert not process.ProcessId(own.pid, "another/1").signal(0)
+    assert os.getpid() in process.children(os.getppid())
+
+
+def test_values_in_the_configuration_file_are_quoted() -> None:
+    assert "a = 'it''s \\\\ here'" in settings.as_file({"a": "it's \\ here"})
+
+
+def test_what_a_build_lacks_is_listed() -> None:
+    full = {"tls": True, "icu": True, "jit": True, "extensions": ["pg_stat_statements"]}
+    enums = {"default_toast_compression": ["lz4"], "wal_compression": ["zstd"], "io_method": ["io_uring"]}
+    assert facts.lacking(full | {"enums": enums}) == []
+    assert facts.lacking({}) == ["TLS", "ICU", "JIT", "lz4", "zstd", "io_uring", "contrib"]
