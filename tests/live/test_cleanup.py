@@ -4,12 +4,11 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
 import own_server as pg
+import pytest
 
 from ironbench.engines import process, runtime
 from ironbench.engines.cleanup import cleanup, told
@@ -150,21 +149,3 @@ def test_a_damaged_entry_does_not_stop_cleanup(own_register: Path) -> None:
     (own_register / "0.json").write_text("{")
     (own_register / "1.json").write_text('{"id": "1"}')
     assert told(cleanup(remove_data=False)) == ["nothing of ours is left"]
-
-
-def test_the_verb_says_what_it_did(place: Path) -> None:
-    parent = pg.Parent(place / "d")
-    os.kill(parent.guard.pid, signal.SIGKILL)
-    parent.kill(signal.SIGKILL)
-    code = "import sys; from ironbench.cli.cleanup import cleanup; sys.exit(cleanup())"
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=os.environ | {"PYTHONPATH": str(pg.SOURCE)},
-    )
-    assert done.returncode == 0
-    assert "ended: postgres in" in done.stderr
-    assert done.stdout == ""
-    assert not parent.server.alive()

@@ -10,8 +10,8 @@ import threading
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
 import own_server as pg
+import pytest
 
 from ironbench import engines
 from ironbench.engines import process, runtime

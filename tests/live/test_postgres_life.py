@@ -5,8 +5,8 @@ import re
 import shutil
 from pathlib import Path
 
-import pytest
 import own_server as pg
+import pytest
 
 from ironbench.engines import process, runtime
 from ironbench.model.system import Layout
