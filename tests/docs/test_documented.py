@@ -1,0 +1,62 @@
+"""What exists is documented, and what is documented exists."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+REFERENCE = ROOT / "docs" / "reference"
+
+
+def test_reference_pages_are_those_the_program_writes() -> None:
+    done = subprocess.run(
+        [sys.executable, ROOT / "scripts" / "reference.py", "--check"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, f"run `make docs`: {done.stderr}"
+
+
+def test_every_verb_metric_observer_workload_and_engine_has_its_words() -> None:
+    from ironbench.cli import app
+    from ironbench.cli.listing import engines, metrics, observers, workloads
+
+    for rows in (workloads(), engines(), metrics(), observers()):
+        assert rows
+        for row in rows:
+            assert len(row["what"].split()) >= 3, f"{row['name']} is undocumented"
+            assert any(row["name"] in page.read_text() for page in REFERENCE.glob("*.md")), row["name"]
+    for command in app.registered_commands:
+        assert command.callback and command.callback.__doc__
+        assert f"## ironbench {command.name}" in (REFERENCE / "command-line.md").read_text()
+
+
+def test_every_option_says_what_it_does() -> None:
+    import typer.main
+
+    from ironbench.cli import app
+
+    for name, command in typer.main.get_command(app).commands.items():
+        for parameter in command.params:
+            if parameter.name != "help":
+                assert getattr(parameter, "help", None), f"{name} {parameter.name} is undocumented"
+
+
+PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "VOCABULARY.md", "CHANGELOG.md")]
+PAGES += sorted((ROOT / "docs").rglob("*.md"))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text()):
+        if not target.startswith("http"):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}, which is not there"
+
+
+def test_make_targets_that_pages_name_exist() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    for page in PAGES:
+        for target in re.findall(r"`?make ([a-z][a-z-]+)[`\s]", page.read_text()):
+            if f"`make {target}`" in page.read_text() or f"\nmake {target} " in page.read_text():
+                assert re.search(rf"^{target}:", makefile, re.MULTILINE), f"{page.name} names make {target}"

@@ -1,0 +1,41 @@
+"""README's examples run as written, but for their duration and the address of your server."""
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+IRONBENCH = Path(sys.executable).parent / "ironbench"
+SHORT = ["--duration", "1s", "--warmup", "0s"]
+SUSPECT = 3
+
+pytestmark = pytest.mark.live
+
+
+def examples() -> list[list[str]]:
+    """Every `ironbench …` line of README's shell blocks, comments removed."""
+    blocks = re.findall(r"```sh\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    lines = [line for block in blocks for line in block.splitlines() if line.startswith("ironbench ")]
+    return [shlex.split(line, comments=True)[1:] for line in lines]
+
+
+@pytest.mark.timeout(420)
+def test_readme_examples_run(tmp_path: Path, postgres) -> None:
+    connection = postgres.target()["connection"]
+    address = f"postgresql://{connection['user']}@/{connection['database']}?host={connection['host']}&port={connection['port']}"
+    for name in ("my-report.sql", "my-order.sql"):
+        (tmp_path / name).write_text("SELECT :client_id;\n")
+    found = examples()
+    assert len(found) >= 8
+    for arguments in found:
+        arguments = [address if word.startswith("postgresql://") else word for word in arguments]
+        arguments = [str(tmp_path / "log") if word.startswith("/dev/shm") else word for word in arguments]
+        extra = [*SHORT, *([] if "--data" in arguments or "--dsn" in arguments else ["--data", "./own"])]
+        command = [IRONBENCH, *arguments, *(extra if arguments[0] == "run" else [])]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)
+        assert done.returncode in (0, SUSPECT), f"{shlex.join(map(str, command))}:\n{done.stderr}"
+    assert (tmp_path / "report.html").stat().st_size > 10_000
