@@ -1,10 +1,14 @@
 //! One client of a trial: its own connection, its statements prepared once.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use fallible_iterator::FallibleIterator;
-use rusqlite::{Batch, Connection, InterruptHandle, OpenFlags, Statement};
+use rusqlite::{Batch, Connection, OpenFlags, Statement};
 
 use super::error::Trouble;
-use super::session::{connect, text};
+use super::patience::Patience;
+use super::session::{self, connect, text};
 use crate::Result;
 use crate::script::{Gather, Sql};
 
@@ -49,6 +53,7 @@ pub struct Client {
     /// By `Sql::id`; empty until it first ran. A combined command has several statements.
     statements: Vec<Vec<Prepared>>,
     connection: Shared,
+    give_up: Arc<AtomicBool>,
 }
 
 struct Prepared {
@@ -58,30 +63,36 @@ struct Prepared {
 }
 
 /// A connection at an address of its own, so that statements may point to it while the client moves.
-struct Shared(*mut Connection);
+struct Shared {
+    connection: *mut Connection,
+    patience: *mut Patience,
+}
 
 impl Shared {
-    fn new(connection: Connection) -> Self {
-        Self(Box::into_raw(Box::new(connection)))
+    fn new(connection: Connection, give_up: Arc<AtomicBool>) -> rusqlite::Result<Self> {
+        let patience = Patience::install(&connection, give_up)?;
+        Ok(Self { connection: Box::into_raw(Box::new(connection)), patience })
     }
 
     /// # Safety
     /// What is derived from the reference must be dropped before `self`.
     unsafe fn forever(&self) -> &'static Connection {
         // SAFETY: made by Box::into_raw, freed only in drop, never borrowed mutably.
-        unsafe { &*self.0 }
+        unsafe { &*self.connection }
     }
 
     fn get(&self) -> &Connection {
         // SAFETY: as above, and the borrow ends before `self` does.
-        unsafe { &*self.0 }
+        unsafe { &*self.connection }
     }
 }
 
 impl Drop for Shared {
     fn drop(&mut self) {
         // SAFETY: made by Box::into_raw; `Client` dropped all statements before (order of its fields).
-        drop(unsafe { Box::from_raw(self.0) });
+        drop(unsafe { Box::from_raw(self.connection) });
+        // SAFETY: made by Box::into_raw; the connection that called it is closed.
+        drop(unsafe { Box::from_raw(self.patience) });
     }
 }
 
@@ -90,8 +101,16 @@ impl Client {
     ///
     /// SQLite waits up to 5 s for another writer, unless a pragma sets `busy_timeout` otherwise.
     pub fn open(path: &str, pragmas: &[String], statements: usize) -> Result<Self> {
-        let connection = Shared::new(connect(path, pragmas, OpenFlags::empty())?);
-        Ok(Self { statements: (0..statements).map(|_| Vec::new()).collect(), connection })
+        let give_up = Arc::new(AtomicBool::new(false));
+        let connection = connect(path, pragmas, OpenFlags::empty())?;
+        let connection =
+            Shared::new(connection, Arc::clone(&give_up)).map_err(|error| session::failed(path, &error))?;
+        Ok(Self { statements: (0..statements).map(|_| Vec::new()).collect(), connection, give_up })
+    }
+
+    /// Set from any thread, it ends what this client runs or waits for, as `SQLITE_INTERRUPT`, now and from then on.
+    pub fn give_up(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.give_up)
     }
 
     /// Runs one SQL command to its last row. `value` gives the parameter at a place in `sql.parameters`.
@@ -101,16 +120,19 @@ impl Client {
         value: impl Fn(usize) -> Parameter<'v>,
     ) -> std::result::Result<Answer, Trouble> {
         let mut answer = Answer::default();
-        let prepared = std::mem::take(&mut self.statements[sql.id]);
-        if !prepared.is_empty() {
-            let mut prepared = prepared;
+        let mut prepared = std::mem::take(&mut self.statements[sql.id]);
+        let outcome = if prepared.is_empty() {
+            self.prepare_and_run(sql, &value, &mut answer).map(|made| prepared = made)
+        } else {
             let outcome = prepared.iter_mut().try_for_each(|one| one.run(&value, &sql.gather, &mut answer));
-            self.statements[sql.id] = prepared;
-            return outcome.map(|()| answer).map_err(|error| Trouble::of(&error));
-        }
-        let prepared = self.prepare_and_run(sql, &value, &mut answer)?;
+            outcome.map_err(|error| Trouble::of(&error))
+        };
         self.statements[sql.id] = prepared;
-        Ok(answer)
+        match outcome {
+            Ok(()) => Ok(answer),
+            Err(trouble) if self.give_up.load(Ordering::Relaxed) => Err(trouble.given_up()),
+            Err(trouble) => Err(trouble),
+        }
     }
 
     /// Whether a transaction is open: a failed one must be rolled back before it is tried again.
@@ -120,11 +142,6 @@ impl Client {
 
     pub fn rollback(&mut self) -> std::result::Result<(), Trouble> {
         self.connection.get().execute_batch("ROLLBACK").map_err(|error| Trouble::of(&error))
-    }
-
-    /// Ends a statement that runs or waits, from another thread; it fails as `SQLITE_INTERRUPT`.
-    pub fn interrupter(&self) -> InterruptHandle {
-        self.connection.get().get_interrupt_handle()
     }
 
     /// The statements of a combined command are prepared one after the other, each after the last one ran: one may
@@ -321,23 +338,44 @@ mod tests {
     }
 
     #[test]
-    fn a_long_statement_ends_when_it_is_interrupted() {
+    fn a_statement_that_runs_or_waits_for_long_ends_when_the_trial_does() {
         let database = Database::new("CREATE TABLE t(a)");
-        let mut client = database.client();
-        let interrupter = client.interrupter();
-        let endless =
-            plain(0, "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n");
-        let ended = &std::sync::atomic::AtomicBool::new(false);
-        std::thread::scope(|scope| {
-            scope.spawn(move || {
-                while !ended.load(std::sync::atomic::Ordering::Relaxed) {
-                    interrupter.interrupt();
-                    std::thread::yield_now();
-                }
+        let mut other = database.client();
+        other.run(&plain(0, "BEGIN IMMEDIATE"), none).unwrap();
+        let pragmas = ["PRAGMA busy_timeout=3600000".to_owned()];
+        let mut client = Client::open(&database.path(), &pragmas, 8).unwrap();
+        for text in [
+            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n",
+            "INSERT INTO t VALUES (1)",
+        ] {
+            let give_up = client.give_up();
+            give_up.store(false, Ordering::Relaxed);
+            let trouble = std::thread::scope(|scope| {
+                scope.spawn(move || give_up.store(true, Ordering::Relaxed));
+                client.run(&plain(0, text), none).unwrap_err()
             });
-            let trouble = client.run(&endless, none).unwrap_err();
-            ended.store(true, std::sync::atomic::Ordering::Relaxed);
-            assert_eq!(trouble.class, "SQLITE_INTERRUPT");
+            assert_eq!((trouble.class, trouble.retryable), ("SQLITE_INTERRUPT", false));
+            client.statements[0].clear();
+        }
+    }
+
+    #[test]
+    fn a_client_waits_for_another_writer_as_long_as_its_busy_timeout_says() {
+        let database = Database::new("CREATE TABLE t(a)");
+        let pragmas = ["PRAGMA busy_timeout=3600000".to_owned()];
+        let mut client = Client::open(&database.path(), &pragmas, 8).unwrap();
+        let turn = std::sync::Barrier::new(2);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut other = database.client();
+                other.run(&plain(0, "BEGIN IMMEDIATE"), none).unwrap();
+                turn.wait();
+                turn.wait();
+                other.run(&plain(1, "COMMIT"), none).unwrap();
+            });
+            turn.wait();
+            turn.wait();
+            client.run(&plain(0, "INSERT INTO t VALUES (1)"), none).unwrap();
         });
     }
 

@@ -33,6 +33,11 @@ impl Trouble {
             ),
         }
     }
+
+    /// The client had been told to give up: whatever SQLite says, that is why.
+    pub fn given_up(self) -> Self {
+        Self { class: "SQLITE_INTERRUPT", retryable: false, lasting: false, ..self }
+    }
 }
 
 /// The names of sqlite.org/rescode.html for the codes a workload can meet.

@@ -6,6 +6,7 @@
 mod client;
 mod copy;
 mod error;
+mod patience;
 mod session;
 
 pub use client::{Client, Parameter};

@@ -139,7 +139,7 @@ pub fn connect(path: &str, pragmas: &[String], more: OpenFlags) -> Result<Connec
     Ok(connection)
 }
 
-fn failed(path: &str, error: &rusqlite::Error) -> Error {
+pub fn failed(path: &str, error: &rusqlite::Error) -> Error {
     let trouble = Trouble::of(error);
     Error::failure(format!("SQLite {path}"), format!("{} ({})", trouble.message, trouble.class))
 }

@@ -1,0 +1,67 @@
+//! How long a client waits for another writer, and how a trial that ends does not wait for its clients.
+
+use std::ffi::{c_int, c_void};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use rusqlite::{Connection, ffi};
+
+/// Virtual machine steps between two looks at the flag: well under a millisecond.
+const STEPS_PER_LOOK: c_int = 4096;
+/// Milliseconds between tries, the last one repeated: those of SQLite's own `busy_timeout` (src/main.c, 3.53), so that
+/// contention costs here what it costs any application.
+const DELAYS_MS: [u64; 12] = [1, 2, 5, 10, 15, 20, 25, 25, 25, 50, 50, 100];
+
+/// Waits like SQLite's `busy_timeout`, which cannot be cut short (`sqlite3_interrupt` does not reach it).
+#[derive(Debug)]
+pub struct Patience {
+    timeout: Duration,
+    give_up: Arc<AtomicBool>,
+    began: Instant,
+}
+
+impl Patience {
+    /// Takes the place of the connection's `busy_timeout`, with the same limit. What is returned must outlive it.
+    pub fn install(connection: &Connection, give_up: Arc<AtomicBool>) -> rusqlite::Result<*mut Patience> {
+        let timeout_ms: u32 = connection.query_row("PRAGMA busy_timeout", [], |row| row.get(0))?;
+        let patience = Patience { timeout: Duration::from_millis(timeout_ms.into()), give_up, began: Instant::now() };
+        let patience = Box::into_raw(Box::new(patience));
+        // SAFETY: the connection is open; SQLite calls back only from within calls on it, one at a time.
+        unsafe {
+            ffi::sqlite3_busy_handler(connection.handle(), Some(busy), patience.cast());
+            ffi::sqlite3_progress_handler(connection.handle(), STEPS_PER_LOOK, Some(progress), patience.cast());
+        }
+        Ok(patience)
+    }
+
+    fn gave_up(&self) -> bool {
+        self.give_up.load(Ordering::Relaxed)
+    }
+
+    /// Whether to try again, after having waited.
+    fn wait(&mut self, tries: usize) -> bool {
+        if tries == 0 {
+            self.began = Instant::now();
+        }
+        let left = self.timeout.saturating_sub(self.began.elapsed());
+        if left.is_zero() || self.gave_up() {
+            return false;
+        }
+        let delay = Duration::from_millis(DELAYS_MS[tries.min(DELAYS_MS.len() - 1)]);
+        std::thread::sleep(delay.min(left));
+        true
+    }
+}
+
+unsafe extern "C" fn busy(patience: *mut c_void, tries: c_int) -> c_int {
+    // SAFETY: what `install` gave, alive as long as the connection, and not used by anybody else.
+    let patience = unsafe { &mut *patience.cast::<Patience>() };
+    c_int::from(patience.wait(usize::try_from(tries).unwrap_or(0)))
+}
+
+unsafe extern "C" fn progress(patience: *mut c_void) -> c_int {
+    // SAFETY: as in `busy`.
+    let patience = unsafe { &*patience.cast::<Patience>() };
+    c_int::from(patience.gave_up())
+}
