@@ -3,8 +3,8 @@
 While the server stands still, transactions go on falling due. Afterwards the queue drains at the capacity C while
 arrivals continue at 0.7 C, so a transaction due t seconds after the stop began (0 ≤ t ≤ 1/0.3) waits 1 s - 0.3 t.
 Of 20 s of arrivals, those due in the first 3.33 s after the stop (16.7 %) see the backlog, the rest see service time.
-The slowest share q of all arrivals therefore waits at least 1 s - 0.3 · q · 20 s: p90 (q = 0.10) is 0.40 s, p99 (q = 0.01) is
-0.94 s, p99.9 (q = 0.001) is 0.994 s.
+The slowest share q of all arrivals therefore waits at least 1 s - 0.3 · q · 20 s: p90 (q = 0.10) is 0.40 s, p99 (q =
+0.01) is 0.94 s, p99.9 (q = 0.001) is 0.994 s.
 """
 
 from __future__ import annotations
