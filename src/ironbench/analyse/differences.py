@@ -9,7 +9,7 @@ from typing import Any
 from ironbench.analyse.redact import redacted
 from ironbench.model.record import Record
 
-NOT_SET = "–"
+NOT_SET = "not set"
 # Facts that differ from run to run by their nature and say nothing about the system.
 _INCIDENTAL = frozenset(
     {"pid", "started_at", "start_time", "port", "uptime_s", "boot_id", "taken_at", "postmaster_pid"}

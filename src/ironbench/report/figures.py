@@ -13,6 +13,8 @@ from ironbench.report.charts.timelines import devices, timelines
 from ironbench.report.numbers import NOT_KNOWN, between, measured, number, quantity, span, times
 
 _CONFIGURATION = ("system", "load", "machine", "engine", "software")
+_TOLD = 3
+"""Of more systems than this, the headline names the first and the one with the highest peak; the table has all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +127,11 @@ def cautions(study: Study) -> list[str]:
     return [*found, *study.unlike]
 
 
+def title(study: Study) -> str:
+    names = [part.name for part in study.parts]
+    return " against ".join(names) if len(names) <= _TOLD else f"{len(names)} systems: {', '.join(names)}"
+
+
 def headline(study: Study) -> list[tuple[str, str]]:
     """The result in sentences that the data support, each as a system's name and what is said of it.
 
@@ -133,8 +140,12 @@ def headline(study: Study) -> list[tuple[str, str]]:
     with_peak = [part for part in study.parts if part.curve.peak]
     if not with_peak:
         return [("", "No trial ended well enough to be reported.")]
-    sentences = [(part.name, _peak_sentence(part)) for part in with_peak]
-    sentences += [(part.name, _ratio_sentence(with_peak[0], part)) for part in with_peak[1:]]
+    told = with_peak
+    if len(told) > _TOLD:
+        best = max(with_peak, key=lambda part: part.curve.peak.throughput.centre if part.curve.peak else 0.0)
+        told = [with_peak[0], best] if best is not with_peak[0] else [best]
+    sentences = [(part.name, _peak_sentence(part)) for part in told]
+    sentences += [(part.name, _ratio_sentence(told[0], part)) for part in told[1:]]
     return [(name, text) for name, text in sentences if text]
 
 

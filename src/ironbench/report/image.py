@@ -65,7 +65,7 @@ def _study(study: Study) -> dict[str, Any]:
     lines = [line for text in notes for line in textwrap.wrap(text, 140)]
     return {
         "title": {
-            "text": " against ".join(part.name for part in study.parts),
+            "text": figures.title(study),
             "subtitle": [study.work, *lines],
             "fontSize": 22,
             "subtitleColor": "@muted",

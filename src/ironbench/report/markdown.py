@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from ironbench.analyse.study import Study
 from ironbench.report import figures, plain
 from ironbench.report.charts.base import Table
-from ironbench.report.numbers import THIN
+from ironbench.report.numbers import THIN, moment
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~!&])")
 
@@ -25,8 +25,8 @@ def escaped(text: str) -> str:
 def _study(study: Study) -> str:
     trials = "1 trial" if study.trials == 1 else f"{study.trials} trials"
     blocks = [
-        f"# {' against '.join(escaped(part.name) for part in study.parts)}",
-        f"{escaped(study.work)} · {study.started_at.replace('T', ' ')} UTC · {trials}",
+        f"# {escaped(figures.title(study))}",
+        f"{escaped(study.work)} · {moment(study.started_at)} · {trials}",
         *(f"**{escaped(name)}** {escaped(text)}" if name else escaped(text) for name, text in figures.headline(study)),
         _table(figures.peaks(study)),
     ]

@@ -59,6 +59,11 @@ def _percent(value: float) -> str:
     return f"{value:.0f}" if value == 0 or value >= 9.95 else f"{value:.1f}"
 
 
+def moment(started_at: str) -> str:
+    """`2026-11-21 01:00:00 UTC` of a record's start."""
+    return started_at.replace("T", " ").removesuffix("Z").removesuffix("+00:00") + " UTC"
+
+
 def unit_of(metric: str) -> str:
     """The unit a metric is shown in: shares and fractions as `share`, unknown metrics as plain numbers."""
     name = base_name(metric)

@@ -11,7 +11,7 @@ from ironbench.analyse.study import Part, Study
 from ironbench.report import bundle, figures, theme
 from ironbench.report.charts.base import Chart, Key, Table
 from ironbench.report.figures import Section
-from ironbench.report.numbers import measured, quantity, span, times
+from ironbench.report.numbers import measured, moment, quantity, span, times
 
 _POLICY = "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; img-src data:"
 _WIDE = ("throughput", "latency", "time-throughput")
@@ -68,7 +68,7 @@ def render(studies: Sequence[Study]) -> bytes:
 def _study(study: Study, place: int, charts: dict[str, Chart]) -> str:
     body = [
         f'<header class="top"><p class="kicker">{escape(_kicker(study))}</p>',
-        f"<h1>{escape(_heading(study))}</h1>",
+        f"<h1>{escape(figures.title(study))}</h1>",
     ]
     body.append(f'<p class="lead">{escape(study.work)}</p></header><main>')
     body.append(f'<div class="headline">{"".join(_sentence(*sentence) for sentence in figures.headline(study))}</div>')
@@ -88,16 +88,12 @@ def _sentence(name: str, text: str) -> str:
 
 
 def _title(studies: Sequence[Study]) -> str:
-    return "; ".join(_heading(study) for study in studies) or "ironbench report"
-
-
-def _heading(study: Study) -> str:
-    return " against ".join(part.name for part in study.parts)
+    return "; ".join(figures.title(study) for study in studies) or "ironbench report"
 
 
 def _kicker(study: Study) -> str:
     machine = {name.partition(".")[2]: value for name, value in study.shared.items() if name.startswith("machine.")}
-    words = [study.started_at.replace("T", " ") + " UTC", f"{study.trials} trials"]
+    words = [moment(study.started_at), f"{study.trials} trials"]
     words += [machine["cpu.model"]] if "cpu.model" in machine else []
     words += [f"{machine['cpu.cores']} cores"] if "cpu.cores" in machine else []
     memory = machine.get("memory_bytes", "")

@@ -12,7 +12,7 @@ from ironbench.report import figures, plain
 from ironbench.report.charts.base import Table
 from ironbench.report.charts.curves import curves
 from ironbench.report.charts.latency import latency
-from ironbench.report.numbers import count, measured, quantity, span, times, unit_of
+from ironbench.report.numbers import count, measured, moment, quantity, span, times, unit_of
 
 _MAIN = ("throughput", "response_time_mean_s", "response_time_p50_s", "response_time_p90_s", "response_time_p99_s")
 
@@ -47,7 +47,8 @@ def _peaks(found: Comparison) -> str:
         sides = zip((found.a, found.b), found.peak_basis, strict=True)
         return "No peak to compare: " + "; ".join(f"{plain.clean(side)}: {basis}" for side, basis in sides)
     basis = f"Each at its peak (A: {found.peak_basis[0]}; B: {found.peak_basis[1]})"
-    rows = [_row(row) for row in found.peaks.rows if "{" not in row.metric]
+    # A metric without a better direction cannot speak for A or B; all of them are in the JSON document.
+    rows = [_row(row) for row in found.peaks.rows if "{" not in row.metric and row.better != "neither"]
     return f"{basis}\n" + plain.table(
         Table(("metric", "A", "B", "B / A", "A repeats", "B repeats", "ranges"), tuple(rows))
     )
@@ -96,9 +97,8 @@ def _grouped(head: tuple[str, ...], rows: list[tuple[str, ...]], cells: Sequence
 
 
 def _study(study: Study) -> str:
-    title = " against ".join(plain.clean(part.name) for part in study.parts)
     trials = "1 trial" if study.trials == 1 else f"{study.trials} trials"
-    heading = f"{title}\n{plain.clean(study.work)}\n{study.started_at.replace('T', ' ')} UTC, {trials}"
+    heading = f"{plain.clean(figures.title(study))}\n{plain.clean(study.work)}\n{moment(study.started_at)}, {trials}"
     blocks = [heading, _headline(study), _cautions(study), *_curves(study)]
     blocks += [f"{chart.title}\n{plain.table(chart.table)}" for chart in latency(study)]
     for section in figures.sections(study):

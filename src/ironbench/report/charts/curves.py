@@ -14,6 +14,8 @@ from ironbench.report.numbers import measured, quantity, scale, span, unit_of
 
 _LOG_CLIENTS = 60
 _LOG_TIMES = 40
+_MANY = 400
+"""More trials than this are drawn smaller, or they would cover each other."""
 
 
 def curves(study: Study) -> list[Chart]:
@@ -45,7 +47,7 @@ def _curve(study: Study, metric: str, title: str, words: str, height: int) -> Ch
     y = {"field": "value", "type": "quantitative", "axis": {**axis, "title": None}, "scale": kind}
     said = words if metric == "throughput" else f"{suffix}, {words}"
     some_suspect = len({row["status"] for row in trials}) > 1
-    layers = [*_lines(names, x, y), *_points(names, x, y, some_suspect)]
+    layers = [*_lines(names, x, y), *_points(names, x, y, some_suspect, 48 if len(trials) <= _MANY else 16)]
     if peaks:
         layers.append(_peak_labels(names, x))
     data = {"medians": medians, "trials": [row for row in trials if row["value"] is not None], "peaks": peaks}
@@ -136,7 +138,9 @@ def _lines(names: list[str], x: dict[str, Any], y: dict[str, Any]) -> list[dict[
     return [band, line]
 
 
-def _points(names: list[str], x: dict[str, Any], y: dict[str, Any], some_suspect: bool) -> list[dict[str, Any]]:
+def _points(
+    names: list[str], x: dict[str, Any], y: dict[str, Any], some_suspect: bool, size: int
+) -> list[dict[str, Any]]:
     """Rings tell suspect trials from others; where all are suspect, the cautions say so once."""
     tooltip = [
         {"field": "system", "title": "system"},
@@ -150,7 +154,7 @@ def _points(names: list[str], x: dict[str, Any], y: dict[str, Any], some_suspect
     swept = {
         "data": {"name": "trials"},
         "transform": [{"filter": "datum.kind == 'sweep'"}],
-        "mark": {"type": "point", "filled": True, "size": 48, "opacity": 0.85},
+        "mark": {"type": "point", "filled": True, "size": size, "opacity": 0.85},
         "encoding": {**encoding, **by_system},
     }
     confirmed = {

@@ -27,6 +27,7 @@ _TITLES = {
     "device_utilisation_share": ("Time with a request at the device", ""),
 }
 _ROLES = ("data", "log", "temp")
+_DASHES = {"data": [1, 0], "log": [6, 3], "temp": [2, 2]}
 _STROKES = {"data": "line", "log": "dash", "temp": "dot"}
 
 
@@ -110,8 +111,7 @@ def _layer(names: list[str], value: dict[str, Any], roles: list[str]) -> dict[st
         encoding["strokeDash"] = {
             "field": "role",
             "type": "nominal",
-            "scale": {"domain": list(_ROLES), "range": [[1, 0], [6, 3], [2, 2]]},
-            "legend": {"symbolStrokeColor": "@muted", "values": roles} if len(roles) > 1 else None,
+            "scale": {"domain": roles, "range": [_DASHES[role] for role in roles]},
         }
     return {"data": {"name": "line"}, "mark": {"type": "line", "strokeWidth": 1.7}, "encoding": encoding}
 

@@ -1,0 +1,51 @@
+"""Records in, text out, byte for byte. `IRONBENCH_GOLDEN=write pytest tests/golden` writes the texts anew."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from factories import DISK, MEMORY, Shelf, example, record, suspect
+
+from ironbench.analyse.compare import compare
+from ironbench.analyse.study import studies
+from ironbench.model.record import Record, Status
+from ironbench.model.system import Load
+from ironbench.report import formats
+from ironbench.report.text import comparison
+
+HERE = Path(__file__).parent
+
+
+def held(name: str, text: str) -> None:
+    path = HERE / name
+    if os.environ.get("IRONBENCH_GOLDEN") == "write":
+        path.write_text(text, encoding="utf-8")
+    assert text == path.read_text(encoding="utf-8")
+
+
+def with_doubts() -> list[Record]:
+    trials = example()
+    trials[5] = suspect(trials[5])
+    dead = record(DISK, 8, None, status=Status.VOIDED, block=3, cause="check failed: order totals", machine="m1")
+    return [*trials, dead]
+
+
+@pytest.mark.parametrize("format", ["text", "md"])
+def test_two_systems(format: str) -> None:
+    trials = with_doubts()
+    held(f"two-systems.{format}", formats.get(format)(studies(trials, Shelf(trials))).decode())
+
+
+def test_one_trial_of_an_open_loop() -> None:
+    trials = [record(DISK, 4, 500.0, load=Load(rate=500.0, duration_s=30.0), metrics={"service_time_p50_s": 0.001})]
+    held("one-trial.text", formats.get("text")(studies(trials, Shelf(trials))).decode())
+
+
+def test_compare() -> None:
+    trials = with_doubts()
+    disk = [trial for trial in trials if trial.system == DISK]
+    memory = [replace(trial, software={"ironbench": "0.2"}) for trial in trials if trial.system == MEMORY]
+    held("compare.text", comparison(compare("log on disk", disk, "log in memory", memory)) + "\n")

@@ -1,0 +1,116 @@
+"""A beside B: ratios and spreads, never a verdict; what may not enter stays out; what is unlike is said."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from factories import DISK, MEMORY, OLTP, record, suspect, sweep
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ironbench.analyse.compare import NO_VERDICT, Row, compare, ratio
+from ironbench.analyse.summarise import summarise
+from ironbench.analyse.unlike import unlike
+from ironbench.model.record import Status
+from ironbench.model.system import Choice, Load
+
+positive = st.floats(1e-6, 1e12)
+repeats = st.lists(positive, min_size=1, max_size=9)
+
+
+@given(positive, positive)
+def test_the_ratio_of_a_to_b_times_that_of_b_to_a_is_one(a: float, b: float) -> None:
+    forth, back = ratio(a, b), ratio(b, a)
+    assert forth is not None
+    assert back is not None
+    assert forth * back == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(("a", "b"), [(0.0, 1.0), (1.0, 0.0), (-1.0, 1.0), (float("nan"), 1.0), (float("inf"), 1.0)])
+def test_a_ratio_that_says_nothing_is_none(a: float, b: float) -> None:
+    assert ratio(a, b) is None
+
+
+@given(repeats, repeats)
+def test_turning_a_comparison_round_turns_the_direction_and_keeps_the_overlap(a: list[float], b: list[float]) -> None:
+    left, right = summarise(a), summarise(b)
+    assert left is not None
+    assert right is not None
+    forth, back = Row("throughput", "higher", left, right), Row("throughput", "higher", right, left)
+    assert forth.overlap == back.overlap
+    if forth.improves is not None:
+        assert forth.improves is not back.improves
+
+
+def test_the_direction_comes_from_the_catalogue() -> None:
+    found = compare("a", [record(throughput=100)], "b", [record(MEMORY, throughput=200)])
+    rows = {row.metric: row for row in found.cells[0].rows}
+    assert rows["throughput"].improves is True
+    assert rows["response_time_p99_s"].improves is True
+    assert rows["transactions"].improves is None
+
+
+def test_a_comparison_never_says_faster_or_slower() -> None:
+    assert "faster" not in NO_VERDICT
+    assert "slower" not in NO_VERDICT
+
+
+def test_peaks_are_compared_each_at_its_own_number_of_clients() -> None:
+    a, b = sweep(DISK, 3000, 2, clients=(1, 4, 8)), sweep(MEMORY, 9000, 6, clients=(4, 8, 16))
+    found = compare("a", a, "b", b)
+    assert found.peaks is not None
+    assert [cell.name for cell in found.cells] == ["4 clients", "8 clients"]
+    row = found.peaks.row("throughput")
+    assert row is not None
+    assert row.a.n == row.b.n == 3
+    assert "3 confirmation trials" in found.peak_basis[0]
+
+
+@pytest.mark.parametrize("status", [Status.VOIDED, Status.FAILED, Status.CUT_SHORT])
+def test_trials_that_may_not_be_compared_are_left_out_and_named(status: Status) -> None:
+    bad = record(throughput=99999, status=status, cause="the server died", block=1)
+    found = compare("a", [record(throughput=100), bad], "b", [record(MEMORY, throughput=200)])
+    row = found.cells[0].row("throughput")
+    assert row is not None
+    assert (row.a.n, row.a.high) == (1, 100)
+    assert found.left_out == (f"a: 1 {status.value} trial left out: the server died.",)
+
+
+def test_a_side_without_usable_trials_compares_nothing() -> None:
+    found = compare("a", [record(status=Status.FAILED)], "b", [record(MEMORY)])
+    assert found.peaks is None
+    assert found.cells == ()
+    assert found.peak_basis[0] == "no usable trial"
+
+
+def test_suspect_trials_enter_with_their_warning_once_per_kind() -> None:
+    trials = [suspect(record(block=n), text=f"The client's thread was {95 + n} % busy.") for n in range(3)]
+    found = compare("a", trials, "b", [record(MEMORY)])
+    assert found.warnings == ("a: The client's thread was 95 % busy [client-saturated, 3 of 3 trials]",)
+
+
+def test_runs_of_the_same_series_and_system_are_alike() -> None:
+    assert unlike([record()], [record(block=1)]) == ()
+
+
+@pytest.mark.parametrize(
+    ("other", "word"),
+    [
+        (record(choice=Choice("igen-oltp", {**OLTP.options, "scale": "8"})), "work differs"),
+        (record(machine="another"), "machines differ"),
+        (record(load=Load(duration_s=5.0, warmup_s=5.0, seed=1)), "duration"),
+        (record(load=Load(duration_s=30.0, warmup_s=5.0, seed=2)), "seeds differ"),
+        (record(load=Load(duration_s=30.0, warmup_s=5.0, seed=1, rate=100.0)), "rate"),
+        (record(software={"ironbench": "0.2"}), "ironbench"),
+        (record(series="another"), "one after the other"),
+    ],
+)
+def test_what_is_unlike_is_said(other: object, word: str) -> None:
+    base = record(software={"ironbench": "0.1"})
+    assert any(word in text for text in unlike([base], [replace(other, software=other.software or base.software)]))  # type: ignore[type-var,attr-defined]
+
+
+def test_settings_and_layout_are_what_is_compared_and_no_flaw() -> None:
+    here = replace(MEMORY, settings={"shared_buffers": "1GB"})
+    assert unlike([record(series="s")], [record(here, series="s")]) == ()

@@ -1,0 +1,248 @@
+"""What a study says of records: which belong together, what differs, what is out of balance, what must be known."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from factories import DISK, MACHINE, MEMORY, OLTP, Shelf, SortedHistogram, example, record, sweep
+
+from ironbench.analyse.balance import balance, server_cores
+from ironbench.analyse.differences import differences, flattened, shared
+from ironbench.analyse.redact import HIDDEN, redacted
+from ironbench.analyse.reproduce import command
+from ironbench.analyse.sanity import little
+from ironbench.analyse.shares import MOST_EVENTS, OTHER, budgets, main_events, waits
+from ironbench.analyse.study import studies, study_of
+from ironbench.analyse.subjects import subjects
+from ironbench.analyse.timelines import MOST_POINTS, percentiles, timeline, typical
+from ironbench.model.record import Budget, Status
+from ironbench.model.system import Choice, Load
+
+
+def test_different_work_is_never_put_in_one_study() -> None:
+    other = record(choice=Choice("select-only", {"scale": "4"}))
+    assert [study.work for study in study_of([record(), other])] == [
+        "igen-oltp scale=4 weight=light",
+        "select-only scale=4",
+    ]
+
+
+def test_trials_of_one_system_are_one_subject_whatever_their_series_and_seed() -> None:
+    again = record(series="later", load=Load(duration_s=30.0, warmup_s=5.0, seed=9))
+    assert len(subjects([record(), again])) == 1
+
+
+def test_systems_of_one_label_are_told_apart_by_what_differs() -> None:
+    small = replace(DISK, settings={"shared_buffers": "64MB"})
+    names = [subject.name for subject in subjects([record(DISK), record(small)])]
+    assert names == ["log on disk (shared_buffers=256MB)", "log on disk (shared_buffers=64MB)"]
+
+
+def test_names_are_unique_even_where_nothing_tells_apart() -> None:
+    names = [subject.name for subject in subjects([record(machine="m1"), record(machine="m2")])]
+    assert len(set(names)) == 2
+
+
+def test_the_standing_is_against_the_first_system() -> None:
+    (study,) = studies(example(), Shelf(example()))
+    first, second = study.parts
+    assert first.standing is None
+    assert second.standing is not None
+    assert second.standing.ratio == pytest.approx(2.8, abs=0.3)
+    assert second.standing.low <= second.standing.ratio <= second.standing.high  # type: ignore[operator]
+
+
+def test_a_study_needs_no_evidence_beyond_records() -> None:
+    (study,) = study_of(example())
+    assert all(part.response is None and part.timeline is not None and not part.timeline.lines for part in study.parts)
+
+
+def test_a_study_of_failed_trials_has_no_peak_and_says_why() -> None:
+    (study,) = study_of([record(throughput=None, status=Status.FAILED, cause="no such host")])
+    assert study.parts[0].curve.peak is None
+    assert study.parts[0].left_out == ("1 failed trial left out: no such host.",)
+
+
+def test_derived_results_carry_their_sentence() -> None:
+    (study,) = studies([record()], Shelf(), {"igen-oltp": "Not comparable with published results."})
+    assert "Not comparable with published results." in study.footnotes
+
+
+def test_closed_and_open_loops_are_named() -> None:
+    (closed,) = study_of([record()])
+    (opened,) = study_of([record(load=Load(rate=100.0))])
+    assert any(note.startswith("Closed loop") for note in closed.footnotes)
+    assert any(note.startswith("Open loop") for note in opened.footnotes)
+    assert opened.open_loop
+    assert not closed.open_loop
+
+
+def test_emulated_results_say_so() -> None:
+    (study,) = study_of([record(budget=Budget(emulation=0.12, idle=0.5))])
+    assert any("Emulated devices" in note and "12%" in note for note in study.footnotes)
+
+
+def test_differences_name_every_fact_that_is_not_the_same() -> None:
+    facts = [
+        {"engine.version": "18.1", "system.layout.log": "/a"},
+        {"engine.version": "18.1", "system.layout.log": "/b"},
+    ]
+    (row,) = differences(facts)
+    assert (row.room, row.name, row.values) == ("system", "layout.log", ("/a", "/b"))
+    assert shared(facts) == {"engine.version": "18.1"}
+
+
+def test_a_fact_that_one_side_lacks_differs() -> None:
+    (row,) = differences([{"engine.a": "1"}, {}])
+    assert row.values == ("1", "not set")
+
+
+def test_lists_of_things_are_flattened_by_their_names() -> None:
+    blocks = [{"name": "sda", "model": "X"}, {"name": "sdb", "model": None}]
+    assert flattened("machine", {"blocks": blocks}) == {
+        "machine.blocks.sda.name": "sda",
+        "machine.blocks.sda.model": "X",
+        "machine.blocks.sdb.name": "sdb",
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "shown"),
+    [
+        ("primary_conninfo", "host=h password=secret port=1", f"host=h password={HIDDEN} port=1"),
+        ("primary_conninfo", "password='a b' user=x", f"password={HIDDEN} user=x"),
+        ("dsn", "postgres://u:secret@h/d", f"postgres://u:{HIDDEN}@h/d"),
+        ("settings.ssl_passphrase_command", "echo secret", HIDDEN),
+        ("settings.password_encryption", "scram-sha-256", "scram-sha-256"),
+        ("settings.work_mem", "4MB", "4MB"),
+        ("dsn", "postgres://u@h/d", "postgres://u@h/d"),
+    ],
+)
+def test_passwords_are_hidden_and_nothing_else(name: str, value: str, shown: str) -> None:
+    assert redacted(value, name) == shown
+
+
+def test_passwords_in_nested_facts_are_hidden() -> None:
+    flat = flattened("engine", {"settings": {"primary_conninfo": "password=secret"}, "list": ["password=secret"]})
+    assert "secret" not in str(flat)
+
+
+def test_littles_law_holds_in_a_coherent_closed_loop() -> None:
+    found = little(record(clients=8, throughput=1000))
+    assert found is not None
+    assert found.holds
+
+
+def test_littles_law_counts_think_time() -> None:
+    metrics = {"response_time_mean_s": 0.01}
+    found = little(record(clients=8, throughput=400, metrics=metrics, load=Load(think_time_s=0.01)))
+    assert found is not None
+    assert found.holds
+
+
+def test_incoherent_numbers_are_called_so() -> None:
+    found = little(record(clients=8, throughput=1000, metrics={"response_time_mean_s": 0.001}))
+    assert found is not None
+    assert not found.holds
+    assert "does not hold" in found.sentence
+
+
+def test_an_open_loop_has_no_fixed_number_at_work() -> None:
+    assert little(record(load=Load(rate=100.0))) is None
+
+
+def test_the_balance_sheet_holds_ratios_and_says_what_is_not_known() -> None:
+    (entry, *_), known = balance([record(clients=8)], {}), None
+    assert (entry.name, entry.value) == ("data to engine's cache", known)
+    sheet = {entry.name: entry for entry in balance(sweep(DISK, 3000, 6, clients=(8,), repeats=1), MACHINE)}
+    assert sheet["data to engine's cache"].value == pytest.approx(640e6 / (256 << 20))
+    assert sheet["clients per core"].value == 4
+    assert sheet["log device: bandwidth used per core"].value == pytest.approx(11e6)
+    assert sheet["checkpoint interval"].value is None
+    assert sheet["checkpoint interval"].note == "none in 30 s"
+
+
+def test_cores_given_to_the_engine_count_before_those_of_the_machine() -> None:
+    assert server_cores(record(replace(DISK, server_cpus=(0,))), MACHINE)[0] == 1
+    assert server_cores(record(), MACHINE)[0] == 2
+    assert server_cores(record(), {}) == (None, "number of cores not known")
+
+
+def test_cpu_budgets_are_averaged_and_absent_ones_left_out() -> None:
+    one = record(budget=Budget(server=0.2, idle=0.8))
+    two = record(budget=Budget(server=0.4, idle=0.6))
+    (bar,) = budgets([(8, [one, two]), (16, [record()])])
+    assert bar.clients == 8
+    assert bar.parts["server"] == pytest.approx(0.3)
+    assert sum(bar.parts.values()) == pytest.approx(1.0)
+
+
+def test_rare_waits_are_summed_as_other() -> None:
+    metrics = {f"wait_share{{event=IO.E{n}}}": (n + 1) / 100 for n in range(MOST_EVENTS + 2)}
+    trial = record(metrics=metrics)
+    events = main_events([trial])
+    (bar,) = waits([(8, [trial])], events)
+    assert len(events) == MOST_EVENTS
+    assert events[0] == f"IO.E{MOST_EVENTS + 1}"
+    assert bar.parts[OTHER] == pytest.approx(0.03)
+
+
+def test_a_long_trial_is_thinned_to_what_a_chart_can_show() -> None:
+    trial = record()
+
+    class Long(Shelf):
+        def seconds(self, id: str) -> dict[str, list[float]]:
+            return {
+                "t_s": [float(t) for t in range(5000)],
+                "transactions": [10.0] * 5000,
+                "response_p99_s": [float(t == 2500) for t in range(5000)],
+            }
+
+    found = timeline(trial, Long([trial]))
+    lines = {line.metric: line for line in found.lines}
+    assert len(lines["throughput"].t_s) <= MOST_POINTS
+    assert set(lines["throughput"].value) == {10.0}
+    assert max(lines["response_time_p99_s"].value) == 1.0, "a spike must survive thinning"
+    assert found.step_s == 13
+
+
+def test_seconds_without_transactions_leave_gaps_not_zeros() -> None:
+    trial = record()
+
+    class Gap(Shelf):
+        def seconds(self, id: str) -> dict[str, list[float]]:
+            return {"t_s": [0.0, 1.0], "response_p99_s": [float("nan"), 0.5]}
+
+    (line,) = timeline(trial, Gap([trial])).lines
+    assert (line.t_s, line.value) == ((1.0,), (0.5,))
+
+
+def test_percentiles_come_from_merged_histograms_and_end_where_the_sample_ends() -> None:
+    trials = [record(id="a"), record(id="b")]
+
+    class Two(Shelf):
+        def histograms(self, id: str) -> dict[str, SortedHistogram]:
+            return {"response_time": SortedHistogram([1.0] * 50 if id == "a" else [3.0] * 50)}
+
+    found = percentiles(trials, Two(trials))
+    assert found is not None
+    assert found.count == 100
+    assert dict(found.points)[0.9] == 3.0
+    assert max(share for share, _ in found.points) == 0.99
+
+
+def test_the_typical_trial_is_a_real_one_in_the_middle() -> None:
+    trials = [record(throughput=value, block=n) for n, value in enumerate((900, 1000, 5000))]
+    assert typical(trials).metrics["throughput"] == 1000
+
+
+def test_the_command_makes_the_same_trials_again() -> None:
+    system = replace(MEMORY, label="it's mine", server_cpus=(0, 1), dsn="postgres://u:secret@h/d")
+    trials = [record(system, n, block=b, choice=replace(OLTP, defines={"x": "1"})) for n in (4, 1) for b in range(2)]
+    said = command(trials)
+    assert said.startswith("ironbench run igen-oltp --dsn ")
+    assert "secret" not in said
+    assert "--clients 1,4 --duration 30s --warmup 5s --seed 1 --repeats 2 -D x=1" in said
+    assert "--memory 256MB --server-cpus 0,1" in said
+    assert "'it'\"'\"'s mine'" in said

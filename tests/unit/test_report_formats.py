@@ -1,0 +1,258 @@
+"""Each format holds what it promises; nothing a user wrote can break out of it."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from factories import DISK, MEMORY, Shelf, example, record, suspect, sweep
+
+from ironbench.analyse.compare import compare
+from ironbench.analyse.study import studies, study_of
+from ironbench.errors import InputError
+from ironbench.model.record import Check, Record, Status
+from ironbench.printer import Printer
+from ironbench.report import formats, plain, theme
+from ironbench.report.charts.base import Table
+from ironbench.report.figures import cautions, headline, sections
+from ironbench.report.json import comparison, run_document
+from ironbench.report.markdown import escaped
+from ironbench.report.text import run_summary
+
+EVIL = "</script><img src=http://x onerror=alert(1)>|`*\x1b[31m\"'&"
+
+
+def rendered(format: str, trials: Sequence[Record]) -> str:
+    return formats.get(format)(studies(trials, Shelf(trials))).decode()
+
+
+class Page(HTMLParser):
+    """Elements with their attributes, and the text of script elements by id."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.scripts: list[tuple[dict[str, str | None], str]] = []
+        self._in_script = False
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        if tag == "script":
+            self.scripts.append((dict(attrs), ""))
+            self._in_script = True
+
+    def handle_endtag(self, tag: str) -> None:
+        self._in_script = self._in_script and tag != "script"
+
+    def handle_data(self, data: str) -> None:
+        if self._in_script:
+            attributes, text = self.scripts[-1]
+            self.scripts[-1] = (attributes, text + data)
+
+
+@pytest.fixture(scope="module")
+def page() -> str:
+    trials = example()
+    trials[3] = suspect(trials[3])
+    return rendered("html", trials)
+
+
+def test_the_page_refers_to_nothing_outside_itself(page: str) -> None:
+    for tag, attributes in Page(page).elements:
+        assert not {"src", "href", "srcset", "action", "data"} & set(attributes), (tag, attributes)
+    style = "".join(re.findall(r"<style>(.*?)</style>", page, re.DOTALL))
+    assert "url(" not in style
+    assert "@import" not in style
+
+
+def test_the_page_forbids_itself_to_fetch(page: str) -> None:
+    policies = [a.get("content") for tag, a in Page(page).elements if a.get("http-equiv") == "Content-Security-Policy"]
+    assert policies
+    assert str(policies[0]).startswith("default-src 'none'")
+
+
+def test_the_page_holds_the_data_of_every_chart_and_a_table_of_it(page: str) -> None:
+    found = Page(page)
+    charts = next(json.loads(text) for attributes, text in found.scripts if attributes.get("id") == "charts")
+    places = {a["id"] for tag, a in found.elements if a.get("class") == "chart"}
+    assert places == set(charts)
+    rows = charts["study0-chart-throughput"]["datasets"]["trials"]
+    assert len(rows) == len(example())
+    assert page.count('class="numbers"') == len(charts)
+
+
+def test_every_chart_says_in_words_what_it_shows(page: str) -> None:
+    for _, attributes in Page(page).elements:
+        if attributes.get("class") == "chart":
+            assert attributes["role"] == "img"
+            assert len(str(attributes["aria-label"])) > 30
+
+
+def test_ids_are_unique(page: str) -> None:
+    ids = [attributes["id"] for _, attributes in Page(page).elements if attributes.get("id")]
+    assert len(ids) == len(set(ids))
+
+
+def test_what_a_user_wrote_cannot_become_part_of_the_page() -> None:
+    system = replace(DISK, label=EVIL, settings={EVIL: EVIL})
+    text = rendered("html", [suspect(record(system, n), text=EVIL) for n in (1, 2)])
+    found = Page(text)
+    assert not [tag for tag, _ in found.elements if tag == "img"]
+    assert len(found.scripts) == 3
+    names = {row["system"] for row in json.loads(found.scripts[1][1])["study0-chart-throughput"]["datasets"]["trials"]}
+    assert names == {EVIL}
+
+
+def test_what_a_user_wrote_is_escaped_in_markdown() -> None:
+    assert escaped("a|b `c` <d> [e](http://f) *g*") == r"a\|b \`c\` \<d\> \[e\](http:​//f) \*g\*"
+    text = rendered("md", [record(replace(DISK, label=EVIL))])
+    prose = re.sub(r"(?ms)^```.*?^```$", "", text)
+    assert "<img" not in prose.replace("\\<img", "")
+    assert text.count("\n```") == 2, "a label cannot end the block that shows a command"
+    assert "\x1b" not in text
+
+
+def test_a_label_cannot_move_the_terminals_cursor() -> None:
+    assert "\x1b" not in rendered("text", [record(replace(DISK, label=EVIL))])
+
+
+@pytest.mark.parametrize("format", ["html", "md", "json", "text"])
+def test_no_password_is_shown(format: str) -> None:
+    system = replace(DISK, dsn="postgres://u:hunter2@h/d", settings={"primary_conninfo": "password=hunter2"})
+    assert "hunter2" not in rendered(format, [record(system)])
+
+
+def test_the_specifications_hold_no_addresses(page: str) -> None:
+    for attributes, text in Page(page).scripts:
+        if attributes.get("type") == "application/json":
+            assert "http" not in text
+
+
+def test_both_themes_know_every_colour(page: str) -> None:
+    assert set(theme.LIGHT) == set(theme.DARK)
+    charts = next(text for attributes, text in Page(page).scripts if attributes.get("id") == "charts")
+    assert set(re.findall(r'"@(\w+)"', charts)) <= set(theme.LIGHT)
+
+
+def test_a_system_keeps_its_colour_in_every_chart() -> None:
+    (study,) = studies(example(), Shelf(example()))
+    scales = set()
+    for section in sections(study):
+        for chart in section.charts:
+            for layer in chart.specification["layer"]:
+                colour = layer["encoding"].get("color", {})
+                if colour.get("field") == "system":
+                    scales.add(json.dumps(colour["scale"]))
+    assert len(scales) == 1
+
+
+def test_the_data_are_left_alone_when_colours_are_filled_in() -> None:
+    specification = {"datasets": {"x": [{"system": "@ink"}]}, "mark": {"color": "@ink"}}
+    found = theme.coloured(specification, theme.LIGHT)
+    assert found["datasets"] == specification["datasets"]
+    assert found["mark"]["color"] == theme.LIGHT["ink"]
+
+
+def test_unknown_formats_are_answered_with_the_nearest() -> None:
+    with pytest.raises(InputError) as caught:
+        formats.get("htm")
+    assert "html" in caught.value.hint
+
+
+def test_every_format_has_a_doc_line() -> None:
+    import importlib
+
+    for name in formats.names():
+        assert importlib.import_module(f"ironbench.report.formats.{name}").__doc__
+
+
+@pytest.mark.parametrize("format", ["html", "md", "json", "text"])
+def test_trials_without_any_result_can_be_reported(format: str) -> None:
+    text = rendered(format, [record(throughput=None, status=Status.FAILED, cause="no such host")])
+    assert "no such host" in text
+
+
+def test_the_headline_says_on_what_it_rests() -> None:
+    (study,) = studies(example(), Shelf(example()))
+    said = [text for _, text in headline(study)]
+    assert all("3 confirmation trials" in text for text in said[:2])
+    assert "do not overlap" in said[2]
+
+
+def test_the_headline_of_single_trials_claims_no_spread() -> None:
+    (study,) = study_of([record(DISK), record(MEMORY, throughput=2000.0)])
+    said = " ".join(text for _, text in headline(study))
+    assert "n=1: no spread" in said
+    assert "the spread is not known" in said
+
+
+def test_many_systems_are_told_by_the_first_and_the_highest() -> None:
+    systems = [replace(DISK, label=f"s{n}") for n in range(6)]
+    (study,) = study_of([record(system, throughput=100.0 + n) for n, system in enumerate(systems)])
+    assert {name for name, _ in headline(study)} == {"s0", "s5"}
+
+
+def test_incoherent_numbers_are_among_the_cautions() -> None:
+    (study,) = study_of([record(metrics={"response_time_mean_s": 1e-6})])
+    assert any("Little's law does not hold" in text for text in cautions(study))
+
+
+def test_suspect_trials_are_ringed_among_others_only() -> None:
+    def rings(trials: list[Record]) -> int:
+        chart = sections(study_of(trials)[0])[0].charts[0]
+        return sum("status" in str(layer.get("transform")) for layer in chart.specification["layer"])
+
+    mixed = sweep(DISK, 3000, 6)
+    assert rings(mixed) == 0
+    assert rings([suspect(mixed[0]), *mixed[1:]]) == 1
+    assert rings([suspect(trial) for trial in mixed]) == 0
+
+
+def test_pictures_are_drawn_without_a_browser() -> None:
+    pytest.importorskip("vl_convert")
+    trials = sweep(DISK, 3000, 6, clients=(1, 2), repeats=1)
+    found = studies(trials, Shelf(trials))
+    assert formats.get("png")(found).startswith(b"\x89PNG")
+    drawn = formats.get("svg")(found).decode()
+    assert drawn.startswith("<svg")
+    assert "log on disk" in drawn
+
+
+def test_the_run_document_has_the_shape_of_the_contract(tmp_path: Path) -> None:
+    class Folder:
+        def path(self, id: str) -> Path:
+            return tmp_path / id
+
+    trial = suspect(record(checks=(Check("totals", True, "1", "1"),)))
+    document = json.loads(run_document([trial], Folder()))  # type: ignore[arg-type]
+    assert {"schema", "system", "trials", "warnings"} <= set(document)
+    (found,) = document["trials"]
+    assert {"id", "cell", "block", "status", "metrics", "checks", "warnings", "record"} <= set(found)
+    assert found["metrics"]["throughput"] == 1000.0
+    assert document["warnings"][0]["code"] == "client-saturated"
+
+
+def test_the_comparison_document_holds_ratios() -> None:
+    document = json.loads(comparison(compare("a", [record()], "b", [record(MEMORY, throughput=2000.0)])))
+    rows = {row["metric"]: row for row in document["peaks"]["rows"]}
+    assert rows["throughput"]["ratio"] == 2.0
+    assert rows["throughput"]["overlap"] is False
+
+
+def test_a_run_ends_with_its_curve_and_cautions() -> None:
+    out = io.StringIO()
+    run_summary([suspect(record(clients=n)) for n in (1, 2)], Printer(out, io.StringIO()))
+    assert "2 suspect" in out.getvalue()
+    assert "client-saturated" in out.getvalue()
+
+
+def test_columns_line_up_for_wide_characters() -> None:
+    first, _, *rows = plain.table(Table(("名前", "n"), (("a", "1"), ("日本", "22")))).splitlines()
+    assert len(first) + 2 == len(rows[0]) == len(rows[1]) + 2
