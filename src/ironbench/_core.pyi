@@ -25,6 +25,8 @@ def split_weight(text: str) -> tuple[str, int]:
 class ScriptFacts:
     statements: int
     """SQL commands in the script."""
+    sql: list[str]
+    """Text of each, with `$1`, `$2`, … for its variables, as the extended protocol sends it."""
     variables: list[str]
     """Names of all variables it mentions."""
 

@@ -10,6 +10,7 @@ use crate::errors::raise;
 #[pyclass(module = "ironbench._core", frozen, get_all)]
 pub struct ScriptFacts {
     statements: usize,
+    sql: Vec<String>,
     variables: Vec<String>,
 }
 
@@ -27,7 +28,11 @@ pub fn compile_script(name: String, text: String, variables: Definitions, protoc
             .hint("known: extended, library, prepared, simple")),
     }
     .map_err(raise)?;
-    Ok(ScriptFacts { statements: program.statements, variables: program.variables().map(str::to_owned).collect() })
+    Ok(ScriptFacts {
+        statements: program.statements,
+        sql: program.sqls().map(|(_, sql)| sql.text.clone()).collect(),
+        variables: program.variables().map(str::to_owned).collect(),
+    })
 }
 
 #[pyfunction]

@@ -35,14 +35,15 @@ pub fn write_integer(value: i64, out: &mut Vec<u8>) {
     out.extend_from_slice(&digits[start..]);
 }
 
-/// C's `%.15g`: the shorter of fixed and scientific notation, without trailing zeros.
+/// C's `%.15g`: the shorter of fixed and scientific notation, without trailing zeros; but PostgreSQL's own names of
+/// infinity and not-a-number.
 pub fn write_double(value: f64, out: &mut Vec<u8>) {
     if value.is_nan() {
-        out.extend_from_slice(if value.is_sign_negative() { b"-nan" } else { b"nan" });
+        out.extend_from_slice(b"NaN");
         return;
     }
     if value.is_infinite() {
-        out.extend_from_slice(if value < 0.0 { b"-inf" } else { b"inf" });
+        out.extend_from_slice(if value < 0.0 { b"-Infinity" } else { b"Infinity" });
         return;
     }
     let mut buffer = [0u8; 32];
@@ -158,8 +159,9 @@ mod tests {
             (0.00001, "1e-05"),
             (1.5e-300, "1.5e-300"),
             (std::f64::consts::PI, "3.14159265358979"),
-            (f64::INFINITY, "inf"),
-            (f64::NEG_INFINITY, "-inf"),
+            (f64::INFINITY, "Infinity"),
+            (f64::NEG_INFINITY, "-Infinity"),
+            (f64::NAN, "NaN"),
             (999_999_999_999_999.9, "1e+15"),
         ] {
             assert_eq!(text(Value::Double(value)), expected);

@@ -2,9 +2,11 @@
 
 use super::Random;
 
+const ROUNDS: usize = 6;
+
 /// Where `value` (taken modulo `size`, as unsigned) goes under the permutation of `0..size` that `seed` chooses.
 ///
-/// Four rounds, each of a random odd multiplication, exclusive or and rotation of the lower and then the upper
+/// Six rounds, each of a random odd multiplication, exclusive or and rotation of the lower and then the upper
 /// 2^k values (2^k being the largest power of two not above `size`), and a random offset. Each step is invertible.
 pub fn permute(value: i64, size: i64, seed: i64) -> i64 {
     if size < 2 {
@@ -15,7 +17,7 @@ pub fn permute(value: i64, size: i64, seed: i64) -> i64 {
     let width = size.ilog2();
     let mask = (1u64 << width) - 1;
     let mut value = value as u64 % size;
-    for _ in 0..4 {
+    for _ in 0..ROUNDS {
         value = scramble(value, mask, width, &mut random);
         value = size - 1 - scramble(size - 1 - value, mask, width, &mut random);
         value = offset(value, random.up_to(size - 1), size);

@@ -61,6 +61,16 @@ impl Program {
         (0..self.symbols.len()).filter(|slot| self.mentioned[*slot]).map(|slot| self.symbols.name(slot))
     }
 
+    /// All SQL commands with their scripts, in the order of their ids.
+    pub fn sqls(&self) -> impl Iterator<Item = (&Script, &Sql)> {
+        self.scripts.iter().flat_map(|script| {
+            script.commands.iter().filter_map(move |command| match command {
+                Command::Sql(sql) => Some((script, sql)),
+                _ => None,
+            })
+        })
+    }
+
     /// A script by its weight.
     pub fn choose(&self, random: &mut Random) -> usize {
         if self.scripts.len() == 1 {

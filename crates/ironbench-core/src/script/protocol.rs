@@ -44,13 +44,7 @@ impl Program {
 
     /// Refuses what the extended protocol, prepared or not, cannot do.
     pub fn check_extended(&self) -> Result<()> {
-        let sqls = self.scripts.iter().flat_map(|script| {
-            script.commands.iter().filter_map(move |command| match command {
-                Command::Sql(sql) => Some((script, sql)),
-                _ => None,
-            })
-        });
-        for (script, sql) in sqls {
+        for (script, sql) in self.sqls() {
             let refuse = |cause: String| Err(Error::input(place(script, sql), cause).hint("use --protocol simple"));
             if sql.combined {
                 return refuse("statements joined by \\; cannot be prepared".to_owned());
