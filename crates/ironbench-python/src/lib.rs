@@ -3,7 +3,10 @@
 use pyo3::prelude::*;
 
 mod connection;
+mod door;
+mod drive;
 mod errors;
+mod histogram;
 mod script;
 mod sqlite;
 
@@ -13,6 +16,10 @@ mod _core {
 
     #[pymodule_export]
     use crate::connection::Connection;
+    #[pymodule_export]
+    use crate::drive::{DriveResult, Progress, drive};
+    #[pymodule_export]
+    use crate::histogram::{Histogram, read_hlog, write_hlog};
     #[pymodule_export]
     use crate::script::{ScriptFacts, compile_script, rehearse_script, split_weight};
     #[pymodule_export]

@@ -202,6 +202,11 @@ impl<'a> Recorder<'a> {
         true
     }
 
+    /// Where the window ends; true of an early end only when it is closed.
+    pub fn window_end(&self) -> u64 {
+        self.window.end
+    }
+
     pub fn is_closed(&self) -> bool {
         self.phase == Phase::Closed
     }

@@ -27,7 +27,7 @@ use std::sync::Arc;
 
 pub use expression::{EvalError, Expression, evaluate};
 pub use random::{Random, Seeds};
-pub use variables::{Automatic, Variables};
+pub use variables::{Automatic, Given, Variables};
 pub use weight::parse_weighted;
 
 /// Index of a variable in `Symbols` and in every client's `Variables`.

@@ -32,6 +32,13 @@ enum Held {
     Both(Vec<u8>, Value),
 }
 
+/// What a variable holds: computed, or text of the user or the server.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Given<'a> {
+    Value(Value),
+    Text(&'a [u8]),
+}
+
 /// One client's variables by slot.
 #[derive(Debug, Clone)]
 pub struct Variables {
@@ -107,6 +114,16 @@ impl Variables {
         };
         self.held[slot] = Held::Both(std::mem::take(text), value);
         Ok(value)
+    }
+
+    /// What a variable holds, as it was given; `None` when it is undefined.
+    #[inline]
+    pub fn held(&self, slot: Slot) -> Option<Given<'_>> {
+        match &self.held[slot] {
+            Held::Undefined => None,
+            Held::Value(value) => Some(Given::Value(*value)),
+            Held::Text(text) | Held::Both(text, _) => Some(Given::Text(text)),
+        }
     }
 
     /// Appends the text that stands for a variable in SQL; false, and nothing appended, when it is undefined.

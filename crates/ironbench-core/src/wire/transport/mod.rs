@@ -1,6 +1,8 @@
 //! How bytes of many clients travel through one thread.
 
+pub mod epoll;
 pub mod null;
+pub mod uring;
 
 use std::io;
 
@@ -23,7 +25,17 @@ pub struct Inbox {
 const FIRST_ROOM: usize = 2 << 10;
 const MOST_GROWTH: usize = 1 << 20;
 
+/// The end of a stream that should have gone on.
+pub(crate) fn closed() -> io::Error {
+    io::Error::new(io::ErrorKind::UnexpectedEof, "the server closed the connection")
+}
+
 impl Inbox {
+    /// Begins with bytes that have been received before.
+    pub fn holding(bytes: &[u8]) -> Self {
+        Self { room: bytes.to_vec(), filled: bytes.len() }
+    }
+
     pub fn bytes(&self) -> &[u8] {
         &self.room[..self.filled]
     }
@@ -82,6 +94,9 @@ pub trait Transport {
     /// Returns when something has arrived, at `until` at the latest (not before `until` when nothing has). `now` is a
     /// recent reading of the clock.
     fn wait(&mut self, now: u64, until: u64) -> io::Result<()>;
+
+    /// Sends the outbox without waiting and without expecting an answer.
+    fn farewell(&mut self, _client: usize) {}
 
     /// What has arrived; `None` when another `wait` is needed.
     fn next(&mut self) -> Option<Arrival>;

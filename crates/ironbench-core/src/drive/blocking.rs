@@ -1,0 +1,260 @@
+//! One client of an engine that lives in a library: a call returns when its work is done, so it has a thread of its own.
+
+use std::sync::Mutex;
+
+use super::crew::{Ended, Start, Worker};
+use super::pace::Pace;
+use super::script::{Action, SCRIPT_ERROR, ScriptClient};
+use crate::measure::clock::{self, MILLISECOND};
+use crate::measure::{Recorder, Tally};
+use crate::script::{Gather, Given, Slot, Sql, Value, Variables};
+use crate::wire::sqlite::{Client, Parameter, Trouble};
+
+/// Longest sleep without looking whether to stop.
+const LOOK_NS: u64 = 50 * MILLISECOND;
+
+/// The schedule of all clients together: whoever is free takes what is due next. Made by the first that needs it.
+#[derive(Debug, Default)]
+pub struct SharedPace(Mutex<Option<Pace>>);
+
+impl SharedPace {
+    fn take(&self, start: &Start) -> u64 {
+        let mut pace = self.0.lock().expect("no thread panics while it holds the schedule");
+        match pace.get_or_insert_with(|| start.whole_pace()) {
+            Pace::Open(schedule) => {
+                let due = schedule.due();
+                schedule.advance();
+                due
+            }
+            Pace::Closed { .. } => unreachable!("a closed loop has no schedule to share"),
+        }
+    }
+
+    /// Counts what is due before `instant` once, for the client that asks first.
+    fn skip_until(&self, instant: u64, start: &Start) -> u64 {
+        let mut pace = self.0.lock().expect("no thread panics while it holds the schedule");
+        match pace.get_or_insert_with(|| start.whole_pace()) {
+            Pace::Open(schedule) => schedule.skip_until(instant),
+            Pace::Closed { .. } => 0,
+        }
+    }
+}
+
+pub struct BlockingLoop<'a> {
+    engine: Client,
+    script: ScriptClient<'a>,
+    shared: &'a SharedPace,
+}
+
+impl<'a> BlockingLoop<'a> {
+    pub fn new(engine: Client, script: ScriptClient<'a>, shared: &'a SharedPace) -> Self {
+        Self { engine, script, shared }
+    }
+}
+
+impl Worker for BlockingLoop<'_> {
+    fn io(&self) -> &'static str {
+        "blocking"
+    }
+
+    fn run(self, start: &Start, recorder: &mut Recorder) -> Ended {
+        let left = start.transactions_per_client;
+        let Self { engine, script, shared } = self;
+        Running { engine, script, shared, start, recorder, left, ended: Ended::default() }.run()
+    }
+}
+
+struct Running<'a, 'r, 's> {
+    engine: Client,
+    script: ScriptClient<'a>,
+    shared: &'a SharedPace,
+    start: &'s Start<'s>,
+    recorder: &'s mut Recorder<'r>,
+    left: u64,
+    ended: Ended,
+}
+
+/// How an attempt at a transaction ended.
+enum Attempt {
+    Well,
+    GivenUp,
+    Repeat,
+}
+
+impl Running<'_, '_, '_> {
+    fn run(mut self) -> Ended {
+        clock::sleep_until(self.start.origin);
+        let mut now = clock::now();
+        self.look(now);
+        while self.left > 0 && !self.recorder.is_closed() {
+            let Some(intended) = self.next_start(now) else { break };
+            now = clock::now();
+            self.look(now);
+            if self.recorder.is_closed() {
+                // Taken from the schedule, and the window closed before it could begin.
+                self.ended.not_started += u64::from(self.start.pace.is_open() && intended < self.recorder.window_end());
+                break;
+            }
+            self.left -= 1;
+            now = self.transaction(intended, now);
+        }
+        self.recorder.close(now);
+        if self.start.pace.is_open() {
+            self.ended.not_started += self.shared.skip_until(self.recorder.window_end(), self.start);
+        }
+        self.ended
+    }
+
+    /// Waits for the start of the next transaction and says when it should have been; None: the trial is over.
+    fn next_start(&mut self, now: u64) -> Option<u64> {
+        let (due, free) = match self.start.pace {
+            Pace::Closed { think_ns: 0 } => return Some(now),
+            Pace::Closed { think_ns } => (now + think_ns, true),
+            Pace::Open(_) => {
+                let due = self.shared.take(self.start);
+                (due, due > now)
+            }
+        };
+        let woken = self.sleep_until(due);
+        if free && woken {
+            self.recorder.late(due, clock::now());
+        }
+        let closed_before_due = !woken && due >= self.recorder.window_end();
+        let think = !self.start.pace.is_open();
+        if closed_before_due { None } else { Some(if think { clock::now() } else { due }) }
+    }
+
+    /// False when the window closed before.
+    fn sleep_until(&mut self, instant: u64) -> bool {
+        loop {
+            let now = clock::now();
+            self.look(now);
+            if self.recorder.is_closed() {
+                return false;
+            }
+            if now >= instant {
+                return true;
+            }
+            clock::sleep_until(instant.min(now + LOOK_NS).min(self.recorder.boundary()));
+        }
+    }
+
+    fn look(&mut self, now: u64) {
+        if now >= self.recorder.boundary() {
+            self.recorder.cross(now);
+        }
+        if self.start.must_end() {
+            self.recorder.close(now);
+        }
+    }
+
+    /// Runs one to its end; the instant of its end.
+    fn transaction(&mut self, intended: u64, begun: u64) -> u64 {
+        self.script.begin();
+        let well = loop {
+            match self.attempt() {
+                Attempt::Well => break true,
+                Attempt::GivenUp => break false,
+                Attempt::Repeat => {}
+            }
+        };
+        let now = clock::now();
+        if now >= self.recorder.boundary() {
+            self.recorder.cross(now);
+            self.ended.unfinished = u64::from(self.recorder.is_closed());
+        }
+        self.script.count_end(well, &mut self.recorder.tally);
+        if well {
+            self.recorder.complete(self.script.kind(), intended, begun, now);
+        }
+        now
+    }
+
+    fn attempt(&mut self) -> Attempt {
+        loop {
+            match self.script.advance() {
+                Action::Sql(sql) => {
+                    if let Err(trouble) = self.execute(sql) {
+                        return self.trouble(&trouble);
+                    }
+                }
+                Action::Sleep(ns) => {
+                    let due = clock::now() + ns;
+                    while clock::now() < due && !self.start.must_end() {
+                        clock::sleep_until(due.min(clock::now() + LOOK_NS));
+                    }
+                }
+                // A library has no round trips to save.
+                Action::StartPipeline | Action::SyncPipeline | Action::EndPipeline => {}
+                Action::End if self.engine.in_transaction() => {
+                    return self.give_up(SCRIPT_ERROR, "the script ends inside a transaction block");
+                }
+                Action::End => return Attempt::Well,
+                Action::Fault(message) => return self.give_up(SCRIPT_ERROR, &message),
+            }
+        }
+    }
+
+    fn execute(&mut self, sql: &Sql) -> Result<(), Trouble> {
+        let before = self.engine.in_transaction();
+        let variables = &self.script.variables;
+        let answer = self.engine.run(sql, |place| parameter(variables, sql.parameters[place]))?;
+        let after = self.engine.in_transaction();
+        self.recorder.tally.commits += u64::from(!after && (!before || !is_rollback(&sql.text)));
+        let (Gather::Gset { prefix } | Gather::Aset { prefix }) = &sql.gather else { return Ok(()) };
+        if matches!(sql.gather, Gather::Gset { .. }) && answer.rows != 1 {
+            let message = format!("line {}: \\gset wants one row, the engine gave {}", sql.line, answer.rows);
+            return Err(Trouble { class: SCRIPT_ERROR, message, retryable: false, lasting: false });
+        }
+        for (name, value) in answer.gathered {
+            if let Some(slot) = self.script.program.symbols.get(&format!("{prefix}{name}")) {
+                self.script.variables.set_text(slot, value.unwrap_or_default().as_bytes());
+            }
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn trouble(&mut self, trouble: &Trouble) -> Attempt {
+        if trouble.lasting {
+            self.start.abort.abort(trouble.message.clone());
+        }
+        if !trouble.retryable || self.start.must_end() {
+            return self.give_up(trouble.class, &trouble.message);
+        }
+        let tally: &mut Tally = &mut self.recorder.tally;
+        tally.error(trouble.class, &trouble.message);
+        let repeat = self.script.repeat(tally);
+        self.roll_back();
+        if repeat { Attempt::Repeat } else { Attempt::GivenUp }
+    }
+
+    fn give_up(&mut self, class: &str, message: &str) -> Attempt {
+        self.recorder.tally.error(class, message);
+        self.roll_back();
+        Attempt::GivenUp
+    }
+
+    fn roll_back(&mut self) {
+        if self.engine.in_transaction()
+            && let Err(trouble) = self.engine.rollback()
+        {
+            self.start.abort.abort(format!("cannot roll back: {}", trouble.message));
+        }
+    }
+}
+
+fn is_rollback(sql: &str) -> bool {
+    let word = sql.trim_start().get(..8).unwrap_or_default();
+    word.eq_ignore_ascii_case("rollback")
+}
+
+fn parameter(variables: &Variables, slot: Slot) -> Parameter<'_> {
+    match variables.held(slot) {
+        None | Some(Given::Value(Value::Null)) => Parameter::Null,
+        Some(Given::Value(Value::Integer(integer))) => Parameter::Integer(integer),
+        Some(Given::Value(Value::Double(double))) => Parameter::Double(double),
+        Some(Given::Value(Value::Boolean(boolean))) => Parameter::Integer(i64::from(boolean)),
+        Some(Given::Text(text)) => std::str::from_utf8(text).map_or(Parameter::Null, Parameter::of_text),
+    }
+}

@@ -1,0 +1,111 @@
+//! What the caller, the driving threads and whoever shows progress share while a trial runs.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
+
+use crate::measure::clock;
+use crate::measure::recorder::Live;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Phase {
+    Connect,
+    WarmUp,
+    Run,
+    Drain,
+    Done,
+}
+
+impl Phase {
+    pub fn name(self) -> &'static str {
+        match self {
+            Phase::Connect => "connect",
+            Phase::WarmUp => "warmup",
+            Phase::Run => "run",
+            Phase::Drain => "drain",
+            Phase::Done => "done",
+        }
+    }
+}
+
+/// May be read and stopped from any thread.
+#[derive(Debug, Default)]
+pub struct Control {
+    pub live: Live,
+    stop: AtomicBool,
+    phase: AtomicU8,
+    /// Start of the window on the monotonic clock; 0: not known yet.
+    window_start: AtomicU64,
+    window_end: AtomicU64,
+}
+
+impl Control {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Ends the trial within a second; its result says `cut_short`.
+    pub fn stop(&self) {
+        self.stop.store(true, Relaxed);
+    }
+
+    pub fn is_stopped(&self) -> bool {
+        self.stop.load(Relaxed)
+    }
+
+    pub fn set_phase(&self, phase: Phase) {
+        self.phase.store(phase as u8, Relaxed);
+        if phase == Phase::Drain {
+            let _ = self.window_end.compare_exchange(0, clock::now(), Relaxed, Relaxed);
+        }
+    }
+
+    pub fn phase(&self) -> Phase {
+        match self.phase.load(Relaxed) {
+            0 => Phase::Connect,
+            1 => Phase::WarmUp,
+            2 => Phase::Run,
+            3 => Phase::Drain,
+            _ => Phase::Done,
+        }
+    }
+
+    pub fn set_window_start(&self, instant: u64) {
+        self.window_start.store(instant, Relaxed);
+    }
+
+    /// Since the window began; negative during the warm-up, 0 before anything started. Stands still after its end.
+    pub fn elapsed_s(&self) -> f64 {
+        let (start, end) = (self.window_start.load(Relaxed), self.window_end.load(Relaxed));
+        if start == 0 {
+            return 0.0;
+        }
+        let now = if end == 0 { clock::now() } else { end };
+        (now as f64 - start as f64) / clock::SECOND as f64
+    }
+}
+
+/// Whether the trial must end early. The first cause counts.
+#[derive(Debug, Default)]
+pub struct Abort {
+    happened: AtomicBool,
+    cause: Mutex<String>,
+}
+
+impl Abort {
+    pub fn abort(&self, cause: impl Into<String>) {
+        let mut first = self.cause.lock().expect("no thread panics while it holds the cause");
+        if !self.happened.swap(true, Relaxed) {
+            *first = cause.into();
+        }
+    }
+
+    pub fn happened(&self) -> bool {
+        self.happened.load(Relaxed)
+    }
+
+    /// Empty when nothing happened.
+    pub fn cause(&self) -> String {
+        self.cause.lock().expect("no thread panics while it holds the cause").clone()
+    }
+}

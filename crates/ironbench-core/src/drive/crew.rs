@@ -1,0 +1,329 @@
+//! The driving threads: they connect, wait for each other, run, and hand over what they recorded.
+
+use std::ops::Range;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::{self, Scope, ScopedJoinHandle};
+use std::time::{Duration, Instant};
+
+use super::control::{Abort, Control, Phase};
+use super::pace::Pace;
+use super::plan::{Engine, Plan, Stop};
+use crate::measure::clock::{self, MILLISECOND, NEVER, SECOND};
+use crate::measure::cpu;
+use crate::measure::recorder::{Recorder, Recording, Slice, Window};
+use crate::measure::seconds::{Second, Seconds};
+use crate::sample::{Sampler, Samples};
+use crate::{Error, Result};
+
+/// How long transactions under way may take to end after the window closed by itself, and after somebody stopped it.
+const DRAIN_PATIENCE_NS: u64 = 5 * SECOND;
+pub const STOP_PATIENCE_NS: u64 = 300 * MILLISECOND;
+/// From "all are connected" to the start, so that no thread begins late.
+const LEAD_NS: u64 = 5 * MILLISECOND;
+/// How often the caller is asked whether to go on.
+const POLL_NS: u64 = 50 * MILLISECOND;
+
+/// What a thread runs once all are connected.
+pub trait Worker {
+    /// How it talks to the engine, as the record says it.
+    fn io(&self) -> &'static str;
+
+    fn run(self, start: &Start, recorder: &mut Recorder) -> Ended;
+}
+
+/// The common start.
+pub struct Start<'a> {
+    pub plan: &'a Plan,
+    pub origin: u64,
+    /// This thread's share of the schedule.
+    pub pace: Pace,
+    /// `u64::MAX`: as many as time allows.
+    pub transactions_per_client: u64,
+    pub control: &'a Control,
+    pub abort: &'a Abort,
+}
+
+impl Start<'_> {
+    pub fn must_end(&self) -> bool {
+        self.control.is_stopped() || self.abort.happened()
+    }
+
+    /// The schedule of all threads together.
+    pub fn whole_pace(&self) -> Pace {
+        Pace::new(&self.plan.schedule, self.origin, self.plan.seed, 0, 1, 1.0)
+    }
+
+    pub fn drain_patience_ns(&self) -> u64 {
+        if self.must_end() { STOP_PATIENCE_NS } else { DRAIN_PATIENCE_NS }
+    }
+}
+
+/// What was not done when a thread's window closed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Ended {
+    /// Due but not begun.
+    pub not_started: u64,
+    /// Begun but not done.
+    pub unfinished: u64,
+    /// Not done even after the time they had to drain: whether the engine committed them is unknown.
+    pub abandoned: u64,
+}
+
+/// What all threads together brought home.
+pub struct Haul {
+    pub recordings: Vec<Recording>,
+    pub ended: Ended,
+    pub seconds: Vec<Second>,
+    pub samples: Samples,
+    pub io: String,
+    pub started_unix_ns: u64,
+    /// Somebody stopped it before its end.
+    pub cut_short: bool,
+    /// Why it ended early by itself; empty if it did not.
+    pub cause: String,
+}
+
+/// The clients of each thread: as even as can be.
+pub fn shares(clients: usize, threads: usize) -> Vec<Range<usize>> {
+    let threads = threads.clamp(1, clients.max(1));
+    (0..threads).map(|t| clients * t / threads..clients * (t + 1) / threads).collect()
+}
+
+/// Everything the crew needs to know of a trial, whatever its engine.
+pub struct Orders<'a> {
+    pub plan: &'a Plan,
+    pub kinds: usize,
+    pub shares: Vec<Range<usize>>,
+    pub control: &'a Control,
+}
+
+type Begin = (u64, Window);
+type Thread<'scope> = ScopedJoinHandle<'scope, Option<(Recording, Ended)>>;
+
+struct Crew<'scope, 'env> {
+    threads: Vec<(Sender<Begin>, Thread<'scope>)>,
+    ready: Receiver<Result<&'static str>>,
+    slices: Receiver<Slice>,
+    orders: &'env Orders<'env>,
+    abort: &'env Abort,
+}
+
+/// Makes a worker for every share of clients in a thread of its own and runs them. `poll` is called at least every
+/// 50 ms and says whether to go on.
+pub fn run<W: Worker>(
+    orders: &Orders,
+    make: impl Fn(usize, Range<usize>) -> Result<W> + Sync,
+    poll: &mut dyn FnMut() -> bool,
+) -> Result<Haul> {
+    let abort = Abort::default();
+    thread::scope(|scope| {
+        let crew = Crew::hire(scope, orders, &abort, &make);
+        match crew.all_ready(poll)? {
+            Some(io) => crew.work(io, poll),
+            None => Ok(crew.dismissed()),
+        }
+    })
+}
+
+impl<'scope, 'env> Crew<'scope, 'env> {
+    fn hire<W: Worker>(
+        scope: &'scope Scope<'scope, 'env>,
+        orders: &'env Orders<'env>,
+        abort: &'env Abort,
+        make: &'env (impl Fn(usize, Range<usize>) -> Result<W> + Sync),
+    ) -> Self {
+        let (ready_sender, ready) = channel();
+        let (slice_sender, slices) = channel();
+        let hire = |(thread, share): (usize, &Range<usize>)| {
+            let (begin_sender, begin) = channel::<Begin>();
+            let (share, ready, slices) = (share.clone(), ready_sender.clone(), slice_sender.clone());
+            let handle = thread::Builder::new()
+                .name(format!("drive-{thread}"))
+                .stack_size(1 << 20)
+                .spawn_scoped(scope, move || {
+                    cpu::bind_thread(&orders.plan.client_cpus);
+                    clock::sharpen_timers();
+                    let worker = match make(thread, share.clone()) {
+                        Ok(worker) => worker,
+                        Err(error) => {
+                            let _ = ready.send(Err(error));
+                            return None;
+                        }
+                    };
+                    let _ = ready.send(Ok(worker.io()));
+                    let (origin, window) = begin.recv().ok()?;
+                    let start = orders.start(thread, &share, origin, abort);
+                    let open = start.pace.is_open();
+                    let mut recorder = Recorder::new(thread, orders.kinds, window, open, slices, &orders.control.live);
+                    let ended = worker.run(&start, &mut recorder);
+                    Some((recorder.finish(), ended))
+                })
+                .expect("a thread can be started");
+            (begin_sender, handle)
+        };
+        let threads = orders.shares.iter().enumerate().map(hire).collect();
+        Self { threads, ready, slices, orders, abort }
+    }
+
+    /// None: stopped before all were connected.
+    fn all_ready(&self, poll: &mut dyn FnMut() -> bool) -> Result<Option<&'static str>> {
+        let mut io = "";
+        for _ in &self.threads {
+            io = loop {
+                if !poll() {
+                    self.orders.control.stop();
+                }
+                if self.orders.control.is_stopped() {
+                    return Ok(None);
+                }
+                match self.ready.recv_timeout(Duration::from_nanos(POLL_NS)) {
+                    Ok(answer) => break answer?,
+                    Err(RecvTimeoutError::Timeout) => {}
+                    Err(RecvTimeoutError::Disconnected) => {
+                        return Err(Error::failure("driving thread", "ended before it was ready"));
+                    }
+                }
+            };
+        }
+        Ok(Some(io))
+    }
+
+    fn work(self, io: &str, poll: &mut dyn FnMut() -> bool) -> Result<Haul> {
+        let Orders { plan, control, .. } = *self.orders;
+        let origin = origin(plan.start_at_ns);
+        let window = window(plan, origin);
+        let started_unix_ns = clock::unix_now() + window.start - clock::now().min(window.start);
+        let sampler = start_sampler(plan, window.start)?;
+        control.set_window_start(window.start);
+        control.set_phase(Phase::WarmUp);
+        let mut handles = Vec::new();
+        for (begin, handle) in self.threads {
+            // A thread that is gone panicked; joining it says so.
+            let _ = begin.send((origin, window));
+            handles.push(handle);
+        }
+        let mut seconds = Seconds::new(handles.len());
+        let mut marked = false;
+        let mut stopped = false;
+        loop {
+            let now = clock::now();
+            let ends = if marked { NEVER } else { window.end };
+            let wait = POLL_NS.min(ends.saturating_sub(now)).max(1);
+            match self.slices.recv_timeout(Duration::from_nanos(wait)) {
+                Ok(slice) => seconds.add(slice),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+            let now = clock::now();
+            if control.phase() == Phase::WarmUp && now >= window.start {
+                control.set_phase(Phase::Run);
+            }
+            if !poll() {
+                control.stop();
+            }
+            stopped |= now < window.end && control.is_stopped();
+            if !marked && (now >= window.end || stopped || self.abort.happened()) {
+                sampler.mark();
+                control.set_phase(Phase::Drain);
+                marked = true;
+            }
+        }
+        if !marked {
+            sampler.mark();
+        }
+        let mut haul = Haul {
+            recordings: Vec::new(),
+            ended: Ended::default(),
+            seconds: seconds.finish(),
+            samples: sampler.stop(),
+            io: io.to_owned(),
+            started_unix_ns,
+            cut_short: stopped,
+            cause: self.abort.cause(),
+        };
+        for handle in handles {
+            let outcome = handle.join().map_err(|_| Error::failure("driving thread", "panicked"))?;
+            let (recording, ended) = outcome.expect("a thread that was told to begin has a recording");
+            haul.recordings.push(recording);
+            haul.ended.not_started += ended.not_started;
+            haul.ended.unfinished += ended.unfinished;
+            haul.ended.abandoned += ended.abandoned;
+        }
+        control.set_phase(Phase::Done);
+        Ok(haul)
+    }
+
+    fn dismissed(self) -> Haul {
+        self.orders.control.set_phase(Phase::Done);
+        Haul {
+            recordings: Vec::new(),
+            ended: Ended::default(),
+            seconds: Vec::new(),
+            samples: Samples::default(),
+            io: String::new(),
+            started_unix_ns: clock::unix_now(),
+            cut_short: true,
+            cause: String::new(),
+        }
+    }
+}
+
+impl<'a> Orders<'a> {
+    fn start(&self, thread: usize, share: &Range<usize>, origin: u64, abort: &'a Abort) -> Start<'a> {
+        let Plan { schedule, seed, clients, stop, .. } = self.plan;
+        let part_of_rate = share.len() as f64 / *clients as f64;
+        Start {
+            plan: self.plan,
+            origin,
+            pace: Pace::new(schedule, origin, *seed, thread, self.shares.len(), part_of_rate),
+            transactions_per_client: match *stop {
+                Stop::DurationS(_) => u64::MAX,
+                Stop::Transactions(n) => n,
+            },
+            control: self.control,
+            abort,
+        }
+    }
+}
+
+fn start_sampler(plan: &Plan, window_start: u64) -> Result<Sampler> {
+    let connection = match &plan.engine {
+        Engine::Postgres { connection, .. } => Some(connection),
+        Engine::Sqlite { .. } | Engine::Null { .. } => None,
+    };
+    let ahead = Duration::from_nanos(window_start.saturating_sub(clock::now()));
+    Sampler::start(&plan.observers, connection, Instant::now() + ahead)
+}
+
+/// When to start, on the monotonic clock.
+fn origin(start_at_unix_ns: Option<u64>) -> u64 {
+    let wait = start_at_unix_ns.map_or(0, |instant| instant.saturating_sub(clock::unix_now()));
+    clock::now() + wait.max(LEAD_NS)
+}
+
+fn window(plan: &Plan, origin: u64) -> Window {
+    let start = origin + clock::from_seconds(plan.warmup_s);
+    let end = match plan.stop {
+        Stop::DurationS(seconds) => start + clock::from_seconds(seconds),
+        Stop::Transactions(_) => NEVER,
+    };
+    Window { start, end }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn every_client_has_one_thread_and_threads_differ_by_at_most_one(clients in 1usize..10_000, threads in 1usize..200) {
+            let shares = shares(clients, threads);
+            prop_assert_eq!(shares.len(), threads.min(clients));
+            prop_assert_eq!(shares.iter().map(Range::len).sum::<usize>(), clients);
+            prop_assert!(shares.windows(2).all(|pair| pair[0].end == pair[1].start));
+            let sizes: Vec<_> = shares.iter().map(Range::len).collect();
+            prop_assert!(sizes.iter().max().unwrap() - sizes.iter().min().unwrap() <= 1);
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! Scripts on the null engine: every SQL command is one empty message.
+
+use super::script::{Action, SCRIPT_ERROR, ScriptClient};
+use super::transaction::{Ending, Step, Transaction};
+use crate::measure::Tally;
+use crate::wire::transport::Mailbox;
+
+pub struct NullScript<'p>(pub ScriptClient<'p>);
+
+impl NullScript<'_> {
+    #[inline]
+    fn go_on(&mut self, tally: &mut Tally) -> Step {
+        loop {
+            match self.0.advance() {
+                Action::Sql(_) => return Step::Send,
+                Action::Sleep(ns) => return Step::Sleep(ns),
+                Action::StartPipeline | Action::SyncPipeline | Action::EndPipeline => {}
+                Action::End => {
+                    tally.commits += 1;
+                    return self.end(true, tally);
+                }
+                Action::Fault(message) => {
+                    tally.error(SCRIPT_ERROR, &message);
+                    return self.end(false, tally);
+                }
+            }
+        }
+    }
+
+    fn end(&mut self, well: bool, tally: &mut Tally) -> Step {
+        self.0.count_end(well, tally);
+        Step::Ended(Ending { kind: self.0.kind(), well })
+    }
+}
+
+impl Transaction for NullScript<'_> {
+    #[inline]
+    fn begin(&mut self, _mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
+        self.0.begin();
+        self.go_on(tally)
+    }
+
+    fn resume(&mut self, _mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
+        self.go_on(tally)
+    }
+
+    #[inline]
+    fn reply(&mut self, _mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
+        self.go_on(tally)
+    }
+}

@@ -1,0 +1,196 @@
+//! The one result of a trial, and how it travels between processes.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::crew::Haul;
+use super::plan::Plan;
+use super::summary::{self, Summary};
+use crate::measure::recorder::{BUCKET_NS, Bucket};
+use crate::measure::seconds::{Second, summed};
+use crate::measure::{Histogram, clock};
+use crate::script::Program;
+use crate::{Error, Result};
+
+/// Column name → values.
+pub type Columns = BTreeMap<String, Vec<f64>>;
+
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    pub summary: Summary,
+    /// One row per 100 ms: `t_s` (start of the bucket), `transactions`, `errors` (given up), `retries`. The last bucket is
+    /// shorter when the window does not end on a multiple.
+    pub timeline: Columns,
+    /// The same per second, with `response_mean_s`, `response_p50_s`, `_p90_s`, `_p95_s`, `_p99_s`, `_max_s`.
+    pub seconds: Columns,
+    pub histograms: BTreeMap<String, Histogram>,
+    /// By source: seconds from the start of the window, raw bytes.
+    pub samples: BTreeMap<String, Vec<(f64, Vec<u8>)>>,
+}
+
+impl Outcome {
+    pub(super) fn new(plan: &Plan, program: &Program, haul: Haul, threads: usize) -> Self {
+        let buckets = summed(haul.recordings.iter().map(|recording| recording.timeline.as_slice()));
+        let (histograms, lateness) = histograms(program, &haul);
+        Self {
+            summary: summary::of(plan, program, &haul, threads, &lateness),
+            timeline: columns(&buckets, clock::to_seconds(BUCKET_NS)),
+            seconds: seconds(&buckets, &haul.seconds),
+            histograms,
+            samples: haul.samples.by_source.into_iter().collect(),
+        }
+    }
+
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let histograms = self.histograms.iter().map(|(name, h)| (name.clone(), h.to_bytes())).collect();
+        let packed = Packed {
+            summary: self.summary.clone(),
+            timeline: self.timeline.clone(),
+            seconds: self.seconds.clone(),
+            histograms,
+            samples: self.samples.clone(),
+        };
+        packed.encode()
+    }
+
+    /// # Errors
+    /// Input: these are not the bytes of an outcome.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        let packed = Packed::decode(bytes)?;
+        let histograms = packed.histograms.iter().map(|(name, h)| Ok((name.clone(), Histogram::from_bytes(h)?)));
+        Ok(Self {
+            summary: packed.summary,
+            timeline: packed.timeline,
+            seconds: packed.seconds,
+            histograms: histograms.collect::<Result<_>>()?,
+            samples: packed.samples,
+        })
+    }
+}
+
+fn histograms(program: &Program, haul: &Haul) -> (BTreeMap<String, Histogram>, Histogram) {
+    let mut all = BTreeMap::<String, Histogram>::new();
+    let mut lateness = Histogram::new();
+    for name in ["response_time", "service_time"] {
+        all.insert(name.to_owned(), Histogram::new());
+    }
+    for recording in &haul.recordings {
+        lateness.merge(&recording.lateness);
+        // In a closed loop a transaction is sent when it should be: both times are the same.
+        let service = if recording.service.is_empty() { &recording.response } else { &recording.service };
+        for (name, by_kind) in [("response_time", &recording.response), ("service_time", service)] {
+            for (script, histogram) in program.scripts.iter().zip(by_kind) {
+                all.get_mut(name).expect("inserted above").merge(histogram);
+                all.entry(format!("{name}{{script={}}}", script.name)).or_default().merge(histogram);
+            }
+        }
+    }
+    (all, lateness)
+}
+
+fn columns(buckets: &[Bucket], width_s: f64) -> Columns {
+    let column = |value: fn(&Bucket) -> u32| buckets.iter().map(|bucket| f64::from(value(bucket))).collect();
+    BTreeMap::from([
+        ("t_s".to_owned(), (0..buckets.len()).map(|i| i as f64 * width_s).collect()),
+        ("transactions".to_owned(), column(|bucket| bucket.transactions)),
+        ("errors".to_owned(), column(|bucket| bucket.failed)),
+        ("retries".to_owned(), column(|bucket| bucket.retries)),
+    ])
+}
+
+type Figure = fn(&Second) -> f64;
+
+fn seconds(buckets: &[Bucket], responses: &[Second]) -> Columns {
+    let per_second = (clock::SECOND / BUCKET_NS) as usize;
+    let sums: Vec<_> = buckets
+        .chunks(per_second)
+        .map(|second| second.iter().fold(Bucket::default(), |sum, bucket| sum.plus(*bucket)))
+        .collect();
+    let mut columns = columns(&sums, 1.0);
+    let figures: [(&str, Figure); 6] = [
+        ("response_mean_s", |second| second.mean_s),
+        ("response_p50_s", |second| second.p50_s),
+        ("response_p90_s", |second| second.p90_s),
+        ("response_p95_s", |second| second.p95_s),
+        ("response_p99_s", |second| second.p99_s),
+        ("response_max_s", |second| second.max_s),
+    ];
+    for (name, value) in figures {
+        let values = (0..sums.len()).map(|i| responses.get(i).map_or(f64::NAN, value));
+        columns.insert(name.to_owned(), values.collect());
+    }
+    columns
+}
+
+/// What crosses a process boundary: a JSON head, and behind it the bytes it gives the lengths of.
+struct Packed {
+    summary: Summary,
+    timeline: Columns,
+    seconds: Columns,
+    histograms: BTreeMap<String, Vec<u8>>,
+    samples: BTreeMap<String, Vec<(f64, Vec<u8>)>>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Head {
+    summary: Summary,
+    timeline: BTreeMap<String, usize>,
+    seconds: BTreeMap<String, usize>,
+    histograms: BTreeMap<String, usize>,
+    samples: BTreeMap<String, Vec<(f64, usize)>>,
+}
+
+impl Packed {
+    fn encode(&self) -> Vec<u8> {
+        let rows = |columns: &Columns| columns.iter().map(|(name, values)| (name.clone(), values.len())).collect();
+        let sizes = |list: &Vec<(f64, Vec<u8>)>| list.iter().map(|(t_s, bytes)| (*t_s, bytes.len())).collect();
+        let head = Head {
+            summary: self.summary.clone(),
+            timeline: rows(&self.timeline),
+            seconds: rows(&self.seconds),
+            histograms: self.histograms.iter().map(|(name, bytes)| (name.clone(), bytes.len())).collect(),
+            samples: self.samples.iter().map(|(name, list)| (name.clone(), sizes(list))).collect(),
+        };
+        let head = serde_json::to_vec(&head).expect("the head holds only finite numbers and text");
+        let mut bytes = (head.len() as u64).to_le_bytes().to_vec();
+        bytes.extend_from_slice(&head);
+        for value in self.timeline.values().chain(self.seconds.values()).flatten() {
+            bytes.extend_from_slice(&value.to_le_bytes());
+        }
+        self.histograms.values().for_each(|histogram| bytes.extend_from_slice(histogram));
+        self.samples.values().flatten().for_each(|(_, sample)| bytes.extend_from_slice(sample));
+        bytes
+    }
+
+    fn decode(bytes: &[u8]) -> Result<Self> {
+        let bad = |cause: &str| Error::input("result of a trial", cause.to_owned());
+        let short = || bad("it ends too early");
+        let (length, rest) = bytes.split_first_chunk::<8>().ok_or_else(short)?;
+        let length = usize::try_from(u64::from_le_bytes(*length)).map_err(|_| short())?;
+        let (head, mut rest) = rest.split_at_checked(length).ok_or_else(short)?;
+        let head: Head = serde_json::from_slice(head).map_err(|error| bad(&error.to_string()))?;
+        let mut take = |n: usize| -> Result<&[u8]> {
+            let (taken, left) = rest.split_at_checked(n).ok_or_else(short)?;
+            rest = left;
+            Ok(taken)
+        };
+        let mut columns = |lengths: BTreeMap<String, usize>| -> Result<Columns> {
+            let column = |(name, rows): (String, usize)| {
+                let bytes = take(rows.checked_mul(8).ok_or_else(short)?)?;
+                let value = |chunk: &[u8]| f64::from_le_bytes(chunk.try_into().expect("chunks of eight"));
+                Ok((name, bytes.chunks_exact(8).map(value).collect()))
+            };
+            lengths.into_iter().map(column).collect()
+        };
+        let (timeline, seconds) = (columns(head.timeline)?, columns(head.seconds)?);
+        let histograms = head.histograms.into_iter().map(|(name, n)| Ok((name, take(n)?.to_vec())));
+        let histograms = histograms.collect::<Result<_>>()?;
+        let mut samples = BTreeMap::new();
+        for (name, list) in head.samples {
+            let list = list.into_iter().map(|(t_s, n)| Ok((t_s, take(n)?.to_vec())));
+            samples.insert(name, list.collect::<Result<Vec<_>>>()?);
+        }
+        Ok(Self { summary: head.summary, timeline, seconds, histograms, samples })
+    }
+}

@@ -1,0 +1,200 @@
+//! Scripts on PostgreSQL: a command becomes a message, its reply decides how the script goes on.
+//!
+//! Errors. Serialization failures and deadlocks are repeated as pgbench repeats them: ROLLBACK when a transaction block
+//! is open, then the whole transaction again with the same variables and random numbers, up to `max_tries` attempts.
+//! After any other error the transaction block is rolled back, the transaction counts as failed, and the client goes on
+//! with its next transaction. (pgbench ends the client; the load would then fall unseen.)
+
+mod reply;
+mod request;
+
+pub use request::Statements;
+
+use super::plan::Protocol;
+use super::script::{Action, SCRIPT_ERROR, ScriptClient};
+use super::transaction::{Ending, Step, Transaction};
+use crate::measure::Tally;
+use crate::wire::postgres::protocol::backend::Standing;
+use crate::wire::postgres::protocol::frontend;
+use crate::wire::transport::Mailbox;
+use reply::Reply;
+use request::Requests;
+
+/// What the replies that are awaited belong to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Doing {
+    Script,
+    /// A ROLLBACK after a failure; then the transaction is repeated, or over.
+    RollBack {
+        repeat: bool,
+    },
+}
+
+pub struct PostgresScript<'p> {
+    script: ScriptClient<'p>,
+    requests: Requests<'p>,
+    reply: Reply<'p>,
+    doing: Doing,
+    /// Commands are gathered in the outbox until the pipeline ends.
+    pipeline: bool,
+}
+
+impl<'p> PostgresScript<'p> {
+    pub fn new(script: ScriptClient<'p>, protocol: Protocol, statements: &'p Statements) -> Self {
+        let requests = Requests::new(protocol, statements);
+        Self { reply: Reply::new(), script, requests, doing: Doing::Script, pipeline: false }
+    }
+
+    /// Runs the script up to the next message, sleep or end.
+    #[inline]
+    fn go_on(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
+        loop {
+            match self.script.advance() {
+                Action::Sql(sql) => {
+                    self.requests.command(sql, &self.script.variables, &mut mailbox.outbox);
+                    if self.pipeline {
+                        continue;
+                    }
+                    self.requests.end_command(&mut mailbox.outbox);
+                    self.reply.expect(sql);
+                    return Step::Send;
+                }
+                Action::End => return self.end_of_script(mailbox, tally),
+                Action::Sleep(ns) => return Step::Sleep(ns),
+                Action::StartPipeline => self.pipeline = true,
+                Action::SyncPipeline => self.sync(mailbox),
+                Action::EndPipeline => {
+                    self.sync(mailbox);
+                    self.pipeline = false;
+                    return Step::Send;
+                }
+                Action::Fault(message) => return self.fault(SCRIPT_ERROR, &message, mailbox, tally),
+            }
+        }
+    }
+
+    fn sync(&mut self, mailbox: &mut Mailbox) {
+        frontend::sync(&mut mailbox.outbox);
+        self.requests.group_sent();
+        self.reply.expect_group();
+    }
+
+    #[inline]
+    fn end_of_script(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
+        if self.reply.standing != Standing::Idle || self.pipeline {
+            let message = format!("{}: ends inside a transaction block or pipeline", self.script_name());
+            return self.fault(SCRIPT_ERROR, &message, mailbox, tally);
+        }
+        self.end(true, tally)
+    }
+
+    fn script_name(&self) -> &str {
+        &self.script.program.scripts[self.script.kind()].name
+    }
+
+    #[inline]
+    fn end(&mut self, well: bool, tally: &mut Tally) -> Step {
+        self.script.count_end(well, tally);
+        Step::Ended(Ending { kind: self.script.kind(), well })
+    }
+
+    /// A mistake of the script itself: never repeated.
+    #[cold]
+    fn fault(&mut self, class: &str, message: &str, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
+        tally.error(class, message);
+        if self.pipeline {
+            // What the pipeline has gathered was never sent.
+            self.pipeline = false;
+            mailbox.outbox.clear();
+            self.requests.forget_unsent();
+            self.reply.forget_expected();
+        }
+        self.roll_back(false, mailbox, tally)
+    }
+
+    /// The engine refused a command.
+    #[cold]
+    fn failed(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
+        let error = self.reply.take_error().expect("called when there is one");
+        tally.error(&error.sqlstate, &error.to_string());
+        let repeatable = matches!(error.sqlstate.as_str(), "40001" | "40P01");
+        let repeat = repeatable && self.script.repeat(tally);
+        self.roll_back(repeat, mailbox, tally)
+    }
+
+    fn roll_back(&mut self, repeat: bool, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
+        if self.reply.standing != Standing::Idle {
+            mailbox.outbox.clear();
+            frontend::query(&mut mailbox.outbox, "ROLLBACK");
+            self.doing = Doing::RollBack { repeat };
+            self.requests.group_sent();
+            self.reply.expect_group();
+            return Step::Send;
+        }
+        self.doing = Doing::Script;
+        if repeat { self.restart(mailbox, tally) } else { self.end(false, tally) }
+    }
+
+    fn restart(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
+        mailbox.outbox.clear();
+        self.go_on(mailbox, tally)
+    }
+
+    /// All that was sent has been answered.
+    #[inline]
+    fn answered(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
+        mailbox.outbox.clear();
+        if self.doing == Doing::Script {
+            if self.reply.has_error() {
+                return self.failed(mailbox, tally);
+            }
+            if let Some(fault) = self.reply.gather_fault() {
+                let message = format!("{}: {fault}", self.script_name());
+                return self.fault(SCRIPT_ERROR, &message, mailbox, tally);
+            }
+            return self.go_on(mailbox, tally);
+        }
+        let Doing::RollBack { repeat } = self.doing else { unreachable!("the other case was handled above") };
+        self.doing = Doing::Script;
+        if self.reply.take_error().is_some() || self.reply.standing != Standing::Idle {
+            return Step::Broken("the server refused to roll back".to_owned());
+        }
+        if repeat { self.restart(mailbox, tally) } else { self.end(false, tally) }
+    }
+}
+
+impl Transaction for PostgresScript<'_> {
+    #[inline]
+    fn begin(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
+        mailbox.outbox.clear();
+        self.script.begin();
+        self.go_on(mailbox, tally)
+    }
+
+    fn resume(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
+        self.go_on(mailbox, tally)
+    }
+
+    #[inline]
+    fn reply(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
+        match self.reply.read(mailbox, &mut self.requests, &mut self.script.variables, tally) {
+            Ok(true) => self.answered(mailbox, tally),
+            Ok(false) => Step::Receive,
+            Err(reply::Trouble::Malformed(malformed)) => Step::Broken(malformed.to_string()),
+            Err(reply::Trouble::Refuse) => {
+                mailbox.outbox.clear();
+                self.requests.refuse_copy(&mut mailbox.outbox);
+                Step::Send
+            }
+        }
+    }
+
+    fn farewell(&mut self, mailbox: &mut Mailbox) {
+        mailbox.outbox.clear();
+        frontend::terminate(&mut mailbox.outbox);
+    }
+
+    fn last_words(&self) -> Option<&str> {
+        self.reply.last_words()
+    }
+}

@@ -1,0 +1,221 @@
+//! What the server answers, up to the ReadyForQuery of everything that was sent.
+
+use super::request::Requests;
+use crate::measure::Tally;
+use crate::script::{Gather, Slot, Sql, Variables};
+use crate::wire::postgres::protocol::backend::{
+    ServerError, Standing, column_names, data_row, ready_for_query, server_error, tag,
+};
+use crate::wire::postgres::protocol::{Framer, Malformed, Message, Rows};
+use crate::wire::transport::Mailbox;
+
+/// Why a reply cannot be read to its end.
+#[derive(Debug)]
+pub enum Trouble {
+    Malformed(Malformed),
+    /// The server waits for data of a COPY, which a script cannot give.
+    Refuse,
+}
+
+impl From<Malformed> for Trouble {
+    fn from(malformed: Malformed) -> Self {
+        Self::Malformed(malformed)
+    }
+}
+
+#[derive(Debug)]
+pub struct Reply<'p> {
+    framer: Framer,
+    /// As of the last ReadyForQuery.
+    pub standing: Standing,
+    /// ReadyForQuery messages to come.
+    awaited: u32,
+    /// The command whose rows become variables.
+    gathers: Option<&'p Sql>,
+    columns: Vec<Option<Slot>>,
+    /// Rows of the statement that is being answered, and of the last one answered.
+    rows: u64,
+    last_rows: u64,
+    /// The first error of what is awaited.
+    error: Option<Box<ServerError>>,
+    fatal: Option<String>,
+    group: Group,
+}
+
+/// Since the last ReadyForQuery.
+#[derive(Debug, Default)]
+struct Group {
+    /// A command has completed,
+    ran: bool,
+    /// and the last of them ended the transaction.
+    ended: bool,
+    failed: bool,
+}
+
+impl<'p> Reply<'p> {
+    pub fn new() -> Self {
+        Self {
+            framer: Framer::new(),
+            standing: Standing::Idle,
+            awaited: 0,
+            gathers: None,
+            columns: Vec::new(),
+            rows: 0,
+            last_rows: 0,
+            error: None,
+            fatal: None,
+            group: Group::default(),
+        }
+    }
+
+    /// `sql` was sent as a group of its own.
+    #[inline]
+    pub fn expect(&mut self, sql: &'p Sql) {
+        self.gathers = match sql.gather {
+            Gather::Discard => None,
+            Gather::Gset { .. } | Gather::Aset { .. } => Some(sql),
+        };
+        self.awaited += 1;
+    }
+
+    /// A group that gathers nothing was sent.
+    pub fn expect_group(&mut self) {
+        self.gathers = None;
+        self.awaited += 1;
+    }
+
+    /// What was expected was never sent.
+    pub fn forget_expected(&mut self) {
+        self.awaited = 0;
+    }
+
+    pub fn has_error(&self) -> bool {
+        self.error.is_some()
+    }
+
+    pub fn take_error(&mut self) -> Option<Box<ServerError>> {
+        self.error.take()
+    }
+
+    pub fn last_words(&self) -> Option<&str> {
+        self.fatal.as_deref()
+    }
+
+    /// `\gset` wants exactly one row.
+    #[inline]
+    pub fn gather_fault(&mut self) -> Option<String> {
+        let sql = self.gathers.take()?;
+        match sql.gather {
+            Gather::Gset { .. } if self.last_rows != 1 => {
+                Some(format!("line {}: \\gset wants one row, the server gave {}", sql.line, self.last_rows))
+            }
+            _ => None,
+        }
+    }
+
+    /// True when everything awaited has been answered.
+    #[inline]
+    pub fn read(
+        &mut self,
+        mailbox: &mut Mailbox,
+        requests: &mut Requests,
+        variables: &mut Variables,
+        tally: &mut Tally,
+    ) -> Result<bool, Trouble> {
+        let received = mailbox.inbox.bytes();
+        let mut input = received;
+        let rows = if self.gathers.is_some() { Rows::Keep } else { Rows::Skip };
+        let mut outcome = Ok(false);
+        while let Some(message) = self.framer.next(&mut input, rows)? {
+            if message.tag == tag::READY_FOR_QUERY {
+                self.ready(message.body, requests, tally)?;
+                if self.awaited == 0 {
+                    outcome = Ok(true);
+                    break;
+                }
+            } else if message.tag == tag::COPY_IN_RESPONSE {
+                outcome = Err(Trouble::Refuse);
+                break;
+            } else {
+                self.take(message, requests, variables, tally)?;
+            }
+        }
+        let read = received.len() - input.len();
+        mailbox.inbox.consume(read);
+        outcome
+    }
+
+    #[inline]
+    fn ready(&mut self, body: &[u8], requests: &mut Requests, tally: &mut Tally) -> Result<(), Malformed> {
+        self.standing = ready_for_query(body)?;
+        let Group { ran, ended, failed } = std::mem::take(&mut self.group);
+        // A command outside a block commits by itself.
+        tally.commits += u64::from(self.standing == Standing::Idle && ran && !ended && !failed);
+        requests.group_answered();
+        self.awaited = self.awaited.saturating_sub(1);
+        Ok(())
+    }
+
+    #[inline]
+    fn take(
+        &mut self,
+        message: Message<'_>,
+        requests: &mut Requests,
+        variables: &mut Variables,
+        tally: &mut Tally,
+    ) -> Result<(), Malformed> {
+        match message.tag {
+            tag::COMMAND_COMPLETE => self.complete(message.body, tally),
+            tag::BIND_COMPLETE => {}
+            tag::DATA_ROW => self.row(message.body, variables)?,
+            tag::ROW_DESCRIPTION if self.gathers.is_some() => self.describe(message.body, requests)?,
+            tag::PARSE_COMPLETE => requests.parsed(),
+            tag::ERROR_RESPONSE => self.fail(message.body),
+            tag::EMPTY_QUERY_RESPONSE => self.group.ran = true,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn complete(&mut self, body: &[u8], tally: &mut Tally) {
+        let commit = body.starts_with(b"COMMIT\0");
+        tally.commits += u64::from(commit);
+        self.group.ran = true;
+        self.group.ended = commit || body.starts_with(b"ROLLBACK");
+        self.last_rows = self.rows;
+        self.rows = 0;
+    }
+
+    #[cold]
+    fn fail(&mut self, body: &[u8]) {
+        let error = server_error(body);
+        self.group.failed = true;
+        self.rows = 0;
+        if error.severity != "ERROR" {
+            self.fatal = Some(error.to_string());
+        }
+        self.error.get_or_insert_with(|| Box::new(error));
+    }
+
+    fn describe(&mut self, body: &[u8], requests: &Requests) -> Result<(), Malformed> {
+        let Some(Gather::Gset { prefix } | Gather::Aset { prefix }) = self.gathers.map(|sql| &sql.gather) else {
+            return Ok(());
+        };
+        let slot = |name: String| requests.slot(&format!("{prefix}{name}"));
+        self.columns = column_names(body)?.into_iter().map(slot).collect();
+        Ok(())
+    }
+
+    /// NULL becomes the empty text, as in pgbench. Columns that no script mentions have no slot.
+    fn row(&mut self, body: &[u8], variables: &mut Variables) -> Result<(), Malformed> {
+        self.rows += 1;
+        for (slot, field) in self.columns.iter().zip(data_row(body)?) {
+            let field = field?.unwrap_or_default();
+            if let Some(slot) = slot {
+                variables.set_text(*slot, field);
+            }
+        }
+        Ok(())
+    }
+}

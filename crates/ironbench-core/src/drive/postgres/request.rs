@@ -1,0 +1,137 @@
+//! Commands as messages, in the three protocols.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use crate::drive::plan::Protocol;
+use crate::script::{Command, Gather, Program, Slot, Sql, Symbols, Variables};
+use crate::wire::postgres::protocol::frontend;
+
+/// Texts of a program's prepared statements, shared by all clients.
+#[derive(Debug)]
+pub struct Statements {
+    /// By `Sql::id`.
+    names: Vec<String>,
+    symbols: Arc<Symbols>,
+}
+
+impl Statements {
+    pub fn of(program: &Program) -> Self {
+        let mut names = vec![String::new(); program.statements];
+        for script in &program.scripts {
+            for command in &script.commands {
+                if let Command::Sql(sql) = command {
+                    names[sql.id] = format!("s{}", sql.id);
+                }
+            }
+        }
+        Self { names, symbols: Arc::clone(&program.symbols) }
+    }
+}
+
+/// Writes a client's commands and knows which statements its session has prepared.
+#[derive(Debug)]
+pub struct Requests<'p> {
+    protocol: Protocol,
+    statements: &'p Statements,
+    /// By `Sql::id`: a Parse has been sent and has not failed.
+    prepared: Vec<bool>,
+    /// Parses sent and not yet acknowledged, with the group (up to a Sync) they were sent in.
+    parsing: VecDeque<(u64, usize)>,
+    /// Groups sent and groups answered.
+    sent: u64,
+    answered: u64,
+}
+
+impl<'p> Requests<'p> {
+    pub fn new(protocol: Protocol, statements: &'p Statements) -> Self {
+        let prepared = if protocol == Protocol::Prepared { vec![false; statements.names.len()] } else { Vec::new() };
+        Self { protocol, statements, prepared, parsing: VecDeque::new(), sent: 0, answered: 0 }
+    }
+
+    /// Where a column's value goes; None when no script mentions that name.
+    pub fn slot(&self, name: &str) -> Option<Slot> {
+        self.statements.symbols.get(name)
+    }
+
+    /// Ends a COPY that was refused: the Sync sent with the command does not count while the server awaits data.
+    pub fn refuse_copy(&self, out: &mut Vec<u8>) {
+        frontend::copy_fail(out, "a script cannot copy");
+        if self.protocol != Protocol::Simple {
+            frontend::sync(out);
+        }
+    }
+
+    /// Appends a command without the end of its group.
+    #[inline]
+    pub fn command(&mut self, sql: &Sql, variables: &Variables, out: &mut Vec<u8>) {
+        let (name, describe) = match self.protocol {
+            Protocol::Simple => {
+                return frontend::query_with(out, |out| variables.write_sql(&sql.pieces, out));
+            }
+            Protocol::Extended => {
+                frontend::parse(out, "", &sql.text);
+                ("", !matches!(sql.gather, Gather::Discard))
+            }
+            Protocol::Prepared => {
+                if !self.prepared[sql.id] {
+                    self.prepare(sql, out);
+                }
+                (self.statements.names[sql.id].as_str(), !matches!(sql.gather, Gather::Discard))
+            }
+        };
+        let parameters = &sql.parameters;
+        frontend::bind(out, name, parameters.len() as u16, |i, out| variables.write_text(parameters[i], out));
+        if describe {
+            frontend::describe_portal(out);
+        }
+        frontend::execute(out);
+    }
+
+    /// Ends a command that stands alone.
+    #[inline]
+    pub fn end_command(&mut self, out: &mut Vec<u8>) {
+        if self.protocol != Protocol::Simple {
+            frontend::sync(out);
+        }
+        self.group_sent();
+    }
+
+    #[inline]
+    pub fn group_sent(&mut self) {
+        self.sent += 1;
+    }
+
+    /// The statement is prepared in the message that first uses it, so that it costs no round trip.
+    #[cold]
+    fn prepare(&mut self, sql: &Sql, out: &mut Vec<u8>) {
+        frontend::parse(out, &self.statements.names[sql.id], &sql.text);
+        self.prepared[sql.id] = true;
+        self.parsing.push_back((self.sent, sql.id));
+    }
+
+    /// ParseComplete.
+    pub fn parsed(&mut self) {
+        self.parsing.pop_front();
+    }
+
+    /// ReadyForQuery: a Parse of this group that was not acknowledged has failed or was skipped.
+    #[inline]
+    pub fn group_answered(&mut self) {
+        while let Some(&(group, id)) = self.parsing.front()
+            && group <= self.answered
+        {
+            self.parsing.pop_front();
+            self.prepared[id] = false;
+        }
+        self.answered += 1;
+    }
+
+    /// The outbox was thrown away.
+    pub fn forget_unsent(&mut self) {
+        for (_, id) in self.parsing.drain(..) {
+            self.prepared[id] = false;
+        }
+        self.sent = self.answered;
+    }
+}

@@ -1,0 +1,184 @@
+//! One client's way through the scripts: what it executes next, and back to the start of a transaction to repeat it.
+
+use crate::measure::Tally;
+use crate::script::{Automatic, Command, Program, Random, Seeds, Sql, Variables, evaluate};
+
+/// Class under which a failing meta-command or a script's own mistake is counted.
+pub const SCRIPT_ERROR: &str = "script";
+
+/// What the script wants.
+#[derive(Debug)]
+pub enum Action<'p> {
+    Sql(&'p Sql),
+    Sleep(u64),
+    StartPipeline,
+    SyncPipeline,
+    EndPipeline,
+    /// The script has come to its end.
+    End,
+    /// A meta-command failed.
+    Fault(String),
+}
+
+#[derive(Debug)]
+pub struct ScriptClient<'p> {
+    pub program: &'p Program,
+    pub variables: Variables,
+    random: Random,
+    /// A stream of its own, so that choosing among scripts does not shift what `random()` gives.
+    choice: Random,
+    script: usize,
+    at: usize,
+    /// Attempts at the present transaction, this one included.
+    attempts: u32,
+    /// 0: without limit.
+    max_tries: u32,
+    /// State at the start of the transaction; kept only when it may be repeated.
+    saved: Option<(Random, Variables)>,
+}
+
+/// Makes the clients of a trial, each with its own streams of random numbers.
+pub struct Clients<'p> {
+    program: &'p Program,
+    variables: &'p [(String, String)],
+    seeds: Seeds,
+    seed: u64,
+    max_tries: u32,
+}
+
+impl<'p> Clients<'p> {
+    pub fn new(
+        program: &'p Program,
+        variables: &'p [(String, String)],
+        clients: usize,
+        seed: u64,
+        max_tries: u32,
+    ) -> Self {
+        Self { program, variables, seeds: Seeds::new(seed, clients), seed, max_tries }
+    }
+
+    pub fn client(&self, client: usize) -> ScriptClient<'p> {
+        let automatic = Automatic {
+            client_id: client as i64,
+            default_seed: self.seeds.default_seed,
+            random_seed: self.seed as i64,
+            scale: 1,
+        };
+        let choice = Random::new(self.seeds.client(client).next_u64() ^ 0x5DEE_CE66_D1B5_4A32);
+        ScriptClient {
+            program: self.program,
+            variables: Variables::new(self.program, self.variables, &automatic),
+            random: self.seeds.client(client),
+            choice,
+            script: 0,
+            at: 0,
+            attempts: 0,
+            max_tries: self.max_tries,
+            saved: None,
+        }
+    }
+}
+
+impl<'p> ScriptClient<'p> {
+    /// Which script the present transaction runs.
+    pub fn kind(&self) -> usize {
+        self.script
+    }
+
+    /// Chooses a script by weight and stands at its start.
+    #[inline]
+    pub fn begin(&mut self) {
+        if self.program.scripts.len() > 1 {
+            self.choose();
+        }
+        self.at = 0;
+        self.attempts = 1;
+        if self.max_tries != 1 {
+            self.save();
+        }
+    }
+
+    fn choose(&mut self) {
+        let mut ticket = self.choice.up_to(self.program.total_weight - 1);
+        for (number, script) in self.program.scripts.iter().enumerate() {
+            if ticket < u64::from(script.weight) {
+                self.script = number;
+                return;
+            }
+            ticket -= u64::from(script.weight);
+        }
+    }
+
+    fn save(&mut self) {
+        match &mut self.saved {
+            Some((random, variables)) => {
+                random.clone_from(&self.random);
+                variables.clone_from(&self.variables);
+            }
+            None => self.saved = Some((self.random.clone(), self.variables.clone())),
+        }
+    }
+
+    /// Back to the start with the same variables and random numbers; false when there have been enough attempts.
+    pub fn repeat(&mut self, tally: &mut Tally) -> bool {
+        if self.max_tries != 0 && self.attempts >= self.max_tries {
+            return false;
+        }
+        let Some((random, variables)) = &self.saved else { return false };
+        self.random.clone_from(random);
+        self.variables.clone_from(variables);
+        self.attempts = self.attempts.saturating_add(1);
+        self.at = 0;
+        tally.kinds[self.script].retries += 1;
+        true
+    }
+
+    /// Counts what the tally keeps of a transaction besides the recorder's own count of those that ended well.
+    #[inline]
+    pub fn count_end(&self, well: bool, tally: &mut Tally) {
+        let counts = &mut tally.kinds[self.script];
+        counts.retried += u64::from(self.attempts > 1);
+        counts.failed += u64::from(!well);
+    }
+
+    /// Runs meta-commands up to the next thing that concerns the engine or the clock.
+    #[inline]
+    pub fn advance(&mut self) -> Action<'p> {
+        let commands = &self.program.scripts[self.script].commands;
+        while let Some(command) = commands.get(self.at) {
+            self.at += 1;
+            match command {
+                Command::Sql(sql) => return Action::Sql(sql),
+                Command::Set { slot, expression, line } => {
+                    match evaluate(expression, &mut self.variables, &mut self.random) {
+                        Ok(value) => self.variables.set(*slot, value),
+                        Err(error) => return self.fault(*line, &error),
+                    }
+                }
+                Command::JumpUnless { condition, target, line } => {
+                    match evaluate(condition, &mut self.variables, &mut self.random) {
+                        Ok(value) if value.is_true() => {}
+                        Ok(_) => self.at = *target,
+                        Err(error) => return self.fault(*line, &error),
+                    }
+                }
+                Command::Jump { target } => self.at = *target,
+                Command::Sleep { argument, unit_ns, line } => {
+                    return match self.variables.sleep_ns(*argument, *unit_ns) {
+                        Ok(ns) => Action::Sleep(ns),
+                        Err(error) => self.fault(*line, &error),
+                    };
+                }
+                Command::StartPipeline => return Action::StartPipeline,
+                Command::SyncPipeline => return Action::SyncPipeline,
+                Command::EndPipeline => return Action::EndPipeline,
+            }
+        }
+        Action::End
+    }
+
+    #[cold]
+    fn fault(&self, line: u32, error: &dyn std::fmt::Display) -> Action<'p> {
+        Action::Fault(format!("{}, line {line}: {error}", self.program.scripts[self.script].name))
+    }
+}

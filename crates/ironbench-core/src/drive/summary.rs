@@ -1,0 +1,155 @@
+//! Everything of a trial that is one number or one text.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::crew::Haul;
+use super::plan::Plan;
+use crate::measure::cpu::Cpu;
+use crate::measure::tally::Counts;
+use crate::measure::{Histogram, Tally, clock};
+use crate::script::{Command, Program, Script};
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Summary {
+    /// Length of the measured window.
+    pub elapsed_s: f64,
+    pub warmup_s: f64,
+    /// Transactions that ended well inside the window, whenever they began.
+    pub transactions: u64,
+    /// Errors inside the window by SQLSTATE, engine's name or class of ours; repeated attempts included.
+    pub errors: BTreeMap<String, u64>,
+    /// The first message of each class of error.
+    pub error_messages: BTreeMap<String, String>,
+    /// Transactions given up inside the window.
+    pub failed: u64,
+    /// Attempts inside the window that were repeated.
+    pub retries: u64,
+    /// Transactions that were repeated at least once.
+    pub retried: u64,
+    /// Open loop: due inside the window and not begun at its end.
+    pub not_started: u64,
+    /// Begun and not done at the end of the window.
+    pub unfinished: u64,
+    /// Commits of the engine since the sessions began, warm-up and drain included: to compare with its own counter. A
+    /// script of three statements outside a transaction block commits three times.
+    pub commits: u64,
+    /// Transactions that ended well since the sessions began, warm-up and drain included.
+    pub completed: u64,
+    /// Transactions under way when the trial gave up waiting: the server may or may not have committed each.
+    pub server_commits_uncertain: u64,
+    pub scripts: Vec<ScriptSummary>,
+    /// CPU time of the driving threads inside the window.
+    pub client_cpu_s: CpuSeconds,
+    /// None when no transaction ended well.
+    pub client_cpu_per_transaction_s: Option<f64>,
+    /// How late our loop served its own timers (think time, sleeps, due transactions); 0 when it set none.
+    pub lateness_mean_s: f64,
+    pub lateness_p99_s: f64,
+    pub lateness_max_s: f64,
+    /// `io_uring`, `epoll`, `blocking` or `null`.
+    pub io: String,
+    /// Somebody stopped the trial before its end.
+    pub cut_short: bool,
+    /// The trial ended by itself before its end, for this cause.
+    pub aborted: bool,
+    pub cause: String,
+    /// When the measured window began.
+    pub started_unix_s: f64,
+    pub observer_cpu_s: f64,
+    pub samples_dropped: u64,
+    pub samples_missed: u64,
+    pub observer_notes: Vec<String>,
+    pub observer_backend_pids: Vec<i32>,
+    pub threads: usize,
+    pub clients: usize,
+}
+
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub struct CpuSeconds {
+    pub user: f64,
+    pub system: f64,
+}
+
+/// Counts of one script, inside the window except `completed`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ScriptSummary {
+    pub name: String,
+    pub weight: u32,
+    /// SQL commands in its text.
+    pub statements: usize,
+    pub transactions: u64,
+    pub failed: u64,
+    pub retries: u64,
+    pub retried: u64,
+    /// Ended well since the sessions began, warm-up and drain included.
+    pub completed: u64,
+}
+
+pub(super) fn of(plan: &Plan, program: &Program, haul: &Haul, threads: usize, lateness: &Histogram) -> Summary {
+    let mut measured = Tally::new(program.scripts.len());
+    let mut total = Tally::new(program.scripts.len());
+    let mut cpu = Cpu::default();
+    for recording in &haul.recordings {
+        measured.merge(&recording.measured);
+        total.merge(&recording.total);
+        cpu = cpu.plus(recording.cpu);
+    }
+    let elapsed_ns = haul.recordings.iter().map(|recording| recording.elapsed_ns).max().unwrap_or(0);
+    let Counts { transactions, failed, retries, retried } = measured.total();
+    let cpu_s = clock::to_seconds(cpu.user_ns + cpu.system_ns);
+    let none_is_zero = |value: f64| if value.is_nan() { 0.0 } else { value };
+    Summary {
+        elapsed_s: clock::to_seconds(elapsed_ns),
+        warmup_s: plan.warmup_s,
+        transactions,
+        errors: measured.errors.clone(),
+        // Also those of the warm-up: they say why nothing was measured.
+        error_messages: total.messages.clone(),
+        failed,
+        retries,
+        retried,
+        not_started: haul.ended.not_started,
+        unfinished: haul.ended.unfinished,
+        commits: total.commits,
+        completed: total.total().transactions,
+        server_commits_uncertain: haul.ended.abandoned,
+        scripts: scripts(program, &measured, &total),
+        client_cpu_s: CpuSeconds { user: clock::to_seconds(cpu.user_ns), system: clock::to_seconds(cpu.system_ns) },
+        client_cpu_per_transaction_s: (transactions > 0).then(|| cpu_s / transactions as f64),
+        lateness_mean_s: none_is_zero(lateness.mean_s()),
+        lateness_p99_s: none_is_zero(lateness.quantile_s(0.99)),
+        lateness_max_s: none_is_zero(lateness.max_s()),
+        io: haul.io.clone(),
+        cut_short: haul.cut_short,
+        aborted: !haul.cause.is_empty(),
+        cause: haul.cause.clone(),
+        started_unix_s: clock::to_seconds(haul.started_unix_ns),
+        observer_cpu_s: haul.samples.cpu_s,
+        samples_dropped: haul.samples.dropped,
+        samples_missed: haul.samples.missed,
+        observer_notes: haul.samples.notes.clone(),
+        observer_backend_pids: haul.samples.backend_pids.clone(),
+        threads,
+        clients: plan.clients,
+    }
+}
+
+fn scripts(program: &Program, measured: &Tally, total: &Tally) -> Vec<ScriptSummary> {
+    let statements = |script: &Script| script.commands.iter().filter(|c| matches!(c, Command::Sql(_))).count();
+    let summary = |(number, script): (usize, &Script)| {
+        let Counts { transactions, failed, retries, retried } = measured.kinds[number];
+        ScriptSummary {
+            name: script.name.clone(),
+            weight: script.weight,
+            statements: statements(script),
+            transactions,
+            failed,
+            retries,
+            retried,
+            completed: total.kinds[number].transactions,
+        }
+    };
+    program.scripts.iter().enumerate().map(summary).collect()
+}

@@ -1,0 +1,204 @@
+//! Whole trials on the null engine.
+
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use proptest::prelude::*;
+
+use super::plan::{Arrivals, Engine, Plan, Schedule, ScriptSource, Stop};
+use super::{Control, Outcome, drive};
+
+fn script(name: &str, text: &str, weight: u32) -> ScriptSource {
+    ScriptSource { name: name.to_owned(), text: text.to_owned(), weight }
+}
+
+fn plan(clients: usize, threads: usize, stop: Stop) -> Plan {
+    Plan {
+        engine: Engine::Null { service_ns: 0 },
+        scripts: vec![script("select", "\\set a random(1, 10)\nSELECT :a;\n", 1)],
+        variables: Vec::new(),
+        clients,
+        threads,
+        client_cpus: Vec::new(),
+        seed: 1,
+        schedule: Schedule::Closed { think_time_s: 0.0 },
+        stop,
+        warmup_s: 0.0,
+        max_tries: 1,
+        observers: Vec::new(),
+        start_at_ns: None,
+    }
+}
+
+fn run(plan: &Plan) -> Outcome {
+    drive(plan, &Control::new(), &mut || true).unwrap()
+}
+
+fn sum(column: &[f64]) -> u64 {
+    column.iter().sum::<f64>() as u64
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn exactly_the_planned_transactions_of_every_client_run(clients in 1usize..40, threads in 1usize..5, n in 1u64..200) {
+        let outcome = run(&plan(clients, threads, Stop::Transactions(n)));
+        let planned = n * clients as u64;
+        prop_assert_eq!(outcome.summary.transactions, planned);
+        prop_assert_eq!(outcome.summary.completed, planned);
+        prop_assert_eq!(outcome.summary.threads, threads.min(clients));
+        prop_assert_eq!(outcome.histograms["response_time"].count(), planned);
+        prop_assert_eq!(outcome.histograms["service_time"].count(), planned);
+        prop_assert_eq!(sum(&outcome.timeline["transactions"]), planned);
+        prop_assert_eq!(sum(&outcome.seconds["transactions"]), planned);
+        prop_assert!(!outcome.summary.cut_short && !outcome.summary.aborted);
+    }
+
+    #[test]
+    fn an_open_loop_runs_exactly_the_planned_transactions_too(clients in 1usize..10, threads in 1usize..3, n in 1u64..40) {
+        let open = Schedule::Open { rate: 20_000.0, arrivals: Arrivals::Poisson };
+        let outcome = run(&Plan { schedule: open, ..plan(clients, threads, Stop::Transactions(n)) });
+        prop_assert_eq!(outcome.summary.transactions, n * clients as u64);
+    }
+}
+
+#[test]
+fn every_transaction_due_in_the_window_is_done_unfinished_or_not_started() {
+    // Two clients that each take 30 ms cannot do 200 transactions a second: most wait, and are counted.
+    let plan = Plan {
+        engine: Engine::Null { service_ns: 30_000_000 },
+        schedule: Schedule::Open { rate: 200.0, arrivals: Arrivals::Fixed },
+        ..plan(2, 1, Stop::DurationS(0.5))
+    };
+    let summary = run(&plan).summary;
+    assert_eq!(summary.transactions + summary.unfinished + summary.not_started, 100);
+    assert_eq!(summary.unfinished, 2);
+    assert!(summary.not_started > 50);
+}
+
+#[test]
+fn response_time_counts_from_the_intended_start_and_service_time_from_the_send() {
+    let plan = Plan {
+        engine: Engine::Null { service_ns: 20_000_000 },
+        schedule: Schedule::Open { rate: 100.0, arrivals: Arrivals::Fixed },
+        ..plan(1, 1, Stop::DurationS(0.6))
+    };
+    let outcome = run(&plan);
+    // Each transaction takes two gaps, so the n-th waits n gaps longer than the first.
+    let (response, service) = (&outcome.histograms["response_time"], &outcome.histograms["service_time"]);
+    assert!(response.max_s() > 0.25, "{}", response.max_s());
+    assert!(service.quantile_s(0.5) < 0.1, "{}", service.quantile_s(0.5));
+    assert!(service.min_s() >= 0.0199);
+}
+
+#[test]
+fn what_ends_in_the_warm_up_is_not_measured_but_completed() {
+    let plan =
+        Plan { engine: Engine::Null { service_ns: 1_000_000 }, warmup_s: 0.2, ..plan(2, 1, Stop::DurationS(0.3)) };
+    let summary = run(&plan).summary;
+    assert!(summary.completed > summary.transactions);
+    assert!((summary.elapsed_s - 0.3).abs() < 1e-9);
+    assert!(summary.unfinished <= 2);
+}
+
+#[test]
+fn a_client_thinks_between_transactions() {
+    let schedule = Schedule::Closed { think_time_s: 0.05 };
+    let outcome = run(&Plan { schedule, ..plan(3, 1, Stop::DurationS(0.5)) });
+    assert!((3..=30).contains(&outcome.summary.transactions), "{}", outcome.summary.transactions);
+    assert!(outcome.histograms["response_time"].quantile_s(0.5) < 0.02);
+}
+
+#[test]
+fn a_sleep_inside_a_script_is_part_of_its_response_time() {
+    let scripts = vec![script("sleepy", "\\sleep 20 ms\nSELECT 1;\n", 1)];
+    let outcome = run(&Plan { scripts, ..plan(4, 2, Stop::Transactions(3)) });
+    assert!(outcome.histograms["response_time"].min_s() >= 0.0199);
+    assert!(outcome.summary.lateness_max_s > 0.0);
+}
+
+#[test]
+fn scripts_without_sql_run_and_end() {
+    let scripts = vec![script("sums", "\\set a 1 + 1\n", 1)];
+    let outcome = run(&Plan { scripts, ..plan(2, 1, Stop::Transactions(50)) });
+    assert_eq!(outcome.summary.transactions, 100);
+}
+
+#[test]
+fn scripts_are_chosen_by_weight_and_recorded_apart() {
+    let scripts = vec![script("a", "SELECT 1;", 3), script("b", "SELECT 2;", 1), script("never", "SELECT 3;", 0)];
+    let outcome = run(&Plan { scripts, ..plan(4, 1, Stop::Transactions(2_000)) });
+    let counts: Vec<u64> = outcome.summary.scripts.iter().map(|script| script.transactions).collect();
+    assert_eq!(counts.iter().sum::<u64>(), 8_000);
+    // Six standard deviations of a binomial distribution.
+    assert!((counts[0] as f64 - 6_000.0).abs() < 6.0 * (8_000.0f64 * 0.75 * 0.25).sqrt(), "{counts:?}");
+    assert_eq!(counts[2], 0);
+    assert_eq!(outcome.histograms["response_time{script=a}"].count(), counts[0]);
+}
+
+#[test]
+fn a_mistake_in_a_meta_command_fails_the_transaction_and_the_client_goes_on() {
+    let scripts = vec![script("broken", "\\set a 1 / 0\nSELECT :a;\n", 1)];
+    let summary = run(&Plan { scripts, ..plan(2, 1, Stop::Transactions(5)) }).summary;
+    assert_eq!((summary.transactions, summary.failed, summary.errors["script"]), (0, 10, 10));
+    assert!(summary.error_messages["script"].contains("broken, line 1: "), "{:?}", summary.error_messages);
+}
+
+#[test]
+fn stopping_keeps_what_was_measured_and_says_so() {
+    let polls = AtomicUsize::new(0);
+    let control = Control::new();
+    let outcome = drive(&plan(8, 2, Stop::DurationS(60.0)), &control, &mut || polls.fetch_add(1, Relaxed) < 6).unwrap();
+    assert!(outcome.summary.cut_short && !outcome.summary.aborted);
+    assert!(outcome.summary.elapsed_s < 30.0 && outcome.summary.transactions > 0);
+    assert_eq!(sum(&outcome.timeline["transactions"]), outcome.summary.transactions);
+}
+
+#[test]
+fn a_trial_stopped_before_its_start_measured_nothing() {
+    let control = Control::new();
+    control.stop();
+    let summary = drive(&plan(2, 1, Stop::DurationS(60.0)), &control, &mut || true).unwrap().summary;
+    assert!(summary.cut_short);
+    assert_eq!((summary.transactions, summary.elapsed_s), (0, 0.0));
+}
+
+#[test]
+fn two_trials_run_at_the_same_time() {
+    let trials: Vec<_> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (1..4).map(|n| scope.spawn(move || run(&plan(n, 1, Stop::Transactions(500))))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap().summary.transactions).collect()
+    });
+    assert_eq!(trials, [500, 1_000, 1_500]);
+}
+
+#[test]
+fn an_outcome_survives_the_way_between_processes() {
+    let outcome = run(&plan(3, 1, Stop::Transactions(100)));
+    let bytes = outcome.to_bytes();
+    let read = Outcome::from_bytes(&bytes).unwrap();
+    assert_eq!(serde_json::to_value(&read.summary).unwrap(), serde_json::to_value(&outcome.summary).unwrap());
+    assert_eq!(read.timeline, outcome.timeline);
+    assert_eq!(read.histograms["response_time"].buckets(), outcome.histograms["response_time"].buckets());
+    assert!((0..bytes.len()).step_by(97).all(|end| Outcome::from_bytes(&bytes[..end]).is_err()));
+}
+
+#[test]
+fn a_plan_that_cannot_be_run_is_refused() {
+    let good = plan(1, 1, Stop::DurationS(1.0));
+    let bad = [
+        Plan { clients: 0, ..good.clone() },
+        Plan { clients: 100_000, ..good.clone() },
+        Plan { threads: 0, ..good.clone() },
+        Plan { stop: Stop::DurationS(0.0), ..good.clone() },
+        Plan { stop: Stop::Transactions(0), ..good.clone() },
+        Plan { warmup_s: -1.0, ..good.clone() },
+        Plan { schedule: Schedule::Open { rate: 0.0, arrivals: Arrivals::Fixed }, ..good.clone() },
+        Plan { schedule: Schedule::Closed { think_time_s: f64::NAN }, ..good.clone() },
+        Plan { scripts: vec![script("typo", "\\sett a 1\n", 1)], ..good },
+    ];
+    for plan in bad {
+        let error = drive(&plan, &Control::new(), &mut || true).unwrap_err();
+        assert_eq!(error.kind, crate::Kind::Input, "{error}");
+    }
+}

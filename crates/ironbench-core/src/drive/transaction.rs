@@ -1,0 +1,49 @@
+//! What the event loop runs: next message; on reply.
+
+use crate::measure::Tally;
+use crate::wire::transport::Mailbox;
+
+/// What a client wants next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// The outbox holds a message; go on with `reply` when something has come back.
+    Send,
+    /// The reply is not complete; go on with `reply` when there is more.
+    Receive,
+    /// Go on with `resume` after this many nanoseconds.
+    Sleep(u64),
+    Ended(Ending),
+    /// The connection cannot be used any more, and why.
+    Broken(String),
+}
+
+/// A transaction is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ending {
+    /// Which of `kinds` it was.
+    pub kind: usize,
+    /// False: it was given up. The transaction itself has counted that in the tally, and the errors and retries too.
+    pub well: bool,
+}
+
+/// One client's side of a dialogue with an engine. Implementors: scripts; later copy streams, batches, brokerage frames.
+///
+/// The loop is compiled once for each pair of transport and transaction: these calls are never dynamic.
+pub trait Transaction {
+    /// Begins a new transaction. The outbox is empty.
+    fn begin(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step;
+
+    /// Goes on after `Step::Sleep`.
+    fn resume(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step;
+
+    /// Takes what it can from the inbox; the outbox has been sent.
+    fn reply(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step;
+
+    /// Writes the message by which a session ends, if the engine has one. No transaction is under way.
+    fn farewell(&mut self, _mailbox: &mut Mailbox) {}
+
+    /// What the engine last said of a failure that concerns the whole connection.
+    fn last_words(&self) -> Option<&str> {
+        None
+    }
+}

@@ -1,0 +1,249 @@
+//! Non-blocking sockets under one epoll instance: runs on every Linux, and carries TLS.
+//!
+//! Sockets are registered once, edge-triggered, so that a transaction costs write, epoll_wait and read and no epoll_ctl
+//! (epoll(7), "Level-triggered and edge-triggered").
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+use rustls::ClientConnection;
+
+use super::{Arrival, Inbox, Mailbox, Transport};
+use crate::measure::clock::SECOND;
+
+pub enum Socket {
+    Plain(OwnedFd),
+    Tls(OwnedFd, Box<ClientConnection>),
+}
+
+struct Client {
+    socket: Socket,
+    mailbox: Mailbox,
+    /// How much of the outbox has been handed to the socket (or to TLS).
+    sent: usize,
+    /// Waits for room in the socket.
+    blocked: bool,
+}
+
+pub struct Epoll {
+    epoll: OwnedFd,
+    clients: Vec<Client>,
+    events: Vec<epoll::Event>,
+    next: usize,
+    failed: Vec<(usize, io::Error)>,
+}
+
+/// Replies handled between two looks at timers and schedule.
+const MOST_EVENTS: usize = 256;
+const READABLE: EventFlags = EventFlags::IN.union(EventFlags::RDHUP).union(EventFlags::ET);
+
+impl Epoll {
+    /// Takes each client's socket and the bytes that have been read from it already.
+    pub fn new(sockets: Vec<(Socket, Vec<u8>)>) -> io::Result<Self> {
+        let epoll = epoll::create(CreateFlags::CLOEXEC)?;
+        let mut clients = Vec::with_capacity(sockets.len());
+        for (client, (socket, unread)) in sockets.into_iter().enumerate() {
+            rustix::io::ioctl_fionbio(socket.fd(), true)?;
+            epoll::add(&epoll, socket.fd(), EventData::new_u64(client as u64), READABLE)?;
+            let mailbox = Mailbox { inbox: Inbox::holding(&unread), ..Mailbox::default() };
+            clients.push(Client { socket, mailbox, sent: 0, blocked: false });
+        }
+        let events = Vec::with_capacity(MOST_EVENTS.min(clients.len()));
+        Ok(Self { epoll, clients, events, next: 0, failed: Vec::new() })
+    }
+
+    #[cold]
+    fn watch(&mut self, id: usize, flags: EventFlags) {
+        let fd = self.clients[id].socket.fd();
+        if let Err(error) = epoll::modify(&self.epoll, fd, EventData::new_u64(id as u64), flags) {
+            self.failed.push((id, error.into()));
+        }
+    }
+
+    /// Sends as much as the socket takes.
+    fn push(&mut self, id: usize) {
+        let client = &mut self.clients[id];
+        match client.push() {
+            Ok(true) if client.blocked => {
+                client.blocked = false;
+                self.watch(id, READABLE);
+            }
+            Ok(false) if !client.blocked => {
+                client.blocked = true;
+                self.watch(id, READABLE | EventFlags::OUT);
+            }
+            Ok(_) => {}
+            // What the server said before it left is still to be read; reading tells the rest.
+            Err(error) if matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset) => {}
+            Err(error) => self.failed.push((id, error)),
+        }
+    }
+}
+
+impl Transport for Epoll {
+    const SENDS_AT_ONCE: bool = true;
+    const NAME: &'static str = "epoll";
+
+    #[inline]
+    fn mailbox(&mut self, client: usize) -> &mut Mailbox {
+        &mut self.clients[client].mailbox
+    }
+
+    #[inline]
+    fn send(&mut self, client: usize) {
+        self.clients[client].sent = 0;
+        self.push(client);
+    }
+
+    fn receive(&mut self, _client: usize) {
+        // Everything has been read when an event is handed out; the next one comes by itself.
+    }
+
+    fn farewell(&mut self, client: usize) {
+        let client = &mut self.clients[client];
+        client.sent = 0;
+        // Whether it arrives makes no difference to anybody.
+        let _ = client.push();
+    }
+
+    fn wait(&mut self, now: u64, until: u64) -> io::Result<()> {
+        self.events.clear();
+        self.next = 0;
+        if !self.failed.is_empty() {
+            return Ok(());
+        }
+        let left = until.saturating_sub(now);
+        let timeout = rustix::event::Timespec { tv_sec: (left / SECOND) as i64, tv_nsec: (left % SECOND) as i64 };
+        match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut self.events), Some(&timeout)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    #[inline]
+    fn next(&mut self) -> Option<Arrival> {
+        loop {
+            let Some(event) = self.events.get(self.next) else {
+                return self.failed.pop().map(|(client, error)| Arrival::Lost(client, error));
+            };
+            let (flags, id) = (event.flags, event.data.u64() as usize);
+            self.next += 1;
+            if flags.contains(EventFlags::OUT) && self.clients[id].blocked {
+                self.push(id);
+            }
+            let client = &mut self.clients[id];
+            match client.pull() {
+                Ok(0) => {}
+                Ok(_) => return Some(Arrival::Bytes(id)),
+                Err(error) => return Some(Arrival::Lost(id, error)),
+            }
+        }
+    }
+}
+
+impl Client {
+    /// True when everything has left for the kernel.
+    fn push(&mut self) -> io::Result<bool> {
+        match &mut self.socket {
+            Socket::Plain(fd) => {
+                while self.sent < self.mailbox.outbox.len() {
+                    match rustix::net::send(&*fd, &self.mailbox.outbox[self.sent..], rustix::net::SendFlags::NOSIGNAL) {
+                        Ok(n) => self.sent += n,
+                        Err(rustix::io::Errno::AGAIN) => return Ok(false),
+                        Err(rustix::io::Errno::INTR) => {}
+                        Err(error) => return Err(error.into()),
+                    }
+                }
+                Ok(true)
+            }
+            Socket::Tls(fd, tls) => loop {
+                self.sent += tls.writer().write(&self.mailbox.outbox[self.sent..])?;
+                while tls.wants_write() {
+                    match tls.write_tls(&mut Descriptor(fd)) {
+                        Ok(_) => {}
+                        Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
+                        Err(error) => return Err(error),
+                    }
+                }
+                if self.sent == self.mailbox.outbox.len() {
+                    return Ok(true);
+                }
+            },
+        }
+    }
+
+    /// Reads until the socket is empty; how much came. An end of the stream is an error, after what came before it.
+    #[inline]
+    fn pull(&mut self) -> io::Result<usize> {
+        let inbox = &mut self.mailbox.inbox;
+        let mut total = 0;
+        loop {
+            let space = inbox.space();
+            let room = space.len();
+            let got = match &mut self.socket {
+                Socket::Plain(fd) => match rustix::io::read(&*fd, space) {
+                    Ok(n) => Ok(n),
+                    Err(rustix::io::Errno::INTR) => continue,
+                    Err(error) => Err(error.into()),
+                },
+                Socket::Tls(fd, tls) => read_tls(fd, tls, space),
+            };
+            match got {
+                Ok(0) if total > 0 => return Ok(total),
+                Ok(0) => return Err(super::closed()),
+                Ok(n) => {
+                    inbox.received(n);
+                    total += n;
+                    // A stream socket that gave less than there was room for is empty (epoll(7), question 9).
+                    if n < room && matches!(self.socket, Socket::Plain(_)) {
+                        return Ok(total);
+                    }
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(total),
+                Err(_) if total > 0 => return Ok(total),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+fn read_tls(fd: &OwnedFd, tls: &mut ClientConnection, space: &mut [u8]) -> io::Result<usize> {
+    loop {
+        match tls.reader().read(space) {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            read => return read,
+        }
+        if tls.read_tls(&mut Descriptor(fd))? == 0 {
+            return Ok(0);
+        }
+        tls.process_new_packets().map_err(|error| io::Error::new(ErrorKind::InvalidData, error))?;
+    }
+}
+
+impl Socket {
+    fn fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Plain(fd) | Self::Tls(fd, _) => fd.as_fd(),
+        }
+    }
+}
+
+/// A socket as rustls reads and writes it.
+struct Descriptor<'a>(&'a OwnedFd);
+
+impl Read for Descriptor<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        Ok(rustix::io::read(self.0, buffer)?)
+    }
+}
+
+impl Write for Descriptor<'_> {
+    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
+        Ok(rustix::net::send(self.0, data, rustix::net::SendFlags::NOSIGNAL)?)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,31 @@
+//! The one door through which long work leaves Python: the GIL is released, signals are heard, errors are mapped.
+
+use std::sync::Mutex;
+
+use ironbench_core::Result;
+use pyo3::exceptions::PyKeyboardInterrupt;
+use pyo3::prelude::*;
+
+use crate::errors::raise;
+
+/// Runs `work` without the GIL. It must call the function it gets at least every 50 ms and end soon when that says no:
+/// Python's signal handlers have raised something then. Ctrl-C is an ordinary end, whose result is kept; anything else
+/// that a handler raised is raised here.
+pub fn leave<T: Send>(py: Python<'_>, work: impl FnOnce(&mut dyn FnMut() -> bool) -> Result<T> + Send) -> PyResult<T> {
+    let raised = Mutex::new(None::<PyErr>);
+    let outcome = py.detach(|| {
+        work(&mut || match Python::attach(|py| py.check_signals()) {
+            Ok(()) => true,
+            Err(error) => {
+                let mut first = raised.lock().expect("nothing panics while it holds the error");
+                first.get_or_insert(error);
+                false
+            }
+        })
+    });
+    let raised = raised.into_inner().expect("nothing panics while it holds the error");
+    match raised {
+        Some(error) if !error.is_instance_of::<PyKeyboardInterrupt>(py) => Err(error),
+        _ => outcome.map_err(raise),
+    }
+}

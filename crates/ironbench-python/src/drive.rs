@@ -1,0 +1,149 @@
+//! The drive call and what it returns.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use ironbench_core::Error;
+use ironbench_core::drive::outcome::{Columns, Outcome};
+use ironbench_core::drive::plan::Plan;
+use ironbench_core::drive::{self as core, Control};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::door;
+use crate::errors::raise;
+use crate::histogram::Histogram;
+
+/// Shared with a running `drive`; its fields may be read from another thread.
+#[pyclass(module = "ironbench._core", frozen)]
+pub struct Progress {
+    control: Arc<Control>,
+    /// Of a drive in another process.
+    shown: Mutex<Option<Shown>>,
+}
+
+#[derive(Clone)]
+struct Shown {
+    phase: String,
+    elapsed_s: f64,
+    transactions: u64,
+    errors: u64,
+}
+
+impl Progress {
+    fn shown(&self) -> MutexGuard<'_, Option<Shown>> {
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[pymethods]
+impl Progress {
+    #[new]
+    fn new() -> Self {
+        Self { control: Arc::new(Control::new()), shown: Mutex::new(None) }
+    }
+
+    /// Ends the trial within a second; its result says `cut_short`.
+    fn stop(&self) {
+        self.control.stop();
+    }
+
+    #[getter]
+    fn stopping(&self) -> bool {
+        self.control.is_stopped()
+    }
+
+    /// Takes over the state of a drive that runs in another process.
+    fn show(&self, phase: String, elapsed_s: f64, transactions: u64, errors: u64) {
+        *self.shown() = Some(Shown { phase, elapsed_s, transactions, errors });
+    }
+
+    #[getter]
+    fn phase(&self) -> String {
+        self.shown().as_ref().map_or_else(|| self.control.phase().name().to_owned(), |shown| shown.phase.clone())
+    }
+
+    #[getter]
+    fn elapsed_s(&self) -> f64 {
+        self.shown().as_ref().map_or_else(|| self.control.elapsed_s(), |shown| shown.elapsed_s)
+    }
+
+    #[getter]
+    fn transactions(&self) -> u64 {
+        let live = &self.control.live.transactions;
+        self.shown().as_ref().map_or_else(|| live.load(Relaxed), |shown| shown.transactions)
+    }
+
+    #[getter]
+    fn errors(&self) -> u64 {
+        let live = &self.control.live.failed;
+        self.shown().as_ref().map_or_else(|| live.load(Relaxed), |shown| shown.errors)
+    }
+}
+
+#[pyclass(module = "ironbench._core", frozen)]
+pub struct DriveResult(Outcome);
+
+type Packed<'py> = BTreeMap<String, Bound<'py, PyBytes>>;
+
+fn packed<'py>(py: Python<'py>, columns: &Columns) -> Packed<'py> {
+    let column = |values: &[f64]| {
+        let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        PyBytes::new(py, &bytes)
+    };
+    columns.iter().map(|(name, values)| (name.clone(), column(values))).collect()
+}
+
+#[pymethods]
+impl DriveResult {
+    #[getter]
+    fn summary<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let json = serde_json::to_vec(&self.0.summary);
+        let json = json.map_err(|error| raise(Error::failure("summary of the trial", error.to_string())))?;
+        Ok(PyBytes::new(py, &json))
+    }
+
+    #[getter]
+    fn timeline<'py>(&self, py: Python<'py>) -> Packed<'py> {
+        packed(py, &self.0.timeline)
+    }
+
+    #[getter]
+    fn seconds<'py>(&self, py: Python<'py>) -> Packed<'py> {
+        packed(py, &self.0.seconds)
+    }
+
+    #[getter]
+    fn histograms(&self) -> BTreeMap<String, Histogram> {
+        self.0.histograms.iter().map(|(name, histogram)| (name.clone(), histogram.clone().into())).collect()
+    }
+
+    #[getter]
+    fn samples<'py>(&self, py: Python<'py>) -> BTreeMap<String, Vec<(f64, Bound<'py, PyBytes>)>> {
+        let list = |samples: &[(f64, Vec<u8>)]| samples.iter().map(|(t, b)| (*t, PyBytes::new(py, b))).collect();
+        self.0.samples.iter().map(|(name, samples)| (name.clone(), list(samples))).collect()
+    }
+
+    fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.0.to_bytes())
+    }
+
+    #[staticmethod]
+    fn from_bytes(data: &[u8]) -> PyResult<Self> {
+        Outcome::from_bytes(data).map(Self).map_err(raise)
+    }
+}
+
+/// Runs one trial by its plan (JSON). Releases the GIL; Ctrl-C ends it and keeps the result.
+#[pyfunction]
+#[pyo3(signature = (plan, progress=None))]
+pub fn drive(py: Python<'_>, plan: &[u8], progress: Option<&Bound<'_, Progress>>) -> PyResult<DriveResult> {
+    // The text of a JSON error may show the value it is about, and that may be the password.
+    let plan: Plan = serde_json::from_slice(plan).map_err(|error| {
+        let place = format!("line {} column {}", error.line(), error.column());
+        raise(Error::input("drive plan", format!("cannot be read ({place})")))
+    })?;
+    let control = progress.map_or_else(|| Arc::new(Control::new()), |progress| Arc::clone(&progress.get().control));
+    door::leave(py, |poll| core::drive(&plan, &control, poll)).map(DriveResult)
+}
