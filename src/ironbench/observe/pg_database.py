@@ -42,7 +42,7 @@ class PgDatabase:
     def sources(self, session: Session, machine: Tree) -> tuple[Source, ...]:
         if not is_postgres(session):
             return ()
-        sql = "select to_jsonb(s) from pg_stat_database s where datname = current_database()"
+        sql = "select to_jsonb(s) - 'datname' from pg_stat_database s where datname = current_database()"
         return (Source(_SOURCE, "sql", sql),)
 
     def parse(self, samples: Samples, window_s: float) -> Observation:

@@ -1,12 +1,14 @@
 """What PostgreSQL's client backends wait for, asked 20 times a second (pg_stat_activity, "Wait Event Tables").
 
 A backend that is active and waits for nothing is working: `CPU` (or waits for a core: see `runqueue`). A backend whose
-session is idle waits for its client outside a transaction: it is counted apart, in `sessions_idle`. In a transaction,
+session is idle waits for its client outside a transaction: it is counted apart, in `sessions_idle`. Only sessions of
+the driven database count, and neither the observers' own nor that of ironbench itself. In a transaction,
 `Client.ClientRead` is time the client takes between two statements.
 """
 
 from __future__ import annotations
 
+from ironbench.errors import IronbenchError
 from ironbench.machine.tree import Tree
 from ironbench.model.observation import Observation, Series, Source
 from ironbench.model.session import Session
@@ -21,10 +23,13 @@ _IN_RECORD = 12
 """A record is small: it keeps the commonest waits, the series keep all."""
 _SQL = (
     # The function under pg_stat_activity, without the view's joins to databases and roles: half the cost.
-    "select case when state = 'idle' then 'idle' when wait_event_type is null then 'CPU' "
+    # A backend that has just answered in a transaction may not have come to wait for its client yet.
+    "select case when state = 'idle' then 'idle' when state like 'idle in%' then 'Client.ClientRead' "
+    "when wait_event_type is null then 'CPU' "
     "else wait_event_type || '.' || wait_event end, count(*) "
     "from pg_stat_get_activity(null) "
-    "where backend_type = 'client backend' and pid <> pg_backend_pid() and state is not null group by 1"
+    "where backend_type = 'client backend' and state is not null and pid not in (pg_backend_pid(), {ours}) "
+    "and datid = (select oid from pg_database where datname = current_database()) group by 1"
 )
 
 
@@ -33,7 +38,9 @@ class PgWaits:
     doc = "What PostgreSQL's client backends wait for, 20 times a second"
 
     def sources(self, session: Session, machine: Tree) -> tuple[Source, ...]:
-        return (Source(_SOURCE, "sql", _SQL, _PERIOD_S),) if is_postgres(session) else ()
+        if not is_postgres(session):
+            return ()
+        return (Source(_SOURCE, "sql", _SQL.format(ours=_own_backend(session)), _PERIOD_S),)
 
     def parse(self, samples: Samples, window_s: float) -> Observation:
         found = points(samples.get(_SOURCE), _parse)
@@ -47,6 +54,14 @@ class PgWaits:
         commonest = sorted(shares, key=lambda event: (-shares[event], event))[:_IN_RECORD]
         metrics |= {f"wait_share{{event={event}}}": shares[event] for event in commonest}
         return Observation(metrics, tuple(_series(found)))
+
+
+def _own_backend(session: Session) -> int:
+    """The process that serves the session itself: idle during a trial, and no client."""
+    try:
+        return int(session.query("select pg_backend_pid()")[0][0] or 0)
+    except (IronbenchError, ValueError, IndexError):
+        return 0
 
 
 def _means(found: list[Point]) -> Values:
