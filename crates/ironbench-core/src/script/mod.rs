@@ -19,6 +19,8 @@ mod protocol;
 mod random;
 mod scan;
 mod substitute;
+#[cfg(test)]
+mod tests;
 mod variables;
 mod weight;
 

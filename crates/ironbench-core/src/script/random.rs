@@ -176,6 +176,41 @@ mod tests {
         assert!((0..64).any(|_| random.up_to(u64::MAX) > u64::MAX / 2));
     }
 
+    /// Pearson's statistic of `draws` draws from `1..=expected.len()` against their probabilities.
+    fn chi_square(draws: usize, expected: &[f64], mut draw: impl FnMut() -> i64) -> f64 {
+        let mut seen = vec![0u32; expected.len()];
+        (0..draws).for_each(|_| seen[draw() as usize - 1] += 1);
+        let deviation = |(seen, expected): (&u32, &f64)| (f64::from(*seen) - expected).powi(2) / expected;
+        let counts: Vec<f64> = expected.iter().map(|probability| probability * draws as f64).collect();
+        seen.iter().zip(&counts).map(deviation).sum()
+    }
+
+    /// Seeds are fixed; 60 is far in the tail of the distribution for 19 degrees of freedom (p < 1e-5).
+    #[test]
+    fn the_distributions_are_those_of_the_books() {
+        const CELLS: usize = 20;
+        const DRAWS: usize = 100_000;
+        let cells = || (0..CELLS).map(|cell| cell as f64 / CELLS as f64);
+        let normalised = |weights: Vec<f64>| {
+            let sum: f64 = weights.iter().sum();
+            weights.into_iter().map(|weight| weight / sum).collect::<Vec<_>>()
+        };
+        let width = 1.0 / CELLS as f64;
+        let decay = 3.0f64;
+        let exponential = normalised(cells().map(|x| (-decay * x).exp() - (-decay * (x + width)).exp()).collect());
+        let zipf = normalised((1..=CELLS).map(|rank| (rank as f64).powf(-1.3)).collect());
+        let density = |x: f64| (-(x * 5.0 - 2.5).powi(2) / 2.0).exp();
+        // Simpson's rule over each cell of the normal density, cut at 2.5 standard deviations.
+        let normal =
+            normalised(cells().map(|x| density(x) + 4.0 * density(x + width / 2.0) + density(x + width)).collect());
+        let mut random = Random::new(2026);
+        let max = CELLS as i64;
+        assert!(chi_square(DRAWS, &[1.0 / CELLS as f64; CELLS], || random.integer(1, max)) < 60.0);
+        assert!(chi_square(DRAWS, &exponential, || random.exponential(1, max, decay)) < 60.0);
+        assert!(chi_square(DRAWS, &zipf, || random.zipfian(1, max, 1.3)) < 60.0);
+        assert!(chi_square(DRAWS, &normal, || random.gaussian(1, max, 2.5)) < 60.0);
+    }
+
     proptest! {
         #[test]
         fn every_distribution_stays_in_its_bounds(
