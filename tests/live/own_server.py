@@ -2,6 +2,8 @@
 
 import json
 import os
+import shutil
+import signal
 import subprocess
 import sys
 import textwrap
@@ -47,13 +49,14 @@ class Parent:
             import json, sys, time
             sys.path.insert(0, {str(SOURCE)!r})
             from ironbench import engines
+            from ironbench.engines import runtime
             from ironbench.model.system import Layout, System
             system = System("postgres", "test", layout=Layout(data={str(data)!r}))
             engine = engines.get("postgres")
             system, secrets = engine.validated(system, 4)
             session = engine.start(system, secrets, 4)
             print(json.dumps({{"server": session.processes()[0], "sockets": session.target()["connection"]["host"],
-                               "guard": session._own.running.guard._process.pid}}), flush=True)
+                               "guard": runtime.entries()[0].guard.pid}}), flush=True)
             time.sleep(600)
         """
         self.process = subprocess.Popen(
@@ -63,6 +66,15 @@ class Parent:
         self.server = process.identify(told["server"])
         self.guard = process.identify(told["guard"])
         self.sockets = Path(told["sockets"])
+
+    def __enter__(self) -> "Parent":
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        """Whatever the test found out: nothing of it stays."""
+        self.kill(signal.SIGKILL)
+        process.end(self.server, signal.SIGQUIT, 10.0)
+        shutil.rmtree(self.sockets, ignore_errors=True)
 
     def kill(self, number: int) -> None:
         self.process.send_signal(number)

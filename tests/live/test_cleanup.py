@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,40 +29,40 @@ def own_register(monkeypatch, tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_a_server_ends_with_its_ironbench_however_that_ends(place: Path, number: int) -> None:
-    parent = pg.Parent(place / "d")
-    parent.kill(number)
-    assert pg.eventually(lambda: not parent.server.alive())
-    assert pg.eventually(lambda: not parent.guard.alive())
-    assert not parent.sockets.exists()
-    assert runtime.entries() == []
-    assert not process.working_in(place / "d" / "cluster")
-    session = pg.start(pg.system(place / "d"))
-    session.stop()
+    with pg.Parent(place / "d") as parent:
+        parent.kill(number)
+        assert pg.eventually(lambda: not parent.server.alive())
+        assert pg.eventually(lambda: not parent.guard.alive())
+        assert not parent.sockets.exists()
+        assert runtime.entries() == []
+        assert not process.working_in(place / "d" / "cluster")
+        session = pg.start(pg.system(place / "d"))
+        session.stop()
 
 
 def test_what_outlives_both_ironbench_and_guard_is_ended_by_cleanup(place: Path) -> None:
-    parent = pg.Parent(place / "d")
-    os.kill(parent.guard.pid, signal.SIGKILL)
-    parent.kill(signal.SIGKILL)
-    assert parent.server.alive()
-    cleaned = cleanup(remove_data=False)
-    assert [entry.server for entry in cleaned.ended] == [parent.server]
-    assert not parent.server.alive()
-    assert not parent.sockets.exists()
-    assert runtime.entries() == []
-    assert any(f"ended: postgres in {place / 'd'}" in line for line in told(cleaned))
-    assert told(cleanup(remove_data=False)) == ["nothing of ours is left"]
+    with pg.Parent(place / "d") as parent:
+        os.kill(parent.guard.pid, signal.SIGKILL)
+        parent.kill(signal.SIGKILL)
+        assert parent.server.alive()
+        cleaned = cleanup(remove_data=False)
+        assert [entry.server for entry in cleaned.ended] == [parent.server]
+        assert not parent.server.alive()
+        assert not parent.sockets.exists()
+        assert runtime.entries() == []
+        assert any(f"ended: postgres in {place / 'd'}" in line for line in told(cleaned))
+        assert told(cleanup(remove_data=False)) == ["nothing of ours is left"]
 
 
 def test_a_directory_whose_server_outlived_its_ironbench_is_refused_until_cleanup(place: Path) -> None:
-    parent = pg.Parent(place / "d")
-    os.kill(parent.guard.pid, signal.SIGKILL)
-    parent.kill(signal.SIGKILL)
-    with pytest.raises(Exception, match="a server already runs on it"):
-        pg.start(pg.system(place / "d"))
-    cleanup(remove_data=False)
-    session = pg.start(pg.system(place / "d"))
-    session.stop()
+    with pg.Parent(place / "d") as parent:
+        os.kill(parent.guard.pid, signal.SIGKILL)
+        parent.kill(signal.SIGKILL)
+        with pytest.raises(Exception, match="a server already runs on it"):
+            pg.start(pg.system(place / "d"))
+        cleanup(remove_data=False)
+        session = pg.start(pg.system(place / "d"))
+        session.stop()
 
 
 def test_a_session_whose_guard_was_killed_still_stops_its_server(place: Path) -> None:
@@ -149,3 +150,21 @@ def test_a_damaged_entry_does_not_stop_cleanup(own_register: Path) -> None:
     (own_register / "0.json").write_text("{")
     (own_register / "1.json").write_text('{"id": "1"}')
     assert told(cleanup(remove_data=False)) == ["nothing of ours is left"]
+
+
+def test_the_verb_says_what_it_did(place: Path) -> None:
+    with pg.Parent(place / "d") as parent:
+        os.kill(parent.guard.pid, signal.SIGKILL)
+        parent.kill(signal.SIGKILL)
+        code = "import sys; from ironbench.cli.cleanup import cleanup; sys.exit(cleanup())"
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            check=False,
+            env=os.environ | {"PYTHONPATH": str(pg.SOURCE)},
+        )
+        assert done.returncode == 0
+        assert "ended: postgres in" in done.stderr
+        assert done.stdout == ""
+        assert not parent.server.alive()

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import own_server as pg
 import pytest
+from raw_server import PASSWORD, RawServer
 
 from ironbench import engines
 from ironbench.engines import process, runtime
@@ -162,6 +163,21 @@ def test_a_server_that_is_killed_is_noticed_and_its_directory_can_be_used_again(
         assert session.query("SELECT n FROM kept") == [("7",)]
     finally:
         session.stop()
+
+
+def test_a_killed_server_leaves_no_shared_memory(place: Path) -> None:
+    session = pg.start(pg.system(place / "d"))
+    names = runtime.entries()[0].shared
+    files = [Path(name) for name in names if name.startswith("/")]
+    identifiers = [name.split(":")[2] for name in names if name.startswith("sysv:")]
+    assert files
+    assert identifiers
+    assert all(path.exists() for path in files)
+    os.kill(pg.pid_of(session), signal.SIGKILL)
+    session.stop()
+    assert not any(path.exists() for path in files)
+    there = [line.split()[1] for line in Path("/proc/sysvipc/shm").read_text().splitlines()]
+    assert not set(identifiers) & set(there)
 
 
 def test_a_backend_that_crashes_does_not_end_the_session(place: Path) -> None:
@@ -331,3 +347,29 @@ def test_a_server_that_is_not_there_is_named() -> None:
     with pytest.raises(FailureError) as caught:
         engines.get("postgres").start(checked, secrets, 1)
     assert str(port) in str(caught.value)
+
+
+def test_a_wrong_password_is_your_input_and_stays_secret(raw_server: RawServer) -> None:
+    dsn = f"host=127.0.0.1 port={raw_server.port} user=scram_user dbname=postgres"
+    engine = engines.get("postgres")
+    checked, secrets = engine.validated(System("postgres", "t", dsn=f"{dsn} password=hidden"), 1)
+    with pytest.raises(InputError) as caught:
+        engine.start(checked, secrets, 1)
+    assert "scram_user" in str(caught.value)
+    assert "hidden" not in f"{caught.value} {caught.value.hint}"
+    checked, secrets = engine.validated(System("postgres", "t", dsn=f"{dsn} password='{PASSWORD}'"), 1)
+    session = engine.start(checked, secrets, 1)
+    assert PASSWORD not in repr(session.facts())
+    assert session.target()["connection"]["password"] == PASSWORD
+    session.stop()
+
+
+def test_a_mistake_in_a_transaction_keeps_the_connection(postgres) -> None:
+    postgres.query("BEGIN")
+    with pytest.raises(FailureError):
+        postgres.query("SELECT no_such_column")
+    with pytest.raises(FailureError) as caught:
+        postgres.query("SELECT 1")
+    assert caught.value.sqlstate == "25P02"
+    postgres.query("ROLLBACK")
+    assert postgres.query("SELECT 1") == [("1",)]

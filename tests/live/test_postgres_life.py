@@ -3,15 +3,20 @@
 import os
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import own_server as pg
 import pytest
 
 from ironbench.engines import process, runtime
+from ironbench.engines.postgres import installation
 from ironbench.model.system import Layout
 
 pytestmark = pytest.mark.live
+
+OLDER = installation.find().bin.parents[1] / "pginstall" / "bin"
 
 
 @pytest.fixture(autouse=True)
@@ -200,3 +205,38 @@ def test_a_running_server_is_used_and_left_running(place: Path) -> None:
         assert ours.alive()
     finally:
         ours.stop()
+
+
+@pytest.mark.skipif(not (OLDER / "postgres").exists(), reason="the wheel holds one version only")
+def test_another_installation_is_used_by_its_directory(place: Path) -> None:
+    wanted = pg.system(place / "d", settings={"bin": str(OLDER), "work_mem": "8MB"}, memory_bytes=32 << 20)
+    session = pg.start(wanted)
+    try:
+        facts = session.facts()
+        assert facts["version"].startswith("16.")
+        assert facts["settings"]["work_mem"] == "8MB"
+        assert facts["installation"] == str(OLDER)
+        assert {"commits", "wal_bytes", "checkpoints_timed"} <= session.counters().keys()
+    finally:
+        session.stop()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_an_ordinary_user_needs_no_other_identity(place: Path) -> None:
+    place.chmod(0o777)
+    place.parent.chmod(0o755)
+    code = f"""
+import sys; sys.path.insert(0, {str(pg.SOURCE)!r})
+from ironbench import engines
+from ironbench.model.system import Layout, System
+engine = engines.get("postgres")
+system, secrets = engine.validated(System("postgres", "t", layout=Layout(data={str(place / "d")!r})), 4)
+with engines.running(system, secrets, 4) as session:
+    print(session.facts()["runs_as"], session.query("SELECT 40 + 2")[0][0], len(session.processes()) > 3)
+"""
+    # The capability only lets it read Python and ironbench where root keeps them.
+    become = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+    become += ["--inh-caps=+dac_override", "--ambient-caps=+dac_override"]
+    environ = {name: value for name, value in os.environ.items() if name != "XDG_RUNTIME_DIR"}
+    done = subprocess.run([*become, sys.executable, "-c", code], capture_output=True, text=True, env=environ)
+    assert done.stdout.strip() == "own user 42 True", done.stderr

@@ -44,16 +44,17 @@ class Guard:
         code = (
             f"import sys; sys.path.insert(0, {str(_package_parent())!r}); import ironbench.engines.guard as g; g.main()"
         )
-        self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", code],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            pass_fds=keep_open,
-            start_new_session=True,  # Ctrl-C in our terminal is ours alone
-            cwd="/",
-            text=True,
-        )
+        with Path(order.log).open("ab") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", "-S", "-c", code],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                pass_fds=keep_open,
+                start_new_session=True,  # Ctrl-C in our terminal is ours alone
+                cwd="/",
+                text=True,
+            )
         self.status: int | None = None
         """Exit status of the server once it ended; negative: the signal that ended it."""
         self._say(json.dumps(asdict(order)))
@@ -63,7 +64,7 @@ class Guard:
         if "failed" in first:
             self.failure: str = first["failed"]
         else:
-            self.failure = "" if self.pid is not None else "the guard process ended"
+            self.failure = "" if self.pid is not None else f"its guard ended, see {order.log}"
 
     def ended(self) -> bool:
         """Whether the server has ended; sets `status` where the guard could tell."""
@@ -124,6 +125,8 @@ def main() -> None:
     patience_s = _watch(server, woken, entry)
     if server.poll() is None:
         _end(server, patience_s)
+    # Read again: the owner has noted the server's shared memory since.
+    entry = runtime.read(Path(order.entry))
     if entry is not None:
         runtime.end(entry, patience_s=1.0)
     _report({"ended": server.returncode})

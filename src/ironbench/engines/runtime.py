@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ironbench.engines import process
+from ironbench.engines import process, shared_memory
 from ironbench.engines.process import ProcessId
 from ironbench.errors import FailureError
 
@@ -39,6 +39,8 @@ class Entry:
     """Directories to remove with it (sockets)."""
     guard: ProcessId | None = None
     server: ProcessId | None = None
+    shared: tuple[str, ...] = ()
+    """Shared memory that the server leaves when it is killed."""
     namespace: str = ""
     """The process id namespace these ids belong to."""
 
@@ -114,6 +116,8 @@ def end(entry: Entry, patience_s: float = ORPHAN_PATIENCE_S) -> bool:
     """
     if entry.server is not None and not process.end(entry.server, signal.SIGINT, patience_s):
         return False
+    for name in entry.shared:
+        shared_memory.remove(name)
     for path in entry.remove:
         shutil.rmtree(path, ignore_errors=True)
     forget(entry)
@@ -133,6 +137,7 @@ def _entry(value: dict[str, Any]) -> Entry:
         owner=owner,
         data=value["data"],
         remove=tuple(value["remove"]),
+        shared=tuple(value["shared"]),
         guard=identity("guard"),
         server=identity("server"),
         namespace=value["namespace"],

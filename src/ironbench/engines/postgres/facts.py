@@ -22,6 +22,9 @@ _MAY_HOLD_SECRETS = (
 _INCIDENTAL = ("unix_socket_directories", "port", "external_pid_file")
 """Where a server of ours happens to listen this time says nothing about the system."""
 
+_NOT_CHOSEN = ("default", "override", "client", "session")
+"""Sources of values that nobody chose for this server."""
+
 _SETTINGS = f"""
     SELECT name, current_setting(name, true), source, pending_restart
       FROM pg_settings
@@ -43,7 +46,7 @@ def read(query: Query) -> dict[str, Any]:
     """Version, settings with their sources, configure flags, what the build lacks. JSON-able, without secrets."""
     rows = query(_SETTINGS)
     settings = {str(name): value or "" for name, value, _, _ in rows}
-    sources = {str(name): str(source) for name, _, source, _ in rows if source not in ("default", "override")}
+    sources = {str(name): str(source) for name, _, source, _ in rows if source not in _NOT_CHOSEN}
     build = json.loads(_one(query, _BUILD) or "{}")
     return {
         "engine": "postgres",

@@ -8,10 +8,10 @@ import secrets
 import tempfile
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ironbench.engines import process, runtime
+from ironbench.engines import process, runtime, shared_memory
 from ironbench.engines.guard import Guard, Order
 from ironbench.engines.postgres import settings as server_settings
 from ironbench.engines.postgres.cluster import Cluster, environment
@@ -104,6 +104,8 @@ def start(
     except BaseException:
         running.stop()
         raise
+    now = running.entry_now()
+    runtime.write(replace(now, shared=shared_memory.of(running.guard.pid or 0)))
     return running
 
 

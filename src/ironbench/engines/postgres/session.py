@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from ironbench._core import Connection
 
 _T = TypeVar("_T")
+_BROKEN = ("", "08", "57", "XX")
+"""No answer at all, or an SQLSTATE class after which the connection may be gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +119,8 @@ class PostgresSession:
             try:
                 return use(self._connection)
             except FailureError as error:
-                if not self._answers():
+                # The server's answer to a mistake of ours says nothing about the connection.
+                if error.sqlstate[:2] in _BROKEN and not self._answers():
                     self._drop()
                     self._explain(error)
                 raise

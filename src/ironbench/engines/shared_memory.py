@@ -1,0 +1,53 @@
+"""Shared memory that a killed PostgreSQL leaves behind: it outlives all processes until somebody removes it.
+
+A server that shuts down removes its own, and one that starts removes what its predecessor in the same directory left.
+Only the standard library: the guard runs this without site-packages.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import time
+from pathlib import Path
+
+_POSIX = re.compile(r"/dev/shm/PostgreSQL\.\d+")
+_SYSV = re.compile(r"(\d+)\s+/SYSV([0-9a-f]{8})")
+"""In /proc/PID/maps the inode of a System V segment is its identifier (ipc/shm.c)."""
+_IPC_RMID = 0
+_PATIENCE_S = 2.0
+
+
+def of(pid: int) -> tuple[str, ...]:
+    """Names of the segments that the server's process maps: a path, or `sysv:KEY:ID`."""
+    try:
+        maps = Path(f"/proc/{pid}/maps").read_text()
+    except OSError:
+        return ()
+    posix = set(_POSIX.findall(maps))
+    sysv = {f"sysv:{int(key, 16)}:{number}" for number, key in _SYSV.findall(maps)}
+    return tuple(sorted(posix | sysv))
+
+
+def remove(name: str) -> None:
+    """Removes one segment of a server that is dead; what is gone already, or in use again, stays as it is."""
+    kind, _, rest = name.partition(":")
+    if kind != "sysv":
+        if _POSIX.fullmatch(name):
+            Path(name).unlink(missing_ok=True)
+        return
+    key, number = rest.split(":")
+    deadline = time.monotonic() + _PATIENCE_S
+    while _attached(key, number) and time.monotonic() < deadline:
+        time.sleep(0.02)  # backends leave a moment after the server that was killed
+    if _attached(key, number) == 0:
+        ctypes.CDLL(None).shmctl(int(number), _IPC_RMID, None)
+
+
+def _attached(key: str, number: str) -> int | None:
+    """How many processes use that segment; None when there is none of that key and number."""
+    try:
+        rows = [line.split() for line in Path("/proc/sysvipc/shm").read_text().splitlines()[1:]]
+    except OSError:
+        return None
+    return next((int(row[6]) for row in rows if int(row[0]) & 0xFFFFFFFF == int(key) and row[1] == number), None)
