@@ -14,6 +14,10 @@ from ironbench.report.figures import Section
 from ironbench.report.numbers import measured, moment, quantity, span, times
 
 _POLICY = "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; img-src data:"
+_NO_SCRIPT = (
+    "<noscript><p class='lead'>Charts are drawn by a script inside this file, which this viewer does not run. "
+    "Open the file in a browser, or open the figures under each chart.</p></noscript>"
+)
 _WIDE = ("throughput", "latency", "time-throughput")
 _FOLDED = 12
 """Tables of facts with more rows are folded away."""
@@ -39,7 +43,7 @@ def render(studies: Sequence[Study]) -> bytes:
     charts: dict[str, Chart] = {}
     bodies = [_study(study, place, charts) for place, study in enumerate(studies)]
     title = _title(studies)
-    specifications = {id: chart.specification for id, chart in charts.items()}
+    specifications = {id: {"description": chart.alt, **chart.specification} for id, chart in charts.items()}
     page = f"""<!doctype html>
 <html lang="en">
 <head>
@@ -70,7 +74,7 @@ def _study(study: Study, place: int, charts: dict[str, Chart]) -> str:
         f'<header class="top"><p class="kicker">{escape(_kicker(study))}</p>',
         f"<h1>{escape(figures.title(study))}</h1>",
     ]
-    body.append(f'<p class="lead">{escape(study.work)}</p></header><main>')
+    body.append(f'<p class="lead">{escape(study.work)}</p></header><main>{_NO_SCRIPT}')
     body.append(f'<div class="headline">{"".join(_sentence(*sentence) for sentence in figures.headline(study))}</div>')
     body.append(
         f'<ul class="cards">{"".join(_card(part, at, study.parts[0].name) for at, part in enumerate(study.parts))}</ul>'
