@@ -1,0 +1,39 @@
+"""`ironbench doctor` shows what was found and ends with the exit code of the contract."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+
+from ironbench.cli.doctor import diagnose
+from ironbench.machine.doctor import probes
+from ironbench.machine.patient import Patient
+from ironbench.printer import Printer
+
+MakePatient = Callable[..., Patient]
+
+
+def test_severe_findings_end_with_3_and_others_with_0(patient: MakePatient) -> None:
+    printer = Printer(io.StringIO(), io.StringIO())
+    assert diagnose(printer, patient(), everything=False, json=False) == 0
+    assert diagnose(printer, patient(build="debug"), everything=False, json=False) == 3
+
+
+def test_text_shows_the_worst_first_and_every_probe(patient: MakePatient) -> None:
+    out = io.StringIO()
+    diagnose(Printer(out, io.StringIO()), patient(build="debug"), everything=False, json=False)
+    text = out.getvalue()
+    lines = text.splitlines()
+    assert lines[0].startswith("bare metal") and lines[2].startswith("SEVERE   core build: debug")
+    for one in probes():
+        assert one.name in text
+
+
+def test_json_is_one_document_with_everything(patient: MakePatient) -> None:
+    out = io.StringIO()
+    diagnose(Printer(out, io.StringIO()), patient(), everything=False, json=True)
+    document = json.loads(out.getvalue())
+    assert document["worst"] == "warning"
+    assert {one["name"] for one in document["diagnoses"]} == {one.name for one in probes()}
+    assert document["machine"]["cpu"]["model"] == "Example Xeon 5570"
