@@ -8,6 +8,7 @@ It reads lines (`Order` as JSON first, then `stop`), and writes lines: `{"pid": 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
@@ -84,11 +85,11 @@ class Guard:
 
     def _say(self, line: str) -> None:
         assert self._process.stdin is not None
-        try:
-            self._process.stdin.write(line + "\n")
-            self._process.stdin.flush()
-        except (BrokenPipeError, ValueError):
-            pass  # it has ended; what follows finds that out
+        if self._process.stdin.closed:
+            return
+        # Past Python's buffer, which would try again when it is closed. A guard that has ended is found out later.
+        with contextlib.suppress(BrokenPipeError):
+            os.write(self._process.stdin.fileno(), f"{line}\n".encode())
 
     def _hear(self, timeout_s: float | None) -> dict[str, Any] | None:
         stream = self._process.stdout
