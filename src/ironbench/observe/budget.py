@@ -47,4 +47,4 @@ def budget(
     if total > busy:
         known = {part: share * busy / total for part, share in known.items()}
     other = max(0.0, busy - sum(known.values()))
-    return Budget(**known, other=other, steal=steal, idle=1.0 - busy - steal)
+    return Budget(**known, other=other, steal=steal, idle=max(0.0, 1.0 - busy - steal))

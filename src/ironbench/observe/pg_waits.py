@@ -1,9 +1,9 @@
 """What PostgreSQL's client backends wait for, asked 20 times a second (pg_stat_activity, "Wait Event Tables").
 
-A backend that is active and waits for nothing is working: `CPU` (or waits for a core: see `runqueue`). A backend whose
-session is idle waits for its client outside a transaction: it is counted apart, in `sessions_idle`. Only sessions of
-the driven database count, and neither the observers' own nor that of ironbench itself. In a transaction,
-`Client.ClientRead` is time the client takes between two statements.
+A backend that waits for nothing is working: `CPU` (or waits for a core: see `runqueue`). One that waits for its client
+outside a transaction is counted apart, in `sessions_idle`; in a transaction, `Client.ClientRead` is time the client
+takes between two statements. Only sessions of the driven database count, and neither the observers' own nor that of
+ironbench itself.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ _IN_RECORD = 12
 """A record is small: it keeps the commonest waits, the series keep all."""
 _SQL = (
     # The function under pg_stat_activity, without the view's joins to databases and roles: half the cost.
-    # A backend that has just answered in a transaction may not have come to wait for its client yet.
-    "select case when state = 'idle' then 'idle' when state like 'idle in%' then 'Client.ClientRead' "
-    "when wait_event_type is null then 'CPU' "
+    # The state is copied for all sessions first, the wait is read later, while rows are made: of two that disagree the
+    # wait is the newer. An idle session that waits for nothing sends its answer or reads the next message.
+    "select case when wait_event_type is null then 'CPU' "
+    "when wait_event = 'ClientRead' and state not like 'idle in%' then 'idle' "
     "else wait_event_type || '.' || wait_event end, count(*) "
     "from pg_stat_get_activity(null) "
     "where backend_type = 'client backend' and state is not null and pid not in (pg_backend_pid(), {ours}) "
