@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import platform
 import re
-from dataclasses import asdict
 from pathlib import Path
+
+import msgspec
 
 from ironbench.machine.blocks import read_blocks
 from ironbench.machine.limits import read_limits
@@ -41,8 +41,8 @@ def fingerprint(root: Path = Path("/")) -> Machine:
 
 
 def content_key(machine: Machine) -> str:
-    """SHA-256 (hexadecimal) of the fingerprint as canonical JSON. It holds nothing that changes by itself."""
-    return hashlib.sha256(json.dumps(asdict(machine), sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    """The name under which the record store keeps this fingerprint. It holds nothing that changes by itself."""
+    return hashlib.sha256(msgspec.json.encode(msgspec.to_builtins(machine), order="sorted")).hexdigest()[:16]
 
 
 def _cpu(tree: Tree) -> Cpu:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
+import msgspec
 import pytest
 
 from ironbench.machine.fingerprint import content_key, fingerprint
 from ironbench.machine.mounts import all_mounts, device_number, mount_of
 from ironbench.machine.tree import Tree
 from ironbench.model.machine import Cache, Limits
+from ironbench.record import Store
 
 MakeTree = Callable[..., Tree]
 
@@ -122,3 +125,8 @@ def test_this_machine_has_a_fingerprint() -> None:
     assert machine.cpu.threads >= machine.cpu.cores >= 1
     assert machine.memory_bytes > 1 << 28
     assert mount_of("/", all_mounts(Tree())) is not None
+
+
+def test_the_key_is_the_one_records_refer_to(server: MakeTree, tmp_path: Path) -> None:
+    machine = fingerprint(server().root)
+    assert Store(tmp_path / "results").keep_shared("machines", msgspec.to_builtins(machine)) == content_key(machine)
