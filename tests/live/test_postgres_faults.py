@@ -154,6 +154,7 @@ def test_a_server_that_is_killed_is_noticed_and_its_directory_can_be_used_again(
     assert pg.eventually(lambda: not session.alive())
     with pytest.raises(FailureError):
         session.query("SELECT 1")
+    assert pg.eventually(lambda: session.last_words().startswith("killed by SIGKILL"))
     session.stop()
     session.stop()
     assert not sockets.exists()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import resource
 import secrets
+import signal
 import tempfile
 import time
 from collections.abc import Callable, Mapping
@@ -70,8 +71,10 @@ class Running:
         return runtime.read(runtime.path_of(self.entry)) or self.entry
 
     def last_words(self) -> str:
-        """The end of the server's messages."""
-        return _complaints(self.cluster.messages)
+        """How the server ended, where that is known, and what its messages complain of."""
+        status = self.guard.status
+        how = f"killed by {signal.Signals(-status).name}" if status is not None and status < 0 else ""
+        return ": ".join(filter(None, (how, _complaints(self.cluster.messages))))
 
 
 def start(
@@ -159,6 +162,8 @@ def _complaints(messages: Path) -> str:
     try:
         with messages.open("rb") as file:
             file.seek(max(0, messages.stat().st_size - 16384), os.SEEK_SET)
-            return complaint(file.read().decode(errors="replace"))
+            lines = file.read().decode(errors="replace").splitlines()
+            # What every backend says when its server was killed explains nothing.
+            return complaint("\n".join(line for line in lines if "unexpected postmaster exit" not in line))
     except OSError:
         return "it left no messages"
