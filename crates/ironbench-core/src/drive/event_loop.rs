@@ -312,8 +312,10 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         if client.state == State::Ended {
             return;
         }
-        let said = client.transaction.last_words().map(|words| format!(": {words}")).unwrap_or_default();
-        self.start.abort.abort(format!("{cause}{said}"));
+        match client.transaction.last_words(self.transport.mailbox(id)) {
+            Some(words) => self.start.abort.abort(format!("{cause}: {words}")),
+            None => self.start.abort.abort(cause),
+        }
         self.look(now);
         // Whether the engine still committed what it was doing is unknown.
         self.leave(id);

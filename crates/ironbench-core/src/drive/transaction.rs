@@ -42,8 +42,8 @@ pub trait Transaction {
     /// Writes the message by which a session ends, if the engine has one. No transaction is under way.
     fn farewell(&mut self, _mailbox: &mut Mailbox) {}
 
-    /// What the engine last said of a failure that concerns the whole connection.
-    fn last_words(&self) -> Option<&str> {
+    /// The connection is lost: what the engine said of it, in the inbox or before.
+    fn last_words(&mut self, _mailbox: &mut Mailbox) -> Option<String> {
         None
     }
 }

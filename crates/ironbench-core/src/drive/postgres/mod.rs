@@ -194,7 +194,7 @@ impl Transaction for PostgresScript<'_> {
         frontend::terminate(&mut mailbox.outbox);
     }
 
-    fn last_words(&self) -> Option<&str> {
-        self.reply.last_words()
+    fn last_words(&mut self, mailbox: &mut Mailbox) -> Option<String> {
+        self.reply.last_words(mailbox)
     }
 }

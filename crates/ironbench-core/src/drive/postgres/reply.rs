@@ -97,8 +97,22 @@ impl<'p> Reply<'p> {
         self.error.take()
     }
 
-    pub fn last_words(&self) -> Option<&str> {
-        self.fatal.as_deref()
+    /// What the server said when it ended the session. It may have said so right behind an answer, unread so far.
+    pub fn last_words(&mut self, mailbox: &Mailbox) -> Option<String> {
+        let mut input = mailbox.inbox.bytes();
+        while let Ok(Some(message)) = self.framer.next(&mut input, Rows::Skip) {
+            if matches!(message.tag, tag::ERROR_RESPONSE | tag::NOTICE_RESPONSE) {
+                self.listen(&server_error(message.body));
+            }
+        }
+        self.fatal.take()
+    }
+
+    /// Errors above ERROR end the session. A crash or an immediate shutdown comes as a warning of class 57P.
+    fn listen(&mut self, said: &ServerError) {
+        if matches!(said.severity.as_str(), "FATAL" | "PANIC") || said.sqlstate.starts_with("57P") {
+            self.fatal.get_or_insert_with(|| said.to_string());
+        }
     }
 
     /// `\gset` wants exactly one row.
@@ -171,6 +185,7 @@ impl<'p> Reply<'p> {
             tag::ROW_DESCRIPTION if self.gathers.is_some() => self.describe(message.body, requests)?,
             tag::PARSE_COMPLETE => requests.parsed(),
             tag::ERROR_RESPONSE => self.fail(message.body),
+            tag::NOTICE_RESPONSE => self.listen(&server_error(message.body)),
             tag::EMPTY_QUERY_RESPONSE => self.group.ran = true,
             _ => {}
         }
@@ -192,9 +207,7 @@ impl<'p> Reply<'p> {
         let error = server_error(body);
         self.group.failed = true;
         self.rows = 0;
-        if error.severity != "ERROR" {
-            self.fatal = Some(error.to_string());
-        }
+        self.listen(&error);
         self.error.get_or_insert_with(|| Box::new(error));
     }
 

@@ -38,6 +38,9 @@ pub struct Epoll {
 const MOST_EVENTS: usize = 256;
 const READABLE: EventFlags = EventFlags::IN.union(EventFlags::RDHUP).union(EventFlags::ET);
 
+/// The other side has closed, or the socket broke.
+const ENDED: EventFlags = EventFlags::RDHUP.union(EventFlags::HUP).union(EventFlags::ERR);
+
 impl Epoll {
     /// Takes each client's socket and the bytes that have been read from it already.
     pub fn new(sockets: Vec<(Socket, Vec<u8>)>) -> io::Result<Self> {
@@ -132,11 +135,15 @@ impl Transport for Epoll {
             if flags.contains(EventFlags::OUT) && self.clients[id].blocked {
                 self.push(id);
             }
-            let client = &mut self.clients[id];
-            match client.pull() {
-                Ok(0) => {}
-                Ok(_) => return Some(Arrival::Bytes(id)),
-                Err(error) => return Some(Arrival::Lost(id, error)),
+            let ended = flags.intersects(ENDED);
+            match self.clients[id].pull(ended) {
+                Pulled { bytes: 0, error: None } => {}
+                Pulled { bytes: 0, error: Some(error) } => return Some(Arrival::Lost(id, error)),
+                Pulled { error, .. } => {
+                    // What came before the end is to be read first.
+                    self.failed.extend(error.map(|error| (id, error)));
+                    return Some(Arrival::Bytes(id));
+                }
             }
         }
     }
@@ -173,39 +180,41 @@ impl Client {
         }
     }
 
-    /// Reads until the socket is empty; how much came. An end of the stream is an error, after what came before it.
+    /// Reads until the socket is empty. `ended`: the other side has closed it, so that its end is to be read too; no
+    /// further event would tell.
     #[inline]
-    fn pull(&mut self) -> io::Result<usize> {
+    fn pull(&mut self, ended: bool) -> Pulled {
         let inbox = &mut self.mailbox.inbox;
-        let mut total = 0;
+        let mut bytes = 0;
         loop {
             let space = inbox.space();
             let room = space.len();
             let got = match &mut self.socket {
-                Socket::Plain(fd) => match rustix::io::read(&*fd, space) {
-                    Ok(n) => Ok(n),
-                    Err(rustix::io::Errno::INTR) => continue,
-                    Err(error) => Err(error.into()),
-                },
+                Socket::Plain(fd) => rustix::io::read(&*fd, space).map_err(io::Error::from),
                 Socket::Tls(fd, tls) => read_tls(fd, tls, space),
             };
             match got {
-                Ok(0) if total > 0 => return Ok(total),
-                Ok(0) => return Err(super::closed()),
+                Ok(0) => return Pulled { bytes, error: Some(super::closed()) },
                 Ok(n) => {
                     inbox.received(n);
-                    total += n;
+                    bytes += n;
                     // A stream socket that gave less than there was room for is empty (epoll(7), question 9).
-                    if n < room && matches!(self.socket, Socket::Plain(_)) {
-                        return Ok(total);
+                    if n < room && !ended && matches!(self.socket, Socket::Plain(_)) {
+                        return Pulled { bytes, error: None };
                     }
                 }
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(total),
-                Err(_) if total > 0 => return Ok(total),
-                Err(error) => return Err(error),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Pulled { bytes, error: None },
+                Err(error) => return Pulled { bytes, error: Some(error) },
             }
         }
     }
+}
+
+/// What a socket gave, and why it will give no more.
+struct Pulled {
+    bytes: usize,
+    error: Option<io::Error>,
 }
 
 fn read_tls(fd: &OwnedFd, tls: &mut ClientConnection, space: &mut [u8]) -> io::Result<usize> {
