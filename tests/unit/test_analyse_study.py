@@ -66,7 +66,7 @@ def test_a_study_of_failed_trials_has_no_peak_and_says_why() -> None:
 
 def test_derived_results_carry_their_sentence() -> None:
     (study,) = studies([record()], Shelf(), {"igen-oltp": "Not comparable with published results."})
-    assert "Not comparable with published results." in study.footnotes
+    assert study.derived == "Not comparable with published results."
 
 
 def test_closed_and_open_loops_are_named() -> None:
@@ -246,3 +246,28 @@ def test_the_command_makes_the_same_trials_again() -> None:
     assert "--clients 1,4 --duration 30s --warmup 5s --seed 1 --repeats 2 -D x=1" in said
     assert "--memory 256MB --server-cpus 0,1" in said
     assert "'it'\"'\"'s mine'" in said
+
+
+def test_roles_on_one_device_are_told_once() -> None:
+    class One(Shelf):
+        def observed(self, id: str) -> dict[str, dict[str, list[float]]]:
+            column = {"t_s": [-1.0, 0.0, 1.0], "value": [9.0, 5.0, 6.0]}
+            return {f"device_writes_per_s{{role={role}}}": column for role in ("log", "data")}
+
+    (line,) = timeline(record(), One()).devices
+    assert (line.part, line.t_s, line.value) == ("data and log", (0.0, 1.0), (5.0, 6.0))
+    metrics = {f"device_writes_per_s{{role={role}}}": 40.0 for role in ("log", "data")}
+    names = [entry.name for entry in balance([record(metrics=metrics)], MACHINE)]
+    assert "data and log device: operations used per core" in names
+    assert "log device: operations used per core" not in names
+
+
+def test_a_crowded_machine_is_said() -> None:
+    (study,) = study_of([record(budget=Budget(server=0.2, other=0.5, idle=0.3))])
+    assert any("50%" in text for text in study.parts[0].warnings)
+
+
+def test_the_paths_of_a_server_are_no_difference_of_their_own() -> None:
+    assert flattened("engine", {"settings": {"data_directory": "/a", "work_mem": "4MB"}}) == {
+        "engine.settings.work_mem": "4MB"
+    }

@@ -226,6 +226,8 @@ def test_pictures_are_drawn_without_a_browser() -> None:
 
 
 def test_the_run_document_has_the_shape_of_the_contract(tmp_path: Path) -> None:
+    pytest.importorskip("ironbench.workloads")
+
     class Folder:
         def path(self, id: str) -> Path:
             return tmp_path / id
@@ -247,6 +249,7 @@ def test_the_comparison_document_holds_ratios() -> None:
 
 
 def test_a_run_ends_with_its_curve_and_cautions() -> None:
+    pytest.importorskip("ironbench.workloads")
     out = io.StringIO()
     run_summary([suspect(record(clients=n)) for n in (1, 2)], Printer(out, io.StringIO()))
     assert "2 suspect" in out.getvalue()
@@ -256,3 +259,17 @@ def test_a_run_ends_with_its_curve_and_cautions() -> None:
 def test_columns_line_up_for_wide_characters() -> None:
     first, _, *rows = plain.table(Table(("名前", "n"), (("a", "1"), ("日本", "22")))).splitlines()
     assert len(first) + 2 == len(rows[0]) == len(rows[1]) + 2
+
+
+@pytest.mark.parametrize("format", ["html", "md", "json", "text", "svg"])
+def test_derived_results_carry_their_sentence_in_every_format(format: str) -> None:
+    sentence = "Derived: not comparable with published results."
+    found = studies([record()], Shelf(), {"igen-oltp": sentence})
+    assert sentence in formats.get(format)(found).decode()
+
+
+def test_a_mix_of_scripts_is_told_script_by_script() -> None:
+    metrics = {"throughput{script=pay}": 250.0, "response_time_p50_s{script=pay}": 0.004}
+    text = rendered("text", [record(metrics=metrics)])
+    (row,) = [line for line in text.splitlines() if line.strip().startswith("pay ")]
+    assert re.split(" {2,}", row.strip().replace("\u202f", " ")) == ["pay", "250/s", "4.00 ms", "not known"]

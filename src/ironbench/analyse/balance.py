@@ -9,6 +9,8 @@ from typing import Any
 from ironbench.analyse.summarise import summarise
 from ironbench.model.record import Record
 
+ROLES = ("data", "log", "temp")
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
@@ -25,18 +27,15 @@ def balance(records: Sequence[Record], machine: Mapping[str, Any]) -> tuple[Entr
     """The sheet of trials of one cell (medians over them); `machine` is its fingerprint, empty when unknown."""
     cores, core_note = server_cores(records[0], machine)
     data = _metric(records, "data_bytes")
+    devices = _devices(records)
     return (
         _data_to(data, records[0].system.memory_bytes, "data to engine's cache"),
         _data_to(data, _number(machine.get("memory_bytes")), "data to machine's memory"),
         Entry("clients per core", "1", _over(float(records[0].cell.load.clients), cores), core_note),
         Entry("throughput per core", "1/s", _over(_metric(records, "throughput"), cores)),
-        *(_device(records, role, cores) for role in ("data", "log", "temp") if _has_role(records, role)),
-        *(_operations(records, role, cores) for role in ("data", "log", "temp") if _has_role(records, role)),
-        *(
-            ()
-            if _has_devices(records)
-            else (Entry("device bandwidth per core", "bytes/s", None, "no device was seen"),)
-        ),
+        *(_device(records, role, name, cores) for role, name in devices.items()),
+        *(_operations(records, role, name, cores) for role, name in devices.items()),
+        *(() if devices else (Entry("device bandwidth per core", "bytes/s", None, "no device was seen"),)),
         _checkpoints(records),
         Entry("log per transaction", "bytes", _metric(records, "wal_bytes_per_transaction")),
         Entry("data file system in use", "share", _metric(records, "capacity_used_share{role=data}")),
@@ -55,14 +54,36 @@ def _data_to(data: float | None, memory: float | None, name: str) -> Entry:
     return Entry(name, "1", _over(data, memory), "" if data is not None else "size of the data not recorded")
 
 
-def _device(records: Sequence[Record], role: str, cores: float | None) -> Entry:
+def _device(records: Sequence[Record], role: str, name: str, cores: float | None) -> Entry:
     used = _sum(records, f"device_read_bytes_per_s{{role={role}}}", f"device_write_bytes_per_s{{role={role}}}")
-    return Entry(f"{role} device: bandwidth used per core", "bytes/s", _over(used, cores))
+    return Entry(f"{name} device: bandwidth used per core", "bytes/s", _over(used, cores))
 
 
-def _operations(records: Sequence[Record], role: str, cores: float | None) -> Entry:
+def _operations(records: Sequence[Record], role: str, name: str, cores: float | None) -> Entry:
     used = _sum(records, f"device_reads_per_s{{role={role}}}", f"device_writes_per_s{{role={role}}}")
-    return Entry(f"{role} device: operations used per core", "1/s", _over(used, cores))
+    return Entry(f"{name} device: operations used per core", "1/s", _over(used, cores))
+
+
+def _devices(records: Sequence[Record]) -> dict[str, str]:
+    """Role → name, each device once: roles with equal counters share one, so `data` may stand for data and log."""
+    found: dict[str, str] = {}
+    for role in ROLES:
+        own = _counters(records[0], role)
+        twin = next((other for other in found if own and _counters(records[0], other) == own), None)
+        if twin:
+            found[twin] += f" and {role}"
+        elif own:
+            found[role] = role
+    return found
+
+
+def _counters(record: Record, role: str) -> dict[str, float]:
+    suffix = f"{{role={role}}}"
+    return {
+        name.removesuffix(suffix): value
+        for name, value in record.metrics.items()
+        if name.startswith("device_") and name.endswith(suffix)
+    }
 
 
 def _checkpoints(records: Sequence[Record]) -> Entry:
@@ -72,16 +93,6 @@ def _checkpoints(records: Sequence[Record]) -> Entry:
         seen = "none" if count == 0 else f"{count:.0f}"
         return Entry("checkpoint interval", "s", None, f"{seen} in {records[0].elapsed_s:.0f} s")
     return Entry("checkpoint interval", "s", interval)
-
-
-def _has_role(records: Sequence[Record], role: str) -> bool:
-    return any(
-        name.startswith("device_") and f"{{role={role}}}" in name for record in records for name in record.metrics
-    )
-
-
-def _has_devices(records: Sequence[Record]) -> bool:
-    return any(_has_role(records, role) for role in ("data", "log", "temp"))
 
 
 def _metric(records: Sequence[Record], name: str) -> float | None:

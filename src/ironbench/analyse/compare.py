@@ -73,6 +73,8 @@ class Comparison:
     unlike: tuple[str, ...]
     warnings: tuple[str, ...]
     left_out: tuple[str, ...]
+    derived: tuple[str, ...] = ()
+    """Sentences that must stand wherever these results are shown."""
 
 
 def ratio(a: float, b: float) -> float | None:
@@ -83,7 +85,12 @@ def ratio(a: float, b: float) -> float | None:
 
 
 def compare(
-    name_a: str, a: Sequence[Record], name_b: str, b: Sequence[Record], facts: Sequence[dict[str, str]] = ()
+    name_a: str,
+    a: Sequence[Record],
+    name_b: str,
+    b: Sequence[Record],
+    facts: Sequence[dict[str, str]] = (),
+    derived: Sequence[str] = (),
 ) -> Comparison:
     """Voided, failed and cut-short trials never enter; suspect ones enter with their warnings.
 
@@ -103,6 +110,7 @@ def compare(
         unlike(*entered),
         tuple(f"{side.name}: {text}" for side in sides for text in doubts(side.records)),
         tuple(f"{side.name}: {text}" for side in sides for text in left_out(side.records)),
+        tuple(derived),
     )
 
 

@@ -11,7 +11,9 @@ from ironbench.model.record import Record
 
 NOT_SET = "not set"
 # Facts that differ from run to run by their nature and say nothing about the system.
-_INCIDENTAL = frozenset(
+# PostgreSQL's own paths follow from the layout, which is a fact itself.
+_PATHS = ("config_file", "data_directory", "hba_file", "ident_file")
+_INCIDENTAL = frozenset(_PATHS) | frozenset(
     {"pid", "started_at", "start_time", "port", "uptime_s", "boot_id", "taken_at", "postmaster_pid"}
 )
 

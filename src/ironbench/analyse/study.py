@@ -18,6 +18,10 @@ from ironbench.analyse.summarise import overlap
 from ironbench.analyse.unlike import doubts, left_out, unlike
 from ironbench.model.record import Record
 
+CROWDED = 0.2
+"""Share of CPU time outside server and client above which a machine was not theirs alone; a server's kernel threads
+(writing back, network) seldom take more than a tenth."""
+
 
 @dataclass(frozen=True, slots=True)
 class Standing:
@@ -70,6 +74,8 @@ class Study:
     unlike: tuple[str, ...]
     """What keeps the subjects from being compared like for like."""
     footnotes: tuple[str, ...]
+    derived: str
+    """A sentence that must stand wherever these results are shown; "" for most work."""
     started_at: str
     trials: int
 
@@ -83,9 +89,9 @@ def studies(records: Sequence[Record], archive: Archive, derived: Mapping[str, s
     return tuple(_study(group, archive, derived or {}) for group in by_work(records))
 
 
-def study_of(records: Sequence[Record]) -> tuple[Study, ...]:
+def study_of(records: Sequence[Record], derived: Mapping[str, str] | None = None) -> tuple[Study, ...]:
     """Studies from records alone: without timelines, percentile curves and fingerprints."""
-    return studies(records, Empty())
+    return studies(records, Empty(), derived)
 
 
 def facts(record: Record, archive: Archive) -> dict[str, str]:
@@ -111,7 +117,8 @@ def _study(records: Sequence[Record], archive: Archive, derived: Mapping[str, st
         differences(known),
         shared(known),
         tuple(dict.fromkeys(text for other in found[1:] for text in unlike(first, other.usable))),
-        _footnotes(records, derived),
+        _footnotes(records),
+        derived.get(records[0].choice.workload, ""),
         min(record.started_at for record in records),
         len(records),
     )
@@ -134,9 +141,18 @@ def _part(subject: Subject, own: Curve, first: Curve | None, events: Sequence[st
         balance(at_peak, archive.machine(reference.machine)) if at_peak else (),
         little(timelines.typical(at_peak)) if at_peak else None,
         reproduce.command(subject.records),
-        doubts(subject.records),
+        (*doubts(subject.records), *_crowd(at_peak)),
         left_out(subject.records),
     )
+
+
+def _crowd(trials: Sequence[Record]) -> tuple[str, ...]:
+    """Whether other programs were at work on the machine while the peak was measured."""
+    others = [record.budget.other for record in trials if record.budget.idle < 1.0]
+    most = max(others, default=0.0)
+    if most <= CROWDED:
+        return ()
+    return (f"other programs and the kernel used up to {most:.0%} of the CPU time while the peak was measured",)
 
 
 def standing(own: Curve, first: Curve) -> Standing | None:
@@ -151,7 +167,7 @@ def _reference(part: Part) -> Record:
     return (part.curve.peak.trials if part.curve.peak else part.subject.records)[0]
 
 
-def _footnotes(records: Sequence[Record], derived: Mapping[str, str]) -> tuple[str, ...]:
+def _footnotes(records: Sequence[Record]) -> tuple[str, ...]:
     notes = []
     loads = [record.cell.load for record in records]
     if any(load.rate is None for load in loads):
@@ -170,9 +186,6 @@ def _footnotes(records: Sequence[Record], derived: Mapping[str, str]) -> tuple[s
             "The peak was chosen on the sweep and measured again on fresh confirmation trials, because the best of "
             "several noisy numbers is too high by nature."
         )
-    sentence = derived.get(records[0].choice.workload, "")
-    if sentence:
-        notes.append(sentence)
     if any(record.budget.emulation > 0 for record in records):
         most = max(record.budget.emulation for record in records)
         notes.append(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ironbench.analyse.archive import Archive, Columns
@@ -85,19 +85,29 @@ def timeline(record: Record, archive: Archive) -> Timeline:
 
 
 def devices(observed: Mapping[str, Columns]) -> tuple[Line, ...]:
-    """Device quantities by role, those that stay at zero left out."""
-    found = []
+    """Device quantities by role, those that stay at zero left out; roles that share a device share a line."""
+    found: list[Line] = []
     for name in sorted(observed, key=_device_order):
         if base_name(name) in _DEVICE:
-            times, values = ([float(x) for x in observed[name][column]] for column in ("t_s", "value"))
+            points = zip(observed[name]["t_s"], observed[name]["value"], strict=True)
+            window = [(float(t), float(value)) for t, value in points if t >= 0]
+            times, values = [t for t, _ in window], [value for _, value in window]
             line = Line(
                 base_name(name),
                 part_of(name).removeprefix("role="),
                 *_thinned(times, values, max(1, math.ceil(len(times) / MOST_POINTS)), _mean),
             )
-            if any(line.value):
+            twin = next((place for place, other in enumerate(found) if _same(other, line)), None)
+            if twin is not None:
+                found[twin] = replace(line, part=f"{found[twin].part} and {line.part}")
+            elif any(line.value):
                 found.append(line)
     return tuple(found)
+
+
+def _same(a: Line, b: Line) -> bool:
+    """The counters of one device read twice are equal to the last bit."""
+    return (a.metric, a.t_s, a.value) == (b.metric, b.t_s, b.value) and any(a.value)
 
 
 def percentiles(trials: Sequence[Record], archive: Archive, metric: str = "response_time") -> Percentiles | None:

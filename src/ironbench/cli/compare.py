@@ -22,6 +22,7 @@ def compare(
     from ironbench.errors import InputError
     from ironbench.printer import Printer
     from ironbench.record import Store
+    from ironbench.report.derived import sentences
 
     store = Store(Path(results))
     sides = [(name, store.select([name])) for name in (a, b)]
@@ -31,7 +32,8 @@ def compare(
             raise InputError(name, f"has no trial that may be compared ({causes})", "run it again")
     (name_a, records_a), (name_b, records_b) = sides
     known = [facts(next(r for r in records if r.status.comparable), store) for _, records in sides]
-    found = analysis.compare(name_a, records_a, name_b, records_b, known)
+    derived = sentences([*records_a, *records_b]).values()
+    found = analysis.compare(name_a, records_a, name_b, records_b, known, tuple(derived))
     if json:
         from ironbench.report.json import comparison as document
 

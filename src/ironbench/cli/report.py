@@ -28,6 +28,7 @@ def report(
     from ironbench.printer import Printer
     from ironbench.record import Store
     from ironbench.report import formats
+    from ironbench.report.derived import sentences
 
     printer = Printer()
     chosen = _format(output, format)
@@ -39,7 +40,7 @@ def report(
     records = store.select(selection or [])
     if not records:
         raise InputError(results, "holds no records", "make some with `ironbench run`, or name another with --results")
-    data = render(studies(records, store, _derived({record.choice.workload for record in records})))
+    data = render(studies(records, store, sentences(records)))
     if target is None:
         printer.data(data.decode())
         return 0
@@ -87,18 +88,3 @@ def _write(path: Path, data: bytes) -> None:
         raise FailureError(
             str(path), f"the report could not be written: {error.strerror}", "name another place"
         ) from error
-
-
-def _derived(names: set[str]) -> dict[str, str]:
-    """The sentence that results of a workload must carry wherever they are shown (design §5.8)."""
-    from ironbench import workloads
-    from ironbench.errors import InputError
-
-    found = {}
-    for name in names:
-        try:
-            found[name] = workloads.get(name).derived
-        except InputError:
-            # Records of a workload that this version does not have: its trials can still be read.
-            continue
-    return found

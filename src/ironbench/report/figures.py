@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ironbench.analyse.study import Part, Study
+from ironbench.catalogue import part_of
 from ironbench.report.charts.base import Chart, Table
 from ironbench.report.charts.curves import curves
 from ironbench.report.charts.latency import latency
@@ -13,6 +14,7 @@ from ironbench.report.charts.timelines import devices, timelines
 from ironbench.report.numbers import NOT_KNOWN, between, measured, number, quantity, span, times
 
 _CONFIGURATION = ("system", "load", "machine", "engine", "software")
+_BY_SCRIPT = (("throughput", "1/s"), ("response_time_p50_s", "s"), ("response_time_p99_s", "s"))
 _TOLD = 3
 """Of more systems than this, the headline names the first and the one with the highest peak; the table has all."""
 
@@ -33,6 +35,7 @@ def sections(study: Study) -> list[Section]:
     found = [
         Section("curves", "Throughput and response time", charts=tuple(curves(study))),
         Section("latency", "Latency", charts=tuple(latency(study))),
+        Section("scripts", "Script by script, at the peak", tables=tuple(scripts(study))),
         Section("time", "Over time", _lead_time(study), tuple(timelines(study))),
         Section("cpu", "Where the CPU time went", charts=tuple(budget(study))),
         Section("waits", "What sessions waited for", charts=tuple(waits(study))),
@@ -64,6 +67,22 @@ def peaks(study: Study) -> Table:
         rows.append((part.name, str(peak.clients), *figures, *latencies, ratio))
     head = ("system", "clients at peak", "throughput", "range of repeats", "median", "99th percentile", "ratio")
     return Table(head, tuple(rows))
+
+
+def scripts(study: Study) -> list[tuple[str, Table]]:
+    """A table per system with what each script of its mix gave."""
+    found = []
+    for part in study.parts:
+        metrics = part.curve.peak.metrics if part.curve.peak else {}
+        names = dict.fromkeys(part_of(name) for name in metrics if part_of(name).startswith("script="))
+        rows = []
+        for script in names:
+            cells = [measured(metrics.get(f"{metric}{{{script}}}"), unit) for metric, unit in _BY_SCRIPT]
+            rows.append((script.removeprefix("script="), *cells))
+        if rows:
+            head = ("script", "throughput", "median", "99th percentile")
+            found.append((part.name, Table(head, tuple(rows))))
+    return found
 
 
 def balance(study: Study) -> Table:
@@ -102,7 +121,7 @@ def configuration(study: Study) -> list[tuple[str, Table]]:
             if name.partition(".")[0] == room
         ]
         if rows:
-            found.append((room, Table(("fact", "value"), tuple(rows))))
+            found.append((room.capitalize(), Table(("fact", "value"), tuple(rows))))
     return found
 
 
@@ -122,9 +141,18 @@ def _fact(name: str, value: str) -> str:
 
 def cautions(study: Study) -> list[str]:
     """Everything a reader must know before using the numbers, the gravest first."""
-    found = [f"{part.name}: {text}" for part in study.parts for text in (*part.left_out, *part.warnings)]
-    found += [f"{part.name}: {part.little.sentence}" for part in study.parts if part.little and not part.little.holds]
+    said: dict[str, list[str]] = {}
+    for part in study.parts:
+        incoherent = (part.little.sentence,) if part.little and not part.little.holds else ()
+        for text in (*part.left_out, *part.warnings, *incoherent):
+            said.setdefault(text, []).append(part.name)
+    everyone = len(study.parts)
+    found = [f"{_who(names, everyone)}: {text}" for text, names in said.items()]
     return [*found, *study.unlike]
+
+
+def _who(names: list[str], everyone: int) -> str:
+    return "all systems" if len(names) == everyone > 1 else ", ".join(names)
 
 
 def title(study: Study) -> str:

@@ -61,7 +61,7 @@ def _study(study: Study) -> dict[str, Any]:
     grid += [budgets[start : start + 2] for start in range(0, len(budgets), 2)]
     said = [f"{name} {text}".strip() for name, text in figures.headline(study)]
     cautions = figures.cautions(study)
-    notes = [*said, *(f"Note: {text}" for text in (*cautions, *study.footnotes[:1]))]
+    notes = [study.derived, *said, *(f"Note: {text}" for text in (*cautions, *study.footnotes[:1]))]
     lines = [line for text in notes for line in textwrap.wrap(text, 140)]
     return {
         "title": {

@@ -10,6 +10,7 @@ import msgspec
 from ironbench.analyse.compare import Comparison, Row
 from ironbench.analyse.study import Study
 from ironbench.model.record import SCHEMA, Record
+from ironbench.report.derived import sentences
 
 if TYPE_CHECKING:
     from ironbench.record import Store
@@ -43,6 +44,7 @@ def run_document(records: Sequence[Record], store: Store) -> str:
         "system": records[0].system if records else None,
         "trials": trials,
         "warnings": list(warnings.values()),
+        "derived": sentences(records),
     }
     return _encoded(document).decode()
 

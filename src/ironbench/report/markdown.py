@@ -27,6 +27,7 @@ def _study(study: Study) -> str:
     blocks = [
         f"# {escaped(figures.title(study))}",
         f"{escaped(study.work)} · {moment(study.started_at)} · {trials}",
+        *([escaped(study.derived)] if study.derived else []),
         *(f"**{escaped(name)}** {escaped(text)}" if name else escaped(text) for name, text in figures.headline(study)),
         _table(figures.peaks(study)),
     ]
@@ -40,7 +41,8 @@ def _study(study: Study) -> str:
         blocks += [escaped(section.lead)] if section.lead else []
         for chart in section.charts:
             blocks += [f"### {escaped(chart.title)}", _table(chart.table)]
-        blocks += [_table(table) for _, table in section.tables]
+        for name, table in section.tables:
+            blocks += [f"### {escaped(name)}", _table(table)] if name else [_table(table)]
     blocks.append("## How to reproduce")
     blocks += [f"```sh\n{plain.clean(part.command)}\n```" for part in study.parts]
     blocks += ["## Notes", _bullets(study.footnotes)]

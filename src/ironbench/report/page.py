@@ -21,6 +21,8 @@ _NO_SCRIPT = (
 _WIDE = ("throughput", "latency", "time-throughput")
 _FOLDED = 12
 """Tables of facts with more rows are folded away."""
+_FOLDED_UNNAMED = 40
+"""The same for a section's only table, which is what its reader came for."""
 _MARKS = {
     "circle": '<circle cx="8" cy="8" r="7"/>',
     "square": '<rect x="2" y="2" width="12" height="12"/>',
@@ -74,7 +76,7 @@ def _study(study: Study, place: int, charts: dict[str, Chart]) -> str:
         f'<header class="top"><p class="kicker">{escape(_kicker(study))}</p>',
         f"<h1>{escape(figures.title(study))}</h1>",
     ]
-    body.append(f'<p class="lead">{escape(study.work)}</p></header><main>{_NO_SCRIPT}')
+    body.append(f'<p class="lead">{escape(study.work)}</p>{_derived(study)}</header><main>{_NO_SCRIPT}')
     body.append(f'<div class="headline">{"".join(_sentence(*sentence) for sentence in figures.headline(study))}</div>')
     body.append(
         f'<ul class="cards">{"".join(_card(part, at, study.parts[0].name) for at, part in enumerate(study.parts))}</ul>'
@@ -85,6 +87,10 @@ def _study(study: Study, place: int, charts: dict[str, Chart]) -> str:
     body.append(f"<section><h2>How to reproduce</h2>{''.join(commands)}</section>")
     body.append(f'<section><h2>Notes</h2><ol class="notes">{_items(study.footnotes)}</ol></section></main>')
     return "\n".join(body)
+
+
+def _derived(study: Study) -> str:
+    return f'<p class="lead"><strong>{escape(study.derived)}</strong></p>' if study.derived else ""
 
 
 def _sentence(name: str, text: str) -> str:
@@ -165,10 +171,11 @@ def _legend(keys: Sequence[Key]) -> str:
 
 
 def _table_block(name: str, table: Table) -> str:
-    if len(table.rows) <= _FOLDED or not name:
-        heading = f"<h3>{escape(name.capitalize())}</h3>" if name else ""
+    heading = f"<h3>{escape(name)}</h3>" if name else ""
+    if len(table.rows) <= (_FOLDED if name else _FOLDED_UNNAMED):
         return heading + _table(table)
-    return f"<details><summary>{escape(name.capitalize())}: {len(table.rows)} facts</summary>{_table(table)}</details>"
+    summary = f"{name}: {len(table.rows)} facts" if name else f"{len(table.rows)} facts"
+    return f"<details><summary>{escape(summary)}</summary>{_table(table)}</details>"
 
 
 def _table(table: Table, numbers: bool = False) -> str:

@@ -12,6 +12,7 @@ from ironbench.report import figures, plain
 from ironbench.report.charts.base import Table
 from ironbench.report.charts.curves import curves
 from ironbench.report.charts.latency import latency
+from ironbench.report.derived import sentences
 from ironbench.report.numbers import count, measured, moment, quantity, span, times, unit_of
 
 _MAIN = ("throughput", "response_time_mean_s", "response_time_p50_s", "response_time_p90_s", "response_time_p99_s")
@@ -25,8 +26,8 @@ def run_summary(records: Sequence[Record], printer: Printer) -> None:
     """What a run gave: curve, peak and what to know before using it."""
     if not records:
         return
-    for study in study_of(records):
-        blocks = [_statuses(study), *_curves(study), _headline(study), _cautions(study)]
+    for study in study_of(records, sentences(records)):
+        blocks = [study.derived, _statuses(study), *_curves(study), _headline(study), _cautions(study)]
         printer.data("\n\n".join(block for block in blocks if block))
 
 
@@ -38,7 +39,7 @@ def comparison(found: Comparison) -> str:
         blocks.append("What differs\n" + plain.facts(Table(("", "", ""), (("", "A", "B"), *rows))))
     cautions = [*found.left_out, *found.warnings, *found.unlike]
     blocks.append(_bullets("Before you use these numbers", cautions))
-    blocks.append(NO_VERDICT)
+    blocks += [*found.derived, NO_VERDICT]
     return "\n\n".join(block for block in blocks if block)
 
 
@@ -99,10 +100,12 @@ def _grouped(head: tuple[str, ...], rows: list[tuple[str, ...]], cells: Sequence
 def _study(study: Study) -> str:
     trials = "1 trial" if study.trials == 1 else f"{study.trials} trials"
     heading = f"{plain.clean(figures.title(study))}\n{plain.clean(study.work)}\n{moment(study.started_at)}, {trials}"
-    blocks = [heading, _headline(study), _cautions(study), *_curves(study)]
+    blocks = [heading, study.derived, _headline(study), _cautions(study), *_curves(study)]
     blocks += [f"{chart.title}\n{plain.table(chart.table)}" for chart in latency(study)]
     for section in figures.sections(study):
-        if section.id in ("balance", "differences"):
+        if section.id == "scripts":
+            blocks += [f"{section.title}: {plain.clean(name)}\n{plain.table(table)}" for name, table in section.tables]
+        elif section.id in ("balance", "differences"):
             rows = [table for _, table in section.tables]
             blocks += [f"{section.title}\n{plain.facts(Table((), (table.head, *table.rows)))}" for table in rows]
         elif section.id in ("cpu", "waits"):

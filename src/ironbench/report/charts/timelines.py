@@ -26,9 +26,9 @@ _TITLES = {
     "device_flush_latency_s": ("Time of a flush", ""),
     "device_utilisation_share": ("Time with a request at the device", ""),
 }
-_ROLES = ("data", "log", "temp")
-_DASHES = {"data": [1, 0], "log": [6, 3], "temp": [2, 2]}
-_STROKES = {"data": "line", "log": "dash", "temp": "dot"}
+_DASHES = {"line": [1, 0], "dash": [6, 3], "dot": [2, 2]}
+_FEW = 30
+"""Lines of no more points than this show them: a single point would be no line at all."""
 
 
 def timelines(study: Study) -> list[Chart]:
@@ -72,14 +72,15 @@ def _chart(study: Study, metric: str, lines: list[tuple[str, Line]]) -> list[Cha
         for t, value in zip(line.t_s, line.value, strict=True)
     ]
     kind, axis = base.value_scale([row["value"] for row in rows], 60 if unit == "s" else math.inf)
-    roles = [role for role in _ROLES if any(line.part == role for _, line in lines)]
+    strokes = _strokes([line.part for _, line in lines if line.part])
     step = max((part.timeline.step_s for part in study.parts if part.timeline), default=1.0)
     note = f"Each point stands for {step:g} s." if step > 1 else ""
-    layer = _layer(names, {"scale": kind, "axis": {**axis, "title": None}}, roles)
-    strokes = tuple(Key(role, "muted", _STROKES[role]) for role in roles) if len(roles) > 1 else ()
+    few = max(len(line.t_s) for _, line in lines) <= _FEW
+    layer = _layer(names, {"scale": kind, "axis": {**axis, "title": None}}, strokes, few)
+    roles = tuple(Key(role, "muted", stroke) for role, stroke in strokes.items()) if len(strokes) > 1 else ()
     said = words or {"/s": "per second", "%": "% of the time"}.get(suffix, suffix)
-    if len(roles) == 1:
-        said += f", {roles[0]} device"
+    if len(strokes) == 1:
+        said += f", {next(iter(strokes))} device"
     return [
         Chart(
             f"time-{metric}",
@@ -88,32 +89,41 @@ def _chart(study: Study, metric: str, lines: list[tuple[str, Line]]) -> list[Cha
             base.specification([layer], {"line": rows}, 190),
             _table(lines, unit),
             said + (", logarithmic" if kind.get("type") == "log" else ""),
-            (*base.keys(names, "line"), *strokes),
+            (*base.keys(names, "line"), *roles),
             note,
         )
     ]
 
 
-def _layer(names: list[str], value: dict[str, Any], roles: list[str]) -> dict[str, Any]:
+def _strokes(roles: list[str]) -> dict[str, str]:
+    """Role → stroke: what holds the data solid, a separate log dashed, temp dotted."""
+    order = sorted(dict.fromkeys(roles), key=lambda role: ("data" not in role, "log" not in role, role))
+    return dict(zip(order, (*_DASHES, "dot", "dot", "dot"), strict=False))
+
+
+def _layer(names: list[str], value: dict[str, Any], strokes: dict[str, str], few: bool) -> dict[str, Any]:
     encoding: dict[str, Any] = {
         "x": {
             "field": "t",
             "type": "quantitative",
-            "axis": {"title": "seconds", "tickCount": 6},
+            "axis": {"title": "seconds", "tickCount": 6, "tickMinStep": 1, "format": "d"},
             "scale": {"nice": False},
         },
         "y": {"field": "value", "type": "quantitative", **value},
         "color": base.colour(names),
-        "tooltip": [{"field": name} for name in (("system", "role") if roles else ("system",))]
+        "tooltip": [{"field": name} for name in (("system", "role") if strokes else ("system",))]
         + [{"field": "t", "title": "second"}, {"field": "said", "title": "value"}],
     }
-    if roles:
+    if strokes:
         encoding["strokeDash"] = {
             "field": "role",
             "type": "nominal",
-            "scale": {"domain": roles, "range": [_DASHES[role] for role in roles]},
+            "scale": {"domain": list(strokes), "range": [_DASHES[stroke] for stroke in strokes.values()]},
         }
-    return {"data": {"name": "line"}, "mark": {"type": "line", "strokeWidth": 1.7}, "encoding": encoding}
+    mark: dict[str, Any] = {"type": "line", "strokeWidth": 1.7}
+    if few:
+        mark["point"] = {"size": 16}
+    return {"data": {"name": "line"}, "mark": mark, "encoding": encoding}
 
 
 def _alt(title: str, lines: list[tuple[str, Line]], unit: str) -> str:

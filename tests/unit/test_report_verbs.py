@@ -1,0 +1,99 @@
+"""`report` and `compare` as a user calls them, on a real store."""
+
+from __future__ import annotations
+
+import array
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from factories import DISK, MEMORY, Shelf, record, sweep
+
+from ironbench.cli.compare import compare
+from ironbench.cli.report import report
+from ironbench.errors import InputError
+from ironbench.model.observation import Series
+from ironbench.model.record import Record, Status
+from ironbench.record import Evidence, Store
+
+pytest.importorskip("ironbench._core", reason="the core is not built")
+pytest.importorskip("ironbench.workloads")
+
+
+def stored(directory: Path, records: Sequence[Record]) -> str:
+    from ironbench._core import Histogram
+
+    store, shelf = Store(directory), Shelf(records)
+    for one in records:
+        histogram = Histogram()
+        for thousand in range(1, 200):
+            histogram.record(thousand * 10_000)
+        seconds = {name: array.array("d", column).tobytes() for name, column in shelf.seconds(one.id).items()}
+        observed = [Series(name, tuple(c["t_s"]), tuple(c["value"])) for name, c in shelf.observed(one.id).items()]
+        histograms = {"response_time": histogram} if seconds else {}
+        store.keep(one, Evidence(seconds=seconds, observed=observed, histograms=histograms))
+    return str(directory)
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> str:
+    trials = sweep(DISK, 3000, 6, clients=(1, 4), repeats=1) + sweep(MEMORY, 9000, 6, clients=(1, 4), repeats=1)
+    dead = record(
+        replace(DISK, label="gone"), 1, None, status=Status.FAILED, cause="no such host", id="dead", series="dead"
+    )
+    return stored(tmp_path_factory.mktemp("results"), [*trials, dead])
+
+
+def test_the_format_follows_from_the_files_name(
+    results: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = tmp_path / "r.html"
+    assert report(["log on disk", "log in memory"], str(target), "", results) == 0
+    assert capsys.readouterr().out.strip() == str(target)
+    text = target.read_text()
+    assert text.startswith("<!doctype html>")
+    for chart in ("latency", "time-throughput", "time-device_write_bytes_per_s"):
+        assert f'id="study0-chart-{chart}"' in text
+    assert [path.name for path in tmp_path.iterdir()] == ["r.html"]
+
+
+def test_without_a_file_the_report_is_text(results: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert report(["log on disk"], "", "", results) == 0
+    assert "log on disk peaks at" in capsys.readouterr().out
+
+
+def test_a_picture_needs_a_file(results: str) -> None:
+    with pytest.raises(InputError, match="needs a file"):
+        report(["log on disk"], "", "png", results)
+
+
+def test_a_directory_that_does_not_exist_is_named_before_any_work(results: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="does not exist"):
+        report([], str(tmp_path / "no" / "r.html"), "", results)
+
+
+def test_an_unknown_ending_is_answered_with_the_formats(results: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError) as caught:
+        report([], str(tmp_path / "r.pdf"), "", results)
+    assert "html" in caught.value.hint
+
+
+def test_no_records_is_said_with_a_way_out(tmp_path: Path) -> None:
+    with pytest.raises(InputError) as caught:
+        report([], "", "", str(tmp_path))
+    assert "ironbench run" in caught.value.hint
+
+
+def test_compare_says_ratios_in_text_and_in_json(results: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert compare("log on disk", "log in memory", results, False) == 0
+    assert "throughput ↑" in capsys.readouterr().out
+    assert compare("log on disk", "log in memory", results, True) == 0
+    rows = {row["metric"]: row for row in json.loads(capsys.readouterr().out)["peaks"]["rows"]}
+    assert rows["throughput"]["ratio"] == pytest.approx(3, abs=0.3)
+
+
+def test_a_side_that_never_ran_is_refused_with_its_cause(results: str) -> None:
+    with pytest.raises(InputError, match="no such host"):
+        compare("dead", "log on disk", results, False)
