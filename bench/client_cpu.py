@@ -5,11 +5,10 @@ from __future__ import annotations
 import copy
 import socket
 
-from ironbench.workloads import ScriptSource
-
 from bench.pairs import interleaved, ratio, said
 from bench.peers import SELECT_ONLY, ours, pgbench, postgres
 from ironbench.model.system import Load
+from ironbench.workloads import ScriptSource
 
 PAIRS = 10
 SCALE = 10

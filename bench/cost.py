@@ -8,12 +8,11 @@ import sys
 import time
 from pathlib import Path
 
-from ironbench.workloads import ScriptSource
-
 from bench.pairs import said
 from bench.peers import SELECT_ONLY, ours, postgres
 from ironbench import observe
 from ironbench.model.system import Load
+from ironbench.workloads import ScriptSource
 
 RUNS = 15
 

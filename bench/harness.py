@@ -7,11 +7,10 @@ import statistics
 import subprocess
 import sys
 
-from ironbench.workloads import ScriptSource
-
 from bench.pairs import said
 from bench.peers import SELECT_ONLY, ours, postgres
 from ironbench.model.system import Load
+from ironbench.workloads import ScriptSource
 
 RUNS = 7
 MEMORY = """

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
-from ironbench.workloads import ScriptSource
 
 from ironbench import _core, engines, load
 from ironbench.drive.plan import compiled_plan
@@ -23,6 +22,7 @@ from ironbench.model.observation import Source
 from ironbench.model.plan import Plan
 from ironbench.model.system import Cell, Choice, Layout, Load, System, Trial
 from ironbench.printer import Printer
+from ironbench.workloads import ScriptSource
 
 BIN = installation.find(None).bin
 

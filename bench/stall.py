@@ -15,13 +15,13 @@ import threading
 import time
 
 import msgspec
-from ironbench.workloads import ScriptSource
 
 from bench.pairs import said
 from bench.peers import SELECT_ONLY, ours, postgres
 from ironbench import _core
 from ironbench.drive.plan import compiled_plan
 from ironbench.model.system import Load
+from ironbench.workloads import ScriptSource
 
 SECONDS, STOP_S, SHARE = 20.0, 1.0, 0.7
 SCRIPT = [ScriptSource("select-only", SELECT_ONLY, 1)]

@@ -130,3 +130,24 @@ class SqliteConnection:
         """Rows of COPY's text format, all or none, by `COPY t (…) FROM STDIN` or an INSERT with `?1, ?2, …`."""
     def close(self) -> None:
         """May be called twice."""
+
+@final
+class LoadProgress:
+    """Shared with a running `load_rows`; may be read and stopped from another thread."""
+
+    def __new__(cls) -> LoadProgress: ...
+    rows: int
+    bytes: int
+    """Of the rows as text, handed to the engine so far."""
+    def stop(self) -> None:
+        """Ends the load soon, with a FailureError; what was copied so far must not be used."""
+
+def load_rows(plan: bytes, progress: LoadProgress) -> bytes:
+    """Copies generated rows into tables that exist and are empty, over several connections at a time.
+
+    `plan`: JSON by `crates/ironbench-data/src/plan.rs`. Returns JSON: `rows`, `bytes` (as text), `elapsed_s`,
+    `connections`. Releases the GIL. FailureError: the engine refused, a disk is full, the load was stopped.
+    """
+
+def write_rows(generator: bytes, table: str, threads: int, path: str) -> int:
+    """Writes one table's rows into a file in PostgreSQL's COPY text format; the number of rows."""

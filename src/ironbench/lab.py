@@ -27,4 +27,4 @@ def run(plan: Plan, secrets: Secrets, store: Store, printer: Printer) -> list[Re
 def measure(plan: Plan, session: Session, loaded: Loaded, trial: Trial, store: Store, printer: Printer) -> Record:
     """One trial, from driving it to its record in the store."""
     driven = drive(plan, session, trial, observe.sources(session, plan.observe), printer)
-    return make.keep(store, plan, session, loaded, trial, driven, observe.observed(session, driven))
+    return make.keep(store, plan, session, loaded, trial, driven, observe.observed(driven))

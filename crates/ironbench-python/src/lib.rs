@@ -3,6 +3,7 @@
 use pyo3::prelude::*;
 
 mod connection;
+mod data;
 mod door;
 mod drive;
 mod errors;
@@ -16,6 +17,8 @@ mod _core {
 
     #[pymodule_export]
     use crate::connection::Connection;
+    #[pymodule_export]
+    use crate::data::{LoadProgress, load_rows, write_rows};
     #[pymodule_export]
     use crate::drive::{DriveResult, Progress, drive};
     #[pymodule_export]

@@ -126,11 +126,11 @@ def main() -> None:
     patience_s = _watch(server, woken, entry)
     if server.poll() is None:
         _end(server, patience_s)
+    _report({"ended": server.returncode})
     # Read again: the owner has noted the server's shared memory since.
     entry = runtime.read(Path(order.entry))
     if entry is not None:
         runtime.end(entry, patience_s=1.0)
-    _report({"ended": server.returncode})
 
 
 def _spawn(order: Order) -> subprocess.Popen[bytes]:

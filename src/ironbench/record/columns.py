@@ -32,7 +32,7 @@ def write_series(path: Path, series: Sequence[Series]) -> None:
 
 def read(path: Path) -> Columns:
     with duckdb.connect() as database:
-        return database.execute("SELECT * FROM read_parquet(?)", [str(path)]).fetchnumpy()  # type: ignore[no-any-return]
+        return database.execute("SELECT * FROM read_parquet(?)", [str(path)]).fetchnumpy()
 
 
 def read_series(path: Path) -> dict[str, Columns]:

@@ -72,6 +72,7 @@ class Running:
 
     def last_words(self) -> str:
         """How the server ended, where that is known, and what its messages complain of."""
+        self.guard.ended()
         status = self.guard.status
         how = f"killed by {signal.Signals(-status).name}" if status is not None and status < 0 else ""
         return ": ".join(filter(None, (how, _complaints(self.cluster.messages))))

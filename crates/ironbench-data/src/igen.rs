@@ -1,0 +1,195 @@
+//! The order system of `igen-oltp`: customers in world regions, products, stock, orders and order lines.
+//!
+//! Customers are numbered from 1, region after region; a customer's orders are numbered from 1 without holes. How many
+//! orders a customer holds is uniform in 1..=`most_orders`: that is where inserts and deletes of the workload keep it
+//! (docs/concepts/igen-oltp.md), so a fresh database is already in the state that the load leads to.
+
+use serde::{Deserialize, Serialize};
+
+use crate::dice::Dice;
+use crate::plan::Table;
+use crate::row::{Phrase, Sink};
+use crate::words;
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Igen {
+    /// The last customer of each region, ascending; the last of these is the number of customers.
+    pub region_ends: [u64; REGIONS as usize],
+    pub products: u64,
+    pub categories: u64,
+    pub most_orders: u64,
+    pub most_lines: u64,
+    pub seed: u64,
+}
+
+pub const REGIONS: u64 = 6;
+
+/// What is drawn for the same number must not be alike.
+#[derive(Clone, Copy)]
+enum Purpose {
+    Customer = 1,
+    Product,
+    Price,
+    Stock,
+    OrderCount,
+    Order,
+}
+
+const CUSTOMER: &[&str] = &["customer_id", "region_id", "name", "email", "street", "city", "since", "spent_cents"];
+const PRODUCT: &[&str] = &["product_id", "category_id", "price_cents", "name", "description"];
+const STOCK: &[&str] = &["product_id", "region_id", "quantity"];
+const ORDER: &[&str] = &["total_cents", "placed_at", "customer_id", "order_no", "line_count", "status"];
+const LINE: &[&str] = &["customer_id", "order_no", "line_no", "quantity", "product_id", "price_cents"];
+
+/// Days from 1970-01-01 to 2025-01-01: the first order.
+const FIRST_DAY: i64 = 20_089;
+
+/// One order as drawn: its lines are consecutive products.
+struct Order {
+    first_product: u64,
+    lines: u64,
+    quantity: i64,
+    placed_at: i64,
+}
+
+impl Igen {
+    pub fn customers(&self) -> u64 {
+        self.region_ends[self.region_ends.len() - 1]
+    }
+
+    pub fn tables(&self) -> Vec<Table> {
+        let table = |name, columns, units, bytes_per_unit| Table { name, columns, units, bytes_per_unit };
+        let orders = self.most_orders.div_ceil(2);
+        let lines = orders * self.most_lines.div_ceil(2);
+        vec![
+            table("igen_order_line", LINE, self.customers(), lines * 26),
+            table("igen_order", ORDER, self.customers(), orders * 47),
+            table("igen_customer", CUSTOMER, self.customers(), 95),
+            table("igen_product", PRODUCT, self.products, 190),
+            table("igen_stock", STOCK, self.products, REGIONS * 12),
+        ]
+    }
+
+    pub fn emit<S: Sink>(&self, table: &str, units: std::ops::Range<u64>, sink: &mut S) -> Result<(), S::Error> {
+        let mut phrase = Phrase::default();
+        for number in units.start + 1..=units.end {
+            match table {
+                "igen_order_line" => self.lines(number, sink)?,
+                "igen_order" => self.orders(number, &mut phrase, sink)?,
+                "igen_customer" => self.customer(number, &mut phrase, sink)?,
+                "igen_product" => self.product(number, &mut phrase, sink)?,
+                "igen_stock" => self.stock(number, sink)?,
+                _ => unreachable!("igen-oltp has no table {table}"),
+            }
+        }
+        Ok(())
+    }
+
+    fn dice(&self, purpose: Purpose, number: u64) -> Dice {
+        Dice::new(self.seed, purpose as u64, number)
+    }
+
+    /// How many orders the customer holds.
+    fn order_count(&self, customer: u64) -> u64 {
+        1 + self.dice(Purpose::OrderCount, customer).below(self.most_orders)
+    }
+
+    fn price_cents(&self, product: u64) -> i64 {
+        self.dice(Purpose::Price, product).between(99, 49_999)
+    }
+
+    fn order(&self, customer: u64, order_no: u64) -> Order {
+        let mut dice = self.dice(Purpose::Order, customer * self.most_orders + order_no);
+        let lines = 1 + dice.below(self.most_lines);
+        Order {
+            first_product: 1 + dice.below(self.products - self.most_lines + 1),
+            lines,
+            quantity: dice.between(1, 5),
+            // Three weeks apart on average, so that orders of one customer are in the order of their numbers.
+            placed_at: (FIRST_DAY + order_no as i64 * 21) * 86_400 + dice.between(0, 20 * 86_400),
+        }
+    }
+
+    fn customer<S: Sink>(&self, customer: u64, phrase: &mut Phrase, sink: &mut S) -> Result<(), S::Error> {
+        let mut dice = self.dice(Purpose::Customer, customer);
+        let region = self.region_ends.partition_point(|&end| end < customer);
+        let (first, last) = (dice.pick(words::FIRST_NAMES), dice.pick(words::LAST_NAMES));
+        sink.integer(customer as i64);
+        sink.integer(region as i64 + 1);
+        sink.text(phrase.of(format_args!("{first} {last}")));
+        sink.text(phrase.of(format_args!("{first}.{last}.{customer}@example.com")));
+        sink.text(phrase.of(format_args!("{} {}", dice.between(1, 999), dice.pick(words::STREETS))));
+        sink.text(dice.pick(words::CITIES[region]));
+        sink.text(phrase.date(FIRST_DAY - dice.between(1, 3650)));
+        sink.integer(0);
+        sink.end_row()
+    }
+
+    fn product<S: Sink>(&self, product: u64, phrase: &mut Phrase, sink: &mut S) -> Result<(), S::Error> {
+        let mut dice = self.dice(Purpose::Product, product);
+        let (quality, material, thing) =
+            (dice.pick(words::QUALITIES), dice.pick(words::MATERIALS), dice.pick(words::THINGS));
+        sink.integer(product as i64);
+        // Neighbours are of one category: a shelf of the shop.
+        sink.integer(((product - 1) * self.categories / self.products) as i64 + 1);
+        sink.integer(self.price_cents(product));
+        sink.text(phrase.of(format_args!("{quality} {material} {thing} {product}")));
+        sink.text(phrase.of(format_args!(
+            "A {quality} {thing} made of {material}: {}, {} and {}. Goes well with our {} {} and the {} {}. {} years of warranty.",
+            dice.pick(words::QUALITIES),
+            dice.pick(words::QUALITIES),
+            dice.pick(words::QUALITIES),
+            dice.pick(words::MATERIALS),
+            dice.pick(words::THINGS),
+            dice.pick(words::QUALITIES),
+            dice.pick(words::THINGS),
+            dice.between(1, 9),
+        )));
+        sink.end_row()
+    }
+
+    fn stock<S: Sink>(&self, product: u64, sink: &mut S) -> Result<(), S::Error> {
+        let mut dice = self.dice(Purpose::Stock, product);
+        for region in 1..=REGIONS {
+            sink.integer(product as i64);
+            sink.integer(region as i64);
+            sink.integer(dice.between(10, 109));
+            sink.end_row()?;
+        }
+        Ok(())
+    }
+
+    fn orders<S: Sink>(&self, customer: u64, phrase: &mut Phrase, sink: &mut S) -> Result<(), S::Error> {
+        for order_no in 1..=self.order_count(customer) {
+            let order = self.order(customer, order_no);
+            let products = order.first_product..order.first_product + order.lines;
+            let prices: i64 = products.map(|product| self.price_cents(product)).sum();
+            sink.integer(prices * order.quantity);
+            sink.text(phrase.timestamp(order.placed_at));
+            sink.integer(customer as i64);
+            sink.integer(order_no as i64);
+            sink.integer(order.lines as i64);
+            sink.text("delivered");
+            sink.end_row()?;
+        }
+        Ok(())
+    }
+
+    fn lines<S: Sink>(&self, customer: u64, sink: &mut S) -> Result<(), S::Error> {
+        for order_no in 1..=self.order_count(customer) {
+            let order = self.order(customer, order_no);
+            for line in 0..order.lines {
+                let product = order.first_product + line;
+                sink.integer(customer as i64);
+                sink.integer(order_no as i64);
+                sink.integer(line as i64 + 1);
+                sink.integer(order.quantity);
+                sink.integer(product as i64);
+                sink.integer(self.price_cents(product));
+                sink.end_row()?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,328 @@
+//! Shares the rows of a plan among connections and streams them into the engine as they are made.
+
+mod postgres;
+mod sqlite;
+
+use std::io::Write;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::Instant;
+
+use ironbench_core::drive::plan::Engine;
+use ironbench_core::wire::postgres::Connector;
+use ironbench_core::{Error, Result};
+use serde::Serialize;
+
+use crate::plan::{Generator, LoadPlan, Table};
+use crate::row::CopyText;
+
+/// Shared with a running load; read and stopped from another thread.
+#[derive(Debug, Default)]
+pub struct Progress {
+    rows: AtomicU64,
+    bytes: AtomicU64,
+    stop: AtomicBool,
+}
+
+impl Progress {
+    pub fn rows(&self) -> u64 {
+        self.rows.load(Ordering::Relaxed)
+    }
+
+    /// Bytes of the rows as text handed to the engine so far.
+    pub fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Ends the load soon; what was copied so far stays and must not be used.
+    pub fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    fn add(&self, rows: u64, bytes: u64) -> Result<()> {
+        self.rows.fetch_add(rows, Ordering::Relaxed);
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        if self.stop.load(Ordering::Relaxed) {
+            return Err(Error::failure("load", "stopped before all rows were copied"));
+        }
+        Ok(())
+    }
+}
+
+/// What a load did.
+#[derive(Debug, Clone, Serialize)]
+pub struct Loaded {
+    pub rows: u64,
+    /// Bytes of the rows as text.
+    pub bytes: u64,
+    pub elapsed_s: f64,
+    pub connections: usize,
+}
+
+/// A part of one table that is copied in one go.
+#[derive(Debug, Clone)]
+struct Piece {
+    table: Table,
+    units: Range<u64>,
+}
+
+/// Larger pieces commit less often, smaller ones end more evenly.
+const LARGEST_PIECE: u64 = 64 << 20;
+const SMALLEST_PIECE: u64 = 256 << 10;
+
+/// Cuts every table, so that `workers` have about equally much to do and rows that belong together stay together.
+fn cut(tables: &[Table], workers: usize) -> Vec<Piece> {
+    let total: u64 = tables.iter().map(|table| table.units * table.bytes_per_unit).sum();
+    let size = (total / (workers as u64 * 4)).clamp(SMALLEST_PIECE, LARGEST_PIECE);
+    let mut pieces = Vec::new();
+    for &table in tables {
+        let step = (size / table.bytes_per_unit).max(1);
+        let starts = (0..table.units).step_by(step as usize);
+        pieces.extend(starts.map(|start| Piece { table, units: start..(start + step).min(table.units) }));
+    }
+    pieces
+}
+
+/// The pieces that nobody has taken yet.
+struct Queue {
+    pieces: Vec<Piece>,
+    next: AtomicUsize,
+}
+
+impl Queue {
+    fn new(pieces: Vec<Piece>) -> Self {
+        Self { pieces, next: AtomicUsize::new(0) }
+    }
+
+    fn take(&self) -> Option<&Piece> {
+        self.pieces.get(self.next.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+/// Copies all rows of the plan into tables that exist and are empty.
+pub fn load(plan: &LoadPlan, progress: &Progress) -> Result<Loaded> {
+    let begin = Instant::now();
+    let tables = plan.generator.tables();
+    let connections = match &plan.engine {
+        Engine::Postgres { connection, .. } => {
+            let queue = Queue::new(cut(&tables, plan.connections));
+            let connections = plan.connections.clamp(1, queue.pieces.len().max(1));
+            let connector = Connector::new(connection.clone())?;
+            in_parallel(
+                connections,
+                || postgres::copy(&connector, &plan.generator, &queue, progress),
+                || progress.stop(),
+            )?;
+            connections
+        }
+        Engine::Sqlite { path, pragmas } => {
+            // One writer at a time is SQLite's rule, so one connection.
+            sqlite::insert(path, pragmas, &plan.generator, &cut(&tables, 1), progress)?;
+            1
+        }
+        Engine::Null { .. } => {
+            let queue = Queue::new(cut(&tables, plan.connections));
+            in_parallel(plan.connections, || discard(&plan.generator, &queue, progress), || progress.stop())?;
+            plan.connections
+        }
+    };
+    Ok(Loaded { rows: progress.rows(), bytes: progress.bytes(), elapsed_s: begin.elapsed().as_secs_f64(), connections })
+}
+
+/// Runs `work` in `workers` threads. On the first failure the others are told to stop, and that failure is the result.
+fn in_parallel(workers: usize, work: impl Fn() -> Result<()> + Sync, stop: impl Fn() + Sync) -> Result<()> {
+    let first = std::sync::Mutex::new(None);
+    std::thread::scope(|scope| {
+        for _ in 0..workers.max(1) {
+            scope.spawn(|| {
+                if let Err(error) = work() {
+                    first.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).get_or_insert(error);
+                    stop();
+                }
+            });
+        }
+    });
+    first.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()).map_or(Ok(()), Err)
+}
+
+/// Makes rows and forgets them: how fast is the generator alone?
+fn discard(generator: &Generator, queue: &Queue, progress: &Progress) -> Result<()> {
+    while let Some(piece) = queue.take() {
+        let mut sink = CopyText::new(|bytes: &[u8], rows| progress.add(rows, bytes.len() as u64));
+        generator.emit(piece.table.name, piece.units.clone(), &mut sink)?;
+        sink.finish()?;
+    }
+    Ok(())
+}
+
+/// Writes the rows of one table in PostgreSQL's COPY text format, in order, made by `threads`.
+pub fn write_text(generator: &Generator, table: &str, threads: usize, out: &mut impl Write) -> Result<u64> {
+    let tables = generator.tables();
+    let table = *tables
+        .iter()
+        .find(|known| known.name == table)
+        .ok_or_else(|| Error::input(table, "no such table in this workload"))?;
+    let pieces = cut(&[table], threads.max(1));
+    let mut rows = 0;
+    for wave in pieces.chunks(threads.max(1)) {
+        let texts = std::thread::scope(|scope| {
+            let running: Vec<_> = wave.iter().map(|piece| scope.spawn(|| text_of(generator, piece))).collect();
+            running.into_iter().map(|thread| thread.join().expect("row generators do not panic")).collect::<Vec<_>>()
+        });
+        for (text, count) in texts {
+            rows += count;
+            out.write_all(&text).map_err(|error| Error::failure("rows", error.to_string()))?;
+        }
+    }
+    Ok(rows)
+}
+
+/// `write_text` into a file of that name.
+pub fn write_file(generator: &Generator, table: &str, threads: usize, path: &str) -> Result<u64> {
+    let failed = |error: std::io::Error| Error::failure(path, error.to_string());
+    let mut file = std::io::BufWriter::new(std::fs::File::create(path).map_err(failed)?);
+    let rows = write_text(generator, table, threads, &mut file)?;
+    file.flush().map_err(failed)?;
+    Ok(rows)
+}
+
+fn text_of(generator: &Generator, piece: &Piece) -> (Vec<u8>, u64) {
+    let (mut text, mut rows) = (Vec::new(), 0);
+    let mut sink = CopyText::new(|bytes: &[u8], count| {
+        text.extend_from_slice(bytes);
+        rows += count;
+        Ok::<(), std::convert::Infallible>(())
+    });
+    let Ok(()) = generator.emit(piece.table.name, piece.units.clone(), &mut sink);
+    let Ok(()) = sink.finish();
+    (text, rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::igen::Igen;
+    use crate::pgbench::Pgbench;
+    use proptest::prelude::*;
+
+    fn igen(seed: u64) -> Generator {
+        Generator::Igen(Igen {
+            region_ends: [400, 600, 720, 800, 860, 900],
+            products: 200,
+            categories: 10,
+            most_orders: 20,
+            most_lines: 7,
+            seed,
+        })
+    }
+
+    fn text(generator: &Generator, table: &str, threads: usize) -> String {
+        let mut out = Vec::new();
+        write_text(generator, table, threads, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    fn columns(text: &str) -> Vec<Vec<&str>> {
+        text.lines().map(|line| line.split('\t').collect()).collect()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(8))]
+        #[test]
+        fn rows_do_not_depend_on_the_number_of_threads(seed: u64, threads in 2usize..7) {
+            let generator = igen(seed);
+            for table in generator.tables() {
+                prop_assert_eq!(text(&generator, table.name, 1), text(&generator, table.name, threads));
+            }
+        }
+
+        #[test]
+        fn every_order_has_the_total_and_the_number_of_its_lines(seed: u64) {
+            let generator = igen(seed);
+            let lines = text(&generator, "igen_order_line", 1);
+            let mut totals = std::collections::HashMap::new();
+            for line in columns(&lines) {
+                let total = totals.entry((line[0].to_owned(), line[1].to_owned())).or_insert((0i64, 0i64));
+                total.0 += line[3].parse::<i64>().unwrap() * line[5].parse::<i64>().unwrap();
+                total.1 += 1;
+            }
+            let orders = text(&generator, "igen_order", 1);
+            for order in columns(&orders) {
+                let expected = (order[0].parse().unwrap(), order[4].parse().unwrap());
+                prop_assert_eq!(totals.remove(&(order[2].to_owned(), order[3].to_owned())), Some(expected));
+            }
+            prop_assert!(totals.is_empty());
+        }
+
+        #[test]
+        fn lines_name_products_that_exist_at_their_price(seed: u64) {
+            let generator = igen(seed);
+            let products = text(&generator, "igen_product", 1);
+            let prices: std::collections::HashMap<_, _> =
+                columns(&products).into_iter().map(|product| (product[0].to_owned(), product[2].to_owned())).collect();
+            let lines = text(&generator, "igen_order_line", 1);
+            for line in columns(&lines) {
+                prop_assert_eq!(prices.get(line[4]).map(String::as_str), Some(line[5]));
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn pieces_cover_every_unit_once(units in 1u64..5_000_000, bytes in 1u64..3000, workers in 1usize..33) {
+            let table = Table { name: "t", columns: &[], units, bytes_per_unit: bytes };
+            let pieces = cut(&[table], workers);
+            let mut next = 0;
+            for piece in pieces {
+                prop_assert_eq!(piece.units.start, next);
+                next = piece.units.end;
+            }
+            prop_assert_eq!(next, units);
+        }
+    }
+
+    #[test]
+    fn a_customer_holds_from_one_to_the_most_orders_without_holes() {
+        let orders = text(&igen(1), "igen_order", 1);
+        let mut held = std::collections::BTreeMap::new();
+        for order in columns(&orders) {
+            let count = held.entry(order[2].parse::<u64>().unwrap()).or_insert(0u64);
+            *count += 1;
+            assert_eq!(order[3].parse::<u64>().unwrap(), *count);
+        }
+        assert_eq!(held.len(), 900);
+        assert_eq!((held.values().min(), held.values().max()), (Some(&1), Some(&20)));
+        let mean = held.values().sum::<u64>() as f64 / 900.0;
+        // The mean of a uniform 1..=20 is 10.5, its standard deviation 5.77; five of the mean's.
+        assert!((mean - 10.5).abs() < 0.97, "{mean}");
+    }
+
+    #[test]
+    fn customers_live_in_the_regions_of_the_plan() {
+        let text = text(&igen(1), "igen_customer", 1);
+        let regions: Vec<u64> = columns(&text).iter().map(|customer| customer[1].parse().unwrap()).collect();
+        let in_region = |region| regions.iter().filter(|&&r| r == region).count();
+        assert_eq!((1..=6).map(in_region).collect::<Vec<_>>(), [400, 200, 120, 80, 60, 40]);
+    }
+
+    #[test]
+    fn a_branch_has_ten_tellers_and_a_hundred_thousand_accounts() {
+        let generator = Generator::Pgbench(Pgbench { scale: 2 });
+        let accounts = text(&generator, "pgbench_accounts", 2);
+        assert_eq!(accounts.lines().count(), 200_000);
+        assert_eq!(accounts.lines().last(), Some("200000\t2\t0\t"));
+        assert_eq!(text(&generator, "pgbench_tellers", 1).lines().last(), Some("20\t2\t0"));
+        assert_eq!(text(&generator, "pgbench_branches", 1), "1\t0\n2\t0\n");
+    }
+
+    #[test]
+    fn a_stopped_load_ends_with_a_failure() {
+        let plan = LoadPlan { engine: Engine::Null { service_ns: 0 }, generator: igen(1), connections: 2 };
+        let progress = Progress::default();
+        progress.stop();
+        assert!(load(&plan, &progress).is_err());
+        let progress = Progress::default();
+        let loaded = load(&plan, &progress).unwrap();
+        assert_eq!((loaded.rows, loaded.bytes), (progress.rows(), progress.bytes()));
+    }
+}

@@ -1,0 +1,33 @@
+//! Rows into PostgreSQL: one COPY per piece, several connections at a time.
+
+use ironbench_core::wire::postgres::{Connector, Session};
+use ironbench_core::{Error, Result};
+
+use super::{Progress, Queue};
+use crate::plan::Generator;
+use crate::row::CopyText;
+
+/// Takes pieces from the queue until it is empty. Each piece is a COPY of its own and so a transaction of its own.
+pub(super) fn copy(connector: &Connector, generator: &Generator, queue: &Queue, progress: &Progress) -> Result<()> {
+    let mut session = Session::open(connector)?;
+    while let Some(piece) = queue.take() {
+        let sql = format!("COPY {} ({}) FROM STDIN", piece.table.name, piece.table.columns.join(", "));
+        let mut copy = session.copy_in(&sql).map_err(explain)?;
+        let mut sink = CopyText::new(|bytes: &[u8], rows| {
+            copy.send(bytes)?;
+            progress.add(rows, bytes.len() as u64)
+        });
+        generator.emit(piece.table.name, piece.units.clone(), &mut sink).map_err(explain)?;
+        sink.finish().map_err(explain)?;
+        copy.finish().map_err(explain)?;
+    }
+    Ok(())
+}
+
+/// SQLSTATE 53100 is `disk_full` (PostgreSQL 18 documentation, appendix A).
+fn explain(error: Error) -> Error {
+    if error.sqlstate == "53100" {
+        return error.hint("free some space or choose a smaller scale; the part that was loaded is not used");
+    }
+    error
+}

@@ -1,0 +1,53 @@
+//! What a load call gets, as JSON. `src/ironbench/load/rows.py` writes it.
+
+use ironbench_core::drive::plan::Engine;
+use serde::{Deserialize, Serialize};
+
+use crate::igen::Igen;
+use crate::pgbench::Pgbench;
+use crate::row::Sink;
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LoadPlan {
+    pub engine: Engine,
+    pub generator: Generator,
+    /// How many connections copy at the same time.
+    pub connections: usize,
+}
+
+/// Whose rows.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(tag = "rows", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Generator {
+    Igen(Igen),
+    Pgbench(Pgbench),
+}
+
+/// One table to fill.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Table {
+    pub name: &'static str,
+    pub columns: &'static [&'static str],
+    /// The table is cut into pieces by these; a unit gives one or more rows (a customer gives all lines of its orders).
+    pub units: u64,
+    /// About the size of a unit's rows as text; only for cutting evenly.
+    pub bytes_per_unit: u64,
+}
+
+impl Generator {
+    pub fn tables(&self) -> Vec<Table> {
+        match self {
+            Self::Igen(igen) => igen.tables(),
+            Self::Pgbench(pgbench) => pgbench.tables(),
+        }
+    }
+
+    /// Emits the rows of the given units of `table`, in order.
+    pub fn emit<S: Sink>(&self, table: &str, units: std::ops::Range<u64>, sink: &mut S) -> Result<(), S::Error> {
+        match self {
+            Self::Igen(igen) => igen.emit(table, units, sink),
+            Self::Pgbench(pgbench) => pgbench.emit(table, units, sink),
+        }
+    }
+}

@@ -1,0 +1,35 @@
+"""What a load did."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """`reused`: the data were there already; rows, bytes and times are then those of the load that made them."""
+
+    rows: int = 0
+    bytes: int = 0
+    """Of the rows as text, as sent to the engine."""
+    elapsed_s: float = 0.0
+    """Schema, rows, keys and statistics together."""
+    phases: Mapping[str, float] = field(default_factory=dict)
+    """`schema`, `rows`, `keys`, `analyze`: seconds; empty when reused."""
+    data_bytes: int = 0
+    """Size of the tables with their indexes, after the load or as found."""
+    connections: int = 0
+    reused: bool = False
+    key: str = ""
+
+    def metrics(self) -> dict[str, float]:
+        """By catalogue name. Rates are those of copying alone; a reused load has none, for it may be from long ago."""
+        found = {"load_rows": float(self.rows), "data_bytes": float(self.data_bytes)} if self.rows else {}
+        if self.reused or not self.rows:
+            return found
+        found |= {"load_bytes": float(self.bytes), "load_elapsed_s": self.elapsed_s}
+        copying = self.phases.get("rows", 0.0)
+        if copying > 0:
+            found |= {"load_rows_per_s": self.rows / copying, "load_bytes_per_s": self.bytes / copying}
+        return found

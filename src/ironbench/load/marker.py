@@ -1,0 +1,67 @@
+"""The note inside the database that says which data are there and whether they are complete."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ironbench.load.tables import present
+from ironbench.model.session import Session
+
+TABLE = "ironbench_load"
+_SCHEMA = (
+    f"create table {TABLE} (data text primary key, content_key text not null, loaded_at text, "
+    "rows bigint not null, bytes bigint not null, elapsed_s double precision not null)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    key: str
+    loaded_at: str
+    """UTC; empty while the load runs, so a load that was interrupted is never taken for a complete one."""
+    rows: int
+    bytes: int
+    elapsed_s: float
+
+    @property
+    def complete(self) -> bool:
+        return bool(self.loaded_at)
+
+
+class Marker:
+    """The note about one family of tables."""
+
+    def __init__(self, session: Session, data: str) -> None:
+        self._session = session
+        self._data = data
+
+    def read(self) -> Note | None:
+        """None: ironbench never began to load these tables here."""
+        if not present(self._session, (TABLE,)):
+            return None
+        found = self._session.query(
+            f"select content_key, coalesce(loaded_at, ''), rows, bytes, elapsed_s from {TABLE} "
+            f"where data = {quoted(self._data)}"
+        )
+        if not found:
+            return None
+        key, loaded_at, rows, size, elapsed_s = (value or "" for value in found[0])
+        return Note(key, loaded_at, int(rows), int(size), float(elapsed_s))
+
+    def begin(self, key: str) -> None:
+        """From here on the tables are ours, and incomplete."""
+        if not present(self._session, (TABLE,)):
+            self._session.query(_SCHEMA)
+        self._session.query(f"delete from {TABLE} where data = {quoted(self._data)}")
+        self._session.query(f"insert into {TABLE} values ({quoted(self._data)}, {quoted(key)}, null, 0, 0, 0)")
+
+    def complete(self, loaded_at: str, rows: int, size: int, elapsed_s: float) -> None:
+        """Written last of all."""
+        self._session.query(
+            f"update {TABLE} set loaded_at = {quoted(loaded_at)}, rows = {rows}, bytes = {size}, "
+            f"elapsed_s = {elapsed_s:.6f} where data = {quoted(self._data)}"
+        )
+
+
+def quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

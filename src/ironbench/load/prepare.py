@@ -1,0 +1,37 @@
+"""Makes an engine ready for a plan's workload: loads its data, or finds that they are there."""
+
+from __future__ import annotations
+
+from ironbench import workloads
+from ironbench.load import rows
+from ironbench.load.loaded import Loaded
+from ironbench.load.marker import Marker
+from ironbench.load.space import enough_space
+from ironbench.load.tables import present, refuse_strangers, size
+from ironbench.model.plan import Plan
+from ironbench.model.session import Session
+from ironbench.printer import Printer
+from ironbench.workloads import Dataset
+
+
+def ready(session: Session, plan: Plan, printer: Printer) -> Loaded:
+    """The data of the plan's workload, complete. InputError: strangers' tables, too little space. FailureError."""
+    dataset = workloads.get(plan.choice.workload).dataset(session.engine, plan.choice.options)
+    return Loaded() if dataset is None else brought(session, dataset, rows.connections(session), printer)
+
+
+def brought(session: Session, dataset: Dataset, connections: int, printer: Printer) -> Loaded:
+    """Reuses the tables when they are complete and of the same key, else makes them anew."""
+    marker = Marker(session, dataset.name)
+    found = present(session, dataset.tables)
+    known = marker.read()
+    if known is None and found:
+        refuse_strangers(session, dataset, found)
+        return Loaded(rows=dataset.rows, data_bytes=size(session, dataset.tables), reused=True, key=dataset.key)
+    if known is not None and known.complete and known.key == dataset.key and len(found) == len(dataset.tables):
+        printer.say(f"data: {dataset.key}, loaded at {known.loaded_at} UTC, used again")
+        return Loaded(known.rows, known.bytes, known.elapsed_s, {}, size(session, dataset.tables), 0, True, dataset.key)
+    if known is not None:
+        rows.drop(session, found)
+    enough_space(session, dataset)
+    return rows.loaded(session, dataset, connections, marker, printer)

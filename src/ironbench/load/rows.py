@@ -1,0 +1,171 @@
+"""One load from empty tables to statistics, its phases timed apart."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from ironbench.errors import FailureError
+from ironbench.load.loaded import Loaded
+from ironbench.load.marker import Marker
+from ironbench.load.tables import size
+from ironbench.model.session import Session
+from ironbench.printer import Printer
+from ironbench.workloads import Dataset
+
+MOST_CONNECTIONS = 16
+"""More gain nothing even on large arrays (reference/findings F8: 32 connections were 10 % slower than 16)."""
+POLL_S = 0.1
+
+Show = Callable[[float, str], None]
+
+
+def connections(session: Session) -> int:
+    """As many as the machine has cores, for the server does most of the work; at least 2, that none waits for a row."""
+    return 1 if session.engine == "sqlite" else max(2, min(MOST_CONNECTIONS, len(os.sched_getaffinity(0))))
+
+
+def drop(session: Session, tables: Sequence[str]) -> None:
+    for table in tables:
+        session.query(f"drop table {table}")
+
+
+def loaded(session: Session, dataset: Dataset, connections: int, marker: Marker, printer: Printer) -> Loaded:
+    """Makes the tables and fills them. They count as complete only when all of it succeeded. FailureError."""
+    phases: dict[str, float] = {}
+    begin = time.perf_counter()
+    with printer.bar(f"load {dataset.key}") as show:
+        marker.begin(dataset.key)
+        with _Timed(phases, "schema"):
+            for statement in dataset.schema:
+                session.query(statement)
+        with _Timed(phases, "rows"):
+            copied = _copied(session, dataset, connections, show)
+        with _Timed(phases, "keys"):
+            show(0.9, "keys")
+            _in_parallel(session, dataset.keys, connections)
+            for statement in dataset.references:
+                session.query(statement)
+        with _Timed(phases, "analyze"):
+            show(0.97, "statistics")
+            _settle(session, dataset, connections)
+        elapsed_s = time.perf_counter() - begin
+        now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S")
+        marker.complete(now, copied["rows"], copied["bytes"], elapsed_s)
+    done = Loaded(
+        copied["rows"],
+        copied["bytes"],
+        elapsed_s,
+        phases,
+        size(session, dataset.tables),
+        copied["connections"],
+        key=dataset.key,
+    )
+    copying = phases["rows"]
+    printer.say(
+        f"data: {dataset.key}, {done.rows:,} rows by {done.connections} connections "
+        f"at {done.rows / copying:,.0f} rows/s ({done.bytes / copying / 1e6:.0f} MB/s), "
+        f"{done.data_bytes / 1e6:,.0f} MB with keys, {elapsed_s:.1f} s in all"
+    )
+    return done
+
+
+class _Timed:
+    """Adds the seconds of a block to `phases`."""
+
+    def __init__(self, phases: dict[str, float], name: str) -> None:
+        self._phases, self._name = phases, name
+
+    def __enter__(self) -> None:
+        self._begin = time.perf_counter()
+
+    def __exit__(self, *_: object) -> None:
+        self._phases[self._name] = time.perf_counter() - self._begin
+
+
+def _copied(session: Session, dataset: Dataset, connections: int, show: Show) -> dict[str, Any]:
+    """Copies in a thread, so that this one can show progress and listen for Ctrl-C."""
+    from ironbench import _core
+
+    plan = msgspec.json.encode({"engine": session.target(), "generator": dataset.generator, "connections": connections})
+    progress = _core.LoadProgress()
+    with ThreadPoolExecutor(1) as one:
+        future = one.submit(_core.load_rows, plan, progress)
+        begin = time.perf_counter()
+        try:
+            while not _done(future, POLL_S):
+                spent = max(time.perf_counter() - begin, 1e-9)
+                note = f"{progress.rows:,} rows, {progress.bytes / spent / 1e6:.0f} MB/s"
+                show(min(0.9, 0.9 * progress.rows / max(dataset.rows, 1)), note)
+        except BaseException:
+            progress.stop()
+            raise
+        return msgspec.json.decode(future.result(), type=dict[str, Any])
+
+
+def _done(future: Any, timeout_s: float) -> bool:
+    from concurrent.futures import wait
+
+    return bool(wait([future], timeout_s).done)
+
+
+def _in_parallel(session: Session, statements: Sequence[str], connections: int) -> None:
+    """Runs statements that do not depend on each other, over connections of their own where the engine can."""
+    if session.engine != "postgres" or len(statements) < 2:
+        for statement in statements:
+            session.query(statement)
+        return
+    from ironbench import _core
+
+    description = msgspec.json.encode(session.target()["connection"])
+    waiting = list(reversed(statements))
+    lock, failures = threading.Lock(), list[BaseException]()
+
+    def work() -> None:
+        connection = _core.Connection(description)
+        try:
+            while True:
+                with lock:
+                    if not waiting or failures:
+                        return
+                    statement = waiting.pop()
+                connection.query(statement)
+        finally:
+            connection.close()
+
+    def kept() -> None:
+        try:
+            work()
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=kept) for _ in range(min(connections, len(statements)))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if failures:
+        raise failures[0]
+
+
+def _settle(session: Session, dataset: Dataset, connections: int) -> None:
+    """Statistics for the planner, and nothing left over that the first trial would have to pay for."""
+    if session.engine == "sqlite":
+        session.query("analyze")
+        session.query("pragma wal_checkpoint(truncate)")
+        return
+    # FREEZE marks rows as visible to all now, which else the first reader of each page would have to do and write.
+    _in_parallel(session, [f"vacuum (freeze, analyze) {table}" for table in dataset.tables], connections)
+    try:
+        session.query("checkpoint")
+    except FailureError as error:
+        # On somebody's server we may not have the right; the trial's balance sheet shows checkpoints anyway.
+        if getattr(error, "sqlstate", "") != "42501":
+            raise

@@ -1,0 +1,48 @@
+"""Is there room for the data? Asked before anything is written."""
+
+from __future__ import annotations
+
+import shutil
+
+from ironbench.errors import InputError
+from ironbench.model.session import Session
+from ironbench.workloads import Dataset
+
+LOG_BYTES = 1 << 30
+"""PostgreSQL recycles its log at about `max_wal_size`, which is 1 GB unless set (manual, 19.5.2)."""
+SLACK = 1.1
+"""Sorting for keys, statistics, and the file system's own needs."""
+
+
+def needs(session: Session, dataset: Dataset) -> dict[str, int]:
+    """Role → bytes that the load will write there at most."""
+    if session.engine == "sqlite":
+        return {"data": int(dataset.bytes * SLACK) * 2}  # the write-ahead log may grow as large as the data
+    return {"data": int(dataset.bytes * SLACK), "log": min(dataset.bytes, LOG_BYTES)}
+
+
+def enough_space(session: Session, dataset: Dataset) -> None:
+    """InputError names what is needed and what is free. Engines elsewhere cannot be asked and are let pass."""
+    directories = session.directories()
+    wanted: dict[str, int] = {}
+    for role, size in needs(session, dataset).items():
+        directory = directories.get(role) or directories.get("data")
+        if directory:
+            wanted[directory] = wanted.get(directory, 0) + size
+    for directory, size in wanted.items():
+        free = shutil.disk_usage(directory).free
+        if free < size:
+            what = " ".join(f"{name}={value}" for name, value in dataset.facts.items())
+            raise InputError(
+                directory,
+                f"the data ({what}) need about {_human(size)} and {_human(free)} are free",
+                "choose a smaller scale by --with scale=N, or a directory on a larger device by --data D",
+            )
+
+
+def _human(size: int) -> str:
+    """Decimal units, as drives are sold."""
+    for unit, factor in (("TB", 10**12), ("GB", 10**9), ("MB", 10**6)):
+        if size >= factor:
+            return f"{size / factor:.1f} {unit}"
+    return f"{size / 1000:.0f} kB"

@@ -1,0 +1,45 @@
+"""Which tables are in a database, how large they are, and whose."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ironbench.errors import InputError
+from ironbench.model.session import Session
+from ironbench.workloads import Dataset
+
+
+def present(session: Session, tables: Sequence[str]) -> list[str]:
+    """Those of `tables` that exist where an unqualified name would find them, in the same order."""
+    names = ", ".join(f"'{table}'" for table in tables)
+    if session.engine == "sqlite":
+        sql = f"select name from sqlite_master where type = 'table' and name in ({names})"
+    else:
+        sql = f"select relname from pg_class where relname in ({names}) and pg_table_is_visible(oid)"
+    found = {row[0] for row in session.query(sql)}
+    return [table for table in tables if table in found]
+
+
+def size(session: Session, tables: Sequence[str]) -> int:
+    """Bytes of the tables with their indexes; of an SQLite file, of everything in it."""
+    if session.engine == "sqlite":
+        sql = "select page_count * page_size from pragma_page_count(), pragma_page_size()"
+    else:
+        sql = "select " + " + ".join(f"pg_total_relation_size('{table}')" for table in tables)
+    return int(session.query(sql)[0][0] or 0)
+
+
+def refuse_strangers(session: Session, dataset: Dataset, found: Sequence[str]) -> None:
+    """Returns when the tables, which ironbench did not load, hold just the rows that are wanted; else InputError."""
+    complete = len(found) == len(dataset.tables) and dataset.recognised
+    if complete and session.query(dataset.recognised)[0][0] in ("t", "1"):
+        return
+    wanted = " ".join(f"{name}={value}" for name, value in dataset.facts.items())
+    cause = "exists, and was not loaded by ironbench"
+    if dataset.recognised:
+        cause = f"exists, was not loaded by ironbench and is not what `pgbench -i` makes at {wanted}"
+    raise InputError(
+        f"table {found[0]}",
+        cause,
+        f"ironbench drops only what it made: drop {', '.join(found)} yourself, or name another database",
+    )

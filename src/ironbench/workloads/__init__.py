@@ -1,0 +1,31 @@
+"""Named work. Each package in here is one workload and is found by scanning, so adding one touches one folder."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from functools import cache
+
+from ironbench.errors import InputError, nearest
+from ironbench.workloads.base import Dataset, Option, ScriptSource, Workload
+
+__all__ = ["Dataset", "Option", "ScriptSource", "Workload", "get", "names"]
+
+
+@cache
+def _known() -> dict[str, Workload]:
+    packages = [found.name for found in pkgutil.iter_modules(__path__) if found.ispkg]
+    workloads = (importlib.import_module(f"{__name__}.{package}").WORKLOAD for package in packages)
+    return {workload.name: workload for workload in workloads}
+
+
+def names() -> list[str]:
+    return sorted(_known())
+
+
+def get(name: str) -> Workload:
+    """The workload of that name. InputError names the nearest."""
+    known = _known()
+    if name not in known:
+        raise InputError(f"workload {name}", "is unknown", nearest(name, list(known)))
+    return known[name]

@@ -1,0 +1,195 @@
+"""What a workload is: options, scripts, the data it needs, and the rules its results are held against."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ironbench.errors import InputError, nearest
+from ironbench.model.record import Check
+from ironbench.model.session import Session
+from ironbench.model.system import Choice
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptSource:
+    """A pgbench script; `name` is what messages and records call it."""
+
+    name: str
+    text: str
+    weight: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """Something a user may choose with --with NAME=VALUE."""
+
+    name: str
+    default: str
+    doc: str
+    choices: tuple[str, ...] = ()
+    lowest: float | None = None
+    highest: float | None = None
+    whole: bool = True
+    """A number without fraction; only with bounds."""
+
+    def validated(self, text: str) -> str:
+        """The value in its normal form. InputError names option, value and what is possible."""
+        subject = f"--with {self.name}={text}"
+        if self.choices:
+            if text not in self.choices:
+                raise InputError(subject, f"{text!r} is unknown", nearest(text, list(self.choices)))
+            return text
+        if self.lowest is None or self.highest is None:
+            return text
+        try:
+            value = int(text) if self.whole else float(text)
+        except ValueError:
+            kind = "a whole number" if self.whole else "a number"
+            raise InputError(subject, f"{text!r} is not {kind}", self._range()) from None
+        if not self.lowest <= value <= self.highest:  # NaN is refused here, too
+            raise InputError(subject, f"{text} is out of range", self._range())
+        return f"{value:d}" if isinstance(value, int) else f"{value:g}"
+
+    def _range(self) -> str:
+        return f"{self.lowest:g} to {self.highest:g} is possible"
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """The tables a workload runs on, and how they come to be. Several workloads may share one."""
+
+    name: str
+    """Of the family of tables, e.g. `igen`; at most one of a name is in a database."""
+    key: str
+    """Same key, same rows. Changes when the rows would."""
+    tables: tuple[str, ...]
+    """All of ours, in an order in which they can be dropped."""
+    schema: tuple[str, ...]
+    """Statements run one after the other before the rows come."""
+    generator: Mapping[str, Any]
+    """Whose rows (crates/ironbench-data/src/plan.rs)."""
+    keys: tuple[str, ...]
+    """Statements run after the rows are in, several at a time."""
+    references: tuple[str, ...]
+    """Statements run last, one after the other."""
+    rows: int
+    """About how many, for the progress bar."""
+    bytes: int
+    """About how large with indexes, for the check of free space."""
+    recognised: str = ""
+    """A query that is true when the tables, though not loaded by ironbench, hold just these rows."""
+    facts: Mapping[str, str] = field(default_factory=dict)
+    """What a message calls it, e.g. {"scale": "4"}."""
+
+
+class Workload(ABC):
+    """Named work. The methods without a body are what a workload must say; the rest has a sensible default."""
+
+    name: str
+    doc: str
+    options: tuple[Option, ...] = ()
+    engines: tuple[str, ...] = ("postgres", "sqlite", "null")
+    stable: bool = True
+    """Whether the size of its data stays the same however long it runs."""
+    derived: str = ""
+    """A sentence that must be shown with every result, when the workload resembles a published benchmark."""
+
+    def validated(self, options: Mapping[str, str]) -> dict[str, str]:
+        """Every option in normal form, defaults filled in. InputError for unknown names and values."""
+        known = {option.name: option for option in self.options}
+        for name in options:
+            if name not in known:
+                hint = nearest(name, list(known)) if known else f"workload {self.name} has no options"
+                raise InputError(f"--with {name}", f"is not an option of {self.name}", hint)
+        return {name: option.validated(options.get(name, option.default)) for name, option in known.items()}
+
+    @abstractmethod
+    def scripts(self, engine: str, choice: Choice) -> list[ScriptSource]:
+        """The scripts in the engine's dialect, with their weights."""
+
+    def variables(self, options: Mapping[str, str]) -> dict[str, str]:
+        """What the scripts need, as pgbench's -D."""
+        return {}
+
+    def writes(self, options: Mapping[str, str]) -> bool:
+        """Whether it changes data at all."""
+        return True
+
+    def dataset(self, engine: str, options: Mapping[str, str]) -> Dataset | None:
+        """The tables it needs; None when it brings none."""
+        return None
+
+    def content_key(self, engine: str, options: Mapping[str, str]) -> str:
+        dataset = self.dataset(engine, options)
+        return dataset.key if dataset else ""
+
+    def estimate_bytes(self, engine: str, options: Mapping[str, str]) -> int:
+        dataset = self.dataset(engine, options)
+        return dataset.bytes if dataset else 0
+
+    def before(self, session: Session, options: Mapping[str, str]) -> Any:
+        """What `check` needs to know of the state before the trial."""
+        return None
+
+    def check(
+        self, session: Session, options: Mapping[str, str], before: Any, summary: Mapping[str, Any]
+    ) -> tuple[Check, ...]:
+        """Holds the data against the workload's rules after a trial."""
+        return ()
+
+    def compile(self, engine: str, choice: Choice, protocol: str) -> None:
+        """Compiles every script before anything is started. InputError with file, line, column and caret."""
+        from ironbench import _core
+
+        variables = list({**self.variables(choice.options), **choice.defines}.items())
+        for script in self.scripts(engine, choice):
+            _core.compile_script(script.name, script.text, variables, protocol)
+
+
+def script(folder: Path, name: str, engine: str, weight: int = 1) -> ScriptSource:
+    """`NAME.ENGINE.sql` when the engine's dialect needs a text of its own, else `NAME.sql`."""
+    own = folder / f"{name}.{engine}.sql"
+    path = own if own.exists() else folder / f"{name}.sql"
+    return ScriptSource(name, path.read_text(), weight)
+
+
+def statements(folder: Path, name: str, engine: str) -> tuple[str, ...]:
+    """The statements of `NAME.ENGINE.sql`; none when there is no such file.
+
+    A statement ends with `;` at the end of a line that is not indented or closes with `);`: our own files are written
+    that way, so that a trigger's body stays whole.
+    """
+    path = folder / f"{name}.{engine}.sql"
+    if not path.exists():
+        return ()
+    found: list[str] = []
+    current: list[str] = []
+    for line in path.read_text().splitlines():
+        if line.startswith("--") or not line.strip():
+            continue
+        current.append(line)
+        closes = line.endswith(";") and (not line.startswith(" ") or line.endswith(");"))
+        if closes:
+            found.append("\n".join(current).removesuffix(";"))
+            current = []
+    assert not current, f"{path} ends inside a statement"
+    return tuple(found)
+
+
+def verdict(name: str, expected: object, actual: object, passed: bool | None = None) -> Check:
+    """A check that passes when both are the same, unless `passed` says otherwise."""
+    return Check(name, expected == actual if passed is None else passed, str(expected), str(actual))
+
+
+def number(value: str | None) -> int:
+    """A count or sum as the engine printed it; NULL (the sum of no rows) is 0."""
+    return int(value) if value is not None else 0
+
+
+def one_row(session: Session, sql: str) -> Sequence[int]:
+    """The only row of a query, as numbers."""
+    return [number(value) for value in session.query(sql)[0]]

@@ -1,0 +1,88 @@
+"""Our count of commits against the server's.
+
+`pg_stat_database.xact_commit` counts every commit in the database, of whomever. What is not the trial's own is known or
+bounded:
+
+- this session's statements between the two readings: counted here;
+- each client's connection: one commit at its start, one for each statement it prepares, and what it does at its end;
+- the observers' connection: its statements (the summary's `observer_statements`, else at most `OBSERVED_PER_S`);
+- autovacuum: a few short transactions per table and visit, at most `AUTOVACUUM_PER_S`.
+
+So the server may show more than we counted, up to that bound, and never less: a commit that we counted and the server
+did not is an answer we made up. PostgreSQL 18 documentation, 27.2.2: a backend reports its counts when it goes idle,
+at most once per second, and when it ends; hence the wait for the clients' backends to be gone.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ironbench.model.record import Check
+from ironbench.model.session import Session
+from ironbench.workloads.base import number, verdict
+
+AUTOVACUUM_PER_S = 20
+OBSERVED_PER_S = 100
+PER_CLIENT = 20
+SETTLE_S = 2.0
+"""How long backends may take to end after their clients have closed."""
+
+_OTHERS = (
+    "select count(*) from pg_stat_activity where datname = current_database() and backend_type = 'client backend' "
+    "and pid <> pg_backend_pid()"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Commits:
+    """A reading, and how many commits this session made since."""
+
+    server: int | None
+    """None: the engine keeps no such count."""
+    own: int = 0
+
+    @staticmethod
+    def read(session: Session) -> Commits:
+        if session.engine != "postgres":
+            return Commits(None)
+        session.query("select pg_stat_force_next_flush()")
+        found = session.query("select xact_commit from pg_stat_database where datname = current_database()")
+        # The second statement is not yet in the count it reads.
+        return Commits(number(found[0][0]), 1)
+
+    def after(self, statements: int) -> Commits:
+        return replace(self, own=self.own + statements)
+
+
+def commits_check(session: Session, then: Commits, summary: Mapping[str, Any]) -> tuple[Check, ...]:
+    """One check on PostgreSQL; none where the engine keeps no count of its own."""
+    if then.server is None:
+        return ()
+    asked = _wait_for_clients(session)
+    now = Commits.read(session)
+    assert now.server is not None
+    # `read` flushes this session's counts up to and including its first statement.
+    found = now.server - then.server - then.own - asked - 1
+    ours, unsure = int(summary["commits"]), int(summary.get("server_commits_uncertain", 0))
+    most = ours + unsure + _allowance(summary)
+    return (verdict("our commits = the server's", f"{ours} to {most}", found, ours <= found <= most),)
+
+
+def _allowance(summary: Mapping[str, Any]) -> int:
+    seconds = float(summary["elapsed_s"]) + float(summary.get("warmup_s", 0.0)) + SETTLE_S
+    observed = summary.get("observer_statements", OBSERVED_PER_S * seconds)
+    return int(observed + AUTOVACUUM_PER_S * seconds + PER_CLIENT * int(summary.get("clients", 0)))
+
+
+def _wait_for_clients(session: Session) -> int:
+    """Waits until no other client is connected, for a short while; how many statements that took."""
+    asked = 0
+    deadline = time.monotonic() + SETTLE_S
+    while True:
+        asked += 1
+        if number(session.query(_OTHERS)[0][0]) == 0 or time.monotonic() > deadline:
+            return asked
+        time.sleep(0.02)

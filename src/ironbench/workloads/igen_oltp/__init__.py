@@ -1,0 +1,94 @@
+"""An order system with customers in world regions. Its design: docs/concepts/igen-oltp.md."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ironbench.model.record import Check
+from ironbench.model.session import Session
+from ironbench.model.system import Choice
+from ironbench.workloads import base
+from ironbench.workloads.base import Dataset, Option, ScriptSource, Workload
+from ironbench.workloads.igen_oltp import checks
+from ironbench.workloads.igen_oltp.layout import CUSTOMERS, MOST_LINES, MOST_ORDERS, PRODUCTS, REGIONS, layout
+
+FOLDER = Path(__file__).parent
+VERSION = 1
+"""Raised whenever the same options would give other rows or another schema."""
+
+LIGHT = {
+    "order_status": 30,
+    "recent_orders": 20,
+    "product_stock": 25,
+    "order_lines": 15,
+    "place_order": 5,
+    "archive_order": 5,
+}
+"""Script → weight: four selects 90 %, one insert 5 %, one delete 5 %."""
+HEAVY = {"business": 1}
+
+BYTES = {"postgres": 16_000_000, "sqlite": 5_500_000, "null": 0}
+"""Per unit of scale with indexes, measured."""
+TABLES = ("igen_order_line", "igen_order", "igen_stock", "igen_product", "igen_customer", "igen_region")
+
+
+class IgenOltp(Workload):
+    name = "igen-oltp"
+    doc = (
+        "An order system with customers in world regions: light statements, 90 % reads, or whole business transactions."
+    )
+    options = (
+        Option("scale", "1", "size: 3300 customers, about 16 MB on PostgreSQL, per unit", lowest=1, highest=100_000),
+        Option(
+            "weight",
+            "light",
+            "light: a transaction is one of six statements; heavy: browse, order, stock and payment in one transaction",
+            choices=("light", "heavy"),
+        ),
+        Option(
+            "skew",
+            "1",
+            "how much customers and their activity are concentrated by region; 0: all regions are alike",
+            lowest=0,
+            highest=4,
+            whole=False,
+        ),
+    )
+
+    def scripts(self, engine: str, choice: Choice) -> list[ScriptSource]:
+        weights = LIGHT if choice.options["weight"] == "light" else HEAVY
+        return [base.script(FOLDER, name, engine, weight) for name, weight in weights.items()]
+
+    def variables(self, options: Mapping[str, str]) -> dict[str, str]:
+        return layout(options).variables()
+
+    def dataset(self, engine: str, options: Mapping[str, str]) -> Dataset | None:
+        if engine == "null":
+            return None
+        scale = int(options["scale"])
+        orders = CUSTOMERS * (1 + MOST_ORDERS) // 2
+        return Dataset(
+            name="igen",
+            key=f"igen-oltp version={VERSION} scale={scale} skew={options['skew']}",
+            tables=TABLES,
+            schema=base.statements(FOLDER, "schema", engine),
+            generator=layout(options).generator(),
+            keys=base.statements(FOLDER, "keys", engine),
+            references=base.statements(FOLDER, "references", engine),
+            rows=scale * (CUSTOMERS + PRODUCTS * (1 + REGIONS) + orders * (1 + (1 + MOST_LINES) // 2)),
+            bytes=scale * BYTES[engine],
+            facts={"scale": options["scale"], "skew": options["skew"]},
+        )
+
+    def before(self, session: Session, options: Mapping[str, str]) -> Any:
+        return checks.before(session)
+
+    def check(
+        self, session: Session, options: Mapping[str, str], before: Any, summary: Mapping[str, Any]
+    ) -> tuple[Check, ...]:
+        return checks.check(session, options, before, summary)
+
+
+WORKLOAD = IgenOltp()

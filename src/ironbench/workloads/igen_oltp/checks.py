@@ -1,0 +1,114 @@
+"""The rules of the order system. All queries run outside the timed window."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ironbench.model.record import Check
+from ironbench.model.session import Session
+from ironbench.workloads.base import one_row, verdict
+from ironbench.workloads.commits import Commits, commits_check
+from ironbench.workloads.igen_oltp.layout import MOST_ORDERS, layout
+
+SLICE = 250_000
+"""Customers whose orders are added up against their lines; of a larger database, a slice of this many."""
+TOLERANCE = 0.05
+"""Share of the expected writes: two clients that meet at the same customer both miss or one of them does."""
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Numbers of orders.
+
+    A customer's orders are numbered without holes, so the sums of the oldest and of the newest numbers tell how many
+    orders were ever deleted and inserted, and nothing needs to be counted while the trial runs.
+    """
+
+    orders: int
+    newest: int
+    oldest: int
+    customers: int
+    commits: Commits
+
+
+def before(session: Session) -> State:
+    commits = Commits.read(session)
+    orders, newest, oldest, customers = one_row(
+        session,
+        "select sum(held), sum(newest), sum(oldest), count(*) from (select count(*) as held, max(order_no) as newest, "
+        "min(order_no) as oldest from igen_order group by customer_id) per_customer",
+    )
+    return State(orders, newest, oldest, customers, commits.after(1))
+
+
+def check(session: Session, options: Mapping[str, str], then: State, summary: Mapping[str, Any]) -> tuple[Check, ...]:
+    commits = commits_check(session, then.commits, summary)
+    now = before(session)
+    inserted, deleted = now.newest - then.newest, now.oldest - then.oldest
+    return (
+        _totals(session, options, summary),
+        verdict(
+            "stock is never negative", 0, one_row(session, "select count(*) from igen_stock where quantity < 0")[0]
+        ),
+        verdict("every customer holds an order", layout(options).customers, now.customers),
+        verdict("inserted - deleted = difference in orders", inserted - deleted, now.orders - then.orders),
+        verdict("orders per customer stay bounded", f"at most {MOST_ORDERS}", *_longest(session)),
+        *_writes(options, inserted, deleted, summary),
+        *commits,
+    )
+
+
+def _totals(session: Session, options: Mapping[str, str], summary: Mapping[str, Any]) -> Check:
+    customers = layout(options).customers
+    # Another slice after every trial, so that in time all are seen.
+    first = 1 + int(summary.get("commits", 0)) % max(1, customers - SLICE)
+    within = f"between {first} and {first + SLICE}"
+    wrong = one_row(
+        session,
+        f"""
+        select count(*) from igen_order o left join (
+            select customer_id, order_no, count(*) as line_count, sum(quantity * price_cents) as total_cents
+            from igen_order_line where customer_id {within} group by customer_id, order_no
+        ) l on l.customer_id = o.customer_id and l.order_no = o.order_no
+        where o.customer_id {within} and (l.total_cents is null or l.total_cents <> o.total_cents
+                                          or l.line_count <> o.line_count)""",
+    )[0]
+    lost = one_row(
+        session,
+        f"""
+        select count(*) from igen_order_line l where l.customer_id {within} and not exists (
+            select 1 from igen_order o where o.customer_id = l.customer_id and o.order_no = l.order_no)""",
+    )[0]
+    return verdict("orders agree with their lines", 0, wrong + lost)
+
+
+def _longest(session: Session) -> tuple[int, bool]:
+    most = one_row(
+        session, "select max(held) from (select count(*) as held from igen_order group by customer_id) per_customer"
+    )[0]
+    return most, most <= MOST_ORDERS
+
+
+def _writes(options: Mapping[str, str], inserted: int, deleted: int, summary: Mapping[str, Any]) -> tuple[Check, ...]:
+    """Were as many orders placed and archived as the transactions promise?
+
+    Heavy: one and one per commit, exactly. Light: the number is a binomial of the commits, and of the inserts and
+    deletes one in `MOST_ORDERS` finds its customer at the limit (docs/concepts/igen-oltp.md).
+    """
+    commits, unsure = int(summary["commits"]), int(summary.get("server_commits_uncertain", 0))
+    if options["weight"] == "heavy":
+        return tuple(
+            verdict(f"orders {name} = commits", commits, count, commits <= count <= commits + unsure)
+            for name, count in (("placed", inserted), ("archived", deleted))
+        )
+    share = 0.05 * (1 - 1 / MOST_ORDERS)
+    expected, spread = commits * share, 6 * math.sqrt(commits * share) + unsure
+    low, high = expected * (1 - TOLERANCE) - spread, expected * (1 + TOLERANCE) + spread
+    text = f"{max(0, round(low))} to {round(high)}"
+    return tuple(
+        verdict(f"orders {name} as weighted", text, count, low <= count <= high)
+        for name, count in (("placed", inserted), ("archived", deleted))
+    )

@@ -1,0 +1,115 @@
+"""What pgbench's own three have in common: its tables, as `pgbench -i` makes them.
+
+Tables and scripts: PostgreSQL 18 documentation, pgbench, "What Is the 'Transaction' Actually Performed in pgbench?".
+Either tool may load them and either may drive them afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ironbench.model.record import Check
+from ironbench.model.session import Session
+from ironbench.model.system import Choice
+from ironbench.workloads import base
+from ironbench.workloads.base import Dataset, Option, ScriptSource, Workload, one_row, verdict
+from ironbench.workloads.commits import Commits, commits_check
+
+FOLDER = Path(__file__).parent
+VERSION = 1
+"""Raised whenever the same options would give other rows or another schema."""
+ACCOUNTS, TELLERS = 100_000, 10
+"""Per unit of scale, as is one branch."""
+BYTES = {"postgres": 16_000_000, "sqlite": 2_000_000, "null": 0}
+"""Per unit of scale with keys, measured."""
+TABLES = ("pgbench_history", "pgbench_accounts", "pgbench_tellers", "pgbench_branches")
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Sums of all balances, and of all amounts in the history."""
+
+    accounts: int
+    tellers: int
+    branches: int
+    history: int
+    entries: int
+    commits: Commits
+
+
+class PgbenchWorkload(Workload):
+    """One of the three: its script is `<name>.sql` in the folder of its package."""
+
+    options = (
+        Option("scale", "1", "size: 100 000 accounts, about 16 MB on PostgreSQL, per unit", lowest=1, highest=20_000),
+        Option(
+            "fillfactor", "100", "how full pages are after loading, in percent (PostgreSQL)", lowest=10, highest=100
+        ),
+    )
+    sums: tuple[str, ...] = ("accounts", "tellers", "branches", "history")
+    """Whose balances the script changes, all by the same amount."""
+
+    def scripts(self, engine: str, choice: Choice) -> list[ScriptSource]:
+        return [base.script(FOLDER / self.name.replace("-", "_"), self.name, engine)]
+
+    def variables(self, options: Mapping[str, str]) -> dict[str, str]:
+        return {"scale": options["scale"]}
+
+    def dataset(self, engine: str, options: Mapping[str, str]) -> Dataset | None:
+        if engine == "null":
+            return None
+        scale, fillfactor = int(options["scale"]), options["fillfactor"]
+        folder = FOLDER / "select_only"
+        schema = base.statements(folder, "schema", engine)
+        return Dataset(
+            name="pgbench",
+            key=f"pgbench version={VERSION} scale={scale} fillfactor={fillfactor}",
+            tables=TABLES,
+            schema=tuple(statement.replace(":fillfactor", fillfactor) for statement in schema),
+            generator={"rows": "pgbench", "scale": scale},
+            keys=base.statements(folder, "keys", engine),
+            references=(),
+            rows=scale * (ACCOUNTS + TELLERS + 1),
+            bytes=scale * BYTES[engine] * 100 // int(fillfactor),
+            recognised=(
+                f"select (select count(*) from pgbench_branches) = {scale} "
+                f"and (select count(*) from pgbench_tellers) = {scale * TELLERS} "
+                f"and (select count(*) from pgbench_accounts) = {scale * ACCOUNTS}"
+            ),
+            facts={"scale": options["scale"]},
+        )
+
+    def before(self, session: Session, options: Mapping[str, str]) -> Any:
+        return state(session) if self.writes(options) and session.engine != "null" else Commits.read(session)
+
+    def check(
+        self, session: Session, options: Mapping[str, str], before: Any, summary: Mapping[str, Any]
+    ) -> tuple[Check, ...]:
+        """What every transaction added to one table it added to the others, and each left one line of history."""
+        if session.engine == "null":
+            return ()
+        if not self.writes(options):
+            return commits_check(session, before, summary)
+        commits = commits_check(session, before.commits, summary)
+        now = state(session)
+        grown = {name: getattr(now, name) - getattr(before, name) for name in (*self.sums, "entries")}
+        ours, unsure = int(summary["commits"]), int(summary.get("server_commits_uncertain", 0))
+        added = verdict("lines of history = commits", ours, grown["entries"], ours <= grown["entries"] <= ours + unsure)
+        first, *others = self.sums
+        same = (verdict(f"growth of balances: {name} = {first}", grown[first], grown[name]) for name in others)
+        return (*same, added, *commits)
+
+
+def state(session: Session) -> State:
+    commits = Commits.read(session)
+    sums = one_row(
+        session,
+        "select (select sum(abalance) from pgbench_accounts), (select sum(tbalance) from pgbench_tellers), "
+        "(select sum(bbalance) from pgbench_branches), (select sum(delta) from pgbench_history), "
+        "(select count(*) from pgbench_history)",
+    )
+    accounts, tellers, branches, history, entries = sums
+    return State(accounts, tellers, branches, history, entries, commits.after(1))

@@ -1,0 +1,52 @@
+"""The user's own pgbench scripts on the user's own database."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ironbench.errors import InputError
+from ironbench.model.system import Choice
+from ironbench.workloads.base import ScriptSource, Workload
+
+
+class Script(Workload):
+    name = "script"
+    doc = "Your own pgbench scripts, FILE or FILE@WEIGHT, on your own database; nothing is loaded, nothing is checked."
+
+    def scripts(self, engine: str, choice: Choice) -> list[ScriptSource]:
+        """The files named on the command line. InputError: none named, unreadable, a weight that is no number."""
+        if not choice.scripts:
+            raise InputError("script", "no file is named", "write for example: ironbench run script my.sql@3 other.sql")
+        sources = [_source(text) for text in choice.scripts]
+        if not any(source.weight for source in sources):
+            raise InputError("script", "all weights are 0", "give at least one file a weight above 0")
+        return sources
+
+
+def _source(text: str) -> ScriptSource:
+    name, at, weight = text.rpartition("@")
+    if not at:
+        name, weight = text, "1"
+    if not weight.isascii() or not weight.isdigit() or int(weight) > 2**31 - 1:
+        raise InputError(
+            text, f"{weight!r} is not a weight", "write FILE@WEIGHT with a whole number, for example a.sql@3"
+        )
+    path = Path(name)
+    try:
+        return ScriptSource(name, path.read_text(), int(weight))
+    except FileNotFoundError:
+        raise InputError(name, "no such file", _beside(path)) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(name, f"cannot be read: {error}", "name a text file with a pgbench script") from None
+
+
+def _beside(path: Path) -> str:
+    """The nearest file name in the same directory."""
+    import difflib
+
+    names = [file.name for file in path.parent.glob("*.sql")] if path.parent.is_dir() else []
+    close = difflib.get_close_matches(path.name, names, n=1)
+    return f"did you mean {path.parent / close[0]}?" if close else "name a file with a pgbench script"
+
+
+WORKLOAD = Script()

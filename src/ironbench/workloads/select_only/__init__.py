@@ -1,0 +1,18 @@
+"""pgbench's `select-only`: one account by its key."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ironbench.workloads.pgbench import PgbenchWorkload
+
+
+class SelectOnly(PgbenchWorkload):
+    name = "select-only"
+    doc = "pgbench's select-only: one account read by its key. Drives the tables that `pgbench -i` makes."
+
+    def writes(self, options: Mapping[str, str]) -> bool:
+        return False
+
+
+WORKLOAD = SelectOnly()

@@ -1,0 +1,26 @@
+-- Columns, types and order as `pgbench -i` makes them. Keys are made after the rows are loaded (keys.postgres.sql).
+create table pgbench_history (
+    tid integer,
+    bid integer,
+    aid integer,
+    delta integer,
+    mtime timestamp,
+    filler char(22)
+);
+create table pgbench_tellers (
+    tid integer not null,
+    bid integer,
+    tbalance integer,
+    filler char(84)
+) with (fillfactor = :fillfactor);
+create table pgbench_accounts (
+    aid integer not null,
+    bid integer,
+    abalance integer,
+    filler char(84)
+) with (fillfactor = :fillfactor);
+create table pgbench_branches (
+    bid integer not null,
+    bbalance integer,
+    filler char(88)
+) with (fillfactor = :fillfactor);

@@ -1,0 +1,26 @@
+-- pgbench's tables in SQLite's words; the filler stays empty, for SQLite does not pad.
+create table pgbench_history (
+    tid integer,
+    bid integer,
+    aid integer,
+    delta integer,
+    mtime text,
+    filler text
+);
+create table pgbench_tellers (
+    tid integer primary key,
+    bid integer,
+    tbalance integer,
+    filler text
+);
+create table pgbench_accounts (
+    aid integer primary key,
+    bid integer,
+    abalance integer,
+    filler text
+);
+create table pgbench_branches (
+    bid integer primary key,
+    bbalance integer,
+    filler text
+);

@@ -1,0 +1,15 @@
+"""pgbench's `simple-update`: an account and the history, without the hot rows of tellers and branches."""
+
+from __future__ import annotations
+
+from ironbench.workloads.pgbench import PgbenchWorkload
+
+
+class SimpleUpdate(PgbenchWorkload):
+    name = "simple-update"
+    doc = "pgbench's simple-update: an account is changed and read, a line of history added. History grows."
+    stable = False
+    sums = ("accounts", "history")
+
+
+WORKLOAD = SimpleUpdate()

@@ -1,0 +1,15 @@
+"""pgbench's `tpcb-like`: an account, its teller, its branch, the history."""
+
+from __future__ import annotations
+
+from ironbench.workloads.pgbench import PgbenchWorkload
+
+
+class TpcbLike(PgbenchWorkload):
+    name = "tpcb-like"
+    doc = "pgbench's tpcb-like: account, teller and branch are changed, a line of history added. History grows."
+    stable = False
+    derived = "Derived from TPC-B by way of pgbench; not comparable with published TPC results."
+
+
+WORKLOAD = TpcbLike()
