@@ -226,7 +226,6 @@ def test_pictures_are_drawn_without_a_browser() -> None:
 
 
 def test_the_run_document_has_the_shape_of_the_contract(tmp_path: Path) -> None:
-    pytest.importorskip("ironbench.workloads")
 
     class Folder:
         def path(self, id: str) -> Path:
@@ -249,7 +248,6 @@ def test_the_comparison_document_holds_ratios() -> None:
 
 
 def test_a_run_ends_with_its_curve_and_cautions() -> None:
-    pytest.importorskip("ironbench.workloads")
     out = io.StringIO()
     run_summary([suspect(record(clients=n)) for n in (1, 2)], Printer(out, io.StringIO()))
     assert "2 suspect" in out.getvalue()

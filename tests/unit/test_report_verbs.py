@@ -19,7 +19,6 @@ from ironbench.model.record import Record, Status
 from ironbench.record import Evidence, Store
 
 pytest.importorskip("ironbench._core", reason="the core is not built")
-pytest.importorskip("ironbench.workloads")
 
 
 def stored(directory: Path, records: Sequence[Record]) -> str:
