@@ -53,11 +53,19 @@ class _Answers(threading.Thread):
         super().__init__(name="child-answers", daemon=True)
         self.result: bytes | None = None
         self.error: tuple[str, str, str, str] | None = None
+        # Not `is_alive`: a `join` that Ctrl-C interrupts takes the thread for ended (CPython 3.11, gh-90882).
+        self.ended = threading.Event()
         assert child.stdout is not None
         self._pipe = child.stdout
         self._progress = progress
 
     def run(self) -> None:
+        try:
+            self._take()
+        finally:
+            self.ended.set()
+
+    def _take(self) -> None:
         while head := self._exactly(HEAD.size):
             kind, length = HEAD.unpack(head)
             payload = self._exactly(length)
@@ -108,12 +116,12 @@ def _wait(child: subprocess.Popen[bytes], answers: _Answers, progress: Progress)
     """Until the child closed its end; passes on the wish to stop, and ends a child that does not heed it."""
     asked_at: float | None = None
     interrupted = False
-    while answers.is_alive():
+    while not answers.ended.is_set():
         try:
             if asked_at is None and (interrupted or progress.stopping):
                 asked_at = time.monotonic()
                 _ask(child, b"s")
-            answers.join(0.05)
+            answers.ended.wait(0.05)
         except KeyboardInterrupt:
             if interrupted:
                 raise
