@@ -1,14 +1,16 @@
 //! One client of an engine that lives in a library: a call returns when its work is done, so it has a thread of its own.
 
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 
-use super::crew::{Ended, Start, Worker};
+use super::control::{Control, Phase};
+use super::crew::{DRAIN_PATIENCE_NS, Ended, STOP_PATIENCE_NS, Start, Worker};
 use super::pace::Pace;
 use super::script::{Action, SCRIPT_ERROR, ScriptClient};
 use crate::measure::clock::{self, MILLISECOND};
 use crate::measure::{Recorder, Tally};
 use crate::script::{Gather, Given, Slot, Sql, Value, Variables};
-use crate::wire::sqlite::{Client, Parameter, Trouble};
+use crate::wire::sqlite::{Client, INTERRUPTED, Parameter, Trouble};
 
 /// Longest sleep without looking whether to stop.
 const LOOK_NS: u64 = 50 * MILLISECOND;
@@ -40,15 +42,45 @@ impl SharedPace {
     }
 }
 
+/// How long the trial waits for calls that have not returned when it is over.
+#[derive(Debug, Default)]
+pub struct Patience {
+    stopped_at: Option<u64>,
+    closed_at: Option<u64>,
+    give_up: Arc<AtomicBool>,
+}
+
+impl Patience {
+    /// Set when the calls must be ended, whatever they are doing.
+    pub fn give_up(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.give_up)
+    }
+
+    /// To be called a few times a second.
+    pub fn check(&mut self, control: &Control, now: u64) {
+        if control.is_stopped() {
+            self.stopped_at.get_or_insert(now);
+        }
+        if control.phase() == Phase::Drain {
+            self.closed_at.get_or_insert(now);
+        }
+        let over = |since: Option<u64>, patience_ns| since.is_some_and(|since| now >= since + patience_ns);
+        if over(self.stopped_at, STOP_PATIENCE_NS) || over(self.closed_at, DRAIN_PATIENCE_NS) {
+            self.give_up.store(true, Relaxed);
+        }
+    }
+}
+
 pub struct BlockingLoop<'a> {
     engine: Client,
     script: ScriptClient<'a>,
     shared: &'a SharedPace,
+    give_up: &'a AtomicBool,
 }
 
 impl<'a> BlockingLoop<'a> {
-    pub fn new(engine: Client, script: ScriptClient<'a>, shared: &'a SharedPace) -> Self {
-        Self { engine, script, shared }
+    pub fn new(engine: Client, script: ScriptClient<'a>, shared: &'a SharedPace, give_up: &'a AtomicBool) -> Self {
+        Self { engine, script, shared, give_up }
     }
 }
 
@@ -59,8 +91,8 @@ impl Worker for BlockingLoop<'_> {
 
     fn run(self, start: &Start, recorder: &mut Recorder) -> Ended {
         let left = start.transactions_per_client;
-        let Self { engine, script, shared } = self;
-        Running { engine, script, shared, start, recorder, left, ended: Ended::default() }.run()
+        let Self { engine, script, shared, give_up } = self;
+        Running { engine, script, shared, give_up, start, recorder, left, ended: Ended::default() }.run()
     }
 }
 
@@ -68,6 +100,7 @@ struct Running<'a, 'r, 's> {
     engine: Client,
     script: ScriptClient<'a>,
     shared: &'a SharedPace,
+    give_up: &'a AtomicBool,
     start: &'s Start<'s>,
     recorder: &'s mut Recorder<'r>,
     left: u64,
@@ -79,6 +112,8 @@ enum Attempt {
     Well,
     GivenUp,
     Repeat,
+    /// The trial ended in the middle of it. It was rolled back.
+    Unfinished,
 }
 
 impl Running<'_, '_, '_> {
@@ -156,6 +191,10 @@ impl Running<'_, '_, '_> {
                 Attempt::Well => break true,
                 Attempt::GivenUp => break false,
                 Attempt::Repeat => {}
+                Attempt::Unfinished => {
+                    self.ended.unfinished = 1;
+                    return clock::now();
+                }
             }
         };
         let now = clock::now();
@@ -180,8 +219,12 @@ impl Running<'_, '_, '_> {
                 }
                 Action::Sleep(ns) => {
                     let due = clock::now() + ns;
-                    while clock::now() < due && !self.start.must_end() {
+                    while clock::now() < due && !self.give_up.load(Relaxed) {
                         clock::sleep_until(due.min(clock::now() + LOOK_NS));
+                    }
+                    if clock::now() < due {
+                        self.roll_back();
+                        return Attempt::Unfinished;
                     }
                 }
                 // A library has no round trips to save.
@@ -219,7 +262,11 @@ impl Running<'_, '_, '_> {
         if trouble.lasting {
             self.start.abort.abort(trouble.message.clone());
         }
-        if !trouble.retryable || self.start.must_end() {
+        if trouble.class == INTERRUPTED || trouble.retryable && self.start.must_end() {
+            self.roll_back();
+            return Attempt::Unfinished;
+        }
+        if !trouble.retryable {
             return self.give_up(trouble.class, &trouble.message);
         }
         let tally: &mut Tally = &mut self.recorder.tally;

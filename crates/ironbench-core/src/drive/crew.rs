@@ -12,11 +12,11 @@ use crate::measure::clock::{self, MILLISECOND, NEVER, SECOND};
 use crate::measure::cpu;
 use crate::measure::recorder::{Recorder, Recording, Slice, Window};
 use crate::measure::seconds::{Second, Seconds};
-use crate::sample::{Sampler, Samples};
+use crate::sample::{Prepared, Samples};
 use crate::{Error, Result};
 
 /// How long transactions under way may take to end after the window closed by itself, and after somebody stopped it.
-const DRAIN_PATIENCE_NS: u64 = 5 * SECOND;
+pub const DRAIN_PATIENCE_NS: u64 = 5 * SECOND;
 pub const STOP_PATIENCE_NS: u64 = 300 * MILLISECOND;
 /// From "all are connected" to the start, so that no thread begins late.
 const LEAD_NS: u64 = 5 * MILLISECOND;
@@ -190,10 +190,13 @@ impl<'scope, 'env> Crew<'scope, 'env> {
 
     fn work(self, io: &str, poll: &mut dyn FnMut() -> bool) -> Result<Haul> {
         let Orders { plan, control, .. } = *self.orders;
+        // Connecting the observers takes milliseconds: before the clock starts.
+        let observers = prepare_observers(plan)?;
         let origin = origin(plan.start_at_ns);
         let window = window(plan, origin);
         let started_unix_ns = clock::unix_now() + window.start - clock::now().min(window.start);
-        let sampler = start_sampler(plan, window.start)?;
+        let ahead = Duration::from_nanos(window.start.saturating_sub(clock::now()));
+        let sampler = observers.start(Instant::now() + ahead)?;
         control.set_window_start(window.start);
         control.set_phase(Phase::WarmUp);
         let mut handles = Vec::new();
@@ -286,13 +289,12 @@ impl<'a> Orders<'a> {
     }
 }
 
-fn start_sampler(plan: &Plan, window_start: u64) -> Result<Sampler> {
+fn prepare_observers(plan: &Plan) -> Result<Prepared> {
     let connection = match &plan.engine {
         Engine::Postgres { connection, .. } => Some(connection),
         Engine::Sqlite { .. } | Engine::Null { .. } => None,
     };
-    let ahead = Duration::from_nanos(window_start.saturating_sub(clock::now()));
-    Sampler::start(&plan.observers, connection, Instant::now() + ahead)
+    Prepared::new(&plan.observers, connection)
 }
 
 /// When to start, on the monotonic clock.

@@ -3,14 +3,14 @@
 use std::ops::Range;
 use std::os::fd::OwnedFd;
 
-use super::blocking::{BlockingLoop, SharedPace};
+use super::blocking::{BlockingLoop, Patience, SharedPace};
 use super::crew::{self, Ended, Haul, Orders, Start, Worker};
 use super::event_loop::EventLoop;
 use super::null::NullScript;
 use super::plan::{Engine, Io, Plan, Protocol};
 use super::postgres::{PostgresScript, Statements};
 use super::script::Clients;
-use crate::measure::Recorder;
+use crate::measure::{Recorder, clock};
 use crate::script::Program;
 use crate::wire::postgres::{Connected, Connector, Stream};
 use crate::wire::sqlite;
@@ -34,11 +34,16 @@ pub fn run(orders: &Orders, program: &Program, poll: Poll) -> Result<Haul> {
         }
         Engine::Sqlite { path, pragmas } => {
             let pace = SharedPace::default();
+            let mut patience = Patience::default();
+            let give_up = patience.give_up();
             let make = |_, share: Range<usize>| {
-                let connection = sqlite::Client::open(path, pragmas, program.statements)?;
-                Ok(BlockingLoop::new(connection, clients.client(share.start), &pace))
+                let connection = sqlite::Client::open(path, pragmas, program.statements, give_up.clone())?;
+                Ok(BlockingLoop::new(connection, clients.client(share.start), &pace, &give_up))
             };
-            crew::run(orders, make, poll)
+            crew::run(orders, make, &mut || {
+                patience.check(orders.control, clock::now());
+                poll()
+            })
         }
         Engine::Postgres { connection, protocol, io } => {
             let statements = Statements::of(program);

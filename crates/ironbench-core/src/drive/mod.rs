@@ -86,6 +86,9 @@ fn compile(plan: &Plan) -> Result<Program> {
     };
     let sources: Vec<_> = plan.scripts.iter().map(source).collect();
     let program = Program::compile(&sources, &plan.variables)?;
+    if let Engine::Sqlite { .. } = plan.engine {
+        program.check_library()?;
+    }
     if let Engine::Postgres { protocol: Protocol::Simple, .. } = plan.engine {
         for script in &program.scripts {
             if script.commands.iter().any(|command| matches!(command, Command::StartPipeline)) {

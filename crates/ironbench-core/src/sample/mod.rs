@@ -11,7 +11,7 @@ mod sql;
 mod ticks;
 mod watch;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex};
@@ -72,42 +72,86 @@ struct Worker {
     give_up: Arc<AtomicBool>,
 }
 
-impl Sampler {
-    /// Starts sampling at once; ticks lie at `window_start` + k × period, k negative during the warm-up.
-    ///
-    /// An error means that a source cannot be meant as written. A server that refuses the observer's connection is a
+/// Sources looked at, the observers' connection made: what takes time, done before the clock starts.
+pub struct Prepared {
+    /// Sources by thread.
+    groups: Vec<Group>,
+    notes: Vec<String>,
+    backend_pids: Vec<i32>,
+}
+
+struct Group {
+    thread: &'static str,
+    places: Vec<usize>,
+    watched: Vec<Watched>,
+    give_up: Arc<AtomicBool>,
+}
+
+impl Prepared {
+    /// An error means that a source cannot be meant as written. A server that refuses the observers' connection is a
     /// note in the result, not an error.
-    pub fn start(
-        sources: &[ObserverSource],
-        connection: Option<&Connection>,
-        window_start: Instant,
-    ) -> Result<Sampler> {
-        Self::start_below(Path::new("/"), sources, connection, window_start)
+    pub fn new(sources: &[ObserverSource], connection: Option<&Connection>) -> Result<Self> {
+        Self::below(Path::new("/"), sources, connection)
     }
 
-    /// As `start`, with every file path taken below `root`.
-    pub fn start_below(
-        root: &Path,
-        sources: &[ObserverSource],
-        connection: Option<&Connection>,
-        window_start: Instant,
-    ) -> Result<Sampler> {
+    /// As `new`, with every file path taken below `root`.
+    pub fn below(root: &Path, sources: &[ObserverSource], connection: Option<&Connection>) -> Result<Self> {
         for source in sources {
             check(source, connection)?;
         }
+        let mut prepared = Self { groups: vec![files(root, sources)], notes: Vec::new(), backend_pids: Vec::new() };
+        if let Some(connection) = connection {
+            prepared.add_sql(sources, connection);
+        }
+        Ok(prepared)
+    }
+
+    /// Samples from now on; ticks lie at `window_start` + k × period, k negative during the warm-up.
+    pub fn start(self, window_start: Instant) -> Result<Sampler> {
         let mut sampler = Sampler {
             workers: Vec::new(),
-            notes: Vec::new(),
-            backend_pids: Vec::new(),
+            notes: self.notes,
+            backend_pids: self.backend_pids,
             marked: AtomicBool::new(false),
         };
-        sampler.start_files(root, sources, window_start)?;
-        if let Some(connection) = connection {
-            sampler.start_sql(sources, connection, window_start)?;
+        for group in self.groups.into_iter().filter(|group| !group.watched.is_empty()) {
+            sampler.spawn(group, window_start)?;
         }
         Ok(sampler)
     }
 
+    fn add_sql(&mut self, sources: &[ObserverSource], connection: &Connection) {
+        let wanted: Vec<_> = numbered(sources, "sql").collect();
+        if wanted.is_empty() {
+            return;
+        }
+        let texts: Vec<&str> = wanted.iter().map(|(_, source)| source.target.as_str()).collect();
+        match sql::connect(connection, &texts) {
+            Ok(opened) => {
+                self.backend_pids.push(opened.backend_pid);
+                let (places, watched) = wanted
+                    .into_iter()
+                    .zip(opened.readers)
+                    .map(|((place, source), reader)| (place, Watched::new(source, reader, KEEP_BYTES)))
+                    .unzip();
+                self.groups.push(Group { thread: "sample-sql", places, watched, give_up: opened.give_up });
+            }
+            Err(error) => self.notes.push(format!("the observers' connection: {error}")),
+        }
+    }
+}
+
+fn files(root: &Path, sources: &[ObserverSource]) -> Group {
+    let (places, watched) = numbered(sources, "file")
+        .map(|(place, source)| {
+            let reader: Box<dyn Reader> = Box::new(Files::new(root, &source.target, source.period_s));
+            (place, Watched::new(source, reader, KEEP_BYTES))
+        })
+        .unzip();
+    Group { thread: "sample-files", places, watched, give_up: Arc::default() }
+}
+
+impl Sampler {
     /// Samples every source now, beside the ticks. The drive loop calls it at the end of the measured window, so that
     /// differences of counters cover exactly the window (its start is tick 0). Never blocks.
     pub fn mark(&self) {
@@ -142,57 +186,14 @@ impl Sampler {
         samples
     }
 
-    fn start_files(&mut self, root: &Path, sources: &[ObserverSource], window_start: Instant) -> Result<()> {
-        let root: PathBuf = root.to_owned();
-        let (places, watched): (Vec<usize>, Vec<Watched>) = numbered(sources, "file")
-            .map(|(place, source)| {
-                let reader: Box<dyn Reader> = Box::new(Files::new(&root, &source.target, source.period_s));
-                (place, Watched::new(source, reader, KEEP_BYTES))
-            })
-            .unzip();
-        self.spawn("sample-files", places, watched, window_start, Arc::default())
-    }
-
-    fn start_sql(&mut self, sources: &[ObserverSource], connection: &Connection, window_start: Instant) -> Result<()> {
-        let wanted: Vec<_> = numbered(sources, "sql").collect();
-        if wanted.is_empty() {
-            return Ok(());
-        }
-        let texts: Vec<&str> = wanted.iter().map(|(_, source)| source.target.as_str()).collect();
-        match sql::connect(connection, &texts) {
-            Ok(opened) => {
-                self.backend_pids.push(opened.backend_pid);
-                let (places, watched) = wanted
-                    .into_iter()
-                    .zip(opened.readers)
-                    .map(|((place, source), reader)| (place, Watched::new(source, reader, KEEP_BYTES)))
-                    .unzip();
-                self.spawn("sample-sql", places, watched, window_start, opened.give_up)
-            }
-            Err(error) => {
-                self.notes.push(format!("the observers' connection: {error}"));
-                Ok(())
-            }
-        }
-    }
-
-    fn spawn(
-        &mut self,
-        name: &str,
-        places: Vec<usize>,
-        mut watched: Vec<Watched>,
-        window_start: Instant,
-        give_up: Arc<AtomicBool>,
-    ) -> Result<()> {
-        if watched.is_empty() {
-            return Ok(());
-        }
+    fn spawn(&mut self, group: Group, window_start: Instant) -> Result<()> {
+        let Group { thread, places, mut watched, give_up } = group;
         let (commands, orders) = mpsc::channel();
         let (running, finished) = mpsc::channel();
         let collected = Arc::new(Mutex::new(Collected::of(&watched)));
         let shared = Arc::clone(&collected);
         let handle = std::thread::Builder::new()
-            .name(name.to_owned())
+            .name(thread.to_owned())
             .spawn(move || {
                 let _running: Sender<()> = running;
                 watch::run(&mut watched, &mut LivePace::new(window_start, orders), &shared);

@@ -160,7 +160,7 @@ fn a_live_sampler_reads_files_in_the_order_of_the_plan_and_ends() {
         source("gone", "file", "/proc/gone", 0.5),
         source("all", "file", "/proc/*", 3600.0),
     ];
-    let sampler = Sampler::start_below(&folder.0, &sources, None, Instant::now()).unwrap();
+    let sampler = Prepared::below(&folder.0, &sources, None).unwrap().start(Instant::now()).unwrap();
     sampler.mark();
     sampler.mark();
     let samples = sampler.stop();
@@ -181,7 +181,7 @@ fn sources_that_cannot_be_meant_are_refused_before_anything_starts() {
         (source("x", "file", "/", f64::NAN), "a period of NaN s"),
         (source("x", "sql", "select 1", 1.0), "only be sampled on a server"),
     ] {
-        let error = Sampler::start(&[wrong], None, Instant::now()).unwrap_err();
+        let error = Prepared::new(&[wrong], None).err().unwrap();
         assert_eq!(error.subject, "observer source x");
         assert!(error.cause.contains(cause), "{}", error.cause);
     }

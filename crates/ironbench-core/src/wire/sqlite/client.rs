@@ -99,18 +99,13 @@ impl Drop for Shared {
 impl Client {
     /// Connects to a file that is there. `statements`: how many SQL commands the program has.
     ///
-    /// SQLite waits up to 5 s for another writer, unless a pragma sets `busy_timeout` otherwise.
-    pub fn open(path: &str, pragmas: &[String], statements: usize) -> Result<Self> {
-        let give_up = Arc::new(AtomicBool::new(false));
+    /// SQLite waits up to 5 s for another writer, unless a pragma sets `busy_timeout` otherwise. Setting `give_up` ends
+    /// what the client runs or waits for, as `SQLITE_INTERRUPT`, now and from then on.
+    pub fn open(path: &str, pragmas: &[String], statements: usize, give_up: Arc<AtomicBool>) -> Result<Self> {
         let connection = connect(path, pragmas, OpenFlags::empty())?;
         let connection =
             Shared::new(connection, Arc::clone(&give_up)).map_err(|error| session::failed(path, &error))?;
         Ok(Self { statements: (0..statements).map(|_| Vec::new()).collect(), connection, give_up })
-    }
-
-    /// Set from any thread, it ends what this client runs or waits for, as `SQLITE_INTERRUPT`, now and from then on.
-    pub fn give_up(&self) -> Arc<AtomicBool> {
-        Arc::clone(&self.give_up)
     }
 
     /// Runs one SQL command to its last row. `value` gives the parameter at a place in `sql.parameters`.
@@ -244,7 +239,7 @@ mod tests {
 
         fn client(&self) -> Client {
             let pragmas = ["PRAGMA journal_mode=WAL", "PRAGMA busy_timeout=0"].map(str::to_owned);
-            Client::open(&self.path(), &pragmas, 8).unwrap()
+            Client::open(&self.path(), &pragmas, 8, Arc::default()).unwrap()
         }
     }
 
@@ -343,15 +338,15 @@ mod tests {
         let mut other = database.client();
         other.run(&plain(0, "BEGIN IMMEDIATE"), none).unwrap();
         let pragmas = ["PRAGMA busy_timeout=3600000".to_owned()];
-        let mut client = Client::open(&database.path(), &pragmas, 8).unwrap();
+        let give_up = Arc::new(AtomicBool::new(false));
+        let mut client = Client::open(&database.path(), &pragmas, 8, Arc::clone(&give_up)).unwrap();
         for text in [
             "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n",
             "INSERT INTO t VALUES (1)",
         ] {
-            let give_up = client.give_up();
             give_up.store(false, Ordering::Relaxed);
             let trouble = std::thread::scope(|scope| {
-                scope.spawn(move || give_up.store(true, Ordering::Relaxed));
+                scope.spawn(|| give_up.store(true, Ordering::Relaxed));
                 client.run(&plain(0, text), none).unwrap_err()
             });
             assert_eq!((trouble.class, trouble.retryable), ("SQLITE_INTERRUPT", false));
@@ -363,7 +358,7 @@ mod tests {
     fn a_client_waits_for_another_writer_as_long_as_its_busy_timeout_says() {
         let database = Database::new("CREATE TABLE t(a)");
         let pragmas = ["PRAGMA busy_timeout=3600000".to_owned()];
-        let mut client = Client::open(&database.path(), &pragmas, 8).unwrap();
+        let mut client = Client::open(&database.path(), &pragmas, 8, Arc::default()).unwrap();
         let turn = std::sync::Barrier::new(2);
         std::thread::scope(|scope| {
             scope.spawn(|| {
@@ -381,7 +376,7 @@ mod tests {
 
     #[test]
     fn a_file_that_is_not_there_is_not_made_by_driving_it() {
-        let error = Client::open("/tmp/ironbench-no-such.db", &[], 0).err().unwrap();
+        let error = Client::open("/tmp/ironbench-no-such.db", &[], 0, Arc::default()).err().unwrap();
         assert_eq!(error.hint, "load the data first");
         assert!(!std::path::Path::new("/tmp/ironbench-no-such.db").exists());
     }

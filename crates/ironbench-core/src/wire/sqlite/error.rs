@@ -2,6 +2,9 @@
 
 use rusqlite::ffi;
 
+/// Class of a statement that was ended because its client had been told to give up.
+pub const INTERRUPTED: &str = "SQLITE_INTERRUPT";
+
 /// A statement that failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trouble {
@@ -36,7 +39,7 @@ impl Trouble {
 
     /// The client had been told to give up: whatever SQLite says, that is why.
     pub fn given_up(self) -> Self {
-        Self { class: "SQLITE_INTERRUPT", retryable: false, lasting: false, ..self }
+        Self { class: INTERRUPTED, retryable: false, lasting: false, ..self }
     }
 }
 
@@ -50,7 +53,7 @@ fn class(code: i32) -> Option<&'static str> {
         ffi::SQLITE_LOCKED => "SQLITE_LOCKED",
         ffi::SQLITE_NOMEM => "SQLITE_NOMEM",
         ffi::SQLITE_READONLY => "SQLITE_READONLY",
-        ffi::SQLITE_INTERRUPT => "SQLITE_INTERRUPT",
+        ffi::SQLITE_INTERRUPT => INTERRUPTED,
         ffi::SQLITE_IOERR => "SQLITE_IOERR",
         ffi::SQLITE_CORRUPT => "SQLITE_CORRUPT",
         ffi::SQLITE_FULL => "SQLITE_FULL",

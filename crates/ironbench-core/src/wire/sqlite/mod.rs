@@ -10,5 +10,5 @@ mod patience;
 mod session;
 
 pub use client::{Client, Parameter};
-pub use error::Trouble;
+pub use error::{INTERRUPTED, Trouble};
 pub use session::{Session, Table};
