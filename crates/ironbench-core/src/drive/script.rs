@@ -88,24 +88,11 @@ impl<'p> ScriptClient<'p> {
     /// Chooses a script by weight and stands at its start.
     #[inline]
     pub fn begin(&mut self) {
-        if self.program.scripts.len() > 1 {
-            self.choose();
-        }
+        self.script = self.program.choose(&mut self.choice);
         self.at = 0;
         self.attempts = 1;
         if self.max_tries != 1 {
             self.save();
-        }
-    }
-
-    fn choose(&mut self) {
-        let mut ticket = self.choice.up_to(self.program.total_weight - 1);
-        for (number, script) in self.program.scripts.iter().enumerate() {
-            if ticket < u64::from(script.weight) {
-                self.script = number;
-                return;
-            }
-            ticket -= u64::from(script.weight);
         }
     }
 

@@ -81,14 +81,14 @@ impl Function {
 }
 
 /// Calls any function but `debug`. `arguments` are as many as the function takes.
-#[inline]
 pub fn call(function: Function, arguments: &[Value], random: &mut Random) -> Result<Value, EvalError> {
     use Function::*;
     if arguments.iter().any(|value| matches!(value, Value::Null)) {
         return Ok(Value::Null);
     }
     Ok(match function {
-        Random | RandomExponential | RandomGaussian | RandomZipfian => draw(function, arguments, random)?,
+        Random => random_integer(arguments[0], arguments[1], random)?,
+        RandomExponential | RandomGaussian | RandomZipfian => draw(function, arguments, random)?,
         Abs => match arguments[0] {
             Value::Integer(integer) => Value::Integer(integer.wrapping_abs()),
             other => Value::Double(other.to_double()?.abs()),
@@ -138,17 +138,28 @@ fn extreme(arguments: &[Value], greatest: bool) -> Result<Value, EvalError> {
 }
 
 #[inline]
-fn draw(function: Function, arguments: &[Value], random: &mut Random) -> Result<Value, EvalError> {
-    let (min, max) = (arguments[0].to_integer()?, arguments[1].to_integer()?);
+pub fn random_integer(min: Value, max: Value, random: &mut Random) -> Result<Value, EvalError> {
+    if matches!(min, Value::Null) || matches!(max, Value::Null) {
+        return Ok(Value::Null);
+    }
+    let (min, max) = bounds(min, max)?;
+    Ok(Value::Integer(random.integer(min, max)))
+}
+
+#[inline]
+fn bounds(min: Value, max: Value) -> Result<(i64, i64), EvalError> {
+    let (min, max) = (min.to_integer()?, max.to_integer()?);
     if min > max {
         return Err(EvalError::new("empty range given to random"));
     }
     if max.checked_sub(min).and_then(|width| width.checked_add(1)).is_none() {
         return Err(EvalError::new("random range is too large"));
     }
-    if function == Function::Random {
-        return Ok(Value::Integer(random.integer(min, max)));
-    }
+    Ok((min, max))
+}
+
+fn draw(function: Function, arguments: &[Value], random: &mut Random) -> Result<Value, EvalError> {
+    let (min, max) = bounds(arguments[0], arguments[1])?;
     let parameter = arguments[2].to_double()?;
     let refuse = |rule: &str| Err(EvalError::new(format!("{rule} (not {parameter:.6})")));
     Ok(Value::Integer(match function {

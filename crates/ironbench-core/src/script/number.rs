@@ -20,13 +20,17 @@ pub fn write_integer(value: i64, out: &mut Vec<u8>) {
     let mut digits = [0u8; 20];
     let mut start = digits.len();
     let mut rest = value.unsigned_abs();
-    loop {
+    while rest >= 10 {
+        // Two digits by one division.
+        let pair = (rest % 100) as u8;
+        rest /= 100;
+        start -= 2;
+        digits[start] = b'0' + pair / 10;
+        digits[start + 1] = b'0' + pair % 10;
+    }
+    if rest > 0 || start == digits.len() {
         start -= 1;
-        digits[start] = b'0' + (rest % 10) as u8;
-        rest /= 10;
-        if rest == 0 {
-            break;
-        }
+        digits[start] = b'0' + rest as u8;
     }
     if value < 0 {
         start -= 1;

@@ -4,7 +4,7 @@ use super::compile::{Compiled, Shared, compile};
 use super::lexer::is_variable_name;
 use super::locate::{Fault, Text, nearest};
 use super::variables::AUTOMATIC;
-use super::{Command, EvalError, Piece, Program, Random, Script, Slot, Source, Sql, Variables, evaluate};
+use super::{Command, EvalError, Piece, Program, Random, Script, Source, Sql, Variables, evaluate};
 use crate::{Error, Result};
 use std::sync::Arc;
 
@@ -72,6 +72,7 @@ impl Program {
     }
 
     /// A script by its weight.
+    #[inline]
     pub fn choose(&self, random: &mut Random) -> usize {
         if self.scripts.len() == 1 {
             return 0;
@@ -85,15 +86,6 @@ impl Program {
                 chosen
             })
             .unwrap_or(0)
-    }
-
-    /// The variable of a column of `\gset` or `\aset`; None when no script mentions it, so that it need not be kept.
-    pub fn gather_slot(&self, prefix: &str, column: &str) -> std::result::Result<Option<Slot>, EvalError> {
-        let name = format!("{prefix}{column}");
-        if !is_variable_name(&name) {
-            return Err(EvalError::new(format!("invalid variable name: \"{name}\"")));
-        }
-        Ok(self.symbols.get(&name))
     }
 
     /// Runs a script without a server and without its sleeps; `on_sql` gets each SQL command that would be sent.

@@ -103,11 +103,6 @@ impl Random {
         }
     }
 
-    /// An exponentially distributed waiting time with this mean; for Poisson arrivals.
-    pub fn waiting_time(&mut self, mean: f64) -> f64 {
-        -(1.0 - self.fraction()).ln() * mean
-    }
-
     /// A standard normal deviate by the Box–Muller transform.
     fn normal(&mut self) -> f64 {
         let u1 = 1.0 - self.fraction();

@@ -22,14 +22,48 @@ pub struct Automatic {
 pub(super) const AUTOMATIC: [&str; 4] = ["client_id", "default_seed", "random_seed", "scale"];
 pub(super) const DEFAULT_SEED: Slot = 1;
 
-#[derive(Debug, Clone)]
-enum Held {
+/// What of a variable is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
     Undefined,
-    Value(Value),
-    /// Given as text and not yet needed as a value.
-    Text(Vec<u8>),
+    /// Computed: its text is made when it is needed.
+    Value,
+    /// Given as text, not yet needed as a value.
+    Text,
     /// Given as text, with the value that it stands for in expressions.
-    Both(Vec<u8>, Value),
+    Both,
+}
+
+/// One variable. Memory of its text is kept when it gets a value, and used again for the next text.
+#[derive(Debug)]
+struct Held {
+    state: State,
+    value: Value,
+    text: Vec<u8>,
+}
+
+impl Held {
+    const UNDEFINED: Self = Self { state: State::Undefined, value: Value::Null, text: Vec::new() };
+
+    fn has_text(&self) -> bool {
+        matches!(self.state, State::Text | State::Both)
+    }
+}
+
+impl Clone for Held {
+    fn clone(&self) -> Self {
+        let mut made = Self::UNDEFINED;
+        made.clone_from(self);
+        made
+    }
+
+    fn clone_from(&mut self, source: &Self) {
+        self.state = source.state;
+        self.value = source.value;
+        if source.has_text() {
+            self.text.clone_from(&source.text);
+        }
+    }
 }
 
 /// What a variable holds: computed, or text of the user or the server.
@@ -40,7 +74,7 @@ pub enum Given<'a> {
 }
 
 /// One client's variables by slot.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Variables {
     symbols: Arc<Symbols>,
     held: Vec<Held>,
@@ -48,15 +82,30 @@ pub struct Variables {
     collected: Option<Vec<String>>,
 }
 
+impl Clone for Variables {
+    fn clone(&self) -> Self {
+        let Self { symbols, held, collected } = self;
+        Self { symbols: Arc::clone(symbols), held: held.clone(), collected: collected.clone() }
+    }
+
+    /// Without allocation unless there is text; the drive loop saves variables before each transaction it may repeat.
+    fn clone_from(&mut self, source: &Self) {
+        let Self { symbols, held, collected } = source;
+        self.symbols.clone_from(symbols);
+        self.held.clone_from(held);
+        self.collected.clone_from(collected);
+    }
+}
+
 impl Variables {
     /// `variables` are those of `-D`; a name that no script mentions is ignored.
     pub fn new(program: &Program, variables: &[(String, String)], automatic: &Automatic) -> Self {
         let Automatic { client_id, default_seed, random_seed, scale } = *automatic;
-        let mut held = vec![Held::Undefined; program.symbols.len()];
-        for (slot, value) in [client_id, default_seed, random_seed, scale].into_iter().enumerate() {
-            held[slot] = Held::Value(Value::Integer(value));
-        }
+        let held = vec![Held::UNDEFINED; program.symbols.len()];
         let mut made = Self { symbols: Arc::clone(&program.symbols), held, collected: None };
+        for (slot, value) in [client_id, default_seed, random_seed, scale].into_iter().enumerate() {
+            made.set(slot, Value::Integer(value));
+        }
         for (name, text) in variables {
             if let Some(slot) = program.symbols.get(name) {
                 made.set_text(slot, text.as_bytes());
@@ -72,67 +121,64 @@ impl Variables {
 
     #[inline]
     pub fn set(&mut self, slot: Slot, value: Value) {
-        self.held[slot] = Held::Value(value);
+        let held = &mut self.held[slot];
+        held.state = State::Value;
+        held.value = value;
     }
 
-    /// Sets a variable to text as it came from the server; memory of earlier text is used again.
+    /// Sets a variable to text as it came from the server.
     pub fn set_text(&mut self, slot: Slot, text: &[u8]) {
         let held = &mut self.held[slot];
-        let mut buffer = match std::mem::replace(held, Held::Undefined) {
-            Held::Text(buffer) | Held::Both(buffer, _) => buffer,
-            _ => Vec::with_capacity(text.len()),
-        };
-        buffer.clear();
-        buffer.extend_from_slice(text);
-        *held = Held::Text(buffer);
-    }
-
-    pub fn is_defined(&self, slot: Slot) -> bool {
-        !matches!(self.held[slot], Held::Undefined)
+        held.state = State::Text;
+        held.text.clear();
+        held.text.extend_from_slice(text);
     }
 
     /// The value that a variable has in expressions.
     #[inline]
     pub fn value(&mut self, slot: Slot) -> Result<Value, EvalError> {
-        match self.held[slot] {
-            Held::Value(value) | Held::Both(_, value) => Ok(value),
-            _ => self.value_of_text(slot),
+        let held = &self.held[slot];
+        match held.state {
+            State::Value | State::Both => Ok(held.value),
+            State::Undefined | State::Text => self.value_of_text(slot),
         }
     }
 
     #[inline(never)]
     fn value_of_text(&mut self, slot: Slot) -> Result<Value, EvalError> {
-        let Held::Text(text) = &mut self.held[slot] else {
-            return Err(EvalError::new(format!("undefined variable \"{}\"", self.symbols.name(slot))));
+        let held = &mut self.held[slot];
+        let name = self.symbols.name(slot);
+        if held.state == State::Undefined {
+            return Err(EvalError::new(format!("undefined variable \"{name}\"")));
+        }
+        let Some(value) = std::str::from_utf8(&held.text).ok().and_then(parse_value) else {
+            let text = String::from_utf8_lossy(&held.text);
+            return Err(EvalError::new(format!("malformed variable \"{name}\" value: \"{text}\"")));
         };
-        let Some(value) = std::str::from_utf8(text).ok().and_then(parse_value) else {
-            let text = String::from_utf8_lossy(text);
-            return Err(EvalError::new(format!(
-                "malformed variable \"{}\" value: \"{text}\"",
-                self.symbols.name(slot)
-            )));
-        };
-        self.held[slot] = Held::Both(std::mem::take(text), value);
+        held.value = value;
+        held.state = State::Both;
         Ok(value)
     }
 
     /// What a variable holds, as it was given; `None` when it is undefined.
     #[inline]
     pub fn held(&self, slot: Slot) -> Option<Given<'_>> {
-        match &self.held[slot] {
-            Held::Undefined => None,
-            Held::Value(value) => Some(Given::Value(*value)),
-            Held::Text(text) | Held::Both(text, _) => Some(Given::Text(text)),
+        let held = &self.held[slot];
+        match held.state {
+            State::Undefined => None,
+            State::Value => Some(Given::Value(held.value)),
+            State::Text | State::Both => Some(Given::Text(&held.text)),
         }
     }
 
     /// Appends the text that stands for a variable in SQL; false, and nothing appended, when it is undefined.
     #[inline]
     pub fn write_text(&self, slot: Slot, out: &mut Vec<u8>) -> bool {
-        match &self.held[slot] {
-            Held::Undefined => return false,
-            Held::Value(value) => write_value(*value, out),
-            Held::Text(text) | Held::Both(text, _) => out.extend_from_slice(text),
+        let held = &self.held[slot];
+        match held.state {
+            State::Undefined => return false,
+            State::Value => write_value(held.value, out),
+            State::Text | State::Both => out.extend_from_slice(&held.text),
         }
         true
     }
