@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -16,18 +17,22 @@ SUSPECT = 3
 
 
 def main() -> int:
-    data = RESULTS / "data"
-    memory = Path("/dev/shm") / f"ironbench-demo-{os.getuid()}"
+    data, disk, memory = RESULTS / "data", RESULTS / "log", Path("/dev/shm") / f"ironbench-demo-{os.getuid()}"
     labels = []
-    for label, log in (("log on disk", RESULTS / "log"), ("log in memory", memory)):
-        code = ironbench(
-            "run", "igen-oltp", "--with", "scale=4", "--with", "weight=heavy", "--clients", "1,2,4,8,12,16,20",
-            "--duration", "5s", "--warmup", "1s", "--memory", "512MB", "--data", str(data), "--log", str(log),
-            "--label", label, "--results", str(RESULTS),
-        )  # fmt: skip
-        if code not in (0, SUSPECT):
-            return code
-        labels.append(label)
+    try:
+        for label, log in (("log on disk", disk), ("log in memory", memory)):
+            code = ironbench(
+                "run", "igen-oltp", "--with", "scale=4", "--with", "weight=heavy", "--clients", "1,2,4,8,12,16,20",
+                "--duration", "5s", "--warmup", "1s", "--memory", "512MB", "--data", str(data), "--log", str(log),
+                "--label", label, "--results", str(RESULTS),
+            )  # fmt: skip
+            if code not in (0, SUSPECT):
+                return code
+            labels.append(label)
+    finally:
+        # A log in memory must not outlive the demo, and data without their log are of no use.
+        for made in (data, disk, memory):
+            shutil.rmtree(made, ignore_errors=True)
     return ironbench("report", *labels, "--results", str(RESULTS), "-o", str(REPORT))
 
 
