@@ -43,6 +43,21 @@ def main() -> None:
         said("memory per client, 1000 on PostgreSQL, KB", _per_client(session.target("prepared"), text, 1000), "≤ 64")
 
 
+def _recording_costs() -> list[float]:
+    command = [
+        "cargo",
+        "run",
+        "--release",
+        "--quiet",
+        "--locked",
+        "-p",
+        "ironbench-core",
+        "--example",
+        "recording_cost",
+    ]
+    return [float(line) for line in subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()]
+
+
 def _per_client(target: dict[str, object], text: str, clients: int) -> str:
     """Growth of the peak resident memory of a fresh process from 1 client to `clients`."""
     one, many = (_peak(target, text, n) for n in (1, clients))

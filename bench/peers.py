@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from ironbench import _core, engines, load
+from ironbench import _core, engines, load, workloads
 from ironbench.drive.plan import compiled_plan
 from ironbench.engines.postgres import installation
 from ironbench.engines.postgres.session import PostgresSession
@@ -23,6 +23,7 @@ from ironbench.model.plan import Plan
 from ironbench.model.system import Cell, Choice, Layout, Load, System, Trial
 from ironbench.printer import Printer
 from ironbench.workloads import ScriptSource
+from tests.live.raw_server import RawServer
 
 BIN = installation.find(None).bin
 
@@ -41,19 +42,26 @@ class Rate:
 
 
 @contextmanager
-def postgres(
-    clients: int, workload: str, options: dict[str, str], settings: dict[str, str] | None = None
-) -> Iterator[PostgresSession]:
+def postgres(clients: int, workload: str, asked: dict[str, str]) -> Iterator[PostgresSession]:
     """A server of our own in a temporary directory, with a workload's data in it."""
     with tempfile.TemporaryDirectory(prefix="ironbench-bench-") as folder:
-        system = System("postgres", "bench", settings or {}, Layout(data=f"{folder}/data"), memory_bytes=1 << 30)
+        system = System("postgres", "bench", {}, Layout(data=f"{folder}/data"), memory_bytes=1 << 30)
         system, secrets = engines.get("postgres").validated(system, clients)
         with engines.running(system, secrets, clients) as session:
-            choice = Choice(workload, options)
+            choice = Choice(workload, workloads.get(workload).validated(asked))
             plan = Plan("bench", system, choice, (Trial(Cell("clients=1", Load()), 0),), 0)
             load.ready(session, plan, Printer())
             assert isinstance(session, PostgresSession)
             yield session
+
+
+@contextmanager
+def listening_postgres(scale: int) -> Iterator[RawServer]:
+    """A throwaway server on a Unix socket and on TCP, initialised by pgbench. Our own servers never listen on TCP."""
+    with RawServer("shared_buffers=1GB", "max_connections=50") as server:
+        command = [BIN / "pgbench", "-i", "-q", "-s", str(scale), "-h", server.host, "-p", str(server.port)]
+        subprocess.run([*command, "-U", "postgres", "postgres"], check=True, capture_output=True)
+        yield server
 
 
 def ours(

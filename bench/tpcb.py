@@ -14,7 +14,7 @@ SCALE = 10
 def main() -> None:
     workload = workloads.get("tpcb-like")
     options = workload.validated({"scale": str(SCALE)})
-    with postgres(8, "tpcb-like", options) as session:
+    with postgres(8, "tpcb-like", {"scale": str(SCALE)}) as session:
         target = session.target("prepared")
         asked = Load(clients=8, threads=1, duration_s=10)
         scripts = workload.scripts("postgres", Choice("tpcb-like", options))

@@ -1,0 +1,89 @@
+"""Loading igen-oltp beside `psql \\copy` of the same rows, ready in files, over the same number of connections."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+from bench.pairs import interleaved, ratio, said
+from bench.peers import BIN, postgres
+from ironbench import _core, workloads
+from ironbench.engines.postgres.session import PostgresSession
+from ironbench.workloads import Dataset
+
+PAIRS = 10
+SCALE = "8"
+CONNECTIONS = 2
+COLUMNS = {
+    "igen_order_line": "customer_id, order_no, line_no, quantity, product_id, price_cents",
+    "igen_order": "total_cents, placed_at, customer_id, order_no, line_count, status",
+    "igen_customer": "customer_id, region_id, name, email, street, city, since, spent_cents",
+    "igen_product": "product_id, category_id, price_cents, name, description",
+    "igen_stock": "product_id, region_id, quantity",
+}
+
+
+def main() -> None:
+    workload = workloads.get("igen-oltp")
+    dataset = workload.dataset("postgres", workload.validated({"scale": SCALE}))
+    assert dataset is not None
+    with postgres(8, "script", {}) as session, tempfile.TemporaryDirectory() as folder:
+        scripts = _files(dataset, Path(folder))
+        ours, psql = interleaved(PAIRS, lambda: _ours(session, dataset), lambda: _psql(session, dataset, scripts))
+    said(
+        f"igen-oltp load rate / psql \\copy, {CONNECTIONS} connections, {dataset.rows:,} rows",
+        ratio(psql, ours),
+        "≥ 0.95",
+    )
+
+
+def _fresh(session: PostgresSession, dataset: Dataset) -> None:
+    for table in dataset.tables:
+        session.query(f"drop table if exists {table} cascade")
+    for statement in dataset.schema:
+        session.query(statement)
+    session.query("checkpoint")
+
+
+def _ours(session: PostgresSession, dataset: Dataset) -> float:
+    """Seconds, generating the rows included."""
+    _fresh(session, dataset)
+    plan = {"engine": session.target(), "generator": dataset.generator, "connections": CONNECTIONS}
+    start = time.monotonic()
+    _core.load_rows(json.dumps(plan).encode(), _core.LoadProgress())
+    return time.monotonic() - start
+
+
+def _psql(session: PostgresSession, dataset: Dataset, scripts: list[Path]) -> float:
+    """Seconds of as many psql at the same time as there are scripts."""
+    _fresh(session, dataset)
+    connection = session.target()["connection"]
+    command = [
+        str(BIN / "psql"), "-X", "-q", "-v", "ON_ERROR_STOP=1", "-h", connection["host"], "-p", str(connection["port"]),
+        "-U", connection["user"], "-d", connection["database"],
+    ]  # fmt: skip
+    start = time.monotonic()
+    running = [subprocess.Popen([*command, "-f", str(script)]) for script in scripts]
+    failed = [process for process in running if process.wait()]
+    if failed:
+        raise RuntimeError("psql failed")
+    return time.monotonic() - start
+
+
+def _files(dataset: Dataset, folder: Path) -> list[Path]:
+    """The rows as text, every table cut into one part per connection, and a script of \\copy for each connection."""
+    scripts = [folder / f"{worker}.sql" for worker in range(CONNECTIONS)]
+    commands: list[list[str]] = [[] for _ in scripts]
+    for table, columns in COLUMNS.items():
+        whole = folder / table
+        _core.write_rows(json.dumps(dataset.generator).encode(), table, CONNECTIONS, str(whole))
+        subprocess.run(["split", "-d", "-n", f"l/{CONNECTIONS}", whole, f"{whole}."], check=True)
+        whole.unlink()
+        for worker, lines in enumerate(commands):
+            lines.append(f"\\copy {table} ({columns}) from '{whole}.{worker:02}'\n")
+    for script, lines in zip(scripts, commands, strict=True):
+        script.write_text("".join(lines))
+    return scripts
