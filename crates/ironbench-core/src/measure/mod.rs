@@ -9,5 +9,5 @@ pub mod seconds;
 pub mod tally;
 
 pub use histogram::Histogram;
-pub use recorder::{Recorder, Window};
+pub use recorder::{Live, Recorder, Window};
 pub use tally::Tally;
