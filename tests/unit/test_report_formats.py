@@ -267,7 +267,11 @@ def test_derived_results_carry_their_sentence_in_every_format(format: str) -> No
 
 
 def test_a_mix_of_scripts_is_told_script_by_script() -> None:
-    metrics = {"throughput{script=pay}": 250.0, "response_time_p50_s{script=pay}": 0.004}
+    metrics = {
+        "throughput{script=pay}": 250.0,
+        "response_time_p50_s{script=pay}": 0.004,
+        "throughput{script=order}": 9.0,
+    }
     text = rendered("text", [record(metrics=metrics)])
     (row,) = [line for line in text.splitlines() if line.strip().startswith("pay ")]
     assert re.split(" {2,}", row.strip().replace("\u202f", " ")) == ["pay", "250/s", "4.00 ms", "not known"]

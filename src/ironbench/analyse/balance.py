@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import isclose
 from typing import Any
 
 from ironbench.analyse.summarise import summarise
+from ironbench.analyse.timelines import ONE_DEVICE
 from ironbench.model.record import Record
 
 ROLES = ("data", "log", "temp")
@@ -69,7 +71,7 @@ def _devices(records: Sequence[Record]) -> dict[str, str]:
     found: dict[str, str] = {}
     for role in ROLES:
         own = _counters(records[0], role)
-        twin = next((other for other in found if own and _counters(records[0], other) == own), None)
+        twin = next((other for other in found if _alike(_counters(records[0], other), own)), None)
         if twin:
             found[twin] += f" and {role}"
         elif own:
@@ -84,6 +86,11 @@ def _counters(record: Record, role: str) -> dict[str, float]:
         for name, value in record.metrics.items()
         if name.startswith("device_") and name.endswith(suffix)
     }
+
+
+def _alike(a: dict[str, float], b: dict[str, float]) -> bool:
+    """Whether two roles show one device: a device that did nothing may be any."""
+    return a.keys() == b.keys() and any(a.values()) and all(isclose(a[name], b[name], rel_tol=ONE_DEVICE) for name in a)
 
 
 def _checkpoints(records: Sequence[Record]) -> Entry:

@@ -79,7 +79,7 @@ def scripts(study: Study) -> list[tuple[str, Table]]:
         for script in names:
             cells = [measured(metrics.get(f"{metric}{{{script}}}"), unit) for metric, unit in _BY_SCRIPT]
             rows.append((script.removeprefix("script="), *cells))
-        if rows:
+        if len(rows) > 1:
             head = ("script", "throughput", "median", "99th percentile")
             found.append((part.name, Table(head, tuple(rows))))
     return found
@@ -93,7 +93,7 @@ def balance(study: Study) -> Table:
         for part in study.parts:
             entry = next((entry for entry in part.balance if entry.name == name), None)
             if entry is None:
-                cells.append(NOT_KNOWN)
+                cells.append("–")
             elif entry.value is None:
                 cells.append(f"{NOT_KNOWN} ({entry.note})" if entry.note else NOT_KNOWN)
             else:

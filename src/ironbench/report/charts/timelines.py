@@ -27,6 +27,7 @@ _TITLES = {
     "device_utilisation_share": ("Time with a request at the device", ""),
 }
 _DASHES = {"line": [1, 0], "dash": [6, 3], "dot": [2, 2]}
+_STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 28800, 86400)
 _FEW = 30
 """Lines of no more points than this show them: a single point would be no line at all."""
 
@@ -76,7 +77,7 @@ def _chart(study: Study, metric: str, lines: list[tuple[str, Line]]) -> list[Cha
     step = max((part.timeline.step_s for part in study.parts if part.timeline), default=1.0)
     note = f"Each point stands for {step:g} s." if step > 1 else ""
     few = max(len(line.t_s) for _, line in lines) <= _FEW
-    layer = _layer(names, {"scale": kind, "axis": {**axis, "title": None}}, strokes, few)
+    layer = _layer(names, {"scale": kind, "axis": {**axis, "title": None}}, strokes, _seconds(lines), few)
     roles = tuple(Key(role, "muted", stroke) for role, stroke in strokes.items()) if len(strokes) > 1 else ()
     said = words or {"/s": "per second", "%": "% of the time"}.get(suffix, suffix)
     if len(strokes) == 1:
@@ -101,12 +102,21 @@ def _strokes(roles: list[str]) -> dict[str, str]:
     return dict(zip(order, (*_DASHES, "dot", "dot", "dot"), strict=False))
 
 
-def _layer(names: list[str], value: dict[str, Any], strokes: dict[str, str], few: bool) -> dict[str, Any]:
+def _seconds(lines: list[tuple[str, Line]]) -> list[int]:
+    """Whole seconds to mark, about six."""
+    last = max((line.t_s[-1] for _, line in lines if line.t_s), default=0.0)
+    step = next((step for step in _STEPS if last / step <= 7), _STEPS[-1])
+    return list(range(0, int(last) + 1, step))
+
+
+def _layer(
+    names: list[str], value: dict[str, Any], strokes: dict[str, str], seconds: list[int], few: bool
+) -> dict[str, Any]:
     encoding: dict[str, Any] = {
         "x": {
             "field": "t",
             "type": "quantitative",
-            "axis": {"title": "seconds", "tickCount": 6, "tickMinStep": 1, "format": "d"},
+            "axis": {"title": "seconds", "values": seconds, "format": "d"},
             "scale": {"nice": False},
         },
         "y": {"field": "value", "type": "quantitative", **value},
