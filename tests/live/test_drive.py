@@ -305,7 +305,7 @@ def test_tls_goes_through_epoll(
 
 
 def test_more_clients_than_the_server_takes_is_a_failure_before_the_start(engine: dict[str, Any]) -> None:
-    with pytest.raises((FailureError, InputError), match="clients|connections"):
+    with pytest.raises((FailureError, InputError), match=r"clients|connections"):
         run(engine, "SELECT 1;\n", clients=200)
 
 

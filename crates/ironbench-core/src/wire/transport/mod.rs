@@ -2,6 +2,7 @@
 
 pub mod epoll;
 pub mod null;
+mod pool;
 pub mod uring;
 
 use std::io;
@@ -53,10 +54,25 @@ impl Inbox {
     #[inline]
     pub fn space(&mut self) -> &mut [u8] {
         if self.filled == self.room.len() {
-            let growth = self.room.len().clamp(FIRST_ROOM, MOST_GROWTH);
-            self.room.resize(self.room.len() + growth, 0);
+            self.grow();
         }
         &mut self.room[self.filled..]
+    }
+
+    /// Takes a copy of `bytes`.
+    #[inline]
+    pub fn append(&mut self, bytes: &[u8]) {
+        while self.room.len() - self.filled < bytes.len() {
+            self.grow();
+        }
+        self.room[self.filled..self.filled + bytes.len()].copy_from_slice(bytes);
+        self.filled += bytes.len();
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let growth = self.room.len().clamp(FIRST_ROOM, MOST_GROWTH);
+        self.room.resize(self.room.len() + growth, 0);
     }
 
     /// `n` bytes have been written at the start of `space`.

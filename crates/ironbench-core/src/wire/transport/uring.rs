@@ -1,24 +1,22 @@
 //! io_uring: one ring for a thread. A round of the loop is one system call, however many clients it serves.
 //!
-//! Per message two entries are queued: a send that completes silently, and a receive that does not try before the socket
-//! says it has something (`IORING_RECVSEND_POLL_FIRST`), because a server never answers that fast. They are not linked:
-//! the receive is under way while a long message is still being sent, so client and server cannot block each other.
-//! Only this thread submits, and completions are worked off only while it waits (`IORING_SETUP_SINGLE_ISSUER`,
-//! `IORING_SETUP_DEFER_TASKRUN`, Linux 6.1); older kernels use epoll. Source: io_uring_setup(2), io_uring_enter(2).
+//! Every client has one receive that stays armed for the whole trial (multishot) and is handed a buffer when something
+//! arrives; a message costs one entry, a send that completes silently. Sends and receives are independent, so that client
+//! and server cannot block each other over a long message. Only this thread submits, and completions are worked off only
+//! while it waits (`IORING_SETUP_SINGLE_ISSUER`, `IORING_SETUP_DEFER_TASKRUN`, Linux 6.1); older kernels use epoll.
+//! Sources: io_uring_setup(2), io_uring_enter(2), io_uring_prep_recv_multishot(3).
 
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use io_uring::squeue::{Entry, Flags};
-use io_uring::types::{CancelBuilder, Fixed, SubmitArgs, Timespec};
-use io_uring::{IoUring, opcode};
+use io_uring::types::{CancelBuilder, Fixed, Timespec};
+use io_uring::{IoUring, cqueue, opcode};
 
+use super::pool::{GROUP, Pool};
 use super::{Arrival, Inbox, Mailbox, Transport};
 use crate::measure::clock::SECOND;
 
-const POLL_FIRST: u16 = 1;
-const ENTER_GETEVENTS: u32 = 1;
-const ENTER_EXT_ARG: u32 = 8;
 /// Entries of the submission queue: when more clients send in one round, it is submitted in parts.
 const MOST_ENTRIES: u32 = 4096;
 /// How long the kernel may take to let go of our buffers at the end.
@@ -26,22 +24,27 @@ const CANCEL_TIMEOUT: Timespec = Timespec::new().nsec(200_000_000);
 
 struct Client {
     mailbox: Mailbox,
-    /// The kernel may write into the inbox.
-    receiving: bool,
+    /// The kernel receives for it.
+    armed: bool,
 }
 
 pub struct Uring {
+    enter: Enter,
     ring: IoUring,
+    pool: Option<Pool>,
     clients: Vec<Client>,
     sockets: Vec<OwnedFd>,
     queued: u32,
-    /// What completed in the last round: `user_data` and result.
-    completed: Vec<(u64, i32)>,
+    /// What completed in the last round.
+    completed: Vec<cqueue::Entry>,
     next: usize,
 }
 
 /// A ring that this kernel and its administrator allow.
-pub struct Prepared(IoUring);
+pub struct Prepared {
+    ring: IoUring,
+    pool: Pool,
+}
 
 /// `user_data`: the client, and which of its two operations it was.
 const SEND: u64 = 1;
@@ -61,13 +64,14 @@ impl Uring {
             .setup_cqsize(wanted.next_power_of_two())
             .build(wanted.next_power_of_two().min(MOST_ENTRIES))?;
         ring.submitter().register_files_sparse(clients as u32)?;
-        Ok(Prepared(ring))
+        let pool = Pool::register(&ring, clients)?;
+        Ok(Prepared { ring, pool })
     }
 
     #[inline]
     fn queue(&mut self, entry: &Entry) {
-        // SAFETY: buffers of `entry` are those of a mailbox, which is not touched while the operation is under way and
-        // is given up only after `drop` has seen the end of all operations.
+        // SAFETY: an outbox is not touched while its message is under way, and like the pool it is given up only after
+        // `drop` has seen the end of all operations.
         while unsafe { self.ring.submission().push(entry) }.is_err() {
             self.submit_queued();
         }
@@ -77,37 +81,67 @@ impl Uring {
     #[cold]
     fn submit_queued(&mut self) {
         // What cannot be submitted now stays queued; `wait` meets the same error and reports it.
-        if let Ok(submitted) = self.ring.submit() {
-            self.queued -= submitted as u32;
-        }
+        let _ = self.ring.submit();
+        self.queued = self.ring.submission().len() as u32;
     }
 
-    #[inline]
-    fn queue_receive(&mut self, id: usize, flags: u16) {
-        let client = &mut self.clients[id];
-        client.receiving = true;
-        let space = client.mailbox.inbox.space();
-        let entry = opcode::Recv::new(Fixed(id as u32), space.as_mut_ptr(), space.len() as u32).ioprio(flags);
+    #[cold]
+    fn arm(&mut self, id: usize) {
+        self.clients[id].armed = true;
+        let entry = opcode::RecvMulti::new(Fixed(id as u32), GROUP);
         self.queue(&entry.build().user_data(tag(id, 0)));
+    }
+
+    /// Takes what was received into the client's inbox.
+    #[inline]
+    fn received(&mut self, id: usize, entry: &cqueue::Entry) -> Option<Arrival> {
+        let client = &mut self.clients[id];
+        client.armed = cqueue::more(entry.flags());
+        let pool = self.pool.as_mut().expect("there until the ring is dropped");
+        if let Some(buffer) = cqueue::buffer_select(entry.flags()) {
+            let n = entry.result().max(0) as usize;
+            client.mailbox.inbox.append(pool.bytes(buffer, n));
+            pool.give(buffer);
+        }
+        match entry.result() {
+            0 => Some(Arrival::Lost(id, super::closed())),
+            n if n > 0 => {
+                if !client.armed {
+                    self.arm(id);
+                }
+                Some(Arrival::Bytes(id))
+            }
+            error => match -error {
+                // All buffers are in use, in this very round; they will have been given back when this is submitted.
+                libc::ENOBUFS | libc::EINTR | libc::EAGAIN => {
+                    self.arm(id);
+                    None
+                }
+                errno => Some(Arrival::Lost(id, io::Error::from_raw_os_error(errno))),
+            },
+        }
     }
 }
 
 impl Prepared {
     /// Takes each client's socket and the bytes that have been read from it already.
     pub fn carry(self, sockets: Vec<(OwnedFd, Vec<u8>)>) -> io::Result<Uring> {
+        let Self { ring, pool } = self;
         let fds: Vec<_> = sockets.iter().map(|(fd, _)| fd.as_raw_fd()).collect();
-        self.0.submitter().register_files_update(0, &fds)?;
+        ring.submitter().register_files_update(0, &fds)?;
         let client = |unread: &Vec<u8>| Client {
             mailbox: Mailbox { inbox: Inbox::holding(unread), ..Mailbox::default() },
-            receiving: false,
+            armed: false,
         };
         Ok(Uring {
-            ring: self.0,
+            enter: Enter::of(&ring),
             clients: sockets.iter().map(|(_, unread)| client(unread)).collect(),
             sockets: sockets.into_iter().map(|(fd, _)| fd).collect(),
             queued: 0,
-            completed: Vec::new(),
+            completed: Vec::with_capacity(2 * fds.len()),
             next: 0,
+            pool: Some(pool),
+            ring,
         })
     }
 }
@@ -123,18 +157,21 @@ impl Transport for Uring {
 
     #[inline]
     fn send(&mut self, id: usize) {
-        let outbox = &self.clients[id].mailbox.outbox;
+        let client = &self.clients[id];
+        let outbox = &client.mailbox.outbox;
         let entry = opcode::Send::new(Fixed(id as u32), outbox.as_ptr(), outbox.len() as u32)
             .flags(libc::MSG_NOSIGNAL | libc::MSG_WAITALL)
             .build()
             .flags(Flags::SKIP_SUCCESS)
             .user_data(tag(id, SEND));
+        if !client.armed {
+            self.arm(id);
+        }
         self.queue(&entry);
-        self.queue_receive(id, POLL_FIRST);
     }
 
-    fn receive(&mut self, client: usize) {
-        self.queue_receive(client, 0);
+    fn receive(&mut self, _client: usize) {
+        // The receive stays armed.
     }
 
     fn farewell(&mut self, client: usize) {
@@ -148,16 +185,11 @@ impl Transport for Uring {
     fn wait(&mut self, now: u64, until: u64) -> io::Result<()> {
         self.completed.clear();
         self.next = 0;
-        let left = until.saturating_sub(now);
-        let time = Timespec::new().sec(left / SECOND).nsec((left % SECOND) as u32);
-        let arguments = SubmitArgs::new().timespec(&time);
-        let want = u32::from(left > 0);
-        // SAFETY: the arguments live until the call returns; the flags are those of io_uring_enter(2).
-        let entered = unsafe {
-            self.ring.submitter().enter(self.queued, want, ENTER_GETEVENTS | ENTER_EXT_ARG, Some(&arguments))
-        };
-        match entered {
-            Ok(submitted) => self.queued -= submitted as u32,
+        if let Some(pool) = &self.pool {
+            pool.publish();
+        }
+        match self.enter.call(self.queued, until.saturating_sub(now)) {
+            Ok(submitted) => self.queued -= submitted,
             Err(error) => match error.raw_os_error() {
                 // Time out, signal, or completions to be taken first. What was queued may have been taken in part.
                 Some(libc::ETIME | libc::EINTR | libc::EBUSY | libc::EAGAIN) => {
@@ -166,35 +198,26 @@ impl Transport for Uring {
                 _ => return Err(error),
             },
         }
-        for entry in self.ring.completion() {
-            self.completed.push((entry.user_data(), entry.result()));
-        }
+        self.completed.extend(self.ring.completion());
         Ok(())
     }
 
     #[inline]
     fn next(&mut self) -> Option<Arrival> {
-        while let Some(&(tag, result)) = self.completed.get(self.next) {
+        while let Some(entry) = self.completed.get(self.next).cloned() {
             self.next += 1;
-            let id = (tag >> 1) as usize;
-            if tag & SEND != 0 {
-                match -result {
-                    // What the server said before it left is still to be read; the receive tells the rest.
-                    libc::EPIPE | libc::ECONNRESET | libc::ECANCELED => continue,
-                    errno if errno > 0 => return Some(Arrival::Lost(id, io::Error::from_raw_os_error(errno))),
-                    _ => continue,
+            let id = (entry.user_data() >> 1) as usize;
+            if entry.user_data() & SEND == 0 {
+                match self.received(id, &entry) {
+                    None => continue,
+                    arrival => return arrival,
                 }
             }
-            let client = &mut self.clients[id];
-            client.receiving = false;
-            match result {
-                0 => return Some(Arrival::Lost(id, super::closed())),
-                n if n > 0 => {
-                    client.mailbox.inbox.received(n as usize);
-                    return Some(Arrival::Bytes(id));
-                }
-                errno if -errno == libc::EINTR || -errno == libc::EAGAIN => self.queue_receive(id, POLL_FIRST),
-                errno => return Some(Arrival::Lost(id, io::Error::from_raw_os_error(-errno))),
+            match -entry.result() {
+                // What the server said before it left is still to be read; the receive tells the rest.
+                libc::EPIPE | libc::ECONNRESET | libc::ECANCELED => {}
+                errno if errno > 0 => return Some(Arrival::Lost(id, io::Error::from_raw_os_error(errno))),
+                _ => {}
             }
         }
         None
@@ -204,20 +227,81 @@ impl Transport for Uring {
 impl Drop for Uring {
     /// The kernel must not write into memory that is no longer ours.
     fn drop(&mut self) {
-        if !self.clients.iter().any(|client| client.receiving) {
-            return;
-        }
         for socket in &self.sockets {
             // Ends whatever is still waiting on it; one that is closed already needs no more.
             let _ = rustix::net::shutdown(socket, rustix::net::Shutdown::Both);
         }
         let cancelled = self.ring.submitter().register_sync_cancel(Some(CANCEL_TIMEOUT), CancelBuilder::any());
-        let done = match cancelled {
-            Ok(()) => true,
-            Err(error) => error.kind() == io::ErrorKind::NotFound,
-        };
+        // "Not found": there was nothing to cancel.
+        let done = cancelled.map_or_else(|error| error.kind() == io::ErrorKind::NotFound, |()| true);
         if !done {
             std::mem::forget(std::mem::take(&mut self.clients));
+            std::mem::forget(self.pool.take());
         }
+    }
+}
+
+/// io_uring_enter(2) on a ring that is registered with itself, which saves a look-up at every call.
+struct Enter {
+    /// Place in the thread's table of registered rings, or the ring's own descriptor.
+    ring: RawFd,
+    flags: u32,
+}
+
+const ENTER_GETEVENTS: u32 = 1;
+const ENTER_EXT_ARG: u32 = 8;
+const ENTER_REGISTERED_RING: u32 = 16;
+const REGISTER_RING_FDS: u32 = 20;
+
+/// `struct io_uring_getevents_arg`.
+#[repr(C)]
+struct Arguments {
+    signals: u64,
+    signals_size: u32,
+    min_wait_us: u32,
+    timeout: u64,
+}
+
+/// `struct io_uring_rsrc_update`.
+#[repr(C)]
+struct Registration {
+    offset: u32,
+    reserved: u32,
+    data: u64,
+}
+
+impl Enter {
+    fn of(ring: &IoUring) -> Self {
+        let fd = ring.as_raw_fd();
+        let mut place = Registration { offset: u32::MAX, reserved: 0, data: fd as u64 };
+        // SAFETY: the structure lives until the call returns; the kernel writes the place it chose into it.
+        let registered =
+            unsafe { libc::syscall(libc::SYS_io_uring_register, fd, REGISTER_RING_FDS, &raw mut place, 1) };
+        match registered {
+            1 => Self { ring: place.offset as RawFd, flags: ENTER_REGISTERED_RING },
+            _ => Self { ring: fd, flags: 0 },
+        }
+    }
+
+    /// Submits, and waits for a completion for at most `timeout_ns`; how many were submitted.
+    #[inline]
+    fn call(&self, submit: u32, timeout_ns: u64) -> io::Result<u32> {
+        let time = [(timeout_ns / SECOND) as i64, (timeout_ns % SECOND) as i64];
+        let timeout = time.as_ptr() as u64;
+        let arguments = Arguments { signals: 0, signals_size: 0, min_wait_us: 0, timeout };
+        let want = u32::from(timeout_ns > 0);
+        // SAFETY: time and arguments live until the call returns.
+        let submitted = unsafe {
+            libc::syscall(
+                libc::SYS_io_uring_enter,
+                self.ring,
+                submit,
+                want,
+                self.flags | ENTER_GETEVENTS | ENTER_EXT_ARG,
+                &raw const arguments,
+                size_of::<Arguments>(),
+            )
+        };
+        u32::try_from(submitted).map_err(|_| io::Error::last_os_error())
     }
 }
