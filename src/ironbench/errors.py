@@ -34,6 +34,10 @@ class FailureError(IronbenchError):
     """Something broke while working: a server died, a disk filled, a connection was refused."""
 
 
+class EngineDiedError(FailureError):
+    """The engine's process ended in the middle of a trial, which is voided by that."""
+
+
 def nearest(name: str, known: list[str]) -> str:
     """A hint that names the known names most like `name`, or all of them when none is like it."""
     import difflib

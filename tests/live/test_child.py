@@ -117,6 +117,29 @@ def test_a_crashed_child_tells_its_last_words(place: Path, path: str) -> None:
     assert "Fatal Python error" in (place / "child.log").read_text()
 
 
+def test_a_trial_whose_engine_was_killed_is_voided_and_kept(place: Path) -> None:
+    (place / "s.sql").write_text("SELECT 1;")
+    asked = ["run", "script", "s.sql", "--engine", "sqlite", "--duration", "600s", "--data", "./d", "--results", "./r"]
+    source = str(Path(inside.__file__).parent.parent.parent)
+    process = subprocess.Popen(
+        [sys.executable, "-c", "from ironbench.cli import main; main()", *asked, "--clients", "1"],
+        cwd=place,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=os.environ | {"PYTHONPATH": source},
+    )
+    wait_for(lambda: children(process.pid))
+    for pid in children(process.pid):
+        os.kill(pid, signal.SIGKILL)
+    _, told = process.communicate()
+    assert process.returncode == 1
+    assert b"ended by SIGKILL" in told
+    (record,) = (place / "r").glob("trials/*/record.json")
+    kept = json.loads(record.read_text())
+    assert kept["status"] == "voided"
+    assert "ended by SIGKILL" in kept["cause"]
+
+
 def test_stopping_the_progress_ends_the_trial_and_keeps_its_result(place: Path, path: str) -> None:
     progress = _core.Progress()
     with when_running(progress, progress.stop):

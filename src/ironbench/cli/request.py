@@ -16,6 +16,9 @@ from ironbench.plan import sweep, values
 from ironbench.printer import Printer
 from ironbench.record import Store
 
+PROTOCOLS = {"sqlite": "library", "null": ""}
+"""What scripts are checked for where there is no PostgreSQL protocol to choose."""
+
 
 @dataclass(frozen=True, slots=True)
 class Asked:
@@ -95,7 +98,7 @@ def planned(asked: Asked) -> tuple[Plan, Secrets]:
     system, secrets = engine.validated(_system(asked), max(clients))
     choice = _choice(asked, workload)
     plan = sweep.sweep(system, choice, _load(asked), clients, asked.threads, asked.repeats, asked.observe)
-    workload.compile(engine.name, choice, asked.protocol)
+    workload.compile(engine.name, choice, PROTOCOLS.get(engine.name, asked.protocol))
     return plan, secrets
 
 

@@ -29,7 +29,7 @@ def drive_in_child(
     """As `_core.drive`, in a child on `cpus` that writes its standard error to `log_path`.
 
     Ctrl-C and `progress.stop()` end the trial and keep its result; a second Ctrl-C ends the child and is raised.
-    Raises what the trial raised, and FailureError when the child died: its cause names the signal.
+    Raises what the trial raised, and EngineDiedError when the child died: its cause names the signal.
     """
     from ironbench import _core
 
@@ -139,13 +139,14 @@ def _ask(child: subprocess.Popen[bytes], data: bytes) -> None:
             rest = rest[child.stdin.write(rest) :]
 
 
-def _death(code: int, log_path: Path) -> errors.FailureError:
+def _death(code: int, log_path: Path) -> errors.EngineDiedError:
     if code >= 0:
         cause = f"it ended with exit code {code} before the trial was over"
     else:
         cause = f"it was ended by {signal.Signals(-code).name} before the trial was over"
     lines = log_path.read_text(errors="replace").strip().splitlines()
-    hint = f"its last words: {lines[-1]}" if lines else ""
+    # A crash is told first and explained by a stack; an exception is told last.
+    hint = f"it said: {lines[0 if code < 0 else -1]}" if lines else ""
     if not hint and code == -signal.SIGKILL:
         hint = "the kernel does this to the largest process when memory runs out (see dmesg)"
-    return errors.FailureError("the engine's process", cause, hint)
+    return errors.EngineDiedError("the engine's process", cause, hint)

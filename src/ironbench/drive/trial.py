@@ -13,7 +13,7 @@ import msgspec
 from ironbench import workloads
 from ironbench.drive.plan import compiled_plan
 from ironbench.drive.run import run
-from ironbench.errors import IronbenchError
+from ironbench.errors import EngineDiedError, IronbenchError
 from ironbench.model.driven import Driven
 from ironbench.model.observation import Source
 from ironbench.model.plan import Plan
@@ -25,17 +25,22 @@ from ironbench.printer import Printer
 def drive(plan: Plan, session: Session, trial: Trial, sources: Iterable[Source], printer: Printer) -> Driven:
     """One trial from start to end. An engine that fails is not an exception: the result says so."""
     started = datetime.now(UTC).isoformat(timespec="seconds")
-    try:
-        return _driven(plan, session, trial, sources, printer, started)
-    except IronbenchError as error:
-        printer.error(error)
-        return Driven(started, alive=session.alive(), failure=str(error))
+    with tempfile.TemporaryDirectory(prefix="ironbench-trial-") as folder:
+        log = Path(folder) / "child.log"
+        try:
+            return _driven(plan, session, trial, sources, printer, started, log)
+        except IronbenchError as error:
+            printer.error(error)
+            alive = session.alive() and not isinstance(error, EngineDiedError)
+            return Driven(started, alive, failure=str(error), log=_read(log))
 
 
 def _driven(
-    plan: Plan, session: Session, trial: Trial, sources: Iterable[Source], printer: Printer, started: str
+    plan: Plan, session: Session, trial: Trial, sources: Iterable[Source], printer: Printer, started: str, log: Path
 ) -> Driven:
     workload, options, load = workloads.get(plan.choice.workload), plan.choice.options, trial.cell.load
+    before = workload.before(session, options)
+    # `target` last: a library engine closes its own connection then, so that none of its locks is in the way.
     compiled = compiled_plan(
         session.target(load.protocol, load.io),
         workload.scripts(session.engine, plan.choice),
@@ -44,12 +49,9 @@ def _driven(
         sources,
         plan.system.client_cpus or (),
     )
-    before = workload.before(session, options)
     title = f"{plan.system.label}  {trial.cell.name}  {trial.purpose} {trial.block + 1}"
-    with tempfile.TemporaryDirectory(prefix="ironbench-trial-") as folder, printer.bar(title) as show:
-        log = Path(folder) / "child.log"
+    with printer.bar(title) as show:
         result = run(compiled, load, session.engine in LIBRARIES, plan.system.server_cpus, log, show)
-        written = log.read_bytes() if log.exists() else b""
     summary = msgspec.json.decode(result.summary, type=dict[str, Any])
     alive = session.alive()
     checks = workload.check(session, options, before, summary) if alive and not summary["aborted"] else ()
@@ -62,8 +64,12 @@ def _driven(
         histograms=result.histograms,
         samples=result.samples,
         checks=checks,
-        log=written,
+        log=_read(log),
     )
+
+
+def _read(log: Path) -> bytes:
+    return log.read_bytes() if log.exists() else b""
 
 
 LIBRARIES = frozenset({"sqlite"})

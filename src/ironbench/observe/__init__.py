@@ -75,10 +75,14 @@ def observed(driven: Driven) -> tuple[Observation, Budget | None]:
     if (log := observation.metrics.get("wal_bytes_per_s")) is not None and summary.get("transactions"):
         observation.metrics["wal_bytes_per_transaction"] = log * window_s / summary["transactions"]
     client = summary.get("client_cpu_s") or {}
+    threads_cpu_s = client.get("user", 0.0) + client.get("system", 0.0)
+    # A library engine works in the threads that call it: nearly all of their time is its own.
+    inside = summary.get("io") == "blocking"
     shares = budget(
         samples,
         window_s,
-        client_cpu_s=client.get("user", 0.0) + client.get("system", 0.0),
+        client_cpu_s=0.0 if inside else threads_cpu_s,
+        library_cpu_s=threads_cpu_s if inside else 0.0,
         observer_cpu_s=summary.get("observer_cpu_s") or 0.0,
         observer_pids=summary.get("observer_backend_pids") or (),
     )

@@ -17,11 +17,13 @@ def budget(
     observer_cpu_s: float,
     emulation_cpu_s: float = 0.0,
     observer_pids: Iterable[int] = (),
+    library_cpu_s: float = 0.0,
 ) -> Budget | None:
     """Shares of all cores' time, summing to 1; None when /proc/stat was not sampled.
 
     `client_cpu_s`, `observer_cpu_s` and `emulation_cpu_s`: CPU seconds of our threads over the same window.
     `observer_pids`: server processes that answered our observers; their time is the observers', not the server's.
+    `library_cpu_s`: CPU seconds of client threads inside which the engine itself works.
     Waiting for a device is idle time. What ran and is nobody's known is `other`. Clocks differ by a tick here and
     there: where the known parts exceed what ran, they are scaled down to it.
     """
@@ -38,7 +40,7 @@ def budget(
     served_cpu_s = engine.rate("observers") * grown.span_s if engine else 0.0
     scale = grown.span_s / window_s / whole_s if window_s > 0 else 0.0
     known = {
-        "server": server_cpu_s / whole_s,
+        "server": server_cpu_s / whole_s + library_cpu_s * scale,
         "client": client_cpu_s * scale,
         "observers": observer_cpu_s * scale + served_cpu_s / whole_s,
         "emulation": emulation_cpu_s * scale,

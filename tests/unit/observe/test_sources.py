@@ -11,6 +11,7 @@ import pytest
 from ironbench import observe
 from ironbench.errors import InputError
 from ironbench.machine.tree import Tree
+from ironbench.model.driven import Driven
 from ironbench.model.observation import Sample
 from ironbench.observe.runqueue import count_list
 
@@ -118,6 +119,17 @@ def test_the_servers_work_for_observers_is_theirs() -> None:
     assert shares is not None
     assert (shares.server, shares.client) == (pytest.approx(0.20), pytest.approx(0.10))
     assert (shares.observers, shares.other) == (pytest.approx(0.06), pytest.approx(0.14))
+
+
+def test_a_library_engine_is_the_server_in_its_clients_threads() -> None:
+    ticks = ("0 0 0 0 0 0 0 0 0 0", "50 0 0 50 0 0 0 0 0 0")
+    taken = [(float(t), f"cpu {spent}\ncpu0 {spent}\nctxt 1\n".encode()) for t, spent in enumerate(ticks)]
+    cpu_s = {"user": 0.3, "system": 0.1}
+    for io, server, client in (("blocking", 0.4, 0.0), ("epoll", 0.0, 0.4)):
+        summary = {"elapsed_s": 1.0, "io": io, "client_cpu_s": cpu_s, "transactions": 1}
+        _, shares = observe.observed(Driven("", True, summary=summary, samples={"cpu.stat": taken}))
+        assert shares is not None
+        assert (shares.server, shares.client) == (pytest.approx(server), pytest.approx(client))
 
 
 @pytest.mark.parametrize(("text", "count"), [("0\n", 1), ("0-3\n", 4), ("0-1,4,6-7\n", 5)])
