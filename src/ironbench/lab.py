@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ironbench import engines, load, observe
 from ironbench.analyse import curve
 from ironbench.drive.trial import drive
 from ironbench.load import Loaded
 from ironbench.model.plan import Plan
-from ironbench.model.record import Record
+from ironbench.model.record import Record, Status
 from ironbench.model.secrets import Secrets
 from ironbench.model.session import Session
 from ironbench.model.system import Trial
@@ -19,9 +21,28 @@ def run(plan: Plan, secrets: Secrets, store: Store, printer: Printer) -> list[Re
     """Starts the engine, loads the data once, measures every trial in order, then the peak afresh."""
     with engines.running(plan.system, secrets, plan.most_clients) as session:
         loaded = load.ready(session, plan, printer)
-        sweep = [measure(plan, session, loaded, trial, store, printer) for trial in plan.trials]
+        sweep = measured(plan, session, loaded, plan.trials, store, printer)
+        if over(session, sweep):
+            return sweep
         fresh = plan.confirmation_trials(curve.peak(sweep))
-        return sweep + [measure(plan, session, loaded, trial, store, printer) for trial in fresh]
+        return sweep + measured(plan, session, loaded, fresh, store, printer)
+
+
+def measured(
+    plan: Plan, session: Session, loaded: Loaded, trials: Sequence[Trial], store: Store, printer: Printer
+) -> list[Record]:
+    """The trials in order, up to one after which there is no going on."""
+    records: list[Record] = []
+    for trial in trials:
+        records.append(measure(plan, session, loaded, trial, store, printer))
+        if over(session, records):
+            break
+    return records
+
+
+def over(session: Session, records: Sequence[Record]) -> bool:
+    """Whether the user interrupted the last trial, or the engine did not survive it."""
+    return records[-1].status is Status.CUT_SHORT or not session.alive()
 
 
 def measure(plan: Plan, session: Session, loaded: Loaded, trial: Trial, store: Store, printer: Printer) -> Record:

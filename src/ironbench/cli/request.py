@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ironbench import engines, lab, workloads
+from ironbench.engines import place, space
 from ironbench.errors import InputError, nearest
 from ironbench.model.plan import Plan
 from ironbench.model.record import Record, Status
@@ -99,7 +100,15 @@ def planned(asked: Asked) -> tuple[Plan, Secrets]:
     choice = _choice(asked, workload)
     plan = sweep.sweep(system, choice, _load(asked), clients, asked.threads, asked.repeats, asked.observe)
     workload.compile(engine.name, choice, PROTOCOLS.get(engine.name, asked.protocol))
+    _room(system, workload.estimate_bytes(engine.name, choice.options))
     return plan, secrets
+
+
+def _room(system: System, estimate_bytes: int) -> None:
+    """Refuses data that cannot fit. A directory of ours may hold them already: the load sees that, and asks again."""
+    data = system.layout.data
+    if data is not None and not place.ours(Path(data)):
+        space.require(data, estimate_bytes, "the workload's data")
 
 
 def _system(asked: Asked) -> System:

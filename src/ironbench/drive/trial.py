@@ -39,7 +39,8 @@ def _driven(
     plan: Plan, session: Session, trial: Trial, sources: Iterable[Source], printer: Printer, started: str, log: Path
 ) -> Driven:
     workload, options, load = workloads.get(plan.choice.workload), plan.choice.options, trial.cell.load
-    before = workload.before(session, options)
+    has_data = workload.dataset(session.engine, options) is not None  # else there is nothing to hold to any rule
+    before = workload.before(session, options) if has_data else None
     # `target` last: a library engine closes its own connection then, so that none of its locks is in the way.
     compiled = compiled_plan(
         session.target(load.protocol, load.io),
@@ -54,7 +55,8 @@ def _driven(
         result = run(compiled, load, session.engine in LIBRARIES, plan.system.server_cpus, log, show)
     summary = msgspec.json.decode(result.summary, type=dict[str, Any])
     alive = session.alive()
-    checks = workload.check(session, options, before, summary) if alive and not summary["aborted"] else ()
+    checkable = has_data and alive and not summary["aborted"]
+    checks = workload.check(session, options, before, summary) if checkable else ()
     return Driven(
         started,
         alive,

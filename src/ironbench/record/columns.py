@@ -48,6 +48,9 @@ def read_series(path: Path) -> dict[str, Columns]:
 def _write_table(path: Path, table: dict[str, Any]) -> None:
     with duckdb.connect() as database:
         database.register("columns", table)
-        database.execute(
-            f"COPY columns TO '{str(path).replace(chr(39), chr(39) * 2)}' (FORMAT parquet, COMPRESSION zstd)"
-        )
+        try:
+            database.execute(
+                f"COPY columns TO '{str(path).replace(chr(39), chr(39) * 2)}' (FORMAT parquet, COMPRESSION zstd)"
+            )
+        except duckdb.IOException as error:
+            raise OSError(None, str(error)) from error

@@ -45,7 +45,7 @@ def keep(
         started_at=driven.started_at,
         elapsed_s=driven.summary.get("elapsed_s", 0.0),
         status=status,
-        metrics={**loaded.metrics(), **observation.metrics, **measures.metrics(driven)},
+        metrics=measures.concise({**loaded.metrics(), **observation.metrics, **measures.metrics(driven)}),
         checks=driven.checks,
         warnings=warnings,
         cause=cause,

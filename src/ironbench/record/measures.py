@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ironbench.model.driven import Driven
@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from ironbench._core import Histogram
 
 _QUANTILES = {"p50": 0.50, "p90": 0.90, "p95": 0.95, "p99": 0.99, "p999": 0.999}
+MOST_SCRIPTS = 12
+"""As many scripts have figures of their own in a record (at most 8 KB, design §4): those that ran most."""
 _PLAIN = (
     "failed",
     "retries",
@@ -25,7 +27,7 @@ _PLAIN = (
 
 
 def metrics(driven: Driven) -> dict[str, float]:
-    """Throughput, response and service time as a whole and per script, errors, client CPU, lateness."""
+    """Throughput, response and service time, the same in short per script, errors, client CPU, lateness."""
     summary = driven.summary
     if not summary:
         return {}
@@ -36,23 +38,42 @@ def metrics(driven: Driven) -> dict[str, float]:
         found["failed_fraction"] = _share(summary["failed"], summary["transactions"] + summary["failed"])
     found |= {name: float(summary[name]) for name in _PLAIN if summary.get(name) is not None}
     found["errors"] = float(sum(summary["errors"].values()))
-    for tagged, histogram in driven.histograms.items():
-        found |= _latency(tagged, histogram)
-    scripts = summary.get("scripts", [])
-    if len(scripts) > 1 and elapsed_s > 0:
-        for script in scripts:
-            found[f"throughput{{script={script['name']}}}"] = script["transactions"] / elapsed_s
+    for name, histogram in driven.histograms.items():
+        if "{" not in name:
+            found |= _latency(name, histogram)
+    if len(summary.get("scripts", [])) > 1 and elapsed_s > 0:
+        for script in _busiest(summary["scripts"]):
+            found |= _script(script, elapsed_s, driven.histograms)
     return found
 
 
-def _latency(tagged: str, histogram: Histogram) -> dict[str, float]:
+def concise(metrics: Mapping[str, float]) -> dict[str, float]:
+    """The same with ten digits where there is a fraction: no clock here knows more, and a record stays small."""
+    return {name: value if value.is_integer() else float(f"{value:.10g}") for name, value in metrics.items()}
+
+
+def _busiest(scripts: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    return sorted(scripts, key=lambda script: -script["transactions"])[:MOST_SCRIPTS]
+
+
+def _script(script: Mapping[str, Any], elapsed_s: float, histograms: Mapping[str, Histogram]) -> dict[str, float]:
+    """The figures most asked for. A record stays small: the histograms beside it hold the rest."""
+    tag = f"{{script={script['name']}}}"
+    found = {f"throughput{tag}": script["transactions"] / elapsed_s}
+    histogram = histograms.get(f"response_time{tag}")
+    if histogram is not None and histogram.count:
+        p50, p99 = histogram.quantiles([0.50, 0.99])
+        found |= {
+            f"response_time_mean_s{tag}": histogram.mean_s,
+            f"response_time_p50_s{tag}": p50,
+            f"response_time_p99_s{tag}": p99,
+        }
+    return found
+
+
+def _latency(name: str, histogram: Histogram) -> dict[str, float]:
     if histogram.count == 0:
         return {}
-    name, brace, tag = tagged.partition("{")
-    suffix = brace + tag
-    if suffix:  # a record stays small: per script the figures most asked for; the histograms hold the rest
-        values = dict(zip(("p50", "p99"), histogram.quantiles([0.50, 0.99]), strict=True))
-        return {f"{name}_mean_s{suffix}": histogram.mean_s} | {f"{name}_{q}_s{suffix}": v for q, v in values.items()}
     values = dict(zip(_QUANTILES, histogram.quantiles(list(_QUANTILES.values())), strict=True))
     values |= {"mean": histogram.mean_s, "max": histogram.max_s, "stdev": histogram.stdev_s}
     return {f"{name}_{statistic}_s": value for statistic, value in values.items()}

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -52,15 +53,14 @@ class Store:
         self._trials = directory / "trials"
 
     def validate(self) -> None:
-        """Refuses a results directory that cannot be written, before anything is started."""
-        try:
-            self._trials.mkdir(parents=True, exist_ok=True)
+        """Refuses a results directory that cannot be written, before anything is started. Leaves nothing there."""
+        there = next(path for path in (self._trials, *self._trials.absolute().parents) if path.exists())
+        try:  # tried, for permissions alone do not tell: root may write anywhere but to a read-only file system
+            tempfile.TemporaryDirectory(prefix=".ironbench-", dir=there).cleanup()
         except OSError as error:
             raise InputError(
-                str(self.directory), f"cannot hold results: {error.strerror}", "name another with --results"
+                f"--results {self.directory}", f"cannot hold results: {error.strerror}", "name another directory"
             ) from None
-        if not os.access(self._trials, os.W_OK):
-            raise InputError(str(self.directory), "is not writable", "name another directory with --results")
 
     def keep(self, record: Record, evidence: Evidence) -> Record:
         """Writes a trial completely or not at all; safe against a kill or power cut at any instant."""
@@ -72,17 +72,13 @@ class Store:
             shutil.rmtree(aside, ignore_errors=True)
             aside.mkdir(parents=True)
             self._write_evidence(aside, record, evidence)
-            _write(aside / "record.json", msgspec.json.format(msgspec.json.encode(record), indent=1))
+            _write(aside / "record.json", msgspec.json.encode(record) + b"\n")
             _sync_directory(aside)
             aside.rename(final)
             _sync_directory(self._trials)
         except OSError as error:
             shutil.rmtree(aside, ignore_errors=True)
-            raise FailureError(
-                str(final),
-                f"the record could not be written: {error.strerror}",
-                "free space or choose another --results",
-            ) from error
+            raise _unwritten(final, error) from error
         return record
 
     def _write_evidence(self, folder: Path, record: Record, evidence: Evidence) -> None:
@@ -111,10 +107,14 @@ class Store:
         key = hashlib.sha256(data).hexdigest()[:16]
         path = self.directory / kind / f"{key}.json"
         if not path.exists():
-            path.parent.mkdir(parents=True, exist_ok=True)
             aside = path.with_suffix(f".{os.getpid()}.tmp")
-            _write(aside, msgspec.json.format(data, indent=1))
-            aside.rename(path)
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                _write(aside, msgspec.json.format(data, indent=1))
+                aside.rename(path)
+            except OSError as error:
+                aside.unlink(missing_ok=True)
+                raise _unwritten(path, error) from error
         return key
 
     def shared(self, kind: str, key: str) -> dict[str, Any]:
@@ -207,6 +207,11 @@ def _read(path: Path, decoder: msgspec.json.Decoder[Record]) -> Record:
             str(path), f"has schema {record.schema}, newer than {SCHEMA}", "read it with a newer ironbench"
         )
     return record
+
+
+def _unwritten(path: Path, error: OSError) -> FailureError:
+    cause = f"the record could not be written: {error.strerror or error}"
+    return FailureError(str(path), cause, "free space, or name another directory with --results")
 
 
 def _write(path: Path, data: bytes) -> None:

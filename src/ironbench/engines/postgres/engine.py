@@ -7,8 +7,8 @@ from dataclasses import replace
 from functools import partial
 
 from ironbench.engines import place
+from ironbench.engines.postgres import capacity, dsn, identity, installation, server, settings
 from ironbench.engines.postgres import cluster as clusters
-from ironbench.engines.postgres import dsn, identity, installation, server, settings
 from ironbench.engines.postgres.cluster import Cluster
 from ironbench.engines.postgres.identity import Identity
 from ironbench.engines.postgres.installation import Installation
@@ -39,7 +39,7 @@ class PostgresEngine:
         server.raise_file_limit()
         if system.dsn is not None:
             address, _ = dsn.parse(system.dsn, {})
-            return PostgresSession(address, secrets)
+            return _joined(PostgresSession(address, secrets), clients)
         found = installation.find(system.settings.get("bin"))
         wanted = clusters.of(system.layout, found)
         lock = place.lock(place.claim(str(wanted.place), "data"))
@@ -48,6 +48,15 @@ class PostgresEngine:
         except BaseException:
             os.close(lock)
             raise
+
+
+def _joined(session: PostgresSession, clients: int) -> PostgresSession:
+    try:
+        capacity.require(session, clients)
+    except BaseException:
+        session.stop()
+        raise
+    return session
 
 
 def _started(system: System, clients: int, found: Installation, wanted: Cluster, lock: int) -> PostgresSession:

@@ -1,0 +1,114 @@
+"""`ironbench run` through the command line: what it prints, how it exits, what it keeps."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from raw_server import RawServer
+from user import SHORT, User
+
+from ironbench import catalogue
+
+pytestmark = pytest.mark.live
+
+
+@pytest.fixture
+def user(place: Path) -> User:
+    return User(place)
+
+
+def test_json_is_one_document_of_the_documented_shape_and_all_talk_is_on_stderr(user: User) -> None:
+    told = user("run", "igen-oltp", "--engine", "null", "--clients", "1,2,4", *SHORT, "--json")
+    assert told.code in (0, 3), told.stderr
+    document = told.document
+    assert {"schema", "system", "trials", "warnings"} <= document.keys()
+    assert document["system"]["engine"] == "null"
+    expected = {"id", "cell", "block", "status", "metrics", "checks", "warnings", "record"}
+    for trial in document["trials"]:
+        assert expected <= trial.keys()
+        assert json.loads((Path(trial["record"]) / "record.json").read_text())["id"] == trial["id"]
+        assert trial["metrics"]["throughput"] > 0
+    assert "trials" in told.stderr
+
+
+def test_a_sweep_is_followed_by_three_fresh_trials_of_its_peak(user: User) -> None:
+    told = user("run", "igen-oltp", "--engine", "null", "--clients", "1,2,4", *SHORT, "--json")
+    assert told.code in (0, 3), told.stderr
+    trials = told.document["trials"]
+    sweep, fresh = trials[:3], trials[3:]
+    assert sorted(trial["cell"] for trial in sweep) == ["clients=1", "clients=2", "clients=4"]
+    assert len(fresh) == 3
+    assert {trial["purpose"] for trial in fresh} == {"confirmation"}
+    peak = max(sweep, key=lambda trial: trial["metrics"]["throughput"])
+    assert {trial["cell"] for trial in fresh} == {peak["cell"]}
+    assert [trial["id"] for trial in trials] == [trial["id"] for trial in told.document["trials"]]
+    assert len(user.records()) == 6
+
+
+@pytest.mark.parametrize("words", [("igen-oltp",), ("igen-oltp", "--with", "weight=heavy"), ("tpcb-like",)])
+def test_a_trial_on_a_server_of_our_own_is_recorded_whole_and_leaves_nothing_running(
+    user: User, fast_directory: Path, words: tuple[str, ...]
+) -> None:
+    data = str(fast_directory / "run")
+    told = user("run", *words, "--data", data, "--clients", "2", "--duration", "2s", "--warmup", "0s", "--json")
+    assert told.code in (0, 3), told.stderr
+    (trial,) = told.document["trials"]
+    assert trial["checks"] and all(check["passed"] for check in trial["checks"]), trial["checks"]
+    for name in trial["metrics"]:
+        catalogue.metric(name)
+    kept = Path(trial["record"])
+    assert (kept / "record.json").stat().st_size <= 8192
+    assert {path.name for path in kept.iterdir()} >= {"record.json", "latency.hlog", "seconds.parquet"}
+    assert user.nothing_runs()
+
+
+def test_an_open_loop_whose_rate_cannot_be_kept_is_suspect_and_counts_what_waited(
+    user: User, raw_server: RawServer, database: str
+) -> None:
+    script = user.home / "slow.sql"
+    script.write_text("SELECT pg_sleep(0.05);\n")
+    dsn = f"host={raw_server.host} port={raw_server.port} user=postgres dbname={database}"
+    words = ("--dsn", dsn, "--clients", "2", "--rate", "200", "--arrivals", "fixed")
+    told = user("run", "script", str(script), *words, *SHORT, "--duration", "1s", "--json")
+    assert told.code == 3, told.stderr
+    (trial,) = told.document["trials"]
+    assert trial["status"] == "suspect"
+    assert "rate-not-kept" in [warning["code"] for warning in trial["warnings"]]
+    metrics = trial["metrics"]
+    assert metrics["not_started"] > 100 and metrics["unfinished"] >= 1
+    assert metrics["transactions"] + metrics["not_started"] + metrics["unfinished"] == pytest.approx(200, abs=1)
+
+
+def test_without_json_the_table_is_on_stdout_and_the_way_to_the_records_on_stderr(user: User) -> None:
+    told = user("run", "select-only", "--engine", "null", *SHORT)
+    assert told.code in (0, 3), told.stderr
+    assert "clients" in told.stdout
+    assert str(user.results / "trials") in told.stderr
+
+
+def test_other_verbs_say_what_is_missing_and_exit_2(user: User) -> None:
+    for words, said in (
+        (("report",), "holds no records"),
+        (("compare", "a", "b"), "names no record"),
+        (("show", "igen-olpt"), "names no"),
+        (("list", "metrcs"), "did you mean metrics?"),
+        (("rum",), "run"),
+        (("run",), "workload"),
+        (("run", "igen-oltp", "--cleints", "3"), "--clients"),
+        (("report", "--format", "pgn"), "did you mean png?"),
+    ):
+        told = user(*words)
+        assert (told.code, told.stdout) == (2, ""), (words, told)
+        assert said in told.stderr, (words, told)
+        assert "hint: " in told.stderr, (words, told)
+    assert user.untouched()
+
+
+def test_compare_names_the_label_that_is_unknown_and_the_nearest(user: User) -> None:
+    assert user("run", "select-only", "--engine", "null", "--label", "first", *SHORT).code in (0, 3)
+    told = user("compare", "first", "frist")
+    assert told.code == 2
+    assert "frist: names no record" in told.stderr
+    assert "did you mean first" in told.stderr

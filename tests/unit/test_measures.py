@@ -1,0 +1,110 @@
+"""Records stay small however much was measured."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ironbench import _core, catalogue, workloads
+from ironbench.model.driven import Driven
+from ironbench.model.record import Budget, Check, Record, Status, Warning
+from ironbench.model.system import Cell, Choice, Layout, Load, System
+from ironbench.record import Evidence, Store, measures, software
+
+MOST_BYTES = 8192
+LONG = 1234567.8912345678
+"""A number that takes as many digits as any."""
+
+
+def histogram() -> _core.Histogram:
+    found = _core.Histogram()
+    for nanoseconds in range(1_000_003, 9_000_000, 777_777):
+        found.record(nanoseconds)
+    return found
+
+
+def driven(scripts: list[str]) -> Driven:
+    """As much as the core can tell of a trial with these scripts."""
+    told = [{"name": name, "weight": 1, "transactions": 1000 + n} for n, name in enumerate(scripts)]
+    names = ["response_time", "service_time"]
+    names += [f"{kind}{{script={name}}}" for kind in names for name in scripts]
+    summary = dict.fromkeys(measures._PLAIN, LONG) | {
+        "transactions": 123456789,
+        "elapsed_s": 29.123456789012345,
+        "failed": 3,
+        "errors": {"40001": 12},
+        "scripts": told,
+    }
+    return Driven("2026-01-01T00:00:00+00:00", True, summary=summary, histograms={n: histogram() for n in names})
+
+
+def fullest(choice: Choice, metrics: dict[str, float]) -> Record:
+    observed = dict.fromkeys(catalogue.metrics(), LONG)
+    place = "/srv/databases/of-the-laboratory/device-under-test"
+    return Record(
+        id="20261121T022652-6e4e-clients10000-c2",
+        series="20261121T022652-6e4e",
+        system=System("postgres", "a label of some length", {"io_method": "io_uring"}, Layout(place, place, place)),
+        choice=choice,
+        cell=Cell("clients=10000", Load(10000, 16, LONG)),
+        block=2,
+        purpose="confirmation",
+        started_at="2026-01-01T00:00:00+00:00",
+        elapsed_s=LONG,
+        status=Status.SUSPECT,
+        metrics=measures.concise(observed | metrics),
+        checks=tuple(Check(f"a rule of the workload {n}", True, "123456789", "123456789") for n in range(6)),
+        warnings=tuple(Warning("own-cpu-share", "x" * 90) for _ in range(4)),
+        cause="y" * 200,
+        budget=Budget(*[0.12345678901234567] * 7),
+        machine="0" * 16,
+        engine="0" * 16,
+        software=software.software(),
+    )
+
+
+def written(record: Record, results: Path) -> int:
+    store = Store(results)
+    store.keep(record, Evidence())
+    return (store.path(record.id) / "record.json").stat().st_size
+
+
+@pytest.mark.parametrize("name", sorted(set(workloads.names()) - {"script"}))
+def test_a_record_of_every_workload_is_at_most_8_kilobytes(name: str, tmp_path: Path) -> None:
+    workload = workloads.get(name)
+    choice = Choice(name, workload.validated({}))
+    scripts = [script.name for script in workload.scripts("postgres", choice)]
+    assert written(fullest(choice, measures.metrics(driven(scripts))), tmp_path) <= MOST_BYTES
+
+
+def test_of_many_scripts_those_that_ran_most_have_figures_of_their_own() -> None:
+    names = [f"script{n}" for n in range(50)]
+    found = measures.metrics(driven(names))
+    told = {catalogue.part_of(name) for name in found} - {""}
+    assert told == {f"script={name}" for name in names[-measures.MOST_SCRIPTS :]}
+
+
+def test_a_script_has_throughput_and_response_time_in_short_and_no_service_time() -> None:
+    found = measures.metrics(driven(["a", "b"]))
+    own = {catalogue.base_name(name) for name in found if name.endswith("{script=a}")}
+    assert own == {"throughput", "response_time_mean_s", "response_time_p50_s", "response_time_p99_s"}
+
+
+def test_a_lone_script_is_the_whole() -> None:
+    assert not [name for name in measures.metrics(driven(["a"])) if "{" in name]
+
+
+def test_every_metric_of_the_core_is_in_the_catalogue() -> None:
+    for name in measures.metrics(driven(["a", "b"])):
+        catalogue.metric(name)
+
+
+def test_nothing_driven_has_no_metrics() -> None:
+    assert measures.metrics(replace(driven([]), summary={})) == {}
+
+
+def test_counts_stay_whole_and_fractions_keep_ten_digits() -> None:
+    exact = {"bytes": float(2**53), "time_s": 0.000123456789012345}
+    assert measures.concise(exact) == {"bytes": float(2**53), "time_s": 0.000123456789}

@@ -1,0 +1,165 @@
+"""What cannot be used is refused before anything is started, with its name and the nearest that can."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ironbench.cli.request import Asked, planned
+from ironbench.engines import space
+from ironbench.errors import InputError
+from ironbench.record import Store
+
+PLAIN = Asked(
+    workload="igen-oltp",
+    files=(),
+    engine="null",
+    dsn="",
+    clients="1",
+    threads=1,
+    rate=None,
+    arrivals="poisson",
+    duration="",
+    transactions=None,
+    warmup="5s",
+    think_time="0s",
+    max_tries=1,
+    protocol="prepared",
+    repeats=1,
+    seed=1,
+    define=(),
+    with_=(),
+    set_=(),
+    data="",
+    temp="",
+    log="",
+    memory="",
+    server_cpus="",
+    client_cpus="",
+    io="auto",
+    observe=True,
+    label="",
+    results="",
+)
+
+
+def refused(**changes: Any) -> InputError:
+    with pytest.raises(InputError) as caught:
+        planned(replace(PLAIN, **changes))
+    assert caught.value.subject and caught.value.cause
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("changes", "subject", "hint"),
+    [
+        ({"workload": "igen-olpt"}, "workload igen-olpt", "did you mean igen-oltp?"),
+        ({"engine": "postgre"}, "engine postgre", "did you mean postgres?"),
+        ({"with_": ("scael=2",)}, "--with scael", "did you mean scale?"),
+        ({"with_": ("weight=lihgt",)}, "--with weight=lihgt", "did you mean light?"),
+        ({"protocol": "preparde"}, "--protocol", "did you mean prepared?"),
+        ({"arrivals": "fixd"}, "--arrivals", "did you mean fixed?"),
+        ({"io": "epol"}, "--io", "did you mean epoll?"),
+        ({"engine": "postgres", "set_": ("shared_bufers=2",)}, "--set shared_bufers=2", "shared_buffers"),
+        ({"engine": "sqlite", "set_": ("synchronus=off",)}, "--set synchronus", "synchronous"),
+    ],
+)
+def test_an_unknown_name_is_refused_and_the_nearest_suggested(
+    changes: dict[str, Any], subject: str, hint: str, tmp_path: Path
+) -> None:
+    where = {"data": str(tmp_path / "d")} if changes.get("engine") in ("postgres", "sqlite") else {}
+    error = refused(**changes, **where)
+    assert subject in error.subject
+    assert hint in error.hint
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "subject", "cause"),
+    [
+        ({"duration": "0s"}, "--duration", "not above zero"),
+        ({"duration": "soon"}, "--duration", "not a duration"),
+        ({"duration": "1s", "transactions": 5}, "--transactions", "together with --duration"),
+        ({"transactions": 0}, "--transactions", "not above zero"),
+        ({"clients": "0"}, "--clients", "0 is out of range"),
+        ({"clients": "100000"}, "--clients", "100000 is out of range"),
+        ({"clients": "1,2,2"}, "--clients", "named twice"),
+        ({"clients": "many"}, "--clients", "not a whole number"),
+        ({"rate": 0.0}, "--rate", "not above zero"),
+        ({"rate": float("nan")}, "--rate", "not above zero"),
+        ({"rate": 10.0, "think_time": "1ms"}, "--think-time", "together with --rate"),
+        ({"max_tries": -1}, "--max-tries", "below zero"),
+        ({"data": "hdd"}, "--data", "not a directory"),
+        ({"with_": ("scale",)}, "--with", "not KEY=VALUE"),
+        ({"with_": ("scale=0",)}, "--with scale=0", "out of range"),
+        ({"client_cpus": "4096"}, "--client-cpus", "not available"),
+        ({"workload": "script"}, "script", "no file is named"),
+        ({"workload": "script", "files": ("nowhere/x.sql",)}, "nowhere/x.sql", "no such file"),
+        ({"workload": "script", "files": ("x.sql@often",)}, "x.sql@often", "not a weight"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused(changes: dict[str, Any], subject: str, cause: str) -> None:
+    error = refused(**changes)
+    assert error.subject == subject
+    assert cause in error.cause
+    assert error.hint
+
+
+def test_a_script_that_does_not_compile_is_shown_with_line_column_and_caret(tmp_path: Path) -> None:
+    script = tmp_path / "bad.sql"
+    script.write_text("\\set x 1\n\\set n random(1, 100\nSELECT :n;\n")
+    error = refused(workload="script", files=(str(script),))
+    assert f"{script}:2:21" in str(error)
+    line, caret = str(error).splitlines()[-2:]
+    assert line.strip() == r"\set n random(1, 100"
+    assert caret.index("^") == line.index("100") + 3
+
+
+def test_a_directory_of_a_stranger_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("mine")
+    for engine in ("postgres", "sqlite"):
+        assert "thesis.txt" in refused(engine=engine, data=str(tmp_path)).cause
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+def test_data_that_cannot_fit_are_refused_before_a_directory_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(space, "free_bytes", lambda _path: 20_000_000)
+    for engine in ("postgres", "sqlite"):
+        error = refused(engine=engine, data=str(tmp_path / "d"), with_=("scale=100",))
+        assert "20.0 MB are free" in error.cause
+        assert error.hint
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_data_that_may_be_there_already_need_no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "ironbench.json").write_text('{"made_by": "ironbench"}')
+    monkeypatch.setattr(space, "free_bytes", lambda _path: 0)
+    plan, _ = planned(replace(PLAIN, engine="sqlite", data=str(tmp_path), with_=("scale=100",)))
+    assert plan.choice.options["scale"] == "100"
+
+
+@pytest.mark.parametrize("results", ["file", "file/below", "/proc/ironbench"])
+def test_a_results_directory_that_cannot_be_written_is_refused(tmp_path: Path, results: str) -> None:
+    (tmp_path / "file").write_text("a file")
+    with pytest.raises(InputError) as caught:
+        Store(tmp_path / results).validate()
+    assert "--results" in caught.value.subject
+    assert caught.value.hint
+
+
+def test_a_results_directory_that_can_be_written_is_not_made_before_there_are_results(tmp_path: Path) -> None:
+    Store(tmp_path / "a" / "b").validate()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_password_of_a_dsn_is_in_no_plan() -> None:
+    plan, secrets = planned(
+        replace(PLAIN, engine="postgres", dsn="postgresql://u:hidden@localhost:1/d", workload="select-only")
+    )
+    assert "hidden" not in repr(plan) and "hidden" not in repr(secrets)
+    assert secrets.password == "hidden"
