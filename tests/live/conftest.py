@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from raw_server import RawServer
 from tls_proxy import TlsProxy
+from workload_trial import Filed, Served, Target
 
 from ironbench import engines
 from ironbench.model.session import Session
@@ -62,6 +63,25 @@ def database(raw_server: RawServer) -> Iterator[str]:
     session.query(f"CREATE DATABASE {name}")
     yield name
     session.query(f"DROP DATABASE {name} WITH (FORCE)")
+    session.close()
+
+
+@pytest.fixture
+def served(raw_server: RawServer, database: str) -> Iterator[Served]:
+    """A session on a database of this test's alone, as workloads and loads see it."""
+    session = Served(raw_server, database)
+    yield session
+    session.close()
+
+
+@pytest.fixture(params=["postgres", "sqlite"])
+def target(request: pytest.FixtureRequest, place: Path) -> Iterator[Target]:
+    """The same test on PostgreSQL and on an SQLite file."""
+    if request.param == "postgres":
+        yield request.getfixturevalue("served")
+        return
+    session = Filed(place)
+    yield session
     session.close()
 
 

@@ -4,7 +4,7 @@
 bounded:
 
 - this session's statements between the two readings: counted here;
-- each client's connection: one commit at its start, one for each statement it prepares, and what it does at its end;
+- each client's connection: one commit at its start and one for each statement it prepares;
 - the observers' connection: its statements (the summary's `observer_statements`, else at most `OBSERVED_PER_S`);
 - autovacuum: a few short transactions per table and visit, at most `AUTOVACUUM_PER_S`.
 
@@ -26,13 +26,12 @@ from ironbench.workloads.base import number, verdict
 
 AUTOVACUUM_PER_S = 20
 OBSERVED_PER_S = 100
-PER_CLIENT = 20
 SETTLE_S = 2.0
 """How long backends may take to end after their clients have closed."""
 
 _OTHERS = (
     "select count(*) from pg_stat_activity where datname = current_database() and backend_type = 'client backend' "
-    "and pid <> pg_backend_pid()"
+    "and pid <> pg_backend_pid() and application_name in (current_setting('application_name'), 'ironbench observer')"
 )
 
 
@@ -74,11 +73,12 @@ def commits_check(session: Session, then: Commits, summary: Mapping[str, Any]) -
 def _allowance(summary: Mapping[str, Any]) -> int:
     seconds = float(summary["elapsed_s"]) + float(summary.get("warmup_s", 0.0)) + SETTLE_S
     observed = summary.get("observer_statements", OBSERVED_PER_S * seconds)
-    return int(observed + AUTOVACUUM_PER_S * seconds + PER_CLIENT * int(summary.get("clients", 0)))
+    prepared = sum(int(script["statements"]) for script in summary["scripts"])
+    return int(observed + AUTOVACUUM_PER_S * seconds + int(summary["clients"]) * (1 + prepared))
 
 
 def _wait_for_clients(session: Session) -> int:
-    """Waits until no other client is connected, for a short while; how many statements that took."""
+    """Waits, for a short while, until clients and observers are gone; how many statements that took."""
     asked = 0
     deadline = time.monotonic() + SETTLE_S
     while True:

@@ -2,7 +2,7 @@
 create table pgbench_history (
     tid integer,
     bid integer,
-    aid integer,
+    aid :aid,
     delta integer,
     mtime timestamp,
     filler char(22)
@@ -14,7 +14,7 @@ create table pgbench_tellers (
     filler char(84)
 ) with (fillfactor = :fillfactor);
 create table pgbench_accounts (
-    aid integer not null,
+    aid :aid not null,
     bid integer,
     abalance integer,
     filler char(84)

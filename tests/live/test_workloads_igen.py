@@ -1,0 +1,159 @@
+"""igen-oltp on real engines: its checks pass after a run and fail when the data are tampered with."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+
+import pytest
+from raw_server import binary
+from workload_trial import Served, Target, Trial, loaded, without_references
+
+from ironbench import workloads
+from ironbench.workloads import igen_oltp
+from ironbench.workloads.igen_oltp.layout import MOST_ORDERS
+
+pytestmark = pytest.mark.live
+
+TAMPERED = {
+    "orders agree with their lines": (
+        "update igen_order set total_cents = total_cents + 1 where customer_id = 7 and order_no = "
+        "(select max(order_no) from igen_order where customer_id = 7)"
+    ),
+    "stock is never negative": "update igen_stock set quantity = -1 where product_id = 3 and region_id = 2",
+    "every customer holds an order": "delete from igen_order where customer_id = 9",
+    "inserted - deleted = difference in orders": (
+        "update igen_order set order_no = order_no + 1000 where customer_id = 11 and order_no = "
+        "(select max(order_no) from igen_order where customer_id = 11)"
+    ),
+    "orders per customer stay bounded": (
+        "insert into igen_order (customer_id, order_no, line_count, total_cents, placed_at, status) "
+        "select 13, (select max(order_no) from igen_order where customer_id = 13) + product_id, 0, 0, "
+        "'2026-01-01 00:00:00', 'placed' from igen_product where product_id <= 20"
+    ),
+}
+
+
+@pytest.mark.parametrize("weight", ["light", "heavy"])
+def test_all_checks_pass_after_a_trial(target: Target, weight: str) -> None:
+    loaded(target, "igen-oltp")
+    checks = Trial(target, "igen-oltp", weight=weight).checks()
+    assert [check for check in checks.values() if not check.passed] == []
+    expected = (
+        set(TAMPERED)
+        | {
+            "light": {"statements that placed an order", "statements that archived an order"},
+            "heavy": {"orders placed = commits", "orders archived = commits"},
+        }[weight]
+    )
+    assert set(checks) == expected | ({"our commits = the server's"} if target.engine == "postgres" else set())
+
+
+@pytest.mark.parametrize("protocol", ["prepared", "extended", "simple"])
+@pytest.mark.parametrize("weight", ["light", "heavy"])
+def test_scripts_run_unchanged_under_pgbench(served: Served, protocol: str, weight: str) -> None:
+    loaded(served, "igen-oltp")
+    workload = workloads.get("igen-oltp")
+    variables = workload.variables(workload.validated({}))
+    names = igen_oltp.LIGHT if weight == "light" else igen_oltp.HEAVY
+    connection = served.target()["connection"]
+    done = subprocess.run(
+        [
+            binary("pgbench"), "-n", "-h", connection["host"], "-p", str(connection["port"]), "-U", "postgres",
+            "-M", protocol, "-c", "4", "-t", "50", *(f"-D{name}={value}" for name, value in variables.items()),
+            *(f"-f{igen_oltp.FOLDER / name}.sql@{share}" for name, share in names.items()), connection["database"],
+        ],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"actually processed: 200/200", done.stdout), done.stdout
+
+
+@pytest.mark.parametrize("check", TAMPERED)
+def test_a_check_fails_when_its_rule_is_broken(target: Target, check: str) -> None:
+    loaded(target, "igen-oltp")
+    trial = Trial(target, "igen-oltp", transactions=10)
+    without_references(target)
+    target.query(TAMPERED[check])
+    assert check in trial.failed()
+
+
+def test_lines_without_their_order_are_noticed(target: Target) -> None:
+    loaded(target, "igen-oltp")
+    trial = Trial(target, "igen-oltp", transactions=10)
+    without_references(target)
+    target.query("delete from igen_order where customer_id = 5 and order_no = 1")
+    assert "orders agree with their lines" in trial.failed()
+
+
+def test_transactions_that_did_nothing_are_noticed(target: Target) -> None:
+    loaded(target, "igen-oltp")
+    trial = Trial(target, "igen-oltp", transactions=10, weight="heavy")
+    assert not trial.failed()
+    more = trial.summary["commits"] + 100
+    assert {"orders placed = commits", "orders archived = commits"} <= trial.failed(commits=more)
+    light = Trial(target, "igen-oltp", transactions=100)
+    scripts = [{**script, "completed": script["completed"] + 1000} for script in light.summary["scripts"]]
+    assert {"statements that placed an order", "statements that archived an order"} <= light.failed(scripts=scripts)
+
+
+def test_a_commit_that_the_server_does_not_know_is_noticed(served: Served) -> None:
+    loaded(served, "igen-oltp")
+    trial = Trial(served, "igen-oltp", transactions=50)
+    found = int(trial.checks()["our commits = the server's"].actual)
+    assert trial.summary["commits"] <= found
+    assert trial.failed(commits=found + 100) == {"our commits = the server's"}
+
+
+@pytest.mark.parametrize("skew", ["0", "4"])
+def test_every_skew_runs(target: Target, skew: str) -> None:
+    loaded(target, "igen-oltp", skew=skew)
+    assert Trial(target, "igen-oltp", skew=skew).failed() == set()
+
+
+def test_clients_of_one_customer_place_no_order_twice(served: Served) -> None:
+    """A skewed die: all activity on one region of one customer, so that all clients meet at it."""
+    loaded(served, "igen-oltp", skew="4")
+    served.query("update igen_customer set region_id = 1")
+    workload = workloads.get("igen-oltp")
+    options = workload.validated({"skew": "4"})
+    variables = workload.variables(options) | {"active1": "1000000", "last1": "1"}
+    connection = served.target()["connection"]
+    for script in ("place_order", "business", "archive_order"):
+        done = subprocess.run(
+            [
+                binary("pgbench"), "-n", "-h", connection["host"], "-p", str(connection["port"]), "-U", "postgres",
+                "-c", "16", "-j", "2", "-t", "20", *(f"-D{name}={value}" for name, value in variables.items()),
+                "-f", f"{igen_oltp.FOLDER / script}.sql", connection["database"],
+            ],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert "actually processed: 320/320" in done.stdout, done.stderr
+        [(held, newest, oldest)] = served.query(
+            "select count(*), max(order_no), min(order_no) from igen_order where customer_id = 1"
+        )
+        assert 1 <= int(held or 0) <= MOST_ORDERS
+        assert int(newest or 0) - int(oldest or 0) + 1 == int(held or 0)
+
+
+def test_the_size_stays_the_same_under_load(served: Served) -> None:
+    """20 000 transactions; the number of orders is a sum of bounded walks and stays within its spread."""
+    loaded(served, "igen-oltp")
+    [(before,)] = served.query("select count(*) from igen_order")
+    trial = Trial(served, "igen-oltp", transactions=2500, clients=8)
+    assert not trial.failed()
+    [(after,)] = served.query("select count(*) from igen_order")
+    writes = sum(script["completed"] for script in trial.summary["scripts"] if script["name"].endswith("e_order"))
+    assert writes > 1000
+    assert abs(int(after or 0) - int(before or 0)) < 6 * writes**0.5
+
+
+@pytest.mark.long
+def test_keys_do_not_grow_without_bound(served: Served) -> None:
+    """Five times as many orders placed and archived as there are; autovacuum may leave a third of the pages empty."""
+    loaded(served, "igen-oltp")
+    sizes = "select pg_relation_size('igen_order_pkey') + pg_relation_size('igen_order_line_pkey')"
+    [(before,)] = served.query(sizes)
+    assert not Trial(served, "igen-oltp", transactions=20_000, clients=8, weight="heavy").failed()
+    [(after,)] = served.query(sizes)
+    assert int(after or 0) < 2.5 * int(before or 1)

@@ -1,0 +1,119 @@
+"""Loads a workload, drives it and checks it, on a database of `raw_server` or on an SQLite file."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from raw_server import RawServer
+
+from ironbench import _core, workloads
+from ironbench.drive.plan import compiled_plan
+from ironbench.load import Loaded
+from ironbench.load.prepare import brought
+from ironbench.model.record import Check
+from ironbench.model.system import Choice, Load
+from ironbench.printer import Printer
+
+
+class Served:
+    """As much of a session as loading and checking need, on one database of a running server."""
+
+    engine = "postgres"
+
+    def __init__(self, server: RawServer, database: str) -> None:
+        self._server = server
+        self._connection = server.connection(database=database)
+        self._session = _core.Connection(json.dumps(self._connection).encode())
+
+    def query(self, sql: str) -> list[tuple[str | None, ...]]:
+        return self._session.query(sql)
+
+    def target(self, load_protocol: str = "prepared", io: str = "auto") -> dict[str, Any]:
+        return {"kind": "postgres", "connection": self._connection, "protocol": load_protocol, "io": io}
+
+    def directories(self) -> dict[str, str]:
+        return {"data": self._server.host}
+
+    def reopened(self) -> Served:
+        """Another session on the same database."""
+        return Served(self._server, self._connection["database"])
+
+    def close(self) -> None:
+        self._session.close()
+
+
+class Filed:
+    """The same on an SQLite file."""
+
+    engine = "sqlite"
+
+    def __init__(self, folder: Path, *pragmas: str) -> None:
+        self._path = str(folder / "trial.db")
+        self._pragmas = ["pragma journal_mode=wal", "pragma synchronous=off", *pragmas]
+        self._session = _core.SqliteConnection(self._path, self._pragmas)
+
+    def query(self, sql: str) -> list[tuple[str | None, ...]]:
+        return self._session.query(sql)
+
+    def target(self, load_protocol: str = "prepared", io: str = "auto") -> dict[str, Any]:
+        return {"kind": "sqlite", "path": self._path, "pragmas": [*self._pragmas, "pragma busy_timeout=10000"]}
+
+    def directories(self) -> dict[str, str]:
+        return {"data": str(Path(self._path).parent)}
+
+    def close(self) -> None:
+        self._session.close()
+
+
+Target = Served | Filed
+
+
+def without_references(session: Target) -> None:
+    """From here on this session may break references, and no trigger runs for it."""
+    if session.engine == "postgres":
+        session.query("set session_replication_role = replica")
+    else:
+        session.query("drop trigger igen_order_lines_go")
+
+
+def silent() -> Printer:
+    return Printer(io.StringIO(), io.StringIO())
+
+
+def loaded(session: Target, name: str, connections: int = 2, **options: str) -> Loaded:
+    workload = workloads.get(name)
+    dataset = workload.dataset(session.engine, workload.validated(options))
+    assert dataset is not None
+    return brought(session, dataset, connections, silent())
+
+
+class Trial:
+    """A trial that was driven; `checks()` may be asked again after tampering."""
+
+    def __init__(self, session: Target, name: str, transactions: int = 100, clients: int = 4, **options: str) -> None:
+        self._session = session
+        self._workload = workloads.get(name)
+        self._options = self._workload.validated(options)
+        choice = Choice(name, self._options)
+        plan = compiled_plan(
+            session.target(),
+            self._workload.scripts(session.engine, choice),
+            self._workload.variables(self._options),
+            Load(clients=clients, duration_s=None, transactions=transactions, seed=5),
+            (),
+        )
+        self._before = self._workload.before(session, self._options)
+        self.summary: Mapping[str, Any] = json.loads(_core.drive(plan).summary)
+        assert not self.summary["errors"], self.summary["error_messages"]
+        assert self.summary["completed"] == clients * transactions
+
+    def checks(self, **changed: Any) -> dict[str, Check]:
+        found = self._workload.check(self._session, self._options, self._before, {**self.summary, **changed})
+        return {check.name: check for check in found}
+
+    def failed(self, **changed: Any) -> set[str]:
+        return {name for name, check in self.checks(**changed).items() if not check.passed}

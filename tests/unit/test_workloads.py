@@ -1,0 +1,182 @@
+"""What a workload says of itself: options, scripts that compile, the layout of the order system."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ironbench import _core, workloads
+from ironbench.errors import InputError
+from ironbench.model.system import Choice
+from ironbench.workloads import base, igen_oltp
+from ironbench.workloads.igen_oltp.layout import CHANCES, CUSTOMERS, MOST_LINES, layout
+from ironbench.workloads.pgbench import PgbenchWorkload
+
+STANDARD = [name for name in workloads.names() if name != "script"]
+CHOICES = [(name, {}) for name in STANDARD] + [("igen-oltp", {"weight": "heavy"})]
+
+
+def choice(name: str, options: dict[str, str], scripts: tuple[str, ...] = ()) -> Choice:
+    return Choice(name, workloads.get(name).validated(options), scripts=scripts)
+
+
+def test_workloads_are_found_by_scanning() -> None:
+    assert workloads.names() == ["igen-oltp", "script", "select-only", "simple-update", "tpcb-like"]
+
+
+def test_an_unknown_workload_is_refused_with_the_nearest_name() -> None:
+    with pytest.raises(InputError, match="workload igen-oltpp: is unknown") as told:
+        workloads.get("igen-oltpp")
+    assert told.value.hint == "did you mean igen-oltp?"
+
+
+@pytest.mark.parametrize("engine", ["postgres", "sqlite", "null"])
+@pytest.mark.parametrize("protocol", ["simple", "extended", "prepared"])
+@pytest.mark.parametrize(("name", "options"), CHOICES)
+def test_every_script_compiles_on_every_engine(name: str, options: dict[str, str], engine: str, protocol: str) -> None:
+    """Also: uses no variable that is not there, which the compiler refuses."""
+    workloads.get(name).compile(engine, choice(name, options), protocol)
+
+
+def test_nine_of_ten_light_statements_read() -> None:
+    weights = igen_oltp.LIGHT
+    assert len(weights) == 6 and sum(weights.values()) == 100
+    scripts = workloads.get("igen-oltp").scripts("postgres", choice("igen-oltp", {}))
+    reads = [script for script in scripts if not re.search(r"\b(insert|update|delete)\b", script.text)]
+    assert len(reads) == 4 and sum(script.weight for script in reads) == 90
+    assert {script.name: script.weight for script in scripts if script not in reads} == {
+        "place_order": 5,
+        "archive_order": 5,
+    }
+
+
+def test_a_light_transaction_is_one_statement_on_postgres() -> None:
+    workload, chosen = workloads.get("igen-oltp"), choice("igen-oltp", {})
+    variables = list(workload.variables(chosen.options).items())
+    for script in workload.scripts("postgres", chosen):
+        assert _core.compile_script(script.name, script.text, variables, "prepared").statements == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "cause", "hint"),
+    [
+        ("igen-oltp", {"scale": "0"}, "0 is out of range", "1 to 100000 is possible"),
+        ("igen-oltp", {"scale": "1.5"}, "'1.5' is not a whole number", "1 to 100000"),
+        ("igen-oltp", {"scale": "big"}, "'big' is not a whole number", "1 to 100000"),
+        ("igen-oltp", {"skew": "nan"}, "nan is out of range", "0 to 4"),
+        ("igen-oltp", {"skew": "-1"}, "-1 is out of range", "0 to 4"),
+        ("igen-oltp", {"weight": "haevy"}, "'haevy' is unknown", "did you mean heavy?"),
+        ("igen-oltp", {"scael": "2"}, "is not an option of igen-oltp", "did you mean scale?"),
+        ("tpcb-like", {"fillfactor": "5"}, "5 is out of range", "10 to 100"),
+        ("script", {"scale": "2"}, "is not an option of script", "workload script has no options"),
+    ],
+)
+def test_options_are_held_to_their_bounds(name: str, options: dict[str, str], cause: str, hint: str) -> None:
+    with pytest.raises(InputError) as told:
+        workloads.get(name).validated(options)
+    assert told.value.subject.startswith("--with ")
+    assert cause in told.value.cause and hint in told.value.hint
+
+
+def test_options_are_kept_in_normal_form() -> None:
+    found = workloads.get("igen-oltp").validated({"scale": "007", "skew": "1.50"})
+    assert found == {"scale": "7", "weight": "light", "skew": "1.5"}
+
+
+def test_weight_shares_the_data_and_the_size_does_not() -> None:
+    workload = workloads.get("igen-oltp")
+
+    def key(**options: str) -> str:
+        return workload.content_key("postgres", workload.validated(options))
+
+    assert key() == key(weight="heavy")
+    assert len({key(), key(scale="2"), key(skew="2")}) == 3
+
+
+@given(scale=st.integers(1, 100_000), skew=st.floats(0, 4))
+def test_every_region_has_customers_and_activity(scale: int, skew: float) -> None:
+    there = layout({"scale": str(scale), "skew": f"{skew:g}"})
+    assert there.customers == there.last[-1] == CUSTOMERS * scale
+    assert there.active[-1] == CHANCES
+    for ends in (there.last, there.active):
+        sizes = [end - start for start, end in zip((0, *ends), ends, strict=False)]
+        assert min(sizes) >= 1
+        assert sizes == sorted(sizes, reverse=True) or max(sizes) - min(sizes) <= 1
+    assert there.products >= MOST_LINES
+
+
+def test_activity_is_more_concentrated_than_customers() -> None:
+    there = layout({"scale": "10", "skew": "1"})
+    assert there.active[0] / there.active[-1] > there.last[0] / there.last[-1] > 1 / 6
+    even = layout({"scale": "10", "skew": "0"})
+    assert even.active[0] / even.active[-1] == pytest.approx(even.last[0] / even.last[-1], rel=1e-3)
+
+
+def test_a_derived_workload_says_so() -> None:
+    assert "not comparable with published TPC results" in workloads.get("tpcb-like").derived
+
+
+def test_only_workloads_that_write_say_so() -> None:
+    assert not workloads.get("select-only").writes({})
+    for name in ("igen-oltp", "tpcb-like", "simple-update"):
+        assert workloads.get(name).writes({})
+
+
+@pytest.mark.parametrize("scale", [19_999, 20_000])
+def test_account_numbers_are_wide_where_pgbench_makes_them_so(scale: int) -> None:
+    workload = workloads.get("select-only")
+    assert isinstance(workload, PgbenchWorkload)
+    dataset = workload.dataset("postgres", workload.validated({"scale": str(scale)}))
+    assert dataset is not None
+    assert any("aid bigint" in statement for statement in dataset.schema) == (scale >= 20_000)
+
+
+def test_files_of_the_script_workload_have_weights(tmp_path: Path) -> None:
+    a, b = tmp_path / "a.sql", tmp_path / "b@2.sql"
+    a.write_text("select 1;\n")
+    b.write_text("select 2;\n")
+    found = workloads.get("script").scripts("postgres", choice("script", {}, (f"{a}@3", f"{b}@1")))
+    assert [(source.name, source.weight) for source in found] == [(str(a), 3), (str(b), 1)]
+
+
+@pytest.mark.parametrize(
+    ("files", "cause"),
+    [
+        ((), "no file is named"),
+        (("{}/a.sql@x",), "'x' is not a weight"),
+        (("{}/a.sql@-1",), "'-1' is not a weight"),
+        (("{}/a.sql@0",), "all weights are 0"),
+        (("{}/b.sql",), "no such file"),
+        (("{}",), "cannot be read"),
+    ],
+)
+def test_files_of_the_script_workload_are_validated(tmp_path: Path, files: tuple[str, ...], cause: str) -> None:
+    (tmp_path / "a.sql").write_text("select 1;\n")
+    with pytest.raises(InputError) as told:
+        workloads.get("script").scripts("postgres", choice("script", {}, tuple(f.format(tmp_path) for f in files)))
+    assert cause in told.value.cause and told.value.hint
+
+
+def test_a_missing_script_is_answered_with_the_nearest_file(tmp_path: Path) -> None:
+    (tmp_path / "orders.sql").write_text("select 1;\n")
+    with pytest.raises(InputError) as told:
+        workloads.get("script").scripts("postgres", choice("script", {}, (f"{tmp_path}/order.sql",)))
+    assert told.value.hint == f"did you mean {tmp_path}/orders.sql?"
+
+
+def test_a_syntax_error_is_shown_with_its_place(tmp_path: Path) -> None:
+    file = tmp_path / "wrong.sql"
+    file.write_text("\\set a 1 +\nselect :a;\n")
+    with pytest.raises(InputError) as told:
+        workloads.get("script").compile("postgres", choice("script", {}, (str(file),)), "prepared")
+    assert str(file) in str(told.value) and ":1" in str(told.value)
+
+
+def test_a_trigger_stays_one_statement() -> None:
+    assert len(base.statements(igen_oltp.FOLDER, "references", "sqlite")) == 1
+    assert len(base.statements(igen_oltp.FOLDER, "schema", "postgres")) == 7
+    assert base.statements(igen_oltp.FOLDER, "references", "null") == ()
