@@ -26,7 +26,7 @@ demo: setup ## A real PostgreSQL, its log on disk and in memory, 1 to 20 clients
 	@$(VENV)/bin/python scripts/demo.py
 
 test: setup ## All tests but the long ones: Rust, Python, live engines
-	@cargo test --locked --quiet --workspace
+	@cargo test --locked --quiet --release --workspace
 	@$(VENV)/bin/python -m pytest
 
 test-long: setup ## The tests that take minutes
@@ -34,7 +34,7 @@ test-long: setup ## The tests that take minutes
 
 lint: setup ## Formatting, lints, types, and the stub against the core
 	@cargo fmt --check
-	@cargo clippy --locked --quiet --workspace --all-targets -- -D warnings
+	@cargo clippy --locked --quiet --release --workspace --all-targets -- -D warnings
 	@$(VENV)/bin/ruff format --check --quiet .
 	@$(VENV)/bin/ruff check --quiet .
 	@$(VENV)/bin/mypy --no-error-summary
