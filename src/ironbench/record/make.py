@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import msgspec
 
 from ironbench import workloads
@@ -45,7 +47,9 @@ def keep(
         started_at=driven.started_at,
         elapsed_s=driven.summary.get("elapsed_s", 0.0),
         status=status,
-        metrics=measures.concise({**loaded.metrics(), **observation.metrics, **measures.metrics(driven)}),
+        metrics=measures.concise(
+            {**loaded.metrics(), **capacity(session), **observation.metrics, **measures.metrics(driven)}
+        ),
         checks=driven.checks,
         warnings=warnings,
         cause=cause,
@@ -56,3 +60,12 @@ def keep(
     )
     evidence = Evidence(driven.timeline, driven.seconds, observation.series, driven.histograms, driven.log)
     return store.keep(record, evidence)
+
+
+def capacity(session: Session) -> dict[str, float]:
+    """How full each role's file system is: flash slows down when nearly full, a disk when its inner tracks are used."""
+    found = {}
+    for role, directory in session.directories().items():
+        usage = shutil.disk_usage(directory)
+        found[f"capacity_used_share{{role={role}}}"] = usage.used / usage.total
+    return found
