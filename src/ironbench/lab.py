@@ -48,4 +48,7 @@ def over(session: Session, records: Sequence[Record]) -> bool:
 def measure(plan: Plan, session: Session, loaded: Loaded, trial: Trial, store: Store, printer: Printer) -> Record:
     """One trial, from driving it to its record in the store."""
     driven = drive(plan, session, trial, observe.sources(session, plan.observe), printer)
-    return make.keep(store, plan, session, loaded, trial, driven, observe.observed(driven))
+    record = make.keep(store, plan, session, loaded, trial, driven, observe.observed(driven))
+    if not record.status.comparable and not driven.failure:  # a failure was said when it happened
+        printer.say(f"  {record.status.value}: {record.cause}")
+    return record

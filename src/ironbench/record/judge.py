@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ironbench.model.driven import Driven
 from ironbench.model.observation import Observation
 from ironbench.model.record import Budget, Check, Status, Warning
@@ -51,11 +53,17 @@ def status(driven: Driven, warnings: tuple[Warning, ...]) -> tuple[Status, str]:
     if summary["cut_short"]:
         return Status.CUT_SHORT, summary["cause"] or "interrupted"
     if summary["transactions"] == 0:
-        return Status.VOIDED, summary["cause"] or "not one transaction was finished in the measured window"
+        return Status.VOIDED, summary["cause"] or _nothing_done(summary["errors"])
     suspicious = [warning.text for warning in warnings if warning.code in SUSPECT]
     if suspicious:
         return Status.SUSPECT, "; ".join(suspicious)
     return Status.OK, ""
+
+
+def _nothing_done(errors: Mapping[str, int]) -> str:
+    answers = ", ".join(f"{code} ({count} times)" for code, count in sorted(errors.items(), key=lambda pair: -pair[1]))
+    said = f"; the engine answered {answers}" if answers else ""
+    return f"not one transaction was finished in the measured window{said}"
 
 
 def _said(check: Check) -> str:
