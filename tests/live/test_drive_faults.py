@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -219,3 +221,15 @@ def test_a_sampler_watches_the_server_meanwhile(raw_server: RawServer, database:
     times = [t for t, _ in trial.result.samples["stat"]]
     assert times[0] < 0.1 and times[-1] >= 0.5
     assert trial.summary["observer_cpu_s"] > 0
+
+
+def test_stop_ends_a_trial_that_hangs_while_connecting() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        connection = {"host": "127.0.0.1", "port": silent.getsockname()[1], "user": "u", "database": "d"}
+        progress = _core.Progress()
+        timer = threading.Timer(0.3, progress.stop)
+        timer.start()
+        began = time.monotonic()
+        trial = Trial(_core.drive(plan(postgres(connection), "SELECT 1;\n", **LONG), progress))
+        assert time.monotonic() - began < 1.3
+    assert trial.summary["cut_short"] and trial.summary["transactions"] == 0

@@ -1,7 +1,7 @@
 //! What the caller, the driving threads and whoever shows progress share while a trial runs.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 
 use crate::measure::clock;
 use crate::measure::recorder::Live;
@@ -32,7 +32,7 @@ impl Phase {
 #[derive(Debug, Default)]
 pub struct Control {
     pub live: Live,
-    stop: AtomicBool,
+    stop: Arc<AtomicBool>,
     phase: AtomicU8,
     /// Start of the window on the monotonic clock; 0: not known yet.
     window_start: AtomicU64,
@@ -51,6 +51,11 @@ impl Control {
 
     pub fn is_stopped(&self) -> bool {
         self.stop.load(Relaxed)
+    }
+
+    /// Turns true when the trial is stopped; for work that outlives a borrow of the control.
+    pub fn stopped(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.stop)
     }
 
     pub fn set_phase(&self, phase: Phase) {

@@ -91,10 +91,7 @@ impl Postgres<'_, '_> {
             let mut sessions = Vec::with_capacity(share.len());
             let mut scripts = Vec::with_capacity(share.len());
             for client in share {
-                if self.orders.control.is_stopped() {
-                    return Err(Error::failure("connecting", "was stopped"));
-                }
-                sessions.push(self.connector.connect()?);
+                sessions.push(self.connector.connect_until(self.orders.control.stopped())?);
                 scripts.push(PostgresScript::new(self.clients.client(client), self.protocol, &self.statements));
             }
             self.make(io, sessions, scripts)

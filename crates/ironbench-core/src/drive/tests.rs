@@ -163,6 +163,61 @@ fn a_trial_stopped_before_its_start_measured_nothing() {
     assert_eq!((summary.transactions, summary.elapsed_s), (0, 0.0));
 }
 
+mod sqlite {
+    use super::*;
+    use crate::testing::Folder;
+    use crate::wire::sqlite::Session;
+
+    fn database() -> (Folder, String) {
+        let folder = Folder::new();
+        let path = folder.0.join("test.db").to_str().unwrap().to_owned();
+        let schema = "PRAGMA journal_mode=WAL; CREATE TABLE t(id INTEGER PRIMARY KEY, v); INSERT INTO t VALUES (1, 0)";
+        Session::open(&path, &[]).unwrap().query(schema).unwrap();
+        (folder, path)
+    }
+
+    fn on(path: &str, text: &str, plan: Plan) -> Plan {
+        let engine = Engine::Sqlite { path: path.to_owned(), pragmas: vec!["PRAGMA busy_timeout=0".to_owned()] };
+        Plan { engine, scripts: vec![script("s", text, 1)], ..plan }
+    }
+
+    fn v(path: &str) -> String {
+        Session::open(path, &[]).unwrap().query("SELECT v FROM t").unwrap().rows[0][0].clone().unwrap()
+    }
+
+    #[test]
+    fn contended_transactions_are_repeated_until_all_have_ended_well() {
+        let (_folder, path) = database();
+        let text = "\\set one 1\nBEGIN;\nSELECT v AS old FROM t WHERE id = :one \\gset\n\\set new :old + 1\n\
+                    UPDATE t SET v = :new WHERE id = 1;\nEND;\n";
+        let plan = on(&path, text, Plan { max_tries: 0, ..plan(4, 1, Stop::Transactions(50)) });
+        let summary = run(&plan).summary;
+        assert_eq!((summary.transactions, summary.failed, summary.commits, summary.threads), (200, 0, 200, 4));
+        assert_eq!(v(&path), "200");
+        assert_eq!(summary.errors.values().sum::<u64>(), summary.retries);
+    }
+
+    #[test]
+    fn an_open_loop_shares_one_schedule_among_all_clients() {
+        let (_folder, path) = database();
+        let open = Schedule::Open { rate: 200.0, arrivals: Arrivals::Fixed };
+        let plan = on(&path, "SELECT v FROM t;\n", Plan { schedule: open, ..plan(3, 1, Stop::DurationS(0.5)) });
+        let summary = run(&plan).summary;
+        assert_eq!(summary.transactions + summary.not_started + summary.unfinished, 100);
+    }
+
+    #[test]
+    fn an_endless_statement_is_ended_when_the_trial_is_stopped() {
+        let (_folder, path) = database();
+        let text = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n;\n";
+        let plan = on(&path, text, plan(2, 1, Stop::DurationS(60.0)));
+        let polls = AtomicUsize::new(0);
+        let summary = drive(&plan, &Control::new(), &mut || polls.fetch_add(1, Relaxed) < 4).unwrap().summary;
+        assert!(summary.cut_short);
+        assert_eq!((summary.transactions, summary.unfinished), (0, 2));
+    }
+}
+
 #[test]
 fn two_trials_run_at_the_same_time() {
     let trials: Vec<_> = std::thread::scope(|scope| {

@@ -7,7 +7,10 @@
 use std::{
     io,
     os::fd::OwnedFd,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -18,7 +21,7 @@ use super::{
     auth,
     channel::Channel,
     fault::{Fault, cannot_connect, server_at},
-    interrupt::{Interrupt, Wish},
+    interrupt::{self, Interrupt, Wish},
     protocol::{
         Rows,
         backend::{backend_key, parameter_status, server_error, tag},
@@ -105,6 +108,12 @@ impl Connector {
     /// not there, full, or not ready.
     pub fn connect(&self) -> Result<Connected> {
         self.connect_unless(None)
+    }
+
+    /// Like `connect`, and ends in a failure soon after `stop` turned true.
+    pub fn connect_until(&self, stop: Arc<AtomicBool>) -> Result<Connected> {
+        let wish = interrupt::wish(Box::new(move || stop.load(Ordering::Relaxed)));
+        self.connect_unless(Some(&wish))
     }
 
     /// Like `connect`, and ends in a failure soon after `wish` turned true.
