@@ -148,6 +148,18 @@ def test_incoherent_numbers_are_called_so() -> None:
     assert "does not hold" in found.sentence
 
 
+def test_littles_law_counts_what_the_window_cut_off_at_either_edge() -> None:
+    """One of two clients waits for a lock for half of the window, across its end or across its start."""
+    for response_s, edges in ((0.0005, {"unfinished_s": 15.0}), (0.00125, {"carried_s": 15.0})):
+        metrics = {"response_time_mean_s": response_s, "unfinished_s": 0.0, "carried_s": 0.0}
+        bare = little(record(clients=2, throughput=2000, metrics=metrics))
+        assert bare is not None
+        assert not bare.holds
+        found = little(record(clients=2, throughput=3000 if "unfinished_s" in edges else 2000, metrics=metrics | edges))
+        assert found is not None
+        assert found.expected == pytest.approx(2)
+
+
 def test_an_open_loop_has_no_fixed_number_at_work() -> None:
     assert little(record(load=Load(rate=100.0))) is None
 

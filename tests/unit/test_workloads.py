@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ironbench import _core, workloads
@@ -98,6 +99,7 @@ def test_weight_shares_the_data_and_the_size_does_not() -> None:
 
 
 @given(scale=st.integers(1, 100_000), skew=st.floats(0, 4))
+@example(scale=1, skew=0.00390625)
 def test_every_region_has_customers_and_activity(scale: int, skew: float) -> None:
     there = layout({"scale": str(scale), "skew": f"{skew:g}"})
     assert there.customers == there.last[-1] == CUSTOMERS * scale
@@ -105,7 +107,8 @@ def test_every_region_has_customers_and_activity(scale: int, skew: float) -> Non
     for ends in (there.last, there.active):
         sizes = [end - start for start, end in zip((0, *ends), ends, strict=False)]
         assert min(sizes) >= 1
-        assert sizes == sorted(sizes, reverse=True) or max(sizes) - min(sizes) <= 1
+        # The ends are rounded, so that with hardly any skew a region may have one more than the one before it.
+        assert all(later <= earlier + 1 for earlier, later in pairwise(sizes))
     assert there.products >= MOST_LINES
 
 

@@ -18,6 +18,8 @@ _PLAIN = (
     "retries",
     "not_started",
     "unfinished",
+    "unfinished_s",
+    "carried_s",
     "client_cpu_per_transaction_s",
     "lateness_mean_s",
     "lateness_p99_s",

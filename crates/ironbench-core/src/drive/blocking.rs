@@ -92,7 +92,18 @@ impl Worker for BlockingLoop<'_> {
     fn run(self, start: &Start, recorder: &mut Recorder) -> Ended {
         let left = start.transactions_per_client;
         let Self { engine, script, shared, give_up } = self;
-        Running { engine, script, shared, give_up, start, recorder, left, ended: Ended::default() }.run()
+        Running {
+            engine,
+            script,
+            shared,
+            give_up,
+            start,
+            recorder,
+            left,
+            unfinished_since: None,
+            ended: Ended::default(),
+        }
+        .run()
     }
 }
 
@@ -104,6 +115,8 @@ struct Running<'a, 'r, 's> {
     start: &'s Start<'s>,
     recorder: &'s mut Recorder<'r>,
     left: u64,
+    /// When the transaction began that the end of the window cut.
+    unfinished_since: Option<u64>,
     ended: Ended,
 }
 
@@ -134,6 +147,10 @@ impl Running<'_, '_, '_> {
             now = self.transaction(intended, now);
         }
         self.recorder.close(now);
+        if let Some(begun) = self.unfinished_since {
+            self.ended.unfinished = 1;
+            self.ended.unfinished_ns = self.recorder.inside_window(begun);
+        }
         if self.start.pace.is_open() {
             self.ended.not_started += self.shared.skip_until(self.recorder.window_end(), self.start);
         }
@@ -192,7 +209,7 @@ impl Running<'_, '_, '_> {
                 Attempt::GivenUp => break false,
                 Attempt::Repeat => {}
                 Attempt::Unfinished => {
-                    self.ended.unfinished = 1;
+                    self.unfinished_since = Some(begun);
                     return clock::now();
                 }
             }
@@ -200,7 +217,7 @@ impl Running<'_, '_, '_> {
         let now = clock::now();
         if now >= self.recorder.boundary() {
             self.recorder.cross(now);
-            self.ended.unfinished = u64::from(self.recorder.is_closed());
+            self.unfinished_since = self.recorder.is_closed().then_some(begun);
         }
         self.script.count_end(well, &mut self.recorder.tally);
         if well {

@@ -63,8 +63,10 @@ impl Start<'_> {
 pub struct Ended {
     /// Due but not begun.
     pub not_started: u64,
-    /// Begun but not done.
+    /// Begun but not done,
     pub unfinished: u64,
+    /// and the time they had taken inside the window, all clients together.
+    pub unfinished_ns: u64,
     /// Not done even after the time they had to drain: whether the engine committed them is unknown.
     pub abandoned: u64,
 }
@@ -250,6 +252,7 @@ impl<'scope, 'env> Crew<'scope, 'env> {
             haul.recordings.push(recording);
             haul.ended.not_started += ended.not_started;
             haul.ended.unfinished += ended.unfinished;
+            haul.ended.unfinished_ns += ended.unfinished_ns;
             haul.ended.abandoned += ended.abandoned;
         }
         control.set_phase(Phase::Done);

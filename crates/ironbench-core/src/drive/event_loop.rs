@@ -355,6 +355,8 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
     /// The window has closed: what is under way may end, nothing new begins.
     fn close(&mut self, now: u64) {
         self.ended.unfinished = self.busy as u64;
+        let under_way = self.clients.iter().filter(|client| matches!(client.state, State::Busy | State::Sleeping));
+        self.ended.unfinished_ns = under_way.map(|client| self.recorder.inside_window(client.begun)).sum();
         if let Pace::Open(schedule) = &mut self.pace {
             self.ended.not_started = schedule.skip_until(self.recorder.window_end());
         }

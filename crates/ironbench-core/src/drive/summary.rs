@@ -32,6 +32,10 @@ pub struct Summary {
     pub not_started: u64,
     /// Begun and not done at the end of the window.
     pub unfinished: u64,
+    /// The time they had taken inside the window, all clients together: no response time holds it.
+    pub unfinished_s: f64,
+    /// Time before the window of transactions that ended inside it: their response times hold it.
+    pub carried_s: f64,
     /// Commits of the engine since the sessions began, warm-up and drain included: to compare with its own counter. A
     /// script of three statements outside a transaction block commits three times.
     pub commits: u64,
@@ -112,6 +116,8 @@ pub(super) fn of(plan: &Plan, program: &Program, haul: &Haul, threads: usize, la
         retried,
         not_started: haul.ended.not_started,
         unfinished: haul.ended.unfinished,
+        unfinished_s: clock::to_seconds(haul.ended.unfinished_ns),
+        carried_s: clock::to_seconds(haul.recordings.iter().map(|recording| recording.carried_ns).sum()),
         commits: total.commits,
         completed: total.total().transactions,
         server_commits_uncertain: haul.ended.abandoned,

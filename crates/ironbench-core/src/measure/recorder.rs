@@ -2,6 +2,7 @@
 //!
 //! A transaction belongs to the moment it ends: it is measured when it ends inside the window, with its whole response
 //! time even if it began before. Work under way when the window closes is not measured; it is counted as unfinished.
+//! What both edges do to the sum of response times is kept, so that it can be held against clients × window.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::Sender;
@@ -79,6 +80,7 @@ pub struct Recorder<'a> {
     sent: usize,
     counted: Counts,
     at_start: Tally,
+    carried_ns: u64,
     cpu_at_start: Cpu,
     cpu: Cpu,
     thread: usize,
@@ -96,6 +98,8 @@ pub struct Recording {
     pub response: Vec<Histogram>,
     /// Empty in a closed loop.
     pub service: Vec<Histogram>,
+    /// How much of the measured transactions' time lies before the window.
+    pub carried_ns: u64,
     pub lateness: Histogram,
     pub timeline: Vec<Bucket>,
     pub cpu: Cpu,
@@ -125,6 +129,7 @@ impl<'a> Recorder<'a> {
             sent: 0,
             counted: Counts::default(),
             at_start: Tally::new(kinds),
+            carried_ns: 0,
             cpu_at_start: Cpu::default(),
             cpu: Cpu::default(),
             thread,
@@ -144,6 +149,7 @@ impl<'a> Recorder<'a> {
     pub fn complete(&mut self, kind: usize, intended: u64, begun: u64, now: u64) {
         self.tally.kinds[kind].transactions += 1;
         if self.phase == Phase::Open {
+            self.carried_ns += self.window.start.saturating_sub(begun);
             let response = now - intended;
             self.response[kind].record(response);
             self.second.record(response);
@@ -202,6 +208,11 @@ impl<'a> Recorder<'a> {
         true
     }
 
+    /// How much of the time from `begun` on lies inside the window, which is closed.
+    pub fn inside_window(&self, begun: u64) -> u64 {
+        self.window.end.saturating_sub(begun.max(self.window.start))
+    }
+
     /// Where the window ends; true of an early end only when it is closed.
     pub fn window_end(&self) -> u64 {
         self.window.end
@@ -220,6 +231,7 @@ impl<'a> Recorder<'a> {
             total: self.tally,
             response: self.response,
             service: self.service,
+            carried_ns: self.carried_ns,
             lateness: self.lateness,
             timeline: self.timeline,
             cpu: self.cpu,

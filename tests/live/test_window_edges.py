@@ -1,0 +1,83 @@
+"""No client's time is lost where the window begins and ends, however long a transaction waits for a lock."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol
+
+import pytest
+import trial
+from raw_server import RawServer
+
+from ironbench import _core
+
+pytestmark = pytest.mark.live
+
+
+class Holder(Protocol):
+    def query(self, sql: str) -> object: ...
+
+
+def at_work_s(driven: trial.Trial) -> float:
+    """Time that all clients together spent in transactions inside the window."""
+    told = driven.summary
+    return driven.histograms["response_time"].sum_s + told["unfinished_s"] - told["carried_s"]
+
+
+def held(holder: Holder, lock: str, until: str) -> Callable[[_core.Progress], None]:
+    """Takes a lock that every transaction needs, and keeps it until the trial is in another phase."""
+
+    def hold(progress: _core.Progress) -> None:
+        holder.query(lock)
+        while progress.phase != until:
+            time.sleep(0.01)
+        time.sleep(0.3)
+        holder.query("rollback")
+
+    return hold
+
+
+def assert_all_time_is_there(driven: trial.Trial) -> None:
+    told = driven.summary
+    assert told["failed"] == 0
+    assert told["unfinished"] == told["clients"]
+    whole_s = told["clients"] * told["elapsed_s"]
+    assert at_work_s(driven) == pytest.approx(whole_s, rel=0.1)
+    assert told["unfinished_s"] > whole_s / 10
+
+
+def test_a_client_that_waits_for_sqlite_s_lock_at_the_end_is_counted(place: Path) -> None:
+    path = str(place / "trial.db")
+    holder = _core.SqliteConnection(path, ["pragma journal_mode=wal"])
+    holder.query("create table t (n integer)")
+    engine = {"kind": "sqlite", "path": path, "pragmas": ["pragma busy_timeout=20000"]}
+    driven = trial.run_and_meanwhile(
+        held(holder, "begin immediate", "drain"), engine, "insert into t values (1);\n", clients=2
+    )
+    assert_all_time_is_there(driven)
+    holder.close()
+
+
+@pytest.mark.parametrize("io", ["epoll", "auto"])
+def test_a_client_that_waits_for_postgres_lock_at_the_end_is_counted(
+    raw_server: RawServer, database: str, io: str
+) -> None:
+    holder = raw_server.connect(database=database)
+    holder.query("create table t (n integer)")
+    engine: dict[str, Any] = trial.postgres(raw_server.connection(database=database), io=io)
+    driven = trial.run_and_meanwhile(
+        held(holder, "begin; lock table t", "drain"), engine, "insert into t values (1);\n", clients=2
+    )
+    assert_all_time_is_there(driven)
+    holder.close()
+
+
+def test_time_before_the_window_is_known(raw_server: RawServer, database: str) -> None:
+    """A transaction of 0.5 s straddles the start: its response time has all of it, the window less."""
+    engine = trial.postgres(raw_server.connection(database=database))
+    driven = trial.run(engine, "select pg_sleep(0.5);\n", clients=1, warmup_s=0.7, stop={"duration_s": 1.1})
+    told = driven.summary
+    assert 0.0 < told["carried_s"] < 0.5
+    assert at_work_s(driven) == pytest.approx(told["elapsed_s"], rel=0.1)
