@@ -3,6 +3,26 @@
 from collections.abc import Mapping, Sequence
 from typing import final
 
+__all__ = [
+    "BUILD_PROFILE",
+    "VERSION",
+    "Connection",
+    "DriveResult",
+    "Histogram",
+    "LoadProgress",
+    "Progress",
+    "ScriptFacts",
+    "SqliteConnection",
+    "compile_script",
+    "drive",
+    "load_rows",
+    "read_hlog",
+    "rehearse_script",
+    "split_weight",
+    "write_hlog",
+    "write_rows",
+]
+
 VERSION: str
 BUILD_PROFILE: str
 
@@ -118,7 +138,7 @@ class Connection:
 class SqliteConnection:
     """A blocking session on a SQLite file, made if it is not there, for everything outside the timed window."""
 
-    def __new__(cls, path: str, pragmas: Sequence[str] = ()) -> SqliteConnection:
+    def __new__(cls, path: str, pragmas: Sequence[str] = ...) -> SqliteConnection:
         """`pragmas` run after opening. InputError (a pragma), FailureError (the file)."""
     def query(self, sql: str) -> list[tuple[str | None, ...]]:
         """Runs one or more statements; the rows of the last, bytes as `\\x` and hexadecimal digits. FailureError."""

@@ -108,3 +108,7 @@ def test_nothing_driven_has_no_metrics() -> None:
 def test_counts_stay_whole_and_fractions_keep_ten_digits() -> None:
     exact = {"bytes": float(2**53), "time_s": 0.000123456789012345}
     assert measures.concise(exact) == {"bytes": float(2**53), "time_s": 0.000123456789}
+
+
+def test_what_is_not_a_number_is_left_out_of_a_record() -> None:
+    assert measures.concise({"a": float("nan"), "b": float("inf"), "c": 1.5}) == {"c": 1.5}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -50,8 +51,12 @@ def metrics(driven: Driven) -> dict[str, float]:
 
 
 def concise(metrics: Mapping[str, float]) -> dict[str, float]:
-    """The same with ten digits where there is a fraction: no clock here knows more, and a record stays small."""
-    return {name: value if value.is_integer() else float(f"{value:.10g}") for name, value in metrics.items()}
+    """The same with ten digits where there is a fraction: no clock here knows more, and a record stays small.
+
+    What is not a number was not measured, and is left out.
+    """
+    finite = {name: value for name, value in metrics.items() if math.isfinite(value)}
+    return {name: value if value.is_integer() else float(f"{value:.10g}") for name, value in finite.items()}
 
 
 def _busiest(scripts: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
