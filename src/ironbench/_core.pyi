@@ -158,14 +158,14 @@ class LoadProgress:
     def __new__(cls) -> LoadProgress: ...
     rows: int
     bytes: int
-    """Of the rows as text, handed to the engine so far."""
+    """Handed to the engine so far."""
     def stop(self) -> None:
         """Ends the load soon, with a FailureError; what was copied so far must not be used."""
 
 def load_rows(plan: bytes, progress: LoadProgress) -> bytes:
     """Copies generated rows into tables that exist and are empty, over several connections at a time.
 
-    `plan`: JSON by `crates/ironbench-data/src/plan.rs`. Returns JSON: `rows`, `bytes` (as text), `elapsed_s`,
+    `plan`: JSON by `crates/ironbench-data/src/plan.rs`. Returns JSON: `rows`, `bytes`, `elapsed_s`,
     `connections`. Releases the GIL. FailureError: the engine refused, a disk is full, the load was stopped.
     """
 

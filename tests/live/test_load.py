@@ -101,17 +101,23 @@ def test_both_engines_hold_the_same_rows(served: Served, place: Path) -> None:
     filed.close()
 
 
-def test_rows_in_a_file_are_those_in_the_table(served: Served, place: Path) -> None:
+@pytest.mark.parametrize(
+    ("table", "columns"),
+    [
+        ("igen_customer", "customer_id, region_id, name, email, street, city, since, spent_cents"),
+        ("igen_order", "total_cents, placed_at, customer_id, order_no, line_count, status"),
+        ("igen_order_line", "customer_id, order_no, line_no, quantity, product_id, price_cents"),
+    ],
+)
+def test_rows_in_a_file_are_those_in_the_table(served: Served, place: Path, table: str, columns: str) -> None:
+    """The one are made as text, the other in PostgreSQL's binary form."""
     loaded(served, "igen-oltp")
     workload = workloads.get("igen-oltp")
     dataset = workload.dataset("postgres", workload.validated({}))
     assert dataset is not None
     path = place / "rows"
-    count = _core.write_rows(json.dumps(dataset.generator).encode(), "igen_customer", 2, str(path))
-    found = served.query(
-        "select concat_ws(e'\t', customer_id, region_id, name, email, street, city, since, spent_cents) "
-        "from igen_customer order by customer_id"
-    )
+    count = _core.write_rows(json.dumps(dataset.generator).encode(), table, 2, str(path))
+    found = served.query(f"select concat_ws(e'\t', {columns}) from {table} order by {KEYS[table]}")
     assert count == len(found)
     assert path.read_text().splitlines() == [row[0] for row in found]
 

@@ -76,7 +76,7 @@ impl Igen {
         for number in units.start + 1..=units.end {
             match table {
                 "igen_order_line" => self.lines(number, sink)?,
-                "igen_order" => self.orders(number, &mut phrase, sink)?,
+                "igen_order" => self.orders(number, sink)?,
                 "igen_customer" => self.customer(number, &mut phrase, sink)?,
                 "igen_product" => self.product(number, &mut phrase, sink)?,
                 "igen_stock" => self.stock(number, sink)?,
@@ -115,14 +115,14 @@ impl Igen {
         let mut dice = self.dice(Purpose::Customer, customer);
         let region = self.region_ends.partition_point(|&end| end < customer);
         let (first, last) = (dice.pick(words::FIRST_NAMES), dice.pick(words::LAST_NAMES));
-        sink.integer(customer as i64);
-        sink.integer(region as i64 + 1);
+        sink.integer(customer as i32);
+        sink.smallint(region as i16 + 1);
         sink.text(phrase.of(format_args!("{first} {last}")));
         sink.text(phrase.of(format_args!("{first}.{last}.{customer}@example.com")));
         sink.text(phrase.of(format_args!("{} {}", dice.between(1, 999), dice.pick(words::STREETS))));
         sink.text(dice.pick(words::CITIES[region]));
-        sink.text(phrase.date(FIRST_DAY - dice.between(1, 3650)));
-        sink.integer(0);
+        sink.date((FIRST_DAY - dice.between(1, 3650)) as i32);
+        sink.bigint(0);
         sink.end_row()
     }
 
@@ -130,10 +130,10 @@ impl Igen {
         let mut dice = self.dice(Purpose::Product, product);
         let (quality, material, thing) =
             (dice.pick(words::QUALITIES), dice.pick(words::MATERIALS), dice.pick(words::THINGS));
-        sink.integer(product as i64);
+        sink.integer(product as i32);
         // Neighbours are of one category: a shelf of the shop.
-        sink.integer(((product - 1) * self.categories / self.products) as i64 + 1);
-        sink.integer(self.price_cents(product));
+        sink.integer(((product - 1) * self.categories / self.products) as i32 + 1);
+        sink.integer(self.price_cents(product) as i32);
         sink.text(phrase.of(format_args!("{quality} {material} {thing} {product}")));
         sink.text(phrase.of(format_args!(
             "A {quality} {thing} made of {material}: {}, {} and {}. Goes well with our {} {} and the {} {}. {} years of warranty.",
@@ -152,24 +152,24 @@ impl Igen {
     fn stock<S: Sink>(&self, product: u64, sink: &mut S) -> Result<(), S::Error> {
         let mut dice = self.dice(Purpose::Stock, product);
         for region in 1..=REGIONS {
-            sink.integer(product as i64);
-            sink.integer(region as i64);
-            sink.integer(dice.between(10, 109));
+            sink.integer(product as i32);
+            sink.smallint(region as i16);
+            sink.integer(dice.between(10, 109) as i32);
             sink.end_row()?;
         }
         Ok(())
     }
 
-    fn orders<S: Sink>(&self, customer: u64, phrase: &mut Phrase, sink: &mut S) -> Result<(), S::Error> {
+    fn orders<S: Sink>(&self, customer: u64, sink: &mut S) -> Result<(), S::Error> {
         for order_no in 1..=self.order_count(customer) {
             let order = self.order(customer, order_no);
             let products = order.first_product..order.first_product + order.lines;
             let prices: i64 = products.map(|product| self.price_cents(product)).sum();
-            sink.integer(prices * order.quantity);
-            sink.text(phrase.timestamp(order.placed_at));
-            sink.integer(customer as i64);
-            sink.integer(order_no as i64);
-            sink.integer(order.lines as i64);
+            sink.bigint(prices * order.quantity);
+            sink.timestamp(order.placed_at);
+            sink.integer(customer as i32);
+            sink.integer(order_no as i32);
+            sink.smallint(order.lines as i16);
             sink.text("delivered");
             sink.end_row()?;
         }
@@ -181,12 +181,12 @@ impl Igen {
             let order = self.order(customer, order_no);
             for line in 0..order.lines {
                 let product = order.first_product + line;
-                sink.integer(customer as i64);
-                sink.integer(order_no as i64);
-                sink.integer(line as i64 + 1);
-                sink.integer(order.quantity);
-                sink.integer(product as i64);
-                sink.integer(self.price_cents(product));
+                sink.integer(customer as i32);
+                sink.integer(order_no as i32);
+                sink.smallint(line as i16 + 1);
+                sink.smallint(order.quantity as i16);
+                sink.integer(product as i32);
+                sink.integer(self.price_cents(product) as i32);
                 sink.end_row()?;
             }
         }

@@ -15,6 +15,8 @@ pub struct Pgbench {
 
 pub const TELLERS: u64 = 10;
 pub const ACCOUNTS: u64 = 100_000;
+/// From this scale on account numbers are bigint (`src/ironbench/workloads/pgbench.py`).
+const WIDE_KEYS_FROM: u64 = 20_000;
 
 impl Pgbench {
     pub fn tables(&self) -> Vec<Table> {
@@ -29,18 +31,22 @@ impl Pgbench {
     pub fn emit<S: Sink>(&self, table: &str, units: std::ops::Range<u64>, sink: &mut S) -> Result<(), S::Error> {
         for unit in units {
             let key = unit as i64 + 1;
-            sink.integer(key);
             match table {
                 "pgbench_accounts" => {
-                    sink.integer((unit / ACCOUNTS) as i64 + 1);
+                    if self.scale < WIDE_KEYS_FROM { sink.integer(key as i32) } else { sink.bigint(key) }
+                    sink.integer((unit / ACCOUNTS) as i32 + 1);
                     sink.integer(0);
                     sink.text("");
                 }
                 "pgbench_tellers" => {
-                    sink.integer((unit / TELLERS) as i64 + 1);
+                    sink.integer(key as i32);
+                    sink.integer((unit / TELLERS) as i32 + 1);
                     sink.integer(0);
                 }
-                "pgbench_branches" => sink.integer(0),
+                "pgbench_branches" => {
+                    sink.integer(key as i32);
+                    sink.integer(0);
+                }
                 _ => unreachable!("pgbench has no table {table}"),
             }
             sink.end_row()?;

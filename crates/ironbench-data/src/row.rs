@@ -2,13 +2,18 @@
 
 use std::fmt::Write as _;
 
-/// Takes the values of rows in the order of the table's columns.
+/// Takes the values of rows in the order of the table's columns, each as the type its column has on PostgreSQL.
 pub trait Sink {
     type Error;
 
-    fn integer(&mut self, value: i64);
+    fn smallint(&mut self, value: i16);
+    fn integer(&mut self, value: i32);
+    fn bigint(&mut self, value: i64);
     fn text(&mut self, value: &str);
-    fn null(&mut self);
+    /// A day, counted from 1970-01-01.
+    fn date(&mut self, day: i32);
+    /// A second, counted from 1970-01-01.
+    fn timestamp(&mut self, second: i64);
     /// The row is complete.
     fn end_row(&mut self) -> Result<(), Self::Error>;
 }
@@ -20,7 +25,8 @@ pub trait Sink {
 pub struct CopyText<F> {
     piece: Vec<u8>,
     hand_on: F,
-    pub rows: u64,
+    rows: u64,
+    phrase: Phrase,
 }
 
 /// Large enough that the system call per piece costs little, small enough to stay in the processor's cache.
@@ -32,7 +38,7 @@ where
 {
     /// `hand_on` gets bytes and the number of rows that ended in them.
     pub fn new(hand_on: F) -> Self {
-        Self { piece: Vec::with_capacity(PIECE + 4096), hand_on, rows: 0 }
+        Self { piece: Vec::with_capacity(PIECE + 4096), hand_on, rows: 0, phrase: Phrase::default() }
     }
 
     /// Hands on what is left. Must be called after the last row.
@@ -50,7 +56,15 @@ where
 {
     type Error = E;
 
-    fn integer(&mut self, value: i64) {
+    fn smallint(&mut self, value: i16) {
+        self.bigint(value.into());
+    }
+
+    fn integer(&mut self, value: i32) {
+        self.bigint(value.into());
+    }
+
+    fn bigint(&mut self, value: i64) {
         self.piece.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
         self.piece.push(b'\t');
     }
@@ -61,8 +75,14 @@ where
         self.piece.push(b'\t');
     }
 
-    fn null(&mut self) {
-        self.piece.extend_from_slice(b"\\N\t");
+    fn date(&mut self, day: i32) {
+        self.piece.extend_from_slice(self.phrase.date(day.into()).as_bytes());
+        self.piece.push(b'\t');
+    }
+
+    fn timestamp(&mut self, second: i64) {
+        self.piece.extend_from_slice(self.phrase.timestamp(second).as_bytes());
+        self.piece.push(b'\t');
     }
 
     fn end_row(&mut self) -> Result<(), E> {
@@ -71,6 +91,94 @@ where
         }
         self.rows += 1;
         if self.piece.len() >= PIECE { self.finish() } else { Ok(()) }
+    }
+}
+
+/// Rows in PostgreSQL's COPY binary format, handed on in pieces of about `PIECE` bytes.
+///
+/// The server takes it with a tenth less CPU than text, a third less where there are timestamps, and numbers need no
+/// formatting. Format: PostgreSQL 18 documentation, COPY, "Binary Format"; the forms of types are those of their
+/// `…recv` functions: integers in network order, days and microseconds from 2000-01-01.
+pub struct CopyBinary<F> {
+    piece: Vec<u8>,
+    hand_on: F,
+    rows: u64,
+    columns: [u8; 2],
+}
+
+const HEADER: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
+/// In place of the number of columns of a row that is not there.
+const TRAILER: [u8; 2] = (-1i16).to_be_bytes();
+/// Days from 1970-01-01 to 2000-01-01.
+const EPOCH: i32 = 10_957;
+
+impl<F, E> CopyBinary<F>
+where
+    F: FnMut(&[u8], u64) -> Result<(), E>,
+{
+    /// `hand_on` as in [`CopyText::new`]; every row has so many `columns`.
+    pub fn new(columns: usize, hand_on: F) -> Self {
+        let columns = (columns as u16).to_be_bytes();
+        let mut piece = Vec::with_capacity(PIECE + 4096);
+        piece.extend_from_slice(HEADER);
+        piece.extend_from_slice(&columns);
+        Self { piece, hand_on, rows: 0, columns }
+    }
+
+    /// Ends the data and hands on what is left. Must be called after the last row.
+    pub fn finish(&mut self) -> Result<(), E> {
+        self.piece.truncate(self.piece.len() - self.columns.len());
+        self.piece.extend_from_slice(&TRAILER);
+        (self.hand_on)(&self.piece, self.rows)
+    }
+}
+
+impl<F, E> Sink for CopyBinary<F>
+where
+    F: FnMut(&[u8], u64) -> Result<(), E>,
+{
+    type Error = E;
+
+    fn smallint(&mut self, value: i16) {
+        let [a, b] = value.to_be_bytes();
+        self.piece.extend_from_slice(&[0, 0, 0, 2, a, b]);
+    }
+
+    fn integer(&mut self, value: i32) {
+        let [a, b, c, d] = value.to_be_bytes();
+        self.piece.extend_from_slice(&[0, 0, 0, 4, a, b, c, d]);
+    }
+
+    fn bigint(&mut self, value: i64) {
+        let [a, b, c, d, e, f, g, h] = value.to_be_bytes();
+        self.piece.extend_from_slice(&[0, 0, 0, 8, a, b, c, d, e, f, g, h]);
+    }
+
+    fn text(&mut self, value: &str) {
+        self.piece.extend_from_slice(&(value.len() as i32).to_be_bytes());
+        self.piece.extend_from_slice(value.as_bytes());
+    }
+
+    fn date(&mut self, day: i32) {
+        self.integer(day - EPOCH);
+    }
+
+    fn timestamp(&mut self, second: i64) {
+        self.bigint((second - i64::from(EPOCH) * 86_400) * 1_000_000);
+    }
+
+    fn end_row(&mut self) -> Result<(), E> {
+        self.rows += 1;
+        let handed = if self.piece.len() >= PIECE {
+            let handed = (self.hand_on)(&self.piece, self.rows);
+            self.piece.clear();
+            self.rows = 0;
+            handed
+        } else {
+            Ok(())
+        };
+        self.piece.extend_from_slice(&self.columns);
+        handed
     }
 }
 
@@ -89,18 +197,31 @@ impl Phrase {
         &self.text
     }
 
-    /// `YYYY-MM-DD` of a day counted from 1970-01-01.
+    /// `YYYY-MM-DD` of a day counted from 1970-01-01, in the years 0 to 9999.
     pub fn date(&mut self, day: i64) -> &str {
         let (year, month, day) = civil(day);
-        self.of(format_args!("{year:04}-{month:02}-{day:02}"))
+        self.text.clear();
+        self.two_digits(&[year / 100, year % 100], "");
+        self.two_digits(&[month, day], "-");
+        &self.text
     }
 
     /// `YYYY-MM-DD HH:MM:SS` of a second counted from 1970-01-01.
     pub fn timestamp(&mut self, second: i64) -> &str {
-        let (year, month, day) = civil(second.div_euclid(86_400));
         let rest = second.rem_euclid(86_400);
-        let (hour, minute, second) = (rest / 3600, rest / 60 % 60, rest % 60);
-        self.of(format_args!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}"))
+        self.date(second.div_euclid(86_400));
+        self.two_digits(&[rest / 3600], " ");
+        self.two_digits(&[rest / 60 % 60, rest % 60], ":");
+        &self.text
+    }
+
+    /// Each number with two digits, `before` it; a third of the time of making rows went into formatting these.
+    fn two_digits(&mut self, numbers: &[i64], before: &str) {
+        for &number in numbers {
+            self.text.push_str(before);
+            self.text.push(char::from(b'0' + (number / 10) as u8));
+            self.text.push(char::from(b'0' + (number % 10) as u8));
+        }
     }
 }
 
@@ -133,6 +254,43 @@ mod tests {
     }
 
     #[test]
+    fn rows_are_in_copy_binary_format() {
+        let mut out = Vec::new();
+        let mut sink = CopyBinary::new(2, |bytes: &[u8], _| {
+            out.extend_from_slice(bytes);
+            Ok::<(), Infallible>(())
+        });
+        sink.smallint(-2);
+        sink.timestamp(946_684_801);
+        sink.end_row().unwrap();
+        sink.finish().unwrap();
+        let mut expected = b"PGCOPY\n\xff\r\n\0".to_vec();
+        expected.extend([0; 8]);
+        expected.extend([0, 2, 0, 0, 0, 2, 0xff, 0xfe, 0, 0, 0, 8]);
+        expected.extend(1_000_000i64.to_be_bytes());
+        expected.extend([0xff, 0xff]);
+        assert_eq!(out, expected);
+    }
+
+    #[test]
+    fn numbers_of_every_length_are_written_as_they_are() {
+        let mut numbers = vec![0i64, i64::MAX, i64::MIN, -1];
+        numbers.extend((0..18).flat_map(|power| [10i64.pow(power), 10i64.pow(power) - 1, 3 * 10i64.pow(power) + 7]));
+        let mut out = Vec::new();
+        let mut sink = CopyText::new(|bytes: &[u8], _| {
+            out.extend_from_slice(bytes);
+            Ok::<(), Infallible>(())
+        });
+        for &number in &numbers {
+            sink.bigint(number);
+            sink.end_row().unwrap();
+        }
+        sink.finish().unwrap();
+        let expected: String = numbers.iter().map(|number| format!("{number}\n")).collect();
+        assert_eq!(String::from_utf8(out).unwrap(), expected);
+    }
+
+    #[test]
     fn rows_are_in_copy_text_format() {
         let mut out = Vec::new();
         let mut total = 0;
@@ -143,10 +301,11 @@ mod tests {
         });
         sink.integer(-7);
         sink.text("a b");
-        sink.null();
+        sink.date(0);
+        sink.timestamp(86_399);
         sink.text("");
         sink.end_row().unwrap();
         sink.finish().unwrap();
-        assert_eq!((out.as_slice(), total), (b"-7\ta b\t\\N\t\n".as_slice(), 1));
+        assert_eq!((out.as_slice(), total), (b"-7\ta b\t1970-01-01\t1970-01-01 23:59:59\t\n".as_slice(), 1));
     }
 }

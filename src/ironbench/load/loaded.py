@@ -12,7 +12,7 @@ class Loaded:
 
     rows: int = 0
     bytes: int = 0
-    """Of the rows as text, as sent to the engine."""
+    """Sent to the engine."""
     elapsed_s: float = 0.0
     """Schema, rows, keys and statistics together."""
     phases: Mapping[str, float] = field(default_factory=dict)

@@ -14,7 +14,7 @@ use ironbench_core::{Error, Result};
 use serde::Serialize;
 
 use crate::plan::{Generator, LoadPlan, Table};
-use crate::row::CopyText;
+use crate::row::{CopyBinary, CopyText};
 
 /// Shared with a running load; read and stopped from another thread.
 #[derive(Debug, Default)]
@@ -29,7 +29,7 @@ impl Progress {
         self.rows.load(Ordering::Relaxed)
     }
 
-    /// Bytes of the rows as text handed to the engine so far.
+    /// Bytes handed to the engine so far.
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
@@ -53,7 +53,7 @@ impl Progress {
 #[derive(Debug, Clone, Serialize)]
 pub struct Loaded {
     pub rows: u64,
-    /// Bytes of the rows as text.
+    /// Bytes handed to the engine; for SQLite, of the values as text.
     pub bytes: u64,
     pub elapsed_s: f64,
     pub connections: usize,
@@ -148,7 +148,8 @@ fn in_parallel(workers: usize, work: impl Fn() -> Result<()> + Sync, stop: impl 
 /// Makes rows and forgets them: how fast is the generator alone?
 fn discard(generator: &Generator, queue: &Queue, progress: &Progress) -> Result<()> {
     while let Some(piece) = queue.take() {
-        let mut sink = CopyText::new(|bytes: &[u8], rows| progress.add(rows, bytes.len() as u64));
+        let columns = piece.table.columns.len();
+        let mut sink = CopyBinary::new(columns, |bytes: &[u8], rows| progress.add(rows, bytes.len() as u64));
         generator.emit(piece.table.name, piece.units.clone(), &mut sink)?;
         sink.finish()?;
     }

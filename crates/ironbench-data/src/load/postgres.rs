@@ -5,15 +5,18 @@ use ironbench_core::{Error, Result};
 
 use super::{Progress, Queue};
 use crate::plan::Generator;
-use crate::row::CopyText;
+use crate::row::CopyBinary;
 
-/// Takes pieces from the queue until it is empty. Each piece is a COPY of its own and so a transaction of its own.
+/// Takes pieces from the queue until it is empty, each a COPY of its own.
+///
+/// All in one transaction: a commit waits for the log to reach the disk, and one wait is enough.
 pub(super) fn copy(connector: &Connector, generator: &Generator, queue: &Queue, progress: &Progress) -> Result<()> {
     let mut session = Session::open(connector)?;
+    session.query("BEGIN")?;
     while let Some(piece) = queue.take() {
-        let sql = format!("COPY {} ({}) FROM STDIN", piece.table.name, piece.table.columns.join(", "));
+        let sql = format!("COPY {} ({}) FROM STDIN (FORMAT binary)", piece.table.name, piece.table.columns.join(", "));
         let mut copy = session.copy_in(&sql).map_err(explain)?;
-        let mut sink = CopyText::new(|bytes: &[u8], rows| {
+        let mut sink = CopyBinary::new(piece.table.columns.len(), |bytes: &[u8], rows| {
             copy.send(bytes)?;
             progress.add(rows, bytes.len() as u64)
         });
@@ -21,6 +24,7 @@ pub(super) fn copy(connector: &Connector, generator: &Generator, queue: &Queue, 
         sink.finish().map_err(explain)?;
         copy.finish().map_err(explain)?;
     }
+    session.query("COMMIT").map_err(explain)?;
     Ok(())
 }
 

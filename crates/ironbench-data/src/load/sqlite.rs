@@ -5,7 +5,7 @@ use rusqlite::{Connection, Statement};
 
 use super::{Piece, Progress};
 use crate::plan::Generator;
-use crate::row::Sink;
+use crate::row::{Phrase, Sink};
 
 /// Inserts the pieces one after the other, each in a transaction of its own.
 pub(super) fn insert(
@@ -27,7 +27,7 @@ pub(super) fn insert(
             let places = vec!["?"; columns.len()].join(", ");
             let sql = format!("insert into {} ({}) values ({places})", piece.table.name, columns.join(", "));
             let statement = transaction.prepare(&sql).map_err(failed)?;
-            let mut sink = Inserts { statement, column: 0, bytes: 0, failure: None, progress, path };
+            let mut sink = Inserts { statement, column: 0, bytes: 0, failure: None, phrase: Phrase::default(), progress, path };
             generator.emit(piece.table.name, piece.units.clone(), &mut sink)?;
         }
         transaction.commit().map_err(failed)?;
@@ -41,6 +41,7 @@ struct Inserts<'a> {
     bytes: u64,
     /// Kept until the row ends, because values cannot fail.
     failure: Option<rusqlite::Error>,
+    phrase: Phrase,
     progress: &'a Progress,
     path: &'a str,
 }
@@ -58,7 +59,15 @@ impl Inserts<'_> {
 impl Sink for Inserts<'_> {
     type Error = Error;
 
-    fn integer(&mut self, value: i64) {
+    fn smallint(&mut self, value: i16) {
+        self.bigint(value.into());
+    }
+
+    fn integer(&mut self, value: i32) {
+        self.bigint(value.into());
+    }
+
+    fn bigint(&mut self, value: i64) {
         let digits = value.unsigned_abs().checked_ilog10().map_or(1, |n| u64::from(n) + 1);
         self.bind(value, digits + u64::from(value < 0));
     }
@@ -67,8 +76,14 @@ impl Sink for Inserts<'_> {
         self.bind(value, value.len() as u64);
     }
 
-    fn null(&mut self) {
-        self.bind(rusqlite::types::Null, 2);
+    fn date(&mut self, day: i32) {
+        let text = self.phrase.date(day.into()).to_owned();
+        self.text(&text);
+    }
+
+    fn timestamp(&mut self, second: i64) {
+        let text = self.phrase.timestamp(second).to_owned();
+        self.text(&text);
     }
 
     fn end_row(&mut self) -> Result<()> {
