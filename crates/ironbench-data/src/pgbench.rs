@@ -33,7 +33,11 @@ impl Pgbench {
             let key = unit as i64 + 1;
             match table {
                 "pgbench_accounts" => {
-                    if self.scale < WIDE_KEYS_FROM { sink.integer(key as i32) } else { sink.bigint(key) }
+                    if self.scale < WIDE_KEYS_FROM {
+                        sink.integer(key as i32)
+                    } else {
+                        sink.bigint(key)
+                    }
                     sink.integer((unit / ACCOUNTS) as i32 + 1);
                     sink.integer(0);
                     sink.text("");

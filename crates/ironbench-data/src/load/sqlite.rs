@@ -27,7 +27,8 @@ pub(super) fn insert(
             let places = vec!["?"; columns.len()].join(", ");
             let sql = format!("insert into {} ({}) values ({places})", piece.table.name, columns.join(", "));
             let statement = transaction.prepare(&sql).map_err(failed)?;
-            let mut sink = Inserts { statement, column: 0, bytes: 0, failure: None, phrase: Phrase::default(), progress, path };
+            let mut sink =
+                Inserts { statement, column: 0, bytes: 0, failure: None, phrase: Phrase::default(), progress, path };
             generator.emit(piece.table.name, piece.units.clone(), &mut sink)?;
         }
         transaction.commit().map_err(failed)?;
