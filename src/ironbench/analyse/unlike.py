@@ -26,9 +26,6 @@ def unlike(a: Sequence[Record], b: Sequence[Record]) -> tuple[str, ...]:
         if not name.startswith(_MEANT_TO_VARY):
             left, right = (flat.get(name, "not set") for flat in facts)
             rows.append(f"{_title(name)} differs: {left} against {right}.")
-    seeds = [{record.cell.load.seed for record in side} for side in (a, b)]
-    if seeds[0] != seeds[1]:
-        rows.append(f"The seeds differ: {_listed(seeds[0])} against {_listed(seeds[1])}.")
     if any(record.series in {other.series for other in b} for record in a):
         return tuple(rows)
     rows.append(
@@ -74,10 +71,6 @@ def doubts(records: Sequence[Record]) -> tuple[str, ...]:
 
 def _trials(count: int) -> str:
     return "trial" if count == 1 else "trials"
-
-
-def _listed(values: set[int]) -> str:
-    return ", ".join(str(value) for value in sorted(values))
 
 
 def _title(name: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from secrets import randbelow
 
 from ironbench import engines, lab, workloads
 from ironbench.engines import place, space
@@ -40,7 +41,7 @@ class Asked:
     max_tries: int
     protocol: str
     repeats: int
-    seed: int
+    seed: int | None
     define: tuple[str, ...]
     with_: tuple[str, ...]
     set_: tuple[str, ...]
@@ -153,7 +154,7 @@ def _load(asked: Asked) -> Load:
         warmup_s=values.seconds("--warmup", asked.warmup),
         max_tries=asked.max_tries,
         protocol=_one_of("--protocol", asked.protocol, ["prepared", "extended", "simple"]),
-        seed=asked.seed,
+        seed=randbelow(1 << 31) if asked.seed is None else asked.seed,
         io=_one_of("--io", asked.io, ["auto", "io_uring", "epoll"]),
     )
 

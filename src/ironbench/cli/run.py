@@ -30,7 +30,10 @@ def run(
     max_tries: Annotated[int, OPTION(help="Tries after serialization failures and deadlocks; 0: without limit.")] = 1,
     protocol: Annotated[str, OPTION(help="PostgreSQL: `prepared`, `extended` or `simple`.")] = "prepared",
     repeats: Annotated[int, OPTION(min=1, max=1000, help="Trials of every client count, in random order.")] = 1,
-    seed: Annotated[int, OPTION(min=0, help="Of random order and random values; the same seed draws the same.")] = 1,
+    seed: Annotated[
+        int | None,
+        OPTION(min=0, help="Of random order and random values; the same seed draws the same.  [default: a new one]"),
+    ] = None,
     define: Annotated[list[str] | None, OPTION("-D", metavar="VAR=VALUE", help="Variable for the scripts.")] = None,
     with_: Annotated[list[str] | None, OPTION("--with", metavar="KEY=VALUE", help="Workload option.")] = None,
     set_: Annotated[list[str] | None, OPTION("--set", metavar="KEY=VALUE", help="Engine setting.")] = None,

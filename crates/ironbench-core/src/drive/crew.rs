@@ -179,6 +179,8 @@ impl<'scope, 'env> Crew<'scope, 'env> {
                     return Ok(None);
                 }
                 match self.ready.recv_timeout(Duration::from_nanos(POLL_NS)) {
+                    // A thread may have heard of the stop first, and given up for it.
+                    Ok(_) if self.orders.control.is_stopped() => return Ok(None),
                     Ok(answer) => break answer?,
                     Err(RecvTimeoutError::Timeout) => {}
                     Err(RecvTimeoutError::Disconnected) => {
