@@ -21,8 +21,8 @@ SLICE = 250_000
 TOLERANCE = 0.5
 """Share of the expected writes that may miss.
 
-Two clients that meet at one customer miss now and then; a `--seed` given again on the same data finds the same customers
-again, more and more of them at their limits. What the check is for is a statement that does nothing at all.
+Two clients that meet at one customer miss now and then; a `--seed` given again on the same data finds the same
+customers again, more and more of them at their limits. The check is for statements that do nothing at all.
 """
 
 
