@@ -8,11 +8,11 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ironbench.errors import FailureError
+from ironbench.errors import FailureError, IronbenchError
 from ironbench.load.loaded import Loaded
 from ironbench.load.marker import Marker
 from ironbench.load.tables import size
@@ -23,6 +23,9 @@ from ironbench.workloads import Dataset
 MOST_CONNECTIONS = 16
 """More gain nothing even on large arrays (reference/findings F8: 32 connections were 10 % slower than 16)."""
 POLL_S = 0.1
+
+if TYPE_CHECKING:
+    from ironbench import _core
 
 Show = Callable[[float, str], None]
 
@@ -125,32 +128,43 @@ def _in_parallel(session: Session, statements: Sequence[str], connections: int) 
     from ironbench import _core
 
     description = msgspec.json.encode(session.target()["connection"])
-    waiting = list(reversed(statements))
-    lock, failures = threading.Lock(), list[BaseException]()
-
-    def work() -> None:
-        connection = _core.Connection(description)
-        try:
-            while True:
-                with lock:
-                    if not waiting or failures:
-                        return
-                    statement = waiting.pop()
-                connection.query(statement)
-        finally:
+    own = [_core.Connection(description) for _ in range(min(connections, len(statements)))]
+    try:
+        _shared_out(own, statements)
+    finally:
+        for connection in own:
             connection.close()
 
-    def kept() -> None:
-        try:
-            work()
-        except BaseException as error:
-            failures.append(error)
 
-    threads = [threading.Thread(target=kept) for _ in range(min(connections, len(statements)))]
+def _shared_out(connections: Sequence[_core.Connection], statements: Sequence[str]) -> None:
+    """Each connection takes the next statement until none is left or one failed; then that failure is raised."""
+    waiting = iter(statements)
+    lock, failures = threading.Lock(), list[IronbenchError]()
+
+    def work(connection: _core.Connection) -> None:
+        while True:
+            with lock:
+                statement = None if failures else next(waiting, None)
+            if statement is None:
+                return
+            try:
+                connection.query(statement)
+            except IronbenchError as error:
+                failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(connection,)) for connection in connections]
     for thread in threads:
         thread.start()
-    for thread in threads:
-        thread.join()
+    try:
+        for thread in threads:
+            thread.join()
+    except KeyboardInterrupt:
+        waiting = iter(())
+        for connection in connections:
+            connection.cancel()
+        for thread in threads:
+            thread.join()
+        raise
     if failures:
         raise failures[0]
 
