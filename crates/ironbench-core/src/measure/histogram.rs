@@ -40,15 +40,6 @@ impl Histogram {
         self.0.add(&other.0).expect("a growing histogram has room for every value");
     }
 
-    pub fn clear(&mut self) {
-        self.0.reset();
-    }
-
-    /// An empty one with room for what this one holds.
-    pub fn empty_like(&self) -> Self {
-        Self(hdrhistogram::Histogram::new_from(&self.0))
-    }
-
     pub fn count(&self) -> u64 {
         self.0.len()
     }

@@ -1,4 +1,5 @@
 //! Clock, schedules, histograms, timeline: everything that turns instants into figures.
+pub mod buckets;
 pub mod clock;
 pub mod cpu;
 pub mod histogram;

@@ -7,6 +7,7 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::Sender;
 
+use super::buckets::Buckets;
 use super::clock::{MILLISECOND, NEVER, SECOND};
 use super::cpu::Cpu;
 use super::tally::Counts;
@@ -72,10 +73,10 @@ pub struct Recorder<'a> {
     boundary: u64,
     /// In a closed loop response time is service time, and one histogram holds both.
     open_loop: bool,
-    response: Vec<Histogram>,
-    service: Vec<Histogram>,
-    second: Histogram,
-    lateness: Histogram,
+    response: Vec<Buckets>,
+    service: Vec<Buckets>,
+    second: Buckets,
+    lateness: Buckets,
     timeline: Vec<Bucket>,
     sent: usize,
     counted: Counts,
@@ -114,17 +115,17 @@ impl<'a> Recorder<'a> {
         slices: Sender<Slice>,
         live: &'a Live,
     ) -> Self {
-        let histograms = |n| (0..n).map(|_| Histogram::new()).collect::<Vec<_>>();
+        let buckets = |n| (0..n).map(|_| Buckets::default()).collect::<Vec<_>>();
         Self {
             tally: Tally::new(kinds),
             window,
             phase: Phase::WarmUp,
             boundary: 0,
             open_loop,
-            response: histograms(kinds),
-            service: histograms(if open_loop { kinds } else { 0 }),
-            second: Histogram::new(),
-            lateness: Histogram::new(),
+            response: buckets(kinds),
+            service: buckets(if open_loop { kinds } else { 0 }),
+            second: Buckets::default(),
+            lateness: Buckets::default(),
             timeline: Vec::new(),
             sent: 0,
             counted: Counts::default(),
@@ -229,10 +230,10 @@ impl<'a> Recorder<'a> {
             elapsed_ns: self.window.end - self.window.start,
             measured,
             total: self.tally,
-            response: self.response,
-            service: self.service,
+            response: self.response.iter_mut().map(Buckets::take).collect(),
+            service: self.service.iter_mut().map(Buckets::take).collect(),
             carried_ns: self.carried_ns,
-            lateness: self.lateness,
+            lateness: self.lateness.take(),
             timeline: self.timeline,
             cpu: self.cpu,
         }
@@ -275,8 +276,7 @@ impl<'a> Recorder<'a> {
             return;
         }
         self.sent = second + 1;
-        let empty = self.second.empty_like();
-        let response = std::mem::replace(&mut self.second, empty);
+        let response = self.second.take();
         // The receiver is gone only when the trial has been given up.
         let _ = self.slices.send(Slice { thread: self.thread, second, response });
     }
