@@ -5,19 +5,32 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-FOLDER = Path(__file__).parents[1] / "docs" / "reference"
+ROOT = Path(__file__).parents[1]
+FOLDER = ROOT / "docs" / "reference"
+HELP = ROOT / "src" / "ironbench" / "cli" / "help.txt"
 NOTE = "<!-- Written by `make docs`; edit the program, not this page. -->\n"
 
 
-def pages() -> dict[str, str]:
-    """File name → content."""
-    return {
+def pages() -> dict[Path, str]:
+    """File → content."""
+    written = {
         "command-line.md": command_line(),
         "metrics.md": metrics(),
         "workloads.md": workloads(),
         "engines.md": engines(),
         "observers.md": observers(),
     }
+    return {FOLDER / name: NOTE + text for name, text in written.items()} | {HELP: help_page()}
+
+
+def help_page() -> str:
+    """What `ironbench --help` prints where the terminal has 80 columns."""
+    import typer.main
+
+    from ironbench.cli import app
+
+    command = typer.main.get_command(app)
+    return command.get_help(typer.Context(command, info_name="ironbench", terminal_width=78)) + "\n"
 
 
 def command_line() -> str:
@@ -104,11 +117,10 @@ def observers() -> str:
 
 def main() -> int:
     stale = []
-    for name, text in pages().items():
-        path, content = FOLDER / name, NOTE + text
+    for path, content in pages().items():
         if path.exists() and path.read_text() == content:
             continue
-        stale.append(name)
+        stale.append(path.name)
         if "--check" not in sys.argv:
             path.write_text(content)
     if stale:
