@@ -1,7 +1,7 @@
 """The one family of errors: each names its subject, the cause and a way out.
 
 Exit codes are those of the command line contract: 2 for the user's input, 1 for a failure while working, 3 for a run
-that finished but is suspect, 4 for an expectation that was refuted.
+that finished but is suspect.
 """
 
 from __future__ import annotations

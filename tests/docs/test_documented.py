@@ -57,6 +57,6 @@ def test_links_lead_somewhere(page: Path) -> None:
 def test_make_targets_that_pages_name_exist() -> None:
     makefile = (ROOT / "Makefile").read_text()
     for page in PAGES:
-        for target in re.findall(r"`?make ([a-z][a-z-]+)[`\s]", page.read_text()):
-            if f"`make {target}`" in page.read_text() or f"\nmake {target} " in page.read_text():
-                assert re.search(rf"^{target}:", makefile, re.MULTILINE), f"{page.name} names make {target}"
+        code = re.findall(r"`([^`\n]+)`|^```[a-z]*\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
+        for target in re.findall(r"^make ([a-z][a-z-]+)", "\n".join(a or b for a, b in code), re.MULTILINE):
+            assert re.search(rf"^{target}:", makefile, re.MULTILINE), f"{page.name} names make {target}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -72,7 +73,8 @@ def test_a_server_that_dies_ends_the_trial_and_all_measured_so_far_is_kept(morta
     trial = run_and_meanwhile(kill, postgres(mortal.connection(), io=io), "SELECT 1;\n", threads=2, **LONG)
     kept(trial)
     assert trial.summary["aborted"] and not trial.summary["cut_short"]
-    assert "terminating connection" in trial.summary["cause"]
+    # The server's last words can be lost when its socket is reset before they are read.
+    assert re.search("terminating connection|closed the connection|reset", trial.summary["cause"])
 
 
 def test_a_session_that_is_terminated_ends_the_trial_with_the_servers_words(

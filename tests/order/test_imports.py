@@ -11,7 +11,7 @@ SHARED = {"model", "errors", "catalogue", "printer", "_core"}
 """Seen by all: values, errors, shipped data, the mouth, the core."""
 
 STAGES = ["plan", "machine", "engines", "workloads", "load", "drive", "observe", "record", "analyse", "report"]
-"""In the order of design §2."""
+"""In the order of the data."""
 
 EVERYTHING = {"lab", "cli"}
 
@@ -50,7 +50,7 @@ def test_a_stage_imports_only_what_comes_before_it(path: Path) -> None:
     elif room in SHARED:
         allowed = SHARED
     else:
-        assert room in STAGES, f"{room} is not a room of design §3"
+        assert room in STAGES, f"{room} is not a known room"
         allowed = SHARED | set(STAGES[: STAGES.index(room) + 1])
     assert rooms_imported(path) <= allowed, f"{path.name} reaches forward to {rooms_imported(path) - allowed}"
 

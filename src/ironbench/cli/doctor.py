@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _MARKS = {"ok": "ok", "note": "note", "warning": "WARNING", "severe": "SEVERE"}
 _SUSPECT = 3
-"""Exit code: finished, but numbers from this machine would be suspect (design §5.7)."""
+"""Exit code: finished, but numbers from this machine would be suspect."""
 
 
 def doctor(

@@ -58,12 +58,13 @@ class Asked:
 
 
 def carried_out(asked: Asked, json: bool) -> int:
-    """Plans, runs, shows; the exit code of design §5.7."""
+    """Plans, runs, shows; the exit code (docs/guide/statuses.md)."""
     printer = Printer()
     plan, secrets = planned(asked)
     store = Store(Path(asked.results))
     store.validate()
-    printer.say(f"{len(plan.trials) + plan.confirmations} trials, about {plan.estimate_s / 60:.1f} min of measuring")
+    count = len(plan.trials) + plan.confirmations
+    printer.say(f"{count} trial{'s' * (count > 1)}, about {plan.estimate_s:.0f} s of measuring")
     records = lab.run(plan, secrets, store, printer)
     if json:
         from ironbench.report.json import run_document
@@ -95,6 +96,12 @@ def planned(asked: Asked) -> tuple[Plan, Secrets]:
             f"--engine {engine.name}",
             f"workload {workload.name} does not run on it",
             f"it runs on: {', '.join(workload.engines)}",
+        )
+    if asked.files and workload.name != "script":
+        raise InputError(
+            asked.files[0],
+            f"workload {workload.name} has scripts of its own",
+            f"to run your own: ironbench run script {' '.join(asked.files)}",
         )
     clients = values.counts("--clients", asked.clients, 1, sweep.MOST_CLIENTS)
     system, secrets = engine.validated(_system(asked), max(clients))

@@ -1,4 +1,4 @@
-"""Runs a trial of a library engine in a process of its own, so that its limits and crashes are not ours (design §4)."""
+"""Runs a trial of a library engine in a process of its own, so that its limits and crashes are not ours."""
 
 from __future__ import annotations
 

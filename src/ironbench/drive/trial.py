@@ -87,4 +87,4 @@ def _read(log: Path) -> bytes:
 
 
 LIBRARIES = frozenset({"sqlite"})
-"""Engines that live in a child process of their own while a trial runs (design §4)."""
+"""Engines that live in a child process of their own while a trial runs."""

@@ -7,7 +7,7 @@ from ironbench.load import rows
 from ironbench.load.loaded import Loaded
 from ironbench.load.marker import Marker
 from ironbench.load.space import enough_space
-from ironbench.load.tables import present, refuse_strangers, size
+from ironbench.load.tables import present, refuse_changed, refuse_strangers, size
 from ironbench.model.plan import Plan
 from ironbench.model.session import Session
 from ironbench.printer import Printer
@@ -17,21 +17,31 @@ from ironbench.workloads import Dataset
 def ready(session: Session, plan: Plan, printer: Printer) -> Loaded:
     """The data of the plan's workload, complete. InputError: strangers' tables, too little space. FailureError."""
     dataset = workloads.get(plan.choice.workload).dataset(session.engine, plan.choice.options)
-    return Loaded() if dataset is None else brought(session, dataset, rows.connections(session), printer)
+    if dataset is None:
+        return Loaded()
+    return brought(session, dataset, rows.connections(session), printer, plan.system.dsn is None)
 
 
-def brought(session: Session, dataset: Dataset, connections: int, printer: Printer) -> Loaded:
-    """Reuses the tables when they are complete and of the same key, else makes them anew."""
+def brought(session: Session, dataset: Dataset, connections: int, printer: Printer, own_server: bool = True) -> Loaded:
+    """Reuses the tables when they are complete and of the same key, else makes them anew.
+
+    Complete tables are dropped on a server of our own only: on somebody's server loading them may have taken hours, or
+    somebody else may have made them again under the same names.
+    """
     marker = Marker(session, dataset.name)
     found = present(session, dataset.tables)
     known = marker.read()
     if known is None and found:
         refuse_strangers(session, dataset, found)
         return Loaded(rows=dataset.rows, data_bytes=size(session, dataset.tables), reused=True, key=dataset.key)
+    if known is not None and known.complete and found:
+        refuse_changed(session, dataset, known.key, found, own_server)
     if known is not None and known.complete and known.key == dataset.key and len(found) == len(dataset.tables):
         printer.say(f"data: {dataset.key}, loaded at {known.loaded_at} UTC, used again")
         return Loaded(known.rows, known.bytes, known.elapsed_s, {}, size(session, dataset.tables), 0, True, dataset.key)
     if known is not None:
+        if known.complete and found:
+            printer.say(f"data: {known.key} is dropped for {dataset.key}")
         rows.drop(session, found)
     enough_space(session, dataset)
     return rows.loaded(session, dataset, connections, marker, printer)

@@ -43,3 +43,15 @@ def refuse_strangers(session: Session, dataset: Dataset, found: Sequence[str]) -
         cause,
         f"ironbench drops only what it made: drop {', '.join(found)} yourself, or name another database",
     )
+
+
+def refuse_changed(session: Session, dataset: Dataset, key: str, found: Sequence[str], own_server: bool) -> None:
+    """InputError when tables that we loaded completely hold something else by now, or something else is wanted."""
+    hint = f"ironbench drops only what is surely its own: drop {', '.join(found)} yourself"
+    whole = len(found) == len(dataset.tables)
+    if key == dataset.key and whole and dataset.intact and session.query(dataset.intact)[0][0] not in ("t", "1"):
+        raise InputError(f"table {found[0]}", f"no longer holds what ironbench loaded ({key})", hint)
+    if key != dataset.key and not own_server:
+        raise InputError(
+            f"table {found[0]}", f"holds {key}, and {dataset.key} is wanted", f"{hint}, or ask for the same"
+        )

@@ -1,7 +1,8 @@
-"""May this trial be believed? The rules of design §5.4."""
+"""May this trial be believed? The rules are told in docs/guide/statuses.md."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from ironbench.model.driven import Driven
@@ -14,7 +15,7 @@ CLIENT_SATURATED = 0.90
 """Share of one thread's time: above it the client, not the server, sets the pace."""
 STEAL = 0.02
 OUR_SHARE = 0.15
-"""Client, observers and emulation together, of the CPU time used (design §5.4)."""
+"""Client, observers and emulation together, of the CPU time used."""
 RATE_KEPT = 0.98
 
 
@@ -35,6 +36,8 @@ def warnings(
     return tuple(found)
 
 
+NO_LOG_BYTES = 16
+"""Log per transaction below which a script is taken to read only: the shortest log record is 24 bytes long."""
 SUSPECT = frozenset({"client-saturated", "steal", "own-cpu-share", "short-of-two-checkpoints", "rate-not-kept"})
 
 
@@ -116,7 +119,7 @@ def _budget(budget: Budget) -> list[Warning]:
 
 def _checkpoints(observation: Observation, elapsed_s: float) -> list[Warning]:
     done = observation.metrics.get("checkpoints")
-    if done is None or done >= 2:
+    if done is None or done >= 2 or observation.metrics.get("wal_bytes_per_transaction", math.inf) < NO_LOG_BYTES:
         return []
     text = f"{done:.0f} checkpoint(s) in {elapsed_s:.0f} s, fewer than two: log and data writes are not yet steady"
     return [Warning("short-of-two-checkpoints", text)]

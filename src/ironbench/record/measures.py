@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 _QUANTILES = {"p50": 0.50, "p90": 0.90, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 MOST_SCRIPTS = 12
-"""As many scripts have figures of their own in a record (at most 8 KB, design §4): those that ran most."""
+"""As many scripts have figures of their own in a record (at most 8 KB): those that ran most."""
 _PLAIN = (
     "failed",
     "retries",
@@ -55,7 +55,7 @@ def concise(metrics: Mapping[str, float]) -> dict[str, float]:
 
     What is not a number was not measured, and is left out.
     """
-    finite = {name: value for name, value in metrics.items() if math.isfinite(value)}
+    finite = {name: float(value) for name, value in metrics.items() if math.isfinite(value)}
     return {name: value if value.is_integer() else float(f"{value:.10g}") for name, value in finite.items()}
 
 

@@ -22,7 +22,7 @@ def render(studies: Sequence[Study]) -> bytes:
 
 
 def run_document(records: Sequence[Record], store: Store) -> str:
-    """What `run --json` prints (design §6)."""
+    """What `run --json` prints."""
     trials = [
         {
             "id": record.id,

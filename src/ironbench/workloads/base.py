@@ -81,7 +81,9 @@ class Dataset:
     bytes: int
     """About how large with indexes, for the check of free space."""
     recognised: str = ""
-    """A query that is true when the tables, though not loaded by ironbench, hold just these rows."""
+    """A query that is true when the tables, whoever loaded them, hold just these rows."""
+    intact: str = ""
+    """A query that is true as long as tables that we loaded still hold what no transaction of the workload changes."""
     facts: Mapping[str, str] = field(default_factory=dict)
     """What a message calls it, e.g. {"scale": "4"}."""
 

@@ -78,6 +78,7 @@ class PgbenchWorkload(Workload):
             rows=scale * (ACCOUNTS + TELLERS + 1),
             bytes=scale * BYTES[engine] * 100 // int(fillfactor),
             recognised=_recognised(scale, fillfactor) if engine == "postgres" else "",
+            intact=_recognised(scale, fillfactor) if engine == "postgres" else "",
             facts=dict(options),
         )
 

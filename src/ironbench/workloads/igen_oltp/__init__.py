@@ -80,6 +80,10 @@ class IgenOltp(Workload):
             rows=scale * (CUSTOMERS + PRODUCTS * (1 + REGIONS) + orders * (1 + (1 + MOST_LINES) // 2)),
             bytes=scale * BYTES[engine],
             facts={"scale": options["scale"], "skew": options["skew"]},
+            intact=(
+                f"select (select max(customer_id) from igen_customer) = {scale * CUSTOMERS} "
+                f"and (select max(product_id) from igen_product) = {scale * PRODUCTS}"
+            ),
         )
 
     def before(self, session: Session, options: Mapping[str, str]) -> Any:
