@@ -86,4 +86,8 @@ class Record:
     """Content key of the engine's facts (version, settings, configure flags) in the store."""
     software: dict[str, str] = field(default_factory=dict)
     """ironbench's version, build profile, Python and package versions."""
+    stage: int = 1
+    attempt: int = 1
+    conditions: dict[str, str] = field(default_factory=dict)
+    """What was done and verified before the trial: data restored from, cache state, quiet, limits, checkpoints."""
     schema: int = SCHEMA

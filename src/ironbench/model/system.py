@@ -27,6 +27,12 @@ class System:
     """The engine's own data cache (PostgreSQL: shared_buffers)."""
     server_cpus: tuple[int, ...] | None = None
     client_cpus: tuple[int, ...] | None = None
+    memory_total_bytes: int | None = None
+    """An enforced limit on the engine and the page cache of its files (a memory control group)."""
+    parallelism: int | None = None
+    """Processes or threads that one statement may use at most; 1 is none beside its own."""
+    ideal: tuple[str, ...] = ()
+    """Parts made as good as free, to measure what they cost: `log`, `data`, `temp`, `client`."""
     dsn: str | None = None
     """A running server, its password removed (see `Secrets`)."""
 
@@ -51,6 +57,10 @@ class Load:
     seed: int = 0
     io: str = "auto"
     """How the client does its I/O: `auto`, `io_uring` or `epoll`."""
+    cache: str = ""
+    """State of the caches at the start of a trial: `cold`, `warm` or `hot`; empty: as the trial before left them."""
+    checkpoint_s: float | None = None
+    """Interval of checkpoints during the trial; None leaves them to the engine's settings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +83,19 @@ class Cell:
     name: str
     """Unique in its series, e.g. `clients=8`."""
     load: Load
+    levels: dict[str, str] = field(default_factory=dict)
+    """In a lab: factor → name of its level in this cell."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """A cell of a lab with everything that its trials need."""
+
+    cell: Cell
+    system: System
+    choice: Choice
+    skipped: str = ""
+    """Why this cell cannot be measured here; empty when it can."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,3 +107,7 @@ class Trial:
     """0-based repeat."""
     purpose: str = "sweep"
     """`sweep` trials choose the peak, `confirmation` trials report it."""
+    stage: int = 1
+    """1-based; a later stage is declared before it starts, with blocks that go on counting."""
+    attempt: int = 1
+    """2: a failed trial was tried once more."""

@@ -1,0 +1,90 @@
+"""A declared experiment, validated: what is held, what is varied, how it is repeated, what is expected."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ironbench.model.system import Setup, Trial
+
+
+@dataclass(frozen=True, slots=True)
+class Factor:
+    """Something that is varied, and its levels in the order they were declared; the first is the baseline's."""
+
+    name: str
+    levels: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What the author of a lab expects, as it was written, and what that means."""
+
+    text: str
+    kind: str
+    """`ratio`: `cells[0]` over `cells[1]` lies in `low` to `high`; `order`: each cell is better than the next."""
+    metric: str
+    cells: tuple[str, ...]
+    """Names of cells."""
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Blocks that are measured before the next look at the findings."""
+
+    number: int
+    """1-based."""
+    blocks: int
+    """In this stage alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """How a lab is measured and judged."""
+
+    stages: tuple[Stage, ...]
+    seed: int
+    margin: float = 0.05
+    """Two cells whose ratio lies within 1/(1+margin) to 1+margin are called equivalent."""
+    metric: str = "throughput"
+    """The one that the lab's answer is about; others are reported without deciding anything."""
+    restore: str = "auto"
+    """When data go back to their first state: before each `trial`, before each `block`, or `auto`."""
+    quiet_s: float = 30.0
+    """How long to wait at most for a machine without other load before a trial."""
+    budget_s: float | None = None
+
+    @property
+    def blocks(self) -> int:
+        """Of all stages."""
+        return sum(stage.blocks for stage in self.stages)
+
+
+@dataclass(frozen=True, slots=True)
+class Lab:
+    """Everything that will be done, before anything is."""
+
+    name: str
+    series: str
+    question: str
+    factors: tuple[Factor, ...]
+    design: str
+    """`one-at-a-time`, `full` or `explicit`."""
+    setups: tuple[Setup, ...]
+    baseline: str
+    """Name of the cell that others are compared with."""
+    comparisons: tuple[tuple[str, str], ...]
+    """Pairs of cell names (compared, its baseline) that findings are made of, in the order they are reported."""
+    method: Method
+    claims: tuple[Claim, ...]
+    trials: tuple[Trial, ...]
+    """Of all stages, in the order they will run; impossible cells left out."""
+    source: str
+    """The lab file's text."""
+    estimate_s: float = 0.0
+    estimate_bytes: int = 0
+
+    def setup(self, cell: str) -> Setup:
+        """The setup of a cell by its name; KeyError."""
+        return next(setup for setup in self.setups if setup.cell.name == cell)
