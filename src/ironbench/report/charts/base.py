@@ -41,6 +41,8 @@ class Chart:
     """What the vertical axis counts, said beside the title so that it stays horizontal."""
     legend: tuple[Key, ...] = ()
     note: str = ""
+    wide: bool = False
+    """Whether it takes the whole width of a page."""
 
 
 def specification(

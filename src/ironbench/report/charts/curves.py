@@ -59,6 +59,7 @@ def _curve(study: Study, metric: str, title: str, words: str, height: int) -> Ch
         _table(names, points, metric, unit),
         said + (", logarithmic" if kind.get("type") == "log" else ""),
         (*base.keys(names), *_marks(trials, some_suspect)),
+        wide=metric == "throughput",
     )
 
 

@@ -34,6 +34,7 @@ def latency(study: Study) -> list[Chart]:
             suffix + (", logarithmic" if kind.get("type") == "log" else ""),
             (*base.keys(names, "line"), *strokes),
             "Read it so: at 99 %, one transaction in a hundred took longer than the line shows.",
+            wide=True,
         )
     ]
 

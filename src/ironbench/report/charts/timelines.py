@@ -92,6 +92,7 @@ def _chart(study: Study, metric: str, lines: list[tuple[str, Line]]) -> list[Cha
             said + (", logarithmic" if kind.get("type") == "log" else ""),
             (*base.keys(names, "line"), *roles),
             note,
+            wide=metric == "throughput",
         )
     ]
 
