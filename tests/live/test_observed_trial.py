@@ -68,7 +68,7 @@ def test_a_trial_is_watched_and_its_cpu_time_shared_out(raw_server: RawServer, d
     for name in metrics:
         catalogue.metric(name)
     assert metrics["rows_changed_per_s"] == pytest.approx(summary["transactions"] / 3.0, rel=0.5)
-    assert metrics["sessions_active"] + metrics["sessions_idle"] == pytest.approx(3.0, abs=0.3)
+    assert metrics["backends_active"] + metrics["backends_idle"] == pytest.approx(3.0, abs=0.3)
     assert metrics["engine_cpu_s"] > 0
     assert metrics["wal_bytes_per_transaction"] > 0
     assert budget is not None

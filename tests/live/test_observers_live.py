@@ -91,7 +91,7 @@ def test_what_was_done_to_a_server_is_observed(raw_server: RawServer, database: 
     assert metrics["wal_bytes_per_s"] * elapsed_s > 5e6
     assert metrics["checkpoints"] == 1
     assert 0 <= metrics["wal_since_checkpoint_bytes"] < 1e6
-    assert metrics["sessions_idle"] + metrics["sessions_active"] == 1, "the worker: no observer, no owner"
+    assert metrics["backends_idle"] + metrics["backends_active"] == 1, "the worker: no observer, no owner"
     assert metrics["engine_cpu_s"] > 0
     assert metrics["engine_writes_per_s{object=wal}"] * elapsed_s >= 20
 

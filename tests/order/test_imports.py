@@ -7,8 +7,8 @@ import pytest
 
 SOURCE = Path(__file__).parents[2] / "src" / "ironbench"
 
-SHARED = {"model", "errors", "catalogue", "printer", "_core"}
-"""Seen by all: values, errors, shipped data, the mouth, the core."""
+SHARED = {"model", "errors", "catalogue", "printer", "words", "_core"}
+"""Seen by all: values, errors, shipped data, the mouth, how counts are said, the core."""
 
 STAGES = ["plan", "machine", "engines", "workloads", "load", "drive", "observe", "record", "analyse", "report"]
 """In the order of the data."""

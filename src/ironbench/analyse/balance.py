@@ -10,6 +10,7 @@ from typing import Any
 from ironbench.analyse.summarise import summarise
 from ironbench.analyse.timelines import ONE_DEVICE
 from ironbench.model.record import Record
+from ironbench.words import counted
 
 ROLES = ("data", "log", "temp")
 
@@ -47,9 +48,11 @@ def balance(records: Sequence[Record], machine: Mapping[str, Any]) -> tuple[Entr
 def server_cores(record: Record, machine: Mapping[str, Any]) -> tuple[float | None, str]:
     """Cores the engine may use, and how that is known."""
     if record.system.server_cpus:
-        return float(len(record.system.server_cpus)), f"{len(record.system.server_cpus)} cores given to the engine"
+        return float(
+            len(record.system.server_cpus)
+        ), f"{counted(len(record.system.server_cpus), 'core')} given to the engine"
     cores = _number((machine.get("cpu") or {}).get("cores"))
-    return cores, f"{cores:.0f} cores, shared with the clients" if cores else "number of cores not known"
+    return cores, f"{counted(cores, 'core')}, shared with the clients" if cores else "number of cores not known"
 
 
 def _data_to(data: float | None, memory: float | None, name: str) -> Entry:

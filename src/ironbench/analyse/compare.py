@@ -13,6 +13,7 @@ from ironbench.analyse.summarise import Summary, overlap
 from ironbench.analyse.unlike import doubts, left_out, unlike
 from ironbench.catalogue import base_name, metrics
 from ironbench.model.record import Record
+from ironbench.words import counted
 
 NO_VERDICT = (
     "No verdict: the trials of A and B were not run in blocks, so only the ratio and the spread of repeats are given."
@@ -119,7 +120,7 @@ def _pair(facts: Sequence[dict[str, str]]) -> Sequence[dict[str, str]]:
 
 
 def _basis(side: Curve) -> str:
-    return f"{side.peak.clients} clients, {side.peak.basis}" if side.peak else "no usable trial"
+    return f"{counted(side.peak.clients, 'client')}, {side.peak.basis}" if side.peak else "no usable trial"
 
 
 def _peaks(a: Curve, b: Curve) -> CellComparison | None:
@@ -132,7 +133,7 @@ def _cells(a: Sequence[Record], b: Sequence[Record], curve_a: Curve, curve_b: Cu
     points = {point.clients: point for point in curve_b.points}
     cells = [
         CellComparison(
-            _clients(point.clients), _rows(metrics_of(point.trials), metrics_of(points[point.clients].trials))
+            counted(point.clients, "client"), _rows(metrics_of(point.trials), metrics_of(points[point.clients].trials))
         )
         for point in curve_a.points
         if point.clients in points
@@ -152,7 +153,3 @@ def _rows(a: dict[str, Summary], b: dict[str, Summary]) -> tuple[Row, ...]:
         Row(name, known[base_name(name)].better if base_name(name) in known else "neither", a[name], b[name])
         for name in both
     )
-
-
-def _clients(count: int) -> str:
-    return "1 client" if count == 1 else f"{count} clients"

@@ -9,6 +9,7 @@ from ironbench.analyse.subjects import Subject
 from ironbench.analyse.summarise import Summary, summarise
 from ironbench.model.record import Record
 from ironbench.model.system import Cell
+from ironbench.words import counted
 
 SWEEP = "sweep"
 CONFIRMATION = "confirmation"
@@ -53,10 +54,9 @@ class Peak:
     @property
     def basis(self) -> str:
         """On what the peak rests, in words."""
-        many = "" if len(self.trials) == 1 else "s"
         if self.confirmed:
-            return f"{len(self.trials)} confirmation trial{many}"
-        return f"{len(self.trials)} sweep trial{many}, not confirmed"
+            return counted(len(self.trials), "confirmation trial")
+        return f"{counted(len(self.trials), 'sweep trial')}, not confirmed"
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ironbench.model.record import Record
+from ironbench.words import counted
 
 TOLERANCE = 0.1
 """Share by which clients and throughput × time may differ: response means and throughput end at slightly different
@@ -30,13 +31,12 @@ class Little:
 
     @property
     def sentence(self) -> str:
+        found = f"throughput × response time gives {self.expected:.1f}"
         if self.holds:
-            return (
-                f"Little's law holds: throughput × response time gives {self.expected:.1f} of {self.clients} clients."
-            )
+            return f"Little's law holds: {found} of {counted(self.clients, 'client')}."
         return (
-            f"Little's law does not hold: throughput × response time gives {self.expected:.1f} clients at work, "
-            f"{self.clients} were driven. Time went where neither number sees it, for example in the client itself."
+            f"Little's law does not hold: {found} clients at work, with {counted(self.clients, 'client')} driven. "
+            "Time went where neither number sees it, for example in the client itself."
         )
 
 

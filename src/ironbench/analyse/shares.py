@@ -1,4 +1,4 @@
-"""Parts of a whole against clients: where sessions waited, and where the CPU time went."""
+"""Parts of a whole against clients: where backends waited, and where the CPU time went."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def budgets(points: Sequence[tuple[int, Sequence[Record]]]) -> tuple[Shares, ...
 
 
 def waits(points: Sequence[tuple[int, Sequence[Record]]], events: Sequence[str]) -> tuple[Shares, ...]:
-    """Median share of sessions in each of `events`, the rest as `other`."""
+    """Median share of backends in each of `events`, the rest as `other`."""
     found = []
     for clients, records in points:
         shares = {part: value for part, value in _wait_shares(records).items() if value > 0}

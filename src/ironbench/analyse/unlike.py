@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from ironbench.analyse.differences import differing, facts_of
 from ironbench.analyse.subjects import work_name
 from ironbench.model.record import Record, Status
+from ironbench.words import counted
 
 # What a comparison is meant to vary: that these differ is the question, not a flaw of the answer.
 _MEANT_TO_VARY = ("system.engine", "system.settings", "system.layout", "system.memory_bytes", "system.dsn")
@@ -47,7 +48,7 @@ def left_out(records: Sequence[Record]) -> tuple[str, ...]:
         if of_status:
             causes = dict.fromkeys(record.cause for record in of_status if record.cause)
             why = f": {'; '.join(causes)}" if causes else ""
-            rows.append(f"{len(of_status)} {status.value} {_trials(len(of_status))} left out{why}.")
+            rows.append(f"{counted(len(of_status), f'{status.value} trial')} left out{why}.")
     return tuple(rows)
 
 
@@ -59,18 +60,14 @@ def doubts(records: Sequence[Record]) -> tuple[str, ...]:
         for code, text in {warning.code: warning.text for warning in record.warnings}.items():
             said.setdefault(code, []).append(text)
     rows = [
-        f"{texts[0].rstrip('.')} [{code}, {len(texts)} of {len(entered)} {_trials(len(entered))}]"
+        f"{texts[0].rstrip('.')} [{code}, {len(texts)} of {counted(len(entered), 'trial')}]"
         for code, texts in said.items()
     ]
     silent = [record for record in entered if record.status is Status.SUSPECT and not record.warnings]
     if silent:
         causes = "; ".join(dict.fromkeys(record.cause for record in silent if record.cause)) or "no cause recorded"
-        rows.append(f"suspect: {causes} ({len(silent)} of {len(entered)} {_trials(len(entered))})")
+        rows.append(f"suspect: {causes} ({len(silent)} of {counted(len(entered), 'trial')})")
     return tuple(rows)
-
-
-def _trials(count: int) -> str:
-    return "trial" if count == 1 else "trials"
 
 
 def _title(name: str) -> str:

@@ -110,11 +110,12 @@ def _as_text(diagnoses: tuple[Diagnosis, ...], patient: Patient, everything: boo
 
 def _what(patient: Patient) -> str:
     from ironbench.machine.fingerprint import fingerprint
+    from ironbench.words import counted
 
     machine = fingerprint(patient.tree.root)
     kind = "bare metal" if patient.virtual == "none" else f"virtual machine ({patient.virtual})"
     inside = "" if patient.container == "none" else f", in a container ({patient.container})"
-    cpu = f"{machine.cpu.model}, {machine.cpu.cores} cores, {machine.cpu.threads} threads"
+    cpu = f"{machine.cpu.model}, {counted(machine.cpu.cores, 'core')}, {counted(machine.cpu.threads, 'thread')}"
     return f"{kind}{inside}: {cpu}, {machine.memory_bytes / 2**30:.1f} GiB, Linux {machine.kernel}"
 
 

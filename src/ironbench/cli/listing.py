@@ -79,7 +79,7 @@ def listed(kind: str, results: str, json: bool) -> int:
         "records": lambda: records(results),
     }
     if kind not in kinds:
-        raise InputError(f"list {kind}", "is unknown", nearest(kind, list(kinds)))
+        raise InputError(f"list {kind}", "there is no such list", nearest(kind, list(kinds)))
     rows = kinds[kind]()
     printer = Printer()
     if json:

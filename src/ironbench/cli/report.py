@@ -29,6 +29,7 @@ def report(
     from ironbench.record import Store
     from ironbench.report import formats
     from ironbench.report.derived import sentences
+    from ironbench.words import counted
 
     printer = Printer()
     chosen = _format(output, format)
@@ -45,7 +46,7 @@ def report(
         printer.data(data.decode())
         return 0
     _write(target, data)
-    printer.say(f"report of {len(records)} trials:")
+    printer.say(f"report of {counted(len(records), 'trial')}:")
     printer.data(str(target))
     return 0
 

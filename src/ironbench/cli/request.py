@@ -17,6 +17,7 @@ from ironbench.model.system import Choice, Layout, Load, System
 from ironbench.plan import sweep, values
 from ironbench.printer import Printer
 from ironbench.record import Store
+from ironbench.words import counted
 
 PROTOCOLS = {"sqlite": "library", "null": ""}
 """What scripts are checked for where there is no PostgreSQL protocol to choose."""
@@ -64,7 +65,7 @@ def carried_out(asked: Asked, json: bool) -> int:
     store = Store(Path(asked.results))
     store.validate()
     count = len(plan.trials) + plan.confirmations
-    printer.say(f"{count} trial{'s' * (count > 1)}, about {plan.estimate_s:.0f} s of measuring")
+    printer.say(f"{counted(count, 'trial')}, about {plan.estimate_s:.0f} s of measuring")
     records = lab.run(plan, secrets, store, printer)
     if json:
         from ironbench.report.json import run_document

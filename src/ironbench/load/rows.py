@@ -18,6 +18,7 @@ from ironbench.load.marker import Marker
 from ironbench.load.tables import size
 from ironbench.model.session import Session
 from ironbench.printer import Printer
+from ironbench.words import counted
 from ironbench.workloads import Dataset
 
 MOST_CONNECTIONS = 16
@@ -73,7 +74,7 @@ def loaded(session: Session, dataset: Dataset, connections: int, marker: Marker,
     )
     copying = phases["rows"]
     printer.say(
-        f"data: {dataset.key}, {done.rows:,} rows by {done.connections} connections "
+        f"data: {dataset.key}, {counted(done.rows, 'row')} by {counted(done.connections, 'connection')} "
         f"at {done.rows / copying:,.0f} rows/s ({done.bytes / copying / 1e6:.0f} MB/s), "
         f"{done.data_bytes / 1e6:,.0f} MB with keys, {elapsed_s:.1f} s in all"
     )
@@ -105,7 +106,7 @@ def _copied(session: Session, dataset: Dataset, connections: int, show: Show) ->
         try:
             while not _done(future, POLL_S):
                 spent = max(time.perf_counter() - begin, 1e-9)
-                note = f"{progress.rows:,} rows, {progress.bytes / spent / 1e6:.0f} MB/s"
+                note = f"{counted(progress.rows, 'row')}, {progress.bytes / spent / 1e6:.0f} MB/s"
                 show(min(0.9, 0.9 * progress.rows / max(dataset.rows, 1)), note)
         except BaseException:
             progress.stop()

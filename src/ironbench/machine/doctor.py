@@ -1,7 +1,7 @@
-"""Examines a machine: every probe gives verdicts on what silently spoils numbers, what that means, and the remedy.
+"""Examines a machine: every probe gives readings on what silently spoils numbers, what that means, and the remedy.
 
 A probe is a function in `machine/probes/`, registered by `@probe(area, name)`. It gets the `Patient` and returns a
-verdict, several, or None when this machine does not show what it looks for. Its docstring says in one sentence what it
+reading, several, or None when this machine does not show what it looks for. Its docstring says in one sentence what it
 is about.
 """
 
@@ -13,10 +13,10 @@ from importlib import import_module
 from pkgutil import iter_modules
 
 from ironbench.machine.patient import Patient
-from ironbench.model.diagnosis import Diagnosis, Severity, Verdict
+from ironbench.model.diagnosis import Diagnosis, Reading, Severity
 
-Verdicts = Verdict | Iterable[Verdict] | None
-Look = Callable[[Patient], Verdicts]
+Readings = Reading | Iterable[Reading] | None
+Look = Callable[[Patient], Readings]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,14 +66,14 @@ def worst(diagnoses: Iterable[Diagnosis]) -> Severity:
 def _diagnoses(one: Probe, patient: Patient) -> list[Diagnosis]:
     try:
         answer = one.look(patient)
-        verdicts = [answer] if isinstance(answer, Verdict) else list(answer or ())
+        readings = [answer] if isinstance(answer, Reading) else list(answer or ())
     except Exception as error:  # whatever a strange machine shows must not end the examination
         return [_unseen(one, f"not visible here: {error}")]
-    if not verdicts:
+    if not readings:
         return [_unseen(one, _not_visible(patient))]
     return [
-        Diagnosis(one.area, one.name, one.about, verdict.severity, verdict.seen, verdict.meaning, verdict.remedy)
-        for verdict in verdicts
+        Diagnosis(one.area, one.name, one.about, reading.severity, reading.seen, reading.meaning, reading.remedy)
+        for reading in readings
     ]
 
 

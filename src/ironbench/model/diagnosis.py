@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Severity(StrEnum):
-    """How much a reading spoils numbers. In order: the last is the worst."""
+    """How much what was seen spoils numbers. In order: the last is the worst."""
 
     OK = "ok"
     NOTE = "note"
@@ -23,7 +23,7 @@ class Severity(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Reading:
     """A probe's answer."""
 
     severity: Severity
@@ -37,7 +37,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """One verdict, with what it is about."""
+    """One reading, with what it is about."""
 
     area: str
     """`cpu`, `memory`, `time`, `storage`, `power`, `facilities`, `load` or `software`."""
@@ -52,17 +52,17 @@ class Diagnosis:
     """False: this machine does not show it; `seen` says so."""
 
 
-def ok(seen: str) -> Verdict:
-    return Verdict(Severity.OK, seen)
+def ok(seen: str) -> Reading:
+    return Reading(Severity.OK, seen)
 
 
-def note(seen: str, meaning: str, remedy: str = "") -> Verdict:
-    return Verdict(Severity.NOTE, seen, meaning, remedy)
+def note(seen: str, meaning: str, remedy: str = "") -> Reading:
+    return Reading(Severity.NOTE, seen, meaning, remedy)
 
 
-def warning(seen: str, meaning: str, remedy: str) -> Verdict:
-    return Verdict(Severity.WARNING, seen, meaning, remedy)
+def warning(seen: str, meaning: str, remedy: str) -> Reading:
+    return Reading(Severity.WARNING, seen, meaning, remedy)
 
 
-def severe(seen: str, meaning: str, remedy: str) -> Verdict:
-    return Verdict(Severity.SEVERE, seen, meaning, remedy)
+def severe(seen: str, meaning: str, remedy: str) -> Reading:
+    return Reading(Severity.SEVERE, seen, meaning, remedy)

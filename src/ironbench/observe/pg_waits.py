@@ -1,8 +1,8 @@
 """What PostgreSQL's client backends wait for, asked 20 times a second (pg_stat_activity, "Wait Event Tables").
 
 A backend that waits for nothing is working: `CPU` (or waits for a core: see `runqueue`). One that waits for its client
-outside a transaction is counted apart, in `sessions_idle`; in a transaction, `Client.ClientRead` is time the client
-takes between two statements. Only sessions of the driven database count, and neither the observers' own nor that of
+outside a transaction is counted apart, in `backends_idle`; in a transaction, `Client.ClientRead` is time the client
+takes between two statements. Only backends of the driven database count, and neither the observers' own nor that of
 ironbench itself.
 """
 
@@ -23,8 +23,8 @@ _IN_RECORD = 12
 """A record is small: it keeps the commonest waits, the series keep all."""
 _SQL = (
     # The function under pg_stat_activity, without the view's joins to databases and roles: half the cost.
-    # The state is copied for all sessions first, the wait is read later, while rows are made: of two that disagree the
-    # wait is the newer. An idle session that waits for nothing sends its answer or reads the next message.
+    # The state is copied for all backends first, the wait is read later, while rows are made: of two that disagree the
+    # wait is the newer. An idle backend that waits for nothing sends its answer or reads the next message.
     "select case when wait_event_type is null then 'CPU' "
     "when wait_event = 'ClientRead' and state not like 'idle in%' then 'idle' "
     "else wait_event_type || '.' || wait_event end, count(*) "
@@ -50,7 +50,7 @@ class PgWaits:
             return Observation()
         mean = _means(inside)
         active = sum(value for event, value in mean.items() if event != _IDLE)
-        metrics = {"sessions_active": active, "sessions_idle": mean.get(_IDLE, 0.0)}
+        metrics = {"backends_active": active, "backends_idle": mean.get(_IDLE, 0.0)}
         shares = {event: value / active for event, value in mean.items() if event != _IDLE and active > 0}
         commonest = sorted(shares, key=lambda event: (-shares[event], event))[:_IN_RECORD]
         metrics |= {f"wait_share{{event={event}}}": shares[event] for event in commonest}
@@ -71,7 +71,7 @@ def _means(found: list[Point]) -> Values:
 
 
 def _series(found: list[Point]) -> list[Series]:
-    """Per second: 20 samples of a few sessions say little one by one."""
+    """Per second: 20 samples of a few backends say little one by one."""
     buckets: dict[int, list[Point]] = {}
     for point in found:
         buckets.setdefault(int(point.t_s // 1.0), []).append(point)
@@ -83,7 +83,7 @@ def _series(found: list[Point]) -> list[Series]:
 def _shared(mean: Values) -> Values:
     active = sum(value for event, value in mean.items() if event != _IDLE)
     shares = {f"wait_share{{event={event}}}": v / active for event, v in mean.items() if event != _IDLE and active > 0}
-    return {"sessions_active": active, "sessions_idle": mean.get(_IDLE, 0.0)} | shares
+    return {"backends_active": active, "backends_idle": mean.get(_IDLE, 0.0)} | shares
 
 
 def _parse(text: str) -> Values:

@@ -10,6 +10,7 @@ from ironbench.model.observation import Observation
 from ironbench.model.record import Budget, Check, Status, Warning
 from ironbench.model.system import Load, System
 from ironbench.record.measures import summary_cpu_s
+from ironbench.words import counted
 
 CLIENT_SATURATED = 0.90
 """Share of one thread's time: above it the client, not the server, sets the pace."""
@@ -64,7 +65,9 @@ def status(driven: Driven, warnings: tuple[Warning, ...]) -> tuple[Status, str]:
 
 
 def _nothing_done(errors: Mapping[str, int]) -> str:
-    answers = ", ".join(f"{code} ({count} times)" for code, count in sorted(errors.items(), key=lambda pair: -pair[1]))
+    answers = ", ".join(
+        f"{code} ({counted(count, 'time')})" for code, count in sorted(errors.items(), key=lambda pair: -pair[1])
+    )
     said = f"; the engine answered {answers}" if answers else ""
     return f"not one transaction was finished in the measured window{said}"
 
@@ -84,9 +87,13 @@ def _client(load: Load, driven: Driven) -> list[Warning]:
     return [
         Warning(
             "client-saturated",
-            f"the client's {load.threads} thread(s) were {busy:.0%} busy: it may be the limit; add --threads",
+            f"{_threads(load.threads)} {busy:.0%} busy: it may be the limit; add --threads",
         )
     ]
+
+
+def _threads(count: int) -> str:
+    return "the client's only thread was" if count == 1 else f"the client's {count} threads were"
 
 
 def _rate(load: Load, driven: Driven) -> list[Warning]:
@@ -121,5 +128,5 @@ def _checkpoints(observation: Observation, elapsed_s: float) -> list[Warning]:
     done = observation.metrics.get("checkpoints")
     if done is None or done >= 2 or observation.metrics.get("wal_bytes_per_transaction", math.inf) < NO_LOG_BYTES:
         return []
-    text = f"{done:.0f} checkpoint(s) in {elapsed_s:.0f} s, fewer than two: log and data writes are not yet steady"
+    text = f"{counted(done, 'checkpoint')} in {elapsed_s:.0f} s, fewer than two: log and data writes are not yet steady"
     return [Warning("short-of-two-checkpoints", text)]

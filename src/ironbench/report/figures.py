@@ -12,6 +12,7 @@ from ironbench.report.charts.latency import latency
 from ironbench.report.charts.shares import budget, waits
 from ironbench.report.charts.timelines import devices, timelines
 from ironbench.report.numbers import NOT_KNOWN, between, measured, number, quantity, span, times
+from ironbench.words import counted
 
 _CONFIGURATION = ("system", "load", "machine", "engine", "software")
 _BY_SCRIPT = (("throughput", "1/s"), ("response_time_p50_s", "s"), ("response_time_p99_s", "s"))
@@ -38,7 +39,7 @@ def sections(study: Study) -> list[Section]:
         Section("scripts", "Script by script, at the peak", tables=tuple(scripts(study))),
         Section("time", "Over time", _lead_time(study), tuple(timelines(study))),
         Section("cpu", "Where the CPU time went", charts=tuple(budget(study))),
-        Section("waits", "What sessions waited for", charts=tuple(waits(study))),
+        Section("waits", "What backends waited for", charts=tuple(waits(study))),
         Section("devices", "Devices", _lead_time(study), tuple(devices(study))),
         Section("balance", "Balance sheet", _LEAD_BALANCE, tables=(("", balance(study)),)),
         Section("differences", "What differs", _lead_differences(study), tables=_some(differences(study))),
@@ -181,7 +182,7 @@ def _peak_sentence(part: Part) -> str:
     peak = part.curve.peak
     if peak is None:
         return ""
-    clients = "1 client" if peak.clients == 1 else f"{peak.clients} clients"
+    clients = counted(peak.clients, "client")
     many = len(part.curve.points) > 1
     verb = "peaks at" if many else "reaches"
     spread = f"range {span(peak.throughput, '1/s')}, " if peak.throughput.n > 1 else "n=1: no spread, "

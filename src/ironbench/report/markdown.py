@@ -9,6 +9,7 @@ from ironbench.analyse.study import Study
 from ironbench.report import figures, plain
 from ironbench.report.charts.base import Table
 from ironbench.report.numbers import THIN, moment
+from ironbench.words import counted
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~!&])")
 
@@ -23,7 +24,7 @@ def escaped(text: str) -> str:
 
 
 def _study(study: Study) -> str:
-    trials = "1 trial" if study.trials == 1 else f"{study.trials} trials"
+    trials = counted(study.trials, "trial")
     blocks = [
         f"# {escaped(figures.title(study))}",
         f"{escaped(study.work)} · {moment(study.started_at)} · {trials}",

@@ -9,6 +9,7 @@ from ironbench.analyse.study import Part, Study
 from ironbench.report import elements, figures, theme
 from ironbench.report.charts.base import Chart
 from ironbench.report.numbers import measured, moment, quantity, span, times
+from ironbench.words import counted
 
 
 def render(studies: Sequence[Study]) -> bytes:
@@ -50,14 +51,18 @@ def _title(studies: Sequence[Study]) -> str:
 
 def _kicker(study: Study) -> str:
     machine = {name.partition(".")[2]: value for name, value in study.shared.items() if name.startswith("machine.")}
-    words = [moment(study.started_at), f"{study.trials} trials"]
+    words = [moment(study.started_at), counted(study.trials, "trial")]
     words += [machine["cpu.model"]] if "cpu.model" in machine else []
-    words += [f"{machine['cpu.cores']} cores"] if "cpu.cores" in machine else []
+    words += [_cores(machine["cpu.cores"])] if "cpu.cores" in machine else []
     memory = machine.get("memory_bytes", "")
     words += [f"{quantity(float(memory), 'memory')} memory"] if memory.isdigit() else []
     virtual = machine.get("virtualisation", "none")
     words += [f"virtual machine ({virtual})"] if virtual != "none" else []
     return " · ".join(words)
+
+
+def _cores(text: str) -> str:
+    return counted(int(text), "core") if text.isdigit() else f"{text} cores"
 
 
 def _card(part: Part, place: int, first: str) -> str:

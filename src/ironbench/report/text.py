@@ -14,6 +14,7 @@ from ironbench.report.charts.curves import curves
 from ironbench.report.charts.latency import latency
 from ironbench.report.derived import sentences
 from ironbench.report.numbers import count, measured, moment, quantity, span, times, unit_of
+from ironbench.words import counted
 
 _MAIN = ("throughput", "response_time_mean_s", "response_time_p50_s", "response_time_p90_s", "response_time_p99_s")
 
@@ -98,7 +99,7 @@ def _grouped(head: tuple[str, ...], rows: list[tuple[str, ...]], cells: Sequence
 
 
 def _study(study: Study) -> str:
-    trials = "1 trial" if study.trials == 1 else f"{study.trials} trials"
+    trials = counted(study.trials, "trial")
     heading = f"{plain.clean(figures.title(study))}\n{plain.clean(study.work)}\n{moment(study.started_at)}, {trials}"
     blocks = [heading, study.derived, _headline(study), _cautions(study), *_curves(study)]
     blocks += [f"{chart.title}\n{plain.table(chart.table)}" for chart in latency(study)]

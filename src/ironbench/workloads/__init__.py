@@ -27,5 +27,5 @@ def get(name: str) -> Workload:
     """The workload of that name. InputError names the nearest."""
     known = _known()
     if name not in known:
-        raise InputError(f"workload {name}", "is unknown", nearest(name, list(known)))
+        raise InputError(f"workload {name}", "there is no such workload", nearest(name, list(known)))
     return known[name]

@@ -182,7 +182,7 @@ def statements(folder: Path, name: str, engine: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def verdict(name: str, expected: object, actual: object, passed: bool | None = None) -> Check:
+def checked(name: str, expected: object, actual: object, passed: bool | None = None) -> Check:
     """A check that passes when both are the same, unless `passed` says otherwise."""
     return Check(name, expected == actual if passed is None else passed, str(expected), str(actual))
 

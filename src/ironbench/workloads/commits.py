@@ -22,7 +22,7 @@ from typing import Any
 
 from ironbench.model.record import Check
 from ironbench.model.session import Session
-from ironbench.workloads.base import number, verdict
+from ironbench.workloads.base import checked, number
 
 AUTOVACUUM_PER_S = 20
 OBSERVED_PER_S = 100
@@ -67,7 +67,7 @@ def commits_check(session: Session, then: Commits, summary: Mapping[str, Any]) -
     found = now.server - then.server - then.own - asked - 1
     ours, unsure = int(summary["commits"]), int(summary.get("server_commits_uncertain", 0))
     most = ours + unsure + _allowance(summary)
-    return (verdict("our commits = the server's", f"{ours} to {most}", found, ours <= found <= most),)
+    return (checked("our commits = the server's", f"{ours} to {most}", found, ours <= found <= most),)
 
 
 def _allowance(summary: Mapping[str, Any]) -> int:

@@ -15,7 +15,7 @@ from ironbench.model.record import Check
 from ironbench.model.session import Session
 from ironbench.model.system import Choice
 from ironbench.workloads import base
-from ironbench.workloads.base import Dataset, Option, ScriptSource, Workload, one_row, verdict
+from ironbench.workloads.base import Dataset, Option, ScriptSource, Workload, checked, one_row
 from ironbench.workloads.commits import Commits, commits_check
 
 FOLDER = Path(__file__).parent
@@ -103,9 +103,9 @@ class PgbenchWorkload(Workload):
         now = state(session)
         grown = {name: getattr(now, name) - getattr(before, name) for name in (*self.sums, "entries")}
         ours, unsure = int(summary["commits"]), int(summary.get("server_commits_uncertain", 0))
-        added = verdict("lines of history = commits", ours, grown["entries"], ours <= grown["entries"] <= ours + unsure)
+        added = checked("lines of history = commits", ours, grown["entries"], ours <= grown["entries"] <= ours + unsure)
         first, *others = self.sums
-        same = (verdict(f"growth of balances: {name} = {first}", grown[first], grown[name]) for name in others)
+        same = (checked(f"growth of balances: {name} = {first}", grown[first], grown[name]) for name in others)
         return (*same, added, *commits)
 
 

@@ -76,7 +76,7 @@ def test_waits_share_out_the_sessions_that_work(recorded: Samples) -> None:
     metrics = observe.parse(recorded, 1.0).metrics
     shares = [value for name, value in metrics.items() if name.startswith("wait_share{")]
     assert sum(shares) == pytest.approx(1.0)
-    assert metrics["sessions_active"] + metrics["sessions_idle"] == pytest.approx(4.0)
+    assert metrics["backends_active"] + metrics["backends_idle"] == pytest.approx(4.0)
     assert "wait_share{event=IO.WalSync}" in metrics
 
 

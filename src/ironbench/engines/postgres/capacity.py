@@ -6,6 +6,7 @@ import contextlib
 from typing import TYPE_CHECKING
 
 from ironbench.errors import InputError, IronbenchError
+from ironbench.words import counted
 
 if TYPE_CHECKING:
     from ironbench.engines.postgres.session import PostgresSession
@@ -30,8 +31,9 @@ def require(session: PostgresSession, clients: int) -> None:
         return
     raise InputError(
         f"--clients {clients}",
-        f"the server at --dsn takes {most} connections (max_connections), of which {max(0, free)} are free",
-        f"use at most {max(1, free - _OBSERVER)} clients, raise max_connections, or connect through a pooler",
+        f"the server at --dsn takes {counted(most, 'connection')} (max_connections), of which {max(0, free)} are free",
+        f"use at most {counted(max(1, free - _OBSERVER), 'client')}, raise max_connections, or connect through "
+        "a pooler",
     )
 
 

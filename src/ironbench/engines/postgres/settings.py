@@ -13,6 +13,7 @@ from ironbench.engines import space
 from ironbench.engines.postgres.installation import Installation, output
 from ironbench.errors import InputError, nearest
 from ironbench.model.system import System
+from ironbench.words import counted
 
 HEADROOM = 20
 """Connections besides the clients': observers, checks, autovacuum's look-ups, a person with psql."""
@@ -147,7 +148,7 @@ def _validate_memory(memory_bytes: int, wanted: Mapping[str, str]) -> None:
 
 
 def _validate_clients(clients: int, wanted: Mapping[str, str]) -> None:
-    subject = f"{clients} clients"
+    subject = counted(clients, "client")
     if clients < 1:
         raise InputError(subject, "at least one is needed")
     total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
@@ -162,7 +163,7 @@ def _validate_clients(clients: int, wanted: Mapping[str, str]) -> None:
     if told.isdigit() and int(told) < clients + HEADROOM:
         raise InputError(
             f"--set max_connections={told}",
-            f"{clients} clients and ironbench's own connections need at least {clients + HEADROOM}",
+            f"{counted(clients, 'client')} and ironbench's own connections need at least {clients + HEADROOM}",
             "leave it out: it follows the number of clients",
         )
 

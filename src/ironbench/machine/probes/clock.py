@@ -6,7 +6,7 @@ from statistics import quantiles
 
 from ironbench.machine.doctor import probe
 from ironbench.machine.patient import Patient
-from ironbench.model.diagnosis import Verdict, ok, severe, warning
+from ironbench.model.diagnosis import Reading, ok, severe, warning
 
 _BASE = "/sys/devices/system/clocksource/clocksource0"
 _FAST = ("tsc", "arch_sys_counter", "kvm-clock", "hyperv_clocksource_tsc_page", "timebase", "stp", "tod")
@@ -15,7 +15,7 @@ _LATE_S, _VERY_LATE_S = 1e-3, 10e-3
 
 
 @probe("time", "clock source")
-def clock_source(patient: Patient) -> Verdict | None:
+def clock_source(patient: Patient) -> Reading | None:
     """Which clock the kernel reads; a stopwatch reads it twice per transaction."""
     current = patient.tree.read(f"{_BASE}/current_clocksource")
     if not current:
@@ -36,7 +36,7 @@ def clock_source(patient: Patient) -> Verdict | None:
 
 
 @probe("time", "wake-up")
-def wake_up(patient: Patient) -> Verdict | None:
+def wake_up(patient: Patient) -> Reading | None:
     """How late a thread wakes that asked to sleep 1 ms: the punctuality of an open loop's schedule."""
     late = patient.attempts.wake_ups()
     if len(late) < 100:

@@ -6,7 +6,8 @@ from ironbench.machine.doctor import probe
 from ironbench.machine.fingerprint import boost, mitigations
 from ironbench.machine.limits import read_limits
 from ironbench.machine.patient import Patient
-from ironbench.model.diagnosis import Verdict, note, ok, warning
+from ironbench.model.diagnosis import Reading, note, ok, warning
+from ironbench.words import counted
 
 _CPU = "/sys/devices/system/cpu"
 _STEADY = "performance"
@@ -15,7 +16,7 @@ _DEEP_S = 100e-6
 
 
 @probe("cpu", "governor")
-def governor(patient: Patient) -> Verdict | None:
+def governor(patient: Patient) -> Reading | None:
     """Who decides how fast the processor runs."""
     names = {patient.tree.read(name) for name in patient.tree.glob(f"{_CPU}/cpu[0-9]*/cpufreq/scaling_governor")}
     found = sorted(name for name in names if name)
@@ -33,7 +34,7 @@ def governor(patient: Patient) -> Verdict | None:
 
 
 @probe("cpu", "energy preference")
-def energy_preference(patient: Patient) -> Verdict | None:
+def energy_preference(patient: Patient) -> Reading | None:
     """What the processor itself was told to prefer, speed or saving."""
     pattern = f"{_CPU}/cpu[0-9]*/cpufreq/energy_performance_preference"
     found = sorted({name for path in patient.tree.glob(pattern) if (name := patient.tree.read(path))})
@@ -50,7 +51,7 @@ def energy_preference(patient: Patient) -> Verdict | None:
 
 
 @probe("cpu", "boost")
-def boosting(patient: Patient) -> Verdict | None:
+def boosting(patient: Patient) -> Reading | None:
     """Whether the processor may run faster than its base frequency while it is cool."""
     allowed = boost(patient.tree)
     if allowed is None:
@@ -68,7 +69,7 @@ def boosting(patient: Patient) -> Verdict | None:
 
 
 @probe("cpu", "heat")
-def heat(patient: Patient) -> Verdict | None:
+def heat(patient: Patient) -> Reading | None:
     """Whether the processor has slowed down because it was too hot."""
     if not patient.tree.glob(f"{_CPU}/cpu[0-9]*/thermal_throttle/*_count"):
         return None
@@ -76,12 +77,16 @@ def heat(patient: Patient) -> Verdict | None:
     meaning = "The processor ran slower to cool down: long runs are slower than short ones."
     remedy = "improve cooling, or switch boost off"
     if now > before:
-        return warning(f"slowed down {now - before} times in the last second", meaning, remedy)
-    return note(f"slowed down {now} times since the machine started", meaning, remedy) if now else ok("never too hot")
+        return warning(f"slowed down {counted(now - before, 'time')} in the last second", meaning, remedy)
+    return (
+        note(f"slowed down {counted(now, 'time')} since the machine started", meaning, remedy)
+        if now
+        else ok("never too hot")
+    )
 
 
 @probe("cpu", "idle states")
-def idle_states(patient: Patient) -> Verdict | None:
+def idle_states(patient: Patient) -> Reading | None:
     """How deeply idle cores sleep, which is how long they take to wake up."""
     tree = patient.tree
     deepest = 0
@@ -103,7 +108,7 @@ def idle_states(patient: Patient) -> Verdict | None:
 
 
 @probe("cpu", "threads per core")
-def smt(patient: Patient) -> Verdict | None:
+def smt(patient: Patient) -> Reading | None:
     """Whether two logical processors share a core (SMT, hyper-threading)."""
     active = patient.tree.integer(f"{_CPU}/smt/active")
     if active is None:
@@ -118,7 +123,7 @@ def smt(patient: Patient) -> Verdict | None:
 
 
 @probe("cpu", "mitigations")
-def weaknesses(patient: Patient) -> Verdict | None:
+def weaknesses(patient: Patient) -> Reading | None:
     """Processor weaknesses that the kernel works around at a cost per system call."""
     if not patient.tree.names(f"{_CPU}/vulnerabilities"):
         return None
@@ -132,12 +137,12 @@ def weaknesses(patient: Patient) -> Verdict | None:
 
 
 @probe("cpu", "container limits")
-def limits(patient: Patient) -> list[Verdict]:
+def limits(patient: Patient) -> list[Reading]:
     """Whether a control group (a container's limit) bounds this process."""
     found = read_limits(patient.tree)
-    verdicts = []
+    readings = []
     if found.cpus is not None:
-        verdicts.append(
+        readings.append(
             warning(
                 f"at most {found.cpus:g} cores' worth of CPU time (cgroup {found.cgroup})",
                 "When the quota is used up, everything stands still until the next period: pauses of up to 0.1 s that "
@@ -146,10 +151,10 @@ def limits(patient: Patient) -> list[Verdict]:
             )
         )
     if found.memory_bytes is not None:
-        verdicts.append(
+        readings.append(
             note(
                 f"at most {found.memory_bytes / 2**30:.1f} GiB of memory (cgroup {found.cgroup})",
                 "Page cache counts against this limit: data beyond it are read from the device again.",
             )
         )
-    return verdicts or [ok("no CPU quota, no memory limit")]
+    return readings or [ok("no CPU quota, no memory limit")]

@@ -5,13 +5,13 @@ from __future__ import annotations
 from ironbench.machine.doctor import probe
 from ironbench.machine.mounts import all_mounts
 from ironbench.machine.patient import Patient
-from ironbench.model.diagnosis import Verdict, note, ok
+from ironbench.model.diagnosis import Reading, note, ok
 
 _EMULATION = "Emulated devices (disks and flash drives made by software) cannot be used; everything else works."
 
 
 @probe("facilities", "io_uring")
-def io_uring(patient: Patient) -> Verdict:
+def io_uring(patient: Patient) -> Reading:
     """The kernel's fastest way to send and receive."""
     why = patient.attempts.io_uring()
     if why is None:
@@ -24,7 +24,7 @@ def io_uring(patient: Patient) -> Verdict:
 
 
 @probe("facilities", "FUSE")
-def fuse(patient: Patient) -> Verdict:
+def fuse(patient: Patient) -> Reading:
     """File systems in a program, for emulated devices."""
     why = patient.attempts.fuse()
     remedy = "sudo modprobe fuse (in a container: `docker run --device /dev/fuse --cap-add SYS_ADMIN`)"
@@ -32,7 +32,7 @@ def fuse(patient: Patient) -> Verdict:
 
 
 @probe("facilities", "loop devices")
-def loop_devices(patient: Patient) -> Verdict:
+def loop_devices(patient: Patient) -> Reading:
     """Block devices made of files, for emulated devices."""
     why = patient.attempts.loop_device()
     remedy = "run as root: sudo modprobe loop (in a container: `docker run --privileged`)"
@@ -40,22 +40,22 @@ def loop_devices(patient: Patient) -> Verdict:
 
 
 @probe("facilities", "control groups")
-def control_groups(patient: Patient) -> list[Verdict]:
+def control_groups(patient: Patient) -> list[Reading]:
     """Limits on memory and CPU for the engine alone."""
-    verdicts = []
+    readings = []
     meaning = "The engine's memory cannot be limited together with its page cache (--memory-total)."
     for version, controller, directory in _groups(patient):
         why = patient.attempts.cgroup(patient.tree.path(directory))
         what = f"{version}, {controller}: " if controller else f"{version}: "
         if why is None:
-            verdicts.append(ok(f"{what}groups can be made in {directory}"))
+            readings.append(ok(f"{what}groups can be made in {directory}"))
         else:
-            verdicts.append(
+            readings.append(
                 note(
                     f"{what}{directory}: {why}", meaning, "run as root, or `systemd-run --user --scope -p Delegate=yes`"
                 )
             )
-    return verdicts
+    return readings
 
 
 def _groups(patient: Patient) -> list[tuple[str, str, str]]:
@@ -71,7 +71,7 @@ def _groups(patient: Patient) -> list[tuple[str, str, str]]:
 
 
 @probe("facilities", "user namespaces")
-def user_namespaces(patient: Patient) -> Verdict:
+def user_namespaces(patient: Patient) -> Reading:
     """Lets root start PostgreSQL, which refuses to run as root, without changing any owner."""
     why = patient.attempts.user_namespace()
     if why is None:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from ironbench.machine.doctor import probe
 from ironbench.machine.patient import Patient
-from ironbench.model.diagnosis import Verdict, note, ok, severe, warning
+from ironbench.model.diagnosis import Reading, note, ok, severe, warning
+from ironbench.words import counted
 
 _SEVERE_STEAL, _WARNING_STEAL = 0.05, 0.01
 _SEVERE_OTHERS, _WARNING_OTHERS = 0.20, 0.05
 
 
 @probe("load", "steal")
-def steal(patient: Patient) -> Verdict | None:
+def steal(patient: Patient) -> Reading | None:
     """CPU time that the hypervisor gives to other machines while this one wants to run."""
     if not patient.after.cpu:
         return None
@@ -27,7 +28,7 @@ def steal(patient: Patient) -> Verdict | None:
 
 
 @probe("load", "other programs")
-def others(patient: Patient) -> Verdict | None:
+def others(patient: Patient) -> Reading | None:
     """CPU time that programs other than ironbench use right now."""
     if not patient.after.cpu:
         return None
@@ -51,14 +52,14 @@ def others(patient: Patient) -> Verdict | None:
 
 
 @probe("load", "waiting programs")
-def runnable(patient: Patient) -> Verdict | None:
+def runnable(patient: Patient) -> Reading | None:
     """How many programs want to run right now."""
     if not patient.after.cpu:
         return None
     cores = max(1, len(patient.tree.glob("/sys/devices/system/cpu/cpu[0-9]*")))
     # One of them is this examination.
     waiting = max(0, patient.after.runnable - 1)
-    seen = f"{waiting} besides this one, on {cores} core(s)"
+    seen = f"{waiting} besides this one, on {counted(cores, 'core')}"
     if waiting >= cores:
         return warning(
             seen,
@@ -69,7 +70,7 @@ def runnable(patient: Patient) -> Verdict | None:
 
 
 @probe("load", "swapping")
-def swapping(patient: Patient) -> Verdict | None:
+def swapping(patient: Patient) -> Reading | None:
     """Whether memory is moved to and from swap right now, or was before."""
     memory = patient.tree.table("/proc/meminfo")
     if "SwapTotal" not in memory:

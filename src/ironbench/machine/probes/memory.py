@@ -5,7 +5,7 @@ from __future__ import annotations
 from ironbench.machine.doctor import probe
 from ironbench.machine.mounts import all_mounts, mount_of
 from ironbench.machine.patient import Patient
-from ironbench.model.diagnosis import Verdict, note, ok, warning
+from ironbench.model.diagnosis import Reading, note, ok, warning
 
 _SHORT_SHARE = 0.10
 _DIRTY_BYTES = 4 << 30
@@ -14,7 +14,7 @@ _GIB = 1 << 30
 
 
 @probe("memory", "free memory")
-def available(patient: Patient) -> Verdict | None:
+def available(patient: Patient) -> Reading | None:
     """How much memory a trial can have without pushing others out."""
     memory = patient.tree.table("/proc/meminfo")
     if "MemAvailable" not in memory or not memory.get("MemTotal"):
@@ -31,7 +31,7 @@ def available(patient: Patient) -> Verdict | None:
 
 
 @probe("memory", "swappiness")
-def swappiness(patient: Patient) -> Verdict | None:
+def swappiness(patient: Patient) -> Reading | None:
     """How readily the kernel moves programs to swap to cache more files."""
     value = patient.tree.integer("/proc/sys/vm/swappiness")
     swap = patient.tree.table("/proc/meminfo").get("SwapTotal")
@@ -49,7 +49,7 @@ def swappiness(patient: Patient) -> Verdict | None:
 
 
 @probe("memory", "transparent huge pages")
-def huge_pages(patient: Patient) -> Verdict | None:
+def huge_pages(patient: Patient) -> Reading | None:
     """Whether the kernel makes large pages of memory by itself."""
     base = "/sys/kernel/mm/transparent_hugepage"
     chosen = patient.tree.chosen(f"{base}/enabled")
@@ -66,7 +66,7 @@ def huge_pages(patient: Patient) -> Verdict | None:
 
 
 @probe("memory", "overcommit")
-def overcommit(patient: Patient) -> Verdict | None:
+def overcommit(patient: Patient) -> Reading | None:
     """Whether the kernel promises more memory than it has."""
     mode = patient.tree.integer("/proc/sys/vm/overcommit_memory")
     if mode is None:
@@ -82,7 +82,7 @@ def overcommit(patient: Patient) -> Verdict | None:
 
 
 @probe("memory", "NUMA")
-def numa(patient: Patient) -> Verdict | None:
+def numa(patient: Patient) -> Reading | None:
     """Whether memory belongs to processors, and whether the kernel moves it about."""
     tree = patient.tree
     nodes = [name for name in tree.names("/sys/devices/system/node") if name[4:].isdigit() and name.startswith("node")]
@@ -111,7 +111,7 @@ def numa(patient: Patient) -> Verdict | None:
 
 
 @probe("memory", "write-back")
-def write_back(patient: Patient) -> Verdict | None:
+def write_back(patient: Patient) -> Reading | None:
     """How much changed data the kernel collects before it makes writers wait."""
     tree = patient.tree
     total = tree.table("/proc/meminfo").get("MemAvailable")
@@ -131,7 +131,7 @@ def write_back(patient: Patient) -> Verdict | None:
 
 
 @probe("memory", "shared memory")
-def shared_memory(patient: Patient) -> Verdict | None:
+def shared_memory(patient: Patient) -> Reading | None:
     """Room in /dev/shm, where PostgreSQL's parallel queries exchange rows."""
     mount = mount_of("/dev/shm", all_mounts(patient.tree))
     if mount is None or mount.path != "/dev/shm":

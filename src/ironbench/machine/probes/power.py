@@ -7,13 +7,13 @@ from pathlib import Path
 
 from ironbench.machine.doctor import probe
 from ironbench.machine.patient import Patient
-from ironbench.model.diagnosis import Verdict, note, ok, severe, warning
+from ironbench.model.diagnosis import Reading, note, ok, severe, warning
 
 _HALF = 0.5
 
 
 @probe("power", "battery")
-def battery(patient: Patient) -> Verdict | None:
+def battery(patient: Patient) -> Reading | None:
     """Whether the machine runs from a battery."""
     tree = patient.tree
     mains = [name for name in tree.names("/sys/class/power_supply") if _is_mains(patient, name)]
@@ -29,9 +29,9 @@ def _is_mains(patient: Patient, name: str) -> bool:
 
 
 @probe("power", "PCIe link")
-def pcie_link(patient: Patient) -> list[Verdict]:
+def pcie_link(patient: Patient) -> list[Reading]:
     """Whether each drive's or controller's link runs at the speed and width it is capable of."""
-    verdicts = []
+    readings = []
     for block in patient.blocks:
         at = _pcie_device(patient, block.name)
         if at is None:
@@ -47,12 +47,12 @@ def pcie_link(patient: Patient) -> list[Verdict]:
         meaning = f"The link carries {part:.0%} of what the device could: that is where its bandwidth ends."
         remedy = f"move it to a slot with more lanes, look at the slot's BIOS settings; sudo lspci -vv -s {at.name}"
         if part <= _HALF:
-            verdicts.append(severe(seen, meaning, remedy))
+            readings.append(severe(seen, meaning, remedy))
         elif part < 1:
-            verdicts.append(warning(seen, meaning, remedy))
+            readings.append(warning(seen, meaning, remedy))
         else:
-            verdicts.append(ok(seen))
-    return verdicts
+            readings.append(ok(seen))
+    return readings
 
 
 def _pcie_device(patient: Patient, block: str) -> Path | None:
@@ -79,7 +79,7 @@ def _number(path: Path) -> float | None:
 
 
 @probe("power", "PCIe power saving")
-def aspm(patient: Patient) -> Verdict | None:
+def aspm(patient: Patient) -> Reading | None:
     """Whether links go to sleep between requests (ASPM)."""
     path = "/sys/module/pcie_aspm/parameters/policy"
     policy = patient.tree.chosen(path)
@@ -95,7 +95,7 @@ def aspm(patient: Patient) -> Verdict | None:
 
 
 @probe("power", "SATA link power saving")
-def sata_links(patient: Patient) -> list[Verdict]:
+def sata_links(patient: Patient) -> list[Reading]:
     """Whether SATA links go to sleep between requests."""
     found: dict[str, list[str]] = {}
     for path in patient.tree.glob("/sys/class/scsi_host/host*/link_power_management_policy"):
@@ -104,7 +104,7 @@ def sata_links(patient: Patient) -> list[Verdict]:
     return [_sata(policy, hosts) for policy, hosts in sorted(found.items())]
 
 
-def _sata(policy: str, hosts: list[str]) -> Verdict:
+def _sata(policy: str, hosts: list[str]) -> Reading:
     seen = f"{policy} ({', '.join(hosts)})"
     if policy in ("max_performance", "keep_firmware_settings"):
         return ok(seen)
@@ -116,28 +116,28 @@ def _sata(policy: str, hosts: list[str]) -> Verdict:
 
 
 @probe("power", "NVMe power states")
-def nvme_states(patient: Patient) -> list[Verdict]:
+def nvme_states(patient: Patient) -> list[Reading]:
     """Whether NVMe drives may go to sleep between requests (APST)."""
-    verdicts = []
+    readings = []
     for path in patient.tree.glob("/sys/class/nvme/nvme*/power/pm_qos_latency_tolerance_us"):
         drive, value = path.split("/")[4], patient.tree.read(path)
         if value in ("0", None):
-            verdicts.append(ok(f"{drive}: the drive stays awake"))
+            readings.append(ok(f"{drive}: the drive stays awake"))
             continue
-        verdicts.append(
+        readings.append(
             note(
                 f"{drive}: may sleep when it wakes within {value} µs",
                 "The first request after an idle moment waits for the drive to wake: light loads look slower.",
                 f"echo 0 | sudo tee {path}",
             )
         )
-    return verdicts
+    return readings
 
 
 @probe("power", "device power saving")
-def runtime_power(patient: Patient) -> list[Verdict]:
+def runtime_power(patient: Patient) -> list[Reading]:
     """Whether the kernel suspends idle storage devices."""
-    verdicts = []
+    readings = []
     for block in patient.blocks:
         path = f"/sys/block/{block.name}/device/power/control"
         state = patient.tree.read(path)
@@ -145,7 +145,7 @@ def runtime_power(patient: Patient) -> list[Verdict]:
         if state is None or supported == "unsupported":
             continue
         if state == "auto":
-            verdicts.append(
+            readings.append(
                 note(
                     f"{block.name}: auto",
                     "An idle drive may be suspended; the first request wakes it.",
@@ -153,5 +153,5 @@ def runtime_power(patient: Patient) -> list[Verdict]:
                 )
             )
         else:
-            verdicts.append(ok(f"{block.name}: {state}"))
-    return verdicts
+            readings.append(ok(f"{block.name}: {state}"))
+    return readings

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from ironbench.machine.doctor import probe
 from ironbench.machine.patient import Patient
-from ironbench.model.diagnosis import Verdict, note, ok, severe, warning
+from ironbench.model.diagnosis import Reading, note, ok, severe, warning
 
 _FEW_FILES, _ENOUGH_FILES = 4096, 16384
 _OPEN_FILES = "Max open files"
 
 
 @probe("software", "core build")
-def build(patient: Patient) -> Verdict | None:
+def build(patient: Patient) -> Reading | None:
     """Whether ironbench's own core was built to be fast."""
     profile = patient.build_profile
     if profile is None:
@@ -26,7 +26,7 @@ def build(patient: Patient) -> Verdict | None:
 
 
 @probe("software", "open files")
-def open_files(patient: Patient) -> Verdict | None:
+def open_files(patient: Patient) -> Reading | None:
     """How many files and connections one process may have open."""
     for line in (patient.tree.read("/proc/self/limits") or "").splitlines():
         if line.startswith(_OPEN_FILES):

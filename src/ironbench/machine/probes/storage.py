@@ -7,7 +7,7 @@ from statistics import median
 from ironbench.machine.doctor import probe
 from ironbench.machine.mounts import in_memory, is_network
 from ironbench.machine.patient import Patient, Place
-from ironbench.model.diagnosis import Verdict, note, ok, severe, warning
+from ironbench.model.diagnosis import Reading, note, ok, severe, warning
 
 _GIB = 1 << 30
 _NO_ROOM_BYTES, _LITTLE_ROOM_BYTES = 1 << 30, 5 << 30
@@ -24,12 +24,12 @@ def _each_mount(patient: Patient) -> list[Place]:
 
 
 @probe("storage", "file system")
-def file_system(patient: Patient) -> list[Verdict]:
+def file_system(patient: Patient) -> list[Reading]:
     """What kind of file system holds each directory."""
     return [_file_system(place) for place in _each_mount(patient)]
 
 
-def _file_system(place: Place) -> Verdict:
+def _file_system(place: Place) -> Reading:
     mount = place.mount
     assert mount is not None
     seen = f"{mount.path}: {mount.kind} on {mount.source}"
@@ -63,19 +63,19 @@ def _file_system(place: Place) -> Verdict:
 
 
 @probe("storage", "mount options")
-def mount_options(patient: Patient) -> list[Verdict]:
+def mount_options(patient: Patient) -> list[Reading]:
     """Options that make writes unsafe or slow."""
-    return [verdict for place in _each_mount(patient) for verdict in _options(place)]
+    return [reading for place in _each_mount(patient) for reading in _options(place)]
 
 
-def _options(place: Place) -> list[Verdict]:
+def _options(place: Place) -> list[Reading]:
     mount = place.mount
     assert mount is not None
     options = set(mount.options)
     at = mount.path
-    verdicts = []
+    readings = []
     if options & {"nobarrier", "barrier=0"}:
-        verdicts.append(
+        readings.append(
             severe(
                 f"{at}: barriers are off",
                 "Syncs do not reach the medium: commits look fast and can be lost at a power cut.",
@@ -83,7 +83,7 @@ def _options(place: Place) -> list[Verdict]:
             )
         )
     if options & {"sync", "dirsync"}:
-        verdicts.append(
+        readings.append(
             severe(
                 f"{at}: sync",
                 "Every write waits for the device, not only commits: the database is measured in a mode nobody uses.",
@@ -91,9 +91,9 @@ def _options(place: Place) -> list[Verdict]:
             )
         )
     if "ro" in options:
-        verdicts.append(severe(f"{at}: read-only", "No database can live here.", f"sudo mount -o remount,rw {at}"))
+        readings.append(severe(f"{at}: read-only", "No database can live here.", f"sudo mount -o remount,rw {at}"))
     if "strictatime" in options or not (options & {"relatime", "noatime"} or in_memory(mount)):
-        verdicts.append(
+        readings.append(
             warning(
                 f"{at}: every read notes its time",
                 "Reading causes writes.",
@@ -101,9 +101,9 @@ def _options(place: Place) -> list[Verdict]:
             )
         )
     elif "relatime" in options and not in_memory(mount):
-        verdicts.append(ok(f"{at}: relatime (noatime saves a few writes more)"))
+        readings.append(ok(f"{at}: relatime (noatime saves a few writes more)"))
     if "discard" in options:
-        verdicts.append(
+        readings.append(
             note(
                 f"{at}: discard",
                 "Deleting files (log segments, dropped tables) sends trims at once; some drives stall for them.",
@@ -111,20 +111,20 @@ def _options(place: Place) -> list[Verdict]:
             )
         )
     if "data=journal" in options:
-        verdicts.append(
+        readings.append(
             warning(
                 f"{at}: data=journal",
                 "Everything is written twice, first to the journal.",
                 f"remove data=journal for {at} from /etc/fstab and mount it again",
             )
         )
-    return verdicts or [ok(f"{at}: nothing that spoils")]
+    return readings or [ok(f"{at}: nothing that spoils")]
 
 
 @probe("storage", "free space")
-def free_space(patient: Patient) -> list[Verdict]:
+def free_space(patient: Patient) -> list[Reading]:
     """Room for data, log and spills."""
-    verdicts = []
+    readings = []
     for place in _each_mount(patient):
         found = patient.attempts.free_bytes(place.directory)
         if found is None or not found[1]:
@@ -132,13 +132,13 @@ def free_space(patient: Patient) -> list[Verdict]:
         free, size = found
         seen = f"{place.directory}: {free / _GIB:.1f} of {size / _GIB:.1f} GiB free"
         if free < _NO_ROOM_BYTES:
-            verdicts.append(
+            readings.append(
                 severe(
                     seen, "A load would fill the disk and fail.", "free space, or give another directory: --data DIR"
                 )
             )
         elif free < _LITTLE_ROOM_BYTES or free < size * _FULL_SHARE:
-            verdicts.append(
+            readings.append(
                 warning(
                     seen,
                     "Nearly full flash drives and file systems write slower, and only small scales fit.",
@@ -146,21 +146,21 @@ def free_space(patient: Patient) -> list[Verdict]:
                 )
             )
         else:
-            verdicts.append(ok(seen))
-    return verdicts
+            readings.append(ok(seen))
+    return readings
 
 
 @probe("storage", "I/O scheduler")
-def scheduler(patient: Patient) -> list[Verdict]:
+def scheduler(patient: Patient) -> list[Reading]:
     """Who orders the requests to each device."""
-    verdicts = []
+    readings = []
     for block in patient.blocks:
         if block.scheduler is None:
             continue
         seen = f"{block.name}: {block.scheduler}"
         path = f"/sys/block/{block.name}/queue/scheduler"
         if block.scheduler in ("bfq", "cfq"):
-            verdicts.append(
+            readings.append(
                 warning(
                     seen,
                     "It shares the device out fairly between programs, at a high cost per request and with pauses.",
@@ -168,7 +168,7 @@ def scheduler(patient: Patient) -> list[Verdict]:
                 )
             )
         elif block.name.startswith("nvme") and block.scheduler != "none":
-            verdicts.append(
+            readings.append(
                 note(
                     seen,
                     "An NVMe drive orders requests itself: a scheduler only costs CPU.",
@@ -176,7 +176,7 @@ def scheduler(patient: Patient) -> list[Verdict]:
                 )
             )
         elif block.scheduler == "none" and block.rotational and patient.virtual == "none":
-            verdicts.append(
+            readings.append(
                 note(
                     seen,
                     "Nobody sorts requests for a rotating disk but the disk itself.",
@@ -184,22 +184,22 @@ def scheduler(patient: Patient) -> list[Verdict]:
                 )
             )
         else:
-            verdicts.append(ok(seen))
-    return verdicts
+            readings.append(ok(seen))
+    return readings
 
 
 @probe("storage", "write cache")
-def write_cache(patient: Patient) -> list[Verdict]:
+def write_cache(patient: Patient) -> list[Reading]:
     """Whether a device keeps writes in memory of its own until it is told to flush."""
-    verdicts = []
+    readings = []
     for block in patient.blocks:
         if block.write_cache is None:
             continue
         seen = f"{block.name}: {block.write_cache}"
         if block.write_cache == "write back":
-            verdicts.append(ok(f"{seen}: a commit waits for a flush, as it must"))
+            readings.append(ok(f"{seen}: a commit waits for a flush, as it must"))
         elif patient.virtual != "none":
-            verdicts.append(
+            readings.append(
                 note(
                     seen,
                     "The host takes no flushes: whether a commit survives a power cut is for the host to know.",
@@ -207,7 +207,7 @@ def write_cache(patient: Patient) -> list[Verdict]:
                 )
             )
         else:
-            verdicts.append(
+            readings.append(
                 note(
                     seen,
                     "The drive says it has no volatile cache: true of drives with protection against power loss. If "
@@ -215,13 +215,13 @@ def write_cache(patient: Patient) -> list[Verdict]:
                     "sudo smartctl -g wcache /dev/" + block.name,
                 )
             )
-    return verdicts
+    return readings
 
 
 @probe("storage", "sync time")
-def sync_time(patient: Patient) -> list[Verdict]:
+def sync_time(patient: Patient) -> list[Reading]:
     """How long one 4 KiB write with a sync takes: the least a commit costs (measured)."""
-    verdicts = []
+    readings = []
     for place in _each_mount(patient):
         took = patient.attempts.syncs(place.directory)
         if not took or place.mount is None or in_memory(place.mount):
@@ -230,7 +230,7 @@ def sync_time(patient: Patient) -> list[Verdict]:
         seen = f"{place.directory}: {_duration(middle)} (half of {len(took)} writes), {_duration(max(took))} at most"
         rotating = place.block is not None and place.block.rotational
         if middle > _SLOW_SYNC_S:
-            verdicts.append(
+            readings.append(
                 warning(
                     seen,
                     "Every commit waits at least this long, unless commits are grouped.",
@@ -238,7 +238,7 @@ def sync_time(patient: Patient) -> list[Verdict]:
                 )
             )
         elif rotating and middle < _DISK_SYNC_S and patient.virtual == "none":
-            verdicts.append(
+            readings.append(
                 warning(
                     seen,
                     "Faster than a platter turns: a cache answered; without a battery it loses commits.",
@@ -246,19 +246,19 @@ def sync_time(patient: Patient) -> list[Verdict]:
                 )
             )
         elif rotating and middle < _DISK_SYNC_S:
-            verdicts.append(
+            readings.append(
                 note(
                     seen,
                     "This virtual disk says that it rotates, but answers like flash or a cache on its host.",
                 )
             )
         else:
-            verdicts.append(ok(seen))
-    return verdicts
+            readings.append(ok(seen))
+    return readings
 
 
 @probe("storage", "firmware")
-def firmware(patient: Patient) -> list[Verdict]:
+def firmware(patient: Patient) -> list[Reading]:
     """Model and firmware of each drive: an update can double its speed."""
     return [
         ok(f"{block.name}: {block.model or 'model unknown'}, firmware {block.firmware}; is it the maker's newest?")
@@ -268,14 +268,14 @@ def firmware(patient: Patient) -> list[Verdict]:
 
 
 @probe("storage", "encryption")
-def encryption(patient: Patient) -> list[Verdict]:
+def encryption(patient: Patient) -> list[Reading]:
     """Whether blocks are encrypted on their way to the device."""
-    verdicts = []
+    readings = []
     for block in patient.blocks:
         if block.name.startswith("dm-"):
             encrypted = (patient.tree.read(f"/sys/block/{block.name}/dm/uuid") or "").startswith("CRYPT-")
             if encrypted:
-                verdicts.append(
+                readings.append(
                     note(
                         f"{block.name} ({block.model}): encrypted",
                         "Each block costs CPU time on its way: fast drives are slower, and the CPU share is not the "
@@ -283,7 +283,7 @@ def encryption(patient: Patient) -> list[Verdict]:
                         f"sudo cryptsetup refresh --perf-no_read_workqueue --perf-no_write_workqueue {block.model}",
                     )
                 )
-    return verdicts or [ok("none seen")]
+    return readings or [ok("none seen")]
 
 
 def _duration(seconds: float) -> str:

@@ -11,6 +11,7 @@ from ironbench.model.record import Record, Status
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Key, Table
 from ironbench.report.numbers import measured, quantity, scale, span, unit_of
+from ironbench.words import counted
 
 _LOG_CLIENTS = 60
 _LOG_TIMES = 40
@@ -201,7 +202,7 @@ def _alt(study: Study, metric: str, title: str) -> str:
             first, last = found[0], found[-1]
             words.append(
                 f"{part.name}: {measured(first.metrics[metric], unit_of(metric))} with {first.clients} "
-                f"to {measured(last.metrics[metric], unit_of(metric))} with {last.clients} clients"
+                f"to {measured(last.metrics[metric], unit_of(metric))} with {counted(last.clients, 'client')}"
             )
     return f"{title} against clients. {'; '.join(words)}."
 

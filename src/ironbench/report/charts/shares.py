@@ -10,6 +10,7 @@ from ironbench.analyse.study import Study
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Key, Table
 from ironbench.report.numbers import quantity
+from ironbench.words import counted
 
 # Budget parts in the order stacked, with their colours: idle is paper-grey, steal is red because others took it.
 _BUDGET = {
@@ -40,7 +41,7 @@ def waits(study: Study) -> list[Chart]:
     colours |= {event: _EVENTS[place % len(_EVENTS)] for place, event in enumerate(others)}
     colours |= {OTHER: "@p4"} if OTHER in events else {}
     return [
-        _chart(f"waits-{place}", part.name, "Sessions", part.waits, colours, "of the sessions")
+        _chart(f"waits-{place}", part.name, "Backends", part.waits, colours, "of the backends")
         for place, part in enumerate(study.parts)
         if part.waits
     ]
@@ -61,7 +62,7 @@ def _chart(id: str, name: str, subject: str, bars: Sequence[Shares], colours: di
     return Chart(
         id,
         name,
-        f"{subject} of {name}, share {what}. With {busiest.clients} clients: {words}.",
+        f"{subject} of {name}, share {what}. With {counted(busiest.clients, 'client')}: {words}.",
         base.specification([layer], {"shares": rows}, 230),
         Table(
             ("clients", *parts),

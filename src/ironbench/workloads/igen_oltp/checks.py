@@ -9,7 +9,7 @@ from typing import Any
 
 from ironbench.model.record import Check
 from ironbench.model.session import Session
-from ironbench.workloads.base import one_row, verdict
+from ironbench.workloads.base import checked, one_row
 from ironbench.workloads.commits import Commits, commits_check
 from ironbench.workloads.igen_oltp.layout import MOST_ORDERS, layout
 
@@ -57,12 +57,12 @@ def check(session: Session, options: Mapping[str, str], then: State, summary: Ma
     inserted, deleted = now.newest - then.newest, now.oldest - then.oldest
     return (
         _totals(session, options, summary),
-        verdict(
+        checked(
             "stock is never negative", 0, one_row(session, "select count(*) from igen_stock where quantity < 0")[0]
         ),
-        verdict("every customer holds an order", layout(options).customers, now.customers),
-        verdict("inserted - deleted = difference in orders", inserted - deleted, now.orders - then.orders),
-        verdict("orders per customer stay bounded", f"at most {MOST_ORDERS}", *_longest(session)),
+        checked("every customer holds an order", layout(options).customers, now.customers),
+        checked("inserted - deleted = difference in orders", inserted - deleted, now.orders - then.orders),
+        checked("orders per customer stay bounded", f"at most {MOST_ORDERS}", *_longest(session)),
         *_writes(options, inserted, deleted, summary),
         *commits,
     )
@@ -89,7 +89,7 @@ def _totals(session: Session, options: Mapping[str, str], summary: Mapping[str, 
         select count(*) from igen_order_line l where l.customer_id {within} and not exists (
             select 1 from igen_order o where o.customer_id = l.customer_id and o.order_no = l.order_no)""",
     )[0]
-    return verdict("orders agree with their lines", 0, wrong + lost)
+    return checked("orders agree with their lines", 0, wrong + lost)
 
 
 def _longest(session: Session) -> tuple[int, bool]:
@@ -110,7 +110,7 @@ def _writes(options: Mapping[str, str], inserted: int, deleted: int, summary: Ma
     if options["weight"] == "heavy":
         commits = int(summary["commits"])
         return tuple(
-            verdict(f"orders {name} = commits", commits, count, commits <= count <= commits + unsure)
+            checked(f"orders {name} = commits", commits, count, commits <= count <= commits + unsure)
             for name, count in (("placed", inserted), ("archived", deleted))
         )
     run = {script["name"]: int(script["completed"]) for script in summary["scripts"]}
@@ -123,4 +123,4 @@ def _writes(options: Mapping[str, str], inserted: int, deleted: int, summary: Ma
 def _hits(name: str, run: int, hits: int, unsure: int) -> Check:
     expected = run * (1 - 1 / MOST_ORDERS)
     low = expected * (1 - TOLERANCE) - 6 * math.sqrt(run / MOST_ORDERS)
-    return verdict(name, f"{max(0, round(low))} to {run + unsure} of {run}", hits, low <= hits <= run + unsure)
+    return checked(name, f"{max(0, round(low))} to {run + unsure} of {run}", hits, low <= hits <= run + unsure)
