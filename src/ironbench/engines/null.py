@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
+from ironbench.engines.copies import Copied
 from ironbench.errors import InputError, nearest
 from ironbench.model.secrets import Secrets
 from ironbench.model.session import Row
@@ -37,6 +39,19 @@ class NullEngine:
 
     def start(self, system: System, secrets: Secrets, clients: int) -> NullSession:
         return NullSession(_service_ns(system))
+
+    def basis(self, system: System) -> str:
+        """It keeps nothing."""
+        return ""
+
+    def plain(self, system: System, folder: Path) -> System:
+        return system
+
+    def snapshot(self, system: System, folder: Path, *, keep: bool = True) -> Copied:
+        return Copied()
+
+    def restore(self, system: System, folder: Path) -> Copied:
+        return Copied()
 
 
 class NullSession:

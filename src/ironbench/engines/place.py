@@ -19,10 +19,18 @@ _OF_THE_FILE_SYSTEM = {"lost+found"}
 
 def default(engine: str, version: str, environ: Mapping[str, str] = os.environ) -> Path:
     """Where data lie when nobody said where."""
+    return _base(environ) / f"{engine}-{version}"
+
+
+def snapshots(environ: Mapping[str, str] = os.environ) -> Path:
+    """Where snapshots of loaded data lie."""
+    return _base(environ) / "snapshots"
+
+
+def _base(environ: Mapping[str, str]) -> Path:
     root = environ.get("IRONBENCH_DATA", "")
     cache = environ.get("XDG_CACHE_HOME", "") or str(Path(environ.get("HOME", "/var/tmp")) / ".cache")
-    base = Path(root) if root else Path(cache) / "ironbench" / "data"
-    return (base / f"{engine}-{version}").absolute()
+    return (Path(root) if root else Path(cache) / "ironbench" / "data").absolute()
 
 
 def check(path: str, role: str) -> str:

@@ -50,6 +50,11 @@ def validated(settings: dict[str, str]) -> dict[str, str]:
     return {name: _value(name, value.strip().lower()) for name, value in settings.items()}
 
 
+def shaping(settings: dict[str, str]) -> dict[str, str]:
+    """Those of the settings that shape the file for good."""
+    return {name: settings[name] for name in _OF_THE_FILE if name in settings}
+
+
 def statements(settings: dict[str, str]) -> list[str]:
     """What every connection runs after opening, in an order that works."""
     wanted = DEFAULTS | settings

@@ -9,7 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ironbench.engines import place, pragmas
+from ironbench.engines import place, pragmas, sqlite_files
+from ironbench.engines.copies import Copied
 from ironbench.errors import FailureError, InputError
 from ironbench.model.secrets import Secrets
 from ironbench.model.session import Row
@@ -60,6 +61,38 @@ class SqliteEngine:
             os.close(lock)
             raise
         return session
+
+    def basis(self, system: System) -> str:
+        from ironbench import _core
+
+        memory = _core.SqliteConnection(":memory:", [])
+        try:
+            version = memory.query("SELECT sqlite_version()")[0][0]
+        finally:
+            memory.close()
+        return " ".join(["sqlite", str(version), *pragmas.statements(pragmas.shaping(system.settings))])
+
+    def plain(self, system: System, folder: Path) -> System:
+        return System(self.name, system.label, pragmas.shaping(system.settings), Layout(str(folder)))
+
+    def snapshot(self, system: System, folder: Path, *, keep: bool = True) -> Copied:
+        data = self._data(system)
+        lock = place.lock(data)
+        try:
+            return sqlite_files.take(data / FILE, folder, keep=keep)
+        finally:
+            os.close(lock)
+
+    def restore(self, system: System, folder: Path) -> Copied:
+        data = place.claim(str(self._data(system)), "data")
+        lock = place.lock(data)
+        try:
+            return sqlite_files.put_back(data / FILE, folder)
+        finally:
+            os.close(lock)
+
+    def _data(self, system: System) -> Path:
+        return Path(system.layout.data or place.default("sqlite", "3"))
 
 
 class SqliteSession:

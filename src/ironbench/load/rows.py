@@ -33,7 +33,11 @@ Show = Callable[[float, str], None]
 
 def connections(session: Session) -> int:
     """As many as the machine has cores, for the server does most of the work; at least 2, that none waits for a row."""
-    return 1 if session.engine == "sqlite" else max(2, min(MOST_CONNECTIONS, len(os.sched_getaffinity(0))))
+    return most_connections(session.engine)
+
+
+def most_connections(engine: str) -> int:
+    return 1 if engine == "sqlite" else max(2, min(MOST_CONNECTIONS, len(os.sched_getaffinity(0))))
 
 
 def drop(session: Session, tables: Sequence[str]) -> None:

@@ -61,7 +61,7 @@ def of(layout: Layout, installation: Installation) -> Cluster:
 def validate(cluster: Cluster, installation: Installation) -> None:
     """InputError when the directories cannot be used. Changes nothing."""
     place.check(str(cluster.place), "data")
-    _refuse_running(cluster)
+    refuse_running(cluster)
     version_file = cluster.files / "PG_VERSION"
     if version_file.is_file() and (made_by := version_file.read_text().strip()) != str(installation.major):
         raise InputError(
@@ -77,7 +77,7 @@ def validate(cluster: Cluster, installation: Installation) -> None:
 
 def prepare(cluster: Cluster, installation: Installation, identity: Identity) -> None:
     """Makes the cluster where it is missing. The caller holds the lock. InputError, FailureError."""
-    _refuse_running(cluster)
+    refuse_running(cluster)
     _refuse_log_of_another(cluster)
     for path, role in ((cluster.log_place, "log"), (cluster.temp_place, "temp")):
         if path is not None:
@@ -98,7 +98,7 @@ def prepare(cluster: Cluster, installation: Installation, identity: Identity) ->
 
 def needs_recovery(cluster: Cluster, installation: Installation) -> bool:
     """Whether the log must be replayed where it is before it can be moved."""
-    return _log_is_elsewhere(cluster) and not _shut_down(cluster, installation)
+    return _log_is_elsewhere(cluster) and not shut_down(cluster, installation)
 
 
 def place_log(cluster: Cluster, installation: Installation, identity: Identity) -> None:
@@ -112,7 +112,7 @@ def place_log(cluster: Cluster, installation: Installation, identity: Identity) 
     moved = _log_is_elsewhere(cluster)
     if not moved and _has_segments(cluster.wal):
         return
-    if not _shut_down(cluster, installation):
+    if not shut_down(cluster, installation):
         raise FailureError(
             f"data directory {cluster.place}",
             f"its server was not shut down cleanly and its log is no longer in {before}",
@@ -172,10 +172,7 @@ def _create(cluster: Cluster, installation: Installation, identity: Identity) ->
     shutil.rmtree(cluster.files, ignore_errors=True)
     aside.mkdir(mode=0o700)
     identity.give(aside)
-    command = [installation.program("initdb"), "-D", str(aside), "-U", USER, "-E", "UTF8", "--auth=trust"]
-    command += ["--no-instructions"]
-    # The builtin provider sorts the same way everywhere and needs neither ICU nor the C library's locales.
-    command += ["--locale-provider=builtin", "--locale=C.UTF-8"] if installation.major >= 17 else ["--no-locale"]
+    command = [installation.program("initdb"), "-D", str(aside), "--no-instructions", *flags(installation)]
     if cluster.log_place is not None:
         shutil.rmtree(cluster.wal, ignore_errors=True)
         cluster.wal.mkdir(mode=0o700)
@@ -187,6 +184,13 @@ def _create(cluster: Cluster, installation: Installation, identity: Identity) ->
         shutil.rmtree(aside, ignore_errors=True)
         raise
     aside.rename(cluster.files)
+
+
+def flags(installation: Installation) -> tuple[str, ...]:
+    """What initdb is told: it shapes the files for good."""
+    # The builtin provider sorts the same way everywhere and needs neither ICU nor the C library's locales.
+    locale = ("--locale-provider=builtin", "--locale=C.UTF-8") if installation.major >= 17 else ("--no-locale",)
+    return ("-U", USER, "-E", "UTF8", "--auth=trust", *locale)
 
 
 def _run(command: list[str], cluster: Cluster, identity: Identity) -> None:
@@ -211,7 +215,8 @@ def environment() -> dict[str, str]:
     return kept | {"LC_ALL": "C", "TZ": "UTC"}
 
 
-def _shut_down(cluster: Cluster, installation: Installation) -> bool:
+def shut_down(cluster: Cluster, installation: Installation) -> bool:
+    """Whether its last server ended in good order."""
     done = subprocess.run(
         [installation.program("pg_controldata"), "-D", str(cluster.files)],
         capture_output=True,
@@ -230,7 +235,7 @@ def _has_segments(wal: Path) -> bool:
         return False
 
 
-def _refuse_running(cluster: Cluster) -> None:
+def refuse_running(cluster: Cluster) -> None:
     """Every PostgreSQL process works in its data directory, so this also finds servers that others started."""
     running = process.working_in(cluster.files)
     if running:

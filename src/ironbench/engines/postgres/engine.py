@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 from ironbench.engines import place
-from ironbench.engines.postgres import capacity, dsn, identity, installation, server, settings
+from ironbench.engines.copies import Copied
+from ironbench.engines.postgres import capacity, dsn, identity, installation, server, settings, snapshots
 from ironbench.engines.postgres import cluster as clusters
 from ironbench.engines.postgres.cluster import Cluster
 from ironbench.engines.postgres.identity import Identity
@@ -48,6 +50,36 @@ class PostgresEngine:
         except BaseException:
             os.close(lock)
             raise
+
+    def basis(self, system: System) -> str:
+        if system.dsn is not None:
+            return ""
+        found = installation.find(system.settings.get("bin"))
+        shape = [f"{name}={value}" for name, value in sorted(settings.shaping(system.settings).items())]
+        return " ".join(["postgres", found.version, *clusters.flags(found), *shape, found.configure])
+
+    def plain(self, system: System, folder: Path) -> System:
+        told = {name: system.settings[name] for name in ("bin",) if name in system.settings}
+        told |= settings.LOADING | settings.shaping(system.settings)
+        return System(self.name, system.label, told, Layout(str(folder)))
+
+    def snapshot(self, system: System, folder: Path, *, keep: bool = True) -> Copied:
+        found = installation.find(system.settings.get("bin"))
+        wanted = clusters.of(system.layout, found)
+        lock = place.lock(wanted.place)
+        try:
+            return snapshots.take(wanted, found, folder, keep=keep)
+        finally:
+            os.close(lock)
+
+    def restore(self, system: System, folder: Path) -> Copied:
+        found = installation.find(system.settings.get("bin"))
+        wanted = clusters.of(system.layout, found)
+        lock = place.lock(place.claim(str(wanted.place), "data"))
+        try:
+            return snapshots.put_back(wanted, found, folder)
+        finally:
+            os.close(lock)
 
 
 def _joined(session: PostgresSession, clients: int) -> PostgresSession:

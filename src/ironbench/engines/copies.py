@@ -1,0 +1,202 @@
+"""Copies of data files: by reference where the file system can, else extent by extent, holes left out."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from ironbench.errors import FailureError
+
+_FICLONE = 0x40049409
+"""ioctl_ficlone(2): `_IOW(0x94, 9, int)`."""
+_NO_REFLINK = (errno.EOPNOTSUPP, errno.EXDEV, errno.EINVAL, errno.ENOTTY, errno.ENOSYS, errno.EPERM)
+_CHUNK_BYTES = 64 << 20
+"""Copied by one call, so that Ctrl-C is heard between two."""
+
+Skip = Callable[[str], bool]
+"""Told a path relative to the tree's root; True leaves it out, with all below."""
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """What a copy took."""
+
+    bytes: int = 0
+    """Of the files' contents, holes left out."""
+    files: int = 0
+    by_reference: int = 0
+    """Files that share their blocks with the original until one of the two changes."""
+
+    @property
+    def how(self) -> str:
+        """`reflink` when all files were copied by reference, else `copy`."""
+        return "reflink" if self.files and self.by_reference == self.files else "copy"
+
+    def __add__(self, other: Copied) -> Copied:
+        return Copied(self.bytes + other.bytes, self.files + other.files, self.by_reference + other.by_reference)
+
+
+def tree(source: Path, target: Path, skip: Skip = lambda _: False, *, link: bool = False) -> Copied:
+    """Copies a directory to one that does not exist yet; on failure nothing of it is left. FailureError.
+
+    `link`: the files become hard links of the originals, whose owner then removes them. Nothing is synced.
+    """
+    try:
+        return _tree(source, target, source, skip, link)
+    except OSError as error:
+        shutil.rmtree(target, ignore_errors=True)
+        raise failure(target, error) from error
+    except BaseException:
+        shutil.rmtree(target, ignore_errors=True)
+        raise
+
+
+def file(source: Path, target: Path, *, link: bool = False) -> Copied:
+    """Copies one file to a name that is not taken; on failure it is not there. FailureError."""
+    try:
+        return _file(source, target, link)
+    except OSError as error:
+        target.unlink(missing_ok=True)
+        raise failure(target, error) from error
+    except BaseException:
+        target.unlink(missing_ok=True)
+        raise
+
+
+def failure(target: Path, error: OSError) -> FailureError:
+    """What to tell when files cannot be written to `target`."""
+    hint = "free some space, or name a directory on a larger device" if error.errno == errno.ENOSPC else ""
+    return FailureError(f"directory {target.parent}", f"data cannot be copied: {error.strerror or error}", hint)
+
+
+def sync(directory: Path) -> None:
+    """Writes everything dirty of that file system to its device. FailureError.
+
+    One syncfs(2) instead of an fsync(2) of each of a thousand files; it reports write errors since Linux 5.8.
+    """
+    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        libc = ctypes.CDLL(None, use_errno=True)
+        if libc.syncfs(fd) != 0:
+            raise failure(directory, OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno())))
+    finally:
+        os.close(fd)
+
+
+def put(aside: Path, place: Path) -> None:
+    """Renames a finished copy, synced before, to its name; a crash leaves it complete under one of the two."""
+    sync(aside if aside.is_dir() else aside.parent)
+    aside.rename(place)
+    fd = os.open(place.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def evict(root: Path) -> None:
+    """Drops the clean pages of a file, or of all files of a tree, from the page cache (posix_fadvise(2), DONTNEED)."""
+    for path in [root] if root.is_file() else _files(root):
+        try:
+            fd = os.open(path, os.O_RDONLY)
+        except OSError:
+            continue  # gone meanwhile, or a socket
+        try:
+            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+        finally:
+            os.close(fd)
+
+
+def can_share(source: Path, directory: Path) -> bool:
+    """Whether files of `source` can be copied into `directory` by reference; tried with an empty file."""
+    try:
+        with tempfile.TemporaryFile(dir=source) as old, tempfile.TemporaryFile(dir=directory) as new:
+            return _reflinked(old.fileno(), new.fileno())
+    except OSError:
+        return False
+
+
+def size(root: Path) -> int:
+    """Bytes that the files of a tree take on their device."""
+    return sum(path.lstat().st_blocks * 512 for path in _files(root))
+
+
+def _files(root: Path) -> Iterator[Path]:
+    for folder, _, names in os.walk(root):
+        yield from (Path(folder, name) for name in names)
+
+
+def _tree(source: Path, target: Path, root: Path, skip: Skip, link: bool) -> Copied:
+    target.mkdir(mode=0o700)
+    done = Copied()
+    for entry in sorted(source.iterdir()):
+        if skip(str(entry.relative_to(root))):
+            continue
+        twin = target / entry.name
+        if entry.is_symlink():
+            twin.symlink_to(entry.readlink())
+        elif entry.is_dir():
+            done += _tree(entry, twin, root, skip, link)
+        elif entry.is_file():
+            done += _file(entry, twin, link)
+    target.chmod(source.stat().st_mode & 0o7777)
+    return done
+
+
+def _file(source: Path, target: Path, link: bool) -> Copied:
+    if link:
+        os.link(source, target)
+        return Copied(source.stat().st_blocks * 512, 1, 1)
+    with source.open("rb", buffering=0) as old, target.open("xb", buffering=0) as new:
+        info = os.fstat(old.fileno())
+        os.fchmod(new.fileno(), info.st_mode & 0o7777)
+        if _reflinked(old.fileno(), new.fileno()):
+            return Copied(info.st_blocks * 512, 1, 1)
+        os.truncate(new.fileno(), info.st_size)
+        copied = 0
+        for begin, end in _extents(old.fileno(), info.st_size):
+            _span(old.fileno(), new.fileno(), begin, end)
+            copied += end - begin
+        return Copied(copied, 1)
+
+
+def _reflinked(old: int, new: int) -> bool:
+    try:
+        fcntl.ioctl(new, _FICLONE, old)
+    except OSError as error:
+        if error.errno in _NO_REFLINK:
+            return False
+        raise
+    return True
+
+
+def _extents(fd: int, size: int) -> Iterator[tuple[int, int]]:
+    """Where a file has data (lseek(2), SEEK_DATA); file systems that cannot tell report one extent."""
+    at = 0
+    while at < size:
+        try:
+            begin = os.lseek(fd, at, os.SEEK_DATA)
+        except OSError as error:
+            if error.errno == errno.ENXIO:  # only a hole is left
+                return
+            raise
+        at = os.lseek(fd, begin, os.SEEK_HOLE)
+        yield begin, at
+
+
+def _span(old: int, new: int, begin: int, end: int) -> None:
+    os.lseek(old, begin, os.SEEK_SET)
+    os.lseek(new, begin, os.SEEK_SET)
+    while begin < end:
+        # sendfile(2) copies inside the kernel between any two file systems; copy_file_range(2) does not.
+        sent = os.sendfile(new, old, None, min(_CHUNK_BYTES, end - begin))
+        if sent == 0:
+            return  # the file became shorter
+        begin += sent

@@ -1,0 +1,147 @@
+"""Copies of a stopped cluster, and their way back.
+
+A copy holds no log: after a clean shutdown nothing in it is needed, and `cluster.place_log` starts a new one where the
+layout wants it. Nor does it hold statistics of use, so that every restored cluster starts counting at zero.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from pathlib import Path
+
+from ironbench.engines import copies, place, space
+from ironbench.engines.copies import Copied
+from ironbench.engines.postgres import cluster as clusters
+from ironbench.engines.postgres.cluster import Cluster
+from ironbench.engines.postgres.installation import Installation, output
+from ironbench.errors import FailureError
+
+FILES = "cluster"
+"""Name of the cluster's directory in a snapshot's folder."""
+NOTE = "ironbench-restored"
+"""A file in a restored cluster that names its snapshot; a cluster without one is somebody's and is never removed."""
+_EMPTIED = ("pg_stat", "pg_stat_tmp")
+"""Directories that are copied without what they hold."""
+_LEFT_OUT = ("postmaster.pid", "postmaster.opts", NOTE)
+
+
+def take(cluster: Cluster, installation: Installation, folder: Path, *, keep: bool) -> Copied:
+    """Copies a stopped cluster into `folder`, which must not exist. FailureError. Not `keep`: its files are linked."""
+    clusters.refuse_running(cluster)
+    _require_shut_down(cluster, installation)
+    aside = folder.with_name(f"{folder.name}.new")
+    shutil.rmtree(aside, ignore_errors=True)
+    aside.mkdir(mode=0o700, parents=True)
+    try:
+        done = copies.tree(cluster.files, aside / FILES, _skipped, link=not keep)
+        _empty_log(aside / FILES)
+        copies.put(aside, folder)
+    except BaseException:
+        shutil.rmtree(aside, ignore_errors=True)
+        raise
+    return done
+
+
+def put_back(cluster: Cluster, installation: Installation, folder: Path) -> Copied:
+    """Replaces a stopped cluster by the copy in `folder`. InputError: no room. FailureError.
+
+    The caller holds the directory's lock. A cluster that no snapshot made is kept aside as `cluster.kept-N`.
+    """
+    clusters.refuse_running(cluster)
+    _give_up(cluster, installation)
+    aside = cluster.place / "cluster.new"
+    shutil.rmtree(aside, ignore_errors=True)
+    space.require(cluster.place, copies.size(folder), "the copy of the data")
+    done = copies.tree(folder / FILES, aside)
+    _point_tablespaces(aside, cluster, installation)
+    (aside / NOTE).write_text(json.dumps({"snapshot": folder.name}) + "\n")
+    copies.put(aside, cluster.files)
+    copies.evict(folder)
+    return done
+
+
+def restored(cluster: Cluster) -> bool:
+    """Whether what is there came from a snapshot."""
+    return (cluster.files / NOTE).is_file()
+
+
+def _skipped(name: str) -> bool:
+    top, _, rest = name.partition("/")
+    return name in _LEFT_OUT or top == "pg_wal" or (top in _EMPTIED and bool(rest))
+
+
+def _empty_log(files: Path) -> None:
+    for name in ("pg_wal", "pg_wal/archive_status", "pg_wal/summaries"):
+        (files / name).mkdir(mode=0o700)
+
+
+def _require_shut_down(cluster: Cluster, installation: Installation) -> None:
+    if not clusters.shut_down(cluster, installation):
+        raise FailureError(
+            f"data directory {cluster.place}",
+            "its server was not shut down cleanly, so its files alone are not its data",
+            "start and stop the server once, or remove the directory",
+        )
+
+
+def _give_up(cluster: Cluster, installation: Installation) -> None:
+    if not cluster.files.exists():
+        return
+    if not restored(cluster):
+        _keep(cluster, installation)
+        return
+    _give_up_log(cluster)
+    gone = cluster.place / "cluster.old"
+    shutil.rmtree(gone, ignore_errors=True)
+    cluster.files.rename(gone)
+    shutil.rmtree(gone)
+
+
+def _keep(cluster: Cluster, installation: Installation) -> None:
+    """Out of the way, whole: where its log lies elsewhere and is needed, nothing can be moved."""
+    if (cluster.files / "pg_wal").is_symlink():
+        _require_shut_down(cluster, installation)
+    taken = [int(path.name.rsplit("-", 1)[1]) for path in cluster.place.glob("cluster.kept-*")]
+    cluster.files.rename(cluster.place / f"cluster.kept-{max(taken, default=0) + 1}")
+
+
+def _give_up_log(cluster: Cluster) -> None:
+    """Removes a log of this cluster's that lies in a directory of ours."""
+    link = cluster.files / "pg_wal"
+    if not link.is_symlink():
+        return
+    log = Path(os.path.realpath(link))
+    note = log.parent / "cluster"
+    if (
+        log.name == "wal"
+        and place.ours(log.parent)
+        and note.is_file()
+        and note.read_text().strip() == str(cluster.files)
+    ):
+        shutil.rmtree(log, ignore_errors=True)
+
+
+def _point_tablespaces(files: Path, cluster: Cluster, installation: Installation) -> None:
+    """Gives the copied temp tablespace, if any, the empty directory that the server expects; it is placed at start."""
+    empty = cluster.temp or cluster.place / "temp.none"
+    for link in (files / "pg_tblspc").iterdir():
+        if link.is_symlink():
+            link.unlink()
+            link.symlink_to(empty)
+            _empty_tablespace(empty, files, installation)
+            return
+    if cluster.temp is not None and cluster.temp_place is not None and place.ours(cluster.temp_place):
+        shutil.rmtree(cluster.temp, ignore_errors=True)  # the restored catalog knows no tablespace there
+
+
+def _empty_tablespace(directory: Path, files: Path, installation: Installation) -> None:
+    """A tablespace's files lie in `PG_<major>_<catalog version>` (PostgreSQL: GetTablespaceDirectory, catalog.h)."""
+    told = output([installation.program("pg_controldata"), "-D", str(files)], "pg_controldata")
+    found = re.search(r"^Catalog version number:\s+(\d+)$", told, re.MULTILINE)
+    if found is None:
+        raise FailureError(f"data directory {files}", "pg_controldata names no catalog version")
+    shutil.rmtree(directory, ignore_errors=True)
+    (directory / f"PG_{installation.major}_{found.group(1)}").mkdir(mode=0o700, parents=True)

@@ -1,0 +1,72 @@
+"""Brings a system's data back to their first state before a trial."""
+
+from __future__ import annotations
+
+import time
+
+from ironbench import engines, workloads
+from ironbench.engines import copies, space
+from ironbench.load import prepare, rows
+from ironbench.load.snapshot import Snapshot
+from ironbench.load.tables import present
+from ironbench.model.record import Warning
+from ironbench.model.system import Setup
+from ironbench.printer import Printer
+
+COPY_BYTES_PER_S = 700e6
+"""A copy of a data directory took 1.5 s per GB where this was written."""
+EXPENSIVE = 0.10
+"""Of a trial's length; beyond it, copying before every trial would eat the budget."""
+
+
+def often(setup: Setup, snapshot: Snapshot, restore: str) -> str:
+    """`trial` or `block`: when the data go back. `restore` is the lab's word: `trial`, `block` or `auto`.
+
+    With `auto`, once per block suffices where the trials before change nothing that lasts, or say so of themselves
+    (`Workload.stable`), and restoring would take more than a tenth of the trial.
+    """
+    if restore != "auto":
+        return restore
+    workload = workloads.get(setup.choice.workload)
+    lasting = workload.writes(setup.choice.options) and not workload.stable
+    trial_s = (setup.cell.load.duration_s or 0.0) + setup.cell.load.warmup_s
+    return "block" if not lasting and cost_s(setup, snapshot) > EXPENSIVE * trial_s else "trial"
+
+
+def cost_s(setup: Setup, snapshot: Snapshot) -> float:
+    """About how long restoring takes."""
+    if snapshot.kind == "snapshot" and snapshot.folder is not None and setup.system.layout.data is not None:
+        shared = copies.can_share(snapshot.folder, space.existing(setup.system.layout.data))
+        return 0.0 if shared else snapshot.bytes / COPY_BYTES_PER_S
+    return snapshot.loaded.elapsed_s if snapshot.kind == "reload" else 0.0
+
+
+def restored(setup: Setup, snapshot: Snapshot) -> dict[str, str]:
+    """Restores the data of a cell whose engine is stopped, and says how. InputError: no room. FailureError."""
+    begin = time.perf_counter()
+    if snapshot.kind == "snapshot" and snapshot.folder is not None:
+        done = engines.get(setup.system.engine).restore(setup.system, snapshot.folder)
+        took_s = time.perf_counter() - begin
+        amount = f"{space.in_words(done.bytes)} in {took_s:.1f} s"
+        return {"data": f"snapshot {snapshot.folder.name} ({snapshot.key})", "restored": f"{done.how}, {amount}"}
+    if snapshot.kind == "reload":
+        _loaded_anew(setup, snapshot)
+        return {"data": f"loaded anew ({snapshot.key})", "restored": f"load, {time.perf_counter() - begin:.1f} s"}
+    return {"data": "as found", "restored": "no"}
+
+
+def warnings(setup: Setup, snapshot: Snapshot) -> tuple[Warning, ...]:
+    """What a reader must know when trials do not start from the same data."""
+    if snapshot.kind != "as-found" or not workloads.get(setup.choice.workload).writes(setup.choice.options):
+        return ()
+    text = "the data are those that the trial before left: ironbench did not load them, and cannot restore them"
+    return (Warning("data-as-found", text),)
+
+
+def _loaded_anew(setup: Setup, snapshot: Snapshot) -> None:
+    """On a server that is not ours, tables that this process loaded."""
+    with engines.running(setup.system, snapshot.secrets, setup.cell.load.clients) as session:
+        dataset = workloads.get(setup.choice.workload).dataset(session.engine, setup.choice.options)
+        if dataset is not None:
+            rows.drop(session, present(session, dataset.tables))
+            prepare.brought(session, dataset, rows.connections(session), Printer(), own_server=False)

@@ -1,0 +1,150 @@
+"""Data loaded once and kept: every trial of a lab starts from a copy of them."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from ironbench import engines, workloads
+from ironbench.engines import copies, place, space
+from ironbench.errors import InputError
+from ironbench.load import prepare, rows
+from ironbench.load.loaded import Loaded
+from ironbench.load.space import LOG_BYTES, SLACK
+from ironbench.model.secrets import Secrets
+from ironbench.model.system import Setup, System
+from ironbench.printer import Printer
+from ironbench.workloads import Dataset
+
+NOTE = "snapshot.json"
+"""In a snapshot's folder, written last of all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Where the data come from that a trial starts with."""
+
+    kind: str
+    """`snapshot`: a copy of files; `reload`: loaded anew each time; `as-found`: whatever the trial before left."""
+    key: str = ""
+    """Content key of the data."""
+    folder: Path | None = None
+    bytes: int = 0
+    """Of the files on their device."""
+    loaded: Loaded = field(default_factory=Loaded)
+    secrets: Secrets = field(default_factory=Secrets)
+    """For loading anew on a server that is not ours."""
+
+
+def ready(setup: Setup, secrets: Secrets, printer: Printer) -> Snapshot:
+    """The data of a cell, loaded now or found from an earlier run. InputError: no room. FailureError."""
+    engine = engines.get(setup.system.engine)
+    dataset = workloads.get(setup.choice.workload).dataset(engine.name, setup.choice.options)
+    if dataset is None:
+        return Snapshot("as-found")
+    basis = engine.basis(setup.system)
+    if not basis:
+        return _on_their_server(setup, secrets, dataset, printer)
+    digest = hashlib.sha256(f"{basis}\n{dataset.key}".encode()).hexdigest()[:16]
+    folder = place.snapshots() / f"{dataset.name}-{digest}"
+    with _held(folder, printer):
+        found = _found(folder)
+        if found is not None:
+            printer.say(f"data: {dataset.key}, snapshot of {found['made_at']} UTC")
+            return _snapshot(folder, found)
+        _require_room(folder, dataset)
+        return _snapshot(folder, _made(setup.system, folder, dataset, printer))
+
+
+def _on_their_server(setup: Setup, secrets: Secrets, dataset: Dataset, printer: Printer) -> Snapshot:
+    """Only tables that this very process has loaded may be dropped there and loaded anew."""
+    with engines.running(setup.system, secrets, setup.cell.load.clients) as session:
+        loaded = prepare.brought(session, dataset, rows.connections(session), printer, own_server=False)
+    kind = "as-found" if loaded.reused else "reload"
+    return Snapshot(kind, dataset.key, None, loaded.data_bytes, loaded, secrets)
+
+
+def _snapshot(folder: Path, note: dict[str, Any]) -> Snapshot:
+    loaded = Loaded(**note["loaded"])
+    return Snapshot("snapshot", loaded.key, folder, note["bytes"], loaded)
+
+
+def _found(folder: Path) -> dict[str, Any] | None:
+    """The note of a complete snapshot; files that were changed or lost since make it void."""
+    try:
+        note: dict[str, Any] = json.loads((folder / NOTE).read_text())
+        return note if note["bytes"] == _file_bytes(folder) else None
+    except (OSError, ValueError, KeyError):
+        return None
+
+
+def _file_bytes(folder: Path) -> int:
+    """Lengths, not blocks: those may change while nobody writes (late allocation)."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file() and path.name != NOTE)
+
+
+def _require_room(folder: Path, dataset: Dataset) -> None:
+    shutil.rmtree(folder, ignore_errors=True)  # half of one, or one whose files were changed
+    estimate = int(dataset.bytes * SLACK) + min(dataset.bytes, LOG_BYTES)
+    space.require(folder.parent, estimate, f"the data ({dataset.key})")
+
+
+def _made(system: System, folder: Path, dataset: Dataset, printer: Printer) -> dict[str, Any]:
+    engine = engines.get(system.engine)
+    building = folder.with_name(f"{folder.name}.load")
+    _clear(building)
+    clients = rows.most_connections(system.engine)
+    try:
+        plain, secrets = engine.validated(engine.plain(system, building), clients)
+        with engines.running(plain, secrets, clients) as session:
+            loaded = prepare.brought(session, dataset, rows.connections(session), printer)
+        engine.snapshot(plain, folder, keep=False)
+    finally:
+        shutil.rmtree(building, ignore_errors=True)
+    # Loaded without syncing: its rates are nobody's, so records show the data as found.
+    loaded = Loaded(loaded.rows, loaded.bytes, loaded.elapsed_s, {}, loaded.data_bytes, 0, True, loaded.key)
+    now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S")
+    note = {"made_at": now, "bytes": _file_bytes(folder), "loaded": asdict(loaded)}
+    aside = folder / f"{NOTE}.new"
+    aside.write_text(json.dumps(note) + "\n")
+    copies.put(aside, folder / NOTE)
+    return note
+
+
+def _clear(building: Path) -> None:
+    """Removes what a killed load left. InputError when its server runs still."""
+    if not building.exists():
+        return
+    if place.ours(building):
+        os.close(place.lock(building))
+    shutil.rmtree(building)
+
+
+@contextlib.contextmanager
+def _held(folder: Path, printer: Printer) -> Iterator[None]:
+    """One ironbench at a time loads the same data; others wait and then find them."""
+    try:
+        folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        fd = os.open(folder.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise InputError(
+            f"directory {folder.parent}", error.strerror or str(error), "name another by IRONBENCH_DATA"
+        ) from error
+    try:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            printer.say("data: another ironbench loads the same; waiting for it")
+            fcntl.flock(fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(fd)

@@ -1,0 +1,288 @@
+"""Every trial starts from the same data: loaded once, kept, copied back, and never half."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import own_server as pg
+import pytest
+
+from ironbench import engines, workloads
+from ironbench.engines import copies
+from ironbench.engines import place as places
+from ironbench.errors import FailureError, InputError
+from ironbench.load import restore, snapshot
+from ironbench.model.secrets import Secrets
+from ironbench.model.system import Cell, Choice, Layout, Load, Setup, System
+from ironbench.printer import Printer
+
+pytestmark = pytest.mark.live
+
+SOURCE = Path(__file__).parents[2] / "src"
+OLDER = "wheel:16"
+
+
+@pytest.fixture(autouse=True)
+def own_cache(monkeypatch: pytest.MonkeyPatch, place: Path, tmp_path: Path) -> Path:
+    tmp_path.chmod(0o700)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    monkeypatch.setenv("IRONBENCH_DATA", str(place / "cache"))
+    return place / "cache" / "snapshots"
+
+
+def setup(place: Path, engine: str = "postgres", workload: str = "tpcb-like", **told: object) -> Setup:
+    layout = replace(told.pop("layout", Layout()), data=str(place / "data"))
+    system = System(engine, "test", layout=layout, **told)
+    system, _ = engines.get(engine).validated(system, 4)
+    choice = Choice(workload, workloads.get(workload).validated({}))
+    return Setup(Cell("clients=2", Load(clients=2, duration_s=1.0)), system, choice)
+
+
+def ready(wanted: Setup) -> tuple[snapshot.Snapshot, str]:
+    """The snapshot, and what was said about it."""
+    said = io.StringIO()
+    return snapshot.ready(wanted, Secrets(), Printer(stderr=said)), said.getvalue()
+
+
+def contents(wanted: Setup) -> str:
+    """Fingerprint of all rows of all tables, system's catalog of relations included."""
+    with engines.running(wanted.system, Secrets(), 4) as session:
+        rows = [session.query(f"select * from {t} order by 1, 2, 3") for t in ("pgbench_branches", "pgbench_history")]
+        rows += [session.query("select count(*), sum(aid), sum(abalance), min(abalance) from pgbench_accounts")]
+        return hashlib.sha256(repr(rows).encode()).hexdigest()
+
+
+def spoil(wanted: Setup) -> None:
+    with engines.running(wanted.system, Secrets(), 4) as session:
+        session.query("update pgbench_accounts set abalance = 7")
+        session.query("delete from pgbench_branches")
+        session.query("insert into pgbench_history values (1, 1, 1, 1, '2020-01-01', 'x')")
+        session.query("create table another (x int)")
+
+
+@pytest.mark.parametrize("engine", ["postgres", "sqlite"])
+def test_what_a_trial_changed_is_undone(place: Path, engine: str) -> None:
+    wanted = setup(place, engine)
+    kept, _ = ready(wanted)
+    assert "pgbench" in restore.restored(wanted, kept)["data"]
+    first = contents(wanted)
+    for _ in range(2):
+        spoil(wanted)
+        assert contents(wanted) != first
+        restore.restored(wanted, kept)
+        assert contents(wanted) == first
+    with engines.running(wanted.system, Secrets(), 4) as session, pytest.raises(FailureError):
+        session.query("select * from another")
+
+
+@pytest.mark.parametrize("engine", ["postgres", "sqlite"])
+def test_a_later_run_finds_the_snapshot_again(place: Path, engine: str) -> None:
+    wanted = setup(place, engine)
+    first, said = ready(wanted)
+    assert "rows/s" in said
+    again, said = ready(wanted)
+    assert "snapshot of" in said and "rows/s" not in said
+    assert again == first
+
+
+def test_a_snapshot_belongs_to_version_and_to_what_shapes_the_files_but_not_to_settings(place: Path) -> None:
+    plain = ready(setup(place))[0].folder
+    assert ready(setup(place, settings={"work_mem": "8MB"}, memory_bytes=64 << 20))[0].folder == plain
+    assert ready(setup(place, settings={"bin": OLDER}))[0].folder != plain
+
+
+def test_the_server_is_as_told_and_not_as_the_load_was(place: Path) -> None:
+    wanted = setup(place, memory_bytes=64 << 20)
+    restore.restored(wanted, ready(wanted)[0])
+    with engines.running(wanted.system, Secrets(), 4) as session:
+        told = [session.query(f"show {name}")[0][0] for name in ("fsync", "wal_level", "autovacuum", "shared_buffers")]
+        counted = session.query("select sum(seq_scan + idx_scan) from pg_stat_user_tables")[0][0]
+    assert told == ["on", "replica", "on", "64MB"]
+    assert int(counted or 0) == 0  # statistics of use begin anew
+
+
+def test_log_and_temp_go_where_the_layout_wants_them_at_every_restore(place: Path) -> None:
+    for number in (1, 2):
+        layout = Layout(log=str(place / f"log{number}"), temp=str(place / f"temp{number}"))
+        wanted = setup(place, layout=layout)
+        kept, _ = ready(wanted)
+        for _ in range(2):
+            restore.restored(wanted, kept)
+            with engines.running(wanted.system, Secrets(), 4) as session:
+                directories = session.directories()
+                assert directories["log"] == str(place / f"log{number}" / "wal")
+                session.query("set work_mem = '64kB'")
+                session.query("select count(*) from (select * from pgbench_accounts order by filler, aid offset 0) x")
+                assert any((place / f"temp{number}" / "temp").iterdir())
+    assert not (place / "log1" / "wal").exists()  # given up with the cluster that it belonged to
+
+
+def test_a_system_with_log_and_temp_of_its_own_can_be_copied_and_put_back(place: Path) -> None:
+    layout = Layout(log=str(place / "log"), temp=str(place / "temp"))
+    wanted = setup(place, layout=layout)
+    engine = engines.get("postgres")
+    restore.restored(wanted, ready(wanted)[0])
+    with engines.running(wanted.system, Secrets(), 4) as session:
+        session.query("create table mine as select 42 as answer")
+    engine.snapshot(wanted.system, place / "copy")
+    for other in (wanted, setup(place), wanted):
+        engine.restore(other.system, place / "copy")
+        with engines.running(other.system, Secrets(), 4) as session:
+            assert session.query("select * from mine") == [("42",)]
+            session.query("drop table mine")
+
+
+@pytest.mark.parametrize("engine", ["postgres", "sqlite"])
+def test_what_no_snapshot_made_is_kept_aside(place: Path, engine: str) -> None:
+    wanted = setup(place, engine)
+    with engines.running(wanted.system, Secrets(), 4) as session:
+        session.query("create table mine (x int)")
+    restore.restored(wanted, ready(wanted)[0])
+    kept = list((place / "data").glob("*.kept-1"))
+    assert len(kept) == 1
+    restore.restored(wanted, ready(wanted)[0])
+    assert list((place / "data").glob("*.kept-*")) == kept
+    kept[0].rename(place / "data" / ("moved" if engine == "postgres" else "moved.sqlite"))
+
+
+def test_a_stranger_s_directory_is_not_touched(place: Path) -> None:
+    wanted = setup(place)
+    kept, _ = ready(wanted)
+    (place / "data").mkdir()
+    (place / "data" / "letter.txt").write_text("dear aunt")
+    with pytest.raises(InputError, match="not ironbench's"):
+        restore.restored(wanted, kept)
+    assert (place / "data" / "letter.txt").read_text() == "dear aunt"
+
+
+def test_a_running_server_s_files_are_neither_copied_nor_replaced(place: Path) -> None:
+    wanted = setup(place)
+    kept, _ = ready(wanted)
+    restore.restored(wanted, kept)
+    with engines.running(wanted.system, Secrets(), 4):
+        for act in (
+            lambda: restore.restored(wanted, kept),
+            lambda: engines.get("postgres").snapshot(wanted.system, place / "c"),
+        ):
+            with pytest.raises(InputError, match="uses it|already runs"):
+                act()
+
+
+def test_a_server_that_was_killed_is_not_copied(place: Path) -> None:
+    wanted = setup(place)
+    restore.restored(wanted, ready(wanted)[0])
+    session = engines.get("postgres").start(wanted.system, Secrets(), 4)
+    os.kill(pg.pid_of(session), signal.SIGKILL)
+    session.stop()
+    with pytest.raises(FailureError, match="not shut down cleanly"):
+        engines.get("postgres").snapshot(wanted.system, place / "c")
+    assert not (place / "c").exists()
+
+
+def test_a_snapshot_whose_files_were_changed_is_made_anew(place: Path) -> None:
+    wanted = setup(place)
+    kept, _ = ready(wanted)
+    assert kept.folder is not None
+    victim = max((kept.folder / "cluster").rglob("*"), key=lambda path: path.stat().st_size if path.is_file() else 0)
+    victim.write_bytes(b"")
+    assert "rows/s" in ready(wanted)[1]
+    restore.restored(wanted, kept)
+    contents(wanted)
+
+
+LOADER = """
+import sys
+sys.path[:0] = [{source!r}, {tests!r}]
+from pathlib import Path
+from test_snapshots import ready, setup
+print("begin", flush=True)
+ready(setup(Path({place!r}), {engine!r}))
+"""
+
+
+@pytest.mark.parametrize("engine", ["postgres", "sqlite"])
+@pytest.mark.parametrize("delay_s", [0.3, 0.7, 1.0, 1.3])
+def test_a_killed_load_leaves_nothing_half(place: Path, own_cache: Path, engine: str, delay_s: float) -> None:
+    code = LOADER.format(source=str(SOURCE), tests=str(Path(__file__).parent), place=str(place), engine=engine)
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        time.sleep(delay_s)
+        child.kill()
+    assert pg.eventually(lambda: not _still_loading(own_cache), 30)
+    wanted = setup(place, engine)
+    kept, _ = ready(wanted)
+    restore.restored(wanted, kept)
+    with engines.running(wanted.system, Secrets(), 4) as session:
+        assert session.query("select count(*), sum(abalance) from pgbench_accounts") == [("100000", "0")]
+    left = {path.name for path in own_cache.iterdir()} - {kept.folder.name, f"{kept.folder.name}.lock"}
+    assert left == set()
+
+
+def _still_loading(cache: Path) -> bool:
+    for folder in cache.glob("*.load"):
+        try:
+            os.close(places.lock(folder))
+        except InputError:
+            return True
+    return False
+
+
+def test_a_full_disk_is_said_before_anything_is_loaded(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ironbench.engines.space.free_bytes", lambda path: 1 << 20)
+    with pytest.raises(InputError, match="are free there"):
+        ready(setup(place))
+    assert list((place / "cache" / "snapshots").glob("*.load")) == []
+
+
+def test_a_disk_that_fills_while_copying_leaves_no_half_copy(place: Path, small_disk: Path) -> None:
+    wanted = setup(place)
+    kept, _ = ready(wanted)
+    assert kept.folder is not None
+    with pytest.raises(FailureError, match="No space left on device") as told:
+        copies.tree(kept.folder, small_disk / "copy")
+    assert "larger device" in told.value.hint
+    assert list(small_disk.iterdir()) == []
+    full = replace(wanted, system=replace(wanted.system, layout=Layout(str(small_disk))))
+    with pytest.raises(InputError, match="are free there"):
+        restore.restored(full, kept)
+
+
+@pytest.fixture
+def small_disk(place: Path):
+    path = place / "small"
+    path.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=10m", "tmpfs", str(path)], check=False).returncode:
+        pytest.skip("mounting needs root")
+    yield path
+    subprocess.run(["umount", str(path)], check=True)
+
+
+def test_holes_stay_holes_and_the_copy_is_the_same(tmp_path: Path) -> None:
+    source = tmp_path / "sparse"
+    with source.open("wb") as file:
+        file.seek(50 << 20)
+        file.write(b"x" * 5000)
+        file.truncate(100 << 20)
+    done = copies.file(source, tmp_path / "twin")
+    assert (tmp_path / "twin").read_bytes() == source.read_bytes()
+    assert done.bytes < 1 << 20
+    assert copies.size(tmp_path / "twin") <= 1 << 20
+
+
+def test_restoring_is_rare_only_where_that_is_harmless_and_saves_time(place: Path) -> None:
+    kept = snapshot.Snapshot("snapshot", "k", place, 7_000_000_000)
+    for name, expected in (("tpcb-like", "trial"), ("select-only", "block"), ("igen-oltp", "block")):
+        wanted = setup(place, workload=name)
+        assert restore.often(wanted, kept, "auto") == expected
+        long = replace(wanted, cell=Cell("x", Load(duration_s=1000.0)))
+        assert restore.often(long, kept, "auto") == "trial"
+        assert restore.often(wanted, kept, "block") == "block"
