@@ -34,6 +34,10 @@ class FailureError(IronbenchError):
     """Something broke while working: a server died, a disk filled, a connection was refused."""
 
 
+class UnwrittenError(FailureError):
+    """A result could not be written: there is no use in measuring on."""
+
+
 class EngineDiedError(FailureError):
     """The engine's process ended in the middle of a trial, which is voided by that."""
 

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from ironbench import engines, load, observe
+from ironbench import engines, lab_stages, lab_trial, load
 from ironbench.analyse import curve
-from ironbench.drive.trial import drive
+from ironbench.lab_progress import Pace
+from ironbench.lab_trial import measure
 from ironbench.load import Loaded
 from ironbench.model.plan import Plan
+from ironbench.model.prepared import NOTHING, Prepared
 from ironbench.model.record import Record, Status
 from ironbench.model.secrets import Secrets
 from ironbench.model.session import Session
 from ironbench.model.system import Trial
 from ironbench.printer import Printer
-from ironbench.record import Store, make
+from ironbench.record import Store
+from ironbench.record.labs import LabDirectory
 
 
 def run(plan: Plan, secrets: Secrets, store: Store, printer: Printer) -> list[Record]:
@@ -26,6 +29,26 @@ def run(plan: Plan, secrets: Secrets, store: Store, printer: Printer) -> list[Re
             return sweep
         fresh = plan.confirmation_trials(curve.peak(sweep))
         return sweep + measured(plan, session, loaded, fresh, store, printer)
+
+
+def conduct(
+    secrets: Mapping[str, Secrets], directory: LabDirectory, printer: Printer, prepared: Prepared = NOTHING
+) -> list[Record]:
+    """Measures every trial that has no record yet, in order and stage after stage, until the findings decide.
+
+    The caller holds the directory, in which the lab has begun. UnwrittenError when a record cannot be kept,
+    FailureError when trial after trial fails.
+    """
+    known, lab = directory.records(), directory.lab()
+    fresh: list[Record] = []
+    pace = Pace(lab)
+    while (trial := lab_stages.next_trial(directory, [*known, *fresh])) is not None:
+        title = pace.title(trial, [*known, *fresh])
+        fresh.append(lab_trial.attempt(lab, secrets, trial, directory.store, printer, prepared, title))
+        if fresh[-1].status is Status.CUT_SHORT:
+            break
+        lab_stages.refuse_futile(lab, fresh)
+    return [*known, *fresh]
 
 
 def measured(
@@ -43,12 +66,3 @@ def measured(
 def over(session: Session, records: Sequence[Record]) -> bool:
     """Whether the user interrupted the last trial, or the engine did not survive it."""
     return records[-1].status is Status.CUT_SHORT or not session.alive()
-
-
-def measure(plan: Plan, session: Session, loaded: Loaded, trial: Trial, store: Store, printer: Printer) -> Record:
-    """One trial, from driving it to its record in the store."""
-    driven = drive(plan, session, trial, observe.sources(session, plan.observe), printer)
-    record = make.keep(store, plan, session, loaded, trial, driven, observe.observed(driven))
-    if not record.status.comparable and not driven.failure:  # a failure was said when it happened
-        printer.say(f"  {record.status.value}: {record.cause}")
-    return record

@@ -24,13 +24,16 @@ from ironbench.model.system import Trial
 from ironbench.printer import Printer
 
 
-def drive(plan: Plan, session: Session, trial: Trial, sources: Iterable[Source], printer: Printer) -> Driven:
+def drive(
+    plan: Plan, session: Session, trial: Trial, sources: Iterable[Source], printer: Printer, title: str = ""
+) -> Driven:
     """One trial from start to end. An engine that fails is not an exception: the result says so."""
+    title = title or f"{plan.system.label}  {trial.cell.name}  {trial.purpose} {trial.block + 1}"
     started = datetime.now(UTC).isoformat(timespec="seconds")
     with tempfile.TemporaryDirectory(prefix="ironbench-trial-") as folder:
         log = Path(folder) / "child.log"
         try:
-            return _driven(plan, session, trial, sources, printer, started, log)
+            return _driven(plan, session, trial, sources, printer, title, started, log)
         except IronbenchError as error:
             printer.error(error)
             alive = session.alive() and not isinstance(error, EngineDiedError)
@@ -41,14 +44,24 @@ def trial_seed(seed: int, trial: Trial) -> int:
     """Every trial draws its own random numbers, the same ones for the same seed.
 
     Trials that all drew the same would hit the same rows again and again: caches would flatter the later ones, and a
-    workload that inserts and deletes at random would push the same customers to their limits.
+    workload that inserts and deletes at random would push the same customers to their limits. In a lab all cells of a
+    block draw the same: they are compared with each other, each from the same data, so that what the numbers happen to
+    be cancels (common random numbers: Law, "Simulation Modeling and Analysis", section 11.2).
     """
-    text = f"{seed} {trial.cell.name} {trial.purpose} {trial.block}"
+    cell = "" if trial.purpose == "lab" else trial.cell.name
+    text = f"{seed} {cell} {trial.purpose} {trial.block}"
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8]) >> 1
 
 
 def _driven(
-    plan: Plan, session: Session, trial: Trial, sources: Iterable[Source], printer: Printer, started: str, log: Path
+    plan: Plan,
+    session: Session,
+    trial: Trial,
+    sources: Iterable[Source],
+    printer: Printer,
+    title: str,
+    started: str,
+    log: Path,
 ) -> Driven:
     workload, options, load = workloads.get(plan.choice.workload), plan.choice.options, trial.cell.load
     has_data = workload.dataset(session.engine, options) is not None  # else there is nothing to hold to any rule
@@ -62,7 +75,6 @@ def _driven(
         sources,
         plan.system.client_cpus or (),
     )
-    title = f"{plan.system.label}  {trial.cell.name}  {trial.purpose} {trial.block + 1}"
     with printer.bar(title) as show:
         result = run(compiled, load, session.engine in LIBRARIES, plan.system.server_cpus, log, show)
     summary = msgspec.json.decode(result.summary, type=dict[str, Any])

@@ -25,6 +25,10 @@ class Engine(Protocol):
         """
         ...
 
+    def identity(self, system: System, secrets: Secrets) -> dict[str, str]:
+        """What tells this program from another version or build of it; starts nothing. InputError, FailureError."""
+        ...
+
     def start(self, system: System, secrets: Secrets, clients: int) -> Session:
         """A running engine that takes `clients` connections and a few more. InputError, FailureError."""
         ...

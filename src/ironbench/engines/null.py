@@ -37,6 +37,11 @@ class NullEngine:
             raise InputError("--memory", "the null engine has no cache", "leave it out")
         return system, Secrets()
 
+    def identity(self, system: System, secrets: Secrets) -> dict[str, str]:
+        from ironbench import _core
+
+        return {"version": _core.VERSION}
+
     def start(self, system: System, secrets: Secrets, clients: int) -> NullSession:
         return NullSession(_service_ns(system))
 

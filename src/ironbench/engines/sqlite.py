@@ -46,6 +46,15 @@ class SqliteEngine:
         data = system.layout.data or str(place.default("sqlite", "3"))
         return replace(system, settings=settings, layout=Layout(place.check(data, "data"))), Secrets()
 
+    def identity(self, system: System, secrets: Secrets) -> dict[str, str]:
+        from ironbench import _core
+
+        connection = _core.SqliteConnection(":memory:")
+        try:
+            return {"version": connection.query("SELECT sqlite_source_id()")[0][0] or ""}
+        finally:
+            connection.close()
+
     def start(self, system: System, secrets: Secrets, clients: int) -> SqliteSession:
         """The file, made when it is not there. FailureError when it cannot be used."""
         folder = place.claim(system.layout.data or str(place.default("sqlite", "3")), "data")

@@ -37,6 +37,8 @@ class Stage:
     """1-based."""
     blocks: int
     """In this stage alone."""
+    planned: bool = True
+    """False: declared only after the findings of an earlier stage were seen."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,6 +52,8 @@ class Load:
     transactions: int | None = None
     """Transactions per client, instead of a duration."""
     warmup_s: float = 0.0
+    warmup_auto: bool = False
+    """A pilot trial decides the warm-up; what it decided is `warmup_s` in records."""
     max_tries: int = 1
     protocol: str = "prepared"
     seed: int = 0
@@ -106,7 +108,8 @@ class Trial:
     block: int
     """0-based repeat."""
     purpose: str = "sweep"
-    """`sweep` trials choose the peak, `confirmation` trials report it."""
+    """`sweep` trials choose the peak, `confirmation` trials report it; `lab` trials are paired by block; `pilot` trials
+    decide a warm-up and enter nothing."""
     stage: int = 1
     """1-based; a later stage is declared before it starts, with blocks that go on counting."""
     attempt: int = 1

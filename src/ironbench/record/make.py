@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 import shutil
 
 import msgspec
@@ -12,6 +14,7 @@ from ironbench.machine.fingerprint import fingerprint
 from ironbench.model.driven import Driven
 from ironbench.model.observation import Observation
 from ironbench.model.plan import Plan
+from ironbench.model.prepared import Prepared
 from ironbench.model.record import Budget, Record
 from ironbench.model.session import Session
 from ironbench.model.system import Trial
@@ -23,21 +26,23 @@ from ironbench.record.store import Evidence, Store
 def keep(
     store: Store,
     plan: Plan,
-    session: Session,
+    session: Session | None,
     loaded: Loaded,
     trial: Trial,
     driven: Driven,
     observed: tuple[Observation, Budget | None],
+    prepared: Prepared,
 ) -> Record:
-    """Judges the trial, writes its record and evidence, and returns the record."""
+    """Judges the trial, writes its record and evidence, and returns the record. No session: it never got so far."""
     observation, budget = observed
     workload = workloads.get(plan.choice.workload)
-    warnings = judge.warnings(
+    seen = judge.warnings(
         plan.system, trial.cell.load, driven, observation, budget, workload.writes(plan.choice.options)
     )
+    warnings = (*prepared.warnings, *seen)
     status, cause = judge.status(driven, warnings)
     record = Record(
-        id=f"{plan.series}-{trial.cell.name.replace('=', '')}-{trial.purpose[0]}{trial.block}",
+        id=record_id(plan.series, trial),
         series=plan.series,
         system=plan.system,
         choice=plan.choice,
@@ -48,18 +53,46 @@ def keep(
         elapsed_s=driven.summary.get("elapsed_s", 0.0),
         status=status,
         metrics=measures.concise(
-            {**loaded.metrics(), **capacity(session), **observation.metrics, **measures.metrics(driven)}
+            {
+                **loaded.metrics(),
+                **(capacity(session) if session else {}),
+                **observation.metrics,
+                **measures.metrics(driven),
+            }
         ),
         checks=driven.checks,
         warnings=warnings,
         cause=cause,
         budget=budget or Budget(),
         machine=store.keep_shared("machines", msgspec.to_builtins(fingerprint())),
-        engine=store.keep_shared("engines", session.facts()) if driven.alive else "",
+        engine=store.keep_shared("engines", session.facts()) if driven.alive and session else "",
         software=software(),
+        stage=trial.stage,
+        attempt=trial.attempt,
+        conditions=dict(prepared.conditions),
     )
     evidence = Evidence(driven.timeline, driven.seconds, observation.series, driven.histograms, driven.log)
     return store.keep(record, evidence)
+
+
+def record_id(series: str, trial: Trial) -> str:
+    """A name for a folder, unique in its series; of a lab it says cell, block and attempt."""
+    name = trial.cell.name
+    if trial.purpose in ("lab", "pilot"):
+        place = f"b{trial.block}" if trial.purpose == "lab" else "pilot"
+        return f"{series}-{_slug(name)}-{place}-a{trial.attempt}"
+    return f"{series}-{name.replace('=', '')}-{trial.purpose[0]}{trial.block}"
+
+
+LONGEST_SLUG = 100
+"""A file name has at most 255 bytes (NAME_MAX), and the series and its suffixes want theirs."""
+
+
+def _slug(name: str) -> str:
+    """`log=memory clients=8` as `log-memory+clients-8`; other names are told apart by a hash."""
+    plain = name.replace("=", "-").replace(" ", "+")
+    safe = re.sub(r"[^A-Za-z0-9._+-]", "~", plain)[:LONGEST_SLUG]
+    return safe if safe == plain else f"{safe}~{hashlib.sha256(name.encode()).hexdigest()[:8]}"
 
 
 def capacity(session: Session) -> dict[str, float]:

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import shutil
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ironbench.errors import FailureError, InputError, nearest
+from ironbench.errors import FailureError, InputError, UnwrittenError, nearest
 from ironbench.model.observation import Series
 from ironbench.model.record import SCHEMA, Record
 
@@ -107,14 +108,7 @@ class Store:
         key = hashlib.sha256(data).hexdigest()[:16]
         path = self.directory / kind / f"{key}.json"
         if not path.exists():
-            aside = path.with_suffix(f".{os.getpid()}.tmp")
-            try:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                _write(aside, msgspec.json.format(data, indent=1))
-                aside.rename(path)
-            except OSError as error:
-                aside.unlink(missing_ok=True)
-                raise _unwritten(path, error) from error
+            write_whole(path, msgspec.json.format(data, indent=1))
         return key
 
     def shared(self, kind: str, key: str) -> dict[str, Any]:
@@ -209,9 +203,23 @@ def _read(path: Path, decoder: msgspec.json.Decoder[Record]) -> Record:
     return record
 
 
-def _unwritten(path: Path, error: OSError) -> FailureError:
+def _unwritten(path: Path, error: OSError) -> UnwrittenError:
     cause = f"the record could not be written: {error.strerror or error}"
-    return FailureError(str(path), cause, "free space, or name another directory with --results")
+    return UnwrittenError(str(path), cause, "free space, or name another directory with --results")
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """The file whole or not at all, its directory made where needed. UnwrittenError."""
+    aside = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _write(aside, data)
+        aside.rename(path)
+        _sync_directory(path.parent)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            aside.unlink(missing_ok=True)
+        raise _unwritten(path, error) from error
 
 
 def _write(path: Path, data: bytes) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from dataclasses import replace
 from functools import partial
@@ -35,6 +36,14 @@ class PostgresEngine:
         clusters.validate(wanted, found)
         layout = Layout(str(wanted.place), _text(wanted.temp_place), _text(wanted.log_place))
         return replace(system, layout=layout), Secrets()
+
+    def identity(self, system: System, secrets: Secrets) -> dict[str, str]:
+        """Of programs of our own also what the server's file holds; of a running server what it says."""
+        if system.dsn is not None:
+            return _said_by(PostgresSession(dsn.parse(system.dsn, {})[0], secrets))
+        found = installation.find(system.settings.get("bin"))
+        program = hashlib.sha256(Path(found.program("postgres")).read_bytes()).hexdigest()[:16]
+        return {"version": found.version, "configure": found.configure, "program": program}
 
     def start(self, system: System, secrets: Secrets, clients: int) -> PostgresSession:
         """A server of the validated system that takes `clients` connections; or a session with the running one."""
@@ -80,6 +89,13 @@ class PostgresEngine:
             return snapshots.put_back(wanted, found, folder)
         finally:
             os.close(lock)
+
+
+def _said_by(session: PostgresSession) -> dict[str, str]:
+    try:
+        return {"version": session.query("SELECT version()")[0][0] or ""}
+    finally:
+        session.stop()
 
 
 def _joined(session: PostgresSession, clients: int) -> PostgresSession:

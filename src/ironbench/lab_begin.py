@@ -1,0 +1,75 @@
+"""How a lab begins, and what must still be the same when it goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+
+from ironbench import engines
+from ironbench.analyse.differences import flattened
+from ironbench.errors import InputError
+from ironbench.machine.fingerprint import fingerprint
+from ironbench.model.lab import Lab
+from ironbench.model.secrets import Secrets
+from ironbench.record import Store
+from ironbench.record.labs import Frozen, LabDirectory
+from ironbench.record.software import software
+
+
+def freeze(lab: Lab, secrets: Mapping[str, Secrets], store: Store) -> Frozen:
+    """The lab with the machine, the programs and the ironbench that it begins on."""
+    trials = tuple(replace(trial, purpose="lab") for trial in lab.trials)
+    machine = store.keep_shared("machines", msgspec.to_builtins(fingerprint()))
+    return Frozen(replace(lab, trials=trials), machine, _engines(lab, secrets), software())
+
+
+def secrets_of(lab: Lab) -> dict[str, Secrets]:
+    """What a frozen lab needs and does not hold, from the environment and password files. InputError."""
+    return {
+        setup.cell.name: engines.get(setup.system.engine).validated(setup.system, setup.cell.load.clients)[1]
+        for setup in lab.setups
+        if setup.system.dsn is not None and not setup.skipped
+    }
+
+
+def changes(frozen: Frozen, secrets: Mapping[str, Secrets], directory: LabDirectory, source: str) -> list[str]:
+    """What is no longer as it was when the lab began, a line each. `source`: the text of the lab file now."""
+    found = [] if source == frozen.lab.source else ["lab file: its text is another"]
+    found += _differences("machine", directory.store.machine(frozen.machine), msgspec.to_builtins(fingerprint()))
+    found += _differences("software", dict(frozen.software), software())
+    now = _engines(frozen.lab, secrets)
+    for cell, known in frozen.engines.items():
+        found += _differences(f"engine of {cell}", dict(known), now.get(cell, {}))
+    return list(dict.fromkeys(found))
+
+
+def refuse_changed(changed: list[str], directory: LabDirectory) -> None:
+    """InputError that names what changed."""
+    if changed:
+        raise InputError(
+            f"lab {directory.path}",
+            "what it began with has changed: " + "; ".join(changed),
+            "set it back, begin a new lab, or go on all the same with --changed",
+        )
+
+
+def _engines(lab: Lab, secrets: Mapping[str, Secrets]) -> dict[str, dict[str, str]]:
+    return {
+        setup.cell.name: engines.get(setup.system.engine).identity(
+            setup.system, secrets.get(setup.cell.name, Secrets())
+        )
+        for setup in lab.setups
+        if not setup.skipped
+    }
+
+
+def _differences(room: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    old, new = flattened(room, dict(before)), flattened(room, dict(now))
+    return [
+        f"{name}: was {old.get(name, 'absent')}, is {new.get(name, 'absent')}"
+        for name in sorted(old.keys() | new.keys())
+        if old.get(name) != new.get(name)
+    ]

@@ -1,0 +1,59 @@
+"""What a lab does next: the rest of a stage, a look at the findings, another stage, or nothing."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+from ironbench.errors import FailureError
+from ironbench.model.lab import Lab, Stage
+from ironbench.model.record import Record
+from ironbench.model.system import Trial
+from ironbench.record import progress
+from ironbench.record.labs import LabDirectory
+
+
+def next_trial(directory: LabDirectory, records: Sequence[Record]) -> Trial | None:
+    """The next trial in the planned order; declares the next stage when one is over and decided nothing."""
+    while True:
+        declared = directory.declared()
+        waiting = progress.missing([trial for one in declared for trial in one.trials], records)
+        if waiting:
+            return waiting[0]
+        following = _planned(directory.lab(), len(declared) + 1)
+        if following is None:
+            return None
+        directory.declare(*following)
+
+
+def refuse_futile(lab: Lab, fresh: Sequence[Record]) -> None:
+    """FailureError when nothing at all succeeded for as long as a whole block takes: the rest would fail alike."""
+    enough = progress.TRIES * sum(not setup.skipped for setup in lab.setups)
+    if len(fresh) >= enough and not any(record.status.comparable for record in fresh[-enough:]):
+        raise FailureError(
+            f"lab {lab.name}",
+            f"the last {enough} trials failed, the last one: {fresh[-1].cause}",
+            "mend the cause, then `ironbench lab resume` goes on",
+        )
+
+
+def more(directory: LabDirectory, blocks: int) -> None:
+    """Declares another stage after those that have begun; what was planned beyond them is not measured."""
+    lab, declared = directory.frozen().lab, directory.declared()
+    first = 1 + max((trial.block for one in declared for trial in one.trials), default=-1)
+    stage = Stage(len(declared) + 1, blocks, planned=False)
+    cells = [setup.cell for setup in lab.setups if not setup.skipped]
+    order = random.Random(f"{lab.method.seed} stage {stage.number}")
+    trials = [
+        Trial(cell, block, "lab", stage.number)
+        for block in range(first, first + blocks)
+        for cell in order.sample(cells, len(cells))
+    ]
+    directory.declare(stage, tuple(trials))
+
+
+def _planned(lab: Lab, number: int) -> tuple[Stage, tuple[Trial, ...]] | None:
+    for stage in lab.method.stages:
+        if stage.number == number:
+            return stage, tuple(trial for trial in lab.trials if trial.stage == number)
+    return None

@@ -1,0 +1,80 @@
+"""One trial from its data to its record; `run` and labs measure with the same code."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+from ironbench import engines, load, observe
+from ironbench.drive.trial import drive
+from ironbench.errors import IronbenchError, UnwrittenError
+from ironbench.load import Loaded
+from ironbench.model.driven import Driven
+from ironbench.model.lab import Lab
+from ironbench.model.observation import Observation
+from ironbench.model.plan import Plan
+from ironbench.model.prepared import NOTHING, Prepared
+from ironbench.model.record import Record
+from ironbench.model.secrets import Secrets
+from ironbench.model.session import Session
+from ironbench.model.system import Trial
+from ironbench.printer import Printer
+from ironbench.record import Store, make
+
+
+def measure(
+    plan: Plan,
+    session: Session,
+    loaded: Loaded,
+    trial: Trial,
+    store: Store,
+    printer: Printer,
+    prepared: Prepared = NOTHING,
+    title: str = "",
+) -> Record:
+    """One trial, from driving it to its record in the store."""
+    driven = drive(plan, session, trial, observe.sources(session, plan.observe), printer, title)
+    watched = observe.observed(driven)
+    record = make.keep(store, plan, session, loaded, trial, driven, watched, prepared)
+    if not record.status.comparable and not driven.failure:  # a failure was said when it happened
+        printer.say(f"  {record.status.value}: {record.cause}")
+    return record
+
+
+def attempt(
+    lab: Lab,
+    secrets: Mapping[str, Secrets],
+    trial: Trial,
+    store: Store,
+    printer: Printer,
+    prepared: Prepared,
+    title: str,
+) -> Record:
+    """One attempt at a trial of a lab, its engine started for it alone. Whatever prevents it makes a failed record."""
+    setup = lab.setup(trial.cell.name)
+    plan = Plan(lab.series, setup.system, setup.choice, (trial,), 0)
+    record = None
+    try:
+        with engines.running(setup.system, secrets.get(trial.cell.name, Secrets()), most_clients(lab)) as session:
+            loaded = load.ready(session, plan, printer)
+            record = measure(plan, session, loaded, trial, store, printer, prepared, title)
+    except UnwrittenError:
+        raise
+    except IronbenchError as error:
+        if record is not None:  # measured and kept; what failed is the engine's end, and nothing may start beside it
+            raise
+        printer.error(error)
+        return failed(plan, trial, store, str(error), prepared)
+    return record
+
+
+def failed(plan: Plan, trial: Trial, store: Store, cause: str, prepared: Prepared) -> Record:
+    """The record of a trial that never ran."""
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    driven = Driven(now, alive=True, failure=cause)
+    return make.keep(store, plan, None, Loaded(), trial, driven, (Observation(), None), prepared)
+
+
+def most_clients(lab: Lab) -> int:
+    """Every engine of a lab is made to take as many, so that they differ in nothing but the factors."""
+    return max(setup.cell.load.clients for setup in lab.setups)

@@ -1,0 +1,113 @@
+"""A lab is measured trial by trial in its order, each with an engine of its own."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from lab_example import small
+
+from ironbench import engines, lab, lab_begin, lab_stages
+from ironbench.drive.trial import trial_seed
+from ironbench.errors import FailureError, InputError
+from ironbench.model.lab import Lab
+from ironbench.model.record import Record, Status
+from ironbench.model.secrets import Secrets
+from ironbench.printer import Printer
+from ironbench.record.labs import LabDirectory
+
+pytestmark = pytest.mark.live
+
+
+def begun(planned: Lab, path: Path) -> LabDirectory:
+    directory = LabDirectory(path)
+    directory.begin(lab_begin.freeze(planned, {}, directory.store))
+    return directory
+
+
+def places(records: list[Record]) -> list[tuple[str, int]]:
+    return [(record.cell.name, record.block) for record in records]
+
+
+@pytest.mark.parametrize("engine", ["null", "sqlite", "postgres"])
+def test_every_planned_trial_is_measured_once_in_order(place: Path, engine: str) -> None:
+    planned = small(engine, stages=(2, 1), data=None if engine == "null" else place / "data")
+    directory = begun(planned, place / "lab")
+    with directory.locked():
+        records = lab.conduct({}, directory, Printer())
+    assert places(records) == [(trial.cell.name, trial.block) for trial in planned.trials]
+    assert [record.stage for record in records] == [1, 1, 1, 1, 2, 2]
+    assert {record.status for record in records} <= {Status.OK, Status.SUSPECT}
+    assert sorted(places(directory.records())) == sorted(places(records))
+    with directory.locked():
+        assert len(lab.conduct({}, directory, Printer())) == len(records)  # nothing is left to do
+
+
+def test_both_cells_of_a_block_draw_the_same_numbers_and_other_blocks_others() -> None:
+    trials = [replace(trial, purpose="lab") for trial in small().trials]
+    seeds = {(trial.block, trial_seed(7, trial)) for trial in trials}
+    assert len(seeds) == 2
+    assert len({seed for _, seed in seeds}) == 2
+
+
+def test_more_blocks_are_a_stage_of_their_own(place: Path) -> None:
+    directory = begun(small(stages=(1,)), place / "lab")
+    with directory.locked():
+        lab.conduct({}, directory, Printer())
+        lab_stages.more(directory, 2)
+        records = lab.conduct({}, directory, Printer())
+    assert sorted({(record.stage, record.block) for record in records}) == [(1, 0), (2, 1), (2, 2)]
+    stages = directory.lab().method.stages
+    assert [(stage.blocks, stage.planned) for stage in stages] == [(1, True), (2, False)]
+
+
+def test_a_trial_that_never_runs_is_tried_twice_and_kept_as_failed(place: Path) -> None:
+    planned = small("sqlite", stages=(2,), data=place / "data")
+    bad, good = planned.setups
+    # Pages of another size than the file's are refused when the engine starts, not before.
+    broken = replace(bad, system=replace(bad.system, settings={"page_size": "8192"}, layout=good.system.layout))
+    directory = begun(replace(planned, setups=(broken, good)), place / "lab")
+    with engines.running(good.system, Secrets(), 2):
+        pass
+    with directory.locked():
+        records = lab.conduct({}, directory, Printer())
+    failed = [record for record in records if record.cell.name == bad.cell.name]
+    assert [(record.block, record.attempt, record.status) for record in failed] == [
+        (block, attempt, Status.FAILED) for block in (0, 1) for attempt in (1, 2)
+    ]
+    assert "page_size" in failed[0].cause
+    assert all(record.status.comparable for record in records if record.cell.name == good.cell.name)
+
+
+def test_a_lab_in_which_nothing_works_stops_after_a_block(place: Path) -> None:
+    planned = small("sqlite", stages=(6,), data=place / "data")
+    with engines.running(planned.setups[0].system, Secrets(), 2):
+        pass
+    bad = tuple(replace(one, system=replace(one.system, settings={"page_size": "8192"})) for one in planned.setups)
+    directory = begun(replace(planned, setups=bad), place / "lab")
+    with directory.locked(), pytest.raises(FailureError, match="page_size"):
+        lab.conduct({}, directory, Printer())
+    assert len(directory.records()) == 4
+
+
+def test_a_directory_has_one_worker(place: Path) -> None:
+    directory = LabDirectory(place / "lab")
+    with directory.locked(), pytest.raises(InputError, match=rf"process {os.getpid()}\b"), directory.locked():
+        pass
+    with directory.locked():
+        pass
+
+
+def test_what_changed_since_a_lab_began_is_named(place: Path) -> None:
+    planned = small()
+    directory = begun(planned, place / "lab")
+    frozen = directory.frozen()
+    assert lab_begin.changes(frozen, {}, directory, planned.source) == []
+    assert lab_begin.changes(frozen, {}, directory, "other") == ["lab file: its text is another"]
+    older = replace(frozen, engines={"clients=1": {"version": "0"}, "clients=2": frozen.engines["clients=2"]})
+    (changed,) = lab_begin.changes(older, {}, directory, planned.source)
+    assert changed.startswith("engine of clients=1.version: was 0, is ")
+    with pytest.raises(InputError, match="version: was 0"):
+        lab_begin.refuse_changed([changed], directory)

@@ -1,0 +1,78 @@
+"""What is missing in a lab follows from its records alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from factories import example
+
+from ironbench.lab_progress import spoken
+from ironbench.model.record import Record, Status
+from ironbench.model.system import Cell, Load, Trial
+from ironbench.record import make, progress
+
+ON, OFF = Cell("log=on", Load()), Cell("log=off", Load())
+TRIALS = tuple(Trial(cell, block, "lab") for block, cells in enumerate([(ON, OFF), (OFF, ON)]) for cell in cells)
+
+
+def record(trial: Trial, status: Status = Status.OK) -> Record:
+    return replace(
+        example()[0],
+        id=make.record_id("s", trial),
+        cell=trial.cell,
+        block=trial.block,
+        purpose="lab",
+        attempt=trial.attempt,
+        status=status,
+    )
+
+
+def places(trials: tuple[Trial, ...]) -> list[tuple[str, int, int]]:
+    return [(trial.cell.name, trial.block, trial.attempt) for trial in trials]
+
+
+def test_without_records_everything_is_missing_in_the_planned_order() -> None:
+    assert progress.missing(TRIALS, []) == TRIALS
+
+
+def test_what_may_be_compared_is_not_measured_again() -> None:
+    done = [record(TRIALS[0]), record(TRIALS[2], Status.SUSPECT)]
+    assert places(progress.missing(TRIALS, done)) == [("log=off", 0, 1), ("log=on", 1, 1)]
+
+
+def test_a_failed_trial_is_tried_once_more_at_once_and_then_kept_as_failed() -> None:
+    for status in (Status.FAILED, Status.VOIDED):
+        first = record(TRIALS[0], status)
+        assert places(progress.missing(TRIALS, [first]))[0] == ("log=on", 0, 2)
+        second = record(replace(TRIALS[0], attempt=2), status)
+        assert places(progress.missing(TRIALS, [first, second]))[0] == ("log=off", 0, 1)
+        assert progress.given_up([first, second]) == (second,)
+
+
+def test_a_trial_that_was_cut_short_is_repeated_and_does_not_count_as_failed() -> None:
+    attempts = [record(replace(TRIALS[0], attempt=n), Status.CUT_SHORT) for n in (1, 2, 3)]
+    assert places(progress.missing(TRIALS, attempts))[0] == ("log=on", 0, 4)
+
+
+def test_forgiven_failures_are_tried_again() -> None:
+    failed = [record(replace(TRIALS[0], attempt=n), Status.FAILED) for n in (1, 2)]
+    forgiven = frozenset(one.id for one in failed)
+    assert places(progress.missing(TRIALS, failed, forgiven))[0] == ("log=on", 0, 3)
+
+
+def test_pilots_and_other_trials_say_nothing_about_progress() -> None:
+    others = [replace(record(TRIALS[0]), purpose=purpose) for purpose in ("pilot", "sweep")]
+    assert progress.missing(TRIALS, others) == TRIALS
+
+
+def test_ids_of_lab_trials_tell_cell_block_and_attempt_and_fit_a_file_name() -> None:
+    trial = Trial(Cell("log=memory clients=8", Load()), 3, "lab", attempt=2)
+    assert make.record_id("20260101T000000-abcd", trial) == "20260101T000000-abcd-log-memory+clients-8-b3-a2"
+    odd = [Cell(f"{'x' * 300}/{n}", Load()) for n in range(2)]
+    ids = {make.record_id("s", Trial(cell, 0, "lab")) for cell in odd}
+    assert len(ids) == 2
+    assert all("/" not in id and len(id) < 200 for id in ids)
+
+
+def test_time_left_is_said_as_people_say_it() -> None:
+    assert [spoken(s) for s in (40, 130, 3600, 11400)] == ["40 s", "2 min", "60 min", "3 h 10"]
