@@ -33,6 +33,8 @@ MARKS = {
     "dash": '<path d="M0 8h6m4 0h6"/>',
     "dot": '<path d="M0 8h3m3.5 0h3m3.5 0h3"/>',
     "hollow": '<circle cx="8" cy="8" r="5.5"/>',
+    "dots": '<circle cx="3" cy="8" r="2.2"/><circle cx="8" cy="8" r="2.2"/><circle cx="13" cy="8" r="2.2"/>',
+    "tick": '<rect x="6.7" y="0" width="2.6" height="16"/>',
     "ring": '<circle cx="8" cy="8" r="6.5" stroke-dasharray="3 3"/>',
 }
 
@@ -112,7 +114,7 @@ def table(content: Table, numbers: bool = False) -> str:
         f'<tr><th scope="row">{escape(row[0])}</th>{"".join(f"<td>{escape(cell)}</td>" for cell in row[1:])}</tr>'
         for row in content.rows
     )
-    kind = ' class="numbers"' if numbers else ""
+    kind = ' class="numbers"' if numbers or content.numbers else ""
     return f'<div class="scroll"><table{kind}><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
 
 

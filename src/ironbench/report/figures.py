@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ironbench.analyse.study import Part, Study
@@ -43,7 +44,7 @@ def sections(study: Study) -> list[Section]:
         Section("devices", "Devices", _lead_time(study), tuple(devices(study))),
         Section("balance", "Balance sheet", _LEAD_BALANCE, tables=(("", balance(study)),)),
         Section("differences", "What differs", _lead_differences(study), tables=_some(differences(study))),
-        Section("configuration", "Configuration in common", tables=tuple(configuration(study))),
+        Section("configuration", "Configuration in common", tables=tuple(configuration(study.shared))),
     ]
     return [section for section in found if section.charts or any(table.rows for _, table in section.tables)]
 
@@ -106,19 +107,19 @@ def balance(study: Study) -> Table:
 
 def differences(study: Study) -> Table:
     rows = tuple(
-        (f"{row.room}: {_named(row.name)}", *(_fact(row.name, value) for value in row.values))
+        (f"{row.room}: {fact_name(row.name)}", *(fact(row.name, value) for value in row.values))
         for row in study.differences
     )
     return Table(("fact", *(part.name for part in study.parts)), rows)
 
 
-def configuration(study: Study) -> list[tuple[str, Table]]:
+def configuration(shared: Mapping[str, str]) -> list[tuple[str, Table]]:
     """Facts in common, a table per room."""
     found = []
     for room in _CONFIGURATION:
         rows = [
-            (_named(name.partition(".")[2]), _fact(name, value))
-            for name, value in study.shared.items()
+            (fact_name(name.partition(".")[2]), fact(name, value))
+            for name, value in shared.items()
             if name.partition(".")[0] == room
         ]
         if rows:
@@ -126,12 +127,12 @@ def configuration(study: Study) -> list[tuple[str, Table]]:
     return found
 
 
-def _named(name: str) -> str:
+def fact_name(name: str) -> str:
     """A fact's name without the unit that its value now shows."""
     return name.removesuffix("_bytes").removesuffix("_hz")
 
 
-def _fact(name: str, value: str) -> str:
+def fact(name: str, value: str) -> str:
     """Sizes in powers of 1024, as memory is sold and as engines count; all else as recorded."""
     if name.endswith("_bytes") and value.isdigit():
         return quantity(float(value), "memory")

@@ -6,8 +6,10 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any
 
+from ironbench.analyse.labstudy import LabStudy
 from ironbench.analyse.study import Study
-from ironbench.report import figures, theme
+from ironbench.report import figures, lab_figures, theme
+from ironbench.report.answer import answer
 from ironbench.report.charts.base import Chart
 from ironbench.report.charts.curves import curves
 from ironbench.report.charts.latency import latency
@@ -18,6 +20,7 @@ from ironbench.report.numbers import THIN
 _WIDTH = 860
 _GAP = 70
 _LOCALE = {"decimal": ".", "thousands": THIN, "grouping": [3], "currency": ["", ""]}
+_OF_LAB = ("effects", "points", "by-block", "scaling", "time", "budget")
 _SHARED = ("config", "autosize", "padding", "datasets")
 """Parts of a specification that belong to the whole picture."""
 
@@ -26,22 +29,39 @@ def png(studies: Sequence[Study]) -> bytes:
     """Twice the size of its text, sharp on any screen."""
     import vl_convert
 
-    data: bytes = vl_convert.vegalite_to_png(_picture(studies), scale=2, format_locale=_LOCALE)
+    data: bytes = vl_convert.vegalite_to_png(
+        _picture([_study(study) for study in studies]), scale=2, format_locale=_LOCALE
+    )
     return data
 
 
 def svg(studies: Sequence[Study]) -> bytes:
     import vl_convert
 
-    text: str = vl_convert.vegalite_to_svg(_picture(studies), format_locale=_LOCALE)
+    text: str = vl_convert.vegalite_to_svg(_picture([_study(study) for study in studies]), format_locale=_LOCALE)
     return text.encode()
 
 
-def _picture(studies: Sequence[Study]) -> dict[str, Any]:
+def lab_png(studies: Sequence[LabStudy]) -> bytes:
+    """The same for labs."""
+    import vl_convert
+
+    data: bytes = vl_convert.vegalite_to_png(_picture([_lab(s) for s in studies]), scale=2, format_locale=_LOCALE)
+    return data
+
+
+def lab_svg(studies: Sequence[LabStudy]) -> bytes:
+    import vl_convert
+
+    text: str = vl_convert.vegalite_to_svg(_picture([_lab(study) for study in studies]), format_locale=_LOCALE)
+    return text.encode()
+
+
+def _picture(parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
     whole = {
         "padding": 28,
         "background": "@paper",
-        "vconcat": [_study(study) for study in studies],
+        "vconcat": list(parts),
         "spacing": 60,
         "config": {**theme.config(theme.IMAGE_FONT), "legend": theme.legend()},
     }
@@ -62,11 +82,22 @@ def _study(study: Study) -> dict[str, Any]:
     said = [f"{name} {text}".strip() for name, text in figures.headline(study)]
     cautions = figures.cautions(study)
     notes = [study.derived, *said, *(f"Note: {text}" for text in (*cautions, *study.footnotes[:1]))]
+    return _titled(figures.title(study), [study.work, *notes], grid)
+
+
+def _lab(study: LabStudy) -> dict[str, Any]:
+    """The answer, and the charts that it rests on."""
+    rows = [[chart] for part in lab_figures.sections(study) for chart in part.charts if chart.id in _OF_LAB]
+    notes = [study.derived, answer(study), *(f"Note: {text}" for text in lab_figures.cautions(study))]
+    return _titled(study.lab.question, [study.work, *notes], rows)
+
+
+def _titled(title: str, notes: Sequence[str], grid: Sequence[Sequence[Chart]]) -> dict[str, Any]:
     lines = [line for text in notes for line in textwrap.wrap(text, 140)]
     return {
         "title": {
-            "text": figures.title(study),
-            "subtitle": [study.work, *lines],
+            "text": textwrap.wrap(title, 76) or [""],
+            "subtitle": lines,
             "fontSize": 22,
             "subtitleColor": "@muted",
             "subtitleFontSize": 13,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def render(studies: Sequence[Study]) -> bytes:
     """`{schema, studies: […]}`: everything computed; trials by their id."""
-    return _encoded({"schema": SCHEMA, "studies": [_plain(study) for study in studies]})
+    return encoded({"schema": SCHEMA, "studies": [plain(study) for study in studies]})
 
 
 def run_document(records: Sequence[Record], store: Store) -> str:
@@ -46,35 +46,36 @@ def run_document(records: Sequence[Record], store: Store) -> str:
         "warnings": list(warnings.values()),
         "derived": sentences(records),
     }
-    return _encoded(document).decode()
+    return encoded(document).decode()
 
 
 def comparison(found: Comparison) -> str:
     """What `compare --json` prints."""
-    document = _plain(found)
+    document = plain(found)
     for cell, source in zip(document["cells"], found.cells, strict=True):
         cell["rows"] = [_row(row) for row in source.rows]
     if found.peaks is not None:
         document["peaks"]["rows"] = [_row(row) for row in found.peaks.rows]
-    return _encoded({"schema": SCHEMA, **document}).decode()
+    return encoded({"schema": SCHEMA, **document}).decode()
 
 
 def _row(row: Row) -> dict[str, Any]:
-    return {**_plain(row), "ratio": row.ratio, "overlap": row.overlap, "improves": row.improves}
+    return {**plain(row), "ratio": row.ratio, "overlap": row.overlap, "improves": row.improves}
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Dataclasses as dicts, records by their id: they are in the store."""
     if isinstance(value, Record):
         return value.id
     if isinstance(value, dict):
-        return {key: _plain(part) for key, part in value.items()}
+        return {key: plain(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(part) for part in value]
+        return [plain(part) for part in value]
     if hasattr(value, "__dataclass_fields__"):
-        return {name: _plain(getattr(value, name)) for name in value.__dataclass_fields__}
+        return {name: plain(getattr(value, name)) for name in value.__dataclass_fields__}
     return value
 
 
-def _encoded(document: Any) -> bytes:
+def encoded(document: Any) -> bytes:
+    """Indented JSON with a newline at its end."""
     return msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n"

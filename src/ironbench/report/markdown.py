@@ -30,32 +30,32 @@ def _study(study: Study) -> str:
         f"{escaped(study.work)} · {moment(study.started_at)} · {trials}",
         *([escaped(study.derived)] if study.derived else []),
         *(f"**{escaped(name)}** {escaped(text)}" if name else escaped(text) for name, text in figures.headline(study)),
-        _table(figures.peaks(study)),
+        table(figures.peaks(study)),
     ]
     cautions = figures.cautions(study)
     if cautions:
-        blocks += ["## Before you use these numbers", _bullets(cautions)]
+        blocks += ["## Before you use these numbers", bullets(cautions)]
     for section in figures.sections(study):
         if section.id in ("time", "devices", "configuration"):
             continue
         blocks.append(f"## {section.title}")
         blocks += [escaped(section.lead)] if section.lead else []
         for chart in section.charts:
-            blocks += [f"### {escaped(chart.title)}", _table(chart.table)]
-        for name, table in section.tables:
-            blocks += [f"### {escaped(name)}", _table(table)] if name else [_table(table)]
+            blocks += [f"### {escaped(chart.title)}", table(chart.table)]
+        for name, content in section.tables:
+            blocks += [f"### {escaped(name)}", table(content)] if name else [table(content)]
     blocks.append("## How to reproduce")
     blocks += [f"```sh\n{plain.clean(part.command)}\n```" for part in study.parts]
-    blocks += ["## Notes", _bullets(study.footnotes)]
+    blocks += ["## Notes", bullets(study.footnotes)]
     return "\n\n".join(blocks)
 
 
-def _table(content: Table) -> str:
+def table(content: Table) -> str:
     head = [escaped(cell) or " " for cell in content.head]
     rule = ["---", *("--:" for _ in head[1:])]
     rows = [[escaped(cell).replace(THIN, "\u00a0") for cell in row] for row in content.rows]
     return "\n".join(f"| {' | '.join(row)} |" for row in (head, rule, *rows))
 
 
-def _bullets(rows: Sequence[str]) -> str:
+def bullets(rows: Sequence[str]) -> str:
     return "\n".join(f"- {escaped(row)}" for row in rows)

@@ -59,6 +59,13 @@ def _percent(value: float) -> str:
     return f"{value:.0f}" if value == 0 or value >= 9.95 else f"{value:.1f}"
 
 
+def percent(share: float) -> str:
+    """A share as people say differences: 0.05 → 5 %, 0.0234 → 2.3 %."""
+    if not math.isfinite(share):
+        return NOT_KNOWN
+    return f"{share * 100:.{3 if share > 0.9 else 2}g}{THIN}%"
+
+
 def moment(started_at: str) -> str:
     """`2026-11-21 01:00:00 UTC` of a record's start."""
     return started_at.replace("T", " ").removesuffix("Z").removesuffix("+00:00") + " UTC"

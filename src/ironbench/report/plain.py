@@ -17,6 +17,11 @@ def clean(text: str) -> str:
     )
 
 
+def clean_lines(text: str) -> str:
+    """The same for a text of several lines, which stay lines."""
+    return "\n".join(clean(line) for line in text.splitlines())
+
+
 def table(content: Table, indent: str = "  ") -> str:
     """Aligned columns: the first to the left, the others to the right."""
     rows = [tuple(clean(cell) for cell in row) for row in (content.head, *content.rows)]

@@ -15,6 +15,8 @@ class Table:
 
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+    numbers: bool = False
+    """Whether all columns but the first are figures, to be kept in one line and aligned to the right."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from ironbench.report.numbers import quantity
 from ironbench.words import counted
 
 # Budget parts in the order stacked, with their colours: idle is paper-grey, steal is red because others took it.
-_BUDGET = {
+BUDGET = {
     "server": "@p0",
     "client": "@p1",
     "observers": "@p2",
@@ -28,7 +28,7 @@ _WORKING = "CPU"
 
 def budget(study: Study) -> list[Chart]:
     return [
-        _chart(f"budget-{place}", part.name, "CPU time", part.budgets, _BUDGET, "of the CPU time of all cores")
+        _chart(f"budget-{place}", part.name, "CPU time", part.budgets, BUDGET, "of the CPU time of all cores")
         for place, part in enumerate(study.parts)
         if part.budgets
     ]

@@ -1,15 +1,18 @@
-"""One module per format of `ironbench report`, found by its name: a doc line and `render(studies) -> bytes`."""
+"""One module per format of `ironbench report`, found by its name: a doc line, `render` and `render_lab`."""
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
 from collections.abc import Callable, Sequence
+from types import ModuleType
 
+from ironbench.analyse.labstudy import LabStudy
 from ironbench.analyse.study import Study
 from ironbench.errors import InputError, nearest
 
 Render = Callable[[Sequence[Study]], bytes]
+RenderLab = Callable[[Sequence[LabStudy]], bytes]
 
 
 def names() -> list[str]:
@@ -18,7 +21,17 @@ def names() -> list[str]:
 
 def get(name: str) -> Render:
     """InputError with the nearest names for an unknown one."""
+    render: Render = _module(name).render
+    return render
+
+
+def get_lab(name: str) -> RenderLab:
+    """The same for labs."""
+    render: RenderLab = _module(name).render_lab
+    return render
+
+
+def _module(name: str) -> ModuleType:
     if name not in names():
         raise InputError(f"--format {name}", "no such format", nearest(name, names()))
-    render: Render = importlib.import_module(f"{__name__}.{name}").render
-    return render
+    return importlib.import_module(f"{__name__}.{name}")

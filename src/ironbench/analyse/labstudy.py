@@ -1,0 +1,219 @@
+"""Everything the report of a lab shows, computed once from its plan and its records; formats only write it down."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+from ironbench.analyse.archive import Archive
+from ironbench.analyse.balance import Entry, balance
+from ironbench.analyse.contrast import Contrast, contrasts
+from ironbench.analyse.differences import Difference, differences, flattened, shared
+from ironbench.analyse.study import facts
+from ironbench.analyse.subjects import work_name
+from ironbench.analyse.summarise import Summary, summarise
+from ironbench.analyse.unlike import doubts, left_out
+from ironbench.model.finding import Conclusion, Finding
+from ironbench.model.lab import Claim, Lab
+from ironbench.model.record import Record
+from ironbench.model.system import Setup
+
+_FEW = 6
+"""Blocks below which no comparison ends in a verdict (issue: at least 6 blocks for any verdict)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A claim of the lab's author, held against the findings."""
+
+    claim: Claim
+    outcome: str
+    """`confirmed`, `refuted` or `undecided`."""
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """How far two runs of the same cell lie apart on this machine, from `ironbench lab noise`."""
+
+    floor: float
+    """Relative: 0.03 is 3 %."""
+    source: str
+    """Where it was measured, in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One cell and what was measured of it."""
+
+    name: str
+    setup: Setup
+    planned: int
+    """Trials that were planned for it."""
+    trials: tuple[Record, ...]
+    """The last attempt of each block, in order of blocks, of whatever status."""
+    metric: Summary | None
+    """The lab's metric over the trials that may be compared."""
+    budget: dict[str, float]
+    """Part → mean share of the machine's CPU time; empty where it was not measured."""
+    balance: tuple[Entry, ...]
+
+    @property
+    def usable(self) -> tuple[Record, ...]:
+        return tuple(record for record in self.trials if record.status.comparable)
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """A finding with the names its comparison goes by in this lab."""
+
+    finding: Finding
+    contrast: Contrast
+
+
+@dataclass(frozen=True, slots=True)
+class LabStudy:
+    """One lab, from question to answer."""
+
+    lab: Lab
+    work: str
+    cells: tuple[Measured, ...]
+    """Those that could be measured, in the order declared."""
+    skipped: tuple[tuple[str, str], ...]
+    """Cells that could not, each with why."""
+    effects: tuple[Effect, ...]
+    """The lab's declared comparisons of its declared metric: these carry verdicts."""
+    others: tuple[Effect, ...]
+    """Other metrics, reported without deciding anything."""
+    claims: tuple[Judged, ...]
+    noise: Noise | None
+    differences: tuple[Difference, ...]
+    """Facts that differ between cells, one value per cell."""
+    shared: dict[str, str]
+    dropped: tuple[str, ...]
+    """Blocks that did not enter the paired analysis, and why."""
+    left_out: tuple[str, ...]
+    warnings: tuple[str, ...]
+    derived: str
+    started_at: str
+    trials: int
+
+    @property
+    def metric(self) -> str:
+        return self.lab.method.metric
+
+    @property
+    def complete(self) -> bool:
+        """Whether every planned trial has left a record."""
+        return all(len(cell.trials) >= cell.planned for cell in self.cells)
+
+    def ended(self, conclusion: Conclusion) -> tuple[Effect, ...]:
+        """The comparisons that ended so."""
+        return tuple(effect for effect in self.effects if effect.finding.conclusion is conclusion)
+
+
+def lab_study(
+    lab: Lab,
+    records: Sequence[Record],
+    archive: Archive,
+    findings: Sequence[Finding],
+    claims: Sequence[Judged] = (),
+    noise: Noise | None = None,
+    derived: Mapping[str, str] | None = None,
+) -> LabStudy:
+    """`records`: all of the lab's, attempts that failed included. `derived`: workload → sentence that must be shown."""
+    last = last_attempts(records)
+    measured = [setup for setup in lab.setups if not setup.skipped]
+    cells = tuple(_measured(setup, lab, last, archive) for setup in measured)
+    known = [facts(cell.usable[0], archive) if cell.usable else _declared(cell.setup) for cell in cells]
+    effects = _effects(lab, findings)
+    return LabStudy(
+        lab=lab,
+        work="; ".join(dict.fromkeys(work_name(setup.choice) for setup in measured)),
+        cells=cells,
+        skipped=tuple((setup.cell.name, setup.skipped) for setup in lab.setups if setup.skipped),
+        effects=tuple(effect for effect in effects if effect.finding.decides),
+        others=tuple(effect for effect in effects if not effect.finding.decides),
+        claims=tuple(claims),
+        noise=noise,
+        differences=differences(known),
+        shared=shared(known),
+        dropped=tuple(dict.fromkeys(text for finding in findings for text in finding.dropped)),
+        left_out=left_out(last),
+        warnings=(*doubts(last), *_unfinished(lab, last), *_of_findings(effects)),
+        derived=" ".join(dict.fromkeys((derived or {}).get(setup.choice.workload, "") for setup in measured)).strip(),
+        started_at=min((record.started_at for record in records), default=""),
+        trials=len(records),
+    )
+
+
+def last_attempts(records: Sequence[Record]) -> tuple[Record, ...]:
+    """One record for each cell and block: a failed trial that was tried again is represented by its last attempt."""
+    found: dict[tuple[str, int], Record] = {}
+    for record in sorted(records, key=lambda record: (record.block, record.started_at, record.attempt)):
+        place = (record.cell.name, record.block)
+        if place not in found or record.attempt >= found[place].attempt:
+            found[place] = record
+    return tuple(found.values())
+
+
+def _measured(setup: Setup, lab: Lab, last: Sequence[Record], archive: Archive) -> Measured:
+    name = setup.cell.name
+    trials = tuple(record for record in last if record.cell.name == name)
+    usable = [record for record in trials if record.status.comparable]
+    return Measured(
+        name,
+        setup,
+        sum(trial.cell.name == name for trial in lab.trials),
+        trials,
+        summarise([record.metrics[lab.method.metric] for record in usable if lab.method.metric in record.metrics]),
+        _budget(usable),
+        balance(usable, archive.machine(usable[0].machine)) if usable else (),
+    )
+
+
+def _budget(records: Sequence[Record]) -> dict[str, float]:
+    budgets = [asdict(record.budget) for record in records if record.budget.idle < 1.0]
+    return {part: sum(budget[part] for budget in budgets) / len(budgets) for part in budgets[0]} if budgets else {}
+
+
+def _declared(setup: Setup) -> dict[str, str]:
+    """What is known of a cell before it was measured."""
+    return {**flattened("system", asdict(setup.system)), **flattened("load", asdict(setup.cell.load))}
+
+
+def _effects(lab: Lab, findings: Sequence[Finding]) -> list[Effect]:
+    """In the lab's order of comparisons, its own metric first."""
+    order = {pair: place for place, pair in enumerate(lab.comparisons)}
+    pairs = list(dict.fromkeys([*lab.comparisons, *((finding.cell, finding.baseline) for finding in findings)]))
+    names = contrasts({setup.cell.name: setup.cell.levels for setup in lab.setups}, pairs)
+    ranked = sorted(
+        findings, key=lambda finding: (not finding.decides, order.get((finding.cell, finding.baseline), len(order)))
+    )
+    return [Effect(finding, names[finding.cell, finding.baseline]) for finding in ranked]
+
+
+def _unfinished(lab: Lab, last: Sequence[Record]) -> tuple[str, ...]:
+    """What is missing of the plan."""
+    done = {(record.cell.name, record.block) for record in last}
+    # Later stages are run only if the findings ask for them.
+    stage = max((record.stage for record in last), default=1)
+    due = [trial for trial in lab.trials if trial.stage <= stage]
+    missing = sum((trial.cell.name, trial.block) not in done for trial in due)
+    blocks = len({record.block for record in last if record.status.comparable})
+    rows = []
+    if missing:
+        rows.append(f"{missing} of {len(due)} planned trials have not been run: `ironbench lab resume` runs them")
+    if 0 < blocks < _FEW:
+        rows.append(f"{blocks} blocks are fewer than the {_FEW} that a verdict needs")
+    return tuple(rows)
+
+
+def _of_findings(effects: Sequence[Effect]) -> tuple[str, ...]:
+    """Warnings of the comparisons that decide, each once with the comparisons that carry it."""
+    said: dict[str, list[str]] = {}
+    for effect in effects:
+        for text in effect.finding.warnings if effect.finding.decides else ():
+            said.setdefault(text, []).append(effect.contrast.name)
+    everyone = sum(effect.finding.decides for effect in effects)
+    return tuple(text if len(names) == everyone else f"{', '.join(names)}: {text}" for text, names in said.items())

@@ -1,0 +1,119 @@
+"""The answer to a lab's question in one paragraph, in words that its data support and no stronger ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ironbench.analyse.labstudy import Effect, LabStudy
+from ironbench.model.finding import Conclusion
+from ironbench.report.findings import interval, metric_words, ratio, resolved
+from ironbench.report.numbers import percent
+
+_EACH = 3
+"""More comparisons than this are told by how they ended, not one by one."""
+_NAMED = 4
+"""Of one ending, at most so many are named."""
+
+
+def answer(study: LabStudy) -> str:
+    """Sentences in reading order: what was found, how sure, what the machine's own noise is, what was expected."""
+    return " ".join(sentence for sentence in (*findings(study), noise(study), claims(study)) if sentence)
+
+
+def findings(study: LabStudy) -> list[str]:
+    """What was found, comparison by comparison or ending by ending."""
+    if not study.effects:
+        return [_nothing(study)]
+    if len(study.effects) > _EACH or len(study.ended(Conclusion.CANNOT_TELL)) > 1:
+        return _endings(study)
+    return [_sentence(effect) for effect in study.effects]
+
+
+def noise(study: LabStudy) -> str:
+    """What the machine shows between two runs of the same cell."""
+    if study.noise is None:
+        return ""
+    return f"The noise floor of this machine is {percent(study.noise.floor)} ({study.noise.source})."
+
+
+def claims(study: LabStudy) -> str:
+    """How the author's expectations fared, in numbers."""
+    if not study.claims:
+        return ""
+    tally = [
+        (outcome, [judged for judged in study.claims if judged.outcome == outcome])
+        for outcome in ("confirmed", "refuted", "undecided")
+    ]
+    if len(study.claims) == 1:
+        return f"The claim of the lab file is {study.claims[0].outcome}."
+    words = ", ".join(f"{len(found)} {outcome}" for outcome, found in tally if found)
+    return f"Of the {len(study.claims)} claims of the lab file: {words}."
+
+
+def _sentence(effect: Effect) -> str:
+    finding, contrast = effect.finding, effect.contrast
+    where = f" at {contrast.where}" if contrast.where else ""
+    times = f"{ratio(finding.ratio)} its {metric_words(finding.metric)}"
+    blocks = "1 block" if finding.blocks == 1 else f"{finding.blocks} blocks"
+    doubt = f"{interval(finding)}, {percent(finding.confidence)} interval, {blocks}"
+    if finding.conclusion in (Conclusion.FASTER, Conclusion.SLOWER):
+        words = finding.conclusion.value
+        return f"{contrast.cell} is {words} than {contrast.baseline}{where}: {times} ({doubt})."
+    if finding.conclusion is Conclusion.EQUIVALENT:
+        margin = percent(finding.margin)
+        return f"{contrast.cell} and {contrast.baseline} are equivalent within {margin}{where}: {times} ({doubt})."
+    text = (
+        f"Whether {contrast.cell} is faster or slower than {contrast.baseline}{where} cannot be told from these trials"
+    )
+    text += f": {times} ({doubt})" if finding.blocks else ": no block has both"
+    if finding.detectable is not None:
+        text += f", and they would show only differences of {resolved(finding)} or more"
+    return f"{text}." + (f" To tell: {finding.advice}." if finding.advice else "")
+
+
+def _endings(study: LabStudy) -> list[str]:
+    baselines = {effect.contrast.baseline for effect in study.effects}
+    baseline = baselines.pop() if len(baselines) == 1 else "the baseline"
+    said = [f"{len(study.effects)} cells were compared with {baseline} by their {metric_words(study.metric)}."]
+    for conclusion in Conclusion:
+        ended = study.ended(conclusion)
+        if ended:
+            said.append(_ending(conclusion, ended, len(study.effects), baseline))
+    return said
+
+
+def _ending(conclusion: Conclusion, ended: Sequence[Effect], everyone: int, baseline: str) -> str:
+    how_many = "All" if len(ended) == everyone else str(len(ended))
+    verb = "is" if len(ended) == 1 else "are"
+    names = _names(ended)
+    if conclusion is Conclusion.EQUIVALENT:
+        within = percent(ended[0].finding.margin)
+        return f"{how_many} {verb} equivalent to {baseline} within {within}: {names}."
+    if conclusion is Conclusion.CANNOT_TELL:
+        known = [effect.finding.detectable for effect in ended if effect.finding.detectable is not None]
+        least = f", whose blocks would show only differences of {percent(max(known))} or more" if known else ""
+        advice = next((effect.finding.advice for effect in ended if effect.finding.advice), "")
+        text = f"{how_many} cannot be told from {baseline}{least}: {names}."
+        return text + (f" To tell: {advice}." if advice else "")
+    return f"{how_many} {verb} {conclusion.value} than {baseline}: {names}."
+
+
+def _names(ended: Sequence[Effect]) -> str:
+    """The farthest from 1 first."""
+    ranked = sorted(ended, key=lambda effect: -abs(effect.finding.ratio - 1))
+    names = [
+        f"{effect.contrast.cell}{f' at {effect.contrast.where}' if effect.contrast.where else ''} "
+        f"({ratio(effect.finding.ratio)}, {interval(effect.finding)})"
+        for effect in ranked[:_NAMED]
+    ]
+    rest = len(ranked) - len(names)
+    return ", ".join(names) + (f" and {rest} more" if rest else "")
+
+
+def _nothing(study: LabStudy) -> str:
+    usable = sum(len(cell.usable) for cell in study.cells)
+    if not usable:
+        return "No trial ended well enough to be compared: there is no answer yet."
+    if not study.lab.comparisons:
+        return "This lab compares no cells: it describes them."
+    return "No block holds both sides of a comparison: there is no answer yet."

@@ -1,0 +1,198 @@
+"""Every trial of a lab: as points in a row per cell, and block by block, where a drift of the machine would show."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from ironbench.analyse.labstudy import LabStudy, Measured
+from ironbench.model.record import Record, Status
+from ironbench.report import theme
+from ironbench.report.charts import base, rows
+from ironbench.report.charts.base import Chart, Key, Table
+from ironbench.report.findings import metric_words
+from ironbench.report.numbers import measured, quantity, scale, span, unit_of
+
+_MOST_LINES = theme.SYSTEMS
+"""More cells than this cannot be told apart by colour."""
+_LOG = 20
+
+
+def points(study: LabStudy) -> list[Chart]:
+    """A row per cell with a point per trial and a line at the median."""
+    cells = [cell for cell in study.cells if cell.metric]
+    if not cells:
+        return []
+    unit = unit_of(study.metric)
+    suffix, factor = scale(unit, [cell.metric.high for cell in cells if cell.metric])
+    names = rows.named([_row(cell, factor, unit) for cell in cells])
+    trials = [
+        {**_trial(cell, record, study.metric, factor, unit), "place": row["place"]}
+        for row, cell in zip(names, cells, strict=True)
+        for record in cell.usable
+        if study.metric in record.metrics
+    ]
+    kind, axis = _scale([trial["value"] for trial in trials])
+    x = {"field": "value", "type": "quantitative", "scale": kind, "axis": {**axis, "title": _title(suffix, kind)}}
+    some_suspect = {trial["status"] for trial in trials} == {"ok", "suspect"}
+    layers = [*rows.frame(len(cells), "cells", "said"), *_points(len(cells), x, _colours(cells), some_suspect)]
+    keys = [Key("one trial", "muted", "circle"), Key("median", "ink", "tick")]
+    keys += [Key("suspect trial", "warn", "ring")] if some_suspect else []
+    return [
+        Chart(
+            "points",
+            f"{metric_words(study.metric).capitalize()}, every trial",
+            _alt(cells, study.metric),
+            base.specification(layers, {"cells": names, "trials": trials}, rows.height(len(cells))),
+            _table(cells, study.metric),
+            _title(suffix, kind),
+            tuple(keys),
+            wide=True,
+        )
+    ]
+
+
+def by_block(study: LabStudy) -> list[Chart]:
+    """A line per cell over the blocks; none where there are too many cells to tell apart, or a single block."""
+    cells = [cell for cell in study.cells if cell.metric]
+    counted = {record.block for cell in cells for record in cell.usable}
+    if not cells or len(cells) > _MOST_LINES or len(counted) < 2:
+        return []
+    unit = unit_of(study.metric)
+    suffix, factor = scale(unit, [cell.metric.high for cell in cells if cell.metric])
+    names = [cell.name for cell in cells]
+    data = [
+        {"system": cell.name, **_trial(cell, record, study.metric, factor, unit)}
+        for cell in cells
+        for record in cell.usable
+        if study.metric in record.metrics
+    ]
+    kind, axis = _scale([row["value"] for row in data])
+    last = max(counted) + 1
+    encoding = {
+        "x": {
+            "field": "block",
+            "type": "quantitative",
+            "scale": {"domain": [0.7, last + 0.3], "nice": False},
+            "axis": {"title": "block", "format": "d", "values": list(range(1, last + 1)), "labelOverlap": "greedy"},
+        },
+        "y": {"field": "value", "type": "quantitative", "scale": kind, "axis": {**axis, "title": None}},
+        "color": base.colour(names),
+        "tooltip": _TOOLTIP,
+    }
+    line = {"data": {"name": "trials"}, "mark": {"type": "line", "strokeWidth": 1.4, "opacity": 0.7}}
+    mark = {"data": {"name": "trials"}, "mark": {"type": "point", "filled": True, "size": 54, "opacity": 1}}
+    layers = [{**line, "encoding": encoding}, {**mark, "encoding": {**encoding, "shape": base.shape(names)}}]
+    return [
+        Chart(
+            "by-block",
+            "Block by block",
+            f"{metric_words(study.metric).capitalize()} of each cell in blocks 1 to {last}.",
+            base.specification(layers, {"trials": data}, 280),
+            _by_block_table(cells, study.metric),
+            _title(suffix, kind),
+            base.keys(names),
+            "Lines that rise or fall together are the machine's doing, not the cells'.",
+            wide=True,
+        )
+    ]
+
+
+_TOOLTIP = [
+    {"field": "cell", "title": "cell"},
+    {"field": "said", "title": "value"},
+    {"field": "block", "title": "block"},
+    {"field": "status", "title": "status"},
+]
+
+
+def _row(cell: Measured, factor: float, unit: str) -> dict[str, Any]:
+    assert cell.metric
+    return {"name": cell.name, "median": cell.metric.centre / factor, "said": measured(cell.metric, unit)}
+
+
+def _trial(cell: Measured, record: Record, metric: str, factor: float, unit: str) -> dict[str, Any]:
+    value = record.metrics[metric]
+    return {
+        "cell": cell.name,
+        "value": value / factor,
+        "said": quantity(value, unit),
+        "block": record.block + 1,
+        "status": record.status.value,
+    }
+
+
+def _scale(values: Sequence[float]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Not from zero: points, unlike bars, may be looked at closely."""
+    if base.wide_apart(list(values), _LOG):
+        return base.value_scale(list(values), _LOG)
+    low, high = min(values), max(values)
+    room = (high - low) * 0.06 or abs(high) * 0.05 or 1.0
+    return {"domain": [low - room, high + room], "nice": False, "zero": False}, {"tickCount": 6, "format": ",~r"}
+
+
+def _title(suffix: str, kind: dict[str, Any]) -> str:
+    words = "transactions/s" if suffix == "/s" else suffix
+    return ", ".join(part for part in (words, "logarithmic" if kind.get("type") == "log" else "") if part)
+
+
+def _colours(cells: Sequence[Measured]) -> dict[str, Any]:
+    """The colours that cells have elsewhere; one colour for all where there are too many."""
+    if len(cells) > _MOST_LINES:
+        return {"value": "@s0"}
+    return {**base.colour([cell.name for cell in cells]), "field": "cell"}
+
+
+def _points(count: int, x: dict[str, Any], colour: dict[str, Any], some_suspect: bool) -> list[dict[str, Any]]:
+    y = rows.place(count)
+    median = {
+        "data": {"name": "cells"},
+        "mark": {"type": "tick", "color": "@ink", "thickness": 2, "size": 24, "orient": "vertical"},
+        "encoding": {"x": {**x, "field": "median"}, "y": y},
+    }
+    each = {
+        "data": {"name": "trials"},
+        "mark": {"type": "point", "filled": True, "shape": "circle", "size": 64, "opacity": 0.55},
+        "encoding": {"x": x, "y": y, "color": colour, "tooltip": _TOOLTIP},
+    }
+    doubtful = {
+        "data": {"name": "trials"},
+        "transform": [{"filter": f"datum.status == '{Status.SUSPECT.value}'"}],
+        "mark": {"type": "point", "shape": "circle", "size": 170, "stroke": "@warn", "strokeDash": [2, 2]},
+        "encoding": {"x": x, "y": y, "tooltip": _TOOLTIP},
+    }
+    return [median, each, doubtful] if some_suspect else [median, each]
+
+
+def _alt(cells: Sequence[Measured], metric: str) -> str:
+    unit = unit_of(metric)
+    words = [f"{cell.name}: median {measured(cell.metric, unit)}" for cell in cells]
+    return f"{metric_words(metric).capitalize()} of every trial. {'; '.join(words)}."
+
+
+def _table(cells: Sequence[Measured], metric: str) -> Table:
+    unit = unit_of(metric)
+    found = []
+    for cell in cells:
+        assert cell.metric
+        suspect = sum(record.status is Status.SUSPECT for record in cell.usable)
+        found.append(
+            (cell.name, str(cell.metric.n), measured(cell.metric, unit), span(cell.metric, unit), str(suspect))
+        )
+    return Table(("cell", "trials", "median", "smallest to largest", "suspect"), tuple(found))
+
+
+def _by_block_table(cells: Sequence[Measured], metric: str) -> Table:
+    blocks = sorted({record.block for cell in cells for record in cell.usable})
+    found = []
+    for block in blocks:
+        values = [
+            next((record.metrics.get(metric) for record in cell.usable if record.block == block), None)
+            for cell in cells
+        ]
+        known = [
+            "" if value is None or not math.isfinite(value) else quantity(value, unit_of(metric)) for value in values
+        ]
+        found.append((str(block + 1), *known))
+    return Table(("block", *(cell.name for cell in cells)), tuple(found))

@@ -1,0 +1,183 @@
+"""The effect chart: each comparison's ratio with its interval on a logarithmic axis, the ratio of every block below."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from ironbench.analyse.labstudy import Effect, LabStudy
+from ironbench.model.finding import Conclusion
+from ironbench.report.charts import base, rows
+from ironbench.report.charts.base import Chart, Key
+from ironbench.report.findings import better, effect_table, interval, metric_words
+from ironbench.report.findings import ratio as ratio_words
+from ironbench.report.numbers import percent
+
+# Colour and mark of each conclusion: told apart in grey by the mark, and by the word beside each row.
+LOOKS = {
+    Conclusion.FASTER: ("s2", "triangle-up"),
+    Conclusion.SLOWER: ("s1", "triangle-down"),
+    Conclusion.EQUIVALENT: ("s0", "square"),
+    Conclusion.CANNOT_TELL: ("muted", "circle"),
+}
+_TICKS = (
+    0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.98, 1.0, 1.02, 1.05, 1.1, 1.15, 1.2, 1.3,
+    1.5, 1.7, 2.0, 2.5, 3.0, 4.0, 5.0, 7.0, 10.0, 20.0, 50.0, 100.0,
+)  # fmt: skip
+_MOST_TICKS = 8
+_LONG = 70
+"""A longer name of a comparison is cut to its first side; table and tooltip have all of it."""
+_REACH = 1.6
+"""An interval of few blocks may reach from nearly nothing to nearly everything: the axis goes no further than this
+power of the spread of the ratios themselves, and the interval is cut there."""
+
+
+def effects(study: LabStudy) -> list[Chart]:
+    """One chart of the comparisons that carry verdicts; none where nothing was compared."""
+    found = [effect for effect in study.effects if effect.finding.ratios]
+    if not found:
+        return []
+    margin = found[0].finding.margin
+    domain = _domain(found, margin)
+    data = rows.named([_row(effect, domain) for effect in found])
+    points = [
+        {"below": row["below"], "block": block + 1, "ratio": ratio, "said": ratio_words(ratio)}
+        for row, effect in zip(data, found, strict=True)
+        for block, ratio in effect.finding.ratios
+        if ratio > 0 and math.isfinite(ratio)
+    ]
+    ended = [conclusion for conclusion in LOOKS if any(e.finding.conclusion is conclusion for e in found)]
+    x = {
+        "field": "ratio",
+        "type": "quantitative",
+        "scale": {"type": "log", "domain": domain, "nice": False, "clamp": True},
+        "axis": {"title": _axis(study.metric), "values": _ticks(domain), "format": "~r", "grid": True},
+    }
+    shaded = {"low": 1 / (1 + margin), "high": 1 + margin}
+    layers = _layers(len(found), x, ended)
+    keys = [Key(conclusion.value, LOOKS[conclusion][0], LOOKS[conclusion][1]) for conclusion in ended]
+    keys += [Key(f"equivalent: within {percent(margin)}", "rule", "square"), Key("one block", "muted", "dots")]
+    return [
+        Chart(
+            "effects",
+            f"{metric_words(study.metric).capitalize()} against the baseline",
+            _alt(found, study.metric),
+            base.specification(
+                layers, {"effects": data, "blocks": points, "margin": [shaded]}, rows.height(len(found))
+            ),
+            effect_table(found),
+            "ratio with its interval, logarithmic",
+            tuple(keys),
+            wide=True,
+        )
+    ]
+
+
+def _row(effect: Effect, domain: list[float]) -> dict[str, Any]:
+    finding = effect.finding
+    return {
+        "name": effect.contrast.name if len(effect.contrast.name) <= _LONG else effect.contrast.cell,
+        "ratio": finding.ratio,
+        "low": min(max(finding.low, domain[0]), domain[1]),
+        "high": max(min(finding.high, domain[1]), domain[0]),
+        "conclusion": finding.conclusion.value,
+        "said": f"{ratio_words(finding.ratio)} {finding.conclusion.value}",
+        "interval": interval(finding),
+        "blocks": finding.blocks,
+    }
+
+
+def _domain(found: Sequence[Effect], margin: float) -> list[float]:
+    """From the lowest to the highest of intervals and blocks, with 1 and the margin inside."""
+    ratios = [math.log(r) for e in found for _, r in e.finding.ratios if r > 0 and math.isfinite(r)] or [0.0]
+    reach = _REACH * max(max(map(abs, ratios)), math.log1p(margin) * 1.5)
+    ends = [math.log(end) for e in found for end in (e.finding.low, e.finding.high) if end > 0 and math.isfinite(end)]
+    edge = math.log1p(margin) * 1.4
+    low = min(-edge, *ratios, *(max(end, -reach) for end in ends))
+    high = max(edge, *ratios, *(min(end, reach) for end in ends))
+    room = 0.04 * (high - low)
+    return [math.exp(low - room), math.exp(high + room)]
+
+
+def _ticks(domain: list[float]) -> list[float]:
+    """Round ratios, as many as can be read, 1 always among them."""
+    inside = [tick for tick in _TICKS if domain[0] <= tick <= domain[1]]
+    gap = math.log(domain[1] / domain[0]) / _MOST_TICKS
+    kept = [1.0]
+    for side in ([t for t in inside if t > 1], [t for t in reversed(inside) if t < 1]):
+        last = 1.0
+        for tick in side:
+            if abs(math.log(tick / last)) >= gap:
+                kept.append(tick)
+                last = tick
+    return sorted(kept)
+
+
+def _layers(count: int, x: dict[str, Any], ended: Sequence[Conclusion]) -> list[dict[str, Any]]:
+    y = rows.place(count)
+    names = [conclusion.value for conclusion in ended]
+    colour = {
+        "field": "conclusion",
+        "type": "nominal",
+        "scale": {"domain": names, "range": [f"@{LOOKS[conclusion][0]}" for conclusion in ended]},
+    }
+    shape = {
+        "field": "conclusion",
+        "type": "nominal",
+        "scale": {"domain": names, "range": [LOOKS[conclusion][1] for conclusion in ended]},
+    }
+    tooltip = [
+        {"field": "name", "title": "comparison"},
+        {"field": "said", "title": "ratio"},
+        {"field": "interval", "title": "interval"},
+        {"field": "blocks", "title": "blocks"},
+    ]
+    margin = {
+        "data": {"name": "margin"},
+        "mark": {"type": "rect", "color": "@rule", "opacity": 0.35},
+        "encoding": {"x": {**x, "field": "low"}, "x2": {"field": "high"}},
+    }
+    one: dict[str, Any] = {
+        "data": {"name": "margin"},
+        "mark": {"type": "rule", "color": "@muted", "strokeWidth": 1.2},
+        "encoding": {"x": {**x, "datum": 1.0}},
+    }
+    del one["encoding"]["x"]["field"]
+    block = {
+        "data": {"name": "blocks"},
+        "mark": {"type": "point", "filled": True, "size": 22, "color": "@muted", "opacity": 0.6, "shape": "circle"},
+        "encoding": {
+            "x": x,
+            "y": {**y, "field": "below"},
+            "tooltip": [{"field": "block", "title": "block"}, {"field": "said", "title": "ratio"}],
+        },
+    }
+    whisker = {
+        "data": {"name": "effects"},
+        "mark": {"type": "rule", "strokeWidth": 3.2, "strokeCap": "round"},
+        "encoding": {"x": {**x, "field": "low"}, "x2": {"field": "high"}, "y": y, "color": colour, "tooltip": tooltip},
+    }
+    centre = {
+        "data": {"name": "effects"},
+        "mark": {"type": "point", "filled": True, "size": 110, "opacity": 1, "stroke": "@paper", "strokeWidth": 1.2},
+        "encoding": {"x": x, "y": y, "color": colour, "shape": shape, "tooltip": tooltip},
+    }
+    return [margin, one, *rows.frame(count, "effects", "said"), block, whisker, centre]
+
+
+def _axis(metric: str) -> str:
+    direction = better(metric)
+    if direction == "neither":
+        return "ratio to the baseline"
+    worse, good = ("worse", "better") if direction == "higher" else ("better", "worse")
+    return f"← {worse}  ·  ratio to the baseline  ·  {good} →"
+
+
+def _alt(found: Sequence[Effect], metric: str) -> str:
+    words = [
+        f"{effect.contrast.name}: {ratio_words(effect.finding.ratio)}, {interval(effect.finding)}, "
+        f"{effect.finding.conclusion.value}"
+        for effect in found
+    ]
+    return f"Ratios of {metric_words(metric)} to the baseline. {'; '.join(words)}."

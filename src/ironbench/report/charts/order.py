@@ -1,0 +1,101 @@
+"""The order in which a lab's trials were run: a row per block, one square per trial."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ironbench.analyse.labstudy import LabStudy
+from ironbench.model.record import Record, Status
+from ironbench.report import theme
+from ironbench.report.charts import base
+from ironbench.report.charts.base import Chart, Key, Table
+
+_SQUARE = 24
+_MOST = 24
+"""More blocks or cells than this would be a carpet; the table of figures says it as well."""
+_SIGNS = {"suspect": "?", "voided": "×", "failed": "×", "cut-short": "×", "not run": "–"}
+
+
+def order(study: LabStudy) -> list[Chart]:
+    """Planned places with what became of them."""
+    names = [cell.name for cell in study.cells]
+    blocks: dict[int, list[str]] = {}
+    for trial in study.lab.trials:
+        blocks.setdefault(trial.block, []).append(trial.cell.name)
+    if not 1 < len(names) <= theme.SYSTEMS or not 1 < len(blocks) <= _MOST:
+        return []
+    done = {(record.cell.name, record.block): record for cell in study.cells for record in cell.trials}
+    data = [
+        _place(name, block, place, done.get((name, block)))
+        for block, order in blocks.items()
+        for place, name in enumerate(order)
+    ]
+    return [
+        Chart(
+            "order",
+            "Order of the trials",
+            f"{len(blocks)} blocks of {len(names)} trials, each in its own order; "
+            f"{sum(row['status'] not in ('ok', 'suspect') for row in data)} trials did not end well.",
+            base.specification(_layers(names, len(blocks)), {"order": data}, len(blocks) * _SQUARE + 40),
+            _table(blocks, done),
+            "left to right: first to last of a block",
+            tuple(Key(name, f"s{place % theme.SYSTEMS}", "square") for place, name in enumerate(names)),
+            "× failed, voided or cut short; ? suspect; – not run." if any(row["sign"] for row in data) else "",
+        )
+    ]
+
+
+def _place(name: str, block: int, place: int, record: Record | None) -> dict[str, Any]:
+    status = record.status.value if record else "not run"
+    row: dict[str, Any] = {"system": name, "block": block + 1, "place": place + 1, "status": status}
+    return row | {"sign": _SIGNS.get(status, ""), "cause": record.cause if record else ""}
+
+
+def _layers(names: list[str], blocks: int) -> list[dict[str, Any]]:
+    x = {
+        "field": "place",
+        "type": "ordinal",
+        "axis": {"title": None, "labels": False, "ticks": False, "domain": False},
+        "scale": {"paddingInner": 0.06, "paddingOuter": 0},
+    }
+    y = {
+        "field": "block",
+        "type": "ordinal",
+        "axis": {"title": "block", "domain": False, "ticks": False, "labelOverlap": "greedy"},
+        "scale": {"paddingInner": 0.14, "paddingOuter": 0},
+    }
+    tooltip = [{"field": "system", "title": "cell"}, *({"field": name} for name in ("block", "status", "cause"))]
+    square = {
+        "data": {"name": "order"},
+        "mark": {"type": "rect", "cornerRadius": 2},
+        "encoding": {
+            "x": x,
+            "y": y,
+            "color": base.colour(names),
+            "opacity": {
+                "condition": {"test": "datum.status == 'ok' || datum.status == 'suspect'", "value": 0.9},
+                "value": 0.25,
+            },
+            "tooltip": tooltip,
+        },
+    }
+    sign = {
+        "data": {"name": "order"},
+        "mark": {"type": "text", "fontSize": 13, "fontWeight": 700, "color": "@ink", "baseline": "middle"},
+        "encoding": {"x": x, "y": y, "text": {"field": "sign"}},
+    }
+    return [square, sign]
+
+
+def _table(blocks: dict[int, list[str]], done: dict[tuple[str, int], Record]) -> Table:
+    rows = []
+    for block, names in blocks.items():
+        cells = []
+        for name in names:
+            record = done.get((name, block))
+            status = "not run" if record is None else "" if record.status is Status.OK else record.status.value
+            cells.append(f"{name} ({status})" if status else name)
+        rows.append((str(block + 1), *cells))
+    widest = max(len(row) for row in rows)
+    head = ("block", *(f"{place}." for place in range(1, widest)))
+    return Table(head, tuple((*row, *("" for _ in range(widest - len(row)))) for row in rows))

@@ -1,0 +1,77 @@
+"""Findings in words and as a table; shared by every format."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from ironbench.analyse.labstudy import Effect
+from ironbench.catalogue import base_name, metrics, part_of
+from ironbench.model.finding import Finding
+from ironbench.report.charts.base import Table
+from ironbench.report.numbers import NOT_KNOWN, THIN, number, percent
+
+_METRICS = {
+    "throughput": "throughput",
+    "response_time_mean_s": "mean response time",
+    "response_time_p50_s": "median response time",
+    "response_time_p90_s": "90th-percentile response time",
+    "response_time_p95_s": "95th-percentile response time",
+    "response_time_p99_s": "99th-percentile response time",
+    "response_time_p999_s": "99.9th-percentile response time",
+    "service_time_p50_s": "median service time",
+    "service_time_p99_s": "99th-percentile service time",
+}
+
+
+def metric_words(metric: str) -> str:
+    """`99th-percentile response time of pay` for `response_time_p99_s{script=pay}`."""
+    name, part = base_name(metric), part_of(metric)
+    words = _METRICS.get(name, name)
+    return f"{words} of {part.partition('=')[2]}" if part else words
+
+
+def better(metric: str) -> str:
+    """`higher`, `lower` or `neither`, by the catalogue; metrics it does not know have no direction."""
+    known = metrics().get(base_name(metric))
+    return known.better if known else "neither"
+
+
+def interval(finding: Finding) -> str:
+    """`1.55 to 1.70`, or that there is none."""
+    if not (math.isfinite(finding.low) and math.isfinite(finding.high)) or finding.blocks < 2:
+        return "no interval"
+    return f"{_number(finding.low)} to {_number(finding.high)}"
+
+
+def ratio(value: float) -> str:
+    """`1.004 ×`: next to 1 with the third decimal on both sides, so that a small difference can be seen."""
+    return f"{_number(value)}{THIN}×"
+
+
+def _number(value: float) -> str:
+    return number(value, 4 if 1 <= value < 1.0995 else 3)
+
+
+def resolved(finding: Finding) -> str:
+    """The smallest difference these blocks would find."""
+    return NOT_KNOWN if finding.detectable is None else percent(finding.detectable)
+
+
+def effect_table(effects: Sequence[Effect], with_metric: bool = False) -> Table:
+    """A row per finding. `with_metric`: where several metrics are in one table."""
+    head = ("comparison", "ratio", "interval", "verdict", "blocks", "finds from", "p")
+    rows = []
+    for effect in effects:
+        finding = effect.finding
+        name = f"{metric_words(finding.metric)}: {effect.contrast.name}" if with_metric else effect.contrast.name
+        verdict = finding.conclusion.value if finding.decides else "–"
+        blocks = str(finding.blocks) + (f" ({len(finding.dropped)} dropped)" if finding.dropped else "")
+        rows.append((name, ratio(finding.ratio), interval(finding), verdict, blocks, resolved(finding), _p(finding.p)))
+    return Table(head, tuple(rows), numbers=True)
+
+
+def _p(p: float | None) -> str:
+    if p is None:
+        return "–"
+    return "< 0.001" if p < 0.001 else f"{p:.2f}" if p >= 0.1 else f"{p:.3f}"

@@ -1,0 +1,158 @@
+"""All charts and tables of a lab in reading order; shared by every format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ironbench.analyse.balance import Entry
+from ironbench.analyse.labstudy import LabStudy, Measured
+from ironbench.model.record import Status
+from ironbench.report.charts.base import Table
+from ironbench.report.charts.blocks import by_block, points
+from ironbench.report.charts.budgets import budgets
+from ironbench.report.charts.effects import effects
+from ironbench.report.charts.order import order
+from ironbench.report.figures import Section, configuration, fact, fact_name
+from ironbench.report.findings import effect_table
+from ironbench.report.numbers import NOT_KNOWN, quantity
+
+_EVERY = "every cell"
+
+
+def sections(study: LabStudy) -> list[Section]:
+    """Everything with something to show; a section without content is left out."""
+    found = [
+        Section("claims", "What was expected", tables=_some(claims(study))),
+        Section("findings", "Findings", charts=tuple(effects(study)), tables=_some(effect_table(study.effects))),
+        Section("trials", "Every trial", charts=(*points(study), *by_block(study))),
+        Section("others", "Other metrics", _LEAD_OTHERS, tables=_some(effect_table(study.others, True))),
+        Section("cpu", "Where the CPU time went", charts=tuple(budgets(study))),
+        Section("balance", "Balance sheet", _LEAD_BALANCE, tables=_some(balance(study))),
+        Section("differences", "What differs between the cells", _LEAD_DIFFERENCES, tables=_some(differences(study))),
+        Section("plan", "The plan and what became of it", _lead_plan(study), tuple(order(study)), tuple(plan(study))),
+        Section("configuration", "Configuration in common", tables=tuple(configuration(study.shared))),
+    ]
+    return [section for section in found if section.charts or any(table.rows for _, table in section.tables)]
+
+
+_LEAD_OTHERS = (
+    "The same trials by other metrics. These carry no verdict: the lab declared one metric to decide by, and whoever "
+    "looks at many finds something by chance."
+)
+_LEAD_BALANCE = (
+    "Ratios decide whether a small system stands for a big one: compare these with the system you have in mind, "
+    "not the sizes."
+)
+_LEAD_DIFFERENCES = "Everything recorded that is not the same in all cells: what was varied, and what came with it."
+
+
+def cautions(study: LabStudy) -> list[str]:
+    """Everything a reader must know before using the numbers, the gravest first."""
+    return [
+        *(f"{name} was not measured: {why}" for name, why in study.skipped),
+        *study.left_out,
+        *(f"Left out of the comparison: {text}" for text in study.dropped),
+        *study.warnings,
+    ]
+
+
+def claims(study: LabStudy) -> Table:
+    """What the author expected, in the words of the lab file, and what became of it."""
+    rows = tuple((judged.claim.text, judged.outcome, judged.reason) for judged in study.claims)
+    return Table(("claim", "outcome", "because"), rows)
+
+
+def balance(study: LabStudy) -> Table:
+    """A row for each ratio; where cells differ, a row for each value with the cells that have it."""
+    names = dict.fromkeys(entry.name for cell in study.cells for entry in cell.balance)
+    known = [cell for cell in study.cells if cell.balance]
+    rows = []
+    for name in names:
+        said = [(cell, _entry(next((e for e in cell.balance if e.name == name), None))) for cell in known]
+        rows += [(name, value, cells) for value, cells in _by_value(said)]
+    return Table(("ratio", "value", "in"), tuple(rows))
+
+
+def _entry(entry: Entry | None) -> str:
+    if entry is None:
+        return "–"
+    if entry.value is None:
+        return f"{NOT_KNOWN} ({entry.note})" if entry.note else NOT_KNOWN
+    said = quantity(entry.value, entry.unit) + (" to 1" if entry.name.startswith("data to") else "")
+    return f"{said} ({entry.note})" if entry.note else said
+
+
+def differences(study: LabStudy) -> Table:
+    """A row for each fact and value, with the cells that have it."""
+    rows = []
+    for row in study.differences:
+        said = [(cell, fact(row.name, value)) for cell, value in zip(study.cells, row.values, strict=True)]
+        rows += [(f"{row.room}: {fact_name(row.name)}", value, cells) for value, cells in _by_value(said)]
+    return Table(("fact", "value", "in"), tuple(rows))
+
+
+def _by_value(said: Sequence[tuple[Measured, str]]) -> Iterable[tuple[str, str]]:
+    """Each value once, with the names of its cells."""
+    cells: dict[str, list[str]] = {}
+    for cell, value in said:
+        cells.setdefault(value, []).append(cell.name)
+    for value, names in cells.items():
+        yield value, _EVERY if len(cells) == 1 else ", ".join(names)
+
+
+def plan(study: LabStudy) -> list[tuple[str, Table]]:
+    """What was varied, and each cell with the fate of its trials."""
+    factors = Table(("factor", "levels"), tuple((f.name, ", ".join(f.levels)) for f in study.lab.factors))
+    rows = []
+    for cell in study.cells:
+        tally = {status: sum(record.status is status for record in cell.trials) for status in Status}
+        retried = sum(record.attempt > 1 for record in cell.trials)
+        fate = ", ".join(f"{count} {status.value}" for status, count in tally.items() if count) or "none run"
+        base = "baseline" if cell.name == study.lab.baseline else ""
+        rows.append((cell.name, base, f"{len(cell.trials)} of {cell.planned}", fate, str(retried) if retried else ""))
+    rows += [(name, "", "not measured", why, "") for name, why in study.skipped]
+    cells = Table(("cell", "", "trials", "how they ended", "tried twice"), tuple(rows))
+    return [("Factors", factors), ("Cells", cells)]
+
+
+def _lead_plan(study: LabStudy) -> str:
+    lab = study.lab
+    blocks = "1 block" if lab.method.blocks == 1 else f"{lab.method.blocks} blocks"
+    stages = "" if len(lab.method.stages) < 2 else f" in {len(lab.method.stages)} stages"
+    cells = len(study.cells)
+    return (
+        f"{lab.design.capitalize()} design: {cells} cells in {blocks}{stages}; every block runs each cell once, in an "
+        f"order drawn with seed {lab.method.seed}, so that a drift of the machine meets all cells alike."
+    )
+
+
+def kicker(study: LabStudy) -> list[str]:
+    """When and on what, in short words."""
+    from ironbench.report.numbers import moment
+
+    machine = {name.partition(".")[2]: value for name, value in study.shared.items() if name.startswith("machine.")}
+    words = [moment(study.started_at)] if study.started_at else []
+    words += ["1 trial" if study.trials == 1 else f"{study.trials} trials"]
+    words += [machine["cpu.model"]] if "cpu.model" in machine else []
+    words += [f"{machine['cpu.cores']} cores"] if "cpu.cores" in machine else []
+    memory = machine.get("memory_bytes", "")
+    words += [f"{quantity(float(memory), 'memory')} memory"] if memory.isdigit() else []
+    virtual = machine.get("virtualisation", "none")
+    return [*words, *([f"virtual machine ({virtual})"] if virtual != "none" else [])]
+
+
+def notes(study: LabStudy) -> list[str]:
+    """How to read the figures."""
+    margin = study.lab.method.margin
+    return [
+        "A ratio is the geometric mean of the ratios of each block, cell over baseline; pairing by block takes out "
+        "what a whole block shared, such as a drift of the machine.",
+        f"Equivalent means that the whole interval lies between {1 / (1 + margin):.3g} and {1 + margin:.3g}. Cannot "
+        "tell means that these blocks show neither a difference nor its absence.",
+        "Finds from: the smallest difference that this many blocks with this spread would find nine times in ten.",
+        "p is two-sided and corrected for the number of comparisons.",
+    ]
+
+
+def _some(table: Table) -> tuple[tuple[str, Table], ...]:
+    return (("", table),) if table.rows else ()

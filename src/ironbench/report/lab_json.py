@@ -1,0 +1,55 @@
+"""Labs for programs: base units, catalogue names, no rounding."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ironbench.analyse.labstudy import Effect, LabStudy
+from ironbench.model.record import SCHEMA
+from ironbench.report.answer import answer
+from ironbench.report.json import encoded, plain
+
+
+def render(studies: Sequence[LabStudy]) -> bytes:
+    """`{schema, labs: […]}`: everything computed; trials by their id."""
+    return encoded({"schema": SCHEMA, "labs": [document(study) for study in studies]})
+
+
+def document(study: LabStudy) -> dict[str, Any]:
+    """One lab."""
+    found: dict[str, Any] = plain(study)
+    lab = study.lab
+    return {
+        "name": lab.name,
+        "series": lab.series,
+        "question": lab.question,
+        "answer": answer(study),
+        "metric": study.metric,
+        "complete": study.complete,
+        **{key: value for key, value in found.items() if key not in ("effects", "others", "lab")},
+        "findings": [_finding(effect) for effect in (*study.effects, *study.others)],
+        "claims": [
+            {"text": judged.claim.text, "outcome": judged.outcome, "reason": judged.reason} for judged in study.claims
+        ],
+        "cells": [
+            {
+                **{key: value for key, value in cell.items() if key != "setup"},
+                "levels": source.setup.cell.levels,
+                "baseline": source.name == lab.baseline,
+            }
+            for cell, source in zip(found["cells"], study.cells, strict=True)
+        ],
+        "lab": {
+            "design": lab.design,
+            "baseline": lab.baseline,
+            "factors": plain(lab.factors),
+            "method": plain(lab.method),
+            "order": [[trial.cell.name, trial.block, trial.stage] for trial in lab.trials],
+            "source": lab.source,
+        },
+    }
+
+
+def _finding(effect: Effect) -> dict[str, Any]:
+    return {**plain(effect.finding), "name": effect.contrast.name}

@@ -1,0 +1,64 @@
+"""A lab on the terminal: the answer first, then what it rests on."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+
+from ironbench.analyse.labstudy import LabStudy
+from ironbench.printer import Printer
+from ironbench.report import lab_figures, plain
+from ironbench.report.answer import answer
+from ironbench.report.charts.base import Table
+from ironbench.report.charts.blocks import points
+from ironbench.report.findings import effect_table
+
+_WIDTH = 100
+_WORDS = ("claims", "balance", "differences", "plan")
+"""Sections whose tables hold words, not numbers."""
+
+
+def render(studies: Sequence[LabStudy]) -> bytes:
+    return ("\n\n".join(_study(study) for study in studies) + "\n").encode()
+
+
+def summary(study: LabStudy, printer: Printer) -> None:
+    """What `lab run` ends with: the answer, the findings, what was expected, what to know first."""
+    blocks = [plain.clean(study.lab.question), _answer(study), *_findings(study), *_claims(study), _cautions(study)]
+    printer.data("\n\n".join(block for block in blocks if block))
+
+
+def _study(study: LabStudy) -> str:
+    head = "\n".join(map(plain.clean, (study.lab.question, study.work, ", ".join(lab_figures.kicker(study)))))
+    blocks = [head, study.derived, _answer(study), _cautions(study), *_claims(study), *_findings(study)]
+    blocks += [f"{chart.title}\n{plain.table(chart.table)}" for chart in points(study)]
+    for section in lab_figures.sections(study):
+        if section.id in ("claims", "findings", "trials", "configuration"):
+            continue
+        blocks += [f"{section.title}: {chart.title}\n{plain.table(chart.table)}" for chart in section.charts]
+        for name, table in section.tables:
+            title = f"{section.title}: {name}" if name else section.title
+            shown = plain.facts(Table((), (table.head, *table.rows))) if section.id in _WORDS else plain.table(table)
+            blocks.append(f"{title}\n{shown}")
+    source = textwrap.indent(plain.clean_lines(study.lab.source).strip(), "  ")
+    blocks.append(f"How to reproduce: ironbench lab run {plain.clean(study.lab.name)}.toml, which is\n{source}")
+    blocks.append("Notes\n" + "\n".join(f"  - {note}" for note in lab_figures.notes(study)))
+    return "\n\n".join(block for block in blocks if block)
+
+
+def _answer(study: LabStudy) -> str:
+    return textwrap.fill(plain.clean(answer(study)), _WIDTH, break_on_hyphens=False)
+
+
+def _findings(study: LabStudy) -> list[str]:
+    return [f"Findings\n{plain.table(effect_table(study.effects))}"] if study.effects else []
+
+
+def _claims(study: LabStudy) -> list[str]:
+    table = lab_figures.claims(study)
+    return [f"What was expected\n{plain.facts(table)}"] if table.rows else []
+
+
+def _cautions(study: LabStudy) -> str:
+    rows = lab_figures.cautions(study)
+    return "\n".join(["Before you use these numbers", *(f"  - {plain.clean(row)}" for row in rows)]) if rows else ""

@@ -1,0 +1,99 @@
+"""Every format holds a lab's question, answer and evidence; nothing a user wrote can break out of it."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+
+import pytest
+from factories import Shelf
+from labfactory import findings, lab, trials
+from test_report_formats import EVIL, Page
+
+from ironbench.analyse.labstudy import LabStudy, lab_study
+from ironbench.model.record import Status
+from ironbench.report import formats, theme
+from ironbench.report.lab_figures import sections
+
+
+def study(**factors: tuple[str, ...]) -> LabStudy:
+    plan = lab(factors or {"log": ("disk", "memory", "ssd")}, blocks=8)
+    means = {setup.cell.name: 1000.0 + 150 * place for place, setup in enumerate(plan.setups)}
+    records = trials(plan, means)
+    records[4] = replace(records[4], status=Status.FAILED, metrics={}, cause="server died")
+    found = findings(plan, records) + findings(plan, records, "response_time_p99_s")
+    return lab_study(plan, records, Shelf(records), found)
+
+
+@pytest.fixture(scope="module")
+def page() -> str:
+    return formats.get_lab("html")([study()]).decode()
+
+
+def test_every_chart_of_the_page_has_its_place_its_words_and_its_figures(page: str) -> None:
+    found = Page(page)
+    charts = next(json.loads(text) for attributes, text in found.scripts if attributes.get("id") == "charts")
+    places = {a["id"]: a for _, a in found.elements if a.get("class") == "chart"}
+    assert set(places) == set(charts)
+    assert {"lab0-chart-effects", "lab0-chart-points", "lab0-chart-by-block"} <= set(charts)
+    assert all(len(str(attributes["aria-label"])) > 30 for attributes in places.values())
+
+
+def test_no_bar_hides_its_data_every_trial_is_a_point() -> None:
+    made = study()
+    (chart,) = [chart for part in sections(made) for chart in part.charts if chart.id == "points"]
+    usable = sum(len(cell.usable) for cell in made.cells)
+    assert len(chart.specification["datasets"]["trials"]) == usable == 23
+    (chart,) = [chart for part in sections(made) for chart in part.charts if chart.id == "effects"]
+    assert len(chart.specification["datasets"]["blocks"]) == sum(effect.finding.blocks for effect in made.effects)
+
+
+def test_both_themes_know_every_colour_of_a_lab(page: str) -> None:
+    charts = next(text for attributes, text in Page(page).scripts if attributes.get("id") == "charts")
+    assert set(re.findall(r'"@(\w+)"', charts)) <= set(theme.LIGHT)
+
+
+def test_the_lab_file_is_inside_the_page(page: str) -> None:
+    assert "[workload]" in page
+
+
+@pytest.mark.parametrize("format", ["html", "md", "text", "json"])
+def test_question_and_answer_come_first(format: str) -> None:
+    text = formats.get_lab(format)([study()]).decode().replace("\\", "")
+    question, said = text.index("Is the log what holds"), text.index("is faster than log=disk")
+    assert question < said < text.index("[workload]")
+
+
+def test_what_a_user_wrote_cannot_become_part_of_a_labs_page() -> None:
+    made = study(**{EVIL: (EVIL, "b")})
+    made = replace(made, lab=replace(made.lab, question=EVIL, name=EVIL, source=EVIL))
+    found = Page(formats.get_lab("html")([made]).decode())
+    assert not [tag for tag, _ in found.elements if tag == "img"]
+    assert len(found.scripts) == 3
+    markdown = formats.get_lab("md")([made]).decode()
+    assert "<img" not in re.sub(r"(?ms)^```.*?^```$", "", markdown).replace("\\<img", "")
+    assert "\x1b" not in formats.get_lab("text")([made]).decode() + markdown
+
+
+def test_the_document_holds_findings_in_base_units() -> None:
+    (found,) = json.loads(formats.get_lab("json")([study()]))["labs"]
+    first = found["findings"][0]
+    assert {"metric", "cell", "baseline", "ratios", "ratio", "low", "high", "conclusion", "detectable"} <= set(first)
+    assert first["conclusion"] == "faster"
+    assert found["answer"]
+    assert found["lab"]["source"].startswith("question")
+    assert [cell["levels"] for cell in found["cells"]] == [{"log": "disk"}, {"log": "memory"}, {"log": "ssd"}]
+
+
+def test_a_labs_pictures_are_drawn_without_a_browser() -> None:
+    pytest.importorskip("vl_convert")
+    made = study()
+    assert formats.get_lab("png")([made]).startswith(b"\x89PNG")
+    assert "log=memory" in formats.get_lab("svg")([made]).decode()
+
+
+def test_an_empty_lab_is_written_without_error() -> None:
+    plan = lab({"log": ("disk", "memory")})
+    for format in formats.names():
+        assert formats.get_lab(format)([lab_study(plan, [], Shelf(), [])])

@@ -1,0 +1,129 @@
+"""A lab's report says what its findings support, and keeps in sight what did not enter them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from factories import Shelf
+from labfactory import findings, lab, trials
+
+from ironbench.analyse.contrast import contrasts
+from ironbench.analyse.labstudy import Judged, LabStudy, Noise, lab_study
+from ironbench.model.finding import Conclusion, Finding
+from ironbench.model.lab import Claim, Lab
+from ironbench.model.record import Record, Status
+from ironbench.report import lab_figures
+from ironbench.report.answer import answer
+
+LOG = {"log": ("disk", "memory")}
+
+
+def studied(plan: Lab, records: list[Record], found: list[Finding] | None = None, **more: object) -> LabStudy:
+    return lab_study(plan, records, Shelf(records), findings(plan, records) if found is None else found, **more)
+
+
+def two_cells(memory: float, spread: float = 0.02, blocks: int = 10) -> LabStudy:
+    plan = lab(LOG, blocks=blocks)
+    return studied(plan, trials(plan, {"log=disk": 1000.0, "log=memory": memory}, spread))
+
+
+def test_the_answer_says_faster_slower_equivalent_or_that_it_cannot_tell() -> None:
+    assert answer(two_cells(1500.0)).startswith("log=memory is faster than log=disk: 1.4")
+    assert answer(two_cells(700.0)).startswith("log=memory is slower than log=disk")
+    assert "are equivalent within 5" in answer(two_cells(1004.0, 0.008))
+    unsure = answer(two_cells(1010.0, 0.08))
+    assert "cannot be told" in unsure
+    assert "To tell: 24 blocks" in unsure
+
+
+def test_too_few_blocks_give_no_verdict_and_say_so() -> None:
+    study = two_cells(1500.0, blocks=4)
+    assert [effect.finding.conclusion for effect in study.effects] == [Conclusion.CANNOT_TELL]
+    assert any("fewer than the 6" in text for text in study.warnings)
+
+
+def test_many_comparisons_are_told_by_how_they_ended() -> None:
+    plan = lab({"work_mem": [f"{size}MB" for size in range(1, 22)]}, full=False)
+    study = studied(plan, trials(plan, {s.cell.name: 1000.0 + 40 * n for n, s in enumerate(plan.setups)}))
+    text = answer(study)
+    assert text.startswith("20 cells were compared with work_mem=1MB by their throughput.")
+    assert "more" in text
+
+
+def test_a_lab_without_a_usable_trial_has_no_answer_yet() -> None:
+    plan = lab(LOG)
+    dead = [
+        replace(one, status=Status.FAILED, metrics={}, cause="disk full")
+        for one in trials(plan, dict.fromkeys(("log=disk", "log=memory"), 1.0))
+    ]
+    study = studied(plan, dead, [])
+    assert "no answer yet" in answer(study)
+    assert any("disk full" in text for text in lab_figures.cautions(study))
+    assert "no answer yet" in answer(studied(plan, [], []))
+
+
+def test_claims_and_the_noise_floor_are_part_of_the_answer() -> None:
+    claims = [Claim(name, "ratio", "throughput", ("log=memory", "log=disk"), 1.0, 1.1) for name in "abc"]
+    plan = lab(LOG, claims=claims)
+    records = trials(plan, {"log=disk": 1000.0, "log=memory": 1050.0})
+    judged = [
+        Judged(claim, outcome) for claim, outcome in zip(claims, ("confirmed", "refuted", "refuted"), strict=True)
+    ]
+    text = answer(studied(plan, records, claims=judged, noise=Noise(0.021, "60 pairs")))
+    assert "Of the 3 claims of the lab file: 1 confirmed, 2 refuted." in text
+    assert "noise floor of this machine is 2.1" in text
+
+
+def test_a_failed_trial_that_was_tried_again_is_represented_by_its_last_attempt() -> None:
+    plan = lab(LOG, blocks=6)
+    records = trials(plan, {"log=disk": 1000.0, "log=memory": 1500.0})
+    dead = replace(records[0], id="dead", status=Status.FAILED, metrics={}, cause="killed")
+    again = replace(records[0], attempt=2, started_at="2026-11-21T09:00:00")
+    study = studied(plan, [again, dead, *records[1:]])
+    assert sum(len(cell.trials) for cell in study.cells) == 12
+    assert not study.left_out
+    assert any("1" in row[4] for row in dict(lab_figures.plan(study))["Cells"].rows)
+
+
+def test_what_is_missing_of_the_plan_is_said() -> None:
+    plan = lab(LOG, blocks=6)
+    records = trials(plan, {"log=disk": 1000.0, "log=memory": 1500.0})
+    study = studied(plan, records[:-3])
+    assert not study.complete
+    assert any("3 of 12 planned trials" in text for text in study.warnings)
+    assert studied(plan, records).complete
+
+
+def test_blocks_that_were_dropped_and_cells_that_were_skipped_are_among_the_cautions() -> None:
+    plan = lab({"log": ("disk", "memory", "ssd")}, skipped={"log=ssd": "no such directory"})
+    records = trials(plan, {"log=disk": 1000.0, "log=memory": 1500.0})
+    found = findings(plan, records, dropped=["block 2: log=disk failed twice"])
+    rows = lab_figures.cautions(studied(plan, records, found))
+    assert "log=ssd was not measured: no such directory" in rows
+    assert "Left out of the comparison: block 2: log=disk failed twice" in rows
+
+
+@pytest.mark.parametrize("name", ["disk", "memory"])
+def test_what_was_varied_is_among_the_differences(name: str) -> None:
+    rows = lab_figures.differences(two_cells(1500.0)).rows
+    assert any(f"log={name}" in row[2] for row in rows)
+
+
+def test_a_comparison_is_named_by_what_differs() -> None:
+    levels = {
+        f"log={log} clients={clients}": {"log": log, "clients": clients}
+        for log in ("disk", "memory")
+        for clients in ("1", "8")
+    }
+    pairs = [
+        ("log=memory clients=1", "log=disk clients=1"),
+        ("log=memory clients=8", "log=disk clients=8"),
+        ("log=disk clients=8", "log=disk clients=1"),
+        ("x", "y"),
+    ]
+    named = contrasts(levels, pairs)
+    assert named[pairs[0]].name == "log=memory over log=disk, at clients=1"
+    assert named[pairs[1]].name == "log=memory over log=disk, at clients=8"
+    assert named[pairs[2]].name == "clients=8 over clients=1"
+    assert named[pairs[3]].name == "x over y"
