@@ -33,8 +33,10 @@ def measure(
     title: str = "",
 ) -> Record:
     """One trial, from driving it to its record in the store."""
-    driven = drive(plan, session, trial, observe.sources(session, plan.observe), printer, title)
-    watched = observe.observed(driven)
+    how = trial.cell.load
+    sources = observe.sources(session, plan.observe, clients=how.clients)
+    driven = drive(plan, session, trial, sources, printer, title)
+    watched = observe.observed(driven, how)
     record = make.keep(store, plan, session, loaded, trial, driven, watched, prepared)
     if not record.status.comparable and not driven.failure:  # a failure was said when it happened
         printer.say(f"  {record.status.value}: {record.cause}")

@@ -15,6 +15,11 @@ class Source:
     """`file` (target: path; `*` allowed, files joined as `==> path\\n`) or `sql` (target: one statement)."""
     target: str
     period_s: float = 1.0
+    """The shortest; a source that would cost too much with many backends is read less often."""
+    cost_s: float = 0.0
+    """CPU time of one reading, where it is known, with no backend …"""
+    backend_cost_s: float = 0.0
+    """… and more for each backend."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ measured window. Order of use: `sources(session)` → the core samples → `obse
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
@@ -16,6 +17,8 @@ from ironbench.model.driven import Driven
 from ironbench.model.observation import Observation, Sample, Series, Source
 from ironbench.model.record import Budget
 from ironbench.model.session import Session
+from ironbench.model.system import Load
+from ironbench.observe import parts, pg_waits
 from ironbench.observe.base import Observer, Samples
 from ironbench.observe.budget import budget
 
@@ -42,15 +45,28 @@ def get(name: str) -> Observer:
     raise InputError(f"observer {name!r}", "there is no such observer", nearest(name, names()))
 
 
-def sources(session: Session, observe: bool = True, machine: Tree | None = None) -> tuple[Source, ...]:
+MOST_COST = 0.01
+"""Share of a core that one source may cost."""
+
+
+def sources(
+    session: Session, observe: bool = True, machine: Tree | None = None, clients: int = 0
+) -> tuple[Source, ...]:
     """What the core shall sample for this engine on this machine; may ask the engine which views it has.
 
+    `clients`: backends that there will be; sources that cost more with each are read less often.
     Never fails because a source is absent: it is then left out. Nothing at all when `observe` is false.
     """
     if not observe:
         return ()
     tree = machine or Tree()
-    return tuple(source for observer in observers() for source in observer.sources(session, tree))
+    return tuple(paced(source, clients) for observer in observers() for source in observer.sources(session, tree))
+
+
+def paced(source: Source, backends: int) -> Source:
+    """The source with a period at which it costs at most `MOST_COST` of a core."""
+    cost_s = source.cost_s + source.backend_cost_s * backends
+    return replace(source, period_s=max(source.period_s, cost_s / MOST_COST))
 
 
 def parse(samples: Samples, window_s: float) -> Observation:
@@ -64,8 +80,11 @@ def parse(samples: Samples, window_s: float) -> Observation:
     return Observation(metrics, tuple(series))
 
 
-def observed(driven: Driven) -> tuple[Observation, Budget | None]:
-    """What was observed in a trial, and its CPU budget (None when the machine's CPU was not sampled)."""
+def observed(driven: Driven, load: Load | None = None) -> tuple[Observation, Budget | None]:
+    """What was observed in a trial, and its CPU budget (None when the machine's CPU was not sampled).
+
+    `load`: what drove the trial; without it, a closed loop is taken.
+    """
     samples = {name: [Sample(t_s, raw) for t_s, raw in taken] for name, taken in driven.samples.items()}
     summary = driven.summary
     window_s = float(summary.get("elapsed_s") or 0.0)
@@ -74,6 +93,9 @@ def observed(driven: Driven) -> tuple[Observation, Budget | None]:
     observation = parse(samples, window_s)
     if (log := observation.metrics.get("wal_bytes_per_s")) is not None and summary.get("transactions"):
         observation.metrics["wal_bytes_per_transaction"] = log * window_s / summary["transactions"]
+    instants = pg_waits.sampled(samples, window_s)
+    busy = _busy_clients(driven, window_s) if load is not None and load.rate is not None else None
+    observation.metrics.update(parts.shares(instants, pg_waits.counted(samples, window_s), busy))
     client = summary.get("client_cpu_s") or {}
     threads_cpu_s = client.get("user", 0.0) + client.get("system", 0.0)
     # A library engine works in the threads that call it: nearly all of their time is its own.
@@ -87,3 +109,12 @@ def observed(driven: Driven) -> tuple[Observation, Budget | None]:
         observer_pids=summary.get("observer_backend_pids") or (),
     )
     return observation, shares
+
+
+def _busy_clients(driven: Driven, window_s: float) -> float | None:
+    """Mean number of clients with a transaction under way: rate × service time (Little 1961)."""
+    served = driven.histograms.get("service_time")
+    if served is None or not served.count:
+        return None
+    at_edges_s = float(driven.summary.get("unfinished_s", 0.0)) - float(driven.summary.get("carried_s", 0.0))
+    return max(0.0, served.count * served.mean_s + at_edges_s) / window_s

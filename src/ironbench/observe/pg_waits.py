@@ -1,5 +1,8 @@
 """What PostgreSQL's client backends wait for, asked 20 times a second (pg_stat_activity, "Wait Event Tables").
 
+An answer costs the server the more the more backends there are, so that the samples come further apart beyond some 200
+backends (`Source.backend_cost_s`); `wait_samples_per_s` says how often they came.
+
 A backend that waits for nothing is working: `CPU` (or waits for a core: see `runqueue`). One that waits for its client
 outside a transaction is counted apart, in `backends_idle`; in a transaction, `Client.ClientRead` is time the client
 takes between two statements. Only backends of the driven database count, and neither the observers' own nor that of
@@ -13,24 +16,40 @@ from ironbench.machine.tree import Tree
 from ironbench.model.observation import Observation, Series, Source
 from ironbench.model.session import Session
 from ironbench.observe.base import Samples
-from ironbench.observe.points import Point, Values, gauge_series, points
+from ironbench.observe.events import IDLE as _IDLE
+from ironbench.observe.parts import Counted
+from ironbench.observe.points import Point, Values, by_file, gauge_series, growth, points
 from ironbench.observe.postgres import is_postgres
 
 _SOURCE = "pg_waits.activity"
+_BACKENDS = "pg_waits.backends"
+_SCHEDSTAT = "pg_waits.schedstat"
 _PERIOD_S = 0.05
-_IDLE = "idle"
+_BACKENDS_PERIOD_S = 5.0
+_SCHEDSTAT_PERIOD_S = 1.0
+_PROCESS_COST_S = 10e-6
+"""CPU time to read one process's file."""
+_OTHER_PROCESSES = 200
+"""Of a usual machine, read along with the engine's."""
+_COST_S = 60e-6
+_BACKEND_COST_S = 2.5e-6
+"""CPU time of the server for one answer, and more of it for each backend (`make bench` measures both)."""
+_SEEN_LEAST = 0.9
+"""Share of the backends whose counts must be known."""
 _IN_RECORD = 12
 """A record is small: it keeps the commonest waits, the series keep all."""
+_WHO = (
+    "from pg_stat_get_activity(null) "
+    "where backend_type = 'client backend' and state is not null and pid not in (pg_backend_pid(), {ours}) "
+    "and datid = (select oid from pg_database where datname = current_database())"
+)
 _SQL = (
     # The function under pg_stat_activity, without the view's joins to databases and roles: half the cost.
     # The state is copied for all backends first, the wait is read later, while rows are made: of two that disagree the
     # wait is the newer. An idle backend that waits for nothing sends its answer or reads the next message.
     "select case when wait_event_type is null then 'CPU' "
     "when wait_event = 'ClientRead' and state not like 'idle in%' then 'idle' "
-    "else wait_event_type || '.' || wait_event end, count(*) "
-    "from pg_stat_get_activity(null) "
-    "where backend_type = 'client backend' and state is not null and pid not in (pg_backend_pid(), {ours}) "
-    "and datid = (select oid from pg_database where datname = current_database()) group by 1"
+    "else wait_event_type || '.' || wait_event end, count(*) " + _WHO + " group by 1"
 )
 
 
@@ -41,20 +60,64 @@ class PgWaits:
     def sources(self, session: Session, machine: Tree) -> tuple[Source, ...]:
         if not is_postgres(session):
             return ()
-        return (Source(_SOURCE, "sql", _SQL.format(ours=_own_backend(session)), _PERIOD_S),)
+        ours = _own_backend(session)
+        asked = Source(_SOURCE, "sql", _SQL.format(ours=ours), _PERIOD_S, _COST_S, _BACKEND_COST_S)
+        if not session.processes():
+            return (asked,)
+        every = Source(
+            _SCHEDSTAT,
+            "file",
+            "/proc/*/schedstat",
+            _SCHEDSTAT_PERIOD_S,
+            _PROCESS_COST_S * _OTHER_PROCESSES,
+            _PROCESS_COST_S,
+        )
+        return (asked, Source(_BACKENDS, "sql", ("select pid " + _WHO).format(ours=ours), _BACKENDS_PERIOD_S), every)
 
     def parse(self, samples: Samples, window_s: float) -> Observation:
         found = points(samples.get(_SOURCE), _parse)
-        inside = [point for point in found if 0.0 <= point.t_s <= window_s]
+        inside = sampled(samples, window_s)
         if not inside:
             return Observation()
         mean = _means(inside)
         active = sum(value for event, value in mean.items() if event != _IDLE)
         metrics = {"backends_active": active, "backends_idle": mean.get(_IDLE, 0.0)}
+        metrics["wait_samples_per_s"] = len(inside) / window_s
         shares = {event: value / active for event, value in mean.items() if event != _IDLE and active > 0}
         commonest = sorted(shares, key=lambda event: (-shares[event], event))[:_IN_RECORD]
         metrics |= {f"wait_share{{event={event}}}": shares[event] for event in commonest}
         return Observation(metrics, tuple(_series(found)))
+
+
+def sampled(samples: Samples, window_s: float) -> list[Point]:
+    """Backends by wait event at every instant inside the window."""
+    return [point for point in points(samples.get(_SOURCE), _parse) if 0.0 <= point.t_s <= window_s]
+
+
+def counted(samples: Samples, window_s: float) -> Counted | None:
+    """What the kernel counted of the backends; None where it cannot be seen, or not of nearly all of them.
+
+    A process id of another namespace would lead to a stranger, and a backend that came and went between two readings
+    to nobody.
+    """
+    pids = {line for sample in samples.get(_BACKENDS, ()) for line in sample.raw.decode().split() if line.isdigit()}
+    if not pids:
+        return None
+
+    def parse(text: str) -> Values:
+        values: Values = {}
+        for path, content in by_file(text).items():
+            if (pid := path.split("/")[-2]) in pids and len(words := content.split()) > 1:
+                values |= {f"{pid} cpu": float(words[0]), f"{pid} queue": float(words[1])}
+        return values
+
+    found = points(samples.get(_SCHEDSTAT), parse)
+    # The reading at the end of the window may come after the backends have gone.
+    whole = [point for point in found if len(point.values) / 2 >= _SEEN_LEAST * len(pids)]
+    if (grown := growth(whole, window_s)) is None:
+        return None
+    summed = {kind: sum(ns for key, ns in grown.by.items() if key.endswith(kind)) for kind in ("cpu", "queue")}
+    return Counted(summed["cpu"] / 1e9 / grown.span_s, summed["queue"] / 1e9 / grown.span_s)
 
 
 def _own_backend(session: Session) -> int:

@@ -1,0 +1,245 @@
+"""Where the time of a transaction goes, and which resource limits.
+
+A client is always somewhere: computing in the engine, waiting for a core, a page, the log, a lock, or for itself. The
+mean number of clients in a part, divided by the throughput, is the time a transaction spends there (Little, Operations
+Research 9(3), 1961). What may be gained by making a part faster is bounded by its share: at most 1 / (1 − share) times
+the throughput (Amdahl, AFIPS 1967), and a queue that moves elsewhere leaves less. `ceiling` measures what is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean, variance
+
+from ironbench.analyse.proportion import wilson
+from ironbench.catalogue import base_name, part_of
+from ironbench.model.parts import (
+    CLIENT,
+    CPU,
+    DATA_READ,
+    DATA_WRITE,
+    INTERNAL_LOCKS,
+    LOCKS,
+    LOG_FLUSH,
+    OTHER,
+    PARTS,
+    RUN_QUEUE,
+    TEMP,
+)
+from ironbench.model.record import Record
+
+RESOURCES: dict[str, tuple[str, ...]] = {
+    "the server's CPU": (CPU, RUN_QUEUE),
+    "reading data": (DATA_READ,),
+    "writing data": (DATA_WRITE,),
+    "the log": (LOG_FLUSH,),
+    "temporary files": (TEMP,),
+    "locks": (LOCKS,),
+    "the engine's internal locks": (INTERNAL_LOCKS,),
+    "the client": (CLIENT,),
+}
+"""What can limit → the parts in which its time is spent."""
+LIMITS_FROM = 0.4
+"""A resource with less of the time is not called the limit: removing it whole would give at most 1.7 times as much."""
+RATE_KEPT = 0.98
+"""As the judge of trials has it (`record.judge`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One part of the time of a transaction."""
+
+    name: str
+    share: float
+    low: float
+    high: float
+    """95 % interval of the share; equal to it for what is counted in one trial."""
+    time_s: float
+    """Per transaction."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """The resource that holds back, or that none can be named."""
+
+    resource: str
+    """One of `RESOURCES`; empty: cannot tell."""
+    share: float
+    at_most: float
+    """Bound of the gain in throughput if the resource took no time at all (Amdahl)."""
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class TimeSpent:
+    """Where the time of a transaction goes in one cell, over all its trials."""
+
+    cell: str
+    trials: int
+    total_s: float
+    """Of a client's time per transaction, think time included; an open loop: service time."""
+    parts: tuple[Part, ...]
+    """In the order of `PARTS`; those that took no time are left out. Shares sum to 1."""
+    limit: Limit
+    roots: Mapping[str, float]
+    """Of lock waits, by what the backend at the root of the chain did; empty without lock waits."""
+    tables: Mapping[str, float]
+    """Of lock waits, by the table."""
+    warnings: tuple[str, ...] = ()
+
+    def share(self, name: str) -> float:
+        return next((part.share for part in self.parts if part.name == name), 0.0)
+
+
+def where_time_goes(records: Sequence[Record]) -> TimeSpent | None:
+    """Of the comparable trials of one cell; None where backends were not observed."""
+    seen = [one for one in records if one.status.comparable and one.metrics.get("throughput") and _shares(one)]
+    if not seen:
+        return None
+    total_s = fmean(total(record) for record in seen)
+    parts = tuple(part for name in PARTS if (part := _part(name, seen, total_s)) is not None)
+    roots, tables = (_means(seen, name) for name in ("lock_root_share", "lock_table_share"))
+    limit = _limit(parts, roots, tables, seen)
+    return TimeSpent(seen[0].cell.name, len(seen), total_s, parts, limit, roots, tables, _warnings(seen))
+
+
+def total(record: Record) -> float:
+    """Seconds of a client's time per transaction."""
+    load, metrics = record.cell.load, record.metrics
+    if load.rate is None:
+        return load.clients / metrics["throughput"]
+    return metrics.get("service_time_mean_s", 0.0)
+
+
+def times(record: Record) -> dict[str, float]:
+    """Seconds per transaction by part, in one trial; empty where backends were not observed."""
+    whole = total(record) if record.metrics.get("throughput") else 0.0
+    return {name: share * whole for name, share in _shares(record).items()}
+
+
+def _shares(record: Record) -> dict[str, float]:
+    return _by_part(record, "time_share")
+
+
+def _by_part(record: Record, metric: str) -> dict[str, float]:
+    found = {name: value for name, value in record.metrics.items() if base_name(name) == metric}
+    return {part_of(name).partition("=")[2]: value for name, value in found.items()}
+
+
+def _part(name: str, records: Sequence[Record], total_s: float) -> Part | None:
+    values = [_shares(record).get(name, 0.0) for record in records]
+    share = fmean(values)
+    if share <= 0:
+        return None
+    numbers = [_by_part(record, "time_samples").get(name, 0.0) for record in records]
+    n = sum(numbers) or None
+    if len(values) > 2 and (spread := variance(values) / len(values)) > 0:
+        # Trials that differ by more than sampling explains are worth as few observations as their spread says.
+        between = share * (1 - share) / spread
+        n = between if n is None else min(n, between)
+    low, high = (share, share) if n is None else wilson(share, n)
+    return Part(name, share, min(low, share), max(high, share), share * total_s)
+
+
+def _means(records: Sequence[Record], metric: str) -> dict[str, float]:
+    """Means of a share of the lock waits, weighted by how much of them each trial has; largest first."""
+    weights = [(record, _shares(record).get(LOCKS, 0.0)) for record in records]
+    weights = [(record, weight) for record, weight in weights if _by_part(record, metric) and weight > 0]
+    whole = sum(weight for _, weight in weights)
+    means: dict[str, float] = {}
+    for record, weight in weights:
+        for key, value in _by_part(record, metric).items():
+            means[key] = means.get(key, 0.0) + value * weight / whole
+    return dict(sorted(means.items(), key=lambda pair: (-pair[1], pair[0])))
+
+
+def _limit(
+    parts: Sequence[Part], roots: Mapping[str, float], tables: Mapping[str, float], records: Sequence[Record]
+) -> Limit:
+    by_name = {part.name: part for part in parts}
+    found = {resource: _sum(by_name, names) for resource, names in RESOURCES.items()}
+    (first, (share, low, _)), (second, (next_share, _, next_high)) = sorted(
+        found.items(), key=lambda pair: -pair[1][0]
+    )[:2]
+    unknown = by_name[OTHER].share if OTHER in by_name else 0.0
+    gain = 1.0 / max(1.0 - share, 0.01)
+    if share < LIMITS_FROM or low <= next_high or share <= unknown:
+        rivals = f"{first} takes {share:.0%} of the time, {second} {next_share:.0%}"
+        known = f", and {unknown:.0%} is in no known part" if unknown > share / 2 else ""
+        return Limit("", share, gain, f"Cannot tell what limits: {rivals}{known}.")
+    said = f"{share:.0%} of the time is spent there"
+    if first == "locks":
+        said += _chain(roots, tables)
+    if first == "the server's CPU":
+        said += _cores(by_name)
+    if first == "the client":
+        said += _client(records)
+    if all(_rate_kept(record) for record in records):
+        kept = f"Nothing limits: the rate was kept. Most of the service time goes to {first}: {said}."
+        return Limit("", share, 1.0, kept)
+    bound = f"Without it, at most {gain:.2g} × as much could be done."
+    return Limit(first, share, gain, f"The limit is {first}: {said}. {bound}")
+
+
+def _rate_kept(record: Record) -> bool:
+    rate = record.cell.load.rate
+    return rate is not None and record.metrics["throughput"] >= RATE_KEPT * rate
+
+
+def _sum(parts: Mapping[str, Part], names: Sequence[str]) -> tuple[float, float, float]:
+    """Share, low and high of parts together. The bounds add up, which is wider than need be."""
+    chosen = [parts[name] for name in names if name in parts]
+    return sum(p.share for p in chosen), sum(p.low for p in chosen), min(1.0, sum(p.high for p in chosen))
+
+
+def _chain(roots: Mapping[str, float], tables: Mapping[str, float]) -> str:
+    said = ""
+    if tables and (table := next(iter(tables.items())))[1] >= 0.5:
+        said += f", waiting for rows of {table[0]} or the table itself"
+    if roots:
+        event, share = next(iter(roots.items()))
+        said += f"; at the root of the chain the holder {_DOES.get(event, f'waits for {event}')} ({share:.0%} of looks)"
+    return said
+
+
+_DOES = {
+    CPU: "computes or waits for a core",
+    "Client.ClientRead": "waits for its client's next statement",
+    "Client.ClientWrite": "waits for its client to take the answer",
+    "IO.WalSync": "flushes the log",
+    "IO.WALSync": "flushes the log",
+    "LWLock.WALWrite": "waits for the log to be flushed",
+    "IO.DataFileRead": "reads data",
+    "ended": "had just ended",
+}
+
+
+def _cores(parts: Mapping[str, Part]) -> str:
+    queue = parts[RUN_QUEUE].share if RUN_QUEUE in parts else 0.0
+    computing = parts[CPU].share if CPU in parts else 0.0
+    if queue > computing:
+        return f", {queue:.0%} waiting for a core: more cores would help before faster ones"
+    return f", {computing:.0%} computing: faster cores or less work per transaction would help"
+
+
+def _client(records: Sequence[Record]) -> str:
+    if any(record.cell.load.think_time_s > 0 for record in records):
+        return ", think time included: the server is not driven to its limit"
+    if any(warning.code == "client-saturated" for record in records for warning in record.warnings):
+        return ": its threads were busy all the time"
+    return ", the way to it included: the server waits to be asked"
+
+
+def _warnings(records: Sequence[Record]) -> tuple[str, ...]:
+    found = []
+    if not all(_counted(record) for record in records):
+        found.append("run queue and CPU cannot be told apart: the server's processes are out of sight")
+    if max(_shares(record).get(OTHER, 0.0) for record in records) > 0.2:
+        found.append("more than a fifth of the time is in no known part")
+    return tuple(found)
+
+
+def _counted(record: Record) -> bool:
+    """Whether the kernel's counts were there: then the CPU's share was not sampled."""
+    return CPU not in _by_part(record, "time_samples")

@@ -1,0 +1,115 @@
+"""From samples to shares of the clients' time by part.
+
+What a backend waits for is sampled. What it computes, and how long it waits for a core, the kernel counts exactly
+(/proc/<pid>/schedstat, Linux: Documentation/scheduler/sched-stats.rst), and so the counts go before the samples: a
+backend that was woken still shows its old wait until it gets a core, and one that enters a wait computes in the kernel.
+
+  CPU = counted. Run queue = counted. What backends without a wait have beyond both is `other`: nobody knows.
+  Where the counts exceed the backends without a wait, the excess is taken from all waits in proportion to their time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean, variance
+
+from ironbench.model.parts import CLIENT, CPU, OTHER, PARTS, RUN_QUEUE
+from ironbench.observe.events import IDLE, part_of_event
+from ironbench.observe.points import Point, Values
+
+MOST_BATCHES = 30
+"""Fewer and longer batches keep what is correlated together (Law, Simulation Modeling and Analysis, 5th ed., 9.5.3)."""
+LEAST_BATCHES = 6
+LEAST_IN_BATCH = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """What the kernel counted of the backends' processes, in backends (seconds per second)."""
+
+    cpu: float
+    run_queue: float
+
+
+def shares(found: Sequence[Point], counted: Counted | None, busy: float | None) -> dict[str, float]:
+    """`time_share{part=…}`, and of what was sampled `time_samples{part=…}`; parts without time are left out.
+
+    `found`: backends by wait event, one point an instant. `busy`: mean number of clients with a transaction under way,
+    where backends without one wait for work that has not arrived (an open loop); None: every backend is at work.
+    """
+    if not found:
+        return {}
+    mean = _mean_parts([point.values for point in found])
+    backends = sum(mean.values())
+    if busy is not None:
+        at_work = sum(value for event, value in _mean(found).items() if event != IDLE)
+        mean[CLIENT] = mean.get(CLIENT, 0.0) - (backends - max(busy, at_work))
+        backends = sum(mean.values())
+    if backends <= 0:
+        return {}
+    divided = divided_up(mean, counted)
+    numbers = {part: divided[part] / backends for part in PARTS if divided.get(part, 0.0) > 0}
+    metrics = {f"time_share{{part={part}}}": share for part, share in numbers.items()}
+    exact = {CPU, RUN_QUEUE} if counted else set()
+    return metrics | {
+        f"time_samples{{part={part}}}": float(round(effective(found, part))) for part in numbers if part not in exact
+    }
+
+
+def divided_up(sampled: Mapping[str, float], counted: Counted | None) -> Values:
+    """Backends by part; `sampled` has those without a wait under `CPU`."""
+    if counted is None:
+        return dict(sampled)
+    total = sum(sampled.values())
+    cpu = min(counted.cpu, total)
+    queue = min(counted.run_queue, total - cpu)
+    without_wait = sampled.get(CPU, 0.0)
+    waits = total - without_wait
+    excess = max(0.0, cpu + queue - without_wait)
+    kept = 1.0 - excess / waits if waits > 0 else 0.0
+    parts = {part: value * kept for part, value in sampled.items() if part != CPU}
+    parts[OTHER] = parts.get(OTHER, 0.0) + max(0.0, without_wait - cpu - queue)
+    return parts | {CPU: cpu, RUN_QUEUE: queue}
+
+
+def effective(found: Sequence[Point], part: str) -> float:
+    """How many independent observations the samples of a part are worth.
+
+    Backends seen at one instant wait for the same flush or the same row, and one instant resembles the next: the
+    variance of the share is taken from means of batches, and the number of independent draws of the same variance is
+    p(1−p) over it (design effect: Kish, Survey Sampling, 1965, 8.2; batch means: Conway, Management Science 10(1),
+    1963). At least 1, at most every backend of every sample.
+    """
+    seen = [_of_part(point.values, part) for point in found]
+    every = sum(sum(point.values.values()) for point in found)
+    size = max(LEAST_IN_BATCH, len(seen) // MOST_BATCHES)
+    batches = [seen[first : first + size] for first in range(0, len(seen) - size + 1, size)]
+    if len(batches) < LEAST_BATCHES:
+        return max(1.0, min(every, float(len(seen))))
+    p = fmean(share for share in seen)
+    spread = variance(fmean(batch) for batch in batches) / len(batches)
+    if spread <= 0 or not 0 < p < 1:
+        return max(1.0, min(every, float(len(seen))))
+    return max(1.0, min(every, p * (1 - p) / spread))
+
+
+def _of_part(values: Values, part: str) -> float:
+    """Share of an instant's backends; what is unaccounted hides among those without a wait."""
+    total = sum(values.values())
+    wanted = (part, CPU) if part == OTHER else (part,)
+    return sum(n for event, n in values.items() if part_of_event(event) in wanted) / total if total else 0.0
+
+
+def _mean(found: Sequence[Point]) -> Values:
+    events = {event for point in found for event in point.values}
+    return {event: sum(point.values.get(event, 0.0) for point in found) / len(found) for event in events}
+
+
+def _mean_parts(found: Sequence[Values]) -> Values:
+    parts: Values = {}
+    for values in found:
+        for event, backends in values.items():
+            part = part_of_event(event)
+            parts[part] = parts.get(part, 0.0) + backends / len(found)
+    return parts

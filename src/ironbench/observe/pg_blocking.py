@@ -1,0 +1,105 @@
+"""Whom backends that wait for a lock wait for in the end (PostgreSQL 18 documentation, 9.27, pg_blocking_pids).
+
+The backend a lock is held by may itself wait for a lock; the root of the chain is the first that does not, and what it
+does is what all of them wait for. `pg_blocking_pids` takes the whole lock table for a moment each time, so only a few
+of the waiting backends are followed, once a second, and less often the more backends there are.
+"""
+
+from __future__ import annotations
+
+from ironbench.machine.tree import Tree
+from ironbench.model.observation import Observation, Source
+from ironbench.model.session import Session
+from ironbench.observe.base import Samples
+from ironbench.observe.events import IDLE
+from ironbench.observe.points import Values, points
+from ironbench.observe.postgres import is_postgres
+
+_SOURCE = "pg_blocking.chains"
+_PERIOD_S = 1.0
+_COST_S = 0.5e-3
+_BACKEND_COST_S = 10e-6
+FOLLOWED = 4
+"""Waiting backends that are followed at each look, chosen at random."""
+LONGEST = 16
+"""Steps after which a chain counts as endless: a deadlock that the server has not found yet."""
+_IN_RECORD = 5
+_SQL = f"""
+with recursive seen as materialized (
+    select pid, wait_event_type, wait_event, state, datid from pg_stat_get_activity(null)
+), waiting as materialized (
+    select pid from seen where wait_event_type = 'Lock'
+       and datid = (select oid from pg_database where datname = current_database())
+     order by random() limit {FOLLOWED}
+), chain (waiter, pid, step) as (
+    select pid, pid, 0 from waiting
+    union all
+    select chain.waiter, (pg_blocking_pids(chain.pid))[1], step + 1
+      from chain join seen using (pid)
+     where seen.wait_event_type = 'Lock' and step < {LONGEST}
+), root as (
+    select distinct on (waiter) waiter, pid, step from chain where step > 0 and pid is not null
+     order by waiter, step desc
+), wanted as (
+    select distinct on (pid) pid, relation::regclass::text as name from pg_locks
+     where exists (select from waiting) and pid in (select pid from waiting) and relation is not null
+       and (locktype = 'tuple' or not granted)
+     order by pid, locktype desc
+)
+select coalesce(wanted.name, ''), root.step,
+       case when seen.wait_event_type is null then 'CPU'
+            when seen.wait_event = 'ClientRead' and seen.state not like 'idle in%' then 'idle'
+            else seen.wait_event_type || '.' || seen.wait_event end
+  from root join seen on seen.pid = root.pid left join wanted on wanted.pid = root.waiter
+"""
+
+
+class PgBlocking:
+    name = "pg_blocking"
+    doc = "Whom PostgreSQL's backends wait for when they wait for locks, followed to the root of the chain"
+
+    def sources(self, session: Session, machine: Tree) -> tuple[Source, ...]:
+        if not is_postgres(session):
+            return ()
+        return (Source(_SOURCE, "sql", " ".join(_SQL.split()), _PERIOD_S, _COST_S, _BACKEND_COST_S),)
+
+    def parse(self, samples: Samples, window_s: float) -> Observation:
+        taken = [sample for sample in samples.get(_SOURCE, ()) if 0.0 <= sample.t_s <= window_s]
+        found = points(taken, _parse)
+        total: Values = {}
+        for point in found:
+            for key, value in point.values.items():
+                total[key] = total.get(key, 0.0) + value
+        chains = total.pop("chains", 0.0)
+        steps = total.pop("steps", 0.0)
+        if not chains:
+            return Observation()
+        metrics = {"lock_chain_length": steps / chains}
+        for kind, metric in (("event", "lock_root_share"), ("table", "lock_table_share")):
+            counts = {key: value for key, value in total.items() if key.startswith(f"{kind}=")}
+            for key in sorted(counts, key=lambda key: (-counts[key], key))[:_IN_RECORD]:
+                metrics[f"{metric}{{{key}}}"] = counts[key] / chains
+        return Observation(metrics)
+
+
+def _parse(text: str) -> Values:
+    """Chains, their steps, and how often each table and each state of a root occurred."""
+    values: Values = {}
+
+    def add(key: str, amount: float) -> None:
+        values[key] = values.get(key, 0.0) + amount
+
+    for line in text.splitlines():
+        table, step, event = line.split("\t")
+        # The root committed between the look at it and the look at what it does: nothing to tell.
+        if event == IDLE:
+            event = "ended"
+        add("chains", 1.0)
+        add("steps", float(step))
+        add(f"event={event}", 1.0)
+        if table:
+            add(f"table={table}", 1.0)
+    return values
+
+
+OBSERVER = PgBlocking()

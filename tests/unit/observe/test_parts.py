@@ -1,0 +1,143 @@
+"""What the kernel counts goes before what is sampled, and every share is of all the clients' time."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from ironbench.model.observation import Sample, Source
+from ironbench.model.parts import PARTS
+from ironbench.observe import get, paced
+from ironbench.observe.events import part_of_event
+from ironbench.observe.parts import Counted, divided_up, effective, shares
+from ironbench.observe.pg_waits import counted
+from ironbench.observe.points import Point
+
+EVENTS = {
+    "CPU": "CPU",
+    "idle": "client",
+    "Client.ClientRead": "client",
+    "IO.WalSync": "log flush",
+    "IO.WALSync": "log flush",
+    "IO.WalInitWrite": "log flush",
+    "LWLock.WALWrite": "log flush",
+    "IPC.SyncRep": "log flush",
+    "IO.DataFileRead": "data read",
+    "IO.AioIoCompletion": "data read",
+    "IPC.BufferIo": "data read",
+    "IPC.BufferIO": "data read",
+    "IO.DataFileExtend": "data write",
+    "IO.SlruWrite": "data write",
+    "IO.BuffileWrite": "temp",
+    "IO.BufFileRead": "temp",
+    "Lock.transactionid": "locks",
+    "BufferPin.BufferPin": "locks",
+    "LWLock.LockManager": "internal locks",
+    "IPC.ProcarrayGroupUpdate": "internal locks",
+    "Timeout.SpinDelay": "internal locks",
+    "Timeout.PgSleep": "other",
+    "IPC.ExecuteGather": "other",
+    "Extension.Extension": "other",
+}
+
+
+@pytest.mark.parametrize(("event", "part"), EVENTS.items())
+def test_every_event_has_its_part(event: str, part: str) -> None:
+    assert part_of_event(event) == part
+
+
+def test_the_kernels_counts_split_what_has_no_wait() -> None:
+    assert divided_up({"CPU": 4.0, "log flush": 4.0}, Counted(1.0, 2.0)) == {
+        "CPU": 1.0,
+        "run queue": 2.0,
+        "log flush": 4.0,
+        "other": 1.0,
+    }
+
+
+def test_woken_backends_that_wait_for_a_core_are_not_taken_for_idle() -> None:
+    """One core, 16 clients of short statements: nearly all look as if they waited for their clients."""
+    found = divided_up({"CPU": 0.2, "client": 15.8}, Counted(0.8, 9.0))
+    assert found == pytest.approx({"CPU": 0.8, "run queue": 9.0, "client": 6.2, "other": 0.0})
+
+
+def test_more_counted_than_there_is_stays_within_the_whole() -> None:
+    found = divided_up({"CPU": 1.0, "client": 1.0}, Counted(1.5, 9.0))
+    assert found == pytest.approx({"CPU": 1.5, "run queue": 0.5, "client": 0.0, "other": 0.0})
+
+
+def test_shares_are_all_of_the_time() -> None:
+    found = [Point(n * 0.05, {"CPU": n % 3, "IO.WalSync": 2.0, "idle": 3.0}) for n in range(100)]
+    metrics = shares(found, Counted(0.5, 0.1), None)
+    parts = [value for name, value in metrics.items() if name.startswith("time_share")]
+    assert sum(parts) == pytest.approx(1.0)
+    assert {name.partition("part=")[2].rstrip("}") for name in metrics} <= set(PARTS)
+    assert "time_samples{part=CPU}" not in metrics, "counted, not sampled"
+
+
+def test_clients_that_wait_for_work_to_arrive_are_not_in_a_transaction() -> None:
+    found = [Point(n * 0.05, {"CPU": 1.0, "idle": 7.0}) for n in range(100)]
+    metrics = shares(found, None, busy=2.0)
+    assert metrics["time_share{part=CPU}"] == pytest.approx(0.5)
+    assert metrics["time_share{part=client}"] == pytest.approx(0.5)
+
+
+def test_independent_samples_count_nearly_whole_and_repeated_ones_once() -> None:
+    dice = random.Random(1)
+    coins = [float(dice.random() < 0.5) for _ in range(1200)]
+    alone = effective([Point(n, {"IO.WalSync": c, "CPU": 1 - c}) for n, c in enumerate(coins)], "log flush")
+    again = [coin for coin in coins[:120] for _ in range(10)]
+    tenfold = effective([Point(n, {"IO.WalSync": c, "CPU": 1 - c}) for n, c in enumerate(again)], "log flush")
+    assert 500 < alone <= 1200
+    assert 50 < tenfold < 300
+
+
+def test_a_few_samples_are_no_more_than_their_instants() -> None:
+    found = [Point(n, {"IO.WalSync": 4.0, "CPU": 4.0}) for n in range(10)]
+    assert effective(found, "log flush") == 10
+
+
+def test_processes_that_were_seen_are_counted_and_strangers_are_not() -> None:
+    def files(*pairs: tuple[int, int, int]) -> bytes:
+        return "".join(f"==> /proc/{pid}/schedstat\n{cpu} {queue} 7\n" for pid, cpu, queue in pairs).encode()
+
+    samples = {
+        "pg_waits.backends": [Sample(0.0, b"10\n11\n")],
+        "pg_waits.schedstat": [
+            Sample(0.0, files((10, 0, 0), (11, 5, 5), (99, 0, 0))),
+            Sample(1.0, files((10, 600_000_000, 10), (11, 400_000_005, 200_000_005), (99, 10**9, 10**9))),
+            Sample(1.1, files((99, 10**9, 10**9))),
+        ],
+    }
+    found = counted(samples, 1.1)
+    assert found is not None
+    assert (found.cpu, found.run_queue) == pytest.approx((1.0, 0.2))
+
+
+def test_processes_out_of_sight_are_not_counted_as_nothing() -> None:
+    samples = {"pg_waits.backends": [Sample(0.0, b"10\n11\n")], "pg_waits.schedstat": []}
+    assert counted(samples, 1.0) is None
+
+
+def test_the_period_grows_with_the_backends_so_that_the_cost_does_not() -> None:
+    source = Source("pg_waits.activity", "sql", "", 0.05, 60e-6, 2.5e-6)
+    assert paced(source, 0).period_s == paced(source, 100).period_s == 0.05
+    for backends in (200, 1000, 5000):
+        period_s = paced(source, backends).period_s
+        assert (source.cost_s + source.backend_cost_s * backends) / period_s <= 0.010001
+    assert paced(source, 1000).period_s == pytest.approx(0.256)
+
+
+def test_the_chains_of_lock_waits_are_summed() -> None:
+    raw = [b"accounts\t2\tIO.WalSync\n\t1\tIO.WalSync\n", b"", b"accounts\t1\tidle\naccounts\t2\tCPU\n"]
+    metrics = get("pg_blocking").parse({"pg_blocking.chains": [Sample(n, r) for n, r in enumerate(raw)]}, 5.0).metrics
+    assert metrics == pytest.approx(
+        {
+            "lock_chain_length": 1.5,
+            "lock_root_share{event=IO.WalSync}": 0.5,
+            "lock_root_share{event=CPU}": 0.25,
+            "lock_root_share{event=ended}": 0.25,
+            "lock_table_share{table=accounts}": 0.75,
+        }
+    )

@@ -1,0 +1,119 @@
+"""Where the time goes is told with its doubt, and no limit is named that the data do not show."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from factories import record
+
+from ironbench.analyse.bottleneck import where_time_goes
+from ironbench.analyse.proportion import wilson
+from ironbench.model.record import Status
+from ironbench.model.system import Load
+
+
+def spent(clients: int = 8, samples: float = 1000, load: Load | None = None, **shares: float) -> Any:
+    named = {name.replace("_", " "): share for name, share in shares.items()}
+    metrics = {f"time_share{{part={name}}}": share for name, share in named.items()}
+    metrics |= {f"time_samples{{part={name}}}": samples for name in named if name not in ("CPU", "run queue")}
+    metrics["service_time_mean_s"] = 0.004
+    return record(clients=clients, metrics=metrics, load=load)
+
+
+@pytest.mark.parametrize(
+    ("share", "n", "low", "high"),
+    # Newcombe, Statistics in Medicine 17 (1998), 857–872, table I, method 3: 81/263, 15/148, 0/20, 1/29.
+    [
+        (81 / 263, 263, 0.2553, 0.3662),
+        (15 / 148, 148, 0.0624, 0.1605),
+        (0, 20, 0.0, 0.1611),
+        (1 / 29, 29, 0.0061, 0.1718),
+    ],
+)
+def test_the_score_interval_is_the_published_one(share: float, n: float, low: float, high: float) -> None:
+    assert wilson(share, n) == pytest.approx((low, high), abs=5e-5)
+
+
+def test_without_observations_anything_is_possible() -> None:
+    assert wilson(0.5, 0) == (0.0, 1.0)
+
+
+def test_parts_are_shares_of_the_time_of_a_transaction() -> None:
+    found = where_time_goes([spent(CPU=0.25, log_flush=0.7, client=0.05)])
+    assert found is not None
+    assert found.total_s == pytest.approx(8 / 1000)
+    assert {part.name: part.time_s for part in found.parts} == pytest.approx(
+        {"CPU": 0.002, "log flush": 0.0056, "client": 0.0004}
+    )
+    assert found.limit.resource == "the log"
+    assert found.limit.at_most == pytest.approx(1 / 0.3)
+    assert "The limit is the log: 70% of the time" in found.limit.sentence
+
+
+def test_what_is_counted_has_no_sampling_error_and_what_is_sampled_has() -> None:
+    found = where_time_goes([spent(CPU=0.25, log_flush=0.75, samples=100)])
+    assert found is not None
+    cpu, log = found.parts
+    assert (cpu.low, cpu.high) == (0.25, 0.25)
+    assert (log.low, log.high) == pytest.approx(wilson(0.75, 100))
+
+
+def test_trials_that_differ_widen_the_interval() -> None:
+    one = where_time_goes([spent(log_flush=share, CPU=1 - share, samples=10_000) for share in (0.5, 0.5, 0.5)])
+    two = where_time_goes([spent(log_flush=share, CPU=1 - share, samples=10_000) for share in (0.3, 0.5, 0.7)])
+    assert one is not None and two is not None
+    assert two.parts[1].high - two.parts[1].low > 5 * (one.parts[1].high - one.parts[1].low)
+
+
+@pytest.mark.parametrize(
+    "shares",
+    [
+        {"CPU": 0.45, "log_flush": 0.42, "client": 0.13},
+        {"CPU": 0.3, "log_flush": 0.3, "client": 0.2, "data_read": 0.2},
+        {"log_flush": 0.45, "other": 0.5, "CPU": 0.05},
+    ],
+    ids=["two alike", "none large", "most unknown"],
+)
+def test_no_limit_is_named_that_the_data_do_not_show(shares: dict[str, float]) -> None:
+    found = where_time_goes([spent(samples=50, **shares)])
+    assert found is not None
+    assert found.limit.resource == ""
+    assert found.limit.sentence.startswith("Cannot tell")
+
+
+def test_cpu_and_run_queue_are_one_resource_told_apart_in_words() -> None:
+    waiting = where_time_goes([spent(CPU=0.1, run_queue=0.7, client=0.2)])
+    computing = where_time_goes([spent(CPU=0.7, run_queue=0.1, client=0.2)])
+    assert waiting is not None and computing is not None
+    assert waiting.limit.resource == computing.limit.resource == "the server's CPU"
+    assert "more cores" in waiting.limit.sentence
+    assert "faster cores" in computing.limit.sentence
+
+
+def test_a_kept_rate_is_limited_by_nothing() -> None:
+    kept = where_time_goes([spent(CPU=0.9, client=0.1, load=Load(rate=1000.0))])
+    missed = where_time_goes([spent(CPU=0.9, client=0.1, load=Load(rate=2000.0))])
+    assert kept is not None and missed is not None
+    assert kept.limit.resource == "" and "the rate was kept" in kept.limit.sentence
+    assert kept.total_s == 0.004
+    assert missed.limit.resource == "the server's CPU"
+
+
+def test_the_root_of_the_chain_is_named() -> None:
+    one = spent(locks=0.8, CPU=0.2)
+    one.metrics.update(
+        {
+            "lock_root_share{event=IO.WalSync}": 0.9,
+            "lock_root_share{event=CPU}": 0.1,
+            "lock_table_share{table=accounts}": 0.95,
+        }
+    )
+    found = where_time_goes([one])
+    assert found is not None
+    assert "rows of accounts" in found.limit.sentence and "flushes the log (90% of looks)" in found.limit.sentence
+
+
+def test_trials_that_cannot_be_compared_do_not_count() -> None:
+    assert where_time_goes([record(status=Status.VOIDED, metrics={"time_share{part=CPU}": 1.0})]) is None
+    assert where_time_goes([record()]) is None, "backends were not observed"
