@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from ironbench import engines, lab_stages, lab_trial, load
 from ironbench.analyse import curve
+from ironbench.lab_data import Data
 from ironbench.lab_progress import Pace
-from ironbench.lab_trial import measure
+from ironbench.lab_trial import Bench, measure
 from ironbench.load import Loaded
 from ironbench.model.plan import Plan
 from ironbench.model.prepared import NOTHING, Prepared
@@ -32,23 +33,25 @@ def run(plan: Plan, secrets: Secrets, store: Store, printer: Printer) -> list[Re
 
 
 def conduct(
-    secrets: Mapping[str, Secrets], directory: LabDirectory, printer: Printer, prepared: Prepared = NOTHING
+    secrets: Mapping[str, Secrets], directory: LabDirectory, printer: Printer, known: Prepared = NOTHING
 ) -> list[Record]:
     """Measures every trial that has no record yet, in order and stage after stage, until the findings decide.
 
-    The caller holds the directory, in which the lab has begun. UnwrittenError when a record cannot be kept,
-    FailureError when trial after trial fails.
+    `known`: what is to be said of every trial. The caller holds the directory, in which the lab has begun.
+    UnwrittenError when a record cannot be kept, FailureError when trial after trial fails.
     """
-    known, lab = directory.records(), directory.lab()
+    before, lab = directory.records(), directory.lab()
+    if lab_stages.next_trial(directory, before) is None:
+        return before
+    bench = Bench(lab, secrets, directory.store, Data(lab, secrets, printer), printer, known)
     fresh: list[Record] = []
     pace = Pace(lab)
-    while (trial := lab_stages.next_trial(directory, [*known, *fresh])) is not None:
-        title = pace.title(trial, [*known, *fresh])
-        fresh.append(lab_trial.attempt(lab, secrets, trial, directory.store, printer, prepared, title))
+    while (trial := lab_stages.next_trial(directory, [*before, *fresh])) is not None:
+        fresh.append(lab_trial.attempt(bench, trial, pace.title(trial, [*before, *fresh])))
         if fresh[-1].status is Status.CUT_SHORT:
             break
         lab_stages.refuse_futile(lab, fresh)
-    return [*known, *fresh]
+    return [*before, *fresh]
 
 
 def measured(

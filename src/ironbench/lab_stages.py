@@ -41,7 +41,7 @@ def more(directory: LabDirectory, blocks: int) -> None:
     """Declares another stage after those that have begun; what was planned beyond them is not measured."""
     lab, declared = directory.frozen().lab, directory.declared()
     first = 1 + max((trial.block for one in declared for trial in one.trials), default=-1)
-    stage = Stage(len(declared) + 1, blocks, planned=False)
+    stage = Stage(len(declared) + 1, blocks, added=True)
     cells = [setup.cell for setup in lab.setups if not setup.skipped]
     order = random.Random(f"{lab.method.seed} stage {stage.number}")
     trials = [

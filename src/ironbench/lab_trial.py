@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from ironbench import engines, load, observe
+from ironbench import engines, observe
 from ironbench.drive.trial import drive
 from ironbench.errors import IronbenchError, UnwrittenError
+from ironbench.lab_data import Data
 from ironbench.load import Loaded
 from ironbench.model.driven import Driven
 from ironbench.model.lab import Lab
@@ -17,7 +19,7 @@ from ironbench.model.prepared import NOTHING, Prepared
 from ironbench.model.record import Record
 from ironbench.model.secrets import Secrets
 from ironbench.model.session import Session
-from ironbench.model.system import Trial
+from ironbench.model.system import Setup, Trial
 from ironbench.printer import Printer
 from ironbench.record import Store, make
 
@@ -43,31 +45,52 @@ def measure(
     return record
 
 
-def attempt(
-    lab: Lab,
-    secrets: Mapping[str, Secrets],
-    trial: Trial,
-    store: Store,
-    printer: Printer,
-    prepared: Prepared,
-    title: str,
-) -> Record:
-    """One attempt at a trial of a lab, its engine started for it alone. Whatever prevents it makes a failed record."""
-    setup = lab.setup(trial.cell.name)
-    plan = Plan(lab.series, setup.system, setup.choice, (trial,), 0)
-    record = None
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """What the trials of a lab share."""
+
+    lab: Lab
+    secrets: Mapping[str, Secrets]
+    store: Store
+    data: Data
+    printer: Printer
+    known: Prepared = NOTHING
+    """What is to be said of every trial."""
+
+
+def attempt(bench: Bench, trial: Trial, title: str) -> Record:
+    """One attempt at a trial of a lab: data back, an engine of its own, caches, measure, record, stop.
+
+    Whatever prevents it makes a failed record.
+    """
+    setup = bench.lab.setup(trial.cell.name)
+    plan = Plan(bench.lab.series, setup.system, setup.choice, (trial,), 0)
+    prepared, record = bench.known, None
     try:
-        with engines.running(setup.system, secrets.get(trial.cell.name, Secrets()), most_clients(lab)) as session:
-            loaded = load.ready(session, plan, printer)
-            record = measure(plan, session, loaded, trial, store, printer, prepared, title)
+        prepared = _before(bench, setup, trial, prepared)
+        with engines.running(setup.system, _secrets(bench, trial), most_clients(bench.lab)) as session:
+            loaded = bench.data.loaded(setup)
+            record = measure(plan, session, loaded, trial, bench.store, bench.printer, prepared, title)
+        if record.status.comparable:
+            bench.data.kept(setup, trial.block)
     except UnwrittenError:
         raise
     except IronbenchError as error:
         if record is not None:  # measured and kept; what failed is the engine's end, and nothing may start beside it
             raise
-        printer.error(error)
-        return failed(plan, trial, store, str(error), prepared)
+        bench.printer.error(error)
+        return failed(plan, trial, bench.store, str(error), prepared)
     return record
+
+
+def _before(bench: Bench, setup: Setup, trial: Trial, prepared: Prepared) -> Prepared:
+    """Everything that is done while the engine does not run."""
+    restored = bench.data.restored(setup, trial.block)
+    return prepared.also(restored.conditions, restored.warnings)
+
+
+def _secrets(bench: Bench, trial: Trial) -> Secrets:
+    return bench.secrets.get(trial.cell.name, Secrets())
 
 
 def failed(plan: Plan, trial: Trial, store: Store, cause: str, prepared: Prepared) -> Record:

@@ -9,16 +9,21 @@ from pathlib import Path
 import pytest
 from lab_example import small
 
-from ironbench import engines, lab, lab_begin, lab_stages
+from ironbench import lab, lab_begin, lab_stages
 from ironbench.drive.trial import trial_seed
 from ironbench.errors import FailureError, InputError
 from ironbench.model.lab import Lab
 from ironbench.model.record import Record, Status
-from ironbench.model.secrets import Secrets
+from ironbench.model.system import Layout, Setup
 from ironbench.printer import Printer
 from ironbench.record.labs import LabDirectory
 
 pytestmark = pytest.mark.live
+
+
+@pytest.fixture(autouse=True)
+def own_snapshots(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("IRONBENCH_DATA", str(place / "ironbench"))
 
 
 def begun(planned: Lab, path: Path) -> LabDirectory:
@@ -60,34 +65,34 @@ def test_more_blocks_are_a_stage_of_their_own(place: Path) -> None:
         records = lab.conduct({}, directory, Printer())
     assert sorted({(record.stage, record.block) for record in records}) == [(1, 0), (2, 1), (2, 2)]
     stages = directory.lab().method.stages
-    assert [(stage.blocks, stage.planned) for stage in stages] == [(1, True), (2, False)]
+    assert [(stage.blocks, stage.added) for stage in stages] == [(1, False), (2, True)]
+
+
+def spoilt(setup: Setup, place: Path) -> Setup:
+    """Its data directory cannot be made: what is above it became a file after the plan was made."""
+    (place / "file").write_text("no directory")
+    return replace(setup, system=replace(setup.system, layout=Layout(str(place / "file" / "data"))))
 
 
 def test_a_trial_that_never_runs_is_tried_twice_and_kept_as_failed(place: Path) -> None:
     planned = small("sqlite", stages=(2,), data=place / "data")
     bad, good = planned.setups
-    # Pages of another size than the file's are refused when the engine starts, not before.
-    broken = replace(bad, system=replace(bad.system, settings={"page_size": "8192"}, layout=good.system.layout))
-    directory = begun(replace(planned, setups=(broken, good)), place / "lab")
-    with engines.running(good.system, Secrets(), 2):
-        pass
+    directory = begun(replace(planned, setups=(spoilt(bad, place), good)), place / "lab")
     with directory.locked():
         records = lab.conduct({}, directory, Printer())
     failed = [record for record in records if record.cell.name == bad.cell.name]
     assert [(record.block, record.attempt, record.status) for record in failed] == [
         (block, attempt, Status.FAILED) for block in (0, 1) for attempt in (1, 2)
     ]
-    assert "page_size" in failed[0].cause
+    assert "not a directory" in failed[0].cause.lower()
     assert all(record.status.comparable for record in records if record.cell.name == good.cell.name)
 
 
 def test_a_lab_in_which_nothing_works_stops_after_a_block(place: Path) -> None:
     planned = small("sqlite", stages=(6,), data=place / "data")
-    with engines.running(planned.setups[0].system, Secrets(), 2):
-        pass
-    bad = tuple(replace(one, system=replace(one.system, settings={"page_size": "8192"})) for one in planned.setups)
+    bad = tuple(spoilt(setup, place) for setup in planned.setups)
     directory = begun(replace(planned, setups=bad), place / "lab")
-    with directory.locked(), pytest.raises(FailureError, match="page_size"):
+    with directory.locked(), pytest.raises(FailureError, match="not a directory"):
         lab.conduct({}, directory, Printer())
     assert len(directory.records()) == 4
 

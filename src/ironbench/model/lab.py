@@ -37,8 +37,9 @@ class Stage:
     """1-based."""
     blocks: int
     """In this stage alone."""
-    planned: bool = True
-    """False: declared only after the findings of an earlier stage were seen."""
+    added: bool = False
+    """Declared after findings had been seen ("repeat N more"): it and the stages after it are a round of their own,
+    judged on its own blocks alone."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,60 @@
+"""The data that the trials of a lab start from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ironbench import engines, workloads
+from ironbench.load import restore, snapshot
+from ironbench.load.loaded import Loaded
+from ironbench.load.snapshot import Snapshot
+from ironbench.model.lab import Lab
+from ironbench.model.prepared import Prepared
+from ironbench.model.secrets import Secrets
+from ironbench.model.system import Setup
+from ironbench.printer import Printer
+
+
+class Data:
+    """Loaded once for all cells that start from the same, and brought back as often as the lab wants it."""
+
+    def __init__(self, lab: Lab, secrets: Mapping[str, Secrets], printer: Printer) -> None:
+        """Loads what no earlier lab has loaded. InputError: no room. FailureError."""
+        self._method = lab.method
+        self._snapshots: dict[str, Snapshot] = {}
+        self._fresh: dict[str, tuple[int, Snapshot]] = {}
+        known: dict[tuple[str, ...], Snapshot] = {}
+        for setup in lab.setups:
+            if setup.skipped:
+                continue
+            key = _content(setup)
+            if key not in known:
+                known[key] = snapshot.ready(setup, secrets.get(setup.cell.name, Secrets()), printer)
+            self._snapshots[setup.cell.name] = known[key]
+
+    def loaded(self, setup: Setup) -> Loaded:
+        """What loading the data of a cell took, whenever that was."""
+        return self._snapshots[setup.cell.name].loaded
+
+    def restored(self, setup: Setup, block: int) -> Prepared:
+        """The data of a cell as the lab wants them at the start of a trial. InputError: no room. FailureError."""
+        source = self._snapshots[setup.cell.name]
+        place = setup.system.dsn or setup.system.layout.data or ""
+        fresh = self._fresh.pop(place, None)
+        if fresh == (block, source) and restore.often(setup, source, self._method.restore) == "block":
+            conditions = {"data": "as the trial before left them", "restored": "once for this block"}
+        else:
+            conditions = restore.restored(setup, source)
+        return Prepared(conditions, restore.warnings(setup, source))
+
+    def kept(self, setup: Setup, block: int) -> None:
+        """A trial ended in good order: other cells of the block may start from what it left, where that is enough."""
+        place = setup.system.dsn or setup.system.layout.data or ""
+        self._fresh[place] = (block, self._snapshots[setup.cell.name])
+
+
+def _content(setup: Setup) -> tuple[str, ...]:
+    """Equal for cells that can start from the same copy; of a server that is not ours, nothing can be copied."""
+    engine = engines.get(setup.system.engine)
+    key = workloads.get(setup.choice.workload).content_key(engine.name, setup.choice.options)
+    return engine.name, engine.basis(setup.system), setup.system.dsn or "", key
