@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ironbench import engines, lab_stages, lab_trial, load
+from ironbench import engines, lab_stages, lab_trial, load, workloads
 from ironbench.analyse import curve
 from ironbench.lab_data import Data
 from ironbench.lab_progress import Pace
@@ -58,9 +58,11 @@ def measured(
     plan: Plan, session: Session, loaded: Loaded, trials: Sequence[Trial], store: Store, printer: Printer
 ) -> list[Record]:
     """The trials in order, up to one after which there is no going on."""
+    dataset = workloads.get(plan.choice.workload).dataset(session.engine, plan.choice.options)
     records: list[Record] = []
     for trial in trials:
-        records.append(measure(plan, session, loaded, trial, store, printer))
+        settled = load.settled(session, dataset) if dataset else {}
+        records.append(measure(plan, session, loaded, trial, store, printer, Prepared(settled)))
         if over(session, records):
             break
     return records

@@ -283,3 +283,27 @@ def test_the_paths_of_a_server_are_no_difference_of_their_own() -> None:
     assert flattened("engine", {"settings": {"data_directory": "/a", "work_mem": "4MB"}}) == {
         "engine.settings.work_mem": "4MB"
     }
+
+
+def test_a_peak_that_fresh_trials_do_not_bear_out_is_said_to_be_so_and_why() -> None:
+    quiet, crowded = Budget(0.8, 0.06, 0, 0, 0.05, 0, 0.09), Budget(0.6, 0.05, 0, 0, 0.34, 0, 0.01)
+    swept = [record(throughput=2280, budget=quiet), record(clients=4, throughput=2000, budget=quiet)]
+    fresh = [
+        record(throughput=x, block=b, purpose="confirmation", budget=crowded) for b, x in enumerate((1580, 1600, 1700))
+    ]
+    (study,) = study_of([*swept, *fresh])
+    (said,) = [text for text in study.parts[0].warnings if "confirmation trials" in text]
+    assert "8 clients gave 30% less" in said
+    assert "34% of the CPU time during them and 5% before" in said
+
+
+def test_a_peak_that_is_a_little_lower_when_measured_again_is_what_choosing_the_best_does() -> None:
+    fresh = [record(throughput=x, block=b, purpose="confirmation") for b, x in enumerate((920, 930, 905))]
+    (study,) = study_of([record(throughput=1000), *fresh])
+    assert not any("confirmation trials" in text for text in study.parts[0].warnings)
+
+
+def test_a_shortfall_without_a_cpu_budget_blames_nobody() -> None:
+    fresh = [record(throughput=x, block=b, purpose="confirmation") for b, x in enumerate((620, 630, 605))]
+    (study,) = study_of([record(throughput=1000), *fresh])
+    assert any("neither number is safe" in text for text in study.parts[0].warnings)

@@ -13,6 +13,7 @@ from ironbench.analyse.curve import Curve, curve
 from ironbench.analyse.differences import Difference, differences, facts_of, flattened, shared
 from ironbench.analyse.sanity import Little, little
 from ironbench.analyse.shares import Shares, budgets, main_events, waits
+from ironbench.analyse.shortfall import shortfall
 from ironbench.analyse.subjects import Subject, by_work, subjects, work_name
 from ironbench.analyse.summarise import overlap
 from ironbench.analyse.unlike import doubts, left_out, unlike
@@ -141,7 +142,7 @@ def _part(subject: Subject, own: Curve, first: Curve | None, events: Sequence[st
         balance(at_peak, archive.machine(reference.machine)) if at_peak else (),
         little(timelines.typical(at_peak)) if at_peak else None,
         reproduce.command(subject.records),
-        (*doubts(subject.records), *_crowd(at_peak)),
+        (*doubts(subject.records), *_crowd(at_peak), *filter(None, [shortfall(own)])),
         left_out(subject.records),
     )
 
