@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from secrets import randbelow
@@ -98,22 +99,26 @@ def planned(asked: Asked) -> tuple[Plan, Secrets]:
             f"workload {workload.name} does not run on it",
             f"it runs on: {', '.join(workload.engines)}",
         )
-    if asked.files and workload.name != "script":
-        raise InputError(
-            asked.files[0],
-            f"workload {workload.name} has scripts of its own",
-            f"to run your own: ironbench run script {' '.join(asked.files)}",
-        )
+    only_scripts_take_files(asked.files, workload)
     clients = values.counts("--clients", asked.clients, 1, sweep.MOST_CLIENTS)
     system, secrets = engine.validated(_system(asked), max(clients))
     choice = _choice(asked, workload)
     plan = sweep.sweep(system, choice, _load(asked), clients, asked.threads, asked.repeats, asked.observe)
     workload.compile(engine.name, choice, PROTOCOLS.get(engine.name, asked.protocol))
-    _room(system, workload.estimate_bytes(engine.name, choice.options))
+    room(system, workload.estimate_bytes(engine.name, choice.options))
     return plan, secrets
 
 
-def _room(system: System, estimate_bytes: int) -> None:
+def only_scripts_take_files(files: Sequence[str], workload: workloads.Workload) -> None:
+    if files and workload.name != "script":
+        raise InputError(
+            files[0],
+            f"workload {workload.name} has scripts of its own",
+            f"to run your own: ironbench run script {' '.join(files)}",
+        )
+
+
+def room(system: System, estimate_bytes: int) -> None:
     """Refuses data that cannot fit. A directory of ours may hold them already: the load sees that, and asks again."""
     data = system.layout.data
     if data is not None and not place.ours(Path(data)):

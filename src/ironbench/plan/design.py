@@ -1,0 +1,195 @@
+"""Which combinations of levels are measured, and which of them are compared."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ironbench.errors import InputError, nearest
+from ironbench.plan import fields
+from ironbench.plan.labfile import Declared
+from ironbench.plan.sections import Sections
+from ironbench.plan.vary import Varied
+
+MOST_CELLS = 1000
+MOST_TRIALS = 100_000
+"""What a directory of records is built for."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredCell:
+    """A combination of levels, and the sections of the file with those levels in them."""
+
+    name: str
+    levels: Mapping[str, str]
+    """Factor → level."""
+    sections: Sections
+
+
+def number_of_cells(declared: Declared) -> int:
+    """Without making any of them."""
+    if declared.design == "explicit":
+        return len(declared.explicit)
+    sizes = [len(factor.levels) for factor in declared.factors]
+    return math.prod(sizes) if declared.design == "full" else 1 + sum(size - 1 for size in sizes)
+
+
+def cells(declared: Declared) -> tuple[DeclaredCell, ...]:
+    """The cells of the design, the baseline first. InputError: fewer than two, equal ones, too many."""
+    _not_too_many(declared)
+    found = tuple(_explicit(declared) if declared.design == "explicit" else _combined(declared))
+    if len(found) < 2:
+        raise InputError(
+            f"{declared.file}, cell", "one cell has nothing to be compared with", "declare at least two cells"
+        )
+    _all_different(found, declared.file)
+    return found
+
+
+def comparisons(declared: Declared, found: Sequence[DeclaredCell]) -> tuple[tuple[str, str], ...]:
+    """(compared, its baseline) by name.
+
+    One-at-a-time and explicit: every cell with the baseline. Full: every cell with each cell that differs from it in
+    one factor alone, at that factor's first level: the effect of a level where everything else is the same.
+    """
+    if declared.design != "full":
+        return tuple((cell.name, found[0].name) for cell in found[1:])
+    by_levels = {tuple(cell.levels.items()): cell.name for cell in found}
+    return tuple(
+        (cell.name, by_levels[tuple((cell.levels | {factor.name: factor.names[0]}).items())])  # type: ignore[operator]
+        for factor in declared.factors
+        for cell in found
+        if cell.levels[factor.name] != factor.names[0]
+    )
+
+
+def _not_too_many(declared: Declared) -> None:
+    count = number_of_cells(declared)
+    trials = count * declared.repeats
+    if count <= MOST_CELLS and trials <= MOST_TRIALS:
+        return
+    what = f"{count:,} cells in {declared.repeats:,} blocks are {trials:,} trials"
+    spent = f"at 30 s each they would take {in_words(trials * 30.0)}"
+    hint = f"at most {MOST_CELLS:,} cells and {MOST_TRIALS:,} trials; name fewer levels"
+    raise InputError(
+        declared.file, f"{what}; {spent}", hint + (", or a design one-at-a-time" if count > MOST_CELLS else "")
+    )
+
+
+def in_words(seconds: float) -> str:
+    """`45 s`, `12 min`, `2 h 10 min`, `3 d 4 h`, `1.2 years`."""
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    if minutes < 60:
+        return f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    if hours < 24:
+        return f"{hours} h" + (f" {minutes} min" if minutes else "")
+    days, hours = divmod(hours, 24)
+    if days < 365:
+        return f"{days} d" + (f" {hours} h" if hours else "")
+    return f"{seconds / (365.25 * 86400):,.1f} years"
+
+
+def _combined(declared: Declared) -> Iterator[DeclaredCell]:
+    factors = declared.factors
+    for levels in _one_at_a_time(factors) if declared.design == "one-at-a-time" else _full(factors):
+        yield _cell(declared, levels, named(levels))
+
+
+def _one_at_a_time(factors: Sequence[Varied]) -> Iterator[dict[str, str]]:
+    baseline = {factor.name: factor.names[0] for factor in factors}
+    yield baseline
+    for factor in factors:
+        for level in factor.names[1:]:
+            yield baseline | {factor.name: level}
+
+
+def _full(factors: Sequence[Varied]) -> Iterator[dict[str, str]]:
+    for levels in itertools.product(*(factor.names for factor in factors)):
+        yield dict(zip((factor.name for factor in factors), levels, strict=True))
+
+
+def named(levels: Mapping[str, str]) -> str:
+    return " ".join(f"{factor}={level}" for factor, level in levels.items())
+
+
+def _cell(
+    declared: Declared, levels: Mapping[str, str], name: str, own: Mapping[fields.Path, Any] = {}
+) -> DeclaredCell:
+    changes: dict[fields.Path, Any] = {}
+    for factor in declared.factors:
+        changes |= factor.level(levels[factor.name]).changes
+    document = fields.applied(declared.base, changes | dict(own))
+    where = f"{declared.file}, cell {name}"
+    fields.validate(document, Sections, where)
+    return DeclaredCell(name, dict(levels), fields.converted(document, Sections, where))
+
+
+def _explicit(declared: Declared) -> Iterator[DeclaredCell]:
+    """A cell chooses levels of factors; what it leaves out stays at the first. With a name it may set fields, too."""
+    known = {factor.name: factor for factor in declared.factors}
+    for number, table in enumerate(declared.explicit):
+        where = f"{declared.file}, cell[{number}]"
+        name = table.get("name", "")
+        if not isinstance(name, str):
+            raise InputError(f"{where}.name", "is not text in quotes", 'write name = "…"')
+        levels = {factor.name: factor.names[0] for factor in declared.factors}
+        own = {}
+        for key, value in table.items():
+            if key in known:
+                levels[key] = _level(known[key], value, f"{where}.{key}")
+            elif key != "name":
+                own[key] = value
+        if own and not name:
+            unknown = next(iter(own))
+            hint = nearest(unknown, list(known)) + "; " if known else ""
+            raise InputError(f"{where}.{unknown}", "is no factor", f"{hint}a cell that sets fields needs a name")
+        if not name and not known:
+            raise InputError(where, "has no name", 'write name = "…", and the fields in which it differs')
+        changes = fields.overrides(own, declared.base, where)
+        shown = levels if known else {"cell": name}
+        yield _cell_of(declared, levels, shown, name or named(levels), changes)
+
+
+def _cell_of(
+    declared: Declared,
+    levels: Mapping[str, str],
+    shown: Mapping[str, str],
+    name: str,
+    changes: Mapping[fields.Path, Any],
+) -> DeclaredCell:
+    cell = _cell(declared, levels, name, changes)
+    return DeclaredCell(name, dict(shown), cell.sections)
+
+
+def _level(factor: Varied, value: Any, where: str) -> str:
+    from ironbench.plan.vary import named as level_name
+
+    name = level_name(value)
+    if name not in factor.names:
+        raise InputError(where, f"{name} is no level of {factor.name}", nearest(name, list(factor.names)))
+    return name
+
+
+def _all_different(found: Sequence[DeclaredCell], file: str) -> None:
+    names: set[str] = set()
+    documents: dict[Any, str] = {}
+    import msgspec
+
+    for cell in found:
+        if cell.name in names:
+            raise InputError(f"{file}, cell", f"two cells are called {cell.name}", "give each a name of its own")
+        names.add(cell.name)
+        key = msgspec.json.encode(cell.sections, order="deterministic")
+        if key in documents:
+            raise InputError(
+                f"{file}, cell",
+                f"{documents[key]} and {cell.name} are equal",
+                "cells must differ; measure.repeats repeats them",
+            )
+        documents[key] = cell.name

@@ -1,0 +1,166 @@
+"""Fields of a lab file by path: what there is, what a short name means, how a level's values get in."""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from ironbench.errors import InputError, nearest
+from ironbench.plan.sections import Sections
+
+Path = tuple[str, ...]
+"""`("system", "set", "work_mem")`."""
+_S = TypeVar("_S", bound=msgspec.Struct)
+
+OPEN = (("system", "set"), ("workload", "with"), ("workload", "define"))
+"""Tables whose keys are the user's own: settings, options, variables."""
+
+
+def _types(struct: type[msgspec.Struct]) -> dict[str, Any]:
+    """Name in the file → type, without its annotations."""
+    hints = get_type_hints(struct)
+    return {
+        name: hints[attribute]
+        for attribute, name in zip(struct.__struct_fields__, struct.__struct_encode_fields__, strict=True)
+    }
+
+
+SECTIONS: dict[str, tuple[str, ...]] = {name: tuple(_types(kind)) for name, kind in _types(Sections).items()}
+"""Section → its fields."""
+SHORT: dict[str, Path] = {name: (section, name) for section, names in SECTIONS.items() for name in names}
+"""Last word → path; no two fields of different sections share one."""
+
+
+def text(path: Path) -> str:
+    return ".".join(path)
+
+
+def validate(document: object, struct: type[msgspec.Struct], where: str, path: Path = ()) -> None:
+    """InputError for a name that the section does not have, or a word that is none of a field's, with the nearest."""
+    if not isinstance(document, Mapping):
+        return
+    types = _types(struct)
+    for name, value in document.items():
+        at = f"{where}, {text((*path, name))}"
+        if name not in types:
+            raise InputError(at, "there is no such field", _nearest_field(name, list(types)))
+        kind = types[name]
+        if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+            validate(value, kind, where, (*path, name))
+        elif get_origin(kind) is Literal and value not in get_args(kind):
+            raise InputError(
+                at, f"{value!r} is unknown", nearest(str(value), [word for word in get_args(kind) if word])
+            )
+
+
+def _nearest_field(name: str, siblings: list[str]) -> str:
+    """A sibling that is written alike; else the place of a field that is called that."""
+    if name in SHORT and name not in siblings:
+        section, field = SHORT[name]
+        return f"{field} belongs to [{section}]"
+    return nearest(name, siblings)
+
+
+def converted(document: object, struct: type[_S], where: str) -> _S:
+    """The document as a struct. InputError with the path of the field whose value is of a wrong kind."""
+    try:
+        return msgspec.convert(document, struct)
+    except msgspec.ValidationError as error:
+        cause, _, place = str(error).partition(" - at `$")
+        at = place.rstrip("`").lstrip(".")
+        raise InputError(
+            f"{where}, {at}" if at else where, _plainly(cause), "`docs/reference/lab-file.md` lists all fields"
+        ) from None
+
+
+_KINDS = {
+    "str": "text in quotes", "int": "a whole number", "float": "a number", "bool": "true or false",
+    "array": "a list [ … ]", "object": "a table", "null": "nothing",
+}  # fmt: skip
+
+
+def _plainly(cause: str) -> str:
+    """`Expected `int`, got `str`` in the words of the file."""
+
+    def kind(match: re.Match[str]) -> str:
+        names = [_KINDS.get(name.strip(), name.strip()) for name in match[1].split("|") if name.strip() != "null"]
+        return " or ".join(names)
+
+    return re.sub(r"`([^`]*)`", kind, cause[:1].lower() + cause[1:])
+
+
+def found(name: str, base: Mapping[str, Any], where: str) -> Path:
+    """The path that `load.clients`, `clients` or, where the file sets it, `work_mem` stands for. InputError."""
+    section, dot, rest = name.partition(".")
+    if dot and section in SECTIONS:
+        field, dot, key = rest.partition(".")
+        if field not in SECTIONS[section]:
+            raise InputError(where, f"there is no field {name}", _nearest_field(field, list(SECTIONS[section])))
+        if dot and (section, field) not in OPEN:
+            raise InputError(where, f"{section}.{field} is no table", f"write {section}.{field} = …")
+        return (section, field, key) if dot else (section, field)
+    if name in SECTIONS:
+        return (name,)
+    if name in SHORT:
+        return SHORT[name]
+    own = [(*table, name) for table in OPEN if name in base.get(table[0], {}).get(table[1], {})]
+    if len(own) == 1:
+        return own[0]
+    if own:
+        raise InputError(where, f"{name} means {' or '.join(map(text, own))}", "write the whole path")
+    raise InputError(where, f"there is no field {name}", _hint(name))
+
+
+def _hint(name: str) -> str:
+    paths = [text(path) for path in SHORT.values()]
+    hint = nearest(name, [*SHORT, *paths])
+    if hint.startswith("did you mean"):
+        return hint
+    return f"an engine's setting is written system.set.{name}, a workload's option workload.with.{name}; " + nearest(
+        name, paths
+    )
+
+
+def overrides(level: Mapping[str, Any], base: Mapping[str, Any], where: str) -> dict[Path, Any]:
+    """The fields that a level sets, whether they are written with their path or as tables. InputError."""
+    return dict(_flat(level, base, where))
+
+
+def _flat(level: Mapping[str, Any], base: Mapping[str, Any], where: str) -> Iterator[tuple[Path, Any]]:
+    for name, value in level.items():
+        path = found(name, base, where)
+        if isinstance(value, Mapping):
+            if len(path) == 1:
+                yield from _flat({f"{path[0]}.{key}": inner for key, inner in value.items()}, base, where)
+            elif path in OPEN:
+                yield from _keys(path, value)
+            else:
+                raise InputError(where, f"{text(path)} takes a value, not a table", f"write {name} = …")
+        elif len(path) == 1 or path in OPEN:
+            raise InputError(where, f"{text(path)} takes a table", f"write {name} = {{ … }}")
+        else:
+            yield path, value
+
+
+def _keys(path: Path, values: Mapping[str, Any]) -> Iterator[tuple[Path, Any]]:
+    """Keys of an open table; `auto_explain.log_nested_statements` is one key with a dot in it."""
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            yield from _keys(path, {f"{key}.{inner}": one for inner, one in value.items()})
+        else:
+            yield (*path, key), value
+
+
+def applied(base: Mapping[str, Any], changes: Mapping[Path, Any]) -> dict[str, Any]:
+    """The document with the changes in it; `base` stays as it is."""
+    document = copy.deepcopy(dict(base))
+    for path, value in changes.items():
+        table = document
+        for step in path[:-1]:
+            table = table.setdefault(step, {})
+        table[path[-1]] = value
+    return document

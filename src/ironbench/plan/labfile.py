@@ -1,0 +1,176 @@
+"""What may stand in a lab file, and how it is read: every mistake with the path of its field."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, Struct, field
+
+from ironbench.errors import InputError
+from ironbench.plan import fields, sections, vary
+from ironbench.plan.vary import Varied
+
+DESIGNS = ("one-at-a-time", "full", "explicit")
+MOST_REPEATS = 10_000
+
+
+class MeasureSection(Struct, forbid_unknown_fields=True):
+    """How trials are repeated and judged."""
+
+    repeats: Annotated[int | None, Meta(description="Blocks: how often every cell is measured. Default 6.")] = None
+    order: Annotated[
+        Literal["random", "fixed"], Meta(description="Of the cells within a block; `fixed` is the order of the file.")
+    ] = "random"
+    seed: Annotated[
+        Annotated[int, Meta(ge=0)] | None,
+        Meta(description="Of order and random values; without one it follows from the file's text."),
+    ] = None
+    margin: Annotated[
+        float, Meta(description="Cells whose ratio lies within 1/(1+margin) to 1+margin are called equivalent.")
+    ] = 0.05
+    metric: Annotated[str, Meta(description="The metric that the lab's answer is about.")] = "throughput"
+    restore: Annotated[
+        Literal["auto", "trial", "block"], Meta(description="When data go back to their first state.")
+    ] = "auto"
+    quiet: Annotated[
+        sections.Time, Meta(description="Longest wait for a machine without other load before a trial.")
+    ] = "30s"
+    budget: Annotated[
+        sections.Time, Meta(description="Time for the whole lab: chooses repeats and duration, as --budget does.")
+    ] = ""
+    stages: Annotated[
+        int | list[int],
+        Meta(description="Looks at the findings: a number of looks, or the blocks before each look, e.g. [6, 4]."),
+    ] = 1
+
+
+class ExpectSection(Struct, forbid_unknown_fields=True):
+    """What the author expects, so that a run can confirm or refute it."""
+
+    claims: Annotated[
+        list[str],
+        Meta(
+            description="`log=memory over log=disk: 1.00 to 1.10`, `order: memory > ssd > disk`; (metric) before `:`."
+        ),
+    ] = field(default_factory=list)
+
+
+class LabFile(sections.Sections, forbid_unknown_fields=True):
+    """A declared experiment."""
+
+    question: Annotated[str, Meta(description="What the lab shall answer, as a sentence. Required.")] = ""
+    design: Annotated[
+        Literal["one-at-a-time", "full", "explicit"],
+        Meta(description="Which combinations of levels are measured; the first level of a factor is the baseline's."),
+    ] = "one-at-a-time"
+    vary: Annotated[
+        dict[str, list[Any] | dict[str, Any]],
+        Meta(description="Factor = list of a field's values, or a table of named levels that override any fields."),
+    ] = field(default_factory=dict)
+    cell: Annotated[
+        list[dict[str, Any]],
+        Meta(description="For the explicit design: factor = level, or a name with fields; the first is the baseline."),
+    ] = field(default_factory=list)
+    measure: MeasureSection = field(default_factory=MeasureSection)
+    expect: ExpectSection = field(default_factory=ExpectSection)
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """A lab file that is right in itself; whether this machine can do it is not known yet."""
+
+    file: str
+    """As the user named it; subject of every message."""
+    name: str
+    question: str
+    design: str
+    base: dict[str, Any]
+    """Sections of the file that a cell is made of, before any level."""
+    factors: tuple[Varied, ...]
+    explicit: tuple[dict[str, Any], ...]
+    measure: MeasureSection
+    claims: tuple[str, ...]
+    source: str
+
+    @property
+    def seed(self) -> int:
+        """The declared one, else one that follows from the text: the order shown by `plan` is the order of the run."""
+        if self.measure.seed is not None:
+            return self.measure.seed
+        return int.from_bytes(hashlib.sha256(self.source.encode()).digest()[:4], "big") >> 1
+
+    @property
+    def repeats(self) -> int:
+        stages = self.measure.stages
+        if isinstance(stages, list) and self.measure.repeats is None:
+            return sum(stages)
+        return DEFAULT_REPEATS if self.measure.repeats is None else self.measure.repeats
+
+
+DEFAULT_REPEATS = 6
+"""The fewest blocks that carry a verdict."""
+
+
+def read(text: str, name: str) -> Declared:
+    """The lab that `text` declares; `name` is its file. InputError with the path of the field at fault."""
+    try:
+        document = msgspec.toml.decode(text)
+    except msgspec.DecodeError as error:
+        raise InputError(name, f"is not TOML: {error}", "https://toml.io shows how it is written") from None
+    fields.validate(document, LabFile, name)
+    file = fields.converted(document, LabFile, name)
+    if not file.question.strip():
+        raise InputError(f"{name}, question", "is missing", 'write what the lab shall answer: question = "Is … ?"')
+    base = {section: document.get(section, {}) for section in fields.SECTIONS}
+    declared = Declared(
+        file=name,
+        name=PurePath(name).stem,
+        question=file.question.strip(),
+        design=file.design,
+        base=base,
+        factors=vary.factors(document.get("vary", {}), base, name),
+        explicit=tuple(file.cell),
+        measure=file.measure,
+        claims=tuple(file.expect.claims),
+        source=text,
+    )
+    _validate_measure(declared)
+    _validate_design(declared)
+    return declared
+
+
+def _validate_measure(declared: Declared) -> None:
+    measure, where = declared.measure, f"{declared.file}, measure"
+    if measure.repeats is not None and not 1 <= measure.repeats <= MOST_REPEATS:
+        raise InputError(f"{where}.repeats", f"{measure.repeats} is out of range", f"1 to {MOST_REPEATS} is possible")
+    if not 0 < measure.margin <= 1:
+        raise InputError(f"{where}.margin", f"{measure.margin:g} is out of range", "write a share, e.g. 0.05 for 5 %")
+    stages = measure.stages if isinstance(measure.stages, list) else [1] * measure.stages
+    if not stages or min(stages) < 1:
+        raise InputError(f"{where}.stages", "every stage has at least one block", "write for example stages = [6, 4]")
+    if isinstance(measure.stages, list) and measure.repeats not in (None, sum(stages)):
+        raise InputError(
+            f"{where}.stages",
+            f"sum up to {sum(stages)} blocks, but repeats is {measure.repeats}",
+            "keep one of the two",
+        )
+    if len(stages) > declared.repeats:
+        raise InputError(f"{where}.stages", f"{len(stages)} looks need at least as many repeats", "ask for fewer looks")
+
+
+def _validate_design(declared: Declared) -> None:
+    where = declared.file
+    if declared.design == "explicit" and not declared.explicit:
+        raise InputError(
+            f"{where}, design", "an explicit design names its cells", "add [[cell]] tables, or leave design out"
+        )
+    if declared.design != "explicit" and declared.explicit:
+        raise InputError(f"{where}, cell", "cells are named only in an explicit design", 'add design = "explicit"')
+    if not declared.explicit and not declared.factors:
+        raise InputError(
+            f"{where}, vary", "nothing varies, so there is nothing to compare", "add [vary] with a list of levels"
+        )

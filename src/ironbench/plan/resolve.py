@@ -1,0 +1,154 @@
+"""From a cell's sections to the values of the model, in base units. Every message names the field of the lab file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from ironbench.errors import InputError, nearest
+from ironbench.model.system import Choice, Layout, Load, System
+from ironbench.plan import sweep, values
+from ironbench.plan.sections import LoadSection, Sections, Setting
+
+IDEAL = ("log", "data", "temp", "client")
+DURATION_S = 30.0
+
+
+def system(sections: Sections, label: str, folder: Path, cpus: Iterable[int]) -> System:
+    """`folder` is the lab file's: relative directories start there. `cpus` are those available here. InputError."""
+    told, limits = sections.system, sections.limits
+    settings = _texts(told.set)
+    if told.bin:
+        settings["bin"] = told.bin if told.bin.startswith("wheel:") else _path(told.bin, folder)
+    return System(
+        engine=told.engine,
+        label=label,
+        settings=settings,
+        layout=Layout(
+            *(_directory(f"layout.{role}", getattr(sections.layout, role), folder) for role in ("data", "temp", "log"))
+        ),
+        memory_bytes=_size("system.memory", told.memory),
+        server_cpus=_cpus("limits.server_cpus", limits.server_cpus, cpus),
+        client_cpus=_cpus("limits.client_cpus", limits.client_cpus, cpus),
+        memory_total_bytes=_size("limits.memory_total", limits.memory_total),
+        parallelism=told.parallelism,
+        ideal=_ideal(told.ideal),
+        dsn=told.dsn or None,
+    )
+
+
+def load(told: LoadSection, seed: int) -> Load:
+    """InputError: what cannot be together, or is no time."""
+    duration = _time("load.duration", told.duration)
+    if duration is None and told.transactions is None:
+        duration = DURATION_S
+    found = Load(
+        clients=told.clients,
+        threads=min(told.threads, told.clients),
+        rate=told.rate,
+        arrivals=told.arrivals,
+        think_time_s=_time("load.think_time", told.think_time) or 0.0,
+        duration_s=duration,
+        transactions=told.transactions,
+        warmup_s=_warmup(told, duration),
+        warmup_auto=told.warmup == "auto",
+        max_tries=told.max_tries,
+        protocol=told.protocol,
+        seed=seed,
+        cache=told.cache,
+        checkpoint_s=_time("load.checkpoint", told.checkpoint),
+    )
+    if told.clients > sweep.MOST_CLIENTS:
+        raise InputError("load.clients", f"{told.clients} is out of range", f"1 to {sweep.MOST_CLIENTS} is possible")
+    if found.checkpoint_s is not None:
+        values.positive("load.checkpoint", found.checkpoint_s, "write for example 10s, or leave it out")
+    sweep.validate(found)
+    return found
+
+
+def choice(sections: Sections, options: Mapping[str, str], folder: Path) -> Choice:
+    """`options` were validated by the workload."""
+    told = sections.workload
+    return Choice(
+        workload=told.name,
+        options=dict(options),
+        defines=_texts(told.define),
+        scripts=tuple(_path(file, folder) for file in told.files),
+    )
+
+
+def options(sections: Sections) -> dict[str, str]:
+    return _texts(sections.workload.options)
+
+
+def _warmup(told: LoadSection, duration_s: float | None) -> float:
+    """`auto`: planned as a fifth of the measured time, 5 s to 60 s; a pilot trial decides."""
+    if told.warmup == "auto":
+        return min(60.0, max(5.0, (duration_s or DURATION_S) / 5))
+    return _time("load.warmup", told.warmup) or 0.0
+
+
+def _texts(table: Mapping[str, Setting]) -> dict[str, str]:
+    return {
+        name: ("on" if value else "off") if isinstance(value, bool) else str(value) for name, value in table.items()
+    }
+
+
+def _time(subject: str, told: str | int | float) -> float | None:
+    return values.seconds(subject, str(told)) if told != "" else None
+
+
+def _size(subject: str, told: str | int) -> int | None:
+    return values.size(subject, str(told)) if told != "" else None
+
+
+def _cpus(subject: str, told: str | int, available: Iterable[int]) -> tuple[int, ...] | None:
+    return values.cpus(subject, str(told), available) if told != "" else None
+
+
+def _ideal(told: str | list[str]) -> tuple[str, ...]:
+    parts = [told] if isinstance(told, str) else told
+    wanted = [part for part in parts if part not in ("", "none")]
+    for part in wanted:
+        if part not in IDEAL:
+            raise InputError("system.ideal", f"{part!r} is no part of a system", nearest(part, [*IDEAL, "none"]))
+    return tuple(part for part in IDEAL if part in wanted)
+
+
+def _directory(subject: str, told: str, folder: Path) -> str | None:
+    if not told:
+        return None
+    if "/" not in told and not told.startswith("."):
+        raise InputError(subject, f"{told!r} is not a directory", f"write one with a slash, for example ./{told}")
+    return _path(told, folder)
+
+
+def _path(told: str, folder: Path) -> str:
+    path = Path(told).expanduser()
+    return str(path if path.is_absolute() else (folder / path).absolute())
+
+
+_OPTIONS = {
+    "set": "system.set.", "with": "workload.with.", "data": "layout.data", "temp": "layout.temp", "log": "layout.log",
+    "memory": "system.memory", "memory-total": "limits.memory_total", "server-cpus": "limits.server_cpus",
+    "client-cpus": "limits.client_cpus", "dsn": "system.dsn", "engine": "system.engine", "clients": "load.clients",
+    "rate": "load.rate", "duration": "load.duration", "transactions": "load.transactions", "warmup": "load.warmup",
+    "think-time": "load.think_time", "max-tries": "load.max_tries", "protocol": "load.protocol",
+}  # fmt: skip
+
+
+def in_words_of_the_file(error: InputError, where: str) -> InputError:
+    """Checks shared with the command line speak of its options; a lab file has fields."""
+    subject, cause, hint = (_fields_for_options(words) for words in (error.subject, error.cause, error.hint))
+    return type(error)(f"{where}, {subject}", cause, hint)
+
+
+def _fields_for_options(words: str) -> str:
+    def field(match: re.Match[str]) -> str:
+        found = _OPTIONS.get(match[1])
+        if found is None:
+            return match[0]
+        return found + (match[2].lstrip() if found.endswith(".") else match[2])
+
+    return re.sub(r"--([a-z-]+[a-z])( ?)", field, words)

@@ -1,0 +1,96 @@
+"""The sections of a lab file that a cell is made of."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct, field
+
+Time = str | int | float
+Size = str | int
+Setting = str | bool | int | float
+
+
+class SystemSection(Struct, forbid_unknown_fields=True):
+    """The thing compared."""
+
+    engine: Annotated[str, Meta(description="See `ironbench list engines`.")] = "postgres"
+    dsn: Annotated[str, Meta(description="A PostgreSQL server that is already running.")] = ""
+    bin: Annotated[
+        str, Meta(description="Directory of the engine's programs; `wheel:16` names those that came with ironbench.")
+    ] = ""
+    label: Annotated[str, Meta(description="Name of the system in tables and charts.")] = ""
+    memory: Annotated[Size, Meta(description="The engine's own data cache, e.g. 1GB.")] = ""
+    parallelism: Annotated[
+        Annotated[int, Meta(ge=1)] | None,
+        Meta(description="Processes or threads that one statement may use at most; 1: its own."),
+    ] = None
+    ideal: Annotated[
+        str | list[str], Meta(description="Parts made as good as free: `log`, `data`, `temp`, `client`; `none`.")
+    ] = ""
+    set: Annotated[dict[str, Setting], Meta(description="Engine settings, in the engine's own words.")] = {}
+
+
+class LayoutSection(Struct, forbid_unknown_fields=True):
+    """Where the engine's bytes live."""
+
+    data: Annotated[str, Meta(description="Directory for the data.")] = ""
+    temp: Annotated[str, Meta(description="Directory for spills.")] = ""
+    log: Annotated[str, Meta(description="Directory for the log (WAL).")] = ""
+
+
+class LimitsSection(Struct, forbid_unknown_fields=True):
+    """What the system may use of the machine."""
+
+    memory_total: Annotated[
+        Size, Meta(description="Limit enforced on engine plus page cache (a memory control group), e.g. 2GB.")
+    ] = ""
+    server_cpus: Annotated[str | int, Meta(description="CPUs of the engine, e.g. 0 or 0-3.")] = ""
+    client_cpus: Annotated[str | int, Meta(description="CPUs of the driving threads.")] = ""
+
+
+class WorkloadSection(Struct, forbid_unknown_fields=True):
+    """The work."""
+
+    name: Annotated[str, Meta(description="See `ironbench list workloads`. Required.")] = ""
+    files: Annotated[
+        list[str], Meta(description="For `script`: FILE or FILE@WEIGHT, from the lab file's directory.")
+    ] = []
+    options: Annotated[dict[str, Setting], Meta(description="Options of the workload.")] = field(
+        default_factory=dict, name="with"
+    )
+    define: Annotated[dict[str, Setting], Meta(description="Variables for the scripts.")] = {}
+
+
+class LoadSection(Struct, forbid_unknown_fields=True):
+    """How hard a trial drives."""
+
+    clients: Annotated[int, Meta(description="Number of clients.", ge=1)] = 1
+    threads: Annotated[int, Meta(description="Driving threads, shared by the clients.", ge=1, le=1024)] = 1
+    rate: Annotated[
+        float | None, Meta(description="Open loop: transactions started per second, all clients together.")
+    ] = None
+    arrivals: Annotated[Literal["poisson", "fixed"], Meta(description="Open loop: kind of intervals.")] = "poisson"
+    duration: Annotated[Time, Meta(description="Measured time of each trial. Default 30s.")] = ""
+    transactions: Annotated[int | None, Meta(description="Transactions per client, instead of a duration.")] = None
+    warmup: Annotated[Time, Meta(description="Driven before the measured time; `auto`: a pilot trial decides.")] = "5s"
+    think_time: Annotated[Time, Meta(description="Closed loop: pause of each client between transactions.")] = "0s"
+    max_tries: Annotated[
+        int, Meta(description="Tries after serialization failures and deadlocks; 0: without limit.", ge=0)
+    ] = 1
+    protocol: Annotated[Literal["prepared", "extended", "simple"], Meta(description="Of PostgreSQL.")] = "prepared"
+    cache: Annotated[
+        Literal["", "cold", "warm", "hot"],
+        Meta(description="State of the caches at the start of a trial; empty: as the trial before left them."),
+    ] = ""
+    checkpoint: Annotated[Time, Meta(description="Interval of checkpoints during trials, e.g. 10s.")] = ""
+
+
+class Sections(Struct, forbid_unknown_fields=True):
+    """Everything that a level can change."""
+
+    system: SystemSection = field(default_factory=SystemSection)
+    layout: LayoutSection = field(default_factory=LayoutSection)
+    limits: LimitsSection = field(default_factory=LimitsSection)
+    workload: WorkloadSection = field(default_factory=WorkloadSection)
+    load: LoadSection = field(default_factory=LoadSection)

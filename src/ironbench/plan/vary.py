@@ -1,0 +1,145 @@
+"""[vary]: factors and their levels, each level with the fields it sets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ironbench.errors import InputError
+from ironbench.plan import fields
+from ironbench.plan.fields import Path
+from ironbench.plan.sections import Sections
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """One choice of a factor."""
+
+    name: str
+    changes: Mapping[Path, Any]
+    """Field → value that it has at this level."""
+
+
+@dataclass(frozen=True, slots=True)
+class Varied:
+    """A factor with what its levels mean."""
+
+    name: str
+    levels: tuple[Level, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(level.name for level in self.levels)
+
+    def level(self, name: str) -> Level:
+        """KeyError."""
+        return {level.name: level for level in self.levels}[name]
+
+
+def factors(table: Mapping[str, Any], base: Mapping[str, Any], file: str) -> tuple[Varied, ...]:
+    """Every factor of [vary] in the order of the file. InputError with the path of what is wrong."""
+    written = list(_unfolded(table))
+    shown = _names([name for name, _ in written])
+    found = tuple(
+        Varied(shown[name], tuple(_levels(name, value, base, f"{file}, vary.{_quoted(name)}")))
+        for name, value in written
+    )
+    for factor, (name, _) in zip(found, written, strict=True):
+        _validate(factor, base, file, f"{file}, vary.{_quoted(name)}")
+    _no_field_twice(found, file)
+    return found
+
+
+def _unfolded(table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """`load.clients = […]` without quotes is a table within a table; it means the same as with them."""
+    for name, value in table.items():
+        if name in fields.SECTIONS and isinstance(value, Mapping):
+            of_fields = {key: inner for key, inner in value.items() if key in fields.SECTIONS[name]}
+            levels = {key: inner for key, inner in value.items() if key not in of_fields}
+            for key, inner in of_fields.items():
+                if (name, key) in fields.OPEN and isinstance(inner, Mapping):
+                    yield from ((f"{name}.{key}.{setting}", one) for setting, one in inner.items())
+                else:
+                    yield f"{name}.{key}", inner
+            if levels:
+                yield name, levels
+        else:
+            yield name, value
+
+
+def _names(written: Sequence[str]) -> dict[str, str]:
+    """The last word of a path is a factor's name, unless two factors would be called the same."""
+    short = {name: name.rpartition(".")[2] if name.partition(".")[0] in fields.SECTIONS else name for name in written}
+    taken = list(short.values())
+    return {name: word if taken.count(word) == 1 else name for name, word in short.items()}
+
+
+def _levels(name: str, value: Any, base: Mapping[str, Any], where: str) -> Iterator[Level]:
+    if isinstance(value, Mapping):
+        for level, changes in value.items():
+            if isinstance(changes, Mapping):
+                yield Level(level, fields.overrides(changes, base, f"{where}.{_quoted(level)}"))
+            else:
+                yield Level(level, {_field(name, base, where): changes})
+    elif isinstance(value, list):
+        path = _field(name, base, where)
+        for one in value:
+            yield Level(named(one), {path: one})
+    else:
+        raise InputError(
+            where, "has no levels", f'write a list, for example "{name}" = [1, 2, 4], or a table of levels'
+        )
+
+
+def _field(name: str, base: Mapping[str, Any], where: str) -> Path:
+    path = fields.found(name, base, where)
+    if len(path) == 1 or path in fields.OPEN:
+        raise InputError(where, f"{name} is a table, not a field", "name one of its fields, or write named levels")
+    return path
+
+
+def named(value: Any) -> str:
+    """A value as the name of a level: `8`, `on`, `log+data`, `none` for nothing."""
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, list):
+        return "+".join(map(str, value)) or "none"
+    return str(value) or "none"
+
+
+def _validate(factor: Varied, base: Mapping[str, Any], file: str, where: str) -> None:
+    if len(factor.levels) < 2:
+        few = "has no levels" if not factor.levels else f"has one level, {factor.names[0]}"
+        raise InputError(where, few, "a factor needs at least two; what does not vary belongs to its section")
+    for number, level in enumerate(factor.levels):
+        if not level.name.strip():
+            raise InputError(where, f"level {number + 1} has no name", "give it one")
+        for other in factor.levels[:number]:
+            if level.name == other.name:
+                raise InputError(where, f"level {level.name} is named twice", "name each level once")
+            if fields.applied(base, level.changes) == fields.applied(base, other.changes):
+                raise InputError(
+                    where, f"levels {other.name} and {level.name} are equal", "a level must differ from the others"
+                )
+        document = fields.applied(base, level.changes)
+        at = f"{where}, level {level.name}"
+        fields.validate(document, Sections, at)
+        fields.converted(document, Sections, at)
+
+
+def _no_field_twice(found: Sequence[Varied], file: str) -> None:
+    setter: dict[Path, str] = {}
+    for factor in found:
+        for path in dict.fromkeys(path for level in factor.levels for path in level.changes):
+            if path in setter:
+                raise InputError(
+                    f"{file}, vary",
+                    f"factors {setter[path]} and {factor.name} both set {fields.text(path)}",
+                    "make them one factor with named levels, or let one of them leave the field alone",
+                )
+            setter[path] = factor.name
+
+
+def _quoted(name: str) -> str:
+    return name if name.replace("_", "").replace("-", "").isalnum() else f'"{name}"'
