@@ -45,8 +45,11 @@ def command_line() -> str:
         "Sizes count in powers of 1024, as PostgreSQL's do; durations take `us`, `ms`, `s`, `m`, `h`.",
         "",
     ]
-    parts += ["Exit codes: 0 done, 1 a failure, 2 your input, 3 finished but suspect, 130 interrupted.", ""]
-    for name, command in sorted(group.commands.items()):  # type: ignore[attr-defined]
+    parts += [
+        "Exit codes: 0 done, 1 a failure, 2 your input, 3 suspect, 4 an expectation refuted, 130 interrupted.",
+        "",
+    ]
+    for name, command in _verbs(group):
         parts += [
             f"## ironbench {name}",
             "",
@@ -61,6 +64,15 @@ def command_line() -> str:
             parts.append(_parameter(parameter))
         parts.append("")
     return "\n".join(parts)
+
+
+def _verbs(group: object, before: str = "") -> list[tuple[str, object]]:
+    """Every verb by its full name; those of a group after each other."""
+    found: list[tuple[str, object]] = []
+    for name, command in sorted(group.commands.items()):  # type: ignore[attr-defined]
+        inner = hasattr(command, "commands")
+        found += _verbs(command, f"{before}{name} ") if inner else [(f"{before}{name}", command)]
+    return found
 
 
 def _parameter(parameter: object) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from ironbench import engines, lab_stages, lab_trial, load, workloads
 from ironbench.analyse import curve
@@ -33,20 +33,25 @@ def run(plan: Plan, secrets: Secrets, store: Store, printer: Printer) -> list[Re
 
 
 def conduct(
-    secrets: Mapping[str, Secrets], directory: LabDirectory, printer: Printer, known: Prepared = NOTHING
+    secrets: Mapping[str, Secrets],
+    directory: LabDirectory,
+    printer: Printer,
+    known: Prepared = NOTHING,
+    forgiven: Collection[str] = (),
 ) -> list[Record]:
     """Measures every trial that has no record yet, in order and stage after stage, until the findings decide.
 
-    `known`: what is to be said of every trial. The caller holds the directory, in which the lab has begun.
+    `known`: what is to be said of every trial; `forgiven`: failed records that do not count. The caller holds the
+    directory, in which the lab has begun.
     UnwrittenError when a record cannot be kept, FailureError when trial after trial fails.
     """
     before, lab = directory.records(), directory.lab()
-    if lab_stages.next_trial(directory, before) is None:
+    if lab_stages.next_trial(directory, before, forgiven) is None:
         return before
     bench = Bench(lab, secrets, directory.store, Data(lab, secrets, printer), printer, known)
     fresh: list[Record] = []
     pace = Pace(lab)
-    while (trial := lab_stages.next_trial(directory, [*before, *fresh])) is not None:
+    while (trial := lab_stages.next_trial(directory, [*before, *fresh], forgiven)) is not None:
         fresh.append(lab_trial.attempt(bench, trial, pace.title(trial, [*before, *fresh])))
         if fresh[-1].status is Status.CUT_SHORT:
             break

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from ironbench.errors import FailureError
 from ironbench.model.lab import Lab, Stage
@@ -13,11 +13,11 @@ from ironbench.record import progress
 from ironbench.record.labs import LabDirectory
 
 
-def next_trial(directory: LabDirectory, records: Sequence[Record]) -> Trial | None:
+def next_trial(directory: LabDirectory, records: Sequence[Record], forgiven: Collection[str] = ()) -> Trial | None:
     """The next trial in the planned order; declares the next stage when one is over and decided nothing."""
     while True:
         declared = directory.declared()
-        waiting = progress.missing([trial for one in declared for trial in one.trials], records)
+        waiting = progress.missing([trial for one in declared for trial in one.trials], records, forgiven)
         if waiting:
             return waiting[0]
         following = _planned(directory.lab(), len(declared) + 1)

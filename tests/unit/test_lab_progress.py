@@ -46,7 +46,7 @@ def test_a_failed_trial_is_tried_once_more_at_once_and_then_kept_as_failed() -> 
         assert places(progress.missing(TRIALS, [first]))[0] == ("log=on", 0, 2)
         second = record(replace(TRIALS[0], attempt=2), status)
         assert places(progress.missing(TRIALS, [first, second]))[0] == ("log=off", 0, 1)
-        assert progress.given_up([first, second]) == (second,)
+        assert progress.given_up([first, second]) == (first, second)
 
 
 def test_a_trial_that_was_cut_short_is_repeated_and_does_not_count_as_failed() -> None:

@@ -9,6 +9,7 @@ import typer
 from ironbench.cli.cleanup import cleanup
 from ironbench.cli.compare import compare
 from ironbench.cli.doctor import doctor
+from ironbench.cli.lab import app as lab
 from ironbench.cli.list import list_
 from ironbench.cli.report import report
 from ironbench.cli.run import run
@@ -26,6 +27,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("run")(run)
+app.add_typer(lab)
 app.command("list")(list_)
 app.command("show")(show)
 app.command("compare")(compare)
@@ -35,7 +37,7 @@ app.command("cleanup")(cleanup)
 
 
 def main() -> None:
-    """Exit codes: 0 done, 1 a failure, 2 your input, 3 finished but suspect, 130 interrupted."""
+    """Exit codes: 0 done, 1 a failure, 2 your input, 3 suspect, 4 an expectation refuted, 130 interrupted."""
     try:
         code = app(standalone_mode=False) or 0
     except IronbenchError as error:

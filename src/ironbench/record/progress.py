@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from ironbench.model.record import Record, Status
@@ -15,9 +15,7 @@ Place = tuple[str, int]
 """A cell's name and a block."""
 
 
-def missing(
-    trials: Sequence[Trial], records: Iterable[Record], forgiven: frozenset[str] = frozenset()
-) -> tuple[Trial, ...]:
+def missing(trials: Sequence[Trial], records: Iterable[Record], forgiven: Collection[str] = ()) -> tuple[Trial, ...]:
     """The trials still to be measured, in the planned order, each with the number of its next attempt.
 
     A trial is over when a record of it may be compared, or when it failed as often as it is tried. One that was cut
@@ -39,13 +37,10 @@ def over(attempts: Sequence[Record]) -> bool:
 
 
 def given_up(records: Iterable[Record]) -> tuple[Record, ...]:
-    """The last failed record of every trial that will not be tried again."""
+    """The failed records of every trial that will not be tried again."""
     places = by_place(records).values()
-    return tuple(
-        _failed(attempts)[-1]
-        for attempts in places
-        if over(attempts) and not any(record.status.comparable for record in attempts)
-    )
+    lost = [tries for tries in places if over(tries) and not any(record.status.comparable for record in tries)]
+    return tuple(record for tries in lost for record in _failed(tries))
 
 
 def by_place(records: Iterable[Record]) -> dict[Place, list[Record]]:

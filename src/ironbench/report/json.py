@@ -23,6 +23,11 @@ def render(studies: Sequence[Study]) -> bytes:
 
 def run_document(records: Sequence[Record], store: Store) -> str:
     """What `run --json` prints."""
+    return encoded(run_fields(records, store)).decode()
+
+
+def run_fields(records: Sequence[Record], store: Store) -> dict[str, Any]:
+    """`schema`, `system`, `trials`, `warnings` and `derived`."""
     trials = [
         {
             "id": record.id,
@@ -39,14 +44,13 @@ def run_document(records: Sequence[Record], store: Store) -> str:
         for record in records
     ]
     warnings = {warning.code: warning for record in records for warning in record.warnings}
-    document = {
+    return {
         "schema": SCHEMA,
         "system": records[0].system if records else None,
         "trials": trials,
         "warnings": list(warnings.values()),
         "derived": sentences(records),
     }
-    return encoded(document).decode()
 
 
 def comparison(found: Comparison) -> str:

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ironbench.analyse.labstudy import Effect, LabStudy
-from ironbench.model.record import SCHEMA
+from ironbench.model.record import SCHEMA, Record
 from ironbench.report.answer import answer
-from ironbench.report.json import encoded, plain
+from ironbench.report.json import encoded, plain, run_fields
+
+if TYPE_CHECKING:
+    from ironbench.record import Store
 
 
 def render(studies: Sequence[LabStudy]) -> bytes:
     """`{schema, labs: […]}`: everything computed; trials by their id."""
     return encoded({"schema": SCHEMA, "labs": [document(study) for study in studies]})
+
+
+def run_document(study: LabStudy, records: Sequence[Record], store: Store) -> str:
+    """What `lab run --json` prints: what `run --json` does, with the lab's own under `lab`."""
+    return encoded({**run_fields(records, store), "lab": document(study)}).decode()
 
 
 def document(study: LabStudy) -> dict[str, Any]:

@@ -1,0 +1,103 @@
+"""What `ironbench lab run` and `lab resume` do: begin or find a lab's directory, conduct it, say what follows."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from ironbench import lab as pipeline
+from ironbench import lab_begin, lab_progress, lab_stages
+from ironbench.cli import declared, verdict
+from ironbench.errors import InputError
+from ironbench.model.lab import Lab
+from ironbench.model.prepared import NOTHING, Prepared
+from ironbench.model.record import Warning
+from ironbench.model.secrets import Secrets
+from ironbench.plan import values
+from ironbench.printer import Printer
+from ironbench.record import progress
+from ironbench.record.labs import PLAN, LabDirectory
+from ironbench.words import counted
+
+
+def run(file: str, budget: str, results: str, json: bool) -> int:
+    """The exit code (docs/guide/running-a-lab.md)."""
+    printer = Printer()
+    lab, secrets = declared.lab(Path(file), values.seconds("--budget", budget) if budget else None)
+    directory = LabDirectory(Path(results) if results else home() / f"{lab.name}-{lab.series}")
+    directory.store.validate()
+    _announce(lab, directory, printer)
+    with directory.locked():
+        directory.begin(lab_begin.freeze(lab, secrets, directory.store))
+        records = pipeline.conduct(secrets, directory, printer)
+    return verdict.told(directory, records, json, printer)
+
+
+def resume(name: str, changed: bool, failed: bool, more: int, json: bool) -> int:
+    """The exit code. InputError: no such lab, somebody works on it, or what it began with has changed."""
+    printer = Printer()
+    directory = LabDirectory(found(name))
+    frozen = directory.frozen()
+    path = Path(name)
+    with directory.locked():
+        source = path.read_text(encoding="utf-8") if path.is_file() else directory.source()
+        secrets = _secrets(frozen.lab, path, source)
+        differences = lab_begin.changes(frozen, secrets, directory, source)
+        if not changed:
+            lab_begin.refuse_changed(differences, directory)
+        for line in differences:
+            printer.say(f"changed since this lab began: {line}")
+        if more:
+            lab_stages.more(directory, more)
+        forgiven = progress.given_up(directory.records()) if failed else ()
+        known = _caution(differences)
+        records = pipeline.conduct(secrets, directory, printer, known, {record.id for record in forgiven})
+    return verdict.told(directory, records, json, printer)
+
+
+def found(name: str) -> Path:
+    """The directory of a lab by its own name, or the newest of a lab file. InputError."""
+    path = Path(name)
+    if path.is_dir():
+        return path
+    begun = sorted(place.parent for place in home().glob(f"{path.stem}-*/{PLAN}"))
+    own = [place for place in begun if LabDirectory(place).frozen().lab.name == path.stem]
+    if not own:
+        raise InputError(
+            name,
+            f"no lab of it has begun in {home()}",
+            "name the directory of a lab, or begin with `ironbench lab run`",
+        )
+    return own[-1]
+
+
+def home() -> Path:
+    """Where directories of labs lie when nobody said where."""
+    return Path(os.environ.get("IRONBENCH_RESULTS", "ironbench-results")) / "labs"
+
+
+def _secrets(lab: Lab, path: Path, source: str) -> Mapping[str, Secrets]:
+    """From the lab file where it is given and still the same, else from the environment and password files."""
+    if path.is_file() and source == lab.source:
+        return declared.lab(path)[1]
+    return lab_begin.secrets_of(lab)
+
+
+def _caution(differences: list[str]) -> Prepared:
+    """What every trial says that is measured although something has changed."""
+    if not differences:
+        return NOTHING
+    text = "since the lab began, this has changed: " + "; ".join(differences)
+    return Prepared(warnings=(Warning("lab-changed", text),))
+
+
+def _announce(lab: Lab, directory: LabDirectory, printer: Printer) -> None:
+    cells = counted(sum(not setup.skipped for setup in lab.setups), "cell")
+    seconds = lab.estimate_s or sum(lab_progress.span_s(trial) for trial in lab.trials)
+    printer.say(f"{lab.question}")
+    printer.say(f"{cells}, {counted(lab.method.blocks, 'block')}, {counted(len(lab.trials), 'trial')}")
+    printer.say(f"at least {lab_progress.spoken(seconds)}, in {directory.path}")
+    for setup in lab.setups:
+        if setup.skipped:
+            printer.say(f"skipped: {setup.cell.name}: {setup.skipped}")

@@ -1,0 +1,59 @@
+"""`ironbench lab`: declared experiments. One function per verb; heavy imports wait until one runs."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    name="lab",
+    help="Run a declared experiment: what varies, how often, in which order, and what follows from it.",
+    rich_markup_mode=None,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+FILE = Annotated[str, typer.Argument(help="A lab file (TOML).")]
+BUDGET = Annotated[
+    str, typer.Option(metavar="TIME", help="Time for the whole lab, e.g. 15m: chooses repeats and trial lengths.")
+]
+JSON = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
+CHANGED = Annotated[
+    bool, typer.Option("--changed", help="Go on although the lab file, a program or the machine has changed.")
+]
+
+
+@app.command("run")
+def run(
+    file: FILE,
+    budget: BUDGET = "",
+    results: Annotated[
+        str,
+        typer.Option(
+            metavar="DIR", help="Directory for this lab alone.  [default: ironbench-results/labs/NAME-SERIES]"
+        ),
+    ] = "",
+    json: JSON = False,
+) -> int:
+    """Run a lab from its beginning: every planned trial, in blocks of random order, then the verdict."""
+    from ironbench.cli import conducting
+
+    return conducting.run(file, budget, results, json)
+
+
+@app.command("resume")
+def resume(
+    lab: Annotated[str, typer.Argument(help="A lab's directory, or its file: then the newest directory of it.")],
+    changed: CHANGED = False,
+    failed: Annotated[bool, typer.Option("--failed", help="Try trials again that were given up as failed.")] = False,
+    more: Annotated[
+        int, typer.Option(min=0, metavar="N", help="Measure N blocks more, as a stage of its own.", show_default=False)
+    ] = 0,
+    json: JSON = False,
+) -> int:
+    """Go on with a lab that was interrupted: exactly what is missing, in the planned order."""
+    from ironbench.cli import conducting
+
+    return conducting.resume(lab, changed, failed, more, json)
