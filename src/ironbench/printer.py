@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
 from ironbench.errors import IronbenchError
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 
 class Printer:
@@ -40,11 +38,12 @@ class Printer:
         if error.hint:
             self.say(f"  hint: {error.hint}")
 
-    def console(self) -> Console:
-        """A rich console on stdout, for tables."""
-        from rich.console import Console
-
-        return Console(file=self._stdout, soft_wrap=False, highlight=False)
+    def width(self) -> int | None:
+        """Columns of the terminal that shows stdout; None where it goes to a file or another program."""
+        try:
+            return os.get_terminal_size(self._stdout.fileno()).columns or None
+        except (OSError, ValueError):
+            return None
 
     @contextmanager
     def bar(self, what: str, total_s: float | None = None) -> Iterator[Callable[[float, str], None]]:

@@ -92,7 +92,9 @@ def test_other_verbs_say_what_is_missing_and_exit_2(user: User) -> None:
     for words, said in (
         (("report",), "holds no records"),
         (("compare", "a", "b"), "names no record"),
-        (("show", "igen-olpt"), "names no"),
+        (("show", "igen-olpt"), "did you mean workload igen-oltp?"),
+        (("run", "igen-oltp", "--threads", "0"), "--threads: 0 is out of range"),
+        (("run", "igen-oltp", "--repeats", "many"), "--repeats: 'many' is not a whole number"),
         (("list", "metrcs"), "did you mean metrics?"),
         (("rum",), "run"),
         (("run",), "workload"),

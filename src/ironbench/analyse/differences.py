@@ -16,6 +16,7 @@ _PATHS = ("config_file", "data_directory", "hba_file", "ident_file")
 _INCIDENTAL = frozenset(_PATHS) | frozenset(
     {"pid", "started_at", "start_time", "port", "uptime_s", "boot_id", "taken_at", "postmaster_pid"}
 )
+_SETTINGS, _CHANGED = "engine.settings.", "engine.changed."
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +77,22 @@ def shared(facts: Sequence[Mapping[str, str]]) -> dict[str, str]:
     """Facts that all subjects have in common."""
     apart = set(differing(facts))
     return {name: value for flat in facts[:1] for name, value in flat.items() if name not in apart}
+
+
+def chosen_settings(facts: Mapping[str, str]) -> tuple[dict[str, str], int]:
+    """An engine's flat facts without settings at their default, and how many those are.
+
+    Engines name in `changed` the settings that are not at their default; of one that does not, all are kept.
+    """
+    changed = {name.removeprefix(_CHANGED) for name in facts if name.startswith(_CHANGED)}
+    if not changed:
+        return dict(facts), 0
+    kept = {
+        name: value
+        for name, value in facts.items()
+        if not name.startswith((_SETTINGS, _CHANGED)) or name.removeprefix(_SETTINGS) in changed
+    }
+    return kept, sum(name.startswith(_SETTINGS) for name in facts) - sum(name.startswith(_SETTINGS) for name in kept)
 
 
 def _key_of(part: Any, place: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import Annotated
 
 import typer
 
@@ -36,10 +37,28 @@ app.command("doctor")(doctor)
 app.command("cleanup")(cleanup)
 
 
+def _version(asked: bool) -> None:
+    if asked:
+        from ironbench._core import VERSION
+
+        Printer().data(f"ironbench {VERSION}")
+        raise typer.Exit
+
+
+@app.callback()
+def ironbench(
+    version: Annotated[
+        bool, typer.Option("--version", help="Say which ironbench this is.", is_eager=True, callback=_version)
+    ] = False,
+) -> None:
+    # The first line of a help page is the app's own `help`.
+    return
+
+
 def main() -> None:
     """Exit codes: 0 done, 1 a failure, 2 your input, 3 suspect, 4 an expectation refuted, 130 interrupted."""
     try:
-        code = app(standalone_mode=False) or 0
+        code = app(standalone_mode=False, prog_name="ironbench") or 0
     except IronbenchError as error:
         Printer().error(error)
         code = error.exit_code
@@ -52,16 +71,19 @@ def main() -> None:
         sys.stderr.close()
         code = 1
     except Exception as error:
-        code = _usage(error)
+        code = _mistake(error)
     sys.exit(code)
 
 
-def _usage(error: Exception) -> int:
-    """A mistake on the command line, in the words of the parser; anything else is ours and shows its traceback."""
-    message = getattr(error, "format_message", None)
-    if message is None:
+def _mistake(error: Exception) -> int:
+    """A mistake on the command line, in our words; anything else is ours and shows its traceback."""
+    from ironbench.cli.mistakes import mistake
+
+    if type(error).__name__ == "NoArgsIsHelpError":
+        Printer().say(str(error))
+        return 2
+    found = mistake(error)
+    if found is None:
         raise error
-    context = getattr(error, "ctx", None)
-    Printer().say(f"error: {message()}")
-    Printer().say(f"  hint: see `{context.command_path if context else 'ironbench'} --help`")
-    return 2
+    Printer().error(found)
+    return found.exit_code

@@ -6,11 +6,17 @@ from typing import Annotated
 
 import typer
 
-KINDS = ("workloads", "engines", "metrics", "observers", "records")
+KINDS = {
+    "workloads": "work to drive a database with",
+    "engines": "databases that can be started or reached",
+    "metrics": "the numbers in a record: unit, direction, meaning",
+    "observers": "what is sampled during a trial",
+    "records": "the trials in --results",
+}
 
 
 def list_(
-    kind: Annotated[str, typer.Argument(help="workloads, engines, metrics, observers or records.")],
+    kind: Annotated[str, typer.Argument(help=f"{', '.join(KINDS)}; without one, these are named.")] = "",
     results: Annotated[
         str, typer.Option(metavar="DIR", help="Where records are.", envvar="IRONBENCH_RESULTS")
     ] = "ironbench-results",

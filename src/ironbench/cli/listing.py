@@ -1,4 +1,4 @@
-"""What `list` and `show` show: everything the tool knows by name, and every record."""
+"""What `list` shows: everything the tool knows by name, and every record."""
 
 from __future__ import annotations
 
@@ -8,12 +8,16 @@ from typing import Any
 
 import msgspec
 
+from ironbench.cli.list import KINDS
 from ironbench.errors import InputError, nearest
 from ironbench.model.record import Record
 from ironbench.printer import Printer
 from ironbench.record import Store
 
 Rows = list[dict[str, Any]]
+_PROSE = "what"
+RANKS = {"throughput": 1, "status": 2, "cell": 3, "label": 4, "response_time_p99_s": 5, "workload": 6, "purpose": 7}
+"""In a narrow terminal columns go in this order, the highest first; those not named always stay."""
 
 
 def workloads() -> Rows:
@@ -69,21 +73,26 @@ def _row(record: Record) -> dict[str, Any]:
     }
 
 
-def listed(kind: str, results: str, json: bool) -> int:
-    """Shows every thing of a kind; unknown kinds are refused with the nearest name."""
-    kinds: dict[str, Callable[[], Rows]] = {
+def kinds(results: str) -> dict[str, Callable[[], Rows]]:
+    """Every kind of thing that can be listed, with the way to get it."""
+    return {
         "workloads": workloads,
         "engines": engines,
         "metrics": metrics,
         "observers": observers,
         "records": lambda: records(results),
     }
-    if kind not in kinds:
-        raise InputError(f"list {kind}", "there is no such list", nearest(kind, list(kinds)))
-    rows = kinds[kind]()
+
+
+def listed(kind: str, results: str, json: bool) -> int:
+    """Shows every thing of a kind, or the kinds; unknown kinds are refused with the nearest name."""
+    known = kinds(results)
+    if kind and kind not in known:
+        raise InputError(f"list {kind}", "there is no such list", nearest(kind, list(known)))
+    rows = known[kind]() if kind else [{"name": name, "what": what} for name, what in KINDS.items()]
     printer = Printer()
     if json:
-        printer.data(_json({kind: rows}))
+        printer.data(encoded({kind or "kinds": rows}))
     elif rows:
         _table(rows, printer)
     else:
@@ -91,35 +100,24 @@ def listed(kind: str, results: str, json: bool) -> int:
     return 0
 
 
-def shown(name: str, results: str, json: bool) -> int:
-    """Shows one thing by name: something the tool knows, else records."""
-    printer = Printer()
-    for rows in (workloads(), engines(), metrics(), observers()):
-        for row in rows:
-            if row["name"] == name:
-                printer.data(_json(row) if json else _text(row))
-                return 0
-    store = Store(Path(results))
-    found = store.select([name])
-    if json:
-        printer.data(_json([msgspec.to_builtins(record) for record in found]))
-        return 0
-    for record in found:
-        detail = {"machine": store.machine(record.machine), "engine": store.engine(record.engine)}
-        printer.data(_text({**msgspec.to_builtins(record), **detail} if len(found) == 1 else _row(record)))
-    return 0
-
-
 def _table(rows: Rows, printer: Printer) -> None:
-    from rich.table import Table
+    from ironbench.report.columns import Column, fitted
 
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    shown = [column for column in rows[0] if not isinstance(rows[0][column], dict)]
-    for column in shown:
-        table.add_column(column, overflow="fold", justify="right" if _numeric(rows, column) else "left")
-    for row in rows:
-        table.add_row(*(_cell(column, row[column]) for column in shown))
-    printer.console().print(table)
+    names = [name for name in rows[0] if not isinstance(rows[0][name], dict)]
+    columns = [
+        Column(
+            name,
+            tuple(_cell(name, row[name]) for row in rows),
+            right=_numeric(rows, name),
+            rank=RANKS.get(name, 0),
+            prose=name == _PROSE,
+        )
+        for name in sorted(names, key=lambda name: name == _PROSE)
+    ]
+    text, out = fitted(columns, printer.width())
+    printer.data(text)
+    if out:
+        printer.say(f"left out, for the terminal is too narrow: {', '.join(out)}")
 
 
 def _numeric(rows: Rows, column: str) -> bool:
@@ -127,27 +125,15 @@ def _numeric(rows: Rows, column: str) -> bool:
 
 
 def _cell(column: str, value: Any) -> str:
-    from rich.markup import escape
+    from ironbench.report.numbers import quantity, unit_of
 
     if value is None:
         return "–"
     if isinstance(value, float):
-        return f"{value * 1e3:,.2f} ms" if column.endswith("_s") else f"{value:,.0f}"
-    return escape(", ".join(value) if isinstance(value, list) else str(value))
+        return quantity(value, unit_of(column))
+    return ", ".join(value) if isinstance(value, list) else str(value)
 
 
-def _text(value: Any, indent: str = "") -> str:
-    lines = []
-    for key, item in value.items():
-        if isinstance(item, dict) and item:
-            lines.append(f"{indent}{key}:\n{_text(item, indent + '  ')}")
-        elif isinstance(item, list) and item and isinstance(item[0], dict):
-            parts = [_text(one, indent + "    ").replace(indent + "    ", indent + "  - ", 1) for one in item]
-            lines.append(f"{indent}{key}:\n" + "\n".join(parts))
-        elif item not in (None, "", {}, []):
-            lines.append(f"{indent}{key}: {', '.join(map(str, item)) if isinstance(item, list) else item}")
-    return "\n".join(lines)
-
-
-def _json(value: Any) -> str:
+def encoded(value: Any) -> str:
+    """As JSON, for programs."""
     return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()

@@ -6,8 +6,11 @@ from typing import Annotated
 
 import typer
 
+from ironbench.cli.mistakes import number, whole
+
 ARGUMENT = typer.Argument
 OPTION = typer.Option
+_TRIES = "1 never retries, 0 retries without limit"
 
 
 def run(
@@ -16,23 +19,47 @@ def run(
     engine: Annotated[str, OPTION(help="See `ironbench list engines`.")] = "postgres",
     dsn: Annotated[str, OPTION(help="A PostgreSQL server that is already running, as URI or key=value pairs.")] = "",
     clients: Annotated[str, OPTION(help="Number of clients; a list such as 1,2,4,8 is a sweep.")] = "1",
-    threads: Annotated[int, OPTION(min=1, max=1024, help="Driving threads, shared by the clients.")] = 1,
+    threads: Annotated[
+        int, OPTION(parser=whole("--threads", 1, 1024), metavar="N", help="Driving threads, shared by the clients.")
+    ] = 1,
     rate: Annotated[
-        float | None, OPTION(help="Open loop: transactions started per second, all clients together.")
+        float | None,
+        OPTION(
+            parser=number("--rate", "write for example --rate 500"),
+            metavar="N",
+            help="Open loop: transactions started per second, all clients together.",
+        ),
     ] = None,
     arrivals: Annotated[str, OPTION(help="Open loop: `poisson` or `fixed` intervals.")] = "poisson",
     duration: Annotated[str, OPTION(help="Measured time of each trial, e.g. 30s.  [default: 30s]")] = "",
-    transactions: Annotated[int | None, OPTION(help="Transactions per client, instead of --duration.")] = None,
+    transactions: Annotated[
+        int | None,
+        OPTION(parser=whole("--transactions", 1), metavar="N", help="Transactions per client, instead of --duration."),
+    ] = None,
     warmup: Annotated[str, OPTION(help="Driven before the measured time, not measured.")] = "5s",
     think_time: Annotated[
         str, OPTION(help="Closed loop: pause of each client between transactions, e.g. 10ms.")
     ] = "0s",
-    max_tries: Annotated[int, OPTION(help="Tries after serialization failures and deadlocks; 0: without limit.")] = 1,
+    max_tries: Annotated[
+        int,
+        OPTION(
+            parser=whole("--max-tries", 0, hint=_TRIES),
+            metavar="N",
+            help="Tries after serialization failures and deadlocks; 0: without limit.",
+        ),
+    ] = 1,
     protocol: Annotated[str, OPTION(help="PostgreSQL: `prepared`, `extended` or `simple`.")] = "prepared",
-    repeats: Annotated[int, OPTION(min=1, max=1000, help="Trials of every client count, in random order.")] = 1,
+    repeats: Annotated[
+        int,
+        OPTION(parser=whole("--repeats", 1, 1000), metavar="N", help="Trials of every client count, in random order."),
+    ] = 1,
     seed: Annotated[
         int | None,
-        OPTION(min=0, help="Of random order and random values; the same seed draws the same.  [default: a new one]"),
+        OPTION(
+            parser=whole("--seed", 0),
+            metavar="N",
+            help="Of random order and random values; the same seed draws the same.  [default: a new one]",
+        ),
     ] = None,
     define: Annotated[list[str] | None, OPTION("-D", metavar="VAR=VALUE", help="Variable for the scripts.")] = None,
     with_: Annotated[list[str] | None, OPTION("--with", metavar="KEY=VALUE", help="Workload option.")] = None,

@@ -12,9 +12,12 @@ def show(
     results: Annotated[
         str, typer.Option(metavar="DIR", help="Where records are.", envvar="IRONBENCH_RESULTS")
     ] = "ironbench-results",
+    everything: Annotated[
+        bool, typer.Option("--all", help="Of a record, also the engine's settings that are at their default.")
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
 ) -> int:
     """Show a record, workload, engine, metric or observer."""
-    from ironbench.cli import listing
+    from ironbench.cli import showing
 
-    return listing.shown(name, results, json)
+    return showing.shown(name, results, json, everything)

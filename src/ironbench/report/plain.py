@@ -25,7 +25,7 @@ def clean_lines(text: str) -> str:
 def table(content: Table, indent: str = "  ") -> str:
     """Aligned columns: the first to the left, the others to the right."""
     rows = [tuple(clean(cell) for cell in row) for row in (content.head, *content.rows)]
-    widths = [max(map(_width, column)) for column in zip(*rows, strict=True)]
+    widths = [max(map(width_of, column)) for column in zip(*rows, strict=True)]
     lines = [indent + _line(row, widths) for row in rows]
     lines.insert(1, indent + "─" * (sum(widths) + 2 * (len(widths) - 1)))
     return "\n".join(line.rstrip() for line in lines)
@@ -34,9 +34,9 @@ def table(content: Table, indent: str = "  ") -> str:
 def facts(content: Table, indent: str = "  ") -> str:
     """Like `table`, all columns to the left, for values that are words."""
     rows = [tuple(clean(cell) for cell in row) for row in content.rows]
-    widths = [max(map(_width, column)) for column in zip(*rows, strict=True)]
+    widths = [max(map(width_of, column)) for column in zip(*rows, strict=True)]
     return "\n".join(
-        (indent + "  ".join(_left(cell, width) for cell, width in zip(row, widths, strict=True))).rstrip()
+        (indent + "  ".join(left(cell, width) for cell, width in zip(row, widths, strict=True))).rstrip()
         for row in rows
     )
 
@@ -45,9 +45,9 @@ def bars(rows: Sequence[tuple[str, float, str]], width: int = 40, indent: str = 
     """`name ██████▌ value`, the longest bar `width` characters."""
     most = max((value for _, value, _ in rows), default=0.0)
     names = [clean(name) for name, _, _ in rows]
-    longest = max(map(_width, names), default=0)
+    longest = max(map(width_of, names), default=0)
     return "\n".join(
-        f"{indent}{_left(name, longest)} {_bar(value / most if most > 0 else 0.0, width)} {said}"
+        f"{indent}{left(name, longest)} {_bar(value / most if most > 0 else 0.0, width)} {said}"
         for name, (_, value, said) in zip(names, rows, strict=True)
     )
 
@@ -58,16 +58,17 @@ def _bar(share: float, width: int) -> str:
 
 
 def _line(row: tuple[str, ...], widths: Sequence[int]) -> str:
-    first = _left(row[0], widths[0])
-    others = (" " * (width - _width(cell)) + cell for cell, width in zip(row[1:], widths[1:], strict=True))
+    first = left(row[0], widths[0])
+    others = (" " * (width - width_of(cell)) + cell for cell, width in zip(row[1:], widths[1:], strict=True))
     return "  ".join((first, *others))
 
 
-def _left(text: str, width: int) -> str:
-    return text + " " * (width - _width(text))
+def left(text: str, width: int) -> str:
+    """`text`, filled with spaces to `width` columns."""
+    return text + " " * (width - width_of(text))
 
 
-def _width(text: str) -> int:
+def width_of(text: str) -> int:
     """Columns on a terminal: East Asian wide characters take two, combining ones none."""
     return sum(
         0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text

@@ -1,0 +1,108 @@
+"""Trials on the terminal: one of them whole, or several side by side, with status and warnings before the numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from ironbench.analyse.differences import chosen_settings, facts_of, flattened
+from ironbench.analyse.subjects import work_name
+from ironbench.analyse.unlike import doubts, left_out
+from ironbench.catalogue import base_name, metrics
+from ironbench.model.record import Check, Record
+from ironbench.report import figures, plain
+from ironbench.report.charts.base import Table
+from ironbench.report.columns import Column, fitted
+from ironbench.report.derived import sentences
+from ironbench.report.numbers import count, moment, quantity, unit_of
+from ironbench.words import counted
+
+_ARROWS = {"higher": " ↑", "lower": " ↓"}
+_MAIN = ("throughput", "response_time_mean_s", "response_time_p50_s", "response_time_p99_s", "errors")
+
+
+def several(records: Sequence[Record], width: int | None) -> str:
+    """A row per trial, what to know before using them, and where the rest is. `width`: of the terminal."""
+    first = records[0]
+    blocks = [f"{plain.clean(first.system.label)}: {plain.clean(work_name(first.choice))}"]
+    blocks += list(sentences(records).values())
+    blocks.append(_bullets("Before you use these numbers", [*left_out(records), *doubts(records)]))
+    found = [name for name in _MAIN if any(name in record.metrics for record in records)]
+    columns = [
+        Column("record", tuple(record.id for record in records)),
+        Column("cell", tuple(record.cell.name for record in records), rank=3),
+        Column("purpose", tuple(record.purpose for record in records), rank=9),
+        Column("status", tuple(record.status.value for record in records), rank=1),
+    ]
+    for place, name in enumerate(found):
+        cells = tuple(_value(record, name) for record in records)
+        columns.append(Column(name, cells, right=True, rank=2 if name == "throughput" else 4 + place))
+    text, out = fitted(columns, width)
+    blocks.append(text)
+    if out:
+        blocks.append(f"Left out, for the terminal is too narrow: {', '.join(out)}.")
+    blocks.append("All of one: ironbench show RECORD. All together: ironbench report.")
+    return "\n\n".join(block for block in blocks if block)
+
+
+def one(record: Record, machine: Mapping[str, Any], engine: Mapping[str, Any], everything: bool = False) -> str:
+    """One trial, with the facts of its machine and engine; of the settings those not at their default, or all."""
+    head = [
+        record.id,
+        f"{record.system.label}: {work_name(record.choice)}, {record.cell.name}",
+        f"{record.purpose} trial of block {record.block + 1}, {moment(record.started_at)}, "
+        f"{quantity(record.elapsed_s, 's')} measured",
+        f"status: {record.status.value}" + (f", {record.cause}" if record.cause else ""),
+    ]
+    warnings = [f"{warning.text} [{warning.code}]" for warning in record.warnings]
+    known = flattened("engine", engine)
+    told, rest = (known, 0) if everything else chosen_settings(known)
+    facts = {**facts_of(record), **flattened("load", asdict(record.cell.load)), **told, **flattened("machine", machine)}
+    blocks = [
+        "\n".join(map(plain.clean, head)),
+        *sentences([record]).values(),
+        _bullets("Before you use these numbers", warnings),
+        _bullets("Checks", [_check(check) for check in record.checks]),
+        _metrics(record),
+        _facts("Before the trial", record.conditions),
+        *(f"{name}\n{plain.facts(table)}" for name, table in figures.configuration(facts)),
+    ]
+    if rest:
+        blocks.append(f"{counted(rest, 'setting')} at the engine's default left out: ironbench show {record.id} --all")
+    return "\n\n".join(block for block in blocks if block)
+
+
+def _metrics(record: Record) -> str:
+    """In the catalogue's order, parts after their whole."""
+    order = {name: place for place, name in enumerate(metrics())}
+    names = sorted(record.metrics, key=lambda name: (order.get(base_name(name), len(order)), name))
+    rows = tuple((name + _arrow(name), _value(record, name)) for name in names)
+    return f"Metrics (↑ higher is better, ↓ lower is better)\n{plain.facts(Table((), rows))}" if rows else ""
+
+
+def _value(record: Record, name: str) -> str:
+    value = record.metrics.get(name)
+    if value is None:
+        return "–"
+    unit = unit_of(name)
+    return count(value) if unit == "1" and value.is_integer() else quantity(value, unit)
+
+
+def _arrow(name: str) -> str:
+    known = metrics().get(base_name(name))
+    return _ARROWS.get(known.better, "") if known else ""
+
+
+def _check(check: Check) -> str:
+    said = "passed" if check.passed else "FAILED"
+    return f"{said}: {check.name} (expected {check.expected}, found {check.actual})"
+
+
+def _facts(title: str, facts: Mapping[str, str]) -> str:
+    rows = tuple((name, value) for name, value in facts.items())
+    return f"{title}\n{plain.facts(Table((), rows))}" if rows else ""
+
+
+def _bullets(title: str, rows: Sequence[str]) -> str:
+    return "\n".join([title, *(f"  - {plain.clean(row)}" for row in rows)]) if rows else ""

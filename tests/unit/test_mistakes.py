@@ -1,0 +1,52 @@
+"""Mistakes on the command line are told like every other: subject, cause, way out, exit code 2."""
+
+import sys
+
+import pytest
+
+from ironbench import cli
+
+MISTAKES = {
+    "run x --threads 0": ("--threads: 0 is out of range", "1 to 1024"),
+    "run x --threads 1.5": ("--threads: '1.5' is not a whole number", "--threads 1"),
+    "run x --repeats 0": ("--repeats: 0 is out of range", "1 to 1000"),
+    "run x --repeats nine": ("--repeats: 'nine' is not a whole number", "--repeats 1"),
+    "run x --seed -1": ("--seed: -1 is out of range", "0 or more"),
+    "run x --transactions 0": ("--transactions: 0 is out of range", "1 or more"),
+    "run x --max-tries -1": ("--max-tries: -1 is out of range", "retries without limit"),
+    "run x --rate fast": ("--rate: 'fast' is not a number", "--rate 500"),
+    "run": ("ironbench run: WORKLOAD is missing", "ironbench run --help"),
+    "run x --cleints 3": ("--cleints: ironbench run has no such option", "--clients"),
+    "run x --clients": ("--clients: takes a value", "--help"),
+    "run x --json=3": ("--json: takes no value", "--help"),
+    "rum": ("rum: ironbench has no such verb", "run"),
+    "compare a": ("ironbench compare: B is missing", "ironbench compare --help"),
+    "compare a b c": ("c: ironbench compare does not expect it", "ironbench compare --help"),
+}
+
+
+def told(words: str, monkeypatch: pytest.MonkeyPatch) -> int:
+    monkeypatch.setattr(sys, "argv", ["ironbench", *words.split()])
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    return int(end.value.code or 0)
+
+
+@pytest.mark.parametrize("words", MISTAKES)
+def test_a_mistake_names_subject_cause_and_way_out(
+    words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert told(words, monkeypatch) == 2
+    out, err = capsys.readouterr()
+    first, second = err.splitlines()
+    subject, hint = MISTAKES[words]
+    assert (out, first) == ("", f"error: {subject}")
+    assert second.startswith("  hint: ")
+    assert hint in second
+
+
+def test_the_version_is_the_core_s(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    from ironbench._core import VERSION
+
+    assert told("--version", monkeypatch) == 0
+    assert capsys.readouterr().out == f"ironbench {VERSION}\n"
