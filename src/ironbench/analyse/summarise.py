@@ -7,13 +7,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-# 97.5 % quantiles of Student's t for 1 to 30 degrees of freedom: Fisher & Yates, Statistical Tables, table III.
-_T975 = (
-    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
-    2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086,
-    2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
-)  # fmt: skip
-_Z975 = 1.959964
+from ironbench.analyse.distributions import t_quantile
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +41,6 @@ class Summary:
         return f"n={self.n}: range and 95 % t interval of the mean"
 
 
-def t_quantile(freedom: int) -> float:
-    """97.5 % quantile of Student's t; beyond the table by Cornish–Fisher (Abramowitz & Stegun 26.7.5), error < 1e-3."""
-    if freedom < 1:
-        raise ValueError("a t interval needs at least two values")
-    if freedom <= len(_T975):
-        return _T975[freedom - 1]
-    z = _Z975
-    return z + (z**3 + z) / (4 * freedom) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)
-
-
 def summarise(values: Sequence[float]) -> Summary | None:
     """None when there is no finite value: a number that was not measured is not a zero."""
     finite = [float(value) for value in values if math.isfinite(value)]
@@ -65,7 +49,7 @@ def summarise(values: Sequence[float]) -> Summary | None:
     mean = statistics.fmean(finite)
     interval = None
     if len(finite) >= 3:
-        half = t_quantile(len(finite) - 1) * statistics.stdev(finite) / math.sqrt(len(finite))
+        half = t_quantile(0.975, len(finite) - 1) * statistics.stdev(finite) / math.sqrt(len(finite))
         interval = (mean - half, mean + half)
     return Summary(len(finite), statistics.median(finite), mean, min(finite), max(finite), interval)
 

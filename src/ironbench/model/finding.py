@@ -46,7 +46,12 @@ class Finding:
     dropped: tuple[str, ...] = ()
     """Blocks that did not enter, and why."""
     decides: bool = True
-    """Whether this is one of the lab's declared comparisons of its declared metric; others carry no verdict."""
+    """Whether the lab declared it: one of its comparisons on its metric, or what a claim is about. Others carry no
+    verdict: their conclusion is `CANNOT_TELL` and their p is None."""
+    bootstrap: tuple[float, float] | None = None
+    """A second opinion on the interval from 20 blocks on, free of the assumption of normal log ratios."""
+    barred: str = ""
+    """Why these trials may carry no verdict whatever the interval says, e.g. CPU time of suspect trials."""
 
     @property
     def blocks(self) -> int:

@@ -1,0 +1,186 @@
+"""Every finding of a lab: what it declared, with verdicts; its other metrics, without."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ironbench.analyse.holm import corrected, divisors
+from ironbench.analyse.likeness import cautions
+from ironbench.analyse.looks import LEAST_BLOCKS, LEVEL, Look, at
+from ironbench.analyse.ratio import paired
+from ironbench.analyse.verdict import finding
+from ironbench.catalogue import base_name, metrics
+from ironbench.model.finding import Finding
+from ironbench.model.lab import Lab
+from ironbench.model.noise import Noise
+from ironbench.model.record import Record, Status
+from ironbench.record.progress import by_place
+from ironbench.words import counted
+
+Attempts = Mapping[tuple[str, int], Sequence[Record]]
+"""(cell, block) → its records of the stages seen, by attempt."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Compared:
+    """One comparison on one metric, before anything is concluded."""
+
+    cell: str
+    baseline: str
+    metric: str
+    pairs: tuple[tuple[int, float, float], ...]
+    dropped: tuple[str, ...]
+    a: tuple[Record, ...]
+    b: tuple[Record, ...]
+
+    @property
+    def ratios(self) -> list[float]:
+        return [value / base for _, value, base in self.pairs]
+
+
+def findings(
+    records: Sequence[Record],
+    lab: Lab,
+    look: int,
+    noise: Sequence[Noise] = (),
+    others: Sequence[str] | None = None,
+) -> tuple[Finding, ...]:
+    """After stage `look`: the lab's comparisons and its claims' (these decide), then other metrics of its comparisons.
+
+    `records`: all of the lab's; blocks that lack a comparable trial of either cell are dropped and named. `noise`: what
+    is known of this machine. `others`: metrics to report besides; None: every whole metric that has a direction.
+    """
+    place = at(lab.method, look)
+    seen = by_place(record for record in records if place.first_stage <= record.stage <= place.last_stage)
+    family = [_compared(*one, seen) for one in declared(lab)]
+    found = _judged(family, lab, place, look, noise)
+    done = {(one.cell, one.baseline, one.metric) for one in family}
+    for cell, baseline in _possible(lab):
+        for metric in others if others is not None else _directed(cell, baseline, seen):
+            if (cell, baseline, metric) not in done:
+                one = _compared(cell, baseline, metric, seen)
+                if one.pairs:
+                    found.append(_finding(one, lab, look, noise, decides=False))
+    return tuple(found)
+
+
+def declared(lab: Lab) -> tuple[tuple[str, str, str], ...]:
+    """(cell, baseline, metric) of everything the lab decides: its comparisons on its metric, then its claims' pairs."""
+    family = [(cell, baseline, lab.method.metric) for cell, baseline in _possible(lab)]
+    missing = {setup.cell.name for setup in lab.setups if setup.skipped}
+    for claim in lab.claims:
+        for pair in zip(claim.cells, claim.cells[1:], strict=False):
+            one, other = (*pair, claim.metric), (*reversed(pair), claim.metric)
+            if one not in family and other not in family and not missing & set(pair):
+                family.append(one)
+    return tuple(family)
+
+
+def _possible(lab: Lab) -> tuple[tuple[str, str], ...]:
+    missing = {setup.cell.name for setup in lab.setups if setup.skipped}
+    return tuple(pair for pair in lab.comparisons if not missing & set(pair))
+
+
+def _judged(family: Sequence[_Compared], lab: Lab, place: Look, look: int, noise: Sequence[Noise]) -> list[Finding]:
+    """Holm's order over the family, for differences and for equivalences, each at this look's level."""
+    results = [paired(one.ratios) if len(one.pairs) >= LEAST_BLOCKS else None for one in family]
+    differ = [result.p_equal() if result else 1.0 for result in results]
+    alike = [result.p_apart(lab.method.margin) if result else 1.0 for result in results]
+    by_differ = divisors(differ, lambda divisor: place.level(LEVEL / divisor, 2))
+    by_alike = divisors(alike, lambda divisor: place.level(LEVEL / divisor, 1))
+    rows = zip(family, by_differ, by_alike, corrected(differ), strict=True)
+    return [
+        _finding(one, lab, look, noise, comparisons=comparisons, equivalences=equivalences, p=p)
+        for one, comparisons, equivalences, p in rows
+    ]
+
+
+def _finding(
+    one: _Compared,
+    lab: Lab,
+    look: int,
+    noise: Sequence[Noise],
+    *,
+    comparisons: int = 1,
+    equivalences: int = 1,
+    p: float | None = None,
+    decides: bool = True,
+) -> Finding:
+    known = metrics().get(base_name(one.metric))
+    suspect = [record for record in (*one.a, *one.b) if record.status is Status.SUSPECT]
+    floors = [known.floor for known in noise if known.metric == one.metric and known.machine in _machines(one)]
+    return finding(
+        one.metric,
+        known.better if known else "neither",
+        one.cell,
+        one.baseline,
+        one.pairs,
+        lab.method,
+        look,
+        comparisons,
+        equivalences=equivalences,
+        p=p,
+        warnings=(*_suspicions(suspect, len(one.a) + len(one.b)), *cautions(one.metric, lab, one.a, one.b)),
+        dropped=one.dropped,
+        decides=decides,
+        noise=max(floors, default=None),
+        barred="CPU time of suspect trials carries no verdict" if suspect and "cpu" in one.metric else "",
+    )
+
+
+def _compared(cell: str, baseline: str, metric: str, seen: Attempts) -> _Compared:
+    pairs, dropped = [], []
+    sides: tuple[list[Record], list[Record]] = ([], [])
+    for block in sorted({block for name, block in seen if name in (cell, baseline)}):
+        trials, causes = [], []
+        for name in (cell, baseline):
+            trial, cause = _usable(seen.get((name, block), ()), metric)
+            trials.append(trial)
+            causes += [f"{name} {cause}"] if cause else []
+        a, b = trials
+        if a is None or b is None:
+            dropped.append(f"block {block + 1}: {'; '.join(causes)}")
+            continue
+        pairs.append((block, a.metrics[metric], b.metrics[metric]))
+        sides[0].append(a)
+        sides[1].append(b)
+    return _Compared(cell, baseline, metric, tuple(pairs), tuple(dropped), tuple(sides[0]), tuple(sides[1]))
+
+
+def _usable(attempts: Sequence[Record], metric: str) -> tuple[Record | None, str]:
+    """The first attempt that may be compared, or why there is none."""
+    comparable = [record for record in attempts if record.status.comparable]
+    if not attempts:
+        return None, "was not measured"
+    if not comparable:
+        last = attempts[-1]
+        return None, f"{last.status.value}{f' ({last.cause})' if last.cause else ''}"
+    value = comparable[0].metrics.get(metric)
+    if value is None:
+        return None, f"has no {metric}"
+    if not 0 < value < float("inf"):
+        return None, f"has {metric} {value:g}, of which there is no ratio"
+    return comparable[0], ""
+
+
+def _suspicions(suspect: Sequence[Record], entered: int) -> list[str]:
+    if not suspect:
+        return []
+    texts = dict.fromkeys(record.cause or "; ".join(warning.text for warning in record.warnings) for record in suspect)
+    causes = "; ".join(text.rstrip(".") for text in texts if text)
+    return [f"{len(suspect)} of {counted(entered, 'trial')} suspect{f': {causes}' if causes else ''}."]
+
+
+def _directed(cell: str, baseline: str, seen: Attempts) -> list[str]:
+    """Whole metrics with a better direction that both cells have, in the catalogue's order."""
+    there = {
+        name: {metric for (of, _), attempts in seen.items() if of == name for r in attempts for metric in r.metrics}
+        for name in (cell, baseline)
+    }
+    both = there[cell] & there[baseline]
+    return [name for name, metric in metrics().items() if name in both and metric.better != "neither"]
+
+
+def _machines(one: _Compared) -> set[str]:
+    return {record.machine for record in (*one.a, *one.b)}

@@ -1,0 +1,176 @@
+"""From blocks to a verdict: laws that hold for any data, and vectors worked out elsewhere."""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ironbench.analyse.holm import corrected, divisors
+from ironbench.analyse.ratio import bootstrap, paired
+from ironbench.analyse.verdict import finding
+from ironbench.model.finding import Conclusion, Finding
+from ironbench.model.lab import Method, Stage
+
+SIX = Method((Stage(1, 6),), seed=1)
+TURNED = {Conclusion.FASTER: Conclusion.SLOWER, Conclusion.SLOWER: Conclusion.FASTER}
+
+value = st.floats(1.0, 1e6)
+pairs = st.lists(st.tuples(value, value), min_size=6, max_size=25).map(
+    lambda found: [(block, a, b) for block, (a, b) in enumerate(found)]
+)
+
+
+def told(found: list[tuple[int, float, float]], better: str = "higher", method: Method = SIX) -> Finding:
+    return finding("throughput", better, "A", "B", found, method)
+
+
+def spread(centre: float, deviation: float, count: int = 6) -> list[tuple[int, float, float]]:
+    """Pairs whose log ratios have exactly this mean and (near enough) this standard deviation."""
+    signs = [1 if block % 2 else -1 for block in range(count)]
+    return [(block, 1000 * math.exp(math.log(centre) + sign * deviation), 1000) for block, sign in enumerate(signs)]
+
+
+def test_the_interval_is_that_of_the_textbook() -> None:
+    # Log ratios 1..5 hundredths and 3: mean 0.03, s = 0.0141421, t(5) = 2.570582, half width 0.0148413.
+    found = paired([math.exp(x / 100) for x in (1, 2, 3, 3, 4, 5)])
+    assert found.mean == pytest.approx(0.03)
+    assert found.spread == pytest.approx(0.01 * math.sqrt(2))
+    low, high = found.interval(0.05)
+    assert math.log(low) == pytest.approx(0.03 - 0.0148413, abs=1e-6)
+    assert math.log(high) == pytest.approx(0.03 + 0.0148413, abs=1e-6)
+
+
+def test_students_own_sleep_data_give_his_p() -> None:
+    # Student (1908), extra hours of sleep, differences of ten patients: t = 4.0621, p = 0.002833 (R's t.test).
+    hours = (1.2, 2.4, 1.3, 1.3, 0.0, 1.0, 1.8, 0.8, 4.6, 1.4)
+    assert paired([math.exp(hour) for hour in hours]).p_equal() == pytest.approx(0.002833, abs=1e-6)
+
+
+@given(pairs)
+def test_swapping_the_cells_inverts_the_ratio(found: list[tuple[int, float, float]]) -> None:
+    one, other = told(found), told([(block, b, a) for block, a, b in found])
+    assert one.ratio == pytest.approx(1 / other.ratio)
+    assert (one.low, one.high) == pytest.approx((1 / other.high, 1 / other.low))
+    assert one.conclusion is TURNED.get(other.conclusion, other.conclusion)
+    assert one.detectable == pytest.approx(other.detectable)
+
+
+@given(pairs, st.floats(0.01, 100))
+def test_a_change_of_unit_changes_nothing(found: list[tuple[int, float, float]], factor: float) -> None:
+    one, other = told(found), told([(block, a * factor, b * factor) for block, a, b in found])
+    assert (one.ratio, one.low, one.high) == pytest.approx((other.ratio, other.low, other.high))
+
+
+@given(pairs, st.randoms(use_true_random=False))
+def test_the_order_of_blocks_changes_nothing(found: list[tuple[int, float, float]], dice: random.Random) -> None:
+    mixed = dice.sample(found, len(found))
+    assert told(found) == told(mixed)
+
+
+@given(pairs, st.floats(0.01, 0.3), st.floats(0.0, 0.5))
+def test_a_wider_margin_never_ends_an_equivalence(
+    found: list[tuple[int, float, float]], margin: float, more: float
+) -> None:
+    near = [(block, b * (1 + (a / b - 1) * 1e-8), b) for block, a, b in found]
+    narrow = told(near, method=replace(SIX, margin=margin))
+    wide = told(near, method=replace(SIX, margin=margin + more))
+    if narrow.conclusion is Conclusion.EQUIVALENT:
+        assert wide.conclusion is Conclusion.EQUIVALENT
+
+
+@given(pairs)
+def test_less_is_better_where_the_catalogue_says_so(found: list[tuple[int, float, float]]) -> None:
+    one, other = told(found, "higher"), told(found, "lower")
+    assert one.conclusion is TURNED.get(other.conclusion, other.conclusion)
+
+
+@given(pairs)
+def test_an_interval_with_1_inside_is_never_faster_or_slower(found: list[tuple[int, float, float]]) -> None:
+    one = told(found)
+    differs = one.conclusion in (Conclusion.FASTER, Conclusion.SLOWER)
+    assert differs == (not one.low <= 1 <= one.high)
+
+
+def test_the_four_verdicts() -> None:
+    assert told(spread(1.2, 0.03)).conclusion is Conclusion.FASTER
+    assert told(spread(0.8, 0.03)).conclusion is Conclusion.SLOWER
+    assert told(spread(1.0, 0.03)).conclusion is Conclusion.EQUIVALENT
+    assert told(spread(1.02, 0.08)).conclusion is Conclusion.CANNOT_TELL
+
+
+def test_five_blocks_tell_nothing_however_clear() -> None:
+    one = told(spread(2.0, 0.001, 5))
+    assert one.conclusion is Conclusion.CANNOT_TELL
+    assert "5 complete blocks: a verdict needs 6 at least." in one.warnings
+
+
+def test_what_cannot_be_told_says_what_it_would_take() -> None:
+    one = told(spread(1.02, 0.08))
+    assert one.advice.startswith("a round of ")
+    assert "5 %" in one.advice
+    assert told(spread(1.2, 0.03)).advice == ""
+    assert "quieter machine" in told(spread(1.2, 3.0)).advice
+
+
+def test_a_difference_smaller_than_the_margin_says_so() -> None:
+    one = told(spread(1.01, 0.003))
+    assert one.conclusion is Conclusion.FASTER
+    assert any("smaller than the margin of 5 %" in text for text in one.warnings)
+
+
+def test_a_difference_below_the_noise_floor_says_so() -> None:
+    quoted = finding("throughput", "higher", "A", "B", spread(1.03, 0.01), SIX, noise=0.04)
+    assert any("Below this machine's noise floor" in text and "4 %" in text for text in quoted.warnings)
+    clear = finding("throughput", "higher", "A", "B", spread(1.1, 0.01), SIX, noise=0.04)
+    assert not any("noise floor" in text for text in clear.warnings)
+
+
+def test_a_metric_without_direction_is_never_better() -> None:
+    assert told(spread(2.0, 0.01), "neither").conclusion is Conclusion.CANNOT_TELL
+
+
+def test_no_block_at_all_is_no_finding_and_no_error() -> None:
+    one = told([])
+    assert (one.conclusion, one.blocks, one.detectable) == (Conclusion.CANNOT_TELL, 0, None)
+
+
+def test_blocks_without_any_spread_are_certain() -> None:
+    same = [(block, 100.0, 100.0) for block in range(6)]
+    assert told(same).conclusion is Conclusion.EQUIVALENT
+    assert told([(block, 110.0, 100.0) for block in range(6)]).conclusion is Conclusion.FASTER
+
+
+def test_what_does_not_decide_carries_no_verdict() -> None:
+    one = finding("response_time_p99_s", "lower", "A", "B", spread(2.0, 0.01), SIX, decides=False)
+    assert (one.conclusion, one.p, one.decides, one.advice) == (Conclusion.CANNOT_TELL, None, False, "")
+    assert one.low > 1
+
+
+def test_the_bootstrap_gives_a_second_opinion_from_20_blocks_on() -> None:
+    assert told(spread(1.1, 0.05, 19)).bootstrap is None
+    ratios = [math.exp(random.Random(block).gauss(0.1, 0.05)) for block in range(20)]
+    found = bootstrap(ratios, 0.05)
+    assert found is not None
+    assert found == bootstrap(ratios[::-1], 0.05)
+    low, high = paired(ratios).interval(0.05)
+    assert found == pytest.approx((low, high), abs=0.01)
+
+
+def test_holm_gives_the_published_adjusted_values() -> None:
+    # Holm (1979) by hand; R: p.adjust(c(0.01, 0.04, 0.03, 0.005), "holm").
+    assert corrected([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert divisors([0.01, 0.04, 0.03, 0.005], lambda many: 0.05 / many) == (3, 2, 2, 4)
+    assert corrected([]) == ()
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
+def test_holm_rejects_where_the_corrected_value_says_so(ps: list[float]) -> None:
+    by = divisors(ps, lambda many: 0.05 / many)
+    for p, divisor, adjusted in zip(ps, by, corrected(ps), strict=True):
+        if abs(adjusted - 0.05) > 1e-12:
+            assert (p <= 0.05 / divisor) == (adjusted <= 0.05)
