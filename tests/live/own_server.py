@@ -44,14 +44,14 @@ def sockets(session: PostgresSession) -> Path:
 class Parent:
     """Another ironbench, in a process of its own, with a server; to be killed."""
 
-    def __init__(self, data: Path) -> None:
+    def __init__(self, data: Path, ideal: tuple[str, ...] = ()) -> None:
         code = f"""
             import json, sys, time
             sys.path.insert(0, {str(SOURCE)!r})
             from ironbench import engines
             from ironbench.engines import runtime
             from ironbench.model.system import Layout, System
-            system = System("postgres", "test", layout=Layout(data={str(data)!r}))
+            system = System("postgres", "test", layout=Layout(data={str(data)!r}), ideal={ideal!r})
             engine = engines.get("postgres")
             system, secrets = engine.validated(system, 4)
             session = engine.start(system, secrets, 4)

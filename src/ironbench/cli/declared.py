@@ -9,11 +9,12 @@ from pathlib import Path
 
 from ironbench import engines, workloads
 from ironbench.cli import request
+from ironbench.engines.ideal import require as require_memory
 from ironbench.errors import InputError
 from ironbench.model.lab import Factor, Lab, Method, Stage
 from ironbench.model.secrets import Secrets
 from ironbench.model.system import Cell, Setup, System
-from ironbench.plan import blocks, design, labfile, resolve, sweep, values
+from ironbench.plan import blocks, design, ideal, labfile, resolve, sweep, values
 from ironbench.plan.design import DeclaredCell
 from ironbench.plan.labfile import Declared
 
@@ -112,7 +113,7 @@ class _House:
             engine = engines.get(sections.system.engine)
             available = os.sched_getaffinity(0)
             system = resolve.system(sections, self._label(cell), folder, available)
-            load = resolve.load(sections.load, self.declared.seed)
+            system, load = ideal.arranged(system, resolve.load(sections.load, self.declared.seed), available)
             choice = resolve.choice(sections, workload.validated(resolve.options(sections)), folder)
             request.only_scripts_take_files(choice.scripts, workload)
             if engine.name in workload.engines:
@@ -124,7 +125,10 @@ class _House:
             return replace(setup, skipped=f"workload {workload.name} does not run on {engine.name}")
         try:
             found, self.secrets[cell.name] = self._validated(system, load.clients)
-            request.room(found, workload.estimate_bytes(engine.name, choice.options))
+            estimate_bytes = workload.estimate_bytes(engine.name, choice.options)
+            request.room(found, estimate_bytes)
+            if "data" in found.ideal:
+                require_memory("data", estimate_bytes)
         except InputError as error:
             told = resolve.in_words_of_the_file(error, where)
             return replace(setup, skipped=f"{told.subject.removeprefix(where + ', ')}: {told.cause}")

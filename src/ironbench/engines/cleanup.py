@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ironbench.engines import place, process, runtime
+from ironbench.engines import ideal, place, process, runtime
 from ironbench.errors import InputError
 
 
@@ -23,7 +23,7 @@ class Cleaned:
     living: tuple[runtime.Entry, ...] = ()
     """Their owner lives; left alone."""
     removed: tuple[str, ...] = ()
-    """Default data directories that were removed."""
+    """Directories that were removed: what ideal parts left in memory, and default data directories."""
     kept: tuple[str, ...] = ()
     """Default data directories that were kept."""
 
@@ -33,13 +33,16 @@ def cleanup(remove_data: bool, environ: Mapping[str, str] = os.environ) -> Clean
     entries = runtime.entries()
     orphans = [entry for entry in entries if runtime.orphaned(entry)]
     ended = [entry for entry in orphans if runtime.end(entry)]
+    in_memory = ideal.abandoned([entry.data for entry in entries if entry not in ended])
+    for path in in_memory:
+        ideal.remove(path)
     data = _default_data(environ)
     removed = [path for path in data if remove_data and _removed(path)]
     return Cleaned(
         ended=tuple(ended),
         stubborn=tuple(entry for entry in orphans if entry not in ended),
         living=tuple(entry for entry in entries if entry not in orphans),
-        removed=tuple(map(str, removed)),
+        removed=tuple(map(str, (*in_memory, *removed))),
         kept=tuple(str(path) for path in data if path not in removed),
     )
 

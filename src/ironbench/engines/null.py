@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+from ironbench.engines import ideal
 from ironbench.engines.copies import Copied
 from ironbench.errors import InputError, nearest
 from ironbench.model.secrets import Secrets
@@ -29,6 +30,7 @@ class NullEngine:
                     f"--set {name}={value}", "the null engine has no such setting", nearest(name, ["service"])
                 )
         _service_ns(system)
+        ideal.refuse(system, dict.fromkeys(("log", "data", "temp", "client"), "the null engine costs nothing already"))
         if system.dsn is not None:
             raise InputError("--dsn", "the null engine is no server", "leave it out, or use --engine postgres")
         if system.layout != Layout():

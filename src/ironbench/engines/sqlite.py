@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ironbench.engines import place, pragmas, sqlite_files
+from ironbench.engines import ideal, place, pragmas, sqlite_files
 from ironbench.engines.copies import Copied
 from ironbench.errors import FailureError, InputError
 from ironbench.model.secrets import Secrets
@@ -23,6 +23,12 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 _MOST_CLIENTS = 1000
 FILE = "ironbench.sqlite"
+_NEVER_IDEAL = {
+    "log": "SQLite keeps its log beside the data: a directory in memory would make both free",
+    "data": "every connection has a cache of its own, which is empty at the start of each trial",
+    "client": "the client and SQLite work in the same threads: nothing tells what is the client's",
+}
+"""Parts that SQLite cannot have as good as free, and why; its spills can (`temp_store`)."""
 
 
 class SqliteEngine:
@@ -36,6 +42,7 @@ class SqliteEngine:
         for option, told in (("--temp", system.layout.temp), ("--log", system.layout.log)):
             if told is not None:
                 raise InputError(option, "SQLite keeps its log and its spills beside the data", "use --data alone")
+        ideal.refuse(system, _NEVER_IDEAL)
         if not 1 <= clients <= _MOST_CLIENTS:
             raise InputError(
                 counted(clients, "client"), f"SQLite serves 1 to {_MOST_CLIENTS}, each by a thread of its own"
@@ -43,6 +50,8 @@ class SqliteEngine:
         if system.memory_bytes is not None and "cache_size" in system.settings:
             raise InputError("--memory", "--set cache_size says the same thing another way", "keep one of the two")
         settings = pragmas.validated(system.settings)
+        if "temp" in system.ideal:
+            settings["temp_store"] = "memory"
         data = system.layout.data or str(place.default("sqlite", "3"))
         return replace(system, settings=settings, layout=Layout(place.check(data, "data"))), Secrets()
 

@@ -8,9 +8,10 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from ironbench.engines import ideal as memory
 from ironbench.engines import place
 from ironbench.engines.copies import Copied
-from ironbench.engines.postgres import capacity, dsn, identity, installation, server, settings, snapshots
+from ironbench.engines.postgres import capacity, dsn, ideal, identity, installation, server, settings, snapshots
 from ironbench.engines.postgres import cluster as clusters
 from ironbench.engines.postgres.cluster import Cluster
 from ironbench.engines.postgres.identity import Identity
@@ -30,6 +31,8 @@ class PostgresEngine:
         if system.dsn is not None:
             return _given(system)
         found = installation.find(system.settings.get("bin"))
+        if system.ideal:
+            system = ideal.arranged(system, str(clusters.of(system.layout, found).place))
         settings.validate(system, clients, found)
         identity.choose(found)
         wanted = clusters.of(system.layout, found)
@@ -109,13 +112,17 @@ def _joined(session: PostgresSession, clients: int) -> PostgresSession:
 
 def _started(system: System, clients: int, found: Installation, wanted: Cluster, lock: int) -> PostgresSession:
     who = identity.choose(found)
+    in_memory = ideal.in_memory(system)
+    if in_memory:
+        memory.claim(str(wanted.place))
     clusters.prepare(wanted, found, who)
+    system = ideal.with_cache(system, wanted)
     run = partial(server.start, wanted, found, who, cpus=system.server_cpus, lock=lock)
     tell = partial(settings.effective, system, clients, temp=wanted.temp is not None)
     if clusters.needs_recovery(wanted, found):
         run(tell=tell).stop()
     clusters.place_log(wanted, found, who)
-    running = run(tell=tell)
+    running = run(tell=tell, remove=in_memory)
     try:
         address = dsn.Address(running.socket_directory, settings.PORT, clusters.USER, clusters.DATABASE, "disable")
         _furnish(replace(address, database="postgres"), wanted)
@@ -141,7 +148,7 @@ def _place_temp(session: PostgresSession, wanted: Cluster) -> None:
     name = settings.TEMP_TABLESPACE
     rows = session.query(f"SELECT pg_tablespace_location(oid) FROM pg_tablespace WHERE spcname = '{name}'")
     location = _text(wanted.temp)
-    if rows and rows[0][0] == location:
+    if rows and rows[0][0] == location and wanted.temp is not None and any(wanted.temp.iterdir()):
         return
     if rows:
         session.query(f"DROP TABLESPACE {name}")
@@ -171,6 +178,7 @@ def _given(system: System) -> tuple[System, Secrets]:
         ("--data, --temp, --log", system.layout != Layout()),
         ("--memory", system.memory_bytes is not None),
         ("--server-cpus", system.server_cpus is not None),
+        ("system.ideal", bool(set(system.ideal) - {"client"})),
     ):
         if told:
             raise InputError(

@@ -85,16 +85,18 @@ def start(
     tell: Callable[[str], Mapping[str, str]],
     cpus: tuple[int, ...] | None,
     lock: int,
+    remove: tuple[str, ...] = (),
 ) -> Running:
     """Starts a prepared cluster and waits until it accepts connections. FailureError with the server's reason.
 
-    `tell` gives the settings for a socket directory; `lock` is held as long as the server lives.
+    `tell` gives the settings for a socket directory; `lock` is held as long as the server lives; `remove` are
+    directories that go with it.
     """
     socket_directory = _new_socket_directory()
     _write_settings(cluster, identity, tell(socket_directory))
     if cluster.messages.exists():
         cluster.messages.replace(cluster.messages.with_suffix(".log.old"))
-    entry = runtime.new("postgres", str(cluster.place), (socket_directory,))
+    entry = runtime.new("postgres", str(cluster.place), (socket_directory, *remove))
     Path(socket_directory).mkdir(mode=0o700)
     identity.give(Path(socket_directory))
     command = [*_on_cpus(cpus), *identity.prefix, installation.program("postgres"), "-D", str(cluster.files)]

@@ -1,0 +1,113 @@
+"""Parts of a system made as good as free, to measure what they cost: where they go, and whether there is room.
+
+`log` and `temp` go into a directory in memory (tmpfs(5)) that belongs to one data directory and goes with the server:
+when it stops, when its owner dies (the guard removes it), or by `ironbench cleanup`. Syncing such a log is a call of
+the kernel that returns at once, so the engine does all of its own work for it. `data` grows the engine's cache beyond
+the data. What is ideal about `client` is the load's affair (`plan.ideal`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from ironbench.engines import place, process, space
+from ironbench.errors import InputError
+from ironbench.model.system import System
+
+MEMORY = Path("/dev/shm")
+_TMPFS = "tmpfs"
+_NOTE = "data"
+"""File in our directory in memory that names the data directory it belongs to."""
+MOST_OF_MEMORY = 0.7
+"""Share of the available memory that may be taken: the engine, the clients and the page cache need the rest."""
+
+
+def refuse(system: System, possible: Mapping[str, str]) -> None:
+    """InputError for an ideal part that this engine cannot have. `possible`: part → why not; absent: it can."""
+    for part in system.ideal:
+        if part in possible:
+            raise InputError(f"system.ideal = {part}", possible[part], "leave it out, or use the engine postgres")
+
+
+def directory(data: str, role: str) -> str:
+    """Where a role of that data directory lies when it is ideal. InputError where no memory can be written to."""
+    if not (MEMORY.is_dir() and os.access(MEMORY, os.W_OK | os.X_OK) and _is_memory(MEMORY)):
+        raise InputError(f"system.ideal = {role}", f"{MEMORY} is no file system in memory that can be written to")
+    return str(root(data) / role)
+
+
+def root(data: str) -> Path:
+    """The directory in memory of one data directory."""
+    key = hashlib.sha256(os.path.realpath(data).encode()).hexdigest()[:12]
+    return MEMORY / f"ironbench-{os.getuid()}-{key}"
+
+
+def claim(data: str) -> None:
+    """Makes the directory and notes whose it is, so that whatever is left of it can be given away later."""
+    ours = root(data)
+    ours.mkdir(mode=0o755, exist_ok=True)
+    (ours / _NOTE).write_text(f"{data}\n")
+
+
+def require(part: str, wanted_bytes: int, file_system: Path | None = None) -> None:
+    """InputError when so much memory is not available."""
+    available = int(available_bytes() * MOST_OF_MEMORY)
+    if file_system is not None:
+        available = min(available, space.free_bytes(file_system))
+    if wanted_bytes > available:
+        raise InputError(
+            f"system.ideal = {part}",
+            f"it needs {space.in_words(wanted_bytes)} of memory, and {space.in_words(available)} may be taken",
+            "use less data, or a machine with more memory",
+        )
+
+
+def available_bytes(meminfo: Path = Path("/proc/meminfo")) -> int:
+    """What programs may still take without swapping (proc_meminfo(5))."""
+    for line in meminfo.read_text().splitlines():
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) * 1024
+    return 0
+
+
+def abandoned(used: Sequence[str]) -> list[Path]:
+    """Directories of ours in memory whose data directory nobody holds. `used`: data directories of known servers."""
+    found = []
+    for ours in sorted(MEMORY.glob(f"ironbench-{os.getuid()}-*")):
+        data = _owner(ours)
+        if data is not None and data not in used and not _held(Path(data)):
+            found.append(ours)
+    return found
+
+
+def remove(ours: Path) -> None:
+    shutil.rmtree(ours, ignore_errors=True)
+
+
+def _owner(ours: Path) -> str | None:
+    try:
+        data = (ours / _NOTE).read_text().strip()
+    except OSError:
+        return None
+    return data if root(data) == ours else None
+
+
+def _held(data: Path) -> bool:
+    if not data.is_dir():
+        return False
+    if process.working_in(data / "cluster"):
+        return True
+    try:
+        os.close(place.lock(data))
+    except InputError:
+        return True
+    return False
+
+
+def _is_memory(path: Path) -> bool:
+    mounted = (line.split() for line in Path("/proc/self/mounts").read_text().splitlines())
+    return any(words[1] == str(path) and words[2] == _TMPFS for words in mounted if len(words) > 2)
