@@ -97,7 +97,7 @@ def test_other_verbs_say_what_is_missing_and_exit_2(user: User) -> None:
         (("run", "igen-oltp", "--repeats", "many"), "--repeats: 'many' is not a whole number"),
         (("list", "metrcs"), "did you mean metrics?"),
         (("rum",), "run"),
-        (("run",), "workload"),
+        (("run",), "WORKLOAD is missing"),
         (("run", "igen-oltp", "--cleints", "3"), "--clients"),
         (("report", "--format", "pgn"), "did you mean png?"),
     ):

@@ -86,13 +86,22 @@ def test_no_records_is_said_with_a_way_out(tmp_path: Path) -> None:
 
 
 def test_compare_says_ratios_in_text_and_in_json(results: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert compare("log on disk", "log in memory", results, False) == 0
+    assert compare("log on disk", "log in memory", results, False, False) == 0
     assert "throughput ↑" in capsys.readouterr().out
-    assert compare("log on disk", "log in memory", results, True) == 0
+    assert compare("log on disk", "log in memory", results, False, True) == 0
     rows = {row["metric"]: row for row in json.loads(capsys.readouterr().out)["peaks"]["rows"]}
     assert rows["throughput"]["ratio"] == pytest.approx(3, abs=0.3)
 
 
 def test_a_side_that_never_ran_is_refused_with_its_cause(results: str) -> None:
     with pytest.raises(InputError, match="no such host"):
-        compare("dead", "log on disk", results, False)
+        compare("dead", "log on disk", results, False, False)
+
+
+def test_compare_gives_the_answer_and_its_doubts_before_the_numbers(
+    results: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert compare("log on disk", "log in memory", results, False, False) == 0
+    out = capsys.readouterr().out
+    order = ["At its peak B has", "No verdict", "Before you use these numbers", "Each at its peak", "What differs"]
+    assert sorted(order, key=out.index) == order

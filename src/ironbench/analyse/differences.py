@@ -17,6 +17,16 @@ _INCIDENTAL = frozenset(_PATHS) | frozenset(
     {"pid", "started_at", "start_time", "port", "uptime_s", "boot_id", "taken_at", "postmaster_pid"}
 )
 _SETTINGS, _CHANGED = "engine.settings.", "engine.changed."
+_TOLD_WHOLE = 24
+"""So many differences are told whole, where the engines are the same."""
+_TELLING = frozenset(
+    {
+        *("engine.version", "engine.server", "engine.installation", "software.ironbench", "software.build"),
+        *("machine.cpu.model", "machine.cpu.cores", "machine.cpu.threads", "machine.memory_bytes", "machine.kernel"),
+        *("machine.os", "machine.virtualisation", "machine.limits.memory_bytes", "machine.limits.cpus"),
+    }
+)
+"""Told however many others there are, beside all that the user chose (system and load)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +81,19 @@ def differences(facts: Sequence[Mapping[str, str]]) -> tuple[Difference, ...]:
         room, _, rest = name.partition(".")
         rows.append(Difference(room, rest, tuple(flat.get(name, NOT_SET) for flat in facts)))
     return tuple(rows)
+
+
+def telling(rows: Sequence[Difference]) -> tuple[tuple[Difference, ...], tuple[Difference, ...]]:
+    """What a reader must see, and the rest.
+
+    Two engines differ in hundreds of facts by their nature: of those only what the user chose (settings, layout,
+    memory, load), the versions and the machine's size say something.
+    """
+    engines_differ = any(row.room == "system" and row.name == "engine" for row in rows)
+    if not engines_differ and len(rows) <= _TOLD_WHOLE:
+        return tuple(rows), ()
+    told = [row for row in rows if row.room in ("system", "load") or f"{row.room}.{row.name}" in _TELLING]
+    return tuple(told), tuple(row for row in rows if row not in told)
 
 
 def shared(facts: Sequence[Mapping[str, str]]) -> dict[str, str]:

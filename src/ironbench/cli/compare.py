@@ -14,6 +14,9 @@ def compare(
     results: Annotated[
         str, typer.Option(metavar="DIR", help="Where records are.", envvar="IRONBENCH_RESULTS")
     ] = "ironbench-results",
+    everything: Annotated[
+        bool, typer.Option("--all", help="Name every fact that differs, not only those that tell.")
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
 ) -> int:
     """Compare A and B: the ratio of every metric, the spread of repeats, what differs."""
@@ -41,5 +44,5 @@ def compare(
     else:
         from ironbench.report.text import comparison as text
 
-        Printer().data(text(found))
+        Printer().data(text(found, everything))
     return 0

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from ironbench.analyse.differences import Difference, telling
 from ironbench.analyse.study import Part, Study
 from ironbench.catalogue import part_of
 from ironbench.report.charts.base import Chart, Table
@@ -15,6 +16,7 @@ from ironbench.report.charts.timelines import devices, timelines
 from ironbench.report.numbers import NOT_KNOWN, between, measured, number, quantity, span, times
 from ironbench.words import counted
 
+REST = "Everything else that differs"
 _CONFIGURATION = ("system", "load", "machine", "engine", "software")
 _BY_SCRIPT = (("throughput", "1/s"), ("response_time_p50_s", "s"), ("response_time_p99_s", "s"))
 _TOLD = 3
@@ -43,7 +45,7 @@ def sections(study: Study) -> list[Section]:
         Section("waits", "What backends waited for", charts=tuple(waits(study))),
         Section("devices", "Devices", _lead_time(study), tuple(devices(study))),
         Section("balance", "Balance sheet", _LEAD_BALANCE, tables=(("", balance(study)),)),
-        Section("differences", "What differs", _lead_differences(study), tables=_some(differences(study))),
+        Section("differences", "What differs", _lead_differences(study), tables=tuple(differences(study))),
         Section("configuration", "Configuration in common", tables=tuple(configuration(study.shared))),
     ]
     return [section for section in found if section.charts or any(table.rows for _, table in section.tables)]
@@ -105,12 +107,19 @@ def balance(study: Study) -> Table:
     return Table(("at the peak", *(part.name for part in study.parts)), tuple(rows))
 
 
-def differences(study: Study) -> Table:
-    rows = tuple(
-        (f"{row.room}: {fact_name(row.name)}", *(fact(row.name, value) for value in row.values))
-        for row in study.differences
+def differences(study: Study) -> list[tuple[str, Table]]:
+    """What a reader must see, without a name; under a name of its own the rest."""
+    told, rest = telling(study.differences)
+    head = ("fact", *(part.name for part in study.parts))
+    named = (("", told), (REST, rest))
+    return [(name, Table(head, difference_rows(rows))) for name, rows in named if rows]
+
+
+def difference_rows(rows: Sequence[Difference]) -> tuple[tuple[str, ...], ...]:
+    """A row per fact, its value in every system."""
+    return tuple(
+        (f"{row.room}: {fact_name(row.name)}", *(fact(row.name, value) for value in row.values)) for row in rows
     )
-    return Table(("fact", *(part.name for part in study.parts)), rows)
 
 
 def configuration(shared: Mapping[str, str]) -> list[tuple[str, Table]]:

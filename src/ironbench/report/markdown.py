@@ -43,6 +43,11 @@ def _study(study: Study) -> str:
         for chart in section.charts:
             blocks += [f"### {escaped(chart.title)}", table(chart.table)]
         for name, content in section.tables:
+            if name == figures.REST:
+                blocks.append(
+                    f"That is not all: the HTML and JSON reports name {counted(len(content.rows), 'fact')} more."
+                )
+                continue
             blocks += [f"### {escaped(name)}", table(content)] if name else [table(content)]
     blocks.append("## How to reproduce")
     blocks += [f"```sh\n{plain.clean(part.command)}\n```" for part in study.parts]

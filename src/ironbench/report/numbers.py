@@ -94,6 +94,8 @@ def span(summary: Summary, unit: str) -> str:
 
 def between(low: float, high: float, unit: str) -> str:
     """Two values in one unit."""
+    if unit == "share":
+        return f"{_percent(low * 100)} to {_percent(high * 100)}{THIN}%"
     suffix, factor = scale(unit, [low, high])
     return f"{number(low / factor)} to {number(high / factor)}{_gap(suffix)}{suffix}"
 

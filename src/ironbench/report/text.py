@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
+import textwrap
 from collections.abc import Sequence
 
 from ironbench.analyse.compare import NO_VERDICT, CellComparison, Comparison, Row
+from ironbench.analyse.differences import telling
 from ironbench.analyse.study import Study, study_of
 from ironbench.model.record import Record, Status
 from ironbench.printer import Printer
@@ -32,16 +35,44 @@ def run_summary(records: Sequence[Record], printer: Printer) -> None:
         printer.data("\n\n".join(block for block in blocks if block))
 
 
-def comparison(found: Comparison) -> str:
-    """`compare A B` on the terminal."""
-    blocks = [f"A  {plain.clean(found.a)}\nB  {plain.clean(found.b)}", _peaks(found), _cells(found)]
-    if found.differences:
-        rows = tuple((f"{row.room}: {row.name}", *row.values) for row in found.differences)
-        blocks.append("What differs\n" + plain.facts(Table(("", "", ""), (("", "A", "B"), *rows))))
+def comparison(found: Comparison, everything: bool = False) -> str:
+    """`compare A B` on the terminal: the answer and what it is worth, the numbers, what differs (or all of that)."""
     cautions = [*found.left_out, *found.warnings, *found.unlike]
-    blocks.append(_bullets("Before you use these numbers", cautions))
-    blocks += [*found.derived, NO_VERDICT]
+    blocks = [
+        f"A  {plain.clean(found.a)}\nB  {plain.clean(found.b)}",
+        *found.derived,
+        f"{_answer(found)}\n{NO_VERDICT}",
+        _bullets("Before you use these numbers", cautions),
+        _peaks(found),
+        _cells(found),
+        _differences(found, everything),
+    ]
     return "\n\n".join(block for block in blocks if block)
+
+
+def _answer(found: Comparison) -> str:
+    """The throughput at both peaks in a sentence."""
+    row = found.peaks.row("throughput") if found.peaks else None
+    if row is None or row.ratio is None:
+        return "There is no throughput of both to compare."
+    ranges = {"no spread": "each a single trial", "overlap": "ranges of repeats overlap", "apart": "ranges apart"}
+    unit = unit_of("throughput")
+    return (
+        f"At its peak B has {times(row.ratio)} the throughput of A: "
+        f"{measured(row.b, unit)} against {measured(row.a, unit)} ({ranges[_ranges(row)]})."
+    )
+
+
+def _differences(found: Comparison, everything: bool) -> str:
+    told, rest = (found.differences, ()) if everything else telling(found.differences)
+    lines = []
+    if told:
+        rows = figures.difference_rows(told)
+        lines.append("What differs\n" + plain.facts(Table((), (("", "A", "B"), *rows))))
+    if rest:
+        names = shlex.join([plain.clean(found.a), plain.clean(found.b)])
+        lines.append(f"That is not all: ironbench compare {names} --all names {counted(len(rest), 'fact')} more")
+    return "\n\n".join(lines)
 
 
 def _peaks(found: Comparison) -> str:
@@ -50,10 +81,25 @@ def _peaks(found: Comparison) -> str:
         return "No peak to compare: " + "; ".join(f"{plain.clean(side)}: {basis}" for side, basis in sides)
     basis = f"Each at its peak (A: {found.peak_basis[0]}; B: {found.peak_basis[1]})"
     # A metric without a better direction cannot speak for A or B; all of them are in the JSON document.
-    rows = [_row(row) for row in found.peaks.rows if "{" not in row.metric and row.better != "neither"]
-    return f"{basis}\n" + plain.table(
-        Table(("metric", "A", "B", "B / A", "A repeats", "B repeats", "ranges"), tuple(rows))
+    rows = [row for row in found.peaks.rows if "{" not in row.metric and row.better != "neither"]
+    zero = [row.metric for row in rows if not (row.a.high or row.b.high)]
+    twice = [row.metric for row in rows if _of_closed_loops(row, found.peaks)]
+    shown = [row for row in rows if row.metric not in (*zero, *twice)]
+    head = ("metric", "A", "B", "B / A", "A repeats", "B repeats", "ranges")
+    lines = [basis, plain.table(Table(head, tuple(_row(row) for row in shown)))]
+    lines += (
+        [textwrap.fill(f"0 on both sides: {', '.join(zero)}", 100, initial_indent="  ", subsequent_indent="    ")]
+        if zero
+        else []
     )
+    lines += ["  closed loops on both sides: the service time is the response time"] if twice else []
+    return "\n".join(lines)
+
+
+def _of_closed_loops(row: Row, cell: CellComparison) -> bool:
+    """Whether the row says again what the row of the response time said."""
+    response = cell.row(row.metric.replace("service_time", "response_time"))
+    return row.metric.startswith("service_time") and response is not None and (response.a, response.b) == (row.a, row.b)
 
 
 def _row(row: Row) -> tuple[str, ...]:
@@ -107,8 +153,12 @@ def _study(study: Study) -> str:
         if section.id == "scripts":
             blocks += [f"{section.title}: {plain.clean(name)}\n{plain.table(table)}" for name, table in section.tables]
         elif section.id in ("balance", "differences"):
-            rows = [table for _, table in section.tables]
-            blocks += [f"{section.title}\n{plain.facts(Table((), (table.head, *table.rows)))}" for table in rows]
+            for name, table in section.tables:
+                if name == figures.REST:
+                    more = counted(len(table.rows), "fact")
+                    blocks.append(f"That is not all: the HTML and JSON reports name {more} more.")
+                else:
+                    blocks.append(f"{section.title}\n{plain.facts(Table((), (table.head, *table.rows)))}")
         elif section.id in ("cpu", "waits"):
             charts = [
                 f"{section.title}: {plain.clean(chart.title)}\n{plain.table(chart.table)}" for chart in section.charts
