@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from ironbench.analyse.summarise import summarise
-from ironbench.catalogue import base_name, part_of
 from ironbench.model.record import Record
 
 OTHER = "other"
+_WAIT = "wait_share{event="
 MOST_EVENTS = 7
 """More colours than this cannot be told apart in one chart; the rest is summed as `other`."""
 
@@ -49,9 +49,10 @@ def main_events(records: Sequence[Record]) -> tuple[str, ...]:
     """The waits with the largest share in any trial, largest first."""
     most: dict[str, float] = {}
     for record in records:
-        for event, value in _wait_shares([record]).items():
-            most[event] = max(most.get(event, 0.0), value)
-    ranked = sorted((event for event in most if most[event] > 0), key=lambda event: (-most[event], event))
+        for name, value in record.metrics.items():
+            if name.startswith(_WAIT) and value > most.get(name, 0.0):
+                most[name] = value
+    ranked = sorted(map(_event, most), key=lambda event: (-most[f"{_WAIT}{event}}}"], event))
     return tuple(ranked[:MOST_EVENTS])
 
 
@@ -59,7 +60,11 @@ def _wait_shares(records: Sequence[Record]) -> dict[str, float]:
     values: dict[str, list[float]] = {}
     for record in records:
         for name, value in record.metrics.items():
-            if base_name(name) == "wait_share":
-                values.setdefault(part_of(name).removeprefix("event="), []).append(value)
+            if name.startswith(_WAIT):
+                values.setdefault(_event(name), []).append(value)
     summaries = {event: summarise(found) for event, found in values.items()}
     return {event: summary.centre for event, summary in summaries.items() if summary}
+
+
+def _event(name: str) -> str:
+    return name.removeprefix(_WAIT).removesuffix("}")

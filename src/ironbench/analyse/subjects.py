@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
+
+import msgspec
 
 from ironbench.analyse.differences import differing, facts_of
 from ironbench.model.record import Record, Status
@@ -41,7 +42,7 @@ def shape(load: Load) -> Load:
 
 def work(record: Record) -> str:
     """Trials with the same work may share a chart: workload, options, defines and scripts."""
-    return _text(asdict(record.choice))
+    return _text(record.choice)
 
 
 def work_name(choice: Choice) -> str:
@@ -79,11 +80,11 @@ def _told_apart(label: str, group: tuple[Record, ...], rivals: list[tuple[Record
 
 
 def _identity(record: Record) -> str:
-    return _text([asdict(record.system), asdict(shape(record.cell.load)), record.machine])
+    return _text((record.system, shape(record.cell.load), record.machine))
 
 
 def _text(value: object) -> str:
-    return json.dumps(value, sort_keys=True, default=str)
+    return msgspec.json.encode(value, order="sorted").decode()
 
 
 def _parted(records: Sequence[Record], key: Callable[[Record], str]) -> list[tuple[Record, ...]]:

@@ -27,7 +27,7 @@ def unlike(a: Sequence[Record], b: Sequence[Record]) -> tuple[str, ...]:
         if not name.startswith(_MEANT_TO_VARY):
             left, right = (flat.get(name, "not set") for flat in facts)
             rows.append(f"{_title(name)} differs: {left} against {right}.")
-    if any(record.series in {other.series for other in b} for record in a):
+    if {record.series for record in a} & {record.series for record in b}:
         return tuple(rows)
     rows.append(
         "The systems were run one after the other, not in turns: a drift of the machine would look like a difference."

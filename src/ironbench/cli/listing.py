@@ -10,7 +10,6 @@ import msgspec
 
 from ironbench.cli.list import KINDS
 from ironbench.errors import InputError, nearest
-from ironbench.model.record import Record
 from ironbench.printer import Printer
 from ironbench.record import Store
 
@@ -57,20 +56,19 @@ def observers() -> Rows:
 
 
 def records(results: str) -> Rows:
-    return [_row(record) for record in Store(Path(results)).all()]
-
-
-def _row(record: Record) -> dict[str, Any]:
-    return {
-        "name": record.id,
-        "label": record.system.label,
-        "workload": record.choice.workload,
-        "cell": record.cell.name,
-        "purpose": record.purpose,
-        "status": str(record.status),
-        "throughput": record.metrics.get("throughput"),
-        "response_time_p99_s": record.metrics.get("response_time_p99_s"),
-    }
+    return [
+        {
+            "name": row.id,
+            "label": row.label,
+            "workload": row.workload,
+            "cell": row.cell,
+            "purpose": row.purpose,
+            "status": row.status,
+            "throughput": row.throughput,
+            "response_time_p99_s": row.response_time_p99_s,
+        }
+        for row in Store(Path(results)).listed()
+    ]
 
 
 def kinds(results: str) -> dict[str, Callable[[], Rows]]:

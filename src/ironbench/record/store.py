@@ -3,6 +3,7 @@
 ```
 <results>/trials/<id>/record.json  timeline.parquet  seconds.parquet  observed.parquet  latency.hlog  log/
 <results>/machines/<key>.json      <results>/engines/<key>.json        content-addressed, shared by records
+<results>/index.json               what a list needs of each record; can be deleted at any time
 ```
 """
 
@@ -13,7 +14,8 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,12 +25,18 @@ import msgspec
 from ironbench.errors import FailureError, InputError, UnwrittenError, nearest
 from ironbench.model.observation import Series
 from ironbench.model.record import SCHEMA, Record
+from ironbench.printer import Printer
+from ironbench.record import index
+from ironbench.record.index import Listed
 
 if TYPE_CHECKING:
     import numpy as np
 
     from ironbench._core import Histogram
 
+_DECODER = msgspec.json.Decoder(Record)
+_TOLD = 3
+"""Of more things than this that cannot be read, the rest is counted."""
 Columns = dict[str, "np.ndarray[Any, np.dtype[np.float64]]"]
 
 
@@ -49,8 +57,9 @@ class Evidence:
 class Store:
     """Records under one results directory. Opening it creates nothing; the first write does."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, printer: Printer | None = None) -> None:
         self.directory = directory
+        self._printer = printer or Printer()
         self._trials = directory / "trials"
 
     def validate(self) -> None:
@@ -123,42 +132,79 @@ class Store:
         return self.shared("engines", key)
 
     def all(self) -> list[Record]:
-        """Every record, oldest first."""
-        if not self._trials.is_dir():
-            return []
-        decoder = msgspec.json.Decoder(Record)
-        found = []
-        with os.scandir(self._trials) as entries:
-            for entry in entries:
-                if not entry.name.startswith("."):
-                    found.append(_read(Path(entry.path) / "record.json", decoder))
-        return sorted(found, key=lambda record: (record.started_at, record.id))
+        """Every record, oldest first. Those that cannot be read are left out, and that is said."""
+        with self._telling() as unread:
+            found = [self._read(name, unread) for name in self._folders(unread)]
+        return sorted((one for one in found if one), key=lambda record: (record.started_at, record.id))
+
+    def listed(self) -> list[Listed]:
+        """Every record in short, oldest first; from the index where it holds."""
+        with self._telling() as unread:
+            return index.rows(self.directory, self._folders(unread), lambda name: self._read(name, unread))
 
     def select(self, selection: Sequence[str]) -> list[Record]:
-        """Records by id, series, label (its newest series), or folder; nothing selected means all of them."""
-        records = self.all()
+        """Records by id, series or label (its newest series); nothing selected means all of them."""
         if not selection:
-            return records
-        chosen: list[Record] = []
-        for word in selection:
-            chosen += [record for record in self._match(word, records) if record not in chosen]
-        return chosen
+            return self.all()
+        rows = self.listed()
+        chosen = dict.fromkeys(row.id for word in selection for row in self._match(word, rows))
+        with self._telling() as unread:
+            found = [self._read(id, unread) for id in chosen]
+        return [record for record in found if record]
 
-    def _match(self, word: str, records: list[Record]) -> list[Record]:
-        exact = [record for record in records if word in (record.id, record.series)]
+    def _match(self, word: str, rows: list[Listed]) -> list[Listed]:
+        exact = [row for row in rows if word in (row.id, row.series)]
         if exact:
             return exact
-        labelled = [record for record in records if record.system.label == word]
+        labelled = [row for row in rows if row.label == word]
         if labelled:
             newest = labelled[-1].series
-            return [record for record in labelled if record.series == newest]
-        known = sorted({record.system.label for record in records} | {record.series for record in records})
+            return [row for row in labelled if row.series == newest]
+        known = sorted({row.label for row in rows} | {row.series for row in rows})
         hint = (
             nearest(word, known)
             if known
             else f"there are no records in {self.directory} yet; make some with `ironbench run`"
         )
         raise InputError(word, "names no record, series or label", hint)
+
+    def _folders(self, unread: list[str]) -> dict[str, index.Stamp]:
+        """Folders that hold a record; what else lies there is added to `unread`."""
+        found: dict[str, index.Stamp] = {}
+        if not self._trials.is_dir():
+            return found
+        for name, stamp in index.stamps(self._trials):
+            if stamp is None:
+                unread.append(f"{self._trials / name} holds no record")
+            else:
+                found[name] = stamp
+        return found
+
+    def _read(self, name: str, unread: list[str]) -> Record | None:
+        """The record in a folder; None, with the reason in `unread`, where there is none that can be used."""
+        path = self._trials / name / "record.json"
+        try:
+            record = _DECODER.decode(path.read_bytes())
+        except (OSError, msgspec.DecodeError) as error:
+            unread.append(f"{path} is not a readable record: {error}")
+            return None
+        if record.schema > SCHEMA:
+            unread.append(f"{path} has schema {record.schema}, newer than {SCHEMA}: read it with a newer ironbench")
+            return None
+        if record.id != name:
+            unread.append(f"{path} is the record {record.id} under another name")
+            return None
+        return record
+
+    @contextmanager
+    def _telling(self) -> Iterator[list[str]]:
+        """Says once what could not be read: never silent, never fatal."""
+        unread: list[str] = []
+        yield unread
+        for text in unread[:_TOLD]:
+            self._printer.say(f"left out: {text}")
+        if len(unread) > _TOLD:
+            self._printer.say(f"left out: {len(unread) - _TOLD} more in {self._trials}")
 
     def path(self, id: str) -> Path:
         return self._trials / id
@@ -187,20 +233,6 @@ class Store:
 
         path = self._trials / id / name
         return columns.read(path) if path.exists() else {}
-
-
-def _read(path: Path, decoder: msgspec.json.Decoder[Record]) -> Record:
-    try:
-        record = decoder.decode(path.read_bytes())
-    except (OSError, msgspec.DecodeError) as error:
-        raise FailureError(
-            str(path), f"is not a readable record: {error}", "move the folder away if it is not ironbench's"
-        ) from error
-    if record.schema > SCHEMA:
-        raise FailureError(
-            str(path), f"has schema {record.schema}, newer than {SCHEMA}", "read it with a newer ironbench"
-        )
-    return record
 
 
 def _unwritten(path: Path, error: OSError) -> UnwrittenError:

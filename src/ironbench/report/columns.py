@@ -37,7 +37,8 @@ def fitted(columns: Sequence[Column], width: int | None) -> tuple[str, tuple[str
         shown.remove(least)
         out.append(least.head)
     rows = zip(*((column.head, *column.cells) for column in shown), strict=True)
-    lines = [_line(row, shown, width) for row in rows]
+    widths = [column.width for column in shown]
+    lines = [_line(row, shown, widths, width) for row in rows]
     return "\n".join(lines), tuple(out)
 
 
@@ -50,10 +51,10 @@ def _needed(columns: Sequence[Column]) -> int:
     return sum(0 if column.prose else column.width for column in columns) + len(_GAP) * (len(columns) - 1)
 
 
-def _line(row: Sequence[str], columns: Sequence[Column], width: int | None) -> str:
+def _line(row: Sequence[str], columns: Sequence[Column], widths: Sequence[int], width: int | None) -> str:
     cells = [
-        " " * (column.width - width_of(cell)) + cell if column.right else left(cell, column.width)
-        for cell, column in zip(row, columns, strict=True)
+        " " * (wide - width_of(cell)) + cell if column.right else left(cell, wide)
+        for cell, column, wide in zip(row, columns, widths, strict=True)
         if not column.prose
     ]
     line = _GAP.join(cells)

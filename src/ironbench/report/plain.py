@@ -12,6 +12,8 @@ _EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 def clean(text: str) -> str:
     """Without control characters: a label must not move the reader's cursor or change colours."""
+    if text.isprintable():
+        return text
     return "".join(
         " " if char in "\n\r\t" else "\ufffd" if unicodedata.category(char) == "Cc" else char for char in text
     )
@@ -70,6 +72,8 @@ def left(text: str, width: int) -> str:
 
 def width_of(text: str) -> int:
     """Columns on a terminal: East Asian wide characters take two, combining ones none."""
+    if text.isascii():
+        return len(text)
     return sum(
         0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text
     )

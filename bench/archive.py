@@ -1,0 +1,136 @@
+"""How long `list`, `compare` and `report` take where 10 000 records lie: 4 systems, 25 runs each, 100 trials a run."""
+
+from __future__ import annotations
+
+import array
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+
+from bench.pairs import said
+from ironbench._core import Histogram
+from ironbench.model.observation import Series
+from ironbench.model.record import Budget, Record, Status
+from ironbench.model.system import Cell, Choice, Layout, Load, System
+from ironbench.record import Evidence, Store
+
+RECORDS = 10_000
+RUNS = 100
+CLIENTS = (1, 2, 4, 8, 12, 16, 20, 24, 32)
+TRIALS = 3
+LIMITS = {"list": 1.0, "compare": 1.0, "report": 5.0}
+"""Seconds; the median of three calls after the first, which makes the index (issue 3, figures)."""
+REPEATS = 3
+
+
+def main() -> None:
+    missed = []
+    with tempfile.TemporaryDirectory(prefix="ironbench-archive-") as made:
+        folder = Path(made) / "results"
+        fill(folder)
+        calls = {
+            "list": ["list", "records", "--results", str(folder)],
+            "compare": ["compare", "system 0", "system 1", "--results", str(folder)],
+            "report": ["report", "--results", str(folder), "-o", str(Path(made) / "report.html")],
+        }
+        first = timed(calls["list"])
+        said(f"the first `list` of {RECORDS} records, s", f"{first:.2f}", "makes the index")
+        for verb, words in calls.items():
+            took = [timed(words) for _ in range(REPEATS)]
+            said(f"{verb}, {RECORDS} records, s", f"{statistics.median(took):.2f}", f"≤ {LIMITS[verb]:g}")
+            missed += [verb] if statistics.median(took) > LIMITS[verb] else []
+    if missed:
+        sys.exit(f"too slow: {', '.join(missed)}")
+
+
+def timed(words: list[str]) -> float:
+    """Wall time of one call of the program, its start included."""
+    started = time.perf_counter()
+    command = [sys.executable, "-c", "from ironbench.cli import main; main()", *words]
+    subprocess.run(command, check=True, capture_output=True)
+    return time.perf_counter() - started
+
+
+def fill(folder: Path) -> None:
+    """Records of 4 systems with the evidence of one trial, linked into every folder."""
+    store = Store(folder)
+    machine = store.keep_shared("machines", {"cpu": {"model": "x", "cores": 2}, "memory_bytes": 24 << 30})
+    engine = store.keep_shared("engines", {"version": "18.1", "settings": {f"s{n}": str(n) for n in range(300)}})
+    template = replace(trial(0, machine, engine), id="template")
+    store.keep(template, evidence())
+    source = store.path("template")
+    encoder = msgspec.json.Encoder()
+    for number in range(RECORDS):
+        record = trial(number, machine, engine)
+        target = store.path(record.id)
+        target.mkdir()
+        (target / "record.json").write_bytes(encoder.encode(record))
+        for file in source.iterdir():
+            if file.name != "record.json":
+                os.link(file, target / file.name)
+    for file in source.iterdir():
+        file.unlink()
+    source.rmdir()
+
+
+def trial(number: int, machine: str, engine: str) -> Record:
+    """Of about 6 KB, as real ones are."""
+    run, place = divmod(number, RECORDS // RUNS)
+    system = run % 4
+    clients = CLIENTS[place % len(CLIENTS)]
+    throughput = 1000.0 * clients / (clients + 6) * (1 + 0.1 * system + 0.01 * (number % 7))
+    confirmation = place >= RECORDS // RUNS - TRIALS
+    clients = CLIENTS[-1] if confirmation else clients
+    shape = {"mean": 1.0, "p50": 0.8, "p90": 1.7, "p95": 2.2, "p99": 4.0, "p999": 11.0, "max": 40.0}
+    metrics = {"throughput": throughput, "transactions": throughput * 30}
+    for script in ("", "{script=pay}", "{script=order}", "{script=stock}", "{script=status}"):
+        metrics |= {f"response_time_{name}_s{script}": clients / throughput * by for name, by in shape.items()}
+    metrics |= {f"wait_share{{event=IO.Event{n}}}": 0.01 * n for n in range(12)}
+    for role in ("data", "log", "temp"):
+        metrics |= {f"device_{name}_per_s{{role={role}}}": 100.0 for name in ("reads", "writes", "read_bytes")}
+    return Record(
+        id=f"r{number:05}",
+        series=f"run{run:03}",
+        system=System(
+            "postgres", f"system {system}", {"work_mem": f"{system}MB"}, Layout("/srv/d", None, f"/srv/l{system}")
+        ),
+        choice=Choice("igen-oltp", {"scale": "4", "weight": "light"}),
+        cell=Cell(f"clients={clients}", Load(clients=clients, duration_s=30.0, warmup_s=5.0)),
+        block=place // len(CLIENTS),
+        purpose="confirmation" if confirmation else "sweep",
+        started_at=f"2026-{1 + run // 28:02}-{1 + run % 28:02}T{place // 60:02}:{place % 60:02}:00",
+        elapsed_s=30.0,
+        status=Status.OK,
+        metrics=metrics,
+        budget=Budget(0.5, 0.2, 0.01, 0.0, 0.1, 0.0, 0.19),
+        machine=machine,
+        engine=engine,
+        software={"ironbench": "0.1.0", "python": "3.12"},
+    )
+
+
+def evidence() -> Evidence:
+    """A trial of 30 s."""
+    histogram = Histogram()
+    for thousand in range(1, 20_000):
+        histogram.record(thousand * 1000)
+    seconds = [float(second) for second in range(30)]
+    columns = {"t_s": seconds} | {
+        name: [1.0] * 30 for name in ("transactions", "errors", "response_p50_s", "response_p99_s")
+    }
+    return Evidence(
+        seconds={name: array.array("d", values).tobytes() for name, values in columns.items()},
+        observed=[Series(f"device_writes_per_s{{role={role}}}", tuple(seconds), tuple(seconds)) for role in "dl"],
+        histograms={"response_time": histogram},
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,111 @@
+"""What `list` shows and a selection asks of every record, in one file, so that ten thousand need not be opened.
+
+The index is a memory, never a source: each row counts only while its `record.json` is still the file it was read from
+(inode, time of change and size), so records may come, go or break behind its back, and deleting it costs one slow
+call. Whoever finds it stale writes a new one aside and renames it; of several at once the last one stays, and what it
+lacks is read again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ironbench.model.record import Record
+
+NAME = "index.json"
+VERSION = 1
+Stamp = tuple[int, int, int]
+
+
+class Listed(msgspec.Struct, frozen=True, array_like=True):
+    """One record in short."""
+
+    id: str
+    series: str
+    label: str
+    workload: str
+    cell: str
+    purpose: str
+    status: str
+    started_at: str
+    throughput: float | None
+    response_time_p99_s: float | None
+
+
+class _Kept(msgspec.Struct, frozen=True):
+    version: int
+    rows: dict[str, tuple[Stamp, Listed]]
+
+
+def short(record: Record) -> Listed:
+    """The record's row."""
+    return Listed(
+        record.id,
+        record.series,
+        record.system.label,
+        record.choice.workload,
+        record.cell.name,
+        record.purpose,
+        record.status.value,
+        record.started_at,
+        record.metrics.get("throughput"),
+        record.metrics.get("response_time_p99_s"),
+    )
+
+
+def rows(directory: Path, folders: Mapping[str, Stamp], read: Callable[[str], Record | None]) -> list[Listed]:
+    """A row for each of `folders`, oldest first; `read` opens those that the index does not hold as they are now.
+
+    A folder whose record cannot be read (None) is left out, and asked for again next time.
+    """
+    kept = _kept(directory / NAME)
+    found: dict[str, tuple[Stamp, Listed]] = {}
+    for name, stamp in folders.items():
+        known = kept.get(name)
+        if known is not None and known[0] == stamp:
+            found[name] = known
+        elif (record := read(name)) is not None:
+            found[name] = (stamp, short(record))
+    if found != kept:
+        _keep(directory / NAME, found)
+    return sorted((row for _, row in found.values()), key=lambda row: (row.started_at, row.id))
+
+
+def stamps(trials: Path) -> Iterator[tuple[str, Stamp | None]]:
+    """Each name under `trials`, and what its record is known by (None: it has none); not those in writing."""
+    with os.scandir(trials) as entries:
+        names = [entry.name for entry in entries if not entry.name.startswith(".")]
+    base = os.fspath(trials)
+    for name in names:
+        try:
+            seen = os.stat(f"{base}/{name}/record.json")  # noqa: PTH116 - ten thousand Paths take as long
+        except OSError:
+            yield name, None
+        else:
+            yield name, (seen.st_ino, seen.st_mtime_ns, seen.st_size)
+
+
+def _kept(path: Path) -> Mapping[str, tuple[Stamp, Listed]]:
+    """Empty where there is no index that this version can use."""
+    with contextlib.suppress(OSError, msgspec.DecodeError):
+        kept = msgspec.json.decode(path.read_bytes(), type=_Kept)
+        if kept.version == VERSION:
+            return kept.rows
+    return {}
+
+
+def _keep(path: Path, found: dict[str, tuple[Stamp, Listed]]) -> None:
+    """Not synced: a torn index is no index. A directory that cannot be written is read without one."""
+    aside: Any = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        aside.write_bytes(msgspec.json.encode(_Kept(VERSION, found)))
+        aside.rename(path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            aside.unlink(missing_ok=True)
