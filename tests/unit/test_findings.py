@@ -131,7 +131,7 @@ def test_only_the_stages_looked_at_enter() -> None:
 
 def test_an_added_stage_is_judged_on_its_own_blocks() -> None:
     plan = lab(blocks=(6, 8))
-    method = replace(plan.method, stages=(Stage(1, 6), Stage(2, 8, planned=False)))
+    method = replace(plan.method, stages=(Stage(1, 6), Stage(2, 8, added=True)))
     found = [replace(one, stage=1 if one.block < 6 else 2) for one in records(plan)]
     one = first(replace(plan, method=method), found, 2)
     assert (one.blocks, one.confidence) == (8, 0.95)

@@ -56,7 +56,7 @@ def test_the_looks_together_cross_as_often_as_they_may(planned: tuple[int, ...],
 
 
 def test_an_added_stage_is_a_round_of_its_own() -> None:
-    method = Method((Stage(1, 6), Stage(2, 4), Stage(3, 8, planned=False)), seed=1)
+    method = Method((Stage(1, 6), Stage(2, 4), Stage(3, 8, added=True)), seed=1)
     first, second, third = (at(method, look) for look in (1, 2, 3))
     assert (first.planned, first.number, first.looks, first.first_stage) == ((6, 10), 1, 2, 1)
     assert (second.planned, second.number, second.last_stage, second.round) == ((6, 10), 2, 2, 1)

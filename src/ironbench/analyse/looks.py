@@ -56,14 +56,14 @@ class Look:
 def at(method: Method, look: int) -> Look:
     """The look after stage number `look`; a number beyond the last stage is the last."""
     stages = [stage for stage in method.stages if stage.number <= look] or list(method.stages[:1])
-    begun = [stage.number for stage in stages if not stage.planned] or [method.stages[0].number]
+    begun = [stage.number for stage in stages if stage.added] or [method.stages[0].number]
     first = begun[-1]
-    later = [stage.number for stage in method.stages if not stage.planned and stage.number > first]
+    later = [stage.number for stage in method.stages if stage.added and stage.number > first]
     own = [stage for stage in method.stages if first <= stage.number < min(later, default=math.inf)]
     planned = tuple(sum(stage.blocks for stage in own[: place + 1]) for place in range(len(own)))
     numbers = [stage.number for stage in own]
     last = stages[-1].number
-    rounds = sum(1 for stage in stages[1:] if not stage.planned) + 1
+    rounds = sum(1 for stage in stages[1:] if stage.added) + 1
     return Look(numbers.index(last) + 1, len(own), first, last, planned, rounds)
 
 
