@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Collection, Sequence
 
+from ironbench.analyse import findings, looks
 from ironbench.errors import FailureError
 from ironbench.model.lab import Lab, Stage
 from ironbench.model.record import Record
@@ -20,27 +21,24 @@ def next_trial(directory: LabDirectory, records: Sequence[Record], forgiven: Col
         waiting = progress.missing([trial for one in declared for trial in one.trials], records, forgiven)
         if waiting:
             return waiting[0]
-        following = _planned(directory.lab(), len(declared) + 1)
-        if following is None:
+        lab, number = directory.lab(), len(declared)
+        if number and decided(lab, records, number):
             return None
-        directory.declare(*following)
+        stage = next(stage for stage in lab.method.stages if stage.number == number + 1)
+        directory.declare(stage, tuple(trial for trial in lab.trials if trial.stage == stage.number))
 
 
-def refuse_futile(lab: Lab, fresh: Sequence[Record]) -> None:
-    """FailureError when nothing at all succeeded for as long as a whole block takes: the rest would fail alike."""
-    enough = progress.TRIES * sum(not setup.skipped for setup in lab.setups)
-    if len(fresh) >= enough and not any(record.status.comparable for record in fresh[-enough:]):
-        raise FailureError(
-            f"lab {lab.name}",
-            f"the last {enough} trials failed, the last one: {fresh[-1].cause}",
-            "mend the cause, then `ironbench lab resume` goes on",
-        )
+def decided(lab: Lab, records: Sequence[Record], stage: int) -> bool:
+    """Whether the findings after a stage end the lab: every comparison has its verdict, or there is no other look."""
+    look = looks.at(lab.method, stage)
+    found = findings.findings(records, lab, stage, others=())
+    return looks.decided(found, look.number, look.looks)
 
 
 def more(directory: LabDirectory, blocks: int) -> None:
-    """Declares another stage after those that have begun; what was planned beyond them is not measured."""
+    """Declares another stage after a lab that is over; what was planned beyond is not measured."""
     lab, declared = directory.frozen().lab, directory.declared()
-    first = 1 + max((trial.block for one in declared for trial in one.trials), default=-1)
+    first = 1 + max(trial.block for one in declared for trial in one.trials)
     stage = Stage(len(declared) + 1, blocks, added=True)
     cells = [setup.cell for setup in lab.setups if not setup.skipped]
     order = random.Random(f"{lab.method.seed} stage {stage.number}")
@@ -52,8 +50,12 @@ def more(directory: LabDirectory, blocks: int) -> None:
     directory.declare(stage, tuple(trials))
 
 
-def _planned(lab: Lab, number: int) -> tuple[Stage, tuple[Trial, ...]] | None:
-    for stage in lab.method.stages:
-        if stage.number == number:
-            return stage, tuple(trial for trial in lab.trials if trial.stage == number)
-    return None
+def refuse_futile(lab: Lab, fresh: Sequence[Record]) -> None:
+    """FailureError when nothing at all succeeded for as long as a whole block takes: the rest would fail alike."""
+    enough = progress.TRIES * sum(not setup.skipped for setup in lab.setups)
+    if len(fresh) >= enough and not any(record.status.comparable for record in fresh[-enough:]):
+        raise FailureError(
+            f"lab {lab.name}",
+            f"the last {enough} trials failed, the last one: {fresh[-1].cause}",
+            "mend the cause, then `ironbench lab resume` goes on",
+        )

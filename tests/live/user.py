@@ -42,7 +42,7 @@ class User:
         runtime = home / "runtime"
         runtime.mkdir(mode=0o700, parents=True)
         self.register = runtime / "ironbench"
-        self._environment = os.environ | {
+        self.environment = os.environ | {
             "PYTHONPATH": str(SOURCE),
             "XDG_RUNTIME_DIR": str(runtime),
             "IRONBENCH_DATA": str(home / "data"),
@@ -58,7 +58,7 @@ class User:
             timeout=90,
             check=False,
             stdin=subprocess.DEVNULL,
-            env=self._environment | environment,
+            env=self.environment | environment,
             cwd=self.home,
         )
         return Told(done.returncode, done.stdout, done.stderr)
@@ -73,7 +73,7 @@ class User:
                 stderr=said,
                 stdin=subprocess.DEVNULL,
                 text=True,
-                env=self._environment,
+                env=self.environment,
                 cwd=self.home,
                 # A shell that runs tests in the background has SIGINT ignored, and children inherit that.
                 preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 
 from ironbench.analyse.archive import Archive
 from ironbench.analyse.balance import Entry, balance
+from ironbench.analyse.claims import Judged
 from ironbench.analyse.contrast import Contrast, contrasts
 from ironbench.analyse.differences import Difference, differences, flattened, shared
 from ironbench.analyse.study import facts
@@ -14,32 +15,13 @@ from ironbench.analyse.subjects import work_name
 from ironbench.analyse.summarise import Summary, summarise
 from ironbench.analyse.unlike import doubts, left_out
 from ironbench.model.finding import Conclusion, Finding
-from ironbench.model.lab import Claim, Lab
+from ironbench.model.lab import Lab
+from ironbench.model.noise import Noise
 from ironbench.model.record import Record
 from ironbench.model.system import Setup
 
 _FEW = 6
 """Blocks below which no comparison ends in a verdict (issue: at least 6 blocks for any verdict)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """A claim of the lab's author, held against the findings."""
-
-    claim: Claim
-    outcome: str
-    """`confirmed`, `refuted` or `undecided`."""
-    reason: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Noise:
-    """How far two runs of the same cell lie apart on this machine, from `ironbench lab noise`."""
-
-    floor: float
-    """Relative: 0.03 is 3 %."""
-    source: str
-    """Where it was measured, in words."""
 
 
 @dataclass(frozen=True, slots=True)

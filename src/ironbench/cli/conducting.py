@@ -48,11 +48,12 @@ def resume(name: str, changed: bool, failed: bool, more: int, json: bool) -> int
             lab_begin.refuse_changed(differences, directory)
         for line in differences:
             printer.say(f"changed since this lab began: {line}")
-        if more:
-            lab_stages.more(directory, more)
-        forgiven = progress.given_up(directory.records()) if failed else ()
+        forgiven = {record.id for record in progress.given_up(directory.records())} if failed else set()
         known = _caution(differences)
-        records = pipeline.conduct(secrets, directory, printer, known, {record.id for record in forgiven})
+        records = pipeline.conduct(secrets, directory, printer, known, forgiven)
+        if more and not verdict.interrupted(records):
+            lab_stages.more(directory, more)
+            records = pipeline.conduct(secrets, directory, printer, known, forgiven)
     return verdict.told(directory, records, json, printer)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ironbench.analyse import claims, findings
+from ironbench.analyse.claims import Outcome
 from ironbench.analyse.labstudy import LabStudy, lab_study
 from ironbench.model.record import Record, Status
 from ironbench.printer import Printer
@@ -14,10 +16,15 @@ from ironbench.report.derived import sentences
 INTERRUPTED, REFUTED, SUSPECT, FAILED = 130, 4, 3, 1
 
 
+def study_of(directory: LabDirectory) -> LabStudy:
+    """Everything that is known of a lab by now, finished or not."""
+    return _study(directory, directory.records())
+
+
 def told(directory: LabDirectory, records: Sequence[Record], json: bool, printer: Printer) -> int:
-    """Shows what is known so far; the exit code."""
+    """Shows what is known so far; the exit code. `records`: in the order they were measured."""
     measured = [record for record in records if record.purpose == "lab"]
-    study = lab_study(directory.lab(), measured, directory.store, (), derived=sentences(measured))
+    study = _study(directory, records)
     if json:
         from ironbench.report.lab_json import run_document
 
@@ -32,10 +39,21 @@ def told(directory: LabDirectory, records: Sequence[Record], json: bool, printer
 
 def exit_code(study: LabStudy, records: Sequence[Record]) -> int:
     """Interrupted before failed before refuted before suspect."""
-    if records and records[-1].status is Status.CUT_SHORT:
+    if interrupted(records):
         return INTERRUPTED
     if progress.given_up(records):
         return FAILED
-    if any(claim.outcome == "refuted" for claim in study.claims):
+    if any(claim.outcome is Outcome.REFUTED for claim in study.claims):
         return REFUTED
     return SUSPECT if any(record.status is Status.SUSPECT for record in records) else 0
+
+
+def interrupted(records: Sequence[Record]) -> bool:
+    return bool(records) and records[-1].status is Status.CUT_SHORT
+
+
+def _study(directory: LabDirectory, records: Sequence[Record]) -> LabStudy:
+    lab, measured = directory.lab(), [record for record in records if record.purpose == "lab"]
+    found = findings.findings(measured, lab, max(1, len(directory.declared())))
+    judged = claims.judged(lab.claims, found)
+    return lab_study(lab, measured, directory.store, found, judged, derived=sentences(measured))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import tempfile
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -15,6 +14,7 @@ import msgspec
 from ironbench import workloads
 from ironbench.drive.plan import compiled_plan
 from ironbench.drive.run import run
+from ironbench.engines import scratch
 from ironbench.errors import EngineDiedError, IronbenchError
 from ironbench.model.driven import Driven
 from ironbench.model.observation import Source
@@ -30,8 +30,8 @@ def drive(
     """One trial from start to end. An engine that fails is not an exception: the result says so."""
     title = title or f"{plan.system.label}  {trial.cell.name}  {trial.purpose} {trial.block + 1}"
     started = datetime.now(UTC).isoformat(timespec="seconds")
-    with tempfile.TemporaryDirectory(prefix="ironbench-trial-") as folder:
-        log = Path(folder) / "child.log"
+    with scratch.folder() as folder:
+        log = folder / "child.log"
         try:
             return _driven(plan, session, trial, sources, printer, title, started, log)
         except IronbenchError as error:

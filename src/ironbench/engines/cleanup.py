@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ironbench.engines import ideal, place, process, runtime
+from ironbench.engines import place, process, runtime, scratch
 from ironbench.errors import InputError
 
 
@@ -36,6 +37,7 @@ def cleanup(remove_data: bool, environ: Mapping[str, str] = os.environ) -> Clean
     in_memory = ideal.abandoned([entry.data for entry in entries if entry not in ended])
     for path in in_memory:
         ideal.remove(path)
+    scratch.remove_abandoned()
     data = _default_data(environ)
     removed = [path for path in data if remove_data and _removed(path)]
     return Cleaned(

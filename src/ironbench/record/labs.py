@@ -93,12 +93,12 @@ class LabDirectory:
         return path.read_text(encoding="utf-8") if path.is_file() else ""
 
     def lab(self) -> Lab:
-        """The plan with the stages that have begun, in place of what was planned for them."""
+        """The plan with the stages that have begun; one that was added replaces what was still planned."""
         lab, declared = self.frozen().lab, self.declared()
-        begun = {one.stage.number for one in declared}
-        stages = [one.stage for one in declared] + [s for s in lab.method.stages if s.number not in begun]
+        last = len(lab.method.stages) if any(one.stage.added for one in declared) else len(declared)
+        stages = [one.stage for one in declared] + [s for s in lab.method.stages if s.number > last]
         trials = [trial for one in declared for trial in one.trials]
-        trials += [trial for trial in lab.trials if trial.stage not in begun]
+        trials += [trial for trial in lab.trials if trial.stage > last]
         return replace(lab, method=replace(lab.method, stages=tuple(stages)), trials=tuple(trials))
 
     def declared(self) -> tuple[Declared, ...]:

@@ -1,0 +1,144 @@
+"""A lab that is killed again and again at random instants and always goes on, and what must hold in the end."""
+
+from __future__ import annotations
+
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ironbench.analyse.findings import findings
+from ironbench.engines import process, runtime
+from ironbench.model.record import Record
+from ironbench.record import progress
+from ironbench.record.labs import LabDirectory
+
+SOURCE = Path(__file__).parents[1] / "src"
+COMMAND = [sys.executable, "-c", "from ironbench.cli import main; main()", "lab"]
+PATIENCE_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What was seen of labs that were killed."""
+
+    kills: int
+    labs: int
+    trials: int
+    """Planned."""
+    lost: int
+    """Trials that were running when the kill came and had to begin again."""
+    faults: tuple[str, ...]
+    """What does not hold; empty when all is well."""
+
+
+def killed(
+    file: Path,
+    home: Path,
+    kills: int,
+    longest_s: float,
+    seed: int,
+    environment: Mapping[str, str],
+    say: Callable[[str], None] = lambda _: None,
+) -> Outcome:
+    """Runs `file` in as many directories below `home` as it takes for `kills` kills, each within `longest_s`."""
+    dice, faults = random.Random(seed), list[str]()
+    done, labs, trials, lost = 0, 0, 0, 0
+    while done < kills:
+        directory = LabDirectory(home / f"lab-{labs}")
+        labs += 1
+        while True:
+            before = _kept(directory)
+            ended = _once(directory, file, environment, dice.uniform(0, longest_s) if done < kills else None)
+            faults += _half_blocks(directory)
+            if not before <= _kept(directory):
+                faults.append(f"{directory.path.name}: a record was lost")
+            if ended is not None:
+                break
+            done += 1
+            lost += int(directory.begun())
+            say(f"kill {done} of {kills}: {len(_kept(directory))} trials kept in {directory.path.name}")
+        if ended not in (0, 3):
+            faults.append(f"{directory.path.name}: ended with {ended}")
+        faults += _wrong(directory)
+        trials += len(directory.lab().trials)
+    return Outcome(done, labs, trials, lost, (*faults, *_left(environment)))
+
+
+def _once(directory: LabDirectory, file: Path, environment: Mapping[str, str], after_s: float | None) -> int | None:
+    """Begins the lab or goes on with it; its exit code, or None when it was killed first."""
+    words = (
+        ["resume", str(directory.path)] if directory.begun() else ["run", str(file), "--results", str(directory.path)]
+    )
+    said = directory.path.with_suffix(".log")
+    with said.open("ab") as log:
+        running = subprocess.Popen(
+            [*COMMAND, *words], stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=environment
+        )
+        try:
+            return running.wait(PATIENCE_S * 10 if after_s is None else after_s)
+        except subprocess.TimeoutExpired:
+            running.send_signal(signal.SIGKILL)
+            running.wait()
+            return None
+        finally:
+            running.kill()
+
+
+def _kept(directory: LabDirectory) -> set[str]:
+    return {record.id for record in directory.records()}
+
+
+def _in_order(directory: LabDirectory) -> list[Record]:
+    """By the instant the record was written, which is finer than what it says of its start."""
+    written = {
+        record.id: (directory.store.path(record.id) / "record.json").stat().st_mtime_ns
+        for record in directory.records()
+    }
+    return sorted(directory.records(), key=lambda record: written[record.id])
+
+
+def _wrong(directory: LabDirectory) -> list[str]:
+    """What a finished lab should be and is not."""
+    name, planned = directory.path.name, [(trial.cell.name, trial.block) for trial in directory.lab().trials]
+    found = [(record.cell.name, record.block) for record in _in_order(directory) if record.status.comparable]
+    faults = []
+    if sorted(found) != sorted(planned):
+        faults.append(f"{name}: {len(found)} trials that count of {len(planned)} planned, {len(set(found))} places")
+    elif found != planned:
+        faults.append(f"{name}: not in the planned order")
+    return faults
+
+
+def _half_blocks(directory: LabDirectory) -> list[str]:
+    """Blocks that entered a finding although a trial of theirs is missing."""
+    if not directory.begun():
+        return []
+    lab, records = directory.lab(), directory.records()
+    whole = {
+        place for place, tries in progress.by_place(records).items() if any(one.status.comparable for one in tries)
+    }
+    return [
+        f"{directory.path.name}: block {block} of {finding.cell} is half"
+        for finding in findings(records, lab, len(directory.declared()) or 1)
+        for block, _ in finding.ratios
+        if not {(finding.cell, block), (finding.baseline, block)} <= whole
+    ]
+
+
+def _left(environment: Mapping[str, str]) -> list[str]:
+    """What still runs or lies about, after `ironbench cleanup`."""
+    register = runtime.directory(environment)
+    deadline = time.monotonic() + PATIENCE_S
+    while list(register.glob("*.json")) and time.monotonic() < deadline:
+        time.sleep(0.1)  # a guard ends its server when its owner is gone, in good order
+    cleanup = [*COMMAND[:-1], "cleanup"]
+    subprocess.run(cleanup, env=environment, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    faults = [f"left in {register}: {path.name}" for path in register.iterdir()]
+    data = Path(environment["IRONBENCH_DATA"])
+    faults += [f"process {pid} works in {path}" for path in data.glob("*/cluster") for pid in process.working_in(path)]
+    return faults

@@ -1,0 +1,265 @@
+"""A lab may be killed at any instant, and goes on where it was: what must hold then, with real processes."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from user import Begun, User
+
+from bench.kills import killed
+from ironbench.engines import process
+from ironbench.record.labs import LabDirectory
+
+pytestmark = pytest.mark.live
+
+LAB = """
+question = "Do two clients get more done than one?"
+[system]
+engine = "{engine}"
+[workload]
+name = "select-only"
+[load]
+duration = "{duration}"
+warmup = "0s"
+[vary]
+"load.clients" = [1, 2]
+[measure]
+repeats = {repeats}
+quiet = "0s"
+"""
+
+
+@pytest.fixture
+def user(place: Path) -> User:
+    return User(place)
+
+
+def written(user: User, engine: str = "null", duration: str = "0.2s", repeats: int = 6, name: str = "small") -> Path:
+    path = user.home / f"{name}.toml"
+    path.write_text(LAB.format(engine=engine, duration=duration, repeats=repeats))
+    return path
+
+
+def directories(user: User) -> list[LabDirectory]:
+    return [LabDirectory(path.parent) for path in sorted(user.results.glob("labs/*/plan.json"))]
+
+
+def only(user: User) -> LabDirectory:
+    (found,) = directories(user)
+    return found
+
+
+def kept(user: User) -> list[tuple[str, int, int, str]]:
+    """(cell, block, attempt, status) of every record."""
+    records = only(user).records()
+    return sorted((record.cell.name, record.block, record.attempt, record.status.value) for record in records)
+
+
+def places(user: User) -> set[tuple[str, int]]:
+    return {(cell, block) for cell, block, _, status in kept(user) if status in ("ok", "suspect")}
+
+
+def test_a_lab_runs_to_its_verdict_and_says_where_it_is(user: User) -> None:
+    told = user("lab", "run", str(written(user)))
+    assert told.code in (0, 3), told
+    assert "trial 12 of 12" in told.stderr
+    assert "Do two clients get more done than one?" in told.stdout
+    assert len(places(user)) == 12
+    again = user("lab", "resume", "small.toml", "--json")
+    assert again.code == told.code
+    assert "trial" not in again.stderr  # nothing was left to do
+    assert len(again.document["trials"]) == 12
+    assert again.document["lab"]["findings"]
+
+
+@pytest.mark.parametrize("engine", ["null", "sqlite"])
+def test_a_lab_killed_at_random_instants_ends_as_if_it_had_not_been(user: User, engine: str) -> None:
+    file = written(user, engine, "0.3s", 3)
+    found = killed(file, user.home, 5, 2.5, 11, user.environment)
+    assert found.faults == ()
+    assert found.kills == 5
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+def test_a_lab_on_postgresql_survives_fifty_kills(user: User) -> None:
+    found = killed(written(user, "postgres", "0.6s", 8), user.home, 50, 6.0, 1, user.environment)
+    assert found.faults == ()
+
+
+def test_ctrl_c_ends_within_a_second_keeps_the_trial_as_cut_short_and_resume_repeats_it(user: User) -> None:
+    with user.begun("lab", "run", str(written(user, "postgres", "30s", 1))) as run:
+        wait_until_driving(run, "trial 1 of 2")
+        told, took_s = run.end(signal.SIGINT)
+    assert told.code == 130, told
+    assert took_s < 3  # a second, on a machine that has nothing else to do
+    (first,) = kept(user)
+    assert first[2:] == (1, "cut-short")
+    assert user.nothing_runs()
+    shorten(only(user))
+    again = user("lab", "resume", str(only(user).path), "--changed")
+    assert again.code in (0, 3), again
+    assert [row[2:] for row in kept(user) if row[:2] == first[:2]] == [(1, "cut-short"), (2, row_status(user, first))]
+    assert len(places(user)) == 2
+
+
+def row_status(user: User, first: tuple[str, int, int, str]) -> str:
+    return next(status for cell, block, attempt, status in kept(user) if (cell, block, attempt) == (*first[:2], 2))
+
+
+def wait_until_driving(run: Begun, words: str) -> None:
+    run.wait_for(words)
+    time.sleep(1.0)
+
+
+def shorten(directory: LabDirectory) -> None:
+    """Makes what is left of a lab short, so that a test need not wait for it."""
+    for name in ("plan.json", "stage-1.json"):
+        path = directory.path / name
+        path.write_text(path.read_text().replace('"duration_s": 30.0', '"duration_s": 0.3'))
+
+
+def test_a_lab_that_somebody_works_on_is_refused_with_the_worker_s_process(user: User) -> None:
+    with user.begun("lab", "run", str(written(user, duration="20s"))) as run:
+        run.wait_for("trial 1 of 12")
+        told = user("lab", "resume", str(only(user).path))
+        assert told.code == 2, told
+        assert f"process {run.process.pid}" in told.stderr
+        run.end(signal.SIGINT)
+
+
+def test_two_labs_of_one_file_have_directories_of_their_own(user: User) -> None:
+    for _ in range(2):
+        assert user("lab", "run", str(written(user, repeats=1))).code in (0, 3)
+    assert len(directories(user)) == 2
+    into_the_first = user("lab", "run", "small.toml", "--results", str(directories(user)[0].path))
+    assert into_the_first.code == 2
+    assert "holds a lab already" in into_the_first.stderr
+
+
+def interrupted(user: User, engine: str = "null") -> LabDirectory:
+    """A lab with one trial kept and the rest missing."""
+    with user.begun("lab", "run", str(written(user, engine, "0.8s", 2))) as run:
+        run.wait_for("trial 2 of 4")
+        run.end(signal.SIGKILL)
+    assert len(kept(user)) == 1
+    return only(user)
+
+
+def test_a_changed_lab_file_is_refused_unless_told_otherwise(user: User) -> None:
+    interrupted(user)
+    file = user.home / "small.toml"
+    file.write_text(file.read_text().replace("repeats = 2", "repeats = 3"))
+    told = user("lab", "resume", "small.toml")
+    assert told.code == 2, told
+    assert "lab file" in told.stderr and "--changed" in told.stderr
+    assert len(kept(user)) == 1
+    told = user("lab", "resume", "small.toml", "--changed")
+    assert told.code in (0, 3), told
+    assert len(places(user)) == 4  # as it was planned
+    warned = [warning.code for record in only(user).records() for warning in record.warnings]
+    assert warned.count("lab-changed") == 3
+
+
+def test_a_changed_machine_is_refused_and_named(user: User) -> None:
+    mine = os.sched_getaffinity(0)
+    if len(mine) < 2:
+        pytest.skip("needs two CPUs to take one away")
+    directory = interrupted(user)
+    os.sched_setaffinity(0, {min(mine)})  # what a container with fewer CPUs looks like
+    try:
+        told = user("lab", "resume", str(directory.path))
+    finally:
+        os.sched_setaffinity(0, mine)
+    assert told.code == 2, told
+    assert "machine.limits.cpu_list" in told.stderr
+    assert user("lab", "resume", str(directory.path)).code in (0, 3)
+
+
+def test_a_changed_program_is_refused_and_named(user: User) -> None:
+    directory = interrupted(user)
+    plan = directory.path / "plan.json"
+    document: dict[str, Any] = json.loads(plan.read_text())
+    for known in document["engines"].values():
+        known["version"] = "0.0.1"
+    plan.write_text(json.dumps(document))
+    told = user("lab", "resume", str(directory.path))
+    assert told.code == 2, told
+    assert "version: was 0.0.1, is " in told.stderr
+
+
+def test_a_lab_that_never_began_cannot_go_on(user: User) -> None:
+    told = user("lab", "resume", str(written(user)))
+    assert told.code == 2
+    assert "no lab of it has begun" in told.stderr
+    told = user("lab", "resume", str(user.home))
+    assert told.code == 2
+    assert "holds no lab" in told.stderr
+
+
+def test_more_blocks_are_measured_as_a_stage_of_their_own(user: User) -> None:
+    assert user("lab", "run", str(written(user, repeats=2))).code in (0, 3)
+    told = user("lab", "resume", "small.toml", "--more", "1", "--json")
+    assert told.code in (0, 3), told
+    assert len(places(user)) == 6
+    assert {(record.stage, record.block) for record in only(user).records()} == {(1, 0), (1, 1), (2, 2)}
+
+
+@pytest.fixture
+def small_disk(user: User) -> Iterator[Path]:
+    """A file system of 2 MB for results."""
+    path = user.home / "small-disk"
+    path.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=2m,mode=755", "tmpfs", str(path)]
+    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("mounting is forbidden here")
+    yield path
+    subprocess.run(["umount", "--lazy", str(path)], check=True)
+
+
+def fill(path: Path) -> None:
+    """Takes what room there is."""
+    with contextlib.suppress(OSError), path.open("wb", buffering=0) as ballast:
+        while ballast.write(b"x" * 4096):
+            pass
+
+
+def test_a_disk_full_of_records_is_named_and_the_lab_goes_on_when_there_is_room(user: User, small_disk: Path) -> None:
+    lab = small_disk / "lab"
+    with user.begun("lab", "run", str(written(user, duration="0.8s", repeats=3)), "--results", str(lab)) as run:
+        run.wait_for("trial 2 of 6")
+        fill(small_disk / "ballast")
+        told, _ = run.end()
+    assert told.code == 1, told
+    assert "No space left on device" in told.stderr and "hint:" in told.stderr
+    assert "Traceback" not in told.stderr
+    before = {record.id for record in LabDirectory(lab).records()}
+    (small_disk / "ballast").unlink()
+    assert user("lab", "resume", str(lab)).code in (0, 3)
+    records = LabDirectory(lab).records()
+    assert before <= {record.id for record in records}
+    assert len({(record.cell.name, record.block) for record in records if record.status.comparable}) == 6
+
+
+def test_a_server_that_is_killed_costs_one_attempt(user: User) -> None:
+    with user.begun("lab", "run", str(written(user, "postgres", "3s", 1))) as run:
+        wait_until_driving(run, "trial 1 of 2")
+        (cluster,) = (user.home / "data").glob("postgres-*/cluster")
+        os.kill(min(process.working_in(cluster)), signal.SIGKILL)
+        told, _ = run.end()
+    assert told.code in (0, 3), told
+    assert sorted((attempt, status == "voided") for _, _, attempt, status in kept(user)) == [
+        (1, False),
+        (1, True),
+        (2, False),
+    ]
+    assert user.nothing_runs()
