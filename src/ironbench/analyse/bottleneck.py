@@ -204,13 +204,15 @@ def _chain(roots: Mapping[str, float], tables: Mapping[str, float]) -> str:
 
 
 _DOES = {
-    CPU: "computes or waits for a core",
+    CPU: "works without a known wait",
     "Client.ClientRead": "waits for its client's next statement",
     "Client.ClientWrite": "waits for its client to take the answer",
     "IO.WalSync": "flushes the log",
     "IO.WALSync": "flushes the log",
     "LWLock.WALWrite": "waits for the log to be flushed",
+    "IO.WalWrite": "writes the log",
     "IO.DataFileRead": "reads data",
+    "deadlock": "was in the chain itself: a deadlock",
     "ended": "had just ended",
 }
 

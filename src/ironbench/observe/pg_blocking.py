@@ -23,6 +23,8 @@ FOLLOWED = 4
 """Waiting backends that are followed at each look, chosen at random."""
 LONGEST = 16
 """Steps after which a chain counts as endless: a deadlock that the server has not found yet."""
+ENDED = "ended"
+DEADLOCK = "deadlock"
 _IN_RECORD = 5
 _SQL = f"""
 with recursive seen as materialized (
@@ -40,11 +42,20 @@ with recursive seen as materialized (
 ), root as (
     select distinct on (waiter) waiter, pid, step from chain where step > 0 and pid is not null
      order by waiter, step desc
-), wanted as (
-    select distinct on (pid) pid, relation::regclass::text as name from pg_locks
+), held as materialized (
+    select pid, relation, locktype = 'tuple' or not granted as waited
+      from pg_locks
      where exists (select from waiting) and pid in (select pid from waiting) and relation is not null
-       and (locktype = 'tuple' or not granted)
-     order by pid, locktype desc
+       and (locktype = 'tuple' or not granted or mode in ('RowShareLock', 'RowExclusiveLock'))
+), wanted as (
+    select pid, coalesce(
+               min(relation) filter (where waited),
+               min(relation) filter (where relkind in ('r', 'm')
+                   and not exists (select from held as more join pg_class as c on c.oid = more.relation
+                                    where more.pid = held.pid and c.relkind in ('r', 'm')
+                                      and c.oid <> held.relation)))::regclass::text as name
+      from held join pg_class on pg_class.oid = relation
+     group by pid
 )
 select coalesce(wanted.name, ''), root.step,
        case when seen.wait_event_type is null then 'CPU'
@@ -83,7 +94,10 @@ class PgBlocking:
 
 
 def _parse(text: str) -> Values:
-    """Chains, their steps, and how often each table and each state of a root occurred."""
+    """Chains, their steps, and how often each table and each state of a root occurred.
+
+    A wait for another transaction's end names no row: its table is then the only one that the backend means to change.
+    """
     values: Values = {}
 
     def add(key: str, amount: float) -> None:
@@ -91,9 +105,10 @@ def _parse(text: str) -> Values:
 
     for line in text.splitlines():
         table, step, event = line.split("\t")
-        # The root committed between the look at it and the look at what it does: nothing to tell.
-        if event == IDLE:
-            event = "ended"
+        # The chain was followed a moment after the states were read. A root between two transactions, or waiting for a
+        # lock that nobody holds, has moved on since.
+        if event == IDLE or event.startswith("Lock."):
+            event = DEADLOCK if int(step) >= LONGEST else ENDED
         add("chains", 1.0)
         add("steps", float(step))
         add(f"event={event}", 1.0)

@@ -1,0 +1,32 @@
+"""One observed trial of a script on a server of a test's own, as a record."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from ironbench import _core, observe
+from ironbench.drive.plan import compiled_plan
+from ironbench.model.driven import Driven
+from ironbench.model.record import Record, Status
+from ironbench.model.system import Cell, Choice, Load, System
+from ironbench.record import measures
+from ironbench.workloads import ScriptSource
+
+
+def driven(session: Any, script: str, load: Load, block: int = 0, client_cpus: tuple[int, ...] = ()) -> Record:
+    sources = observe.sources(session, clients=load.clients)
+    plan = compiled_plan(session.target(), [ScriptSource("s", script, 1)], {}, load, sources, client_cpus)
+    result = _core.drive(plan)
+    summary = msgspec.json.decode(result.summary, type=dict[str, Any])
+    assert not summary["errors"], summary["error_messages"]
+    found = Driven("", alive=True, summary=summary, histograms=result.histograms, samples=result.samples)
+    observation, budget = observe.observed(found, load)
+    metrics = {**observation.metrics, **measures.metrics(found)}
+    cell = Cell(f"clients={load.clients}", load)
+    elapsed_s = summary["elapsed_s"]
+    system = System("postgres", "test")
+    record = Record("id", "series", system, Choice("script"), cell, block, "lab", "", elapsed_s, Status.OK, metrics)
+    assert budget is not None
+    return record
