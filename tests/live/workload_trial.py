@@ -84,11 +84,11 @@ def silent() -> Printer:
     return Printer(io.StringIO(), io.StringIO())
 
 
-def loaded(session: Target, name: str, connections: int = 2, **options: str) -> Loaded:
+def loaded(session: Target, name: str, connections: int = 2, own_server: bool = True, **options: str) -> Loaded:
     workload = workloads.get(name)
     dataset = workload.dataset(session.engine, workload.validated(options))
     assert dataset is not None
-    return brought(session, dataset, connections, silent())
+    return brought(session, dataset, connections, silent(), own_server)
 
 
 class Trial:

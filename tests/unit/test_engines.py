@@ -56,6 +56,7 @@ def test_an_empty_directory_becomes_ours_and_stays_ours(tmp_path: Path) -> None:
 
 
 def test_the_default_directory_follows_the_environment() -> None:
+    assert place.base({"IRONBENCH_DATA": "/x"}) == Path("/x")
     assert place.default("e", "1", {"IRONBENCH_DATA": "/x"}) == Path("/x/e-1")
     assert place.default("e", "1", {"HOME": "/h"}) == Path("/h/.cache/ironbench/data/e-1")
     assert place.default("e", "1", {"HOME": "/h", "XDG_CACHE_HOME": "/c"}) == Path("/c/ironbench/data/e-1")
@@ -100,3 +101,15 @@ def test_what_a_build_lacks_is_listed() -> None:
     enums = {"default_toast_compression": ["lz4"], "wal_compression": ["zstd"], "io_method": ["io_uring"]}
     assert facts.lacking(full | {"enums": enums}) == []
     assert facts.lacking({}) == ["TLS", "ICU", "JIT", "lz4", "zstd", "io_uring", "contrib"]
+
+
+@pytest.mark.parametrize("path", ["/proc/abc", "/sys/abc", "/proc/self/abc/def"])
+def test_a_place_where_nothing_can_be_written_is_said_to_be_that(path: str) -> None:
+    """Even root, whom permissions do not stop, cannot make directories there."""
+    with pytest.raises(InputError, match="nothing can be written in"):
+        place.check(path, "data")
+
+
+def test_checking_a_place_leaves_nothing_there(tmp_path: Path) -> None:
+    place.check(str(tmp_path / "new" / "er"), "data")
+    assert list(tmp_path.iterdir()) == []

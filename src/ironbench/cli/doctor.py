@@ -33,8 +33,9 @@ def doctor(
     from ironbench.machine.tree import Tree
 
     printer = Printer()
+    places = _places(data)
     printer.say("watching this machine for a second …")
-    patient = meet(Tree(), _places(data), LiveAttempts(), BUILD_PROFILE, own_pids=_own_pids())
+    patient = meet(Tree(), places, LiveAttempts(), BUILD_PROFILE, own_pids=_own_pids())
     return diagnose(printer, patient, everything, json)
 
 
@@ -50,8 +51,7 @@ def diagnose(printer: Printer, patient: Patient, everything: bool, json: bool) -
 
 def _places(data: list[str] | None) -> tuple[Path, ...]:
     """The directories given, else those that `run` would use."""
-    import os
-
+    from ironbench.engines import place
     from ironbench.errors import InputError
 
     if data:
@@ -59,7 +59,7 @@ def _places(data: list[str] | None) -> tuple[Path, ...]:
             if not Path(name).exists():
                 raise InputError(f"--data {name}", "there is no such directory", "make it, or give an existing one")
         return tuple(Path(name) for name in data)
-    return (Path(os.environ.get("IRONBENCH_DATA") or Path.home() / ".cache" / "ironbench" / "data"), Path())
+    return (place.base(), Path())
 
 
 def _own_pids() -> frozenset[int]:

@@ -149,7 +149,9 @@ def _directory(option: str, text: str) -> str | None:
         return None
     if "/" not in text and not text.startswith("."):
         raise InputError(
-            option, f"{text!r} is not a directory", f"write a directory with a slash, for example ./{text}"
+            option,
+            f"{text!r} is not a directory: it has no slash, and there is no modelled device of that name",
+            f"the directory of that name is written ./{text}",
         )
     return str(Path(text).absolute())
 

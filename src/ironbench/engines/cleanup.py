@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ironbench.engines import ideal, place, process, runtime
-from ironbench.engines import place, process, runtime, scratch
+from ironbench.engines import ideal, place, process, runtime, scratch
 from ironbench.errors import InputError
 
 

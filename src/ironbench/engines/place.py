@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -19,15 +20,16 @@ _OF_THE_FILE_SYSTEM = {"lost+found"}
 
 def default(engine: str, version: str, environ: Mapping[str, str] = os.environ) -> Path:
     """Where data lie when nobody said where."""
-    return _base(environ) / f"{engine}-{version}"
+    return base(environ) / f"{engine}-{version}"
 
 
 def snapshots(environ: Mapping[str, str] = os.environ) -> Path:
     """Where snapshots of loaded data lie."""
-    return _base(environ) / "snapshots"
+    return base(environ) / "snapshots"
 
 
-def _base(environ: Mapping[str, str]) -> Path:
+def base(environ: Mapping[str, str] = os.environ) -> Path:
+    """Under which everything of ours lies when nobody said where."""
     root = environ.get("IRONBENCH_DATA", "")
     cache = environ.get("XDG_CACHE_HOME", "") or str(Path(environ.get("HOME", "/var/tmp")) / ".cache")
     return (Path(root) if root else Path(cache) / "ironbench" / "data").absolute()
@@ -40,8 +42,11 @@ def check(path: str, role: str) -> str:
     there = space.existing(place)
     if not there.is_dir():
         raise InputError(subject, f"{there} is not a directory")
-    if not os.access(there, os.W_OK | os.X_OK):
-        raise InputError(subject, f"{there} is not writable", "choose another, or change its permissions")
+    try:  # tried, for permissions alone do not tell: root may write anywhere but where the file system forbids it
+        tempfile.TemporaryDirectory(prefix=".ironbench-", dir=there).cleanup()
+    except OSError as error:
+        cause = f"nothing can be written in {there} ({error.strerror})"
+        raise InputError(subject, cause, "choose another, or change its permissions") from None
     if there == place and not ours(place) and not _empty(place):
         raise InputError(
             subject,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from ironbench import workloads
 from ironbench.load import rows
 from ironbench.load.loaded import Loaded
-from ironbench.load.marker import Marker
+from ironbench.load.marker import TABLE, Marker
 from ironbench.load.space import enough_space
-from ironbench.load.tables import present, refuse_changed, refuse_strangers, size
+from ironbench.load.tables import present, refuse_changed, refuse_occupied, refuse_strangers, size
 from ironbench.model.plan import Plan
 from ironbench.model.session import Session
 from ironbench.printer import Printer
@@ -29,6 +29,7 @@ def brought(session: Session, dataset: Dataset, connections: int, printer: Print
     somebody else may have made them again under the same names.
     """
     marker = Marker(session, dataset.name)
+    refuse_occupied(session, (*dataset.tables, TABLE))
     found = present(session, dataset.tables)
     known = marker.read()
     if known is None and found:

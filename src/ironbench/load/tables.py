@@ -8,6 +8,12 @@ from ironbench.errors import InputError
 from ironbench.model.session import Session
 from ironbench.workloads import Dataset
 
+_KINDS = {
+    **{"v": "view", "m": "materialized view", "S": "sequence", "i": "index", "I": "index"},
+    **{"f": "foreign table", "c": "composite type"},
+}
+"""pg_class.relkind (manual, 53.11)."""
+
 
 def present(session: Session, tables: Sequence[str]) -> list[str]:
     """Those of `tables` that exist where an unqualified name would find them, in the same order."""
@@ -15,9 +21,28 @@ def present(session: Session, tables: Sequence[str]) -> list[str]:
     if session.engine == "sqlite":
         sql = f"select name from sqlite_master where type = 'table' and name in ({names})"
     else:
-        sql = f"select relname from pg_class where relname in ({names}) and pg_table_is_visible(oid)"
+        sql = (
+            f"select relname from pg_class where relname in ({names}) and relkind in ('r', 'p') "
+            "and pg_table_is_visible(oid)"
+        )
     found = {row[0] for row in session.query(sql)}
     return [table for table in tables if table in found]
+
+
+def refuse_occupied(session: Session, tables: Sequence[str]) -> None:
+    """InputError when a view, sequence or the like has the name of one of `tables`, so that it cannot be made."""
+    names = ", ".join(f"'{table}'" for table in tables)
+    if session.engine == "sqlite":
+        sql = f"select name, type from sqlite_master where type <> 'table' and name in ({names}) order by name"
+    else:
+        sql = (
+            f"select relname, relkind from pg_class where relname in ({names}) and relkind not in ('r', 'p') "
+            "and pg_table_is_visible(oid) order by relname"
+        )
+    for name, kind in session.query(sql):
+        what = _KINDS.get(kind or "", kind or "relation")
+        cause = "exists, and ironbench needs that name for a table"
+        raise InputError(f"{what} {name}", cause, "rename or drop it yourself, or name another database")
 
 
 def size(session: Session, tables: Sequence[str]) -> int:

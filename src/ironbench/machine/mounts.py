@@ -10,6 +10,7 @@ from ironbench.machine.tree import Tree
 from ironbench.model.machine import Mount
 
 _NO_DATABASES = ("/proc", "/sys", "/run", "/boot", "/snap", "/var/lib/docker", "/var/lib/containers")
+_TEMPORARY = ("/tmp/", "/var/tmp/", "/dev/shm/")
 _MEMORY = ("tmpfs", "ramfs")
 _NETWORK = ("nfs", "nfs4", "cifs", "9p", "virtiofs", "ceph", "lustre")
 _BLOCKLESS = (*_MEMORY, *_NETWORK, "overlay", "zfs", "btrfs", "bcachefs")
@@ -39,14 +40,17 @@ def all_mounts(tree: Tree) -> tuple[Mount, ...]:
 
 
 def lasting_mounts(tree: Tree) -> tuple[Mount, ...]:
-    """Mounts that could hold a database and belong to the machine: no kernel file systems, no loop devices."""
+    """Mounts that could hold a database and belong to the machine.
+
+    No kernel file systems, no loop devices, nothing below a temporary directory: programs mount such while trials run.
+    """
     seen: dict[str, Mount] = {}
     for mount in all_mounts(tree):
         major = mount.number.partition(":")[0]
         on_block = major not in ("0", _LOOP_MAJOR)
         if not on_block and mount.kind not in _BLOCKLESS:
             continue
-        if mount.path.startswith(_NO_DATABASES) or (mount.kind in _MEMORY and "ro" in mount.options):
+        if mount.path.startswith((*_NO_DATABASES, *_TEMPORARY)) or (mount.kind in _MEMORY and "ro" in mount.options):
             continue
         seen[mount.path] = mount
     return tuple(seen[path] for path in sorted(seen))

@@ -5,8 +5,13 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable
+from pathlib import Path
 
-from ironbench.cli.doctor import diagnose
+import pytest
+
+from ironbench.cli.doctor import _places, diagnose, doctor
+from ironbench.engines import place
+from ironbench.errors import InputError
 from ironbench.machine.doctor import probes
 from ironbench.machine.patient import Patient
 from ironbench.printer import Printer
@@ -37,3 +42,18 @@ def test_json_is_one_document_with_everything(patient: MakePatient) -> None:
     assert document["worst"] == "warning"
     assert {one["name"] for one in document["diagnoses"]} == {one.name for one in probes()}
     assert document["machine"]["cpu"]["model"] == "Example Xeon 5570"
+
+
+def test_a_directory_that_is_not_there_is_refused_before_the_machine_is_watched(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(InputError, match="--data /nope: there is no such directory"):
+        doctor(["/nope"], False, False)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_the_default_directory_is_that_of_the_engines(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("IRONBENCH_DATA", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert _places(None)[0] == tmp_path / "ironbench" / "data"
+    assert place.default("postgres", "18").parent == _places(None)[0]

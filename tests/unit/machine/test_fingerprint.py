@@ -48,6 +48,16 @@ def test_mounts_are_those_that_could_hold_a_database(server: MakeTree) -> None:
     ]
 
 
+def test_what_programs_mount_for_a_while_does_not_make_another_machine(server: MakeTree) -> None:
+    own = (server().root / "proc/self/mountinfo").read_text()
+    passing = "".join(
+        f"9{n} 22 0:4{n} / {path} rw - tmpfs tmpfs rw,size=10240k\n"
+        for n, path in enumerate(("/dev/shm/job/small", "/tmp/job", "/var/tmp/job/x"))
+    )
+    busy = server({"proc/self/mountinfo": own + passing})
+    assert content_key(fingerprint(busy.root)) == content_key(fingerprint(server().root))
+
+
 def test_the_tightest_limit_on_the_way_up_counts(server: MakeTree) -> None:
     assert fingerprint(server().root).limits == Limits("v2", 8_000_000_000, 1.5, "0-2")
 

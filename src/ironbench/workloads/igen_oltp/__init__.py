@@ -81,8 +81,10 @@ class IgenOltp(Workload):
             bytes=scale * BYTES[engine],
             facts={"scale": options["scale"], "skew": options["skew"]},
             intact=(
-                f"select (select max(customer_id) from igen_customer) = {scale * CUSTOMERS} "
-                f"and (select max(product_id) from igen_product) = {scale * PRODUCTS}"
+                f"select (select count(*) from igen_customer where customer_id between 1 and {scale * CUSTOMERS}) "
+                f"= {scale * CUSTOMERS} and (select max(customer_id) from igen_customer) = {scale * CUSTOMERS} "
+                f"and (select count(*) from igen_product where product_id between 1 and {scale * PRODUCTS}) "
+                f"= {scale * PRODUCTS} and (select max(product_id) from igen_product) = {scale * PRODUCTS}"
             ),
         )
 

@@ -1,0 +1,63 @@
+"""Loading refuses what it would spoil: names taken by others, tables that changed, data of another key."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from workload_trial import Filed, Served, Target, loaded, without_references
+
+from ironbench.errors import InputError
+
+pytestmark = pytest.mark.live
+
+
+@pytest.mark.parametrize("kind", ["view", "sequence", "materialized view", "index"])
+def test_what_has_a_table_s_name_but_is_no_table_is_refused_and_left_alone(served: Served, kind: str) -> None:
+    what = {"sequence": "", "index": "on mine (n)"}.get(kind, "as select 42 as n")
+    served.query("create table mine (n integer)")
+    served.query(f"create {kind} igen_order {what}")
+    with pytest.raises(InputError, match=f"{kind} igen_order: exists, and ironbench needs that name"):
+        loaded(served, "igen-oltp")
+    assert served.query("select count(*) from pg_class where relname = 'igen_order'") == [("1",)]
+    assert served.query("select to_regclass('igen_customer') is null") == [("t",)]
+
+
+def test_a_view_in_a_file_is_refused_too(place: Path) -> None:
+    filed = Filed(place)
+    try:
+        filed.query("create view igen_order as select 42 as n")
+        with pytest.raises(InputError, match="view igen_order: exists"):
+            loaded(filed, "igen-oltp")
+    finally:
+        filed.close()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "delete from igen_customer where customer_id = 7",
+        "delete from igen_product where product_id = (select max(product_id) from igen_product)",
+    ],
+)
+def test_tables_that_changed_behind_a_complete_note_are_neither_used_nor_dropped(target: Target, change: str) -> None:
+    loaded(target, "igen-oltp")
+    without_references(target)
+    target.query(change)
+    left = target.query("select count(*) from igen_customer")
+    with pytest.raises(InputError, match="no longer holds what ironbench loaded") as told:
+        loaded(target, "igen-oltp")
+    assert "drop igen_" in told.value.hint
+    assert target.query("select count(*) from igen_customer") == left
+
+
+@pytest.mark.parametrize("name", ["igen-oltp", "tpcb-like"])
+def test_loaded_data_of_another_key_are_not_dropped_on_somebody_s_server(target: Target, name: str) -> None:
+    first = loaded(target, name, own_server=False)
+    table = "igen_customer" if name == "igen-oltp" else "pgbench_accounts"
+    before = target.query(f"select count(*) from {table}")
+    with pytest.raises(InputError, match=f"holds {re.escape(first.key)}, and .*scale=2.* is wanted"):
+        loaded(target, name, own_server=False, scale="2")
+    assert target.query(f"select count(*) from {table}") == before
+    assert loaded(target, name, own_server=False).reused
