@@ -19,8 +19,10 @@ def pages() -> dict[Path, str]:
         "workloads.md": workloads(),
         "engines.md": engines(),
         "observers.md": observers(),
+        "lab-file.md": lab_file(),
     }
-    return {FOLDER / name: NOTE + text for name, text in written.items()} | {HELP: help_page()}
+    found = {FOLDER / name: NOTE + text for name, text in written.items()}
+    return found | {HELP: help_page(), FOLDER / "lab-file.schema.json": lab_schema()}
 
 
 def help_page() -> str:
@@ -125,6 +127,18 @@ def observers() -> str:
     for one in observe.observers():
         parts += [f"## {one.name}", "", one.doc, ""]
     return "\n".join(parts)
+
+
+def lab_file() -> str:
+    from ironbench.plan import reference
+
+    return reference.page()
+
+
+def lab_schema() -> str:
+    from ironbench.plan import reference
+
+    return reference.schema()
 
 
 def main() -> int:

@@ -3,25 +3,41 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ironbench import engines, workloads
-from ironbench.cli import request
+from ironbench.cli import measurable, request, resolving
+from ironbench.cli.resolving import Resolution
 from ironbench.engines.ideal import require as require_memory
 from ironbench.errors import InputError
 from ironbench.model.lab import Factor, Lab, Method, Stage
 from ironbench.model.secrets import Secrets
 from ironbench.model.system import Cell, Setup, System
-from ironbench.plan import blocks, design, ideal, labfile, resolve, sweep, values
+from ironbench.plan import blocks, budget, claims, design, estimate, ideal, labfile, resolve, sweep, values
+from ironbench.plan.budget import Cells
 from ironbench.plan.design import DeclaredCell
+from ironbench.plan.estimate import Content
 from ironbench.plan.labfile import Declared
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A lab, and what went into sizing it."""
+
+    lab: Lab
+    secrets: dict[str, Secrets]
+    """By name of cell."""
+    costs: Cells
+    resolution: Resolution
+    order: str
 
 
 def lab(path: Path, budget_s: float | None = None) -> tuple[Lab, dict[str, Secrets]]:
     """The lab that a file declares, and what its cells need to log in, by name of cell. InputError."""
-    return planned(read(path), budget_s)
+    found = planned(read(path), budget_s)
+    return found.lab, found.secrets
 
 
 def read(path: Path) -> Declared:
@@ -35,16 +51,18 @@ def read(path: Path) -> Declared:
     return labfile.read(text, str(path))
 
 
-def planned(declared: Declared, budget_s: float | None = None) -> tuple[Lab, dict[str, Secrets]]:
+def planned(declared: Declared, budget_s: float | None = None) -> Planned:
     """Impossible cells are named and skipped; InputError when the baseline is one, or fewer than two remain."""
     cells = design.cells(declared)
+    expected = claims.read(declared, cells)
+    claims.known(declared.measure.metric, f"{declared.file}, measure.metric")
     house = _House(declared)
     setups = tuple(house.setup(cell) for cell in cells)
     _enough_remain(declared, setups)
-    possible = [setup.cell for setup in setups if not setup.skipped]
-    names = {cell.name for cell in possible}
-    method = _method(declared)
-    return Lab(
+    _refuse_equal(declared, _possible(setups))
+    measurable.refuse_impossible(expected, declared.measure.metric, _possible(setups), declared.file)
+    names = {setup.cell.name for setup in _possible(setups)}
+    draft = Lab(
         name=declared.name,
         series=sweep.new_series(),
         question=declared.question,
@@ -53,11 +71,90 @@ def planned(declared: Declared, budget_s: float | None = None) -> tuple[Lab, dic
         setups=setups,
         baseline=cells[0].name,
         comparisons=tuple(pair for pair in design.comparisons(declared, cells) if names.issuperset(pair)),
-        method=method,
-        claims=(),
-        trials=blocks.trials(possible, method.stages, method.seed, declared.measure.order),
+        method=_method(declared),
+        claims=expected,
+        trials=(),
         source=declared.source,
-    ), house.secrets
+    )
+    contents = {setup.cell.name: _content(setup) for setup in _possible(setups)}
+    return _sized(draft, declared, contents, _budget_s(declared, budget_s), house.secrets)
+
+
+def _sized(
+    draft: Lab, declared: Declared, contents: Mapping[str, Content], budget_s: float | None, secrets: dict[str, Secrets]
+) -> Planned:
+    """With as many blocks, of such length, as declared or as the budget allows; and what that resolves."""
+    spread = resolving.of_machine()
+    count = resolving.comparisons(draft)
+    sized = draft
+    if budget_s is not None:
+        sized = _within(draft, declared, contents, budget_s, resolving.detector(count), spread)
+    possible = _possible(sized.setups)
+    costs = estimate.cells(possible, contents, own_times=True)
+    trials = blocks.trials(
+        [setup.cell for setup in possible], sized.method.stages, declared.seed, declared.measure.order
+    )
+    final = replace(
+        sized,
+        trials=trials,
+        estimate_s=costs.lab_s(0.0, sized.method.blocks),
+        estimate_bytes=estimate.space_bytes(possible, contents, len(trials)),
+    )
+    resolution = resolving.resolution(final, costs, spread, count, declared.looks)
+    return Planned(final, secrets, costs, resolution, declared.measure.order)
+
+
+def _within(
+    draft: Lab,
+    declared: Declared,
+    contents: Mapping[str, Content],
+    budget_s: float,
+    detect: budget.Detect,
+    spread: budget.Spread,
+) -> Lab:
+    """The lab with the blocks and trial length that resolve most within the budget. InputError."""
+    possible = _possible(draft.setups)
+    if any(setup.cell.load.duration_s is None for setup in possible):
+        raise InputError(
+            f"{declared.file}, load.transactions",
+            "a budget needs trials of a known time",
+            "declare load.duration instead, or measure.repeats without a budget",
+        )
+    own_times = len({setup.cell.load.duration_s for setup in possible}) > 1
+    costs = estimate.cells(possible, contents, own_times)
+    lengths = budget.lengths(_declared_s(declared, possible), [setup.cell.load.checkpoint_s for setup in possible])
+    size = budget.sized(costs, lengths, budget_s, declared.looks, spread, detect, declared.file)
+    setups = draft.setups
+    if not own_times:
+        setups = tuple(_of_length(setup, size.trial_s) for setup in setups)
+    return replace(draft, setups=setups, method=replace(draft.method, stages=size.stages, budget_s=budget_s))
+
+
+def _declared_s(declared: Declared, possible: Sequence[Setup]) -> float | None:
+    """The trial length that the file asks for; the budget may shorten it, never stretch it."""
+    asked = declared.base["load"].get("duration", "") != ""
+    return possible[0].cell.load.duration_s if asked else None
+
+
+def _of_length(setup: Setup, trial_s: float) -> Setup:
+    return replace(setup, cell=replace(setup.cell, load=replace(setup.cell.load, duration_s=trial_s)))
+
+
+def _budget_s(declared: Declared, told: float | None) -> float | None:
+    if told is not None or declared.measure.budget == "":
+        return told
+    return values.seconds(f"{declared.file}, measure.budget", str(declared.measure.budget))
+
+
+def _content(setup: Setup) -> Content:
+    workload, engine = workloads.get(setup.choice.workload), setup.system.engine
+    key, size = (ask(engine, setup.choice.options) for ask in (workload.content_key, workload.estimate_bytes))
+    basis = setup.system.dsn or engines.get(engine).basis(setup.system)
+    return Content(f"{engine} {basis} {key}" if key else "", int(size))
+
+
+def _possible(setups: Sequence[Setup]) -> list[Setup]:
+    return [setup for setup in setups if not setup.skipped]
 
 
 def _method(declared: Declared) -> Method:
@@ -65,7 +162,7 @@ def _method(declared: Declared) -> Method:
     if isinstance(measure.stages, list):
         stages = tuple(Stage(number, count) for number, count in enumerate(measure.stages, 1))
     else:
-        stages = blocks.stages(declared.repeats, measure.stages)
+        stages = blocks.stages(declared.repeats, measure.stages or 1)
     return Method(
         stages=stages,
         seed=declared.seed,
@@ -92,6 +189,20 @@ def _enough_remain(declared: Declared, setups: Sequence[Setup]) -> None:
     if sum(not setup.skipped for setup in setups) < 2:
         skipped = "; ".join(f"{setup.cell.name}: {setup.skipped}" for setup in setups if setup.skipped)
         raise InputError(declared.file, "fewer than two cells can be measured here", skipped)
+
+
+def _refuse_equal(declared: Declared, setups: Sequence[Setup]) -> None:
+    """`60s` and `1m` are different words for the same cell."""
+    known: dict[str, str] = {}
+    for setup in setups:
+        key = repr((replace(setup.system, label=""), setup.choice, setup.cell.load))
+        if key in known:
+            raise InputError(
+                f"{declared.file}, vary",
+                f"{known[key]} and {setup.cell.name} are equal, only written in other words",
+                "cells must differ; measure.repeats repeats them",
+            )
+        known[key] = setup.cell.name
 
 
 @dataclass(slots=True)

@@ -25,6 +25,14 @@ CHANGED = Annotated[
 ]
 
 
+@app.command("plan")
+def plan(file: FILE, budget: BUDGET = "", json: JSON = False) -> int:
+    """Show what a lab will do: cells, order, time, space, and how small a difference it can resolve. Starts nothing."""
+    from ironbench.cli import planning
+
+    return planning.planned(file, budget, json)
+
+
 @app.command("run")
 def run(
     file: FILE,

@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 from ironbench.errors import InputError, nearest
 from ironbench.plan import fields
 from ironbench.plan.labfile import Declared
@@ -179,8 +181,6 @@ def _level(factor: Varied, value: Any, where: str) -> str:
 def _all_different(found: Sequence[DeclaredCell], file: str) -> None:
     names: set[str] = set()
     documents: dict[Any, str] = {}
-    import msgspec
-
     for cell in found:
         if cell.name in names:
             raise InputError(f"{file}, cell", f"two cells are called {cell.name}", "give each a name of its own")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -20,6 +21,7 @@ OPEN = (("system", "set"), ("workload", "with"), ("workload", "define"))
 """Tables whose keys are the user's own: settings, options, variables."""
 
 
+@cache
 def _types(struct: type[msgspec.Struct]) -> dict[str, Any]:
     """Name in the file → type, without its annotations."""
     hints = get_type_hints(struct)

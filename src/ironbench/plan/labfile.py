@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Meta, Struct, field
 
 from ironbench.errors import InputError
-from ironbench.plan import fields, sections, vary
+from ironbench.plan import fields, sections, values, vary
 from ironbench.plan.vary import Varied
 
 DESIGNS = ("one-at-a-time", "full", "explicit")
@@ -43,9 +43,9 @@ class MeasureSection(Struct, forbid_unknown_fields=True):
         sections.Time, Meta(description="Time for the whole lab: chooses repeats and duration, as --budget does.")
     ] = ""
     stages: Annotated[
-        int | list[int],
+        int | list[int] | None,
         Meta(description="Looks at the findings: a number of looks, or the blocks before each look, e.g. [6, 4]."),
-    ] = 1
+    ] = None
 
 
 class ExpectSection(Struct, forbid_unknown_fields=True):
@@ -104,6 +104,12 @@ class Declared:
         return int.from_bytes(hashlib.sha256(self.source.encode()).digest()[:4], "big") >> 1
 
     @property
+    def looks(self) -> int | None:
+        """At the findings; None: not declared."""
+        stages = self.measure.stages
+        return len(stages) if isinstance(stages, list) else stages
+
+    @property
     def repeats(self) -> int:
         stages = self.measure.stages
         if isinstance(stages, list) and self.measure.repeats is None:
@@ -149,17 +155,24 @@ def _validate_measure(declared: Declared) -> None:
         raise InputError(f"{where}.repeats", f"{measure.repeats} is out of range", f"1 to {MOST_REPEATS} is possible")
     if not 0 < measure.margin <= 1:
         raise InputError(f"{where}.margin", f"{measure.margin:g} is out of range", "write a share, e.g. 0.05 for 5 %")
-    stages = measure.stages if isinstance(measure.stages, list) else [1] * measure.stages
-    if not stages or min(stages) < 1:
-        raise InputError(f"{where}.stages", "every stage has at least one block", "write for example stages = [6, 4]")
-    if isinstance(measure.stages, list) and measure.repeats not in (None, sum(stages)):
-        raise InputError(
-            f"{where}.stages",
-            f"sum up to {sum(stages)} blocks, but repeats is {measure.repeats}",
-            "keep one of the two",
-        )
-    if len(stages) > declared.repeats:
-        raise InputError(f"{where}.stages", f"{len(stages)} looks need at least as many repeats", "ask for fewer looks")
+    _validate_stages(declared, f"{where}.stages")
+    if measure.budget != "":
+        values.positive(f"{where}.budget", values.seconds(f"{where}.budget", str(measure.budget)), "for example 15m")
+        if measure.repeats is not None or isinstance(measure.stages, list):
+            raise InputError(
+                f"{where}.budget", "chooses the repeats, and they are declared, too", "keep one of the two"
+            )
+
+
+def _validate_stages(declared: Declared, where: str) -> None:
+    measure, looks = declared.measure, declared.looks
+    counts = measure.stages if isinstance(measure.stages, list) else [1]
+    if looks is not None and (looks < 1 or min(counts) < 1):
+        raise InputError(where, "every stage has at least one block", "write for example stages = [6, 4]")
+    if isinstance(measure.stages, list) and measure.repeats not in (None, sum(counts)):
+        raise InputError(where, f"sum up to {sum(counts)} blocks, but repeats is {measure.repeats}", "keep one of them")
+    if looks is not None and looks > declared.repeats and measure.budget == "":
+        raise InputError(where, f"{looks} looks need at least as many repeats", "ask for fewer looks")
 
 
 def _validate_design(declared: Declared) -> None:

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 from ironbench.errors import InputError
 from ironbench.plan import fields
 from ironbench.plan.fields import Path
@@ -46,7 +48,7 @@ def factors(table: Mapping[str, Any], base: Mapping[str, Any], file: str) -> tup
         for name, value in written
     )
     for factor, (name, _) in zip(found, written, strict=True):
-        _validate(factor, base, file, f"{file}, vary.{_quoted(name)}")
+        _validate(factor, base, f"{file}, vary.{_quoted(name)}")
     _no_field_twice(found, file)
     return found
 
@@ -108,24 +110,28 @@ def named(value: Any) -> str:
     return str(value) or "none"
 
 
-def _validate(factor: Varied, base: Mapping[str, Any], file: str, where: str) -> None:
+def _validate(factor: Varied, base: Mapping[str, Any], where: str) -> None:
     if len(factor.levels) < 2:
         few = "has no levels" if not factor.levels else f"has one level, {factor.names[0]}"
         raise InputError(where, few, "a factor needs at least two; what does not vary belongs to its section")
+    names: set[str] = set()
+    known: dict[bytes, str] = {}
     for number, level in enumerate(factor.levels):
         if not level.name.strip():
             raise InputError(where, f"level {number + 1} has no name", "give it one")
-        for other in factor.levels[:number]:
-            if level.name == other.name:
-                raise InputError(where, f"level {level.name} is named twice", "name each level once")
-            if fields.applied(base, level.changes) == fields.applied(base, other.changes):
-                raise InputError(
-                    where, f"levels {other.name} and {level.name} are equal", "a level must differ from the others"
-                )
+        if level.name in names:
+            raise InputError(where, f"level {level.name} is named twice", "name each level once")
         document = fields.applied(base, level.changes)
+        content = msgspec.json.encode(document, order="deterministic")
+        if content in known:
+            raise InputError(
+                where, f"levels {known[content]} and {level.name} are equal", "a level must differ from the others"
+            )
         at = f"{where}, level {level.name}"
         fields.validate(document, Sections, at)
         fields.converted(document, Sections, at)
+        names.add(level.name)
+        known[content] = level.name
 
 
 def _no_field_twice(found: Sequence[Varied], file: str) -> None:

@@ -1,0 +1,73 @@
+"""Whether the trials of a lab can have a metric at all: asked before anything is started."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ironbench import catalogue, workloads
+from ironbench.errors import InputError, nearest
+from ironbench.model.lab import Claim
+from ironbench.model.system import Setup
+
+_OPEN_LOOP = ("not_started",)
+_BY_SCRIPT = ("throughput", "response_time_mean_s", "response_time_p50_s", "response_time_p99_s")
+_ROLES = ("data", "temp", "log")
+
+
+def refuse_impossible(claims: Sequence[Claim], metric: str, setups: Sequence[Setup], file: str) -> None:
+    """InputError for a metric that some cell it is asked of cannot have."""
+    where = f"{file}, measure.metric"
+    _with_direction(metric, where)
+    _each(metric, setups, where)
+    for number, claim in enumerate(claims):
+        concerned = [setup for setup in setups if setup.cell.name in claim.cells]
+        _each(claim.metric, concerned, f"{file}, expect.claims[{number}]")
+
+
+def _with_direction(metric: str, where: str) -> None:
+    if catalogue.metric(metric).better == "neither":
+        raise InputError(
+            where, f"of {metric} neither more nor less is better", "name one with a direction, for example throughput"
+        )
+
+
+def _each(metric: str, setups: Iterable[Setup], where: str) -> None:
+    for setup in setups:
+        reason, hint = _missing(metric, setup)
+        if reason:
+            raise InputError(where, f"{metric}: {reason}", hint)
+
+
+def _missing(metric: str, setup: Setup) -> tuple[str, str]:
+    """Why this cell cannot have it, and what would do; empty when it can."""
+    base, part = catalogue.base_name(metric), catalogue.part_of(metric)
+    source = catalogue.metric(metric).source
+    workload = workloads.get(setup.choice.workload)
+    if source == "loader":
+        return "data are loaded before the trials of a lab, not in them", "`ironbench run` records loading"
+    if source.startswith("pg_") and setup.system.engine != "postgres":
+        return f"{setup.system.engine} has none, it comes from {source.partition(' ')[0]} of PostgreSQL", _OTHERS
+    if base.startswith("wal_") and not workload.writes(setup.choice.options):
+        return f"workload {workload.name} writes nothing", _OTHERS
+    if base in _OPEN_LOOP and setup.cell.load.rate is None:
+        return "only an open loop has it", "give load.rate, or name another metric"
+    kind, _, value = part.partition("=")
+    if kind == "script":
+        return _of_script(base, value, setup)
+    if kind == "role" and value not in _ROLES:
+        return f"there is no role {value}", nearest(value, list(_ROLES))
+    return "", ""
+
+
+_OTHERS = "`ironbench list metrics` says where each comes from"
+
+
+def _of_script(base: str, script: str, setup: Setup) -> tuple[str, str]:
+    names = [one.name for one in workloads.get(setup.choice.workload).scripts(setup.system.engine, setup.choice)]
+    if len(names) < 2:
+        return f"workload {setup.choice.workload} has one script, so it has no parts", "leave {script=…} out"
+    if script not in names:
+        return f"workload {setup.choice.workload} has no script {script}", nearest(script, names)
+    if base not in _BY_SCRIPT:
+        return "it is recorded of all scripts together", f"of each script: {', '.join(_BY_SCRIPT)}"
+    return "", ""

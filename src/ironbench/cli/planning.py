@@ -1,0 +1,205 @@
+"""`ironbench lab plan`: what a lab will do, how long it takes and what it can tell. Nothing is started."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ironbench import workloads
+from ironbench.cli import declared
+from ironbench.cli.declared import Planned
+from ironbench.model.lab import Lab
+from ironbench.model.system import Load, Setup, Trial
+from ironbench.plan import values
+from ironbench.plan.design import in_words
+from ironbench.printer import Printer
+from ironbench.report import plain
+from ironbench.report.charts.base import Table
+from ironbench.report.numbers import quantity
+from ironbench.words import counted
+
+_SHOWN_BLOCKS = 12
+
+
+def planned(file: str, budget: str, json: bool) -> int:
+    """Prints the plan; 0. InputError for whatever cannot be run."""
+    budget_s = None
+    if budget:
+        budget_s = values.positive("--budget", values.seconds("--budget", budget), "write for example --budget 15m")
+    found = declared.planned(declared.read(Path(file)), budget_s)
+    if json:
+        import msgspec
+
+        Printer().data(msgspec.json.format(msgspec.json.encode(document(found)), indent=2).decode())
+    else:
+        Printer().data("\n\n".join(_pages(found)))
+    return 0
+
+
+def document(found: Planned) -> dict[str, Any]:
+    """The plan in base units."""
+    lab, resolution = found.lab, found.resolution
+    return {
+        "schema": 1,
+        "name": lab.name,
+        "question": lab.question,
+        "design": lab.design,
+        "factors": lab.factors,
+        "baseline": lab.baseline,
+        "cells": [
+            {
+                "name": setup.cell.name,
+                "levels": setup.cell.levels,
+                "skipped": setup.skipped,
+                "system": setup.system,
+                "load": setup.cell.load,
+                "choice": setup.choice,
+            }
+            for setup in lab.setups
+        ],
+        "comparisons": lab.comparisons,
+        "claims": lab.claims,
+        "method": lab.method,
+        "trials": [{"cell": one.cell.name, "block": one.block, "stage": one.stage} for one in lab.trials],
+        "estimate_s": lab.estimate_s,
+        "estimate_bytes": lab.estimate_bytes,
+        "resolution": {
+            "detectable": resolution.detectable,
+            "target": resolution.target,
+            "needed_s": resolution.needed_s,
+            "spread": resolution.spread,
+        },
+    }
+
+
+def _pages(found: Planned) -> Iterator[str]:
+    lab = found.lab
+    yield plain.clean(lab.question)
+    yield _cells(lab)
+    yield _order(lab, found.order)
+    if lab.claims:
+        yield "Expected\n" + "\n".join(f"  - {plain.clean(claim.text)}: {_meaning(claim)}" for claim in lab.claims)
+    yield "Estimate\n" + "\n".join(f"  {line}" for line in (*_cost(found), resolved(found)))
+    notes = list(_notes(lab))
+    if notes:
+        yield "Before you run it\n" + "\n".join(f"  - {note}" for note in notes)
+
+
+def _meaning(claim: Any) -> str:
+    among = " > ".join(claim.cells) if claim.kind == "order" else f"{claim.cells[0]} over {claim.cells[1]}"
+    return plain.clean(f"{claim.metric} of {among}")
+
+
+def _cells(lab: Lab) -> str:
+    baselines: dict[str, list[str]] = {}
+    numbers = {setup.cell.name: number for number, setup in enumerate(lab.setups, 1)}
+    for cell, baseline in lab.comparisons:
+        baselines.setdefault(cell, []).append(str(numbers[baseline]))
+    rows = [("", "cell", "compared with", "load", "")]
+    for setup in lab.setups:
+        against = ", ".join(baselines.get(setup.cell.name, ())) or ("baseline" if not setup.skipped else "")
+        note = f"skipped: {setup.skipped}" if setup.skipped else ""
+        rows.append((str(numbers[setup.cell.name]), setup.cell.name, against, _load(setup), note))
+    what = f"{counted(len(lab.setups), 'cell')}, design {lab.design}"
+    return f"{what}\n" + plain.facts(Table(rows[0], tuple(rows)))
+
+
+def _load(setup: Setup) -> str:
+    load = setup.cell.load
+    rate = f", {load.rate:g}/s" if load.rate is not None else ""
+    return f"{counted(load.clients, 'client')}{rate}, {_span(load)}"
+
+
+def _span(load: Load) -> str:
+    warmup = " + pilot warm-up" if load.warmup_auto else f" + {load.warmup_s:g} s warm-up" if load.warmup_s else ""
+    if load.duration_s is None:
+        return f"{counted(load.transactions or 0, 'transaction')} per client{warmup}"
+    return f"{load.duration_s:g} s{warmup}"
+
+
+def _order(lab: Lab, order: str) -> str:
+    numbers = {setup.cell.name: str(number) for number, setup in enumerate(lab.setups, 1)}
+    by_block: dict[int, list[Trial]] = {}
+    for trial in lab.trials:
+        by_block.setdefault(trial.block, []).append(trial)
+    rows = [
+        (f"block {block + 1}", " ".join(numbers[one.cell.name] for one in trials), _look(lab, block))
+        for block, trials in list(by_block.items())[:_SHOWN_BLOCKS]
+    ]
+    how = "in the order of the file" if order == "fixed" else f"each in random order by seed {lab.method.seed}"
+    more = len(by_block) - len(rows)
+    rest = f"\n  and {counted(more, 'block')} more (--json shows all)" if more > 0 else ""
+    return f"{counted(len(by_block), 'block')}, {how}\n" + plain.facts(Table(rows[0], tuple(rows))) + rest
+
+
+def _look(lab: Lab, block: int) -> str:
+    """Whether the findings are looked at after this block."""
+    seen = 0
+    for stage in lab.method.stages:
+        seen += stage.blocks
+        if seen == block + 1:
+            return f"look {stage.number} of {len(lab.method.stages)}" if len(lab.method.stages) > 1 else ""
+    return ""
+
+
+def _cost(found: Planned) -> Iterator[str]:
+    lab, costs = found.lab, found.costs
+    around = sum(costs.around_s) / len(costs.around_s)
+    loading = f", after {in_words(costs.once_s)} of loading where the data are not kept yet" if costs.once_s > 1 else ""
+    unknown = any(own == 0 for own in costs.own_s)
+    measured = "plus the transactions, whose time is not known" if unknown else f"about {around:.0f} s around each"
+    yield f"{counted(len(lab.trials), 'trial')}, {measured}: {in_words(lab.estimate_s)}{loading}"
+    yield f"about {quantity(lab.estimate_bytes, 'bytes')} of space for data, snapshots and records"
+
+
+def resolved(found: Planned) -> str:
+    """`15 min resolves a difference of 7 % or more; 3 % needs 2 h 10 min (…)`."""
+    lab, resolution = found.lab, found.resolution
+    needs = "takes more than 500 blocks" if resolution.needed_s is None else f"needs {in_words(resolution.needed_s)}"
+    smaller = f"{resolution.target:.0%} {needs}".replace("%", " %")
+    basis = f"(90 % power; spread {resolution.spread.source})"
+    if resolution.detectable is None:
+        return f"{counted(lab.method.blocks, 'block')} carry no verdict, six are the fewest; {smaller} {basis}"
+    found = f"{in_words(lab.estimate_s)} resolves a difference of {_percent(resolution.detectable)} or more"
+    return f"{found}; {smaller} {basis}"
+
+
+def _notes(lab: Lab) -> Iterator[str]:
+    """What the plan can know of records that will be suspect."""
+    shorter = [setup for setup in lab.setups if not setup.skipped and _short_of_two_checkpoints(setup)]
+    if shorter:
+        which = "every cell" if len(shorter) == len(lab.setups) else ", ".join(one.cell.name for one in shorter[:3])
+        yield plain.clean(
+            f"{which}: trials write, and are too short for two checkpoints of PostgreSQL, so log and data writes are "
+            f'not those of a steady state; set an interval, for example load.checkpoint = "{_interval(shorter)}"'
+        )
+    for claim in lab.claims:
+        gone = [setup.cell.name for setup in lab.setups if setup.skipped and setup.cell.name in claim.cells]
+        if gone:
+            yield plain.clean(f"{claim.text}: stays undecided, {gone[0]} is skipped")
+
+
+def _interval(setups: list[Setup]) -> str:
+    return f"{max(2.0, min(setup.cell.load.duration_s or 30.0 for setup in setups) / 2.5):.0f}s"
+
+
+_CHECKPOINT_S = 300.0
+"""PostgreSQL's checkpoint_timeout unless set (manual, 19.5.2)."""
+
+
+def _short_of_two_checkpoints(setup: Setup) -> bool:
+    load, system = setup.cell.load, setup.system
+    if system.engine != "postgres" or load.checkpoint_s is not None or load.duration_s is None:
+        return False
+    if "checkpoint_timeout" in system.settings or load.duration_s >= 2 * _CHECKPOINT_S:
+        return False
+    return workloads.get(setup.choice.workload).writes(setup.choice.options)
+
+
+def _percent(share: float) -> str:
+    """Two digits, rounded up: a plan must not promise more than it keeps."""
+    import math
+
+    digits = 1 if share < 0.1 else 0
+    return f"{math.ceil(share * 100 * 10**digits - 1e-9) / 10**digits:.{digits}f} %"

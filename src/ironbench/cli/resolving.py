@@ -1,0 +1,59 @@
+"""How large a difference a lab can resolve: the plan's arithmetic with the analysis' statistics."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ironbench.model.lab import Lab, Stage
+from ironbench.plan import budget
+from ironbench.plan.budget import Cells, Spread
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """What a lab of this size can find."""
+
+    detectable: float | None
+    """Smallest relative difference found with 90 % power at the last look; None: too few blocks for any verdict."""
+    target: float
+    """A smaller one that one might ask for,"""
+    needed_s: float | None
+    """and the time it needs; None: more than 500 blocks."""
+    spread: Spread
+
+
+def detector(comparisons: int) -> budget.Detect:
+    """For so many comparisons, corrected as the findings will be."""
+    from ironbench.analyse import looks, power
+
+    def detect(spread: Spread, trial_s: float, stages: tuple[Stage, ...]) -> float:
+        planned = tuple(sum(stage.blocks for stage in stages[: place + 1]) for place in range(len(stages)))
+        level = looks.levels(looks.LEVEL / max(1, comparisons), planned)[-1]
+        return power.detectable(spread.at(trial_s), planned[-1], level, spread.seen) or float("inf")
+
+    return detect
+
+
+def resolution(lab: Lab, cells: Cells, spread: Spread, comparisons: int, looks: int | None) -> Resolution:
+    detect = detector(comparisons)
+    trial_s = _typical_s(lab)
+    found = detect(spread, trial_s, lab.method.stages) if lab.method.blocks >= 6 else None
+    target = budget.next_target(found if found is not None else 0.2)
+    return Resolution(found, target, budget.needed_s(cells, trial_s, target, looks, spread, detect), spread)
+
+
+def _typical_s(lab: Lab) -> float:
+    """The shortest trial of the lab: it is the noisiest."""
+    return min((setup.cell.load.duration_s or 30.0 for setup in lab.setups if not setup.skipped), default=30.0)
+
+
+def comparisons(lab: Lab) -> int:
+    """As many as the findings will correct for."""
+    from ironbench.analyse.findings import declared
+
+    return len(declared(lab))
+
+
+def of_machine() -> Spread:
+    """The machine's own where it was measured, else the assumption."""
+    return budget.ASSUMED

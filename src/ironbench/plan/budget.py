@@ -1,0 +1,151 @@
+"""From a time budget to blocks and trial length: the pair that resolves the smallest difference.
+
+What a paired t interval of n blocks resolves is its minimum detectable effect: the true log ratio that it finds with
+90 % power, about (t(1-α/2, n-1) + t(0.9, n-1)) · s / √n, where s is the standard deviation of the log ratio of two
+trials of one block (Cohen, Statistical Power Analysis for the Behavioral Sciences, 1988, ch. 2; Bloom, Minimum
+Detectable Effects, Evaluation Review 19, 1995). It comes in as `Detect`, computed by the analysis with the exact
+noncentral t, α divided by the number of comparisons (Holm's first step) and spent over the looks: the plan promises
+what the findings will hold.
+
+More blocks lower it by √n; longer trials lower s, but only that part of its square that is noise within a trial.
+Between trials there is more: where data and code came to lie in memory, background work, the state of the device.
+`Spread` parts s² in halves at the length it was measured with: half shrinks with trial length, half does not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from ironbench.errors import InputError
+from ironbench.model.lab import Stage
+from ironbench.plan import blocks
+from ironbench.plan.design import in_words
+
+LENGTHS_S = (5.0, 7.5, 10.0, 15.0, 20.0, 30.0, 45.0, 60.0, 90.0, 120.0)
+"""Trial lengths tried. Below 5 s start-up and the last transactions weigh too much."""
+MOST_BLOCKS = 500
+MOST_LOOKS = 3
+_SHRINKING = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """How much the log ratio of two trials of one block varies."""
+
+    share: float
+    """Standard deviation of the log ratio; 0.05 is about 5 %."""
+    trial_s: float
+    """Length of the trials it holds for."""
+    seen: int
+    """Blocks it was measured with."""
+    source: str
+    """In words."""
+
+    def at(self, trial_s: float) -> float:
+        """For trials of another length."""
+        return self.share * math.sqrt(1 - _SHRINKING + _SHRINKING * self.trial_s / trial_s)
+
+
+ASSUMED = Spread(
+    0.04 * math.sqrt(2), 30.0, 10_000, "4 % from trial to trial, assumed; `ironbench lab noise` measures it here"
+)
+"""Runs of 30 s on a small virtual machine varied by 3 to 6 %; a ratio of two varies √2 times as much."""
+
+Detect = Callable[[Spread, float, tuple[Stage, ...]], float]
+"""(spread, trial length in s, stages) → smallest relative difference found at the last look."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """What the cells of a lab cost. Times in s."""
+
+    own_s: tuple[float | None, ...]
+    """Measured time of each cell where the lab varies it; None: the budget chooses."""
+    around_s: tuple[float, ...]
+    """Warm-up, start, data, checks, stop: what a trial of each cell takes besides."""
+    once_s: float
+    """Loading, before the first trial."""
+
+    def block_s(self, trial_s: float) -> float:
+        return sum(self.around_s) + sum(trial_s if own is None else own for own in self.own_s)
+
+    def lab_s(self, trial_s: float, count: int) -> float:
+        return self.once_s + count * self.block_s(trial_s)
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """What was chosen."""
+
+    stages: tuple[Stage, ...]
+    trial_s: float
+    detectable: float
+    elapsed_s: float
+
+
+def sized(
+    cells: Cells,
+    lengths: Sequence[float],
+    budget_s: float,
+    looks: int | None,
+    spread: Spread,
+    detect: Detect,
+    file: str,
+) -> Size:
+    """The blocks and the trial length within the budget that resolve most. InputError: not even six of the shortest."""
+    found = [
+        Size(stages, trial_s, detect(spread, trial_s, stages), cells.lab_s(trial_s, count))
+        for trial_s in lengths
+        if (count := _affordable(cells, trial_s, budget_s)) >= blocks.FIRST
+        for stages in [staged(count, looks)]
+    ]
+    if not found:
+        least = cells.lab_s(min(lengths), blocks.FIRST)
+        raise InputError(
+            f"{file}, budget {in_words(budget_s)}",
+            f"{len(cells.around_s)} cells in {blocks.FIRST} blocks of {min(lengths):g} s take {in_words(least)}",
+            f"a verdict needs {blocks.FIRST} blocks: allow {in_words(_whole_minutes(least))}, or name fewer levels",
+        )
+    return min(found, key=lambda size: (size.detectable, -size.trial_s))
+
+
+def _whole_minutes(seconds: float) -> float:
+    return 60.0 * math.ceil(seconds / 60)
+
+
+def staged(count: int, looks: int | None) -> tuple[Stage, ...]:
+    """A look at the findings after every six blocks at most, three in all: a clear difference ends the lab early."""
+    return blocks.stages(count, min(MOST_LOOKS, count // blocks.FIRST) if looks is None else looks)
+
+
+def needed_s(
+    cells: Cells, trial_s: float, target: float, looks: int | None, spread: Spread, detect: Detect
+) -> float | None:
+    """Time of the whole lab in which it would resolve `target`; None beyond 500 blocks."""
+    low, high = blocks.FIRST - 1, MOST_BLOCKS
+    if detect(spread, trial_s, staged(high, looks)) > target:
+        return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if detect(spread, trial_s, staged(middle, looks)) > target else (low, middle)
+    return cells.lab_s(trial_s, high)
+
+
+def next_target(detectable: float) -> float:
+    """A round difference of about half of what is resolved."""
+    return next((share for share in (0.2, 0.1, 0.05, 0.03, 0.02, 0.01) if share <= detectable * 0.6), 0.01)
+
+
+def lengths(declared_s: float | None, checkpoints_s: Sequence[float | None]) -> tuple[float, ...]:
+    """Trial lengths to choose from: none above the declared one, none too short for two complete checkpoints."""
+    least = max((2.5 * interval for interval in checkpoints_s if interval is not None), default=0.0)
+    most = math.inf if declared_s is None else declared_s
+    tried = {*LENGTHS_S, *([] if declared_s is None else [declared_s]), least}
+    fitting = sorted(length for length in tried if max(least, min(LENGTHS_S[0], most)) <= length <= max(most, least))
+    return tuple(fitting)
+
+
+def _affordable(cells: Cells, trial_s: float, budget_s: float) -> int:
+    return min(MOST_BLOCKS, int((budget_s - cells.once_s) / cells.block_s(trial_s)))

@@ -1,0 +1,149 @@
+"""[expect]: what the author of a lab claims, read and resolved to cells."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from ironbench import catalogue
+from ironbench.errors import InputError, nearest
+from ironbench.model.lab import Claim
+from ironbench.plan.design import DeclaredCell
+from ironbench.plan.labfile import Declared
+
+_FORMS = "write `A over B: 1.00 to 1.10`, or `order: A > B > C`"
+_METRIC = re.compile(r"\s*\(([a-z][a-z0-9_]*(?:\{[^{}]*\})?)\)\s*$")
+_NUMBER = r"([0-9]*\.?[0-9]+)"
+_RANGES = (
+    (re.compile(rf"{_NUMBER}\s+to\s+{_NUMBER}"), (1, 2)),
+    (re.compile(rf"at least\s+{_NUMBER}"), (1, None)),
+    (re.compile(rf"at most\s+{_NUMBER}"), (None, 1)),
+)
+
+
+def read(declared: Declared, cells: Sequence[DeclaredCell]) -> tuple[Claim, ...]:
+    """Every claim with the names of its cells. InputError names the claim and what would do."""
+    return tuple(
+        _claim(text, f"{declared.file}, expect.claims[{number}]", declared, cells)
+        for number, text in enumerate(declared.claims)
+    )
+
+
+def _claim(text: str, where: str, declared: Declared, cells: Sequence[DeclaredCell]) -> Claim:
+    head, colon, tail = text.rpartition(":")
+    if not colon:
+        raise InputError(where, f"{text!r} has no colon", _FORMS)
+    if re.match(r"order\b", head):
+        metric = _metric(head.strip().removeprefix("order"), where, declared)
+        return _order(text, tail, metric, where, declared, cells)
+    metric = _metric(head, where, declared)
+    return _ratio(text, _METRIC.sub("", head), tail, metric, where, declared, cells)
+
+
+def _metric(head: str, where: str, declared: Declared) -> str:
+    """The one in parentheses, else the lab's."""
+    match = _METRIC.search(head)
+    return known(match[1] if match else declared.measure.metric, where)
+
+
+def known(metric: str, where: str) -> str:
+    """InputError with the nearest names when the catalogue has no such metric."""
+    try:
+        catalogue.metric(metric)
+    except InputError as error:
+        raise InputError(where, f"there is no metric {metric}", error.hint) from None
+    return metric
+
+
+def _order(text: str, tail: str, metric: str, where: str, declared: Declared, cells: Sequence[DeclaredCell]) -> Claim:
+    if catalogue.metric(metric).better == "neither":
+        raise InputError(
+            where, f"of {metric} neither more nor less is better", "claim an order of a metric that has a direction"
+        )
+    found = tuple(named(part, where, declared, cells) for part in re.split(r"\s*>\s*", tail.strip()))
+    if len(found) < 2:
+        raise InputError(where, "an order needs at least two cells", _FORMS)
+    _distinct(found, where)
+    return Claim(text, "order", metric, found)
+
+
+def _ratio(
+    text: str, head: str, tail: str, metric: str, where: str, declared: Declared, cells: Sequence[DeclaredCell]
+) -> Claim:
+    sides = re.split(r"\s+over\s+", head.strip())
+    if len(sides) != 2:
+        raise InputError(where, f"{head.strip()!r} does not say which cell over which", _FORMS)
+    found = tuple(named(side, where, declared, cells) for side in sides)
+    _distinct(found, where)
+    low, high = _range(tail.strip(), where)
+    return Claim(text, "ratio", metric, found, low, high)
+
+
+def _range(text: str, where: str) -> tuple[float | None, float | None]:
+    for pattern, groups in _RANGES:
+        match = pattern.fullmatch(text)
+        if match:
+            low, high = (float(match[group]) if group else None for group in groups)
+            if low is not None and high is not None and not 0 < low < high:
+                raise InputError(where, f"{text!r} is no range of ratios", "write the lower ratio first: 1.00 to 1.10")
+            return low, high
+    raise InputError(where, f"{text!r} is no range of ratios", "write `1.00 to 1.10`, `at least 1.2` or `at most 0.9`")
+
+
+def _distinct(found: Sequence[str], where: str) -> None:
+    twice = next((name for name in found if found.count(name) > 1), None)
+    if twice is not None:
+        raise InputError(where, f"{twice} is compared with itself", "name different cells")
+
+
+def named(text: str, where: str, declared: Declared, cells: Sequence[DeclaredCell]) -> str:
+    """The cell that is meant: its name, some `factor=level`, or a level's name alone where one factor has it.
+
+    Factors that are not mentioned are at their first level. InputError: none or several.
+    """
+    text = text.strip()
+    if any(cell.name == text for cell in cells):
+        return text
+    wanted = _assignments(text, where, declared) or _level_alone(text, where, declared, cells)
+    fitting = [cell for cell in cells if all(cell.levels.get(name) == level for name, level in wanted.items())]
+    plain = [
+        cell
+        for cell in fitting
+        if all(
+            cell.levels.get(factor.name) == factor.names[0] for factor in declared.factors if factor.name not in wanted
+        )
+    ]
+    if len(fitting) == 1 or len(plain) == 1:
+        return (plain or fitting)[0].name
+    if not fitting:
+        raise InputError(where, f"no cell has {text}", "`ironbench lab plan` lists the cells")
+    some = " or ".join(cell.name for cell in fitting[:3])
+    raise InputError(where, f"{text} fits {len(fitting)} cells", f"say which, for example {some}")
+
+
+def _assignments(text: str, where: str, declared: Declared) -> Mapping[str, str]:
+    """`log=memory clients=8` as factor → level; empty when no factor is named that way. Levels may hold spaces."""
+    known = {factor.name: factor for factor in declared.factors}
+    if not known or "=" not in text:
+        return {}
+    names = "|".join(re.escape(name) for name in sorted(known, key=len, reverse=True))
+    parts = re.split(rf"(?:^|\s+)({names})=", text)
+    if parts[0].strip() or len(parts) < 3:
+        word = text.partition("=")[0].strip()
+        raise InputError(where, f"there is no factor {word}", nearest(word, list(known)))
+    found = dict(zip(parts[1::2], (level.strip() for level in parts[2::2]), strict=True))
+    for name, level in found.items():
+        if level not in known[name].names:
+            raise InputError(where, f"factor {name} has no level {level}", nearest(level, list(known[name].names)))
+    return found
+
+
+def _level_alone(text: str, where: str, declared: Declared, cells: Sequence[DeclaredCell]) -> Mapping[str, str]:
+    owners = [factor.name for factor in declared.factors if text in factor.names]
+    if len(owners) == 1:
+        return {owners[0]: text}
+    if owners:
+        choices = " or ".join(f"{owner}={text}" for owner in owners)
+        raise InputError(where, f"{text} is a level of {' and of '.join(owners)}", f"say which: {choices}")
+    levels = [level for factor in declared.factors for level in factor.names]
+    raise InputError(where, f"there is no cell or level {text}", nearest(text, levels or [cell.name for cell in cells]))

@@ -1,0 +1,61 @@
+"""What a lab will take: rates seen on a small virtual machine, good for an order of magnitude."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ironbench.model.system import Setup
+from ironbench.plan.budget import Cells
+
+START_STOP_S = {"postgres": 2.5, "sqlite": 0.3, "null": 0.1}
+"""Engine up and down once, with checks of data and machine between."""
+COPY_BYTES_PER_S = 0.65e9
+"""1.5 s per GB where the file system cannot share blocks."""
+LOAD_BYTES_PER_S = 40e6
+"""Rows, keys and statistics, by size of the finished data."""
+READ_BYTES_PER_S = 0.5e9
+"""Warming caches."""
+RECORD_BYTES = 300_000
+"""Of one trial: record, timeline, histograms, observed series."""
+EMPTY_BYTES = {"postgres": 45_000_000}
+"""A database without data."""
+LOG_BYTES = 1 << 30
+"""PostgreSQL recycles its log at about `max_wal_size`, which is 1 GB unless set (manual, 19.5.2)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """The data that a cell starts from."""
+
+    key: str
+    """Equal for cells that start from the same; empty: none are loaded."""
+    bytes: int
+
+
+def cells(setups: Sequence[Setup], contents: Mapping[str, Content], own_times: bool) -> Cells:
+    """`contents` by name of cell. `own_times`: every cell keeps its measured time, whatever the budget."""
+    loads = {content.key: content.bytes for content in contents.values() if content.key}
+    return Cells(
+        own_s=tuple(setup.cell.load.duration_s or 0.0 if own_times else None for setup in setups),
+        around_s=tuple(_around_s(setup, contents[setup.cell.name].bytes) for setup in setups),
+        once_s=sum(size / LOAD_BYTES_PER_S + START_STOP_S["postgres"] for size in loads.values()),
+    )
+
+
+def space_bytes(setups: Sequence[Setup], contents: Mapping[str, Content], trials: int) -> int:
+    """A snapshot of each content, data and log of each directory in use, and the records."""
+    snapshots = {content.key: content.bytes for content in contents.values() if content.key}
+    used: dict[str, int] = {}
+    for setup in setups:
+        place, size = setup.system.layout.data or "", contents[setup.cell.name].bytes
+        log = min(size, LOG_BYTES) if size else 0
+        used[place] = max(used.get(place, 0), EMPTY_BYTES.get(setup.system.engine, 0) + size + log)
+    empty = max((EMPTY_BYTES.get(setup.system.engine, 0) for setup in setups), default=0)
+    return sum(size + empty for size in snapshots.values()) + sum(used.values()) + trials * RECORD_BYTES
+
+
+def _around_s(setup: Setup, data_bytes: int) -> float:
+    warming = data_bytes / READ_BYTES_PER_S if setup.cell.load.cache in ("warm", "hot") else 0.0
+    engine = START_STOP_S.get(setup.system.engine, 2.5)
+    return setup.cell.load.warmup_s + engine + data_bytes / COPY_BYTES_PER_S + warming

@@ -1,0 +1,26 @@
+"""The examples of docs/guide/lab-files.md can be planned as they stand."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from ironbench.cli.planning import planned
+
+PAGE = Path(__file__).parents[2] / "docs" / "guide" / "lab-files.md"
+EXAMPLES = re.findall(r"^```toml\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda text: text.splitlines()[0])
+def test_an_example_can_be_planned(example: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "example.toml"
+    file.write_text(example)
+    assert planned(str(file), "1h", json=False) == 0
+    assert "skipped" not in capsys.readouterr().out
+    assert [path.name for path in tmp_path.iterdir()] == ["example.toml"]
+
+
+def test_there_is_an_example_of_every_design() -> None:
+    text = "".join(EXAMPLES)
+    assert len(EXAMPLES) >= 6
+    assert 'design = "full"' in text and 'design = "explicit"' in text and "[expect]" in text

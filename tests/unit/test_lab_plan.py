@@ -1,0 +1,179 @@
+"""`ironbench lab plan` shows what a lab will do, and what of it this machine cannot do. It starts nothing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ironbench.cli import declared
+from ironbench.cli.planning import planned
+from ironbench.errors import InputError
+from ironbench.model.lab import Lab
+
+START = 'question = "Does it matter?"\n[system]\nengine = "{engine}"\n[workload]\nname = "{workload}"\n'
+CLIENTS = "[vary]\nclients = [1, 2]\n"
+
+
+@pytest.fixture
+def lab_file(tmp_path: Path) -> Path:
+    return tmp_path / "clients.toml"
+
+
+def lab(path: Path, text: str, engine: str = "null", workload: str = "select-only", budget: float | None = None) -> Lab:
+    path.write_text(START.format(engine=engine, workload=workload) + text)
+    return declared.lab(path, budget)[0]
+
+
+def refused(path: Path, text: str, engine: str = "null", workload: str = "select-only") -> InputError:
+    with pytest.raises(InputError) as caught:
+        lab(path, text, engine, workload)
+    assert str(path) in caught.value.subject
+    return caught.value
+
+
+def test_a_lab_is_planned_whole(lab_file: Path) -> None:
+    found = lab(lab_file, CLIENTS + "[measure]\nseed = 3\nmargin = 0.02\n[expect]\nclaims = ['2 over 1: 1 to 2']\n")
+    assert (found.name, found.baseline, found.method.margin) == ("clients", "clients=1", 0.02)
+    assert found.comparisons == (("clients=2", "clients=1"),)
+    assert found.claims[0].cells == ("clients=2", "clients=1")
+    assert len(found.trials) == 12
+    assert found.setup("clients=2").cell.load.clients == 2
+    assert found.setup("clients=2").cell.levels == {"clients": "2"}
+    assert {trial.purpose for trial in found.trials} == {"lab"}
+    assert found.estimate_s > 12 * 35
+    assert found.source == lab_file.read_text()
+    assert [path.name for path in lab_file.parent.iterdir()] == ["clients.toml"]
+
+
+def test_a_system_is_called_by_the_levels_that_make_it(lab_file: Path) -> None:
+    text = '[vary]\nclients = [1, 2]\n[vary.speed]\nslow = { set = { service = "1ms" } }\nfast = {}\n'
+    found = lab(lab_file, text)
+    assert [setup.system.label for setup in found.setups] == ["speed=slow", "speed=slow", "speed=fast"]
+    assert {setup.system.label for setup in lab(lab_file, CLIENTS).setups} == {"null"}
+
+
+def test_a_cell_that_is_impossible_here_is_named_and_skipped(lab_file: Path) -> None:
+    found = lab(lab_file, "[vary]\nclients = [1, 2, 1001]\n", "sqlite")
+    skipped = found.setup("clients=1001")
+    assert "SQLite serves 1 to 1000" in skipped.skipped
+    assert {trial.cell.name for trial in found.trials} == {"clients=1", "clients=2"}
+    assert found.comparisons == (("clients=2", "clients=1"),)
+
+
+def test_a_workload_that_an_engine_cannot_run_is_skipped(lab_file: Path) -> None:
+    text = '[vary.engine]\na = {}\nb = { set = { service = "1ms" } }\nc = { engine = "sqlite" }\n'
+    (lab_file.parent / "own.sql").write_text("SELECT 1;\n")
+    found = lab(lab_file, 'files = ["own.sql"]\n' + text, "null", "script")
+    assert [setup.skipped for setup in found.setups] == ["", "", ""]
+    assert found.setups[0].choice.scripts == (str(lab_file.parent / "own.sql"),)
+
+
+def test_a_directory_that_cannot_be_made_is_the_reason(lab_file: Path) -> None:
+    text = """
+        [vary.data]
+        here = { layout.data = './here' }
+        there = { layout.data = '/proc/there' }
+        beside = { layout.data = './beside' }
+    """
+    found = lab(lab_file, text, "sqlite")
+    assert "/proc/there" in found.setup("data=there").skipped
+    assert found.setup("data=here").system.layout.data == str(lab_file.parent / "here")
+
+
+def test_without_its_baseline_a_lab_cannot_be_run(lab_file: Path) -> None:
+    error = refused(lab_file, "[vary]\nclients = [1001, 1, 2]\n", "sqlite")
+    assert "baseline" in error.cause and "SQLite serves" in error.cause
+
+
+def test_with_fewer_than_two_cells_a_lab_cannot_be_run(lab_file: Path) -> None:
+    error = refused(lab_file, "[vary]\nclients = [1, 1001]\n", "sqlite")
+    assert "fewer than two" in error.cause and "clients=1001" in error.hint
+
+
+@pytest.mark.parametrize(
+    ("text", "subject", "cause"),
+    [
+        ("[load]\nduration = 'soon'\n" + CLIENTS, "load.duration", "not a duration"),
+        ("[load]\nrate = 5.0\nthink_time = '1ms'\n" + CLIENTS, "load.think_time", "together with load.rate"),
+        ("[load]\nduration = '1s'\ntransactions = 5\n" + CLIENTS, "load.transactions", "together with load.duration"),
+        ("with.scael = 2\n" + CLIENTS, "workload.with.scael", "is not an option"),
+        ("files = ['a.sql']\n" + CLIENTS, "a.sql", "has scripts of its own"),
+        ("[vary]\nsystem.engine = ['null', 'postgre']\n", "engine postgre", "no such engine"),
+        ("[vary]\nworkload.name = ['select-only', 'select-onli']\n", "workload select-onli", "no such workload"),
+        ("[vary]\nideal = ['none', 'lgo']\n", "system.ideal", "no part"),
+        (CLIENTS + "[measure]\nmetric = 'thruput'\n", "measure.metric", "no metric"),
+        (CLIENTS + "[measure]\nmetric = 'transactions'\n", "measure.metric", "neither more nor less"),
+        (CLIENTS + "[measure]\nmetric = 'wal_bytes_per_transaction'\n", "measure.metric", "null has none"),
+        (CLIENTS + "[expect]\nclaims = ['2 over 1 (load_rows_per_s): 1 to 2']\n", "claims[0]", "before the trials"),
+        (CLIENTS + "[expect]\nclaims = ['2 over 1 (not_started): 1 to 2']\n", "claims[0]", "open loop"),
+        (CLIENTS + "[expect]\nclaims = ['2 over 1 (throughput{script=a}): 1 to 2']\n", "claims[0]", "one script"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_named_in_the_words_of_the_file(lab_file: Path, text: str, subject: str, cause: str) -> None:
+    error = refused(lab_file, text)
+    assert subject in error.subject
+    assert cause in error.cause
+
+
+def test_a_metric_that_a_workload_cannot_have_is_refused(lab_file: Path) -> None:
+    claim = "[expect]\nclaims = ['2 over 1 ({metric}): 1 to 2']\n"
+    reads = CLIENTS + claim.format(metric="wal_bytes_per_transaction")
+    assert "writes nothing" in refused(lab_file, reads, "postgres").cause
+    parts = CLIENTS + claim.format(metric="throughput{script=place_ordr}")
+    assert "no script place_ordr" in refused(lab_file, parts, "postgres", "igen-oltp").cause
+
+
+def test_cells_that_come_to_the_same_are_refused(lab_file: Path) -> None:
+    error = refused(lab_file, "[vary]\nload.duration = ['60s', '1m']\n")
+    assert "are equal" in error.cause
+
+
+def test_the_plan_shows_cells_order_and_estimate(lab_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lab(lab_file, "[vary]\nclients = [1, 2, 4]\n[measure]\nseed = 1\nstages = [6, 6]\n")
+    assert planned(str(lab_file), "", json=False) == 0
+    shown = capsys.readouterr().out
+    assert "Does it matter?" in shown
+    assert "3 cells, design one-at-a-time" in shown
+    assert "12 blocks, each in random order by seed 1" in shown
+    assert "look 1 of 2" in shown
+    assert "36 trials" in shown
+    assert "90 % power" in shown
+
+
+def test_a_budget_chooses_blocks_and_length_and_says_what_they_resolve(
+    lab_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lab(lab_file, CLIENTS)
+    planned(str(lab_file), "15m", json=True)
+    document = json.loads(capsys.readouterr().out)
+    assert document["estimate_s"] <= 900
+    assert document["method"]["budget_s"] == 900
+    assert len(document["trials"]) >= 12
+    assert 0.01 < document["resolution"]["detectable"] < 0.2
+    assert document["resolution"]["needed_s"] > 900
+    planned(str(lab_file), "15m", json=False)
+    assert "15 min resolves a difference of" in capsys.readouterr().out
+
+
+def test_a_budget_needs_trials_of_a_known_time(lab_file: Path) -> None:
+    with pytest.raises(InputError, match=r"load\.transactions"):
+        lab(lab_file, "[load]\ntransactions = 10\n" + CLIENTS, budget=900)
+
+
+def test_a_budget_keeps_times_that_the_lab_varies(lab_file: Path) -> None:
+    found = lab(lab_file, "[vary]\nload.duration = ['5s', '10s']\n", budget=600)
+    assert [setup.cell.load.duration_s for setup in found.setups] == [5.0, 10.0]
+    assert found.method.blocks > 6
+
+
+def test_five_hundred_cells_are_planned(lab_file: Path) -> None:
+    levels = ", ".join(map(str, range(1, 501)))
+    found = lab(lab_file, f"[vary]\nclients = [{levels}]\n")
+    assert len(found.setups) == 500
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such file"):
+        declared.lab(tmp_path / "none.toml")

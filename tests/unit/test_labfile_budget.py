@@ -1,0 +1,82 @@
+"""A budget becomes the blocks and the trial length that resolve the smallest difference."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ironbench.cli.resolving import detector
+from ironbench.errors import InputError
+from ironbench.model.lab import Stage
+from ironbench.plan import budget
+from ironbench.plan.budget import ASSUMED, Cells, Spread
+
+TWO = Cells(own_s=(None, None), around_s=(8.0, 8.0), once_s=10.0)
+LENGTHS = budget.lengths(None, [None])
+
+
+def resolved(minutes: float, spread: Spread = ASSUMED) -> budget.Size:
+    return budget.sized(TWO, LENGTHS, minutes * 60, 1, spread, detector(1), "x.toml")
+
+
+def test_what_is_resolved_is_the_minimum_detectable_effect_of_a_paired_t_interval() -> None:
+    """(t(0.975, n-1) + t(0.9, n-1)) s/√n is its usual approximation (Cohen 1988); 2.2622 and 1.3830 for 9 degrees."""
+    spread = Spread(0.05, 30.0, 100_000, "given")
+    found = detector(1)(spread, 30.0, (Stage(1, 10),))
+    assert math.log1p(found) == pytest.approx((2.2622 + 1.3830) * 0.05 / math.sqrt(10), rel=0.03)
+
+
+def test_more_comparisons_resolve_less() -> None:
+    assert detector(10)(ASSUMED, 30.0, (Stage(1, 10),)) > detector(1)(ASSUMED, 30.0, (Stage(1, 10),))
+
+
+def test_half_of_the_variance_shrinks_with_longer_trials() -> None:
+    spread = Spread(0.04, 30.0, 20, "given")
+    assert spread.at(30.0) == pytest.approx(0.04)
+    assert spread.at(60.0) == pytest.approx(0.04 * math.sqrt(0.75))
+    assert spread.at(1e9) == pytest.approx(0.04 * math.sqrt(0.5), rel=1e-6)
+
+
+@given(st.floats(5.0, 600.0))
+def test_a_plan_keeps_its_budget_and_has_six_blocks(minutes: float) -> None:
+    found = resolved(minutes)
+    assert found.elapsed_s <= minutes * 60
+    assert sum(stage.blocks for stage in found.stages) >= 6
+    assert found.trial_s in LENGTHS
+
+
+def test_a_larger_budget_resolves_more() -> None:
+    found = [resolved(minutes).detectable for minutes in (5, 15, 60, 240)]
+    assert found == sorted(found, reverse=True)
+
+
+def test_what_a_smaller_difference_needs_is_what_resolves_it() -> None:
+    size = resolved(15)
+    needed = budget.needed_s(TWO, size.trial_s, 0.03, 1, ASSUMED, detector(1))
+    assert needed is not None and needed > 900
+    assert resolved(needed / 60).detectable <= 0.03 * 1.001
+
+
+def test_a_budget_for_less_than_six_blocks_is_refused_with_what_is_needed() -> None:
+    with pytest.raises(InputError) as caught:
+        resolved(1)
+    assert "2 cells in 6 blocks of 5 s take 3 min" in caught.value.cause
+    assert "allow 3 min" in caught.value.hint
+    assert resolved(3).elapsed_s <= 180
+
+
+def test_a_clear_difference_may_end_a_long_lab_early() -> None:
+    assert [stage.blocks for stage in budget.staged(12, None)] == [6, 6]
+    assert [stage.blocks for stage in budget.staged(11, None)] == [11]
+    assert len(budget.staged(100, None)) == 3
+    assert len(budget.staged(100, 1)) == 1
+
+
+def test_trials_are_never_longer_than_declared_and_hold_two_checkpoints() -> None:
+    assert budget.lengths(20.0, [None]) == (5.0, 7.5, 10.0, 15.0, 20.0)
+    assert budget.lengths(3.0, [None]) == (3.0,)
+    assert min(budget.lengths(None, [10.0])) == 25.0
+    assert budget.lengths(20.0, [10.0]) == (25.0,)

@@ -1,0 +1,102 @@
+"""A claim means the cells and the metric that its words say, or is refused before anything starts."""
+
+from __future__ import annotations
+
+import pytest
+
+from ironbench.errors import InputError
+from ironbench.model.lab import Claim
+from ironbench.plan import claims, design, labfile
+
+LAB = """
+question = "Is it the log?"
+design = "{design}"
+[workload]
+name = "igen-oltp"
+[vary]
+clients = [1, 8]
+[vary.log]
+disk = {{}}
+ssd = {{ layout.log = "/ssd/log" }}
+"48 GB" = {{ layout.log = "/dev/shm/log" }}
+[expect]
+claims = ['{claim}']
+"""
+
+
+def claim(text: str, design_: str = "one-at-a-time") -> Claim:
+    declared = labfile.read(LAB.format(claim=text, design=design_), "x.toml")
+    (found,) = claims.read(declared, design.cells(declared))
+    return found
+
+
+def refused(text: str, design_: str = "one-at-a-time") -> InputError:
+    with pytest.raises(InputError) as caught:
+        claim(text, design_)
+    assert caught.value.subject == "x.toml, expect.claims[0]"
+    assert caught.value.hint
+    return caught.value
+
+
+def test_a_ratio_names_two_cells_and_a_range() -> None:
+    found = claim("log=ssd over log=disk: 1.00 to 1.10")
+    assert (found.kind, found.metric, found.low, found.high) == ("ratio", "throughput", 1.0, 1.1)
+    assert found.cells == ("clients=1 log=ssd", "clients=1 log=disk")
+
+
+def test_an_order_names_levels_from_the_best_to_the_worst() -> None:
+    found = claim("order: 48 GB > ssd > disk")
+    assert found.kind == "order"
+    assert found.cells == ("clients=1 log=48 GB", "clients=1 log=ssd", "clients=1 log=disk")
+
+
+def test_a_metric_stands_in_parentheses() -> None:
+    assert claim("ssd over disk (response_time_p99_s): 0.5 to 1.0").metric == "response_time_p99_s"
+    assert claim("order (response_time_p99_s): ssd > disk").metric == "response_time_p99_s"
+    assert claim("ssd over disk (throughput{script=order}): 1 to 2").metric == "throughput{script=order}"
+
+
+def test_a_range_may_be_open() -> None:
+    assert (claim("ssd over disk: at least 1.2").low, claim("ssd over disk: at least 1.2").high) == (1.2, None)
+    assert (claim("ssd over disk: at most 0.9").low, claim("ssd over disk: at most 0.9").high) == (None, 0.9)
+
+
+def test_a_factor_that_is_not_mentioned_is_at_its_first_level() -> None:
+    assert claim("clients=8 over clients=1: 1 to 9", "full").cells == ("clients=8 log=disk", "clients=1 log=disk")
+    both = claim("clients=8 log=48 GB over log=48 GB: 1 to 9", "full")
+    assert both.cells == ("clients=8 log=48 GB", "clients=1 log=48 GB")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("ssd over disk", "no colon"),
+        ("ssd and disk: 1 to 2", "which cell over which"),
+        ("ssd over disk: 1.1", "no range"),
+        ("ssd over disk: 1.1 to 1.0", "no range"),
+        ("ssd over ssd: 1 to 2", "compared with itself"),
+        ("order: ssd", "at least two"),
+        ("order: ssd > hdd", "there is no cell or level hdd"),
+        ("lgo=ssd over disk: 1 to 2", "there is no factor lgo"),
+        ("log=sdd over disk: 1 to 2", "factor log has no level sdd"),
+        ("clients=8 log=ssd over disk: 1 to 2", "no cell has"),
+        ("ssd over disk (throughputs): 1 to 2", "there is no metric throughputs"),
+        ("order (transactions): ssd > disk", "neither more nor less is better"),
+    ],
+)
+def test_a_claim_that_cannot_be_meant_is_refused(text: str, words: str) -> None:
+    error = refused(text)
+    assert words in error.cause
+
+
+def test_the_nearest_names_are_suggested() -> None:
+    assert "ssd" in refused("sssd over disk: 1 to 2").hint
+    assert "throughput" in refused("ssd over disk (thruput): 1 to 2").hint
+
+
+def test_a_level_of_two_factors_needs_its_factor() -> None:
+    text = LAB.format(claim="on over off: 1 to 2", design="one-at-a-time")
+    text = text.replace("clients = [1, 8]", 'system.set.a = ["off", "on"]\nsystem.set.b = ["off", "on"]')
+    declared = labfile.read(text, "x.toml")
+    with pytest.raises(InputError, match="on is a level of a and of b"):
+        claims.read(declared, design.cells(declared))
