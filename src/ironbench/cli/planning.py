@@ -161,8 +161,8 @@ def resolved(found: Planned) -> str:
     basis = f"(90 % power; spread {resolution.spread.source})"
     if resolution.detectable is None:
         return f"{counted(lab.method.blocks, 'block')} carry no verdict, six are the fewest; {smaller} {basis}"
-    found = f"{in_words(lab.estimate_s)} resolves a difference of {_percent(resolution.detectable)} or more"
-    return f"{found}; {smaller} {basis}"
+    words = f"{in_words(lab.estimate_s)} resolves a difference of {_percent(resolution.detectable)} or more"
+    return f"{words}; {smaller} {basis}"
 
 
 def _notes(lab: Lab) -> Iterator[str]:

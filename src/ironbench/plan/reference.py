@@ -31,7 +31,7 @@ def page() -> str:
         "",
         "A lab file is TOML. What it is for and how to write one is told in [the guide](../guide/lab-files.md); this",
         "page lists every field. Editors that know JSON schemas check a file against",
-        "[lab-file.schema.json](lab-file.schema.json): put `#:schema docs/reference/lab-file.schema.json` in its first line.",
+        "[lab-file.schema.json](lab-file.schema.json) where its first line says `#:schema` and where that lies.",
         "",
         "Sizes count in powers of 1024; durations take `us`, `ms`, `s`, `m`, `h`; a bare number is bytes or seconds.",
         "Relative paths start at the lab file's directory.",
@@ -79,13 +79,10 @@ def _kind(kind: Any) -> str:
         return "list" if isinstance(kind.item_type, known.AnyType) else f"list of {_kind(kind.item_type)}"
     if isinstance(kind, known.DictType):
         return "table"
-    words = {
-        known.StrType: "text",
-        known.IntType: "whole number",
-        known.FloatType: "number",
-        known.BoolType: "true or false",
-    }
-    return words[type(kind)]
+    return _WORDS[type(kind).__name__]
+
+
+_WORDS = {"StrType": "text", "IntType": "whole number", "FloatType": "number", "BoolType": "true or false"}
 
 
 def _default(field: Any) -> str:
