@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Sequence
 
 from ironbench.report.charts.base import Table
 
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
+_NARROW = re.compile("[\x00-\u02ff\u2000-\u206f]*")
+"""Characters before the first combining one, and spaces and dashes of typography: each takes one column."""
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
 def clean(text: str) -> str:
     """Without control characters: a label must not move the reader's cursor or change colours."""
-    if text.isprintable():
+    if not _CONTROL.search(text):
         return text
     return "".join(
         " " if char in "\n\r\t" else "\ufffd" if unicodedata.category(char) == "Cc" else char for char in text
@@ -72,7 +76,7 @@ def left(text: str, width: int) -> str:
 
 def width_of(text: str) -> int:
     """Columns on a terminal: East Asian wide characters take two, combining ones none."""
-    if text.isascii():
+    if _NARROW.fullmatch(text):
         return len(text)
     return sum(
         0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text
