@@ -1,17 +1,14 @@
-"""Synthetic labs: a plan, the records it left and findings on them; deterministic, free of any engine."""
+"""Synthetic labs: a plan and the records it left; deterministic, free of any engine."""
 
 from __future__ import annotations
 
 import math
 import random
-import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from factories import DISK, OLTP, record
 
-from ironbench.analyse.summarise import t_quantile
-from ironbench.model.finding import Conclusion, Finding
 from ironbench.model.lab import Claim, Factor, Lab, Method, Stage
 from ironbench.model.record import Budget, Record
 from ironbench.model.system import Cell, Layout, Load, Setup, System, Trial
@@ -102,6 +99,8 @@ def trials(
             trial.cell.load.clients,
             means[trial.cell.name] * noise,
             block=trial.block,
+            purpose="lab",
+            stage=trial.stage,
             id=f"{plan.series}-{place}",
             series=plan.series,
             started_at=f"2026-11-21T{1 + place // 60:02}:{place % 60:02}:00",
@@ -112,49 +111,3 @@ def trials(
         )
         found.append(replace(one, cell=trial.cell))
     return found
-
-
-def findings(plan: Lab, records: Sequence[Record], metric: str = "", dropped: Sequence[str] = ()) -> list[Finding]:
-    """Ratios paired by block, as the analysis would give them."""
-    wanted = metric or plan.method.metric
-    found = []
-    for cell, baseline in plan.comparisons:
-        values = {
-            (one.cell.name, one.block): one.metrics[wanted]
-            for one in records
-            if one.status.comparable and wanted in one.metrics
-        }
-        ratios = [
-            (block, values[cell, block] / values[baseline, block])
-            for block in range(plan.method.blocks)
-            if (cell, block) in values and (baseline, block) in values
-        ]
-        found.append(_finding(plan, cell, baseline, wanted, ratios, tuple(dropped)))
-    return found
-
-
-def _finding(
-    plan: Lab, cell: str, baseline: str, metric: str, ratios: list[tuple[int, float]], dropped: tuple[str, ...]
-) -> Finding:
-    logs = [math.log(ratio) for _, ratio in ratios]
-    centre = statistics.fmean(logs) if logs else 0.0
-    half = t_quantile(len(logs) - 1) * statistics.stdev(logs) / math.sqrt(len(logs)) if len(logs) > 1 else 0.7
-    low, high = math.exp(centre - half), math.exp(centre + half)
-    margin = plan.method.margin
-    up, down = (
-        (Conclusion.FASTER, Conclusion.SLOWER) if metric == "throughput" else (Conclusion.SLOWER, Conclusion.FASTER)
-    )
-    conclusion = Conclusion.CANNOT_TELL
-    if len(logs) >= 6:
-        if low > 1:
-            conclusion = up
-        elif high < 1:
-            conclusion = down
-        elif low > 1 / (1 + margin) and high < 1 + margin:
-            conclusion = Conclusion.EQUIVALENT
-    unsure = conclusion is Conclusion.CANNOT_TELL
-    return Finding(
-        metric, cell, baseline, tuple(ratios), math.exp(centre), low, high, 0.95, conclusion, margin,
-        math.exp(1.4 * half) - 1, 0.2 if unsure else 0.001, f"t interval on log ratios of {len(logs)} blocks",
-        "24 blocks would resolve 5 % (about 50 min more)" if unsure else "", (), dropped, metric == plan.method.metric,
-    )  # fmt: skip

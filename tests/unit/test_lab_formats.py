@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 from factories import Shelf
-from labfactory import findings, lab, trials
+from labfactory import lab, trials
 from test_report_formats import EVIL, Page
 
 from ironbench.analyse.labstudy import LabStudy, lab_study
@@ -22,8 +22,7 @@ def study(**factors: tuple[str, ...]) -> LabStudy:
     means = {setup.cell.name: 1000.0 + 150 * place for place, setup in enumerate(plan.setups)}
     records = trials(plan, means)
     records[4] = replace(records[4], status=Status.FAILED, metrics={}, cause="server died")
-    found = findings(plan, records) + findings(plan, records, "response_time_p99_s")
-    return lab_study(plan, records, Shelf(records), found)
+    return lab_study(plan, records, Shelf(records))
 
 
 @pytest.fixture(scope="module")
@@ -96,4 +95,4 @@ def test_a_labs_pictures_are_drawn_without_a_browser() -> None:
 def test_an_empty_lab_is_written_without_error() -> None:
     plan = lab({"log": ("disk", "memory")})
     for format in formats.names():
-        assert formats.get_lab(format)([lab_study(plan, [], Shelf(), [])])
+        assert formats.get_lab(format)([lab_study(plan, [], Shelf())])

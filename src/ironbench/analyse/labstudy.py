@@ -7,9 +7,12 @@ from dataclasses import asdict, dataclass
 
 from ironbench.analyse.archive import Archive
 from ironbench.analyse.balance import Entry, balance
-from ironbench.analyse.claims import Judged
+from ironbench.analyse.bottleneck import TimeSpent, where_time_goes
+from ironbench.analyse.claims import Judged, judged
 from ironbench.analyse.contrast import Contrast, contrasts
 from ironbench.analyse.differences import Difference, differences, flattened, shared
+from ironbench.analyse.findings import findings
+from ironbench.analyse.looks import LEAST_BLOCKS
 from ironbench.analyse.study import facts
 from ironbench.analyse.subjects import work_name
 from ironbench.analyse.summarise import Summary, summarise
@@ -19,9 +22,8 @@ from ironbench.model.lab import Lab
 from ironbench.model.noise import Noise
 from ironbench.model.record import Record
 from ironbench.model.system import Setup
-
-_FEW = 6
-"""Blocks below which no comparison ends in a verdict (issue: at least 6 blocks for any verdict)."""
+from ironbench.record.progress import by_place
+from ironbench.words import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,8 @@ class Measured:
     budget: dict[str, float]
     """Part → mean share of the machine's CPU time; empty where it was not measured."""
     balance: tuple[Entry, ...]
+    time: TimeSpent | None
+    """Where the time of a transaction goes; None where backends were not observed."""
 
     @property
     def usable(self) -> tuple[Record, ...]:
@@ -65,10 +69,13 @@ class LabStudy:
     """Cells that could not, each with why."""
     effects: tuple[Effect, ...]
     """The lab's declared comparisons of its declared metric: these carry verdicts."""
+    claimed: tuple[Effect, ...]
+    """What else the claims are about: these carry verdicts too."""
     others: tuple[Effect, ...]
     """Other metrics, reported without deciding anything."""
     claims: tuple[Judged, ...]
     noise: Noise | None
+    """The highest floor known of this machine for the lab's metric."""
     differences: tuple[Difference, ...]
     """Facts that differ between cells, one value per cell."""
     shared: dict[str, str]
@@ -98,45 +105,62 @@ def lab_study(
     lab: Lab,
     records: Sequence[Record],
     archive: Archive,
-    findings: Sequence[Finding],
-    claims: Sequence[Judged] = (),
-    noise: Noise | None = None,
+    noise: Sequence[Noise] = (),
     derived: Mapping[str, str] | None = None,
+    look: int | None = None,
 ) -> LabStudy:
-    """`records`: all of the lab's, attempts that failed included. `derived`: workload → sentence that must be shown."""
-    last = last_attempts(records)
+    """`lab`: its stages as begun. `records`: all of the lab's. `noise`: what is known of the machine.
+
+    `derived`: workload → sentence that must be shown wherever its results are. `look`: number of the last stage that
+    has begun; None: the last of the records.
+    """
+    settled = settling(records)
+    stage = look or max((record.stage for record in records), default=1)
+    found = findings(records, lab, stage, noise)
+    judgements = judged(lab.claims, found)
     measured = [setup for setup in lab.setups if not setup.skipped]
-    cells = tuple(_measured(setup, lab, last, archive) for setup in measured)
+    cells = tuple(_measured(setup, lab, settled, archive) for setup in measured)
     known = [facts(cell.usable[0], archive) if cell.usable else _declared(cell.setup) for cell in cells]
-    effects = _effects(lab, findings)
+    effects = _effects(lab, found)
+    own = [effect for effect in effects if effect.finding.decides and _is_main(effect.finding, lab)]
     return LabStudy(
         lab=lab,
         work="; ".join(dict.fromkeys(work_name(setup.choice) for setup in measured)),
         cells=cells,
         skipped=tuple((setup.cell.name, setup.skipped) for setup in lab.setups if setup.skipped),
-        effects=tuple(effect for effect in effects if effect.finding.decides),
+        effects=tuple(own),
+        claimed=tuple(effect for effect in effects if effect.finding.decides and effect not in own),
         others=tuple(effect for effect in effects if not effect.finding.decides),
-        claims=tuple(claims),
-        noise=noise,
+        claims=judgements,
+        noise=_noise(lab, noise, settled),
         differences=differences(known),
         shared=shared(known),
-        dropped=tuple(dict.fromkeys(text for finding in findings for text in finding.dropped)),
-        left_out=left_out(last),
-        warnings=(*doubts(last), *_unfinished(lab, last), *_of_findings(effects)),
+        dropped=tuple(dict.fromkeys(text for effect in own for text in effect.finding.dropped)),
+        left_out=left_out(settled),
+        warnings=(*doubts(settled), *_unfinished(lab, settled, stage), *_of_findings(own), *_of_times(cells)),
         derived=" ".join(dict.fromkeys((derived or {}).get(setup.choice.workload, "") for setup in measured)).strip(),
         started_at=min((record.started_at for record in records), default=""),
         trials=len(records),
     )
 
 
-def last_attempts(records: Sequence[Record]) -> tuple[Record, ...]:
-    """One record for each cell and block: a failed trial that was tried again is represented by its last attempt."""
-    found: dict[tuple[str, int], Record] = {}
-    for record in sorted(records, key=lambda record: (record.block, record.started_at, record.attempt)):
-        place = (record.cell.name, record.block)
-        if place not in found or record.attempt >= found[place].attempt:
-            found[place] = record
-    return tuple(found.values())
+def settling(records: Sequence[Record]) -> tuple[Record, ...]:
+    """One record for each cell and block, in order of start: the first that may be compared, else the last attempt."""
+    found = []
+    for attempts in by_place(records).values():
+        usable = [record for record in attempts if record.status.comparable]
+        found.append(usable[0] if usable else attempts[-1])
+    return tuple(sorted(found, key=lambda record: (record.block, record.started_at)))
+
+
+def _is_main(finding: Finding, lab: Lab) -> bool:
+    return finding.metric == lab.method.metric and (finding.cell, finding.baseline) in lab.comparisons
+
+
+def _noise(lab: Lab, noise: Sequence[Noise], records: Sequence[Record]) -> Noise | None:
+    machines = {record.machine for record in records}
+    known = [one for one in noise if one.metric == lab.method.metric and one.machine in machines]
+    return max(known, key=lambda one: one.floor, default=None)
 
 
 def _measured(setup: Setup, lab: Lab, last: Sequence[Record], archive: Archive) -> Measured:
@@ -151,6 +175,7 @@ def _measured(setup: Setup, lab: Lab, last: Sequence[Record], archive: Archive) 
         summarise([record.metrics[lab.method.metric] for record in usable if lab.method.metric in record.metrics]),
         _budget(usable),
         balance(usable, archive.machine(usable[0].machine)) if usable else (),
+        where_time_goes(usable),
     )
 
 
@@ -175,19 +200,18 @@ def _effects(lab: Lab, findings: Sequence[Finding]) -> list[Effect]:
     return [Effect(finding, names[finding.cell, finding.baseline]) for finding in ranked]
 
 
-def _unfinished(lab: Lab, last: Sequence[Record]) -> tuple[str, ...]:
+def _unfinished(lab: Lab, last: Sequence[Record], stage: int) -> tuple[str, ...]:
     """What is missing of the plan."""
     done = {(record.cell.name, record.block) for record in last}
     # Later stages are run only if the findings ask for them.
-    stage = max((record.stage for record in last), default=1)
     due = [trial for trial in lab.trials if trial.stage <= stage]
     missing = sum((trial.cell.name, trial.block) not in done for trial in due)
     blocks = len({record.block for record in last if record.status.comparable})
     rows = []
     if missing:
         rows.append(f"{missing} of {len(due)} planned trials have not been run: `ironbench lab resume` runs them")
-    if 0 < blocks < _FEW:
-        rows.append(f"{blocks} blocks are fewer than the {_FEW} that a verdict needs")
+    if 0 < blocks < LEAST_BLOCKS:
+        rows.append(f"{counted(blocks, 'block')} of the {LEAST_BLOCKS} that a verdict needs")
     return tuple(rows)
 
 
@@ -195,7 +219,14 @@ def _of_findings(effects: Sequence[Effect]) -> tuple[str, ...]:
     """Warnings of the comparisons that decide, each once with the comparisons that carry it."""
     said: dict[str, list[str]] = {}
     for effect in effects:
-        for text in effect.finding.warnings if effect.finding.decides else ():
+        for text in effect.finding.warnings:
             said.setdefault(text, []).append(effect.contrast.name)
-    everyone = sum(effect.finding.decides for effect in effects)
-    return tuple(text if len(names) == everyone else f"{', '.join(names)}: {text}" for text, names in said.items())
+    return tuple(text if len(names) == len(effects) else f"{', '.join(names)}: {text}" for text, names in said.items())
+
+
+def _of_times(cells: Sequence[Measured]) -> tuple[str, ...]:
+    said: dict[str, list[str]] = {}
+    for cell in cells:
+        for text in cell.time.warnings if cell.time else ():
+            said.setdefault(text, []).append(cell.name)
+    return tuple(text if len(names) == len(cells) else f"{', '.join(names)}: {text}" for text, names in said.items())

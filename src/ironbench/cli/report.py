@@ -10,7 +10,8 @@ import typer
 
 def report(
     selection: Annotated[
-        list[str] | None, typer.Argument(help="Records, series or labels; nothing selects all records.")
+        list[str] | None,
+        typer.Argument(help="Records, series or labels, or directories of labs; nothing selects all records."),
     ] = None,
     output: Annotated[
         str, typer.Option("-o", "--output", metavar="FILE", help="Where to write; without it, text on stdout.")
@@ -23,30 +24,24 @@ def report(
     ] = "ironbench-results",
 ) -> int:
     """Write a report of the selected records: charts, tables, configuration, what differs."""
-    from ironbench.analyse.study import studies
+    from ironbench.cli import selected
     from ironbench.errors import InputError
     from ironbench.printer import Printer
-    from ironbench.record import Store
     from ironbench.report import formats
-    from ironbench.report.derived import sentences
     from ironbench.words import counted
 
     printer = Printer()
     chosen = _format(output, format)
-    render = formats.get(chosen)
+    formats.get(chosen)
     if not output and chosen in ("png", "svg", "html"):
         raise InputError(f"--format {chosen}", "needs a file to go to", f"add -o report.{chosen}")
     target = _target(output) if output else None
-    store = Store(Path(results))
-    records = store.select(selection or [])
-    if not records:
-        raise InputError(results, "holds no records", "make some with `ironbench run`, or name another with --results")
-    data = render(studies(records, store, sentences(records)))
+    data, trials = selected.rendered(selection or [], results, chosen)
     if target is None:
         printer.data(data.decode())
         return 0
     _write(target, data)
-    printer.say(f"report of {counted(len(records), 'trial')}:")
+    printer.say(f"report of {counted(trials, 'trial')}:")
     printer.data(str(target))
     return 0
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ironbench.analyse import claims, findings
 from ironbench.analyse.claims import Outcome
 from ironbench.analyse.labstudy import LabStudy, lab_study
 from ironbench.model.record import Record, Status
@@ -54,6 +53,5 @@ def interrupted(records: Sequence[Record]) -> bool:
 
 def _study(directory: LabDirectory, records: Sequence[Record]) -> LabStudy:
     lab, measured = directory.lab(), [record for record in records if record.purpose == "lab"]
-    found = findings.findings(measured, lab, max(1, len(directory.declared())))
-    judged = claims.judged(lab.claims, found)
-    return lab_study(lab, measured, directory.store, found, judged, derived=sentences(measured))
+    look = max(1, len(directory.declared()))
+    return lab_study(lab, measured, directory.store, derived=sentences(measured), look=look)

@@ -17,23 +17,31 @@ _NAMED = 4
 
 def answer(study: LabStudy) -> str:
     """Sentences in reading order: what was found, how sure, what the machine's own noise is, what was expected."""
-    return " ".join(sentence for sentence in (*findings(study), noise(study), claims(study)) if sentence)
+    said = (*findings(study), limits(study), noise(study), claims(study))
+    return " ".join(sentence for sentence in said if sentence)
 
 
 def findings(study: LabStudy) -> list[str]:
     """What was found, comparison by comparison or ending by ending."""
-    if not study.effects:
+    if not any(effect.finding.blocks for effect in study.effects):
         return [_nothing(study)]
     if len(study.effects) > _EACH or len(study.ended(Conclusion.CANNOT_TELL)) > 1:
         return _endings(study)
     return [_sentence(effect) for effect in study.effects]
 
 
+def limits(study: LabStudy) -> str:
+    """What holds the baseline back, as far as its backends were observed."""
+    spent = next((cell.time for cell in study.cells if cell.name == study.lab.baseline and cell.time), None)
+    return f"In {study.lab.baseline}: {spent.limit.sentence}" if spent else ""
+
+
 def noise(study: LabStudy) -> str:
     """What the machine shows between two runs of the same cell."""
     if study.noise is None:
         return ""
-    return f"The noise floor of this machine is {percent(study.noise.floor)} ({study.noise.source})."
+    floor = percent(study.noise.floor)
+    return f"The noise floor of this machine is {floor}: smaller differences may be its own ({study.noise.source})."
 
 
 def claims(study: LabStudy) -> str:
@@ -66,9 +74,11 @@ def _sentence(effect: Effect) -> str:
         f"Whether {contrast.cell} is faster or slower than {contrast.baseline}{where} cannot be told from these trials"
     )
     text += f": {times} ({doubt})" if finding.blocks else ": no block has both"
-    if finding.detectable is not None:
+    if finding.barred:
+        text += f". {finding.barred}"
+    elif finding.detectable is not None:
         text += f", and they would show only differences of {resolved(finding)} or more"
-    return f"{text}." + (f" To tell: {finding.advice}." if finding.advice else "")
+    return f"{text}." + _advice(finding.advice)
 
 
 def _endings(study: LabStudy) -> list[str]:
@@ -94,8 +104,12 @@ def _ending(conclusion: Conclusion, ended: Sequence[Effect], everyone: int, base
         least = f", whose blocks would show only differences of {percent(max(known))} or more" if known else ""
         advice = next((effect.finding.advice for effect in ended if effect.finding.advice), "")
         text = f"{how_many} cannot be told from {baseline}{least}: {names}."
-        return text + (f" To tell: {advice}." if advice else "")
+        return text + _advice(advice)
     return f"{how_many} {verb} {conclusion.value} than {baseline}: {names}."
+
+
+def _advice(text: str) -> str:
+    return f" To tell: {text.rstrip('.')}." if text else ""
 
 
 def _names(ended: Sequence[Effect]) -> str:

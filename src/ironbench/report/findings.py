@@ -39,14 +39,14 @@ def better(metric: str) -> str:
 
 def interval(finding: Finding) -> str:
     """`1.55 to 1.70`, or that there is none."""
-    if not (math.isfinite(finding.low) and math.isfinite(finding.high)) or finding.blocks < 2:
+    if not (math.isfinite(finding.low) and math.isfinite(finding.high)) or finding.blocks < 2 or finding.low <= 0:
         return "no interval"
     return f"{_number(finding.low)} to {_number(finding.high)}"
 
 
 def ratio(value: float) -> str:
     """`1.004 ×`: next to 1 with the third decimal on both sides, so that a small difference can be seen."""
-    return f"{_number(value)}{THIN}×"
+    return f"{_number(value)}{THIN}×" if math.isfinite(value) else NOT_KNOWN
 
 
 def _number(value: float) -> str:
@@ -58,17 +58,42 @@ def resolved(finding: Finding) -> str:
     return NOT_KNOWN if finding.detectable is None else percent(finding.detectable)
 
 
-def effect_table(effects: Sequence[Effect], with_metric: bool = False) -> Table:
-    """A row per finding. `with_metric`: where several metrics are in one table."""
+def effect_table(effects: Sequence[Effect]) -> Table:
+    """A row per finding that carries a verdict."""
     head = ("comparison", "ratio", "interval", "verdict", "blocks", "finds from", "p")
     rows = []
     for effect in effects:
         finding = effect.finding
-        name = f"{metric_words(finding.metric)}: {effect.contrast.name}" if with_metric else effect.contrast.name
-        verdict = finding.conclusion.value if finding.decides else "–"
-        blocks = str(finding.blocks) + (f" ({len(finding.dropped)} dropped)" if finding.dropped else "")
-        rows.append((name, ratio(finding.ratio), interval(finding), verdict, blocks, resolved(finding), _p(finding.p)))
+        verdict = finding.conclusion.value
+        figures = (ratio(finding.ratio), interval(finding), verdict, _blocks(finding), resolved(finding))
+        rows.append((effect.contrast.name, *figures, _p(finding.p)))
     return Table(head, tuple(rows), numbers=True)
+
+
+def metric_tables(effects: Sequence[Effect]) -> list[tuple[str, Table]]:
+    """A table per comparison with a row per metric, without verdicts."""
+    rows: dict[str, list[tuple[str, ...]]] = {}
+    for effect in effects:
+        finding = effect.finding
+        figures = (ratio(finding.ratio), interval(finding), better(finding.metric), _blocks(finding))
+        rows.setdefault(effect.contrast.name, []).append((metric_words(finding.metric), *figures))
+    head = ("metric", "ratio", "interval", "better", "blocks")
+    return [(name, Table(head, tuple(found), numbers=True)) for name, found in rows.items()]
+
+
+def claimed_table(effects: Sequence[Effect]) -> Table:
+    """Findings that only a claim asked for: each with its metric."""
+    head = ("comparison", "metric", "ratio", "interval", "verdict", "blocks")
+    rows = []
+    for effect in effects:
+        finding = effect.finding
+        figures = (ratio(finding.ratio), interval(finding), finding.conclusion.value, _blocks(finding))
+        rows.append((effect.contrast.name, metric_words(finding.metric), *figures))
+    return Table(head, tuple(rows), numbers=True)
+
+
+def _blocks(finding: Finding) -> str:
+    return str(finding.blocks) + (f" ({len(finding.dropped)} dropped)" if finding.dropped else "")
 
 
 def _p(p: float | None) -> str:

@@ -13,7 +13,7 @@ from ironbench.report.charts.budgets import budgets
 from ironbench.report.charts.effects import effects
 from ironbench.report.charts.order import order
 from ironbench.report.figures import Section, configuration, fact, fact_name
-from ironbench.report.findings import effect_table
+from ironbench.report.findings import claimed_table, effect_table, metric_tables
 from ironbench.report.numbers import NOT_KNOWN, quantity
 
 _EVERY = "every cell"
@@ -22,10 +22,10 @@ _EVERY = "every cell"
 def sections(study: LabStudy) -> list[Section]:
     """Everything with something to show; a section without content is left out."""
     found = [
-        Section("claims", "What was expected", tables=_some(claims(study))),
+        Section("claims", "What was expected", tables=(*_some(claims(study)), *_some(claimed_table(study.claimed)))),
         Section("findings", "Findings", charts=tuple(effects(study)), tables=_some(effect_table(study.effects))),
         Section("trials", "Every trial", charts=(*points(study), *by_block(study))),
-        Section("others", "Other metrics", _LEAD_OTHERS, tables=_some(effect_table(study.others, True))),
+        Section("others", "Other metrics", _LEAD_OTHERS, tables=tuple(metric_tables(study.others))),
         Section("cpu", "Where the CPU time went", charts=tuple(budgets(study))),
         Section("balance", "Balance sheet", _LEAD_BALANCE, tables=_some(balance(study))),
         Section("differences", "What differs between the cells", _LEAD_DIFFERENCES, tables=_some(differences(study))),

@@ -14,6 +14,8 @@ from ironbench.report.charts.blocks import points
 from ironbench.report.findings import effect_table
 
 _WIDTH = 100
+_FEW = 3
+"""Of more comparisons than this the other metrics are left to the other formats."""
 _WORDS = ("claims", "balance", "differences", "plan")
 """Sections whose tables hold words, not numbers."""
 
@@ -35,9 +37,11 @@ def _study(study: LabStudy) -> str:
     for section in lab_figures.sections(study):
         if section.id in ("claims", "findings", "trials", "configuration"):
             continue
+        if section.id == "others" and len(section.tables) > _FEW:
+            continue
         blocks += [f"{section.title}: {chart.title}\n{plain.table(chart.table)}" for chart in section.charts]
         for name, table in section.tables:
-            title = f"{section.title}: {name}" if name else section.title
+            title = plain.clean(f"{section.title}: {name}" if name else section.title)
             shown = plain.facts(Table((), (table.head, *table.rows))) if section.id in _WORDS else plain.table(table)
             blocks.append(f"{title}\n{shown}")
     source = textwrap.indent(plain.clean_lines(study.lab.source).strip(), "  ")

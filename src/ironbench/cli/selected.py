@@ -1,0 +1,36 @@
+"""What `report` is asked for: directories of labs, or records, never both."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from ironbench.analyse.labstudy import LabStudy
+from ironbench.analyse.study import studies
+from ironbench.cli.verdict import study_of
+from ironbench.errors import InputError
+from ironbench.record import Store
+from ironbench.record.labs import LabDirectory
+from ironbench.report import formats
+from ironbench.report.derived import sentences
+
+
+def rendered(selection: Sequence[str], results: str, format: str) -> tuple[bytes, int]:
+    """The report and how many trials it rests on. InputError: nothing there, or labs among records."""
+    labs = labs_of(selection)
+    if labs:
+        return formats.get_lab(format)(labs), sum(study.trials for study in labs)
+    store = Store(Path(results))
+    records = store.select(selection)
+    if not records:
+        raise InputError(results, "holds no records", "make some with `ironbench run`, or name another with --results")
+    return formats.get(format)(studies(records, store, sentences(records))), len(records)
+
+
+def labs_of(selection: Sequence[str]) -> list[LabStudy]:
+    """Of directories; empty where none is named. InputError for a directory that is no lab's, or for a mixture."""
+    directories = [word for word in selection if Path(word).is_dir()]
+    if directories and len(directories) < len(selection):
+        other = next(word for word in selection if word not in directories)
+        raise InputError(other, "cannot be reported together with a lab", "make a report of each")
+    return [study_of(LabDirectory(Path(word))) for word in directories]
