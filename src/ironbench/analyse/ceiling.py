@@ -1,0 +1,107 @@
+"""How much faster a system would run with a part that is as good as free: measured, not computed.
+
+A share of the time only bounds what can be gained (Amdahl), for the queue moves elsewhere when a part becomes fast. So
+the part is made free (`System.ideal`) in a cell of its own and compared with the same cell without: the verdict is that
+comparison's, with its interval, and nothing is said that its finding does not carry.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ironbench import catalogue
+from ironbench.analyse.bottleneck import TimeSpent
+from ironbench.model.finding import Conclusion, Finding
+from ironbench.model.lab import Lab
+from ironbench.model.parts import CLIENT, DATA_READ, DATA_WRITE, LOG_FLUSH, TEMP
+
+_FREE = {
+    "log": "a free log",
+    "data": "all data in its cache",
+    "temp": "free temporary files",
+    "client": "a client that is held back by nothing",
+}
+_PART = {"log": "the log", "data": "reading data", "temp": "temporary files", "client": "the client"}
+_SPENT = {"log": (LOG_FLUSH,), "data": (DATA_READ, DATA_WRITE), "temp": (TEMP,), "client": (CLIENT,)}
+"""Ideal part → the parts of a transaction's time that go with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ceiling:
+    """What a part costs at most, with the finding that says so."""
+
+    parts: tuple[str, ...]
+    """`log`, `data`, `temp`, `client`; more than one when they were made free together."""
+    speedup: float
+    """How many times as fast, whichever way the metric points; NaN without a complete block."""
+    low: float
+    high: float
+    holds_back: bool | None
+    """Whether it costs more than the lab's margin; None: cannot tell."""
+    sentence: str
+    finding: Finding
+
+
+def ceilings(findings: Sequence[Finding], lab: Lab, spent: Mapping[str, TimeSpent] | None = None) -> list[Ceiling]:
+    """Of every finding whose cell differs from its baseline in ideal parts alone. `spent`: by name of cell."""
+    found = []
+    for finding in findings:
+        cell, baseline = lab.setup(finding.cell), lab.setup(finding.baseline)
+        more = tuple(part for part in cell.system.ideal if part not in baseline.system.ideal)
+        lost = set(baseline.system.ideal) - set(cell.system.ideal)
+        factors = cell.cell.levels.keys() | baseline.cell.levels.keys()
+        differ = [name for name in factors if cell.cell.levels.get(name) != baseline.cell.levels.get(name)]
+        if more and not lost and len(differ) <= 1:
+            found.append(ceiling(finding, more, (spent or {}).get(finding.baseline)))
+    return found
+
+
+def ceiling(finding: Finding, parts: Sequence[str], spent: TimeSpent | None = None) -> Ceiling:
+    """`parts`: what was free in the finding's cell and not in its baseline. `spent`: of the baseline."""
+    speedup, low, high = _as_speedup(finding)
+    name = _and([_PART[part] for part in parts])
+    free = _and([_FREE[part] for part in parts])
+    if not finding.ratios:
+        return Ceiling(tuple(parts), math.nan, 0.0, math.inf, None, f"What {name} costs was not measured.", finding)
+    holds_back, verdict = _verdict(finding, low, high, name, "is" if len(parts) == 1 and parts[0] != "temp" else "are")
+    measured = f"With {free} it would run {speedup:.2f} × as fast ({low:.2f}–{high:.2f}): {verdict}."
+    return Ceiling(tuple(parts), speedup, low, high, holds_back, f"{measured}{_bound(parts, spent)}", finding)
+
+
+def _verdict(finding: Finding, low: float, high: float, name: str, be: str) -> tuple[bool | None, str]:
+    """Nothing without the finding's own conclusion: it counts the blocks, the looks and the comparisons."""
+    margin = 1 + finding.margin
+    if finding.conclusion is Conclusion.CANNOT_TELL:
+        need = f"; to tell: {finding.advice}" if finding.advice else ""
+        return None, f"cannot tell whether {name} {'holds' if be == 'is' else 'hold'} it back{need}"
+    if finding.conclusion is Conclusion.EQUIVALENT or high <= margin:
+        return False, f"{name} {be} not the bottleneck"
+    if low >= margin:
+        return True, f"{name} {'holds' if be == 'is' else 'hold'} it back"
+    return (
+        None,
+        f"{name} {'costs' if be == 'is' else 'cost'} something, whether more than {finding.margin:.0%} cannot be told",
+    )
+
+
+def _as_speedup(finding: Finding) -> tuple[float, float, float]:
+    if catalogue.metric(finding.metric).better != "lower":
+        return finding.ratio, finding.low, finding.high
+    return tuple(_inverse(value) for value in (finding.ratio, finding.high, finding.low))  # type: ignore[return-value]
+
+
+def _inverse(value: float) -> float:
+    return 1 / value if value else math.inf
+
+
+def _bound(parts: Sequence[str], spent: TimeSpent | None) -> str:
+    if spent is None:
+        return ""
+    share = sum(spent.share(name) for part in parts for name in _SPENT[part])
+    return f" By its share of the time, {share:.0%}, at most {1 / max(1 - share, 0.01):.2f} × was to be expected."
+
+
+def _and(words: Sequence[str]) -> str:
+    return words[0] if len(words) == 1 else ", ".join(words[:-1]) + f" and {words[-1]}"

@@ -1,0 +1,126 @@
+"""What a free part would bring is said in the finding's own figures, and no verdict goes beyond the finding's."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+from factories import record
+
+from ironbench.analyse.bottleneck import where_time_goes
+from ironbench.analyse.ceiling import ceiling, ceilings
+from ironbench.analyse.verdict import finding
+from ironbench.analyse.waterfall import waterfall
+from ironbench.model.finding import Conclusion, Finding
+from ironbench.model.lab import Lab, Method, Stage
+from ironbench.model.parts import PARTS
+from ironbench.model.record import Record
+from ironbench.model.system import Cell, Choice, Load, Setup, System
+
+METHOD = Method((Stage(1, 8),), seed=1)
+WOBBLE = (1.0, 1.004, 0.997, 1.006, 0.995, 1.001, 1.002, 0.998)
+
+
+def measured(speedup: float, metric: str = "throughput", **fields: object) -> Finding:
+    better = "higher" if metric == "throughput" else "lower"
+    pairs = [(block, 100.0 * speedup * wobble, 100.0) for block, wobble in enumerate(WOBBLE)]
+    return replace(finding(metric, better, "ideal=log", "ideal=none", pairs, METHOD), **fields)  # type: ignore[arg-type]
+
+
+def test_a_part_that_costs_little_is_not_the_bottleneck() -> None:
+    found = ceiling(measured(1.03), ["log"])
+    assert found.holds_back is False
+    assert found.sentence == "With a free log it would run 1.03 × as fast (1.03–1.03): the log is not the bottleneck."
+
+
+def test_a_part_that_costs_much_holds_it_back() -> None:
+    found = ceiling(measured(2.4), ["log"])
+    assert found.holds_back is True
+    assert found.sentence.endswith(": the log holds it back.")
+
+
+def test_a_metric_that_should_fall_is_turned_round() -> None:
+    found = ceiling(measured(0.5, "response_time_p99_s"), ["data"])
+    assert found.speedup == pytest.approx(2.0, rel=0.01)
+    assert found.low <= found.speedup <= found.high
+    assert found.holds_back is True
+
+
+def test_without_a_conclusion_there_is_no_verdict() -> None:
+    unsure = measured(2.4, conclusion=Conclusion.CANNOT_TELL, advice="6 complete blocks at least")
+    found = ceiling(unsure, ["log"])
+    assert found.holds_back is None
+    assert "cannot tell whether the log holds it back; to tell: 6 complete blocks at least" in found.sentence
+
+
+def test_a_gain_on_both_sides_of_the_margin_is_not_judged() -> None:
+    found = ceiling(measured(1.05, low=1.02, high=1.08, conclusion=Conclusion.FASTER), ["temp"])
+    assert found.holds_back is None
+    assert "temporary files cost something, whether more than 5% cannot be told" in found.sentence
+
+
+def test_without_a_block_nothing_was_measured() -> None:
+    empty = finding("throughput", "higher", "ideal=log", "ideal=none", [], METHOD)
+    found = ceiling(empty, ["log"])
+    assert math.isnan(found.speedup) and "not measured" in found.sentence
+
+
+def test_the_share_of_the_time_is_put_beside_what_was_measured() -> None:
+    spent = where_time_goes([record(metrics={"time_share{part=log flush}": 0.6, "time_share{part=CPU}": 0.4})])
+    found = ceiling(measured(2.4), ["log"], spent)
+    assert "By its share of the time, 60%, at most 2.50 ×" in found.sentence
+
+
+def test_only_cells_that_differ_in_ideal_parts_alone_have_a_ceiling() -> None:
+    def setup(name: str, levels: dict[str, str], ideal: tuple[str, ...] = ()) -> Setup:
+        return Setup(Cell(name, Load(), levels), System("postgres", name, ideal=ideal), Choice("w"))
+
+    setups = (
+        setup("a", {"ideal": "none", "clients": "1"}),
+        setup("b", {"ideal": "log", "clients": "1"}, ("log",)),
+        setup("c", {"ideal": "log", "clients": "8"}, ("log",)),
+        setup("d", {"ideal": "none", "clients": "8"}),
+    )
+    lab = Lab("x", "x", "?", (), "explicit", setups, "a", (), METHOD, (), (), "")
+    told = [replace(measured(2.0), cell=cell, baseline="a") for cell in ("b", "c", "d")]
+    assert [one.finding.cell for one in ceilings(told, lab)] == ["b"]
+
+
+def trial(block: int, log_ms: float, cpu_ms: float = 1.0) -> Record:
+    total_ms = log_ms + cpu_ms
+    shares = {"time_share{part=log flush}": log_ms / total_ms, "time_share{part=CPU}": cpu_ms / total_ms}
+    samples = {"time_samples{part=log flush}": 500.0}
+    return record(clients=8, throughput=8e3 / total_ms, block=block, metrics=shares | samples)
+
+
+def test_the_steps_of_a_waterfall_add_up_to_the_difference() -> None:
+    before = [trial(block, 4.0 + 0.1 * block, 1.0) for block in range(6)]
+    after = [trial(block, 0.5 + 0.1 * block, 1.2) for block in range(6)]
+    found = waterfall(before, after)
+    assert found is not None and found.blocks == 6
+    assert sum(step.delta_s for step in found.steps) == pytest.approx(found.after_s - found.before_s)
+    steps = {step.part: step for step in found.steps}
+    assert list(steps) == [part for part in PARTS if part in steps]
+    assert steps["log flush"].delta_s == pytest.approx(-3.5e-3)
+    assert steps["CPU"].delta_s == pytest.approx(0.2e-3)
+    assert steps["log flush"].clear
+    assert "log flush: 3.5 ms less" in found.sentence
+
+
+def test_a_difference_that_wobbles_as_much_as_it_is_large_is_not_clear() -> None:
+    before = [trial(block, 4.0) for block in range(6)]
+    after = [trial(block, 4.0 + 0.5 * (-1) ** block) for block in range(6)]
+    found = waterfall(before, after)
+    assert found is not None and not any(step.clear for step in found.steps if step.part == "log flush")
+    assert found.sentence.startswith("No part's time differs clearly")
+
+
+def test_one_block_has_the_error_of_sampling_alone() -> None:
+    found = waterfall([trial(0, 4.0)], [trial(0, 1.0)])
+    assert found is not None and "sampling alone" in found.method
+    assert sum(step.delta_s for step in found.steps) == pytest.approx(found.after_s - found.before_s)
+
+
+def test_without_observed_backends_there_is_no_waterfall() -> None:
+    assert waterfall([record()], [trial(0, 1.0)]) is None
