@@ -33,11 +33,19 @@ def measure(
     printer: Printer,
     prepared: Prepared = NOTHING,
     title: str = "",
+    quiet_s: float | None = None,
 ) -> Record:
     """One trial, from driving it to its record in the store."""
     how = trial.cell.load
-    sources = observe.sources(session, plan.observe, clients=how.clients)
-    driven = drive(plan, session, trial, sources, printer, title)
+    driven = drive(
+        plan,
+        session,
+        trial,
+        lambda: observe.sources(session, plan.observe, clients=how.clients),
+        printer,
+        title,
+        quiet_s,
+    )
     watched = observe.observed(driven, how)
     record = make.keep(store, plan, session, loaded, trial, driven, watched, prepared)
     if not record.status.comparable and not driven.failure:  # a failure was said when it happened
@@ -70,7 +78,9 @@ def attempt(bench: Bench, trial: Trial, title: str) -> Record:
         prepared = _before(bench, setup, trial, prepared)
         with engines.running(setup.system, _secrets(bench, trial), most_clients(bench.lab)) as session:
             loaded = bench.data.loaded(setup)
-            record = measure(plan, session, loaded, trial, bench.store, bench.printer, prepared, title)
+            record = measure(
+                plan, session, loaded, trial, bench.store, bench.printer, prepared, title, bench.lab.method.quiet_s
+            )
         if record.status.comparable:
             bench.data.kept(setup, trial.block)
     except UnwrittenError:

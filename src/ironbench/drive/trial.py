@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from ironbench import workloads
+from ironbench.drive import before as preparing
 from ironbench.drive.plan import compiled_plan
 from ironbench.drive.run import run
 from ironbench.engines import scratch
-from ironbench.errors import EngineDiedError, IronbenchError
+from ironbench.errors import EngineDiedError, FailureError, IronbenchError
 from ironbench.model.driven import Driven
 from ironbench.model.observation import Source
 from ironbench.model.plan import Plan
@@ -23,17 +24,31 @@ from ironbench.model.session import Session
 from ironbench.model.system import Trial
 from ironbench.printer import Printer
 
+if TYPE_CHECKING:
+    from ironbench._core import DriveResult
+
+Show = Callable[[float, str], None]
+
 
 def drive(
-    plan: Plan, session: Session, trial: Trial, sources: Iterable[Source], printer: Printer, title: str = ""
+    plan: Plan,
+    session: Session,
+    trial: Trial,
+    sources: Callable[[], Iterable[Source]],
+    printer: Printer,
+    title: str = "",
+    quiet_s: float | None = None,
 ) -> Driven:
-    """One trial from start to end. An engine that fails is not an exception: the result says so."""
+    """One trial from start to end. An engine that fails is not an exception: the result says so.
+
+    `sources` are asked for when the engine is as it will be measured; `quiet_s`: see `before.at_last`.
+    """
     title = title or f"{plan.system.label}  {trial.cell.name}  {trial.purpose} {trial.block + 1}"
     started = datetime.now(UTC).isoformat(timespec="seconds")
     with scratch.folder() as folder:
         log = folder / "child.log"
         try:
-            return _driven(plan, session, trial, sources, printer, title, started, log)
+            return _driven(plan, session, trial, sources, printer, title, started, log, quiet_s)
         except IronbenchError as error:
             printer.error(error)
             alive = session.alive() and not isinstance(error, EngineDiedError)
@@ -57,26 +72,35 @@ def _driven(
     plan: Plan,
     session: Session,
     trial: Trial,
-    sources: Iterable[Source],
+    sources: Callable[[], Iterable[Source]],
     printer: Printer,
     title: str,
     started: str,
     log: Path,
+    quiet_s: float | None,
 ) -> Driven:
     workload, options, load = workloads.get(plan.choice.workload), plan.choice.options, trial.cell.load
     has_data = workload.dataset(session.engine, options) is not None  # else there is nothing to hold to any rule
-    before = workload.before(session, options) if has_data else None
-    # `target` last: a library engine closes its own connection then, so that none of its locks is in the way.
-    compiled = compiled_plan(
-        session.target(load.protocol, load.io),
-        workload.scripts(session.engine, plan.choice),
-        {**workload.variables(options), **plan.choice.defines},
-        replace(load, seed=trial_seed(load.seed, trial)),
-        sources,
-        plan.system.client_cpus or (),
-    )
+
+    def driving(trial: Trial, sources: Iterable[Source], show: Show) -> DriveResult:
+        # `target` last: a library engine closes its own connection then, so that none of its locks is in the way.
+        compiled = compiled_plan(
+            session.target(load.protocol, load.io),
+            workload.scripts(session.engine, plan.choice),
+            {**workload.variables(options), **plan.choice.defines},
+            replace(trial.cell.load, seed=trial_seed(load.seed, trial)),
+            sources,
+            plan.system.client_cpus or (),
+        )
+        return run(compiled, trial.cell.load, session.engine in LIBRARIES, plan.system.server_cpus, log, show)
+
     with printer.bar(title) as show:
-        result = run(compiled, load, session.engine in LIBRARIES, plan.system.server_cpus, log, show)
+        ready = preparing.ready(
+            plan, session, trial, lambda: _rehearsed(driving(preparing.rehearsal(trial), (), lambda *_: None))
+        )
+        before = workload.before(session, options) if has_data else None
+        ready = preparing.at_last(ready, session, load, quiet_s)
+        result = driving(trial, (*sources(), *ready.sources), show)
     summary = msgspec.json.decode(result.summary, type=dict[str, Any])
     alive = session.alive()
     checkable = has_data and alive and not summary["aborted"]
@@ -90,8 +114,18 @@ def _driven(
         histograms=result.histograms,
         samples=result.samples,
         checks=checks,
+        prepared=preparing.after(ready, session) if alive else ready.prepared,
         log=_read(log),
     )
+
+
+def _rehearsed(result: DriveResult) -> None:
+    """FailureError when a rehearsal came to nothing: the trial would, too."""
+    summary = msgspec.json.decode(result.summary, type=dict[str, Any])
+    if summary["aborted"]:
+        raise FailureError("rehearsal", summary["cause"])
+    if summary["cut_short"]:
+        raise KeyboardInterrupt
 
 
 def _read(log: Path) -> bytes:

@@ -114,6 +114,22 @@ def evict(root: Path) -> None:
             os.close(fd)
 
 
+def touch(root: Path) -> None:
+    """Reads all files of a tree, so that the page cache holds them as far as it can."""
+    for path in _files(root):
+        try:
+            fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        except OSError:
+            continue  # gone meanwhile, or a socket
+        try:
+            while os.read(fd, 1 << 20):
+                pass
+        except OSError:
+            pass
+        finally:
+            os.close(fd)
+
+
 def can_share(source: Path, directory: Path) -> bool:
     """Whether files of `source` can be copied into `directory` by reference; tried with an empty file."""
     try:

@@ -93,6 +93,9 @@ class NullSession:
     def alive(self) -> bool:
         return True
 
+    def restart(self) -> None:
+        """It has no caches."""
+
     def stop(self) -> None:
         """Nothing was started."""
 

@@ -166,6 +166,11 @@ class SqliteSession:
     def alive(self) -> bool:
         return not self._stopped and Path(self._path).exists()
 
+    def restart(self) -> None:
+        """Every trial has a process of its own anyway."""
+        with self._using:
+            self._drop()
+
     def stop(self) -> None:
         if self._stopped:
             return

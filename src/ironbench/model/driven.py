@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from ironbench.model.prepared import NOTHING, Prepared
 from ironbench.model.record import Check
 
 if TYPE_CHECKING:
@@ -27,5 +28,7 @@ class Driven:
     histograms: Mapping[str, Histogram] = field(default_factory=dict)
     samples: Mapping[str, list[tuple[float, bytes]]] = field(default_factory=dict)
     checks: tuple[Check, ...] = ()
+    prepared: Prepared = NOTHING
+    """What was done for the trial while its engine ran, and verified afterwards."""
     log: bytes = b""
     """What a child process wrote on its standard error."""

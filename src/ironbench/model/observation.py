@@ -12,7 +12,10 @@ class Source:
     name: str
     """`observer.part`, e.g. `cpu.stat`."""
     kind: str
-    """`file` (target: path; `*` allowed, files joined as `==> path\\n`) or `sql` (target: one statement)."""
+    """`file` (target: path; `*` allowed, files joined as `==> path\\n`) or `sql` (target: one statement).
+
+    `request`: a statement that does something, on a connection of its own, so that it delays no sample.
+    """
     target: str
     period_s: float = 1.0
     """The shortest; a source that would cost too much with many backends is read less often."""

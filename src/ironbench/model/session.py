@@ -44,6 +44,10 @@ class Session(Protocol):
 
     def alive(self) -> bool: ...
 
+    def restart(self) -> None:
+        """Ends the engine and starts it again, its caches empty. FailureError; not for a server that is not ours."""
+        ...
+
     def stop(self) -> None:
         """Ends it and removes what was made for it. May be called twice."""
         ...

@@ -35,6 +35,7 @@ def keep(
 ) -> Record:
     """Judges the trial, writes its record and evidence, and returns the record. No session: it never got so far."""
     observation, budget = observed
+    prepared = prepared.also(driven.prepared.conditions, driven.prepared.warnings)
     workload = workloads.get(plan.choice.workload)
     seen = judge.warnings(
         plan.system, trial.cell.load, driven, observation, budget, workload.writes(plan.choice.options)

@@ -132,7 +132,7 @@ pub enum Stop {
 #[serde(deny_unknown_fields)]
 pub struct ObserverSource {
     pub name: String,
-    /// `file` or `sql`.
+    /// `file`, `sql` or `request`.
     pub kind: String,
     pub target: String,
     pub period_s: f64,

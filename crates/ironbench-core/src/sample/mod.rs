@@ -2,7 +2,8 @@
 //!
 //! Nothing is parsed here (`src/ironbench/observe` does that after the run) and nothing here can end a trial: whatever
 //! goes wrong becomes a note. Files and SQL have a thread each, so that a server that does not answer leaves the
-//! machine observed.
+//! machine observed. Requests (SQL that does something at its times, e.g. CHECKPOINT) have a thread and a connection of
+//! their own each, so that one that takes long delays no sample.
 
 mod files;
 mod pace;
@@ -70,6 +71,8 @@ struct Worker {
     places: Vec<usize>,
     /// Ends a reading that hangs, after nobody waits for it any more.
     give_up: Arc<AtomicBool>,
+    /// Runs a request: nothing to read at marks, and nobody waits for one under way at the end.
+    requests: bool,
 }
 
 /// Sources looked at, the observers' connection made: what takes time, done before the clock starts.
@@ -85,6 +88,7 @@ struct Group {
     places: Vec<usize>,
     watched: Vec<Watched>,
     give_up: Arc<AtomicBool>,
+    requests: bool,
 }
 
 impl Prepared {
@@ -101,7 +105,10 @@ impl Prepared {
         }
         let mut prepared = Self { groups: vec![files(root, sources)], notes: Vec::new(), backend_pids: Vec::new() };
         if let Some(connection) = connection {
-            prepared.add_sql(sources, connection);
+            prepared.add_sql("sample-sql", numbered(sources, "sql").collect(), connection, false);
+            for request in numbered(sources, "request") {
+                prepared.add_sql("request-sql", vec![request], connection, true);
+            }
         }
         Ok(prepared)
     }
@@ -120,8 +127,13 @@ impl Prepared {
         Ok(sampler)
     }
 
-    fn add_sql(&mut self, sources: &[ObserverSource], connection: &Connection) {
-        let wanted: Vec<_> = numbered(sources, "sql").collect();
+    fn add_sql(
+        &mut self,
+        thread: &'static str,
+        wanted: Vec<(usize, &ObserverSource)>,
+        connection: &Connection,
+        requests: bool,
+    ) {
         if wanted.is_empty() {
             return;
         }
@@ -134,7 +146,7 @@ impl Prepared {
                     .zip(opened.readers)
                     .map(|((place, source), reader)| (place, Watched::new(source, reader, KEEP_BYTES)))
                     .unzip();
-                self.groups.push(Group { thread: "sample-sql", places, watched, give_up: opened.give_up });
+                self.groups.push(Group { thread, places, watched, give_up: opened.give_up, requests });
             }
             Err(error) => self.notes.push(format!("the observers' connection: {error}")),
         }
@@ -148,7 +160,7 @@ fn files(root: &Path, sources: &[ObserverSource]) -> Group {
             (place, Watched::new(source, reader, KEEP_BYTES))
         })
         .unzip();
-    Group { thread: "sample-files", places, watched, give_up: Arc::default() }
+    Group { thread: "sample-files", places, watched, give_up: Arc::default(), requests: false }
 }
 
 impl Sampler {
@@ -156,7 +168,7 @@ impl Sampler {
     /// differences of counters cover exactly the window (its start is tick 0). Never blocks.
     pub fn mark(&self) {
         self.marked.store(true, Ordering::Relaxed);
-        for worker in &self.workers {
+        for worker in self.workers.iter().filter(|worker| !worker.requests) {
             // A worker that is gone has left its note.
             let _ = worker.commands.send(Command::Mark);
         }
@@ -176,6 +188,9 @@ impl Sampler {
         let workers = std::mem::take(&mut self.workers);
         for worker in &workers {
             let _ = worker.commands.send(Command::Stop);
+            if worker.requests {
+                worker.give_up.store(true, Ordering::Relaxed);
+            }
         }
         let mut by_place = Vec::new();
         for worker in workers {
@@ -187,7 +202,7 @@ impl Sampler {
     }
 
     fn spawn(&mut self, group: Group, window_start: Instant) -> Result<()> {
-        let Group { thread, places, mut watched, give_up } = group;
+        let Group { thread, places, mut watched, give_up, requests } = group;
         let (commands, orders) = mpsc::channel();
         let (running, finished) = mpsc::channel();
         let collected = Arc::new(Mutex::new(Collected::of(&watched)));
@@ -199,7 +214,7 @@ impl Sampler {
                 watch::run(&mut watched, &mut LivePace::new(window_start, orders), &shared);
             })
             .map_err(|error| Error::failure("observers", format!("cannot start a thread: {error}")))?;
-        self.workers.push(Worker { commands, finished, handle, collected, places, give_up });
+        self.workers.push(Worker { commands, finished, handle, collected, places, give_up, requests });
         Ok(())
     }
 }
@@ -255,14 +270,16 @@ fn numbered<'a>(
 
 fn check(source: &ObserverSource, connection: Option<&Connection>) -> Result<()> {
     let subject = || format!("observer source {}", source.name);
-    if !matches!(source.kind.as_str(), "file" | "sql") {
-        return Err(Error::input(subject(), format!("unknown kind {:?}", source.kind)).hint("known: file, sql"));
+    if !matches!(source.kind.as_str(), "file" | "sql" | "request") {
+        return Err(
+            Error::input(subject(), format!("unknown kind {:?}", source.kind)).hint("known: file, sql, request")
+        );
     }
     if !(source.period_s.is_finite() && source.period_s >= SHORTEST_PERIOD_S) {
         return Err(Error::input(subject(), format!("a period of {} s cannot be kept", source.period_s))
             .hint(format!("the shortest is {SHORTEST_PERIOD_S} s")));
     }
-    if source.kind == "sql" && connection.is_none() {
+    if source.kind != "file" && connection.is_none() {
         return Err(Error::input(subject(), "SQL can only be sampled on a server"));
     }
     Ok(())

@@ -31,7 +31,10 @@ pub fn connect(connection: &Connection, texts: &[&str]) -> Result<Opened> {
     let backend_pid = session.backend_pid();
     let statements: Vec<String> = texts.iter().enumerate().map(|(n, text)| prepared(&mut session, n, text)).collect();
     let session = Arc::new(Mutex::new(session));
-    let reader = |statement| -> Box<dyn Reader> { Box::new(Statement { session: Arc::clone(&session), statement }) };
+    let given_up = Arc::clone(&give_up);
+    let reader = |statement| -> Box<dyn Reader> {
+        Box::new(Statement { session: Arc::clone(&session), statement, given_up: Arc::clone(&given_up) })
+    };
     Ok(Opened { backend_pid, readers: statements.into_iter().map(reader).collect(), give_up })
 }
 
@@ -47,6 +50,7 @@ fn prepared(session: &mut Session, number: usize, text: &str) -> String {
 struct Statement {
     session: Arc<Mutex<Session>>,
     statement: String,
+    given_up: Arc<AtomicBool>,
 }
 
 impl Reader for Statement {
@@ -57,6 +61,8 @@ impl Reader for Statement {
                 write_rows(&rows, out);
                 Ok(())
             }
+            // Ended by ourselves: nothing to tell.
+            Err(_) if self.given_up.load(Ordering::Relaxed) => Err(Trouble::Passing(String::new())),
             Err(error) if passing(&error.sqlstate) => Err(Trouble::Passing(error.to_string())),
             Err(error) => Err(Trouble::Lasting(error.to_string())),
         }

@@ -180,9 +180,45 @@ fn sources_that_cannot_be_meant_are_refused_before_anything_starts() {
         (source("x", "file", "/", 0.0), "a period of 0 s"),
         (source("x", "file", "/", f64::NAN), "a period of NaN s"),
         (source("x", "sql", "select 1", 1.0), "only be sampled on a server"),
+        (source("x", "request", "checkpoint", 1.0), "only be sampled on a server"),
     ] {
         let error = Prepared::new(&[wrong], None).err().unwrap();
         assert_eq!(error.subject, "observer source x");
         assert!(error.cause.contains(cause), "{}", error.cause);
     }
+}
+
+/// Whether it was told to mark.
+struct Asked(Arc<Mutex<u32>>);
+
+impl Reader for Asked {
+    fn read(&mut self, _out: &mut Vec<u8>) -> std::result::Result<(), Trouble> {
+        *self.0.lock().unwrap() += 1;
+        Ok(())
+    }
+}
+
+#[test]
+fn a_request_is_made_at_its_times_and_not_at_the_end_of_the_window() {
+    let asked = Arc::new(Mutex::new(0));
+    let reader = Box::new(Asked(Arc::clone(&asked)));
+    let watched = vec![Watched::new(&source("checkpoints", "request", "x", 3600.0), reader, 4_000)];
+    let group = Group { thread: "request-sql", places: vec![0], watched, give_up: Arc::default(), requests: true };
+    let prepared = Prepared { groups: vec![group], notes: vec![], backend_pids: vec![] };
+    let sampler = prepared.start(Instant::now() + Duration::from_millis(50)).unwrap();
+    while *asked.lock().unwrap() == 0 {
+        std::thread::yield_now();
+    }
+    sampler.mark();
+    let samples = sampler.stop();
+    assert_eq!(*asked.lock().unwrap(), 1);
+    assert_eq!(samples.by_source[0].1.len(), 1);
+    assert!(samples.notes.is_empty(), "{:?}", samples.notes);
+}
+
+#[test]
+fn what_we_ended_ourselves_is_no_trouble() {
+    let answers = vec![Err(Trouble::Passing(String::new()))];
+    let collected = watch(vec![watched("ended", 1.0, answers)], 0, 0, &[(1, Command::Stop)]);
+    assert!(collected.notes.is_empty());
 }

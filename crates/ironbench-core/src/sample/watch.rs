@@ -122,7 +122,7 @@ fn sample(
                 Trouble::Lasting(cause) => (cause, true),
             };
             // Said once per spell of trouble: a file that is gone for an hour is one note.
-            if !source.troubled {
+            if !source.troubled && !cause.is_empty() {
                 let note = format!("{} at {:.1} s: {cause}", source.name, t_ns as f64 / 1e9);
                 collected.notes.push(note);
             }

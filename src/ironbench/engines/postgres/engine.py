@@ -126,7 +126,9 @@ def _started(system: System, clients: int, found: Installation, wanted: Cluster,
     try:
         address = dsn.Address(running.socket_directory, settings.PORT, clusters.USER, clusters.DATABASE, "disable")
         _furnish(replace(address, database="postgres"), wanted)
-        own = Own(running, _directories(wanted), _facts(found, who, system), partial(os.close, lock))
+        own = Own(
+            running, partial(run, tell=tell), _directories(wanted), _facts(found, who, system), partial(os.close, lock)
+        )
         return PostgresSession(address, Secrets(), own)
     except BaseException:
         running.stop()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ironbench.engines.postgres import counters, facts, local
@@ -28,6 +28,8 @@ class Own:
     """What comes with a server of ours."""
 
     running: Running
+    again: Callable[[], Running]
+    """Starts the stopped server anew."""
     directories: dict[str, str]
     facts: dict[str, Any]
     """Installation and identity."""
@@ -97,6 +99,17 @@ class PostgresSession:
     def last_words(self) -> str:
         """The end of our server's messages, "" for a server that is not ours."""
         return "" if self._own is None else self._own.running.last_words()
+
+    def restart(self) -> None:
+        """Our server only: another process, other sockets, the same settings and files."""
+        if self._own is None:
+            raise FailureError("PostgreSQL", "a running server (--dsn) is not restarted by ironbench")
+        with self._lock:
+            self._drop()
+            self._own.running.stop()
+            self._own = replace(self._own, running=self._own.again())
+            self._address = replace(self._address, host=self._own.running.socket_directory)
+            self._connection = self.connect()
 
     def stop(self) -> None:
         if self._stopped:

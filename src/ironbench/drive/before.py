@@ -1,0 +1,101 @@
+"""Everything between a running engine and the start of the stopwatch, and its verification afterwards."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from ironbench import workloads
+from ironbench.drive import caches, checkpoints
+from ironbench.drive.caches import Rehearse, State
+from ironbench.drive.clock import Clock
+from ironbench.load import tables
+from ironbench.machine import quiet
+from ironbench.model.observation import Source
+from ironbench.model.plan import Plan
+from ironbench.model.prepared import Prepared
+from ironbench.model.session import Session
+from ironbench.model.system import Load, Setup, Trial
+
+OF_A_LAB = ("lab", "pilot")
+"""Purposes of trials that a lab has isolated from each other."""
+_RESET = "select pg_stat_reset(), (select count(pg_stat_reset_shared(name)) from unnest(array[{names}]) name)"
+_SHARED = ("bgwriter", "archiver", "wal")
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """An engine ready for one trial."""
+
+    sources: tuple[Source, ...]
+    """What the core shall do at its times beside observing."""
+    prepared: Prepared
+    state: State
+    read_bytes: int | None = None
+    """By the engine so far."""
+    clock: Clock = field(default_factory=Clock)
+
+
+def ready(plan: Plan, session: Session, trial: Trial, rehearse: Rehearse) -> Ready:
+    """Warm caches, statistics and checkpoints as the trial declares them. FailureError.
+
+    What the workload must know of the state before the trial is read after this, for rehearsals change data.
+    """
+    system, load = plan.system, trial.cell.load
+    state = _warmed(plan, session, load, rehearse)
+    done = state.prepared
+    own_postgres = system.dsn is None and session.engine == "postgres"
+    if trial.purpose in OF_A_LAB:
+        load = checkpoints.settled(Setup(trial.cell, system, plan.choice)).cell.load
+        done = done.also(_reset(session) if own_postgres else {})
+    sources, said = checkpoints.prepared(session, load, own_postgres)
+    return Ready(sources, done.also(said), state)
+
+
+def at_last(ready: Ready, session: Session, load: Load, quiet_s: float | None) -> Ready:
+    """Right before the stopwatch: cold caches, and a quiet machine. `quiet_s` None: nobody looks. FailureError.
+
+    Cold comes last: reading the state before the trial warms.
+    """
+    done, state = ready.prepared, ready.state
+    if state.asked == "cold":
+        caches.chill(session)
+    if quiet_s is not None:
+        done = done.also(*quiet.wait(min(quiet_s, (load.duration_s or quiet_s) + load.warmup_s)))
+    read_bytes = caches.read_bytes(session) if state.asked else None
+    return replace(ready, prepared=done, read_bytes=read_bytes, clock=Clock())
+
+
+def _warmed(plan: Plan, session: Session, load: Load, rehearse: Rehearse) -> State:
+    if not load.cache:
+        return State("")
+    dataset = workloads.get(plan.choice.workload).dataset(session.engine, plan.choice.options)
+    names = dataset.tables if dataset is not None else ()
+    size = tables.size(session, names) if names else 0
+    return caches.prepared(session, plan.system, load, names, size, rehearse)
+
+
+def after(ready: Ready, session: Session) -> Prepared:
+    """What the trial showed of it: conditions and warnings of the record."""
+    done = ready.prepared.also({}, ready.clock.warnings())
+    if not ready.state.asked:
+        return done
+    now = caches.read_bytes(session)
+    read = None if now is None or ready.read_bytes is None else now - ready.read_bytes
+    seen = caches.verified(ready.state, read)
+    return done.also(seen.conditions, seen.warnings)
+
+
+def rehearsal(trial: Trial) -> Trial:
+    """The trial's load for a while, its random numbers others than the trial's own."""
+    load = trial.cell.load
+    span_s = max(1.0, min(5.0, (load.duration_s or 10.0) / 5))
+    short = replace(load, duration_s=span_s, transactions=None, warmup_s=0.0, seed=load.seed ^ 0x5EED)
+    return replace(trial, cell=replace(trial.cell, load=short), purpose="rehearsal")
+
+
+def _reset(session: Session) -> dict[str, str]:
+    """PostgreSQL's statistics of use begin at zero (PostgreSQL 18 documentation, 27.2.27)."""
+    number = int(session.query("show server_version_num")[0][0] or 0)
+    names = [*_SHARED, *(["io"] if number >= 160000 else []), *(["checkpointer"] if number >= 170000 else [])]
+    session.query(_RESET.format(names=", ".join(f"'{name}'" for name in names)))
+    return {"statistics": "reset"}

@@ -1,0 +1,155 @@
+"""The state of the caches at the start of a trial: brought about, and verified by what the trial read.
+
+`cold`: the engine has just been started and no page of its files is in memory. `warm`: the engine's cache and the page
+cache hold the workload's tables, as far as they fit. `hot`: warm, and the workload was rehearsed until the share of
+reads that the cache answers stayed the same.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from ironbench.drive import warming
+from ironbench.engines import copies, space
+from ironbench.errors import InputError
+from ironbench.machine.fingerprint import virtualisation
+from ironbench.machine.tree import Tree
+from ironbench.model.prepared import NOTHING, Prepared
+from ironbench.model.record import Warning
+from ironbench.model.session import Session
+from ironbench.model.system import Load, System
+
+STATES = ("cold", "warm", "hot")
+STEADY = 0.005
+"""Change of the hit rate from one rehearsal to the next, below which it is called steady."""
+MOST_REHEARSALS = 15
+FITS = 0.8
+"""Of the memory that there is: data up to this share of it stay in it."""
+WARM_SHARE = 0.01
+WARM_BYTES = 1 << 20
+"""A warm trial reads no more than this from its devices, or that share of its data."""
+
+Rehearse = Callable[[], None]
+"""Drives the workload for a while without measuring it."""
+
+
+def require(system: System, load: Load) -> None:
+    """InputError for a state that this system cannot be brought into."""
+    if load.cache and load.cache not in STATES:
+        raise InputError("cache", f"{load.cache!r} is no state of caches", f"known: {', '.join(STATES)}")
+    if load.cache == "cold" and system.dsn is not None:
+        raise InputError(
+            "cache cold", "a running server (--dsn) is not restarted by ironbench", "use warm or hot, or leave it out"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What was brought about, and what is needed to verify it."""
+
+    asked: str
+    prepared: Prepared = NOTHING
+    data_bytes: int = 0
+    fits: bool = True
+    """Whether the data can stay in memory as a whole."""
+
+
+def prepared(
+    session: Session, system: System, load: Load, tables: tuple[str, ...], data_bytes: int, rehearse: Rehearse
+) -> State:
+    """Brings the caches into the state that the load declares; cold is left to `chill`. FailureError."""
+    if not load.cache or session.engine == "null":
+        return State("")
+    require(system, load)
+    fits = data_bytes <= FITS * _memory_bytes(system)
+    if load.cache == "cold":
+        word = "guest-cold (the host may hold the files in its memory)" if virtual() else "cold"
+        return State("cold", Prepared({"cache": f"{word}: engine restarted, files evicted"}), data_bytes, fits)
+    said = warming.warm(session, system, tables)
+    if load.cache == "hot":
+        return _hot(session, said, rehearse, data_bytes, fits)
+    return State("warm", Prepared({"cache": f"warm: {said}"}), data_bytes, fits)
+
+
+def verified(state: State, read_bytes: int | None) -> Prepared:
+    """What the trial shows of the state of the caches: bytes that the engine had to read from its devices."""
+    if not state.asked:
+        return NOTHING
+    if read_bytes is None:
+        return Prepared({"cache verified": "no: the engine's reads cannot be seen from here"})
+    conditions = {"cache verified": f"{space.in_words(read_bytes)} read from devices"}
+    if state.asked == "cold":
+        if read_bytes:
+            return Prepared(conditions)
+        text = "declared cold, but nothing was read from a device: the files lie in memory, or nothing was asked for"
+        return Prepared(conditions, (Warning("cache-not-cold", text),))
+    if not state.fits:
+        conditions["cache verified"] += "; the data are larger than the memory for them"
+        return Prepared(conditions)
+    if read_bytes <= max(WARM_BYTES, WARM_SHARE * state.data_bytes):
+        return Prepared(conditions)
+    text = f"declared {state.asked}, but {space.in_words(read_bytes)} were read from devices"
+    return Prepared(conditions, (Warning("cache-not-warm", text),))
+
+
+def read_bytes(session: Session) -> int | None:
+    """Bytes that the engine caused devices to read so far; None when its processes are out of sight.
+
+    A process that has waited for a child counts the child's reads as its own (Linux: wait_task_zombie, kernel/exit.c),
+    so that clients which have gone are not lost. A library engine runs in children of ours.
+    """
+    pids = [os.getpid()] if session.engine == "sqlite" else list(session.processes())
+    found = [_io(pid) for pid in pids]
+    known = [count for count in found if count is not None]
+    return sum(known) if known else None
+
+
+def virtual() -> bool:
+    """Whether a hypervisor lies between us and the devices."""
+    return virtualisation(Tree()) != "none"
+
+
+def chill(session: Session) -> None:
+    """Restarts the engine and drops its files from the page cache. FailureError."""
+    session.restart()
+    for directory in set(session.directories().values()):
+        copies.sync(Path(directory))  # dirty pages cannot be dropped
+        copies.evict(Path(directory))
+
+
+def _hot(session: Session, said: str, rehearse: Rehearse, data_bytes: int, fits: bool) -> State:
+    last: float | None = None
+    for number in range(1, MOST_REHEARSALS + 1):
+        before = warming.hits(session)
+        rehearse()
+        share = warming.hit_share(before, warming.hits(session))
+        if share is None:
+            text = f"hot: {said}, rehearsed once; this engine counts no hits"
+            return State("hot", Prepared({"cache": text}), data_bytes, fits)
+        if last is not None and abs(share - last) < STEADY:
+            text = f"hot: {said}, rehearsed {number} times until steady at {share:.1%} hits"
+            return State("hot", Prepared({"cache": text}), data_bytes, fits)
+        last = share
+    text = f"declared hot, but the hit rate was not steady after {MOST_REHEARSALS} rehearsals"
+    warning = Warning("cache-not-steady", text)
+    return State("hot", Prepared({"cache": f"hot: {said}, not steady"}, (warning,)), data_bytes, fits)
+
+
+def _memory_bytes(system: System) -> int:
+    if system.memory_total_bytes is not None:
+        return system.memory_total_bytes
+    return Tree().table("/proc/meminfo").get("MemAvailable", 0)
+
+
+def _io(pid: int) -> int | None:
+    try:
+        text = Path(f"/proc/{pid}/io").read_text()
+    except OSError:
+        return None
+    for line in text.splitlines():
+        if line.startswith("read_bytes:"):
+            return int(line.split()[1])
+    return None

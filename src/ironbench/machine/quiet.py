@@ -1,0 +1,118 @@
+"""Whether the machine does anything else right before a trial, and waiting until it does not."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ironbench.machine.tree import Tree
+from ironbench.model.record import Warning
+
+BUSY = 0.05
+"""Of all cores: the share of CPU time above which somebody else is at work (as `ironbench doctor` warns)."""
+DEVICE_BYTES_PER_S = 5e6
+"""Read and written on all devices together: about what one hard disk does at random."""
+DIRTY_BYTES = 256 << 20
+"""Waiting in the page cache to be written: it will be, during the trial."""
+LOOK_S = 0.25
+"""How long one look takes."""
+_SECTOR_BYTES = 512
+"""The unit of /proc/diskstats, whatever the device's own (Linux: Documentation/admin-guide/iostats.rst)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What the machine did between two readings."""
+
+    busy: float
+    """Share of all cores that were neither idle nor waiting for a device."""
+    device_bytes_per_s: float
+    in_flight: int
+    """Requests that devices had not answered at the end."""
+    dirty_bytes: int
+
+    @property
+    def complaints(self) -> tuple[str, ...]:
+        """What is not quiet, in words; empty when all is."""
+        found = []
+        if self.busy > BUSY:
+            found.append(f"{self.busy:.0%} of the CPUs were busy")
+        if self.device_bytes_per_s > DEVICE_BYTES_PER_S:
+            found.append(
+                f"devices moved {self.device_bytes_per_s / 1e6:.0f} MB/s with {self.in_flight} requests in flight"
+            )
+        if self.dirty_bytes > DIRTY_BYTES:
+            found.append(f"{self.dirty_bytes / 1e6:.0f} MB waited to be written")
+        return tuple(found)
+
+
+def wait(
+    limit_s: float,
+    tree: Tree | None = None,
+    sleep: Callable[[float], None] = time.sleep,
+    now: Callable[[], float] = time.monotonic,
+) -> tuple[dict[str, str], tuple[Warning, ...]]:
+    """Returns when the machine is quiet, or after `limit_s` with a warning; as conditions and warnings of a record.
+
+    Call it when neither ironbench nor its engine has anything to do. 0 looks once and does not wait.
+    """
+    tree = tree or Tree()
+    begin = now()
+    before = _read(tree, begin)
+    while True:
+        sleep(LOOK_S)
+        after = _read(tree, now())
+        complaints = _look(before, after).complaints
+        waited_s = now() - begin
+        if not complaints:
+            return {"quiet": "yes" if waited_s < 2 * LOOK_S else f"after {waited_s:.1f} s"}, ()
+        if waited_s >= limit_s:
+            text = f"the machine was not quiet before the trial, after {waited_s:.0f} s of waiting: "
+            return {"quiet": "no"}, (Warning("not-quiet", text + ", ".join(complaints)),)
+        before = after
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    at_s: float
+    busy: int
+    ticks: int
+    sectors: int
+    in_flight: int
+    dirty_bytes: int
+
+
+def _look(before: _Reading, after: _Reading) -> Look:
+    spent_s = max(after.at_s - before.at_s, 1e-6)
+    ticks = after.ticks - before.ticks
+    return Look(
+        busy=(after.busy - before.busy) / ticks if ticks > 0 else 0.0,
+        device_bytes_per_s=(after.sectors - before.sectors) * _SECTOR_BYTES / spent_s,
+        in_flight=after.in_flight,
+        dirty_bytes=after.dirty_bytes,
+    )
+
+
+def _read(tree: Tree, at_s: float) -> _Reading:
+    # user nice system idle iowait irq softirq steal (proc_stat(5)); guest time is within user.
+    ticks = [int(word) for word in (tree.read("/proc/stat") or "cpu 0").splitlines()[0].split()[1:9]]
+    idle = sum(ticks[3:5])
+    memory = tree.table("/proc/meminfo")
+    sectors, in_flight = _devices(tree)
+    dirty = memory.get("Dirty", 0) + memory.get("Writeback", 0)
+    return _Reading(at_s, sum(ticks) - idle, sum(ticks), sectors, in_flight, dirty)
+
+
+def _devices(tree: Tree) -> tuple[int, int]:
+    """Sectors read and written, and requests in flight, of whole devices: partitions would count twice."""
+    sectors = in_flight = 0
+    for line in (tree.read("/proc/diskstats") or "").splitlines():
+        words = line.split()
+        if len(words) < 12 or not tree.exists(f"/sys/block/{words[2].replace('/', '!')}"):
+            continue
+        if tree.names(f"/sys/block/{words[2].replace('/', '!')}/slaves"):
+            continue  # a device made of others: those are counted
+        sectors += int(words[5]) + int(words[9])
+        in_flight += int(words[11])
+    return sectors, in_flight
