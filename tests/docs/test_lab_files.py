@@ -1,5 +1,6 @@
 """The examples of docs/guide/lab-files.md can be planned as they stand."""
 
+import json
 import re
 from pathlib import Path
 
@@ -7,7 +8,8 @@ import pytest
 
 from ironbench.cli.planning import planned
 
-PAGE = Path(__file__).parents[2] / "docs" / "guide" / "lab-files.md"
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "guide" / "lab-files.md"
 EXAMPLES = re.findall(r"^```toml\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
 
 
@@ -18,6 +20,14 @@ def test_an_example_can_be_planned(example: str, tmp_path: Path, capsys: pytest.
     assert planned(str(file), "1h", json=False) == 0
     assert "skipped" not in capsys.readouterr().out
     assert [path.name for path in tmp_path.iterdir()] == ["example.toml"]
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "labs").glob("*.toml")), ids=lambda path: path.name)
+def test_a_lab_of_ours_can_be_planned_within_its_quarter_of_an_hour(
+    file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert planned(str(file), "15m", json=True) == 0
+    assert json.loads(capsys.readouterr().out)["estimate_s"] <= 15 * 60
 
 
 def test_there_is_an_example_of_every_design() -> None:

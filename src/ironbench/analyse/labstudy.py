@@ -12,6 +12,7 @@ from ironbench.analyse.claims import Judged, judged
 from ironbench.analyse.contrast import Contrast, contrasts
 from ironbench.analyse.differences import Difference, differences, flattened, shared
 from ironbench.analyse.findings import findings
+from ironbench.analyse.interaction import Interaction, interactions
 from ironbench.analyse.looks import LEAST_BLOCKS
 from ironbench.analyse.study import facts
 from ironbench.analyse.subjects import work_name
@@ -73,6 +74,8 @@ class LabStudy:
     """What else the claims are about: these carry verdicts too."""
     others: tuple[Effect, ...]
     """Other metrics, reported without deciding anything."""
+    interactions: tuple[Interaction, ...]
+    """Of a full design: whether changes do together what they do alone; without a verdict."""
     claims: tuple[Judged, ...]
     noise: Noise | None
     """The highest floor known of this machine for the lab's metric."""
@@ -131,6 +134,7 @@ def lab_study(
         effects=tuple(own),
         claimed=tuple(effect for effect in effects if effect.finding.decides and effect not in own),
         others=tuple(effect for effect in effects if not effect.finding.decides),
+        interactions=interactions(lab, settled),
         claims=judgements,
         noise=_noise(lab, noise, settled),
         differences=differences(known),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ironbench.model.system import Setup
 from ironbench.plan.budget import Cells
 
-START_STOP_S = {"postgres": 2.5, "sqlite": 0.3, "null": 0.1}
+START_STOP_S = {"postgres": 4.0, "sqlite": 0.3, "null": 0.1}
 """Engine up and down once, with checks of data and machine between."""
 COPY_BYTES_PER_S = 0.65e9
 """1.5 s per GB where the file system cannot share blocks."""
@@ -57,5 +57,5 @@ def space_bytes(setups: Sequence[Setup], contents: Mapping[str, Content], trials
 
 def _around_s(setup: Setup, data_bytes: int) -> float:
     warming = data_bytes / READ_BYTES_PER_S if setup.cell.load.cache in ("warm", "hot") else 0.0
-    engine = START_STOP_S.get(setup.system.engine, 2.5)
+    engine = START_STOP_S.get(setup.system.engine, 4.0)
     return setup.cell.load.warmup_s + engine + data_bytes / COPY_BYTES_PER_S + warming

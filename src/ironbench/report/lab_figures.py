@@ -13,7 +13,7 @@ from ironbench.report.charts.budgets import budgets
 from ironbench.report.charts.effects import effects
 from ironbench.report.charts.order import order
 from ironbench.report.figures import Section, configuration, fact, fact_name
-from ironbench.report.findings import claimed_table, effect_table, metric_tables
+from ironbench.report.findings import claimed_table, effect_table, metric_tables, ratio
 from ironbench.report.numbers import NOT_KNOWN, quantity
 
 _EVERY = "every cell"
@@ -24,6 +24,7 @@ def sections(study: LabStudy) -> list[Section]:
     found = [
         Section("claims", "What was expected", tables=(*_some(claims(study)), *_some(claimed_table(study.claimed)))),
         Section("findings", "Findings", charts=tuple(effects(study)), tables=_some(effect_table(study.effects))),
+        Section("interactions", "Together and alone", _LEAD_TOGETHER, tables=_some(together(study))),
         Section("trials", "Every trial", charts=(*points(study), *by_block(study))),
         Section("others", "Other metrics", _LEAD_OTHERS, tables=tuple(metric_tables(study.others))),
         Section("cpu", "Where the CPU time went", charts=tuple(budgets(study))),
@@ -35,6 +36,10 @@ def sections(study: LabStudy) -> list[Section]:
     return [section for section in found if section.charts or any(table.rows for _, table in section.tables)]
 
 
+_LEAD_TOGETHER = (
+    "Two changes made together, over the product of what each does alone: 1 says that their effects multiply, more "
+    "that each helps the other, less that they overlap. These carry no verdict."
+)
 _LEAD_OTHERS = (
     "The same trials by other metrics. These carry no verdict: the lab declared one metric to decide by, and whoever "
     "looks at many finds something by chance."
@@ -60,6 +65,20 @@ def claims(study: LabStudy) -> Table:
     """What the author expected, in the words of the lab file, and what became of it."""
     rows = tuple((judged.claim.text, judged.outcome, judged.reason) for judged in study.claims)
     return Table(("claim", "outcome", "because"), rows)
+
+
+def together(study: LabStudy) -> Table:
+    """A row for each pair of levels of a full design."""
+    rows = tuple(
+        (
+            one.name,
+            ratio(one.ratio),
+            f"{ratio(one.low)} to {ratio(one.high)}" if one.blocks > 1 else "",
+            str(one.blocks),
+        )
+        for one in study.interactions
+    )
+    return Table(("changes", "together over alone", "95 % interval", "blocks"), rows)
 
 
 def balance(study: LabStudy) -> Table:
