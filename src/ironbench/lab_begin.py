@@ -10,6 +10,7 @@ import msgspec
 
 from ironbench import engines
 from ironbench.analyse.differences import flattened
+from ironbench.analyse.redact import redacted
 from ironbench.errors import InputError
 from ironbench.machine.fingerprint import fingerprint
 from ironbench.model.lab import Lab
@@ -23,7 +24,7 @@ def freeze(lab: Lab, secrets: Mapping[str, Secrets], store: Store) -> Frozen:
     """The lab with the machine, the programs and the ironbench that it begins on."""
     trials = tuple(replace(trial, purpose="lab") for trial in lab.trials)
     machine = store.keep_shared("machines", msgspec.to_builtins(fingerprint()))
-    return Frozen(replace(lab, trials=trials), machine, _engines(lab, secrets), software())
+    return Frozen(replace(lab, trials=trials, source=redacted(lab.source)), machine, _engines(lab, secrets), software())
 
 
 def secrets_of(lab: Lab) -> dict[str, Secrets]:
@@ -37,7 +38,7 @@ def secrets_of(lab: Lab) -> dict[str, Secrets]:
 
 def changes(frozen: Frozen, secrets: Mapping[str, Secrets], directory: LabDirectory, source: str) -> list[str]:
     """What is no longer as it was when the lab began, a line each. `source`: the text of the lab file now."""
-    found = [] if source == frozen.lab.source else ["lab file: its text is another"]
+    found = [] if redacted(source) == frozen.lab.source else ["lab file: its text is another"]
     found += _differences("machine", directory.store.machine(frozen.machine), msgspec.to_builtins(fingerprint()))
     found += _differences("software", dict(frozen.software), software())
     now = _engines(frozen.lab, secrets)

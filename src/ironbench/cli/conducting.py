@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ironbench import lab as pipeline
 from ironbench import lab_begin, lab_progress, lab_stages
+from ironbench.analyse.redact import redacted
 from ironbench.cli import declared, verdict
 from ironbench.errors import InputError
 from ironbench.model.lab import Lab
@@ -80,7 +81,7 @@ def home() -> Path:
 
 def _secrets(lab: Lab, path: Path, source: str) -> Mapping[str, Secrets]:
     """From the lab file where it is given and still the same, else from the environment and password files."""
-    if path.is_file() and source == lab.source:
+    if path.is_file() and redacted(source) == lab.source:
         return declared.lab(path)[1]
     return lab_begin.secrets_of(lab)
 

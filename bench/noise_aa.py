@@ -1,0 +1,50 @@
+"""A against A on this machine: how often identical systems are called faster or slower (asked: at most 6 of 60).
+
+60 labs of igen-oltp, 6 blocks each, about 35 minutes. `IRONBENCH_BENCH_PAIRS=3` tries it with three.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from bench.pairs import said
+from bench.series import Declaration, asked, found
+from ironbench.lab_noise import against_itself
+from ironbench.model.finding import Conclusion
+
+BLOCKS = 6
+LAB = """
+question = "Does a system differ from itself?"
+[system]
+engine = "postgres"
+memory = "64MB"
+[system.set]
+synchronous_commit = "off"
+[layout]
+data = "@DATA@/aa"
+[workload]
+name = "igen-oltp"
+[workload.with]
+scale = 1
+[load]
+clients = 2
+duration = "1.5s"
+warmup = "0.3s"
+[vary]
+"load.clients" = [2, 3]
+[measure]
+seed = @SEED@
+quiet = "2s"
+"""
+
+
+def main() -> None:
+    pairs = asked("IRONBENCH_BENCH_PAIRS", 60)
+    series = Declaration("noise-aa", LAB, lambda lab, secrets: against_itself(lab, secrets, BLOCKS))
+    kept = found(series, pairs)
+    ended = Counter(one.conclusion for one in kept)
+    false = ended[Conclusion.FASTER] + ended[Conclusion.SLOWER]
+    said(f"A against A, {pairs} labs of igen-oltp: called faster or slower", false, "≤ 6 of 60")
+    said("  faster, slower, equivalent, cannot tell", ", ".join(str(ended[one]) for one in Conclusion), "")
+    spread = sorted(one.detectable or 0.0 for one in kept)
+    said("  difference that 6 blocks find, median of the labs", f"{spread[len(spread) // 2]:.1%}", "")

@@ -1,0 +1,114 @@
+"""Does a slowdown as small as the tool says it can find get found? (asked: ≥ 90 % of 40 real runs called slower)
+
+Every transaction looks up an account and then counts to `base` + `burn`: the more, the more CPU work per statement.
+First, A/A blocks give the spread, and from it follows the minimum detectable effect that the tool states for six
+blocks; then pairs of blocks show what `burn` makes statements slower by just that; then 40 labs of six blocks each are
+run with it. The same with a slowdown of 3 %, which must never be called faster. About 30 minutes each, and each goes on
+where it was stopped. `IRONBENCH_BENCH_RUNS=2` tries it with two runs of each.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+
+from bench.pairs import said
+from bench.series import DATA, HOME, Declaration, asked, finding, found
+from ironbench.analyse.looks import LEVEL
+from ironbench.analyse.power import detectable
+from ironbench.lab_noise import against_itself
+from ironbench.model.finding import Conclusion, Finding
+
+BLOCKS = 6
+SPREAD_BLOCKS = 20
+"""So many blocks know the spread within a third (chi square, 19 degrees of freedom)."""
+FIRST_BURN = 200
+SMALL = 0.03
+SCRIPT = """\\set aid random(1, 100000)
+\\set steps :base + :burn
+SELECT abalance FROM pgbench_accounts WHERE aid = :aid;
+SELECT count(*) FROM generate_series(1, :steps::int);
+"""
+LAB = """
+question = "Is more work per statement seen?"
+[system]
+engine = "postgres"
+memory = "64MB"
+[layout]
+data = "@DATA@/power"
+[workload]
+name = "script"
+files = ["work.sql"]
+[workload.define]
+base = 1000
+burn = 0
+[load]
+clients = 2
+duration = "2s"
+warmup = "0.3s"
+[vary]
+"workload.define.burn" = [0, @BURN@]
+[measure]
+repeats = @BLOCKS@
+seed = @SEED@
+quiet = "2s"
+"""
+
+
+def main() -> None:
+    _load()
+    runs = asked("IRONBENCH_BENCH_RUNS", 40)
+    spread_blocks = asked("IRONBENCH_BENCH_BLOCKS", SPREAD_BLOCKS)
+    noise = finding(
+        Declaration("power-noise", _text(1, spread_blocks), lambda lab, own: against_itself(lab, own, spread_blocks)), 0
+    )
+    effect = detectable(_spread(noise), BLOCKS, LEVEL, len(noise.ratios))
+    assert effect is not None
+    said(f"minimum detectable effect of {BLOCKS} blocks, from {len(noise.ratios)} A/A blocks", f"{effect:.1%}", "")
+    per_burn = _cost(finding(Declaration("power-cost", _text(FIRST_BURN, spread_blocks)), 0))
+    for name, slower, wanted in (("effect", effect, "called slower"), ("small", SMALL, "called faster")):
+        burn = max(1, round(slower / per_burn))
+        kept = found(Declaration(f"power-{name}-{burn}", _text(burn, BLOCKS)), runs)
+        _tell(kept, slower, wanted)
+
+
+def _tell(kept: Sequence[Finding], slower: float, wanted: str) -> None:
+    ended = Counter(one.conclusion for one in kept)
+    really = math.exp(sum(math.log(one.ratio) for one in kept) / len(kept))
+    what = f"{slower:.1%} more time per transaction (really {1 / really - 1:.1%}), {len(kept)} labs: {wanted}"
+    aim = "≥ 90 %" if wanted == "called slower" else "0"
+    said(what, ended[Conclusion.SLOWER if wanted == "called slower" else Conclusion.FASTER], aim)
+    said("  faster, slower, equivalent, cannot tell", ", ".join(str(ended[one]) for one in Conclusion), "")
+
+
+def _spread(found: Finding) -> float:
+    """Standard deviation of the log ratios."""
+    logs = [math.log(ratio) for _, ratio in found.ratios]
+    mean = sum(logs) / len(logs)
+    return math.sqrt(sum((one - mean) ** 2 for one in logs) / (len(logs) - 1))
+
+
+def _cost(found: Finding) -> float:
+    """Growth of the time per transaction for each step of `burn`."""
+    return (1 / found.ratio - 1) / FIRST_BURN
+
+
+def _text(burn: int, blocks: int) -> str:
+    return LAB.replace("@BURN@", str(burn)).replace("@BLOCKS@", str(blocks))
+
+
+def _load() -> None:
+    """The accounts, once, where the script's lab finds them."""
+    from ironbench import engines, load, workloads
+    from ironbench.model.plan import Plan
+    from ironbench.model.system import Cell, Choice, Layout, Load, System, Trial
+    from ironbench.printer import Printer
+
+    HOME.mkdir(parents=True, exist_ok=True)
+    (HOME / "work.sql").write_text(SCRIPT)
+    place = DATA / "ironbench-bench" / "power"
+    system, secrets = engines.get("postgres").validated(System("postgres", "power", {}, Layout(str(place))), 2)
+    choice = Choice("select-only", workloads.get("select-only").validated({}))
+    with engines.running(system, secrets, 2) as session:
+        load.ready(session, Plan("power", system, choice, (Trial(Cell("one", Load()), 0),), 0), Printer())

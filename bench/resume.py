@@ -1,0 +1,53 @@
+"""A lab on PostgreSQL killed at 50 random instants (asked: nothing lost, half, out of order or left running).
+
+About 5 minutes. `IRONBENCH_BENCH_KILLS=3` tries it with three.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+from bench.kills import SOURCE, killed
+from bench.pairs import said
+from bench.series import DATA, asked
+
+LONGEST_S = 6.0
+LAB = """
+question = "Do two clients get more done than one?"
+[workload]
+name = "igen-oltp"
+[workload.with]
+scale = 1
+[load]
+duration = "0.6s"
+warmup = "0s"
+[vary]
+"load.clients" = [1, 2]
+[measure]
+repeats = 8
+quiet = "0s"
+"""
+
+
+def main() -> None:
+    kills = asked("IRONBENCH_BENCH_KILLS", 50)
+    with tempfile.TemporaryDirectory(prefix="ironbench-kills-", dir=DATA) as folder:
+        home = Path(folder)
+        (home / "runtime").mkdir(mode=0o700)
+        file = home / "kills.toml"
+        file.write_text(LAB)
+        environment = os.environ | {
+            "PYTHONPATH": str(SOURCE),
+            "XDG_RUNTIME_DIR": str(home / "runtime"),
+            "IRONBENCH_DATA": str(home / "data"),
+        }
+        seen = killed(
+            file, home, kills, LONGEST_S, 1, environment, lambda line: sys.stderr.write(f"  {line}\n") and None
+        )
+    for fault in seen.faults:
+        said("  fault", fault, "none")
+    said(f"resume: faults after {seen.kills} kills of {seen.labs} labs", len(seen.faults), "0")
+    said("  trials planned and measured; kills that cost a trial", f"{seen.trials}; {seen.lost}", "at most one each")

@@ -1,0 +1,83 @@
+"""Many small labs in a row, each in a directory of its own, so that a series that was stopped goes on where it was."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ironbench import lab as pipeline
+from ironbench import lab_begin
+from ironbench.analyse.findings import findings
+from ironbench.cli import declared
+from ironbench.model.finding import Finding
+from ironbench.model.lab import Lab
+from ironbench.model.record import Status
+from ironbench.model.secrets import Secrets
+from ironbench.printer import Printer
+from ironbench.record.labs import LabDirectory
+
+HOME = Path(os.environ.get("IRONBENCH_BENCH_HOME", "bench-results"))
+"""Where series lie; remove it to begin anew."""
+DATA = Path("/dev/shm") if os.access("/dev/shm", os.W_OK) else Path("/tmp")
+"""Data lie in memory: these series are about verdicts, not about disks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """A lab file of a series, changed by `turn` into the lab that is run."""
+
+    name: str
+    text: str
+    turn: Callable[[Lab, dict[str, Secrets]], tuple[Lab, dict[str, Secrets]]] = lambda lab, secrets: (lab, secrets)
+
+    def lab(self, number: int) -> tuple[Lab, dict[str, Secrets]]:
+        """The lab of that number, with numbers and an order of its own."""
+        path = HOME / f"{self.name}.toml"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(self.text.replace("@SEED@", str(number)).replace("@DATA@", str(DATA / "ironbench-bench")))
+        lab, secrets = declared.lab(path)
+        return self.turn(replace(lab, series=f"{self.name}-{number}"), secrets)
+
+
+def finding(declaration: Declaration, number: int) -> Finding:
+    """The first declared finding of one lab of the series, measured now as far as it was not before."""
+    lab, secrets = declaration.lab(number)
+    directory = LabDirectory(HOME / declaration.name / f"{number:03d}")
+    with directory.locked(), _quietly() as printer:
+        if not directory.begun():
+            directory.begin(lab_begin.freeze(lab, secrets, directory.store))
+        records = pipeline.conduct(secrets, directory, printer)
+    if records[-1].status is Status.CUT_SHORT:
+        raise KeyboardInterrupt
+    return findings(records, directory.lab(), len(directory.declared()), others=())[0]
+
+
+def found(declaration: Declaration, count: int) -> list[Finding]:
+    """The findings of `count` labs, with what they say and how long the rest will take on stderr."""
+    kept: list[Finding] = []
+    began_s = time.monotonic()
+    for number in range(count):
+        kept.append(finding(declaration, number))
+        left_s = (time.monotonic() - began_s) / len(kept) * (count - len(kept))
+        one = kept[-1]
+        sys.stderr.write(
+            f"  {declaration.name} {number + 1} of {count}: {one.ratio:.3f} ({one.low:.3f} to {one.high:.3f}), "
+            f"{one.conclusion.value}; {left_s / 60:.0f} min left\n"
+        )
+    return kept
+
+
+def asked(variable: str, default: int) -> int:
+    """How many labs: fewer when the environment says so, to see that a series works."""
+    return int(os.environ.get(variable, str(default)))
+
+
+@contextmanager
+def _quietly() -> Iterator[Printer]:
+    with Path(os.devnull).open("w") as nowhere:
+        yield Printer(nowhere, nowhere)

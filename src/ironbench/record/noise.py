@@ -1,0 +1,36 @@
+"""Noise floors of machines, kept beside the labs so that later findings can quote them.
+
+`<results>/noise/<machine>-<work>.json`, one file for each machine and work: the newest measurement replaces the last.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from ironbench.model.noise import Noise
+from ironbench.record.store import write_whole
+
+FOLDER = "noise"
+
+
+def keep(results: Path, floors: Sequence[Noise]) -> None:
+    """All floors of one A/A lab: one machine, one work, a floor for each metric. UnwrittenError."""
+    for machine, work in dict.fromkeys((noise.machine, noise.work) for noise in floors):
+        own = [noise for noise in floors if (noise.machine, noise.work) == (machine, work)]
+        name = f"{machine}-{hashlib.sha256(work.encode()).hexdigest()[:8]}.json"
+        write_whole(results / FOLDER / name, msgspec.json.format(msgspec.json.encode(own), indent=1) + b"\n")
+
+
+def known(results: Path) -> tuple[Noise, ...]:
+    """Every floor that is known there; a file that cannot be read says nothing."""
+    found: list[Noise] = []
+    for path in sorted((results / FOLDER).glob("*.json")):
+        try:
+            found += msgspec.json.decode(path.read_bytes(), type=list[Noise])
+        except (OSError, msgspec.DecodeError):
+            continue
+    return tuple(found)
