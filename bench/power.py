@@ -23,7 +23,8 @@ from ironbench.model.finding import Conclusion, Finding
 BLOCKS = 6
 SPREAD_BLOCKS = 20
 """So many blocks know the spread within a third (chi square, 19 degrees of freedom)."""
-FIRST_BURN = 200
+FIRST_BURN = 2000
+"""Enough to see its cost well above the noise; smaller steps cost in proportion."""
 SMALL = 0.03
 SCRIPT = """\\set aid random(1, 100000)
 \\set steps :base + :burn
