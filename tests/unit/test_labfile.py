@@ -72,6 +72,12 @@ def test_a_named_level_sets_any_fields() -> None:
     assert (second.system.memory, second.load.cache, second.system.set) == ("240MB", "", {"work_mem": "4MB"})
 
 
+def test_a_setting_with_a_dot_in_its_name_needs_no_quotes() -> None:
+    first, second = sections("[system.set]\nauto_explain.log_timing = true\n[vary]\nsystem.set.a.b = [1, 2]\n")
+    assert first.system.set == {"auto_explain.log_timing": True, "a.b": 1}
+    assert second.system.set == {"auto_explain.log_timing": True, "a.b": 2}
+
+
 def test_settings_and_workload_options_vary() -> None:
     text = '[vary]\nsystem.set.synchronous_commit = ["on", "off"]\nworkload.with.scale = [1, 2]\n'
     assert names(text) == [

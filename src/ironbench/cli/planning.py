@@ -150,6 +150,8 @@ def _cost(found: Planned) -> Iterator[str]:
     unknown = any(own == 0 for own in costs.own_s)
     measured = "plus the transactions, whose time is not known" if unknown else f"about {around:.0f} s around each"
     yield f"{counted(len(lab.trials), 'trial')}, {measured}: {in_words(lab.estimate_s)}{loading}"
+    if lab.method.quiet_s:
+        yield f"waiting for a quiet machine, at most {in_words(lab.method.quiet_s)} before a trial, comes on top"
     yield f"about {quantity(lab.estimate_bytes, 'bytes')} of space for data, snapshots and records"
 
 

@@ -148,6 +148,16 @@ def _flat(level: Mapping[str, Any], base: Mapping[str, Any], where: str) -> Iter
             yield path, value
 
 
+def with_dotted_keys(document: Mapping[str, Any]) -> dict[str, Any]:
+    """`set.auto_explain.log_timing = 1` without quotes means the setting `auto_explain.log_timing`."""
+    found = copy.deepcopy(dict(document))
+    for section, field in OPEN:
+        table = found.get(section)
+        if isinstance(table, dict) and isinstance(table.get(field), dict):
+            table[field] = {path[-1]: value for path, value in _keys((section, field), table[field])}
+    return found
+
+
 def _keys(path: Path, values: Mapping[str, Any]) -> Iterator[tuple[Path, Any]]:
     """Keys of an open table; `auto_explain.log_nested_statements` is one key with a dot in it."""
     for key, value in values.items():

@@ -127,6 +127,7 @@ def read(text: str, name: str) -> Declared:
         document = msgspec.toml.decode(text)
     except msgspec.DecodeError as error:
         raise InputError(name, f"is not TOML: {error}", "https://toml.io shows how it is written") from None
+    document = fields.with_dotted_keys(document)
     fields.validate(document, LabFile, name)
     file = fields.converted(document, LabFile, name)
     if not file.question.strip():

@@ -61,13 +61,22 @@ def _unfolded(table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
             levels = {key: inner for key, inner in value.items() if key not in of_fields}
             for key, inner in of_fields.items():
                 if (name, key) in fields.OPEN and isinstance(inner, Mapping):
-                    yield from ((f"{name}.{key}.{setting}", one) for setting, one in inner.items())
+                    for setting, one in inner.items():
+                        yield from _dotted(f"{name}.{key}.{setting}", one)
                 else:
                     yield f"{name}.{key}", inner
             if levels:
                 yield name, levels
         else:
             yield name, value
+
+
+def _dotted(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """A setting's value is no list, so a table of lists is a setting with a dot in its name."""
+    if isinstance(value, Mapping) and value and all(isinstance(inner, list) for inner in value.values()):
+        yield from ((f"{name}.{key}", inner) for key, inner in value.items())
+    else:
+        yield name, value
 
 
 def _names(written: Sequence[str]) -> dict[str, str]:
