@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 
+import labfactory
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ironbench.cli.resolving import detector
+from ironbench.analyse.subjects import work_name
+from ironbench.cli.resolving import detector, of_machine
 from ironbench.errors import InputError
 from ironbench.model.lab import Stage
+from ironbench.model.noise import Noise
 from ironbench.plan import budget
 from ironbench.plan.budget import ASSUMED, Cells, Spread
 
@@ -81,3 +84,16 @@ def test_trials_are_never_longer_than_declared_and_hold_two_checkpoints() -> Non
     assert budget.lengths(3.0, [None]) == (3.0,)
     assert min(budget.lengths(None, [10.0])) == 25.0
     assert budget.lengths(20.0, [10.0]) == (25.0,)
+
+
+def test_the_machines_own_noise_is_used_where_it_was_measured() -> None:
+    lab = labfactory.lab({"log": ("disk", "memory")})
+    work = work_name(lab.setups[0].choice)
+    quiet = Noise("m", "select-only", "throughput", 10, 0.01, 0.01, "2026-11-21T01:00:00")
+    same = Noise("m", work, "throughput", 12, 0.03, 0.02, "2026-11-21T01:00:00", 60.0)
+    assert of_machine(lab, [], "m") == ASSUMED
+    assert of_machine(lab, [quiet, same], "another") == ASSUMED
+    found = of_machine(lab, [quiet, same], "m")
+    assert (found.share, found.trial_s, found.seen) == (0.03, 60.0, 12)
+    assert "3.0% from block to block" in found.source and "2026-11-21" in found.source
+    assert of_machine(lab, [quiet], "m").share == 0.01

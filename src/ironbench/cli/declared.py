@@ -12,6 +12,7 @@ from ironbench.cli import measurable, request, resolving
 from ironbench.cli.resolving import Resolution
 from ironbench.engines.ideal import require as require_memory
 from ironbench.errors import InputError
+from ironbench.machine.fingerprint import content_key, fingerprint
 from ironbench.model.lab import Factor, Lab, Method, Stage
 from ironbench.model.secrets import Secrets
 from ironbench.model.system import Cell, Setup, System
@@ -20,6 +21,7 @@ from ironbench.plan.budget import Cells
 from ironbench.plan.design import DeclaredCell
 from ironbench.plan.estimate import Content
 from ironbench.plan.labfile import Declared
+from ironbench.record import noise
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +86,7 @@ def _sized(
     draft: Lab, declared: Declared, contents: Mapping[str, Content], budget_s: float | None, secrets: dict[str, Secrets]
 ) -> Planned:
     """With as many blocks, of such length, as declared or as the budget allows; and what that resolves."""
-    spread = resolving.of_machine()
+    spread = resolving.of_machine(draft, noise.known(_results()), content_key(fingerprint()))
     count = resolving.comparisons(draft)
     sized = draft
     if budget_s is not None:
@@ -102,6 +104,11 @@ def _sized(
     )
     resolution = resolving.resolution(final, costs, spread, count, declared.looks)
     return Planned(final, secrets, costs, resolution, declared.measure.order)
+
+
+def _results() -> Path:
+    """Where noise floors are kept, beside the labs."""
+    return Path(os.environ.get("IRONBENCH_RESULTS", "ironbench-results"))
 
 
 def _within(

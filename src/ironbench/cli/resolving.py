@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ironbench.analyse.subjects import work_name
 from ironbench.model.lab import Lab, Stage
+from ironbench.model.noise import Noise
 from ironbench.plan import budget
 from ironbench.plan.budget import Cells, Spread
 
@@ -54,6 +58,13 @@ def comparisons(lab: Lab) -> int:
     return len(declared(lab))
 
 
-def of_machine() -> Spread:
-    """The machine's own where it was measured, else the assumption."""
-    return budget.ASSUMED
+def of_machine(lab: Lab, known: Sequence[Noise], machine: str) -> Spread:
+    """What `lab noise` measured on this machine: of this work, else the largest of any; else the assumption."""
+    whole = (noise for noise in known if noise.blocks > 1 and 0 < noise.spread < math.inf)
+    here = [noise for noise in whole if (noise.machine, noise.metric) == (machine, lab.method.metric)]
+    works = {work_name(setup.choice) for setup in lab.setups}
+    fitting = [noise for noise in here if noise.work in works] or here
+    if not fitting:
+        return budget.ASSUMED
+    found = max(fitting, key=lambda noise: noise.spread)
+    return Spread(found.spread, found.trial_s, found.blocks, f"{found.spread:.1%} from block to block: {found.source}")

@@ -21,6 +21,8 @@ class Noise:
     """Largest relative difference inside the 95 % interval of A against A: differences up to here may be noise."""
     measured_at: str
     """UTC, ISO 8601, of the first trial."""
+    trial_s: float = 30.0
+    """Measured time of its trials: longer ones are less noisy."""
 
     @property
     def source(self) -> str:
