@@ -85,9 +85,14 @@ def _setup(levels: dict[str, str], clients: int, skipped: Mapping[str, str]) -> 
 
 
 def trials(
-    plan: Lab, means: Mapping[str, float], spread: float = 0.03, drift: float = 0.0, **fields: object
+    plan: Lab,
+    means: Mapping[str, float],
+    spread: float = 0.03,
+    drift: float = 0.0,
+    observed: bool = False,
+    **fields: object,
 ) -> list[Record]:
-    """A record for each planned trial, its throughput around the mean of its cell."""
+    """A record for each planned trial, its throughput around the mean of its cell. `observed`: with its time shares."""
     dice = random.Random(SEED)
     found = []
     for place, trial in enumerate(plan.trials):
@@ -107,7 +112,18 @@ def trials(
             budget=Budget(busy * 0.62, busy * 0.2, 0.005, 0.0, busy * 0.1, 0.002, 1 - busy * 0.92 - 0.007),
             machine="m1",
             engine="e1",
+            metrics=_times(trial.cell, dice) if observed else {},
             **fields,
         )
         found.append(replace(one, cell=trial.cell))
     return found
+
+
+def _times(cell: Cell, dice: random.Random) -> dict[str, float]:
+    """Shares of a client's time: the log takes much of it where it is on disk."""
+    log = 0.02 if cell.levels.get("log") == "memory" else 0.55 * dice.gauss(1, 0.04)
+    rest = 1 - log
+    shares = {"log flush": log, "CPU": 0.5 * rest, "run queue": 0.15 * rest, "data read": 0.1 * rest}
+    shares |= {"internal locks": 0.08 * rest, "client": 0.12 * rest, "other": 0.05 * rest}
+    samples = {f"time_samples{{part={part}}}": 400.0 for part in shares if part not in ("CPU", "run queue")}
+    return {f"time_share{{part={part}}}": share for part, share in shares.items()} | samples

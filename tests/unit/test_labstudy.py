@@ -138,3 +138,35 @@ def test_a_comparison_is_named_by_what_differs() -> None:
     assert named[pairs[1]].name == "log=memory over log=disk, at clients=8"
     assert named[pairs[2]].name == "clients=8 over clients=1"
     assert named[pairs[3]].name == "x over y"
+
+
+def test_where_the_time_goes_is_told_for_each_cell_and_from_one_to_the_other() -> None:
+    plan = lab(LOG)
+    study = studied(plan, trials(plan, {"log=disk": 1000.0, "log=memory": 1900.0}, observed=True))
+    assert "At log=disk, the limit is the log" in answer(study)
+    (found,) = study.waterfalls
+    assert (found.before, found.after) == ("log=disk", "log=memory")
+    section = next(section for section in lab_figures.sections(study) if section.id == "time")
+    assert [chart.id for chart in section.charts] == ["time", "waterfall-0"]
+    steps = section.charts[1].specification["datasets"]["steps"]
+    assert steps[0]["end"] + sum(
+        s["to"] - s["from"] if s["kind"] == "more" else s["from"] - s["to"] for s in steps[1:-1]
+    ) == pytest.approx(steps[-1]["end"])
+
+
+def test_cells_that_differ_in_clients_alone_are_drawn_as_curves() -> None:
+    plan = lab({"cache": ("warm", "cold"), "clients": ("1", "4", "8")}, blocks=6)
+    study = studied(plan, trials(plan, {s.cell.name: 100.0 * s.cell.load.clients for s in plan.setups}))
+    assert [curve.name for curve in study.growths] == ["cache=warm", "cache=cold"]
+    chart = next(chart for part in lab_figures.sections(study) for chart in part.charts if part.id == "growth")
+    assert len(chart.specification["datasets"]["trials"]) == 36
+    assert not studied(lab(LOG), []).growths
+
+
+def test_many_comparisons_show_their_main_metrics_side_by_side() -> None:
+    plan = lab({"work_mem": ("1MB", "2MB", "4MB", "8MB")}, blocks=6)
+    study = studied(plan, trials(plan, {s.cell.name: 1000.0 for s in plan.setups}))
+    (section,) = [section for section in lab_figures.sections(study) if section.id == "others"]
+    ((_, table),) = section.tables
+    assert len(table.rows) == 3
+    assert "median response time" in table.head

@@ -8,16 +8,19 @@ from dataclasses import asdict, dataclass
 from ironbench.analyse.archive import Archive
 from ironbench.analyse.balance import Entry, balance
 from ironbench.analyse.bottleneck import TimeSpent, where_time_goes
+from ironbench.analyse.ceiling import Ceiling, ceilings
 from ironbench.analyse.claims import Judged, judged
 from ironbench.analyse.contrast import Contrast, contrasts
 from ironbench.analyse.differences import Difference, differences, flattened, shared
 from ironbench.analyse.findings import findings
+from ironbench.analyse.growth import Growth, growths
 from ironbench.analyse.interaction import Interaction, interactions
 from ironbench.analyse.looks import LEAST_BLOCKS
 from ironbench.analyse.study import facts
 from ironbench.analyse.subjects import work_name
 from ironbench.analyse.summarise import Summary, summarise
 from ironbench.analyse.unlike import doubts, left_out
+from ironbench.analyse.waterfall import Waterfall, waterfall
 from ironbench.model.finding import Conclusion, Finding
 from ironbench.model.lab import Lab
 from ironbench.model.noise import Noise
@@ -25,6 +28,9 @@ from ironbench.model.record import Record
 from ironbench.model.system import Setup
 from ironbench.record.progress import by_place
 from ironbench.words import counted
+
+MOST_WATERFALLS = 4
+"""Of more comparisons only the first are shared out among the parts of a transaction's time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +83,12 @@ class LabStudy:
     interactions: tuple[Interaction, ...]
     """Of a full design: whether changes do together what they do alone; without a verdict."""
     claims: tuple[Judged, ...]
+    growths: tuple[Growth, ...]
+    """Cells that differ in the number of clients alone, as curves."""
+    ceilings: tuple[Ceiling, ...]
+    """What parts made free bring, where the lab has such cells."""
+    waterfalls: tuple[Waterfall, ...]
+    """Of the first comparisons: which part of a transaction's time the difference comes from."""
     noise: Noise | None
     """The highest floor known of this machine for the lab's metric."""
     differences: tuple[Difference, ...]
@@ -136,6 +148,9 @@ def lab_study(
         others=tuple(effect for effect in effects if not effect.finding.decides),
         interactions=interactions(lab, settled),
         claims=judgements,
+        growths=growths([(cell.setup, cell.usable) for cell in cells]),
+        ceilings=tuple(ceilings([effect.finding for effect in own], lab, _times(cells))),
+        waterfalls=_waterfalls(own, cells),
         noise=_noise(lab, noise, settled),
         differences=differences(known),
         shared=shared(known),
@@ -155,6 +170,18 @@ def settling(records: Sequence[Record]) -> tuple[Record, ...]:
         usable = [record for record in attempts if record.status.comparable]
         found.append(usable[0] if usable else attempts[-1])
     return tuple(sorted(found, key=lambda record: (record.block, record.started_at)))
+
+
+def _times(cells: Sequence[Measured]) -> dict[str, TimeSpent]:
+    return {cell.name: cell.time for cell in cells if cell.time}
+
+
+def _waterfalls(effects: Sequence[Effect], cells: Sequence[Measured]) -> tuple[Waterfall, ...]:
+    usable = {cell.name: cell.usable for cell in cells}
+    found = [
+        waterfall(usable[effect.finding.baseline], usable[effect.finding.cell]) for effect in effects[:MOST_WATERFALLS]
+    ]
+    return tuple(one for one in found if one)
 
 
 def _is_main(finding: Finding, lab: Lab) -> bool:

@@ -26,14 +26,20 @@ def findings(study: LabStudy) -> list[str]:
     if not any(effect.finding.blocks for effect in study.effects):
         return [_nothing(study)]
     if len(study.effects) > _EACH or len(study.ended(Conclusion.CANNOT_TELL)) > 1:
-        return _endings(study)
-    return [_sentence(effect) for effect in study.effects]
+        return [*_endings(study), *(one.sentence for one in study.ceilings)]
+    measured = {(one.finding.cell, one.finding.baseline): one.sentence for one in study.ceilings}
+    return [
+        measured.get((effect.finding.cell, effect.finding.baseline)) or _sentence(effect) for effect in study.effects
+    ]
 
 
 def limits(study: LabStudy) -> str:
     """What holds the baseline back, as far as its backends were observed."""
     spent = next((cell.time for cell in study.cells if cell.name == study.lab.baseline and cell.time), None)
-    return f"In {study.lab.baseline}: {spent.limit.sentence}" if spent else ""
+    if spent is None:
+        return ""
+    said = spent.limit.sentence.replace("Cannot tell what limits:", "What limits cannot be told:")
+    return f"At {study.lab.baseline}, {said[:1].lower()}{said[1:]}"
 
 
 def noise(study: LabStudy) -> str:

@@ -11,6 +11,9 @@ from ironbench.model.finding import Finding
 from ironbench.report.charts.base import Table
 from ironbench.report.numbers import NOT_KNOWN, THIN, number, percent
 
+_FEW = 2
+"""Of more comparisons than this the main metrics stand side by side; all are in the JSON document."""
+_MOST_ACROSS = 4
 _METRICS = {
     "throughput": "throughput",
     "response_time_mean_s": "mean response time",
@@ -71,14 +74,30 @@ def effect_table(effects: Sequence[Effect]) -> Table:
 
 
 def metric_tables(effects: Sequence[Effect]) -> list[tuple[str, Table]]:
-    """A table per comparison with a row per metric, without verdicts."""
-    rows: dict[str, list[tuple[str, ...]]] = {}
-    for effect in effects:
-        finding = effect.finding
-        figures = (ratio(finding.ratio), interval(finding), better(finding.metric), _blocks(finding))
-        rows.setdefault(effect.contrast.name, []).append((metric_words(finding.metric), *figures))
+    """Ratios without verdicts: a row per metric, or where many are compared a row per comparison."""
+    names = list(dict.fromkeys(effect.contrast.name for effect in effects))
+    if len(names) > _FEW:
+        return [("", _across(names, effects))]
     head = ("metric", "ratio", "interval", "better", "blocks")
-    return [(name, Table(head, tuple(found), numbers=True)) for name, found in rows.items()]
+    return [(name, Table(head, _metric_rows(name, effects), numbers=True)) for name in names]
+
+
+def _metric_rows(name: str, effects: Sequence[Effect]) -> tuple[tuple[str, ...], ...]:
+    found = [effect.finding for effect in effects if effect.contrast.name == name]
+    return tuple(
+        (metric_words(one.metric), ratio(one.ratio), interval(one), better(one.metric), _blocks(one)) for one in found
+    )
+
+
+def _across(names: Sequence[str], effects: Sequence[Effect]) -> Table:
+    there = {effect.finding.metric for effect in effects}
+    metrics = [metric for metric in _METRICS if metric in there][:_MOST_ACROSS]
+    found = {(effect.contrast.name, effect.finding.metric): effect.finding for effect in effects}
+    rows = []
+    for name in names:
+        known = [found.get((name, metric)) for metric in metrics]
+        rows.append((name, *(f"{ratio(one.ratio)} ({interval(one)})" if one else "" for one in known)))
+    return Table(("comparison", *map(metric_words, metrics)), tuple(rows), numbers=True)
 
 
 def claimed_table(effects: Sequence[Effect]) -> Table:

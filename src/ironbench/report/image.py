@@ -20,7 +20,7 @@ from ironbench.report.numbers import THIN
 _WIDTH = 860
 _GAP = 70
 _LOCALE = {"decimal": ".", "thousands": THIN, "grouping": [3], "currency": ["", ""]}
-_OF_LAB = ("effects", "points", "by-block", "scaling", "time", "budget")
+_OF_LAB = ("effects", "points", "by-block", "growth-throughput", "time", "budget")
 _SHARED = ("config", "autosize", "padding", "datasets")
 """Parts of a specification that belong to the whole picture."""
 

@@ -11,7 +11,9 @@ from ironbench.report.charts.base import Table
 from ironbench.report.charts.blocks import by_block, points
 from ironbench.report.charts.budgets import budgets
 from ironbench.report.charts.effects import effects
+from ironbench.report.charts.growth import growth
 from ironbench.report.charts.order import order
+from ironbench.report.charts.spent import spent, waterfalls
 from ironbench.report.figures import Section, configuration, fact, fact_name
 from ironbench.report.findings import claimed_table, effect_table, metric_tables, ratio
 from ironbench.report.numbers import NOT_KNOWN, quantity
@@ -25,9 +27,17 @@ def sections(study: LabStudy) -> list[Section]:
         Section("claims", "What was expected", tables=(*_some(claims(study)), *_some(claimed_table(study.claimed)))),
         Section("findings", "Findings", charts=tuple(effects(study)), tables=_some(effect_table(study.effects))),
         Section("interactions", "Together and alone", _LEAD_TOGETHER, tables=_some(together(study))),
+        Section("growth", "Scalability", charts=tuple(growth(study))),
         Section("trials", "Every trial", charts=(*points(study), *by_block(study))),
-        Section("others", "Other metrics", _LEAD_OTHERS, tables=tuple(metric_tables(study.others))),
+        Section(
+            "time",
+            "Where the time goes",
+            _LEAD_TIME,
+            (*spent(study), *waterfalls(study)),
+            (*_some(limits(study)), *_some(ceilings(study))),
+        ),
         Section("cpu", "Where the CPU time went", charts=tuple(budgets(study))),
+        Section("others", "Other metrics", _LEAD_OTHERS, tables=tuple(metric_tables(study.others))),
         Section("balance", "Balance sheet", _LEAD_BALANCE, tables=_some(balance(study))),
         Section("differences", "What differs between the cells", _LEAD_DIFFERENCES, tables=_some(differences(study))),
         Section("plan", "The plan and what became of it", _lead_plan(study), tuple(order(study)), tuple(plan(study))),
@@ -43,6 +53,10 @@ _LEAD_TOGETHER = (
 _LEAD_OTHERS = (
     "The same trials by other metrics. These carry no verdict: the lab declared one metric to decide by, and whoever "
     "looks at many finds something by chance."
+)
+_LEAD_TIME = (
+    "A client's time per transaction, shared out among what its backend did or waited for. A share bounds what a "
+    "faster part could bring; how much it does bring is told by a cell in which that part is free."
 )
 _LEAD_BALANCE = (
     "Ratios decide whether a small system stands for a big one: compare these with the system you have in mind, "
@@ -79,6 +93,18 @@ def together(study: LabStudy) -> Table:
         for one in study.interactions
     )
     return Table(("changes", "together over alone", "95 % interval", "blocks"), rows)
+
+
+def limits(study: LabStudy) -> Table:
+    """What holds each cell back, in words."""
+    rows = tuple((cell.name, cell.time.limit.sentence) for cell in study.cells if cell.time)
+    return Table(("cell", "what limits"), rows)
+
+
+def ceilings(study: LabStudy) -> Table:
+    """What would be gained if a part were free, measured."""
+    rows = tuple((" and ".join(one.parts), one.sentence) for one in study.ceilings)
+    return Table(("made free", "what that brings"), rows)
 
 
 def balance(study: LabStudy) -> Table:

@@ -14,9 +14,7 @@ from ironbench.report.charts.blocks import points
 from ironbench.report.findings import effect_table
 
 _WIDTH = 100
-_FEW = 3
-"""Of more comparisons than this the other metrics are left to the other formats."""
-_WORDS = ("claims", "balance", "differences", "plan")
+_WORDS = ("claims", "time", "balance", "differences", "plan")
 """Sections whose tables hold words, not numbers."""
 
 
@@ -36,8 +34,6 @@ def _study(study: LabStudy) -> str:
     blocks += [f"{chart.title}\n{plain.table(chart.table)}" for chart in points(study)]
     for section in lab_figures.sections(study):
         if section.id in ("claims", "findings", "trials", "configuration"):
-            continue
-        if section.id == "others" and len(section.tables) > _FEW:
             continue
         blocks += [f"{section.title}: {chart.title}\n{plain.table(chart.table)}" for chart in section.charts]
         for name, table in section.tables:

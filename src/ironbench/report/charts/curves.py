@@ -43,7 +43,7 @@ def _curve(study: Study, metric: str, title: str, words: str, height: int) -> Ch
     trials = [_trial(name, record, metric, unit, factor) for name, point in points for record in point.trials]
     trials += [_trial(name, record, metric, unit, factor) for name, record in confirmations if metric in record.metrics]
     peaks = _peaks(study, factor) if metric == "throughput" else []
-    x = _clients_axis(sorted({point.clients for _, point in points}))
+    x = clients_axis(sorted({point.clients for _, point in points}))
     kind, axis = base.value_scale([row["value"] for row in trials], math.inf if metric == "throughput" else _LOG_TIMES)
     y = {"field": "value", "type": "quantitative", "axis": {**axis, "title": None}, "scale": kind}
     said = words if metric == "throughput" else f"{suffix}, {words}"
@@ -101,7 +101,8 @@ def _peaks(study: Study, factor: float) -> list[dict[str, Any]]:
     ]
 
 
-def _clients_axis(counts: list[int]) -> dict[str, Any]:
+def clients_axis(counts: list[int]) -> dict[str, Any]:
+    """The horizontal axis for these numbers of clients, ascending; logarithmic where they are far apart."""
     log = base.wide_apart([float(count) for count in counts], _LOG_CLIENTS)
     axis: dict[str, Any] = {"title": "clients", "format": "d", "labelOverlap": "greedy", "values": counts}
     kind: dict[str, Any] = {"type": "log", "base": 2} if log else {"zero": False}

@@ -1,0 +1,119 @@
+"""Throughput and response time against clients in a lab: every trial a point, a line through the medians."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from typing import Any
+
+from ironbench.analyse.labstudy import LabStudy
+from ironbench.report import theme
+from ironbench.report.charts import base
+from ironbench.report.charts.base import Chart, Key, Table
+from ironbench.report.charts.curves import clients_axis
+from ironbench.report.findings import metric_words
+from ironbench.report.numbers import quantity, scale, unit_of
+
+_WANTED = (("throughput", 320), ("response_time_p99_s", 240))
+_LOG_TIMES = 40
+
+
+def growth(study: LabStudy) -> list[Chart]:
+    """None where no cells differ in the number of clients alone, or too many curves to tell apart."""
+    if not 0 < len(study.growths) <= theme.SYSTEMS:
+        return []
+    return [
+        _chart(study, metric, height)
+        for metric, height in _WANTED
+        if any(metric in record.metrics for curve in study.growths for record in curve.trials)
+    ]
+
+
+def _chart(study: LabStudy, metric: str, height: int) -> Chart:
+    names = [curve.name for curve in study.growths]
+    unit = unit_of(metric)
+    values = [record.metrics[metric] for c in study.growths for record in c.trials if metric in record.metrics]
+    suffix, factor = scale(unit, values)
+    trials: list[dict[str, Any]] = [
+        {
+            "system": curve.name,
+            "clients": record.cell.load.clients,
+            "value": record.metrics[metric] / factor,
+            "said": quantity(record.metrics[metric], unit),
+            "block": record.block + 1,
+            "status": record.status.value,
+        }
+        for curve in study.growths
+        for record in curve.trials
+        if metric in record.metrics
+    ]
+    medians = _medians(trials)
+    kind, axis = base.value_scale([row["value"] for row in trials], math.inf if unit == "1/s" else _LOG_TIMES)
+    x = clients_axis(sorted({row["clients"] for row in trials}))
+    y = {"field": "value", "type": "quantitative", "axis": {**axis, "title": None}, "scale": kind}
+    words = "transactions/s" if unit == "1/s" else suffix
+    return Chart(
+        f"growth-{metric}",
+        f"{metric_words(metric).capitalize()} against clients",
+        _alt(medians, metric, unit, factor),
+        base.specification(_layers(names, x, y), {"trials": trials, "medians": medians}, height),
+        _table(names, trials, unit, factor),
+        words + (", logarithmic" if kind.get("type") == "log" else ""),
+        (*base.keys(names), Key("one trial", "muted", "circle")),
+        wide=metric == "throughput",
+    )
+
+
+def _medians(trials: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    places = dict.fromkeys((row["system"], row["clients"]) for row in trials)
+    return [
+        {
+            "system": name,
+            "clients": clients,
+            "value": statistics.median(r["value"] for r in trials if (r["system"], r["clients"]) == (name, clients)),
+        }
+        for name, clients in places
+    ]
+
+
+def _layers(names: list[str], x: dict[str, Any], y: dict[str, Any]) -> list[dict[str, Any]]:
+    tooltip = [
+        {"field": "system", "title": "cells"},
+        *({"field": name} for name in ("clients", "block", "status")),
+        {"field": "said", "title": "value"},
+    ]
+    line = {
+        "data": {"name": "medians"},
+        "mark": {"type": "line", "strokeWidth": 2},
+        "encoding": {"x": x, "y": y, "color": base.colour(names)},
+    }
+    point = {
+        "data": {"name": "trials"},
+        "mark": {"type": "point", "filled": True, "size": 40, "opacity": 0.6},
+        "encoding": {"x": x, "y": y, "color": base.colour(names), "shape": base.shape(names), "tooltip": tooltip},
+    }
+    return [line, point]
+
+
+def _alt(medians: list[dict[str, Any]], metric: str, unit: str, factor: float) -> str:
+    words = []
+    for name in dict.fromkeys(row["system"] for row in medians):
+        own = [row for row in medians if row["system"] == name]
+        first, last = own[0], own[-1]
+        words.append(
+            f"{name}: {quantity(first['value'] * factor, unit)} with {first['clients']} to "
+            f"{quantity(last['value'] * factor, unit)} with {last['clients']} clients"
+        )
+    return f"{metric_words(metric).capitalize()} against clients. {'; '.join(words)}."
+
+
+def _table(names: list[str], trials: list[dict[str, Any]], unit: str, factor: float) -> Table:
+    rows = []
+    for clients in sorted({row["clients"] for row in trials}):
+        cells = [str(clients)]
+        for name in names:
+            own = [r["value"] * factor for r in trials if (r["system"], r["clients"]) == (name, clients)]
+            spread = f" ({quantity(min(own), unit)} to {quantity(max(own), unit)})" if len(own) > 1 else ""
+            cells.append(quantity(statistics.median(own), unit) + spread if own else "")
+        rows.append(tuple(cells))
+    return Table(("clients", *names), tuple(rows))

@@ -1,0 +1,155 @@
+"""Where the time of a transaction goes: a stacked bar per cell, and what changes from one cell to another."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ironbench.analyse.labstudy import LabStudy
+from ironbench.analyse.waterfall import Step, Waterfall
+from ironbench.model.parts import PARTS
+from ironbench.report.charts import base
+from ironbench.report.charts.base import Chart, Key, Table
+from ironbench.report.charts.stacked import Bar, keys, stacked
+from ironbench.report.numbers import THIN, between, quantity, scale
+
+COLOURS = dict(zip(PARTS, ("@p0", "@p7", "@p2", "@p8", "@p1", "@p3", "@p5", "@s6", "@p4", "@p6"), strict=True))
+"""Part → colour, the same in every chart of a lab."""
+_ROW = 30
+_LESS, _MORE, _WHOLE = "less", "more", "whole"
+_KINDS = {_WHOLE: "@p4", _LESS: "@s2", _MORE: "@s1"}
+
+
+def spent(study: LabStudy) -> list[Chart]:
+    """Seconds per transaction by part; none where backends were not observed."""
+    known = [(cell.name, cell.time) for cell in study.cells if cell.time]
+    if not known:
+        return []
+    suffix, factor = scale("s", [time.total_s for _, time in known])
+    shown = {part.name for _, time in known for part in time.parts if part.share >= 0.0005}
+    colours = {name: colour for name, colour in COLOURS.items() if name in shown}
+    bars = [
+        Bar(
+            name,
+            {part.name: part.time_s / factor for part in time.parts},
+            {part.name: f"{quantity(part.time_s, 's')}, {quantity(part.share, 'share')}" for part in time.parts},
+            quantity(time.total_s, "s"),
+        )
+        for name, time in known
+    ]
+    x = {"scale": {"zero": True, "nice": False}, "axis": {"title": suffix, "tickCount": 5, "format": ",~g"}}
+    words = "; ".join(
+        f"{bar.name}: {bar.said}, of which {', '.join(f'{part} {said}' for part, said in bar.words.items())}"
+        for bar in bars
+    )
+    return [
+        Chart(
+            "time",
+            "Time of a transaction",
+            f"Where a client's time per transaction goes. {words}.",
+            stacked(bars, colours, x),
+            _table(study),
+            f"{suffix} of a client's time",
+            keys(colours),
+            wide=True,
+        )
+    ]
+
+
+def _table(study: LabStudy) -> Table:
+    rows = []
+    for cell in study.cells:
+        for part in cell.time.parts if cell.time else ():
+            doubt = between(part.low * 100, part.high * 100, "1") + f"{THIN}%" if part.low < part.high else "counted"
+            rows.append((f"{cell.name}: {part.name}", quantity(part.time_s, "s"), quantity(part.share, "share"), doubt))
+    return Table(("cell and part", "per transaction", "share", "interval"), tuple(rows))
+
+
+def waterfalls(study: LabStudy) -> list[Chart]:
+    """From each baseline to the cell compared with it."""
+    return [_waterfall(found, place) for place, found in enumerate(study.waterfalls)]
+
+
+def _waterfall(found: Waterfall, place: int) -> Chart:
+    suffix, factor = scale("s", [found.before_s, found.after_s])
+    data = [_whole("before", found.before_s, factor)]
+    level = found.before_s
+    for step in found.steps:
+        data.append(_step(step, level, factor))
+        level += step.delta_s
+    data.append(_whole("after", found.after_s, factor))
+    rows = tuple((row["part"], row["said"], row["interval"]) for row in data)
+    return Chart(
+        f"waterfall-{place}",
+        f"From {found.before} to {found.after}",
+        f"Change of a client's time per transaction from {found.before} to {found.after}. {found.sentence}",
+        base.specification(_layers(data, suffix), {"steps": data}, len(data) * _ROW + 40),
+        Table(("part", "time", "interval"), rows),
+        f"{suffix} per transaction",
+        (
+            Key("takes less time", "s2", "square"),
+            Key("takes more time", "s1", "square"),
+            Key("pale: the interval holds 0", "rule", "square"),
+        ),
+        found.method,
+    )
+
+
+def _whole(name: str, seconds: float, factor: float) -> dict[str, Any]:
+    said = quantity(seconds, "s")
+    ends = {"from": 0.0, "to": seconds / factor, "end": seconds / factor}
+    return {"part": name, "kind": _WHOLE, "clear": True, "said": said, "interval": "", **ends}
+
+
+def _step(step: Step, level: float, factor: float) -> dict[str, Any]:
+    ends = sorted((level / factor, (level + step.delta_s) / factor))
+    return {
+        "part": step.part,
+        "kind": _MORE if step.delta_s > 0 else _LESS,
+        "clear": step.clear,
+        "said": _signed(step.delta_s),
+        "interval": between(step.low_s, step.high_s, "s"),
+        "from": ends[0],
+        "to": ends[1],
+        "end": ends[1],
+    }
+
+
+def _signed(seconds: float) -> str:
+    sign = "+" if seconds > 0 else "−" if seconds < 0 else ""
+    return sign + quantity(abs(seconds), "s")
+
+
+def _layers(data: list[dict[str, Any]], suffix: str) -> list[dict[str, Any]]:
+    y = {
+        "field": "part",
+        "type": "ordinal",
+        "sort": None,
+        "scale": {"domain": [row["part"] for row in data], "paddingInner": 0.35, "paddingOuter": 0.2},
+        "axis": {"title": None, "ticks": False, "domain": False, "labelColor": "@ink"},
+    }
+    most = max(row["to"] for row in data)
+    x = {
+        "type": "quantitative",
+        "scale": {"domain": [min(0.0, *(row["from"] for row in data)), most * 1.16], "nice": False},
+        "axis": {"title": suffix, "tickCount": 5, "format": ",~g", "grid": True},
+    }
+    colour = {"field": "kind", "type": "nominal", "scale": {"domain": list(_KINDS), "range": list(_KINDS.values())}}
+    tooltip = [{"field": "part"}, {"field": "said", "title": "change"}, {"field": "interval"}]
+    bar = {
+        "data": {"name": "steps"},
+        "mark": {"type": "bar", "cornerRadius": 1},
+        "encoding": {
+            "y": y,
+            "x": {**x, "field": "from"},
+            "x2": {"field": "to"},
+            "color": colour,
+            "opacity": {"condition": {"test": "datum.clear", "value": 0.95}, "value": 0.4},
+            "tooltip": tooltip,
+        },
+    }
+    text = {
+        "data": {"name": "steps"},
+        "mark": {"type": "text", "align": "left", "dx": 5, "color": "@ink", "fontSize": 12},
+        "encoding": {"y": y, "x": {**x, "field": "end"}, "text": {"field": "said"}},
+    }
+    return [bar, text]
