@@ -11,9 +11,8 @@ __all__ = [
     "Histogram",
     "LoadProgress",
     "Progress",
-    "ScriptFacts",
     "SqliteConnection",
-    "compile_script",
+    "compile_scripts",
     "drive",
     "load_rows",
     "read_hlog",
@@ -26,8 +25,13 @@ __all__ = [
 VERSION: str
 BUILD_PROFILE: str
 
-def compile_script(name: str, text: str, variables: Sequence[tuple[str, str]], protocol: str) -> ScriptFacts:
-    """Compiles one pgbench script. InputError with file, line, column and caret. `variables`: as -D.
+def compile_scripts(
+    scripts: Sequence[tuple[str, str, int]], variables: Sequence[tuple[str, str]], protocol: str
+) -> list[list[str]]:
+    """Compiles pgbench scripts (name, text, weight) together, for what one sets the others of a client may read.
+
+    Of each its SQL commands, with `$1`, `$2`, … for variables, as the extended protocol sends them. `variables`: as -D.
+    InputError with file, line, column and caret.
 
     `protocol`: `simple`, `extended`, `prepared` or `library` (SQLite) to refuse what it cannot run; empty: no check.
     """
@@ -35,20 +39,11 @@ def compile_script(name: str, text: str, variables: Sequence[tuple[str, str]], p
 def rehearse_script(name: str, text: str, variables: Sequence[tuple[str, str]], seed: int) -> list[str]:
     """Runs a script as client 0 without a server: its SQL commands with variables replaced, and what `debug()` prints.
 
-    InputError as `compile_script`; FailureError when an expression fails.
+    InputError as `compile_scripts`; FailureError when an expression fails.
     """
 
 def split_weight(text: str) -> tuple[str, int]:
     """`FILE[@WEIGHT]` as file and weight, 1 when left out. InputError when the weight is none."""
-
-@final
-class ScriptFacts:
-    statements: int
-    """SQL commands in the script."""
-    sql: list[str]
-    """Text of each, with `$1`, `$2`, … for its variables, as the extended protocol sends it."""
-    variables: list[str]
-    """Names of all variables it mentions."""
 
 @final
 class Histogram:

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 from raw_server import RawServer, binary
+from trial import postgres, run
 
-from ironbench._core import compile_script, rehearse_script
+from ironbench._core import compile_scripts, rehearse_script
 from ironbench.errors import FailureError, InputError, IronbenchError
 
 pytestmark = pytest.mark.live
@@ -48,13 +49,23 @@ class Pgbench:
         command = [binary("pgbench"), "-n", "-c1", "-t1", f"--random-seed={seed}", f"-M{protocol}"]
         command += [f"-D{name}={value}" for name, value in variables]
         command += ["-f", str(self.script), "-h", self.server.host, "-p", str(self.server.port), "-U", "postgres"]
-        done = subprocess.run([*command, "postgres"], capture_output=True, text=True, timeout=60)
+        return self._outcome([*command, "postgres"])
+
+    def _outcome(self, command: Sequence[str]) -> Outcome:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
         lines = done.stderr.splitlines()
         return Outcome(
             debug=[line for line in lines if line.startswith("debug(")],
             errors=[line for line in lines if "error:" in line],
             failed=done.returncode != 0,
         )
+
+    def mixed(self, files: Sequence[Path], seed: int) -> Outcome:
+        """Ten transactions of one client, each by one of several scripts."""
+        command = [binary("pgbench"), "-n", "-c1", "-t10", f"--random-seed={seed}"]
+        command += [word for file in files for word in ("-f", str(file))]
+        command += ["-h", self.server.host, "-p", str(self.server.port), "-U", "postgres", "postgres"]
+        return self._outcome(command)
 
     def sent(self, text: str, variables: Sequence[tuple[str, str]], protocol: str) -> list[str]:
         """The statements that the server got from a script that works."""
@@ -217,7 +228,7 @@ def test_errors_of_evaluation_have_pgbenchs_words(pgbench: Pgbench, wrong: str) 
 )  # fmt: skip
 def test_scripts_refused_here_fail_there(pgbench: Pgbench, wrong: str) -> None:
     with pytest.raises(InputError):
-        compile_script("script.sql", wrong, [], "extended")
+        compile_scripts([("script.sql", wrong, 1)], [], "extended")
     assert pgbench.run(wrong, protocol="extended").failed
 
 
@@ -339,7 +350,7 @@ def test_the_server_gets_the_same_commands_by_the_simple_protocol(pgbench: Pgben
 def test_the_server_gets_the_same_commands_by_the_extended_protocol(pgbench: Pgbench) -> None:
     text = "SELECT :i::int + :i::int, '12:30', (ARRAY[1,2,3])[1:2], :undefined::text;\nSELECT :d::float8 -- x\n;"
     theirs = pgbench.sent(text, VARIABLES, "extended")
-    assert compile_script("script.sql", text, VARIABLES, "extended").sql == theirs
+    assert compile_scripts([("script.sql", text, 1)], VARIABLES, "extended") == [theirs]
 
 
 def test_values_are_sent_as_pgbench_writes_them(pgbench: Pgbench) -> None:
@@ -355,3 +366,31 @@ def test_gathered_columns_are_read_as_pgbench_reads_them(pgbench: Pgbench) -> No
     theirs = pgbench.run("SELECT 'yes' AS a, 2.5 AS b \\gset p\n" + read)
     values = [line.partition(": ")[2] for line in ours(read, [("pa", "yes"), ("pb", "2.5")])]
     assert values == [line.partition(": ")[2] for line in theirs.debug] == ["boolean true", "double 2.5"]
+
+
+def test_a_variable_that_another_script_sets_is_the_client_s(pgbench: Pgbench, tmp_path: Path) -> None:
+    """pgbench keeps variables per client, whatever script set them; one that is read too early ends its client."""
+    sets, reads = "\\set x 5\nSELECT 1;\n", "\\set y debug(:x + 1)\nSELECT :y;\n"
+    files = {"sets": tmp_path / "sets.sql", "reads": tmp_path / "reads.sql"}
+    files["sets"].write_text(sets)
+    files["reads"].write_text(reads)
+    outcomes = [pgbench.mixed(list(files.values()), seed) for seed in range(1, 9)]
+    assert any(outcome.failed for outcome in outcomes)
+    assert all(
+        'undefined variable "x"' in line for outcome in outcomes for line in outcome.errors if "variable" in line
+    )
+    good = [outcome for outcome in outcomes if not outcome.failed]
+    assert good
+    assert {line.partition(": ")[2] for outcome in good for line in outcome.debug} == {"int 6"}
+    scripts = [("sets", sets, 1), ("reads", reads, 1)]
+    assert compile_scripts(scripts, [], "prepared") == [["SELECT 1;"], ["SELECT $1;"]]
+
+
+def test_our_clients_keep_what_another_script_set(pgbench: Pgbench) -> None:
+    pgbench.session.query("CREATE TABLE IF NOT EXISTS kept (y int)")
+    scripts = ("\\set x 5\nSELECT 1;\n", "\\set y :x + 1\nINSERT INTO kept VALUES (:y);\n")
+    summary = run(postgres(pgbench.server.connection()), *scripts, stop={"transactions": 200}).summary
+    kept = int(pgbench.session.query("SELECT count(*) FROM kept WHERE y = 6")[0][0] or 0)
+    assert kept > 200
+    assert pgbench.session.query("SELECT count(*) FROM kept WHERE y <> 6") == [("0",)]
+    assert set(summary["errors"]) <= {"script"}, "only before the first of the setting script"

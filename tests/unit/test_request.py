@@ -98,7 +98,7 @@ def test_an_unknown_name_is_refused_and_the_nearest_suggested(
         ({"client_cpus": "4096"}, "--client-cpus", "not available"),
         ({"workload": "script"}, "script", "no file is named"),
         ({"workload": "script", "files": ("nowhere/x.sql",)}, "nowhere/x.sql", "no such file"),
-        ({"workload": "script", "files": ("x.sql@often",)}, "x.sql@often", "not a weight"),
+        ({"workload": "script", "files": ("x.sql@often",)}, 'script "x.sql@often"', "no weight"),
     ],
 )
 def test_what_cannot_be_measured_is_refused(changes: dict[str, Any], subject: str, cause: str) -> None:

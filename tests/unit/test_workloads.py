@@ -59,7 +59,8 @@ def test_a_light_transaction_is_one_statement_on_postgres() -> None:
     workload, chosen = workloads.get("igen-oltp"), choice("igen-oltp", {})
     variables = list(workload.variables(chosen.options).items())
     for script in workload.scripts("postgres", chosen):
-        assert _core.compile_script(script.name, script.text, variables, "prepared").statements == 1
+        [sql] = _core.compile_scripts([(script.name, script.text, 1)], variables, "prepared")
+        assert len(sql) == 1
 
 
 @pytest.mark.parametrize(
@@ -150,9 +151,9 @@ def test_files_of_the_script_workload_have_weights(tmp_path: Path) -> None:
     ("files", "cause"),
     [
         ((), "no file is named"),
-        (("{}/a.sql@x",), "'x' is not a weight"),
-        (("{}/a.sql@-1",), "'-1' is not a weight"),
-        (("{}/a.sql@0",), "all weights are 0"),
+        (("{}/a.sql@x",), '"x" is no weight'),
+        (("{}/a.sql@-1",), '"-1" is no weight'),
+        (("{}/a.sql@0",), "none has a weight above zero"),
         (("{}/b.sql",), "no such file"),
         (("{}",), "cannot be read"),
     ],
@@ -160,7 +161,8 @@ def test_files_of_the_script_workload_have_weights(tmp_path: Path) -> None:
 def test_files_of_the_script_workload_are_validated(tmp_path: Path, files: tuple[str, ...], cause: str) -> None:
     (tmp_path / "a.sql").write_text("select 1;\n")
     with pytest.raises(InputError) as told:
-        workloads.get("script").scripts("postgres", choice("script", {}, tuple(f.format(tmp_path) for f in files)))
+        asked = choice("script", {}, tuple(f.format(tmp_path) for f in files))
+        workloads.get("script").compile("postgres", asked, "prepared")
     assert cause in told.value.cause and told.value.hint
 
 
@@ -177,6 +179,15 @@ def test_a_syntax_error_is_shown_with_its_place(tmp_path: Path) -> None:
     with pytest.raises(InputError) as told:
         workloads.get("script").compile("postgres", choice("script", {}, (str(file),)), "prepared")
     assert str(file) in str(told.value) and ":1" in str(told.value)
+
+
+def test_a_variable_may_be_set_by_another_script_of_the_same_client(tmp_path: Path) -> None:
+    (tmp_path / "sets.sql").write_text("\\set x 5\nselect :x;\n")
+    (tmp_path / "reads.sql").write_text("\\set y :x + 1\nselect :y;\n")
+    both = (f"{tmp_path}/reads.sql", f"{tmp_path}/sets.sql@2")
+    workloads.get("script").compile("postgres", choice("script", {}, both), "prepared")
+    with pytest.raises(InputError, match="is never defined"):
+        workloads.get("script").compile("postgres", choice("script", {}, both[:1]), "prepared")
 
 
 def test_a_trigger_stays_one_statement() -> None:

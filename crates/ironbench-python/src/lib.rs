@@ -24,7 +24,7 @@ mod _core {
     #[pymodule_export]
     use crate::histogram::{Histogram, read_hlog, write_hlog};
     #[pymodule_export]
-    use crate::script::{ScriptFacts, compile_script, rehearse_script, split_weight};
+    use crate::script::{compile_scripts, rehearse_script, split_weight};
     #[pymodule_export]
     use crate::sqlite::SqliteConnection;
 

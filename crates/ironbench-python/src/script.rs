@@ -6,19 +6,16 @@ use pyo3::prelude::*;
 
 use crate::errors::raise;
 
-/// What is known of a script that compiled.
-#[pyclass(module = "ironbench._core", frozen, get_all)]
-pub struct ScriptFacts {
-    statements: usize,
-    sql: Vec<String>,
-    variables: Vec<String>,
-}
-
 type Definitions = Vec<(String, String)>;
 
 #[pyfunction]
-pub fn compile_script(name: String, text: String, variables: Definitions, protocol: &str) -> PyResult<ScriptFacts> {
-    let program = compile(name, text, &variables)?;
+pub fn compile_scripts(
+    scripts: Vec<(String, String, u32)>,
+    variables: Definitions,
+    protocol: &str,
+) -> PyResult<Vec<Vec<String>>> {
+    let sources: Vec<_> = scripts.into_iter().map(|(name, text, weight)| Source { name, text, weight }).collect();
+    let program = Program::compile(&sources, &variables).map_err(raise)?;
     match protocol {
         "" => Ok(()),
         "simple" => program.check_simple(),
@@ -28,11 +25,7 @@ pub fn compile_script(name: String, text: String, variables: Definitions, protoc
             .hint("known: extended, library, prepared, simple")),
     }
     .map_err(raise)?;
-    Ok(ScriptFacts {
-        statements: program.statements,
-        sql: program.sqls().map(|(_, sql)| sql.text.clone()).collect(),
-        variables: program.variables().map(str::to_owned).collect(),
-    })
+    Ok(program.scripts.iter().map(|script| script.sqls().map(|sql| sql.text.clone()).collect()).collect())
 }
 
 #[pyfunction]

@@ -144,12 +144,12 @@ class Workload(ABC):
         return ()
 
     def compile(self, engine: str, choice: Choice, protocol: str) -> None:
-        """Compiles every script before anything is started. InputError with file, line, column and caret."""
+        """Compiles all scripts before anything is started. InputError with file, line, column and caret."""
         from ironbench import _core
 
         variables = list({**self.variables(choice.options), **choice.defines}.items())
-        for script in self.scripts(engine, choice):
-            _core.compile_script(script.name, script.text, variables, protocol)
+        scripts = [(script.name, script.text, script.weight) for script in self.scripts(engine, choice)]
+        _core.compile_scripts(scripts, variables, protocol)
 
 
 def script(folder: Path, name: str, engine: str, weight: int = 1) -> ScriptSource:

@@ -20,7 +20,7 @@ pub use outcome::Outcome;
 pub use transaction::{Ending, Step, Transaction};
 
 use crate::drive::crew::Orders;
-use crate::script::{Command, Program, Source};
+use crate::script::{Program, Source};
 use crate::{Error, Result};
 use plan::{Engine, Plan, Protocol, Schedule, Stop};
 
@@ -90,12 +90,7 @@ fn compile(plan: &Plan) -> Result<Program> {
         program.check_library()?;
     }
     if let Engine::Postgres { protocol: Protocol::Simple, .. } = plan.engine {
-        for script in &program.scripts {
-            if script.commands.iter().any(|command| matches!(command, Command::StartPipeline)) {
-                return Err(Error::input(&script.name, "pipelines need the extended or prepared protocol")
-                    .hint("use --protocol prepared"));
-            }
-        }
+        program.check_simple()?;
     }
     Ok(program)
 }

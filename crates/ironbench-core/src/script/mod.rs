@@ -101,8 +101,6 @@ pub struct Program {
     pub statements: usize,
     /// By slot: whether `-D`, `\set` or the tool itself gives the variable a value, wherever that is.
     defined: Vec<bool>,
-    /// By slot: whether a script reads or sets the variable, in SQL or in a meta-command.
-    mentioned: Vec<bool>,
 }
 
 #[derive(Debug)]

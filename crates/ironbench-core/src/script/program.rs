@@ -4,9 +4,19 @@ use super::compile::{Compiled, Shared, compile};
 use super::lexer::is_variable_name;
 use super::locate::{Fault, Text, nearest};
 use super::variables::AUTOMATIC;
-use super::{Command, EvalError, Piece, Program, Random, Script, Source, Sql, Variables, evaluate};
+use super::{Command, EvalError, Program, Random, Script, Source, Sql, Variables, evaluate};
 use crate::{Error, Result};
 use std::sync::Arc;
+
+impl Script {
+    /// Its SQL commands, in the order written.
+    pub fn sqls(&self) -> impl Iterator<Item = &Sql> {
+        self.commands.iter().filter_map(|command| match command {
+            Command::Sql(sql) => Some(sql),
+            _ => None,
+        })
+    }
+}
 
 impl Program {
     /// Compiles all scripts; `variables` are those of `-D`.
@@ -42,7 +52,6 @@ impl Program {
         for (text, script) in &compiled {
             check_read(script, &shared, &defined).map_err(|fault| text.error(fault))?;
         }
-        let mentioned = mentioned(compiled.iter().map(|(_, script)| script), shared.symbols.len());
         let scripts = sources
             .iter()
             .zip(compiled)
@@ -53,22 +62,12 @@ impl Program {
             })
             .collect();
         let Shared { symbols, statements, .. } = shared;
-        Ok(Self { scripts, symbols: Arc::new(symbols), total_weight, statements, defined, mentioned })
-    }
-
-    /// Names of the variables that the scripts read or set, in the order of their slots.
-    pub fn variables(&self) -> impl Iterator<Item = &str> {
-        (0..self.symbols.len()).filter(|slot| self.mentioned[*slot]).map(|slot| self.symbols.name(slot))
+        Ok(Self { scripts, symbols: Arc::new(symbols), total_weight, statements, defined })
     }
 
     /// All SQL commands with their scripts, in the order of their ids.
     pub fn sqls(&self) -> impl Iterator<Item = (&Script, &Sql)> {
-        self.scripts.iter().flat_map(|script| {
-            script.commands.iter().filter_map(move |command| match command {
-                Command::Sql(sql) => Some((script, sql)),
-                _ => None,
-            })
-        })
+        self.scripts.iter().flat_map(|script| script.sqls().map(move |sql| (script, sql)))
     }
 
     /// A script by its weight.
@@ -130,23 +129,4 @@ fn check_read(script: &Compiled, shared: &Shared, defined: &[bool]) -> std::resu
             .hint(format!("{}; define it by \\set before, or by -D {name}=VALUE", nearest(name, known))));
     }
     Ok(())
-}
-
-fn mentioned<'a>(scripts: impl Iterator<Item = &'a Compiled>, slots: usize) -> Vec<bool> {
-    let mut mentioned = vec![false; slots];
-    for script in scripts {
-        script.read.iter().for_each(|(slot, _)| mentioned[*slot] = true);
-        for command in &script.commands {
-            match command {
-                Command::Set { slot, .. } => mentioned[*slot] = true,
-                Command::Sql(sql) => sql.pieces.iter().for_each(|piece| {
-                    if let Piece::Variable(slot) = piece {
-                        mentioned[*slot] = true;
-                    }
-                }),
-                _ => {}
-            }
-        }
-    }
-    mentioned
 }

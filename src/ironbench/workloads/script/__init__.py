@@ -17,23 +17,16 @@ class Script(Workload):
         """The files named on the command line. InputError: none named, unreadable, a weight that is no number."""
         if not choice.scripts:
             raise InputError("script", "no file is named", "write for example: ironbench run script my.sql@3 other.sql")
-        sources = [_source(text) for text in choice.scripts]
-        if not any(source.weight for source in sources):
-            raise InputError("script", "all weights are 0", "give at least one file a weight above 0")
-        return sources
+        return [_source(text) for text in choice.scripts]
 
 
 def _source(text: str) -> ScriptSource:
-    name, at, weight = text.rpartition("@")
-    if not at:
-        name, weight = text, "1"
-    if not weight.isascii() or not weight.isdigit() or int(weight) > 2**31 - 1:
-        raise InputError(
-            text, f"{weight!r} is not a weight", "write FILE@WEIGHT with a whole number, for example a.sql@3"
-        )
+    from ironbench import _core
+
+    name, weight = _core.split_weight(text)
     path = Path(name)
     try:
-        return ScriptSource(name, path.read_text(), int(weight))
+        return ScriptSource(name, path.read_text(), weight)
     except FileNotFoundError:
         raise InputError(name, "no such file", _beside(path)) from None
     except (OSError, UnicodeDecodeError) as error:
