@@ -250,7 +250,8 @@ def _of_findings(effects: Sequence[Effect]) -> tuple[str, ...]:
     """Warnings of the comparisons that decide, each once with the comparisons that carry it."""
     said: dict[str, list[str]] = {}
     for effect in effects:
-        for text in effect.finding.warnings:
+        # What is said of suspect trials is said once, of all trials.
+        for text in (text for text in effect.finding.warnings if " suspect" not in text):
             said.setdefault(text, []).append(effect.contrast.name)
     return tuple(text if len(names) == len(effects) else f"{', '.join(names)}: {text}" for text, names in said.items())
 

@@ -9,7 +9,7 @@ import typer
 
 
 def compare(
-    a: Annotated[str, typer.Argument(help="A record, series or label: the reference.")],
+    a: Annotated[str, typer.Argument(help="The reference: a record, series, label, or cell of the lab in --results.")],
     b: Annotated[str, typer.Argument(help="What is held against it.")],
     results: Annotated[
         str, typer.Option(metavar="DIR", help="Where records are.", envvar="IRONBENCH_RESULTS")
@@ -22,27 +22,27 @@ def compare(
     """Compare A and B: the ratio of every metric, the spread of repeats, what differs."""
     from ironbench.analyse import compare as analysis
     from ironbench.analyse.study import facts
+    from ironbench.cli.sides import sides
     from ironbench.errors import InputError
     from ironbench.printer import Printer
     from ironbench.record import Store
     from ironbench.report.derived import sentences
 
-    store = Store(Path(results))
-    sides = [(name, store.select([name])) for name in (a, b)]
-    for name, records in sides:
+    (records_a, records_b), pairs = sides(a, b, results)
+    for name, records in ((a, records_a), (b, records_b)):
         if not any(record.status.comparable for record in records):
             causes = "; ".join(dict.fromkeys(f"{record.status.value}: {record.cause}" for record in records))
             raise InputError(name, f"has no trial that may be compared ({causes})", "run it again")
-    (name_a, records_a), (name_b, records_b) = sides
-    known = [facts(next(r for r in records if r.status.comparable), store) for _, records in sides]
+    store = Store(Path(results))
+    known = [facts(next(r for r in one if r.status.comparable), store) for one in (records_a, records_b)]
     derived = sentences([*records_a, *records_b]).values()
-    found = analysis.compare(name_a, records_a, name_b, records_b, known, tuple(derived))
+    found = analysis.compare(a, records_a, b, records_b, known, tuple(derived))
     if json:
         from ironbench.report.json import comparison as document
 
-        Printer().data(document(found))
+        Printer().data(document(found, pairs))
     else:
         from ironbench.report.text import comparison as text
 
-        Printer().data(text(found, everything))
+        Printer().data(text(found, everything, pairs))
     return 0

@@ -18,7 +18,7 @@ _NAMED = 4
 def answer(study: LabStudy) -> str:
     """Sentences in reading order: what was found, how sure, what the machine's own noise is, what was expected."""
     said = (*findings(study), limits(study), noise(study), claims(study))
-    return " ".join(sentence for sentence in said if sentence)
+    return " ".join(words for words in said if words)
 
 
 def findings(study: LabStudy) -> list[str]:
@@ -29,7 +29,7 @@ def findings(study: LabStudy) -> list[str]:
         return [*_endings(study), *(one.sentence for one in study.ceilings)]
     measured = {(one.finding.cell, one.finding.baseline): one.sentence for one in study.ceilings}
     return [
-        measured.get((effect.finding.cell, effect.finding.baseline)) or _sentence(effect) for effect in study.effects
+        measured.get((effect.finding.cell, effect.finding.baseline)) or sentence(effect) for effect in study.effects
     ]
 
 
@@ -64,7 +64,8 @@ def claims(study: LabStudy) -> str:
     return f"Of the {len(study.claims)} claims of the lab file: {words}."
 
 
-def _sentence(effect: Effect) -> str:
+def sentence(effect: Effect) -> str:
+    """One comparison: how it ended, by how much, how sure."""
     finding, contrast = effect.finding, effect.contrast
     where = f" at {contrast.where}" if contrast.where else ""
     times = f"{ratio(finding.ratio)} its {metric_words(finding.metric)}"

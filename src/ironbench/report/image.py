@@ -99,7 +99,7 @@ def _titled(title: str, notes: Sequence[str], grid: Sequence[Sequence[Chart]]) -
             "text": textwrap.wrap(title, 76) or [""],
             "subtitle": lines,
             "fontSize": 22,
-            "subtitleColor": "@muted",
+            "subtitleColor": "@ink",
             "subtitleFontSize": 13,
             "subtitleLineHeight": 19,
             "subtitlePadding": 8,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ironbench.analyse.compare import Comparison, Row
+from ironbench.analyse.labstudy import Effect
 from ironbench.analyse.study import Study
 from ironbench.model.record import SCHEMA, Record
 from ironbench.report.derived import sentences
@@ -53,13 +54,14 @@ def run_fields(records: Sequence[Record], store: Store) -> dict[str, Any]:
     }
 
 
-def comparison(found: Comparison) -> str:
-    """What `compare --json` prints."""
+def comparison(found: Comparison, pairs: Sequence[Effect] = ()) -> str:
+    """What `compare --json` prints; `pairs`: findings of two cells of one lab."""
     document = plain(found)
     for cell, source in zip(document["cells"], found.cells, strict=True):
         cell["rows"] = [_row(row) for row in source.rows]
     if found.peaks is not None:
         document["peaks"]["rows"] = [_row(row) for row in found.peaks.rows]
+    document["findings"] = [plain(effect.finding) for effect in pairs]
     return encoded({"schema": SCHEMA, **document}).decode()
 
 

@@ -5,15 +5,19 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
-from ironbench.analyse.labstudy import LabStudy
+from ironbench.analyse.labstudy import Effect, LabStudy
 from ironbench.printer import Printer
 from ironbench.report import lab_figures, plain
-from ironbench.report.answer import answer
+from ironbench.report.answer import answer, sentence
 from ironbench.report.charts.base import Table
 from ironbench.report.charts.blocks import points
-from ironbench.report.findings import effect_table
+from ironbench.report.findings import effect_table, metric_tables
 
 _WIDTH = 100
+_UNDECLARED = (
+    "No verdict: the lab does not declare this comparison, and one that is chosen after the numbers were seen would "
+    "find differences too easily. Ratios are paired by block."
+)
 _WORDS = ("claims", "time", "balance", "differences", "plan")
 """Sections whose tables hold words, not numbers."""
 
@@ -26,6 +30,16 @@ def summary(study: LabStudy, printer: Printer) -> None:
     """What `lab run` ends with: the answer, the findings, what was expected, what to know first."""
     blocks = [plain.clean(study.lab.question), _answer(study), *_findings(study), *_claims(study), _cautions(study)]
     printer.data("\n\n".join(block for block in blocks if block))
+
+
+def paired(effects: Sequence[Effect]) -> str:
+    """Two cells of one lab, block by block: the verdict where the lab declared the comparison, then every metric."""
+    deciding = [effect for effect in effects if effect.finding.decides]
+    words = " ".join(map(sentence, deciding)) if deciding else _UNDECLARED
+    tables = [plain.table(effect_table(deciding))] if deciding else []
+    rest = [effect for effect in effects if not effect.finding.decides]
+    tables += [f"{plain.clean(name)}, paired by block\n{plain.table(one)}" for name, one in metric_tables(rest)]
+    return "\n\n".join([textwrap.fill(plain.clean(words), _WIDTH, break_on_hyphens=False), *tables])
 
 
 def _study(study: LabStudy) -> str:

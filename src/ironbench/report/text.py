@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from ironbench.analyse.compare import NO_VERDICT, CellComparison, Comparison, Row
 from ironbench.analyse.differences import telling
+from ironbench.analyse.labstudy import Effect
 from ironbench.analyse.study import Study, study_of
 from ironbench.model.record import Record, Status
 from ironbench.printer import Printer
@@ -16,6 +17,7 @@ from ironbench.report.charts.base import Table
 from ironbench.report.charts.curves import curves
 from ironbench.report.charts.latency import latency
 from ironbench.report.derived import sentences
+from ironbench.report.lab_text import paired
 from ironbench.report.numbers import count, measured, moment, quantity, span, times, unit_of
 from ironbench.words import counted
 
@@ -35,13 +37,13 @@ def run_summary(records: Sequence[Record], printer: Printer) -> None:
         printer.data("\n\n".join(block for block in blocks if block))
 
 
-def comparison(found: Comparison, everything: bool = False) -> str:
+def comparison(found: Comparison, everything: bool = False, pairs: Sequence[Effect] = ()) -> str:
     """`compare A B` on the terminal: the answer and what it is worth, the numbers, what differs (or all of that)."""
     cautions = [*found.left_out, *found.warnings, *found.unlike]
     blocks = [
         f"A  {plain.clean(found.a)}\nB  {plain.clean(found.b)}",
         *found.derived,
-        f"{_answer(found)}\n{NO_VERDICT}",
+        paired(pairs) if pairs else f"{_answer(found)}\n{NO_VERDICT}",
         _bullets("Before you use these numbers", cautions),
         _peaks(found),
         _cells(found),

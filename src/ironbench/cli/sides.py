@@ -1,0 +1,56 @@
+"""The two sides of `compare`: records by id, series or label; where the results are a lab's, cells by their levels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from ironbench.analyse.labstudy import Effect
+from ironbench.analyse.pairing import paired
+from ironbench.errors import InputError, nearest
+from ironbench.model.lab import Lab
+from ironbench.model.record import Record
+from ironbench.record import Store
+from ironbench.record.labs import LabDirectory
+
+
+def sides(a: str, b: str, results: str) -> tuple[tuple[list[Record], list[Record]], tuple[Effect, ...]]:
+    """Records of A and of B, and their findings where both are cells of one lab. InputError for unknown names."""
+    directory = LabDirectory(Path(results))
+    if not directory.begun():
+        store = Store(Path(results))
+        return (store.select([a]), store.select([b])), ()
+    lab, records = directory.lab(), directory.records()
+    cells = _cell(a, lab), _cell(b, lab)
+    if cells[0] is None or cells[1] is None:
+        return (_records(a, cells[0], records, directory), _records(b, cells[1], records, directory)), ()
+    if cells[0] == cells[1]:
+        raise InputError(b, f"is the same cell as {a}", "name two cells")
+    found = paired(lab, records, cells[0], cells[1], max(1, len(directory.declared())))
+    own = [[record for record in records if record.cell.name == cell] for cell in cells]
+    return (own[0], own[1]), found
+
+
+def _cell(word: str, lab: Lab) -> str | None:
+    """The cell of that name, or the only one with those levels; None where it names no cell. InputError: several."""
+    names = [setup.cell.name for setup in lab.setups if not setup.skipped]
+    if word in names:
+        return word
+    wanted = dict(part.split("=", 1) for part in word.split() if "=" in part)
+    if not wanted or len(wanted) < len(word.split()):
+        return None
+    levels = {setup.cell.name: setup.cell.levels for setup in lab.setups}
+    fitting = [name for name in names if wanted.items() <= levels[name].items()]
+    if len(fitting) > 1:
+        raise InputError(word, f"are levels of {len(fitting)} cells", f"name one: {', '.join(fitting)}")
+    return fitting[0] if fitting else None
+
+
+def _records(word: str, cell: str | None, records: Sequence[Record], directory: LabDirectory) -> list[Record]:
+    if cell is not None:
+        return [record for record in records if record.cell.name == cell]
+    try:
+        return directory.store.select([word])
+    except InputError:
+        cells = [setup.cell.name for setup in directory.lab().setups]
+        raise InputError(word, "names no cell or record of this lab", nearest(word, cells)) from None

@@ -1,0 +1,88 @@
+"""`report` and `compare` on the directory of a lab, as a user calls them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from labfactory import lab, trials
+
+from ironbench.cli.compare import compare
+from ironbench.cli.report import report
+from ironbench.errors import InputError
+from ironbench.record import Evidence
+from ironbench.record.labs import Frozen, LabDirectory
+
+CELLS = ("log=disk clients=1", "log=disk clients=8", "log=memory clients=1", "log=memory clients=8")
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> str:
+    plan = lab({"log": ("disk", "memory"), "clients": ("1", "8")}, blocks=8)
+    found = LabDirectory(tmp_path_factory.mktemp("lab"))
+    found.begin(Frozen(plan, "m1", {}, {}))
+    found.declare(plan.method.stages[0], plan.trials)
+    for one in trials(plan, dict(zip(CELLS, (1000.0, 3000.0, 1500.0, 4500.0), strict=True)), observed=True):
+        found.store.keep(one, Evidence())
+    return str(found.path)
+
+
+def test_the_report_of_a_labs_directory_answers_its_question(
+    directory: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert report([directory], "", "", "") == 0
+    said = capsys.readouterr().out
+    assert said.startswith("Is the log what holds this database back?")
+    assert "3 cells were compared" in said or "is faster than" in said
+
+
+@pytest.mark.parametrize("name", ["r.html", "r.md", "r.json", "r.svg", "r.png"])
+def test_the_report_of_a_lab_is_written_in_every_format(name: str, directory: str, tmp_path: Path) -> None:
+    assert report([directory], str(tmp_path / name), "", "") == 0
+    assert (tmp_path / name).stat().st_size > 1000
+
+
+def test_a_directory_that_is_no_labs_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="holds no lab"):
+        report([str(tmp_path)], "", "", "")
+
+
+def test_a_lab_and_records_are_not_mixed(directory: str) -> None:
+    with pytest.raises(InputError, match="together with a lab"):
+        report([directory, "some record"], "", "", "")
+
+
+def test_cells_of_one_lab_are_compared_with_the_labs_verdict(
+    directory: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert compare(CELLS[0], CELLS[2], directory, False, False) == 0
+    said = capsys.readouterr().out
+    assert "log=memory is faster than log=disk" in said
+    assert "No verdict" not in said
+    assert compare("log=disk clients=1", "log=memory clients=1", directory, False, True) == 0
+    (first, *_) = json.loads(capsys.readouterr().out)["findings"]
+    assert (first["metric"], first["conclusion"], first["decides"]) == ("throughput", "faster", True)
+
+
+def test_cells_that_the_lab_does_not_compare_get_intervals_but_no_verdict(
+    directory: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert compare(CELLS[1], CELLS[3], directory, False, True) == 0
+    found = json.loads(capsys.readouterr().out)["findings"]
+    assert {one["conclusion"] for one in found} == {"cannot tell"}
+    assert found[0]["ratio"] == pytest.approx(1.5, abs=0.1)
+    assert compare(CELLS[1], CELLS[3], directory, False, False) == 0
+    assert "No verdict: the lab does not declare this comparison" in capsys.readouterr().out
+
+
+def test_levels_of_several_cells_are_refused_with_their_names(directory: str) -> None:
+    with pytest.raises(InputError) as caught:
+        compare("log=disk", "log=memory", directory, False, False)
+    assert "log=disk clients=8" in caught.value.hint
+
+
+def test_a_cell_that_does_not_exist_is_answered_with_the_nearest(directory: str) -> None:
+    with pytest.raises(InputError) as caught:
+        compare("log=disk clients=1", "log=memori clients=1", directory, False, False)
+    assert "log=memory clients=1" in caught.value.hint
