@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from factories import record
 
 from ironbench.analyse.bottleneck import where_time_goes
 from ironbench.analyse.proportion import wilson
-from ironbench.model.record import Status
+from ironbench.model.record import Budget, Status
 from ironbench.model.system import Load
 
 
@@ -117,3 +118,17 @@ def test_the_root_of_the_chain_is_named() -> None:
 def test_trials_that_cannot_be_compared_do_not_count() -> None:
     assert where_time_goes([record(status=Status.VOIDED, metrics={"time_share{part=CPU}": 1.0})]) is None
     assert where_time_goes([record()]) is None, "backends were not observed"
+
+
+def test_cores_that_other_programs_take_are_not_the_servers_limit() -> None:
+    noisy = replace(spent(CPU=0.1, run_queue=0.6, client=0.3), budget=Budget(server=0.2, client=0.1, other=0.7, idle=0))
+    found = where_time_goes([noisy])
+    assert found is not None
+    assert found.limit.resource == "other programs on the machine"
+
+
+def test_waits_for_a_core_after_a_wait_for_the_log_are_in_its_bound() -> None:
+    found = where_time_goes([spent(CPU=0.1, run_queue=0.2, log_flush=0.6, client=0.1)])
+    assert found is not None
+    assert found.limit.resource == "the log"
+    assert found.limit.at_most == pytest.approx(1 / 0.2)

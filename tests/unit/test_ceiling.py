@@ -69,7 +69,7 @@ def test_without_a_block_nothing_was_measured() -> None:
 def test_the_share_of_the_time_is_put_beside_what_was_measured() -> None:
     spent = where_time_goes([record(metrics={"time_share{part=log flush}": 0.6, "time_share{part=CPU}": 0.4})])
     found = ceiling(measured(2.4), ["log"], spent)
-    assert "By its share of the time, 60%, at most 2.50 ×" in found.sentence
+    assert "By its share of the time (60%) at most 2.50 ×" in found.sentence
 
 
 def test_only_cells_that_differ_in_ideal_parts_alone_have_a_ceiling() -> None:

@@ -3,12 +3,13 @@
 A client is always somewhere: computing in the engine, waiting for a core, a page, the log, a lock, or for itself. The
 mean number of clients in a part, divided by the throughput, is the time a transaction spends there (Little, Operations
 Research 9(3), 1961). What may be gained by making a part faster is bounded by its share: at most 1 / (1 − share) times
-the throughput (Amdahl, AFIPS 1967), and a queue that moves elsewhere leaves less. `ceiling` measures what is left.
+the throughput (Amdahl, AFIPS 1967), and a queue that moves elsewhere leaves less. The run queue is in every bound: a
+backend that need not wait for the log need not wait for a core again afterwards. `ceiling` measures what is left.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, variance
 
@@ -40,6 +41,8 @@ RESOURCES: dict[str, tuple[str, ...]] = {
     "the client": (CLIENT,),
 }
 """What can limit → the parts in which its time is spent."""
+OTHERS = "other programs on the machine"
+"""Named instead of the server's CPU where they hold its cores."""
 LIMITS_FROM = 0.4
 """A resource with less of the time is not called the limit: removing it whole would give at most 1.7 times as much."""
 RATE_KEPT = 0.98
@@ -64,10 +67,10 @@ class Limit:
     """The resource that holds back, or that none can be named."""
 
     resource: str
-    """One of `RESOURCES`; empty: cannot tell."""
+    """One of `RESOURCES`, or `OTHERS`; empty: cannot tell."""
     share: float
     at_most: float
-    """Bound of the gain in throughput if the resource took no time at all (Amdahl)."""
+    """Bound of the gain in throughput if the resource took no time at all (Amdahl), nor any run queue after it."""
     sentence: str
 
 
@@ -90,6 +93,10 @@ class TimeSpent:
 
     def share(self, name: str) -> float:
         return next((part.share for part in self.parts if part.name == name), 0.0)
+
+    def at_most(self, names: Collection[str]) -> float:
+        """Bound of the gain in throughput if these parts took no time, nor any waiting for a core after them."""
+        return _bound(self.parts, names)
 
 
 def where_time_goes(records: Sequence[Record]) -> TimeSpent | None:
@@ -163,7 +170,7 @@ def _limit(
         found.items(), key=lambda pair: -pair[1][0]
     )[:2]
     unknown = by_name[OTHER].share if OTHER in by_name else 0.0
-    gain = 1.0 / max(1.0 - share, 0.01)
+    gain = _bound(parts, RESOURCES[first])
     if share < LIMITS_FROM or low <= next_high or share <= unknown:
         rivals = f"{first} takes {share:.0%} of the time, {second} {next_share:.0%}"
         known = f", and {unknown:.0%} is in no known part" if unknown > share / 2 else ""
@@ -175,11 +182,32 @@ def _limit(
         said += _cores(by_name)
     if first == "the client":
         said += _client(records)
+    if first == "the server's CPU" and _taken_by_others(by_name, records):
+        return Limit(
+            OTHERS,
+            share,
+            gain,
+            f"The limit is {OTHERS}: {share:.0%} of the time goes to the CPU, most of it "
+            "waiting for a core that they take. Measure when the machine is quiet.",
+        )
     if all(_rate_kept(record) for record in records):
         kept = f"Nothing limits: the rate was kept. Most of the service time goes to {first}: {said}."
         return Limit("", share, 1.0, kept)
     bound = f"Without it, at most {gain:.2g} × as much could be done."
     return Limit(first, share, gain, f"The limit is {first}: {said}. {bound}")
+
+
+def _bound(parts: Sequence[Part], names: Collection[str]) -> float:
+    gone = sum(part.share for part in parts if part.name in names or part.name == RUN_QUEUE)
+    return 1.0 / max(1.0 - gone, 0.01)
+
+
+def _taken_by_others(parts: Mapping[str, Part], records: Sequence[Record]) -> bool:
+    """Whether the wait for a core is longer than the work, and others use more CPU time than engine and client."""
+    queue, computing = (parts[name].share if name in parts else 0.0 for name in (RUN_QUEUE, CPU))
+    budgets = [record.budget for record in records]
+    others = sum(budget.other + budget.steal for budget in budgets)
+    return queue > computing and others > sum(budget.server + budget.client for budget in budgets)
 
 
 def _rate_kept(record: Record) -> bool:

@@ -15,7 +15,7 @@ from ironbench import catalogue
 from ironbench.analyse.bottleneck import TimeSpent
 from ironbench.model.finding import Conclusion, Finding
 from ironbench.model.lab import Lab
-from ironbench.model.parts import CLIENT, DATA_READ, DATA_WRITE, LOG_FLUSH, TEMP
+from ironbench.model.parts import CLIENT, DATA_READ, DATA_WRITE, LOG_FLUSH, RUN_QUEUE, TEMP
 
 _FREE = {
     "log": "a free log",
@@ -99,8 +99,10 @@ def _inverse(value: float) -> float:
 def _bound(parts: Sequence[str], spent: TimeSpent | None) -> str:
     if spent is None:
         return ""
-    share = sum(spent.share(name) for part in parts for name in _SPENT[part])
-    return f" By its share of the time, {share:.0%}, at most {1 / max(1 - share, 0.01):.2f} × was to be expected."
+    names = [name for part in parts for name in _SPENT[part]]
+    share = sum(spent.share(name) for name in names)
+    queue = " and the waits for a core" if spent.share(RUN_QUEUE) >= 0.05 else ""
+    return f" By its share of the time ({share:.0%}{queue}) at most {spent.at_most(names):.2f} × was to be expected."
 
 
 def _and(words: Sequence[str]) -> str:

@@ -23,6 +23,8 @@ class Source:
     """CPU time of one reading, where it is known, with no backend …"""
     backend_cost_s: float = 0.0
     """… and more for each backend."""
+    most_cost: float = 0.01
+    """Share of a core that reading it may cost."""
 
 
 @dataclass(frozen=True, slots=True)

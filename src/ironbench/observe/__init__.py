@@ -45,10 +45,6 @@ def get(name: str) -> Observer:
     raise InputError(f"observer {name!r}", "there is no such observer", nearest(name, names()))
 
 
-MOST_COST = 0.01
-"""Share of a core that one source may cost."""
-
-
 def sources(
     session: Session, observe: bool = True, machine: Tree | None = None, clients: int = 0
 ) -> tuple[Source, ...]:
@@ -64,9 +60,9 @@ def sources(
 
 
 def paced(source: Source, backends: int) -> Source:
-    """The source with a period at which it costs at most `MOST_COST` of a core."""
+    """The source with a period at which it costs no more of a core than it may."""
     cost_s = source.cost_s + source.backend_cost_s * backends
-    return replace(source, period_s=max(source.period_s, cost_s / MOST_COST))
+    return replace(source, period_s=max(source.period_s, cost_s / source.most_cost))
 
 
 def parse(samples: Samples, window_s: float) -> Observation:

@@ -1,7 +1,7 @@
 """What PostgreSQL's client backends wait for, asked 20 times a second (pg_stat_activity, "Wait Event Tables").
 
-An answer costs the server the more the more backends there are, so that the samples come further apart beyond some 200
-backends (`Source.backend_cost_s`); `wait_samples_per_s` says how often they came.
+An answer costs the server the more the more backends there are, so that the samples come further apart beyond
+some 100 backends (`Source.backend_cost_s`); `wait_samples_per_s` says how often they came.
 
 A backend that waits for nothing is working: `CPU` (or waits for a core: see `runqueue`). One that waits for its client
 outside a transaction is counted apart, in `backends_idle`; in a transaction, `Client.ClientRead` is time the client
@@ -25,15 +25,16 @@ _SOURCE = "pg_waits.activity"
 _BACKENDS = "pg_waits.backends"
 _SCHEDSTAT = "pg_waits.schedstat"
 _PERIOD_S = 0.05
+_COST_S = 200e-6
+_BACKEND_COST_S = 2e-6
+_MOST_COST = 0.008
+"""CPU time of the server and ours for one answer, more of it for each backend, and the share of a core for all."""
 _BACKENDS_PERIOD_S = 5.0
 _SCHEDSTAT_PERIOD_S = 1.0
-_PROCESS_COST_S = 10e-6
-"""CPU time to read one process's file."""
-_OTHER_PROCESSES = 200
-"""Of a usual machine, read along with the engine's."""
-_COST_S = 60e-6
-_BACKEND_COST_S = 2.5e-6
-"""CPU time of the server for one answer, and more of it for each backend (`make bench` measures both)."""
+_SCHEDSTAT_COST_S = 1e-3
+_PROCESS_COST_S = 15e-6
+_SCHEDSTAT_MOST_COST = 0.002
+"""CPU time to read the files of a usual machine's processes, and of each backend beside them."""
 _SEEN_LEAST = 0.9
 """Share of the backends whose counts must be known."""
 _IN_RECORD = 12
@@ -61,18 +62,20 @@ class PgWaits:
         if not is_postgres(session):
             return ()
         ours = _own_backend(session)
-        asked = Source(_SOURCE, "sql", _SQL.format(ours=ours), _PERIOD_S, _COST_S, _BACKEND_COST_S)
+        activity = Source(_SOURCE, "sql", _SQL.format(ours=ours), _PERIOD_S, _COST_S, _BACKEND_COST_S, _MOST_COST)
         if not session.processes():
-            return (asked,)
-        every = Source(
+            return (activity,)
+        who = Source(_BACKENDS, "sql", ("select pid " + _WHO).format(ours=ours), _BACKENDS_PERIOD_S)
+        counts = Source(
             _SCHEDSTAT,
             "file",
             "/proc/*/schedstat",
             _SCHEDSTAT_PERIOD_S,
-            _PROCESS_COST_S * _OTHER_PROCESSES,
+            _SCHEDSTAT_COST_S,
             _PROCESS_COST_S,
+            _SCHEDSTAT_MOST_COST,
         )
-        return (asked, Source(_BACKENDS, "sql", ("select pid " + _WHO).format(ours=ours), _BACKENDS_PERIOD_S), every)
+        return (activity, who, counts)
 
     def parse(self, samples: Samples, window_s: float) -> Observation:
         found = points(samples.get(_SOURCE), _parse)
