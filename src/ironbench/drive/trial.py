@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -27,6 +28,7 @@ from ironbench.printer import Printer
 if TYPE_CHECKING:
     from ironbench._core import DriveResult
 
+_WORDS_PATIENCE_S = 1.0
 Show = Callable[[float, str], None]
 
 
@@ -52,7 +54,8 @@ def drive(
         except IronbenchError as error:
             printer.error(error)
             alive = session.alive() and not isinstance(error, EngineDiedError)
-            return Driven(started, alive, failure=str(error), log=_read(log))
+            words = "" if alive else _last_words(session)
+            return Driven(started, alive, failure=str(error), last_words=words, log=_read(log))
 
 
 def trial_seed(seed: int, trial: Trial) -> int:
@@ -114,9 +117,18 @@ def _driven(
         histograms=result.histograms,
         samples=result.samples,
         checks=checks,
+        last_words="" if alive else _last_words(session),
         prepared=preparing.after(ready, session) if alive else ready.prepared,
         log=_read(log),
     )
+
+
+def _last_words(session: Session) -> str:
+    """Connections break before the process is gone and its messages are written: so waits a little for them."""
+    deadline = time.monotonic() + _WORDS_PATIENCE_S
+    while not (words := session.last_words()) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return words
 
 
 def _rehearsed(result: DriveResult) -> None:

@@ -93,6 +93,9 @@ class NullSession:
     def alive(self) -> bool:
         return True
 
+    def last_words(self) -> str:
+        return ""
+
     def restart(self) -> None:
         """It has no caches."""
 

@@ -166,6 +166,9 @@ class SqliteSession:
     def alive(self) -> bool:
         return not self._stopped and Path(self._path).exists()
 
+    def last_words(self) -> str:
+        return ""
+
     def restart(self) -> None:
         """Every trial has a process of its own anyway."""
         with self._using:

@@ -22,6 +22,8 @@ class Driven:
     alive: bool
     """Whether the engine still ran afterwards."""
     failure: str = ""
+    last_words: str = ""
+    """What an engine that does not run any more said at its end."""
     summary: Mapping[str, Any] = field(default_factory=dict)
     timeline: Mapping[str, bytes] = field(default_factory=dict)
     seconds: Mapping[str, bytes] = field(default_factory=dict)

@@ -44,6 +44,10 @@ class Session(Protocol):
 
     def alive(self) -> bool: ...
 
+    def last_words(self) -> str:
+        """How the engine ended and what it complained of; empty where that is not known, as on somebody's server."""
+        ...
+
     def restart(self) -> None:
         """Ends the engine and starts it again, its caches empty. FailureError; not for a server that is not ours."""
         ...

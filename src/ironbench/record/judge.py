@@ -37,6 +37,7 @@ def warnings(
     return tuple(found)
 
 
+_MOST_WORDS = 300
 NO_LOG_BYTES = 16
 """Log per transaction below which a script is taken to read only: the shortest log record is 24 bytes long."""
 SUSPECT = frozenset({"client-saturated", "steal", "own-cpu-share", "short-of-two-checkpoints", "rate-not-kept"})
@@ -46,11 +47,11 @@ def status(driven: Driven, warnings: tuple[Warning, ...]) -> tuple[Status, str]:
     """The trial's status and, when it is not `ok`, why."""
     summary = driven.summary
     if driven.failure:
-        return (
-            (Status.FAILED, driven.failure) if driven.alive else (Status.VOIDED, f"the engine died: {driven.failure}")
-        )
+        if driven.alive:
+            return Status.FAILED, driven.failure
+        return Status.VOIDED, _died(driven, f"the engine died: {driven.failure}")
     if summary["aborted"] or not driven.alive:
-        return Status.VOIDED, summary["cause"] or "the engine died"
+        return Status.VOIDED, _died(driven, summary["cause"] or "the engine died")
     failed = [check for check in driven.checks if not check.passed]
     if failed:
         return Status.VOIDED, "; ".join(_said(check) for check in failed)
@@ -62,6 +63,12 @@ def status(driven: Driven, warnings: tuple[Warning, ...]) -> tuple[Status, str]:
     if suspicious:
         return Status.SUSPECT, "; ".join(suspicious)
     return Status.OK, ""
+
+
+def _died(driven: Driven, cause: str) -> str:
+    """The cause, with what the engine itself said unless that is in it already. A record stays small."""
+    words = driven.last_words[:_MOST_WORDS]
+    return f"{cause}; its last words: {words}" if words and words not in cause else cause
 
 
 def _nothing_done(errors: Mapping[str, int]) -> str:
