@@ -15,7 +15,6 @@ from ironbench.errors import FailureError, InputError
 from ironbench.model.secrets import Secrets
 from ironbench.model.session import Row
 from ironbench.model.system import Layout, System
-from ironbench.words import counted
 
 if TYPE_CHECKING:
     from ironbench._core import SqliteConnection
@@ -44,9 +43,7 @@ class SqliteEngine:
                 raise InputError(option, "SQLite keeps its log and its spills beside the data", "use --data alone")
         ideal.refuse(system, _NEVER_IDEAL)
         if not 1 <= clients <= _MOST_CLIENTS:
-            raise InputError(
-                counted(clients, "client"), f"SQLite serves 1 to {_MOST_CLIENTS}, each by a thread of its own"
-            )
+            raise InputError(f"{clients} clients", f"SQLite serves 1 to {_MOST_CLIENTS}, each by a thread of its own")
         if system.memory_bytes is not None and "cache_size" in system.settings:
             raise InputError("--memory", "--set cache_size says the same thing another way", "keep one of the two")
         settings = pragmas.validated(system.settings)

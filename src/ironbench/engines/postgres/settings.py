@@ -170,7 +170,7 @@ def _validate_memory(memory_bytes: int, wanted: Mapping[str, str]) -> None:
 
 
 def _validate_clients(clients: int, wanted: Mapping[str, str]) -> None:
-    subject = counted(clients, "client")
+    subject = f"{clients} clients"
     if clients < 1:
         raise InputError(subject, "at least one is needed")
     total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
