@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from factories import Shelf, example
+from labfactory import lab, trials
 
+from ironbench.analyse.labstudy import lab_study
 from ironbench.analyse.study import studies
 from ironbench.report import formats
 
@@ -17,10 +20,21 @@ BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "
 pytestmark = [pytest.mark.long, pytest.mark.skipif(BROWSER is None, reason="no Chromium on this machine")]
 
 
+def of_systems() -> bytes:
+    return formats.get("html")(studies(example(), Shelf(example())))
+
+
+def of_a_lab() -> bytes:
+    plan = lab({"log": ("disk", "memory"), "clients": ("1", "4", "8")}, blocks=6)
+    records = trials(plan, {s.cell.name: 500.0 * s.cell.load.clients for s in plan.setups}, observed=True)
+    return formats.get_lab("html")([lab_study(plan, records, Shelf(records))])
+
+
+@pytest.mark.parametrize("made", [of_systems, of_a_lab])
 @pytest.mark.parametrize("width", [400, 1200])
-def test_every_chart_is_drawn_without_a_network(width: int, tmp_path: Path) -> None:
+def test_every_chart_is_drawn_without_a_network(width: int, made: Callable[[], bytes], tmp_path: Path) -> None:
     page = tmp_path / "report.html"
-    page.write_bytes(formats.get("html")(studies(example(), Shelf(example()))))
+    page.write_bytes(made())
     command = [
         str(BROWSER), "--headless=new", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}",
         "--proxy-server=127.0.0.1:9", f"--window-size={width},2000", "--virtual-time-budget=20000",

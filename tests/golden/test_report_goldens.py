@@ -8,9 +8,13 @@ from pathlib import Path
 
 import pytest
 from factories import DISK, MEMORY, Shelf, example, record, suspect
+from labfactory import lab, trials
 
 from ironbench.analyse.compare import compare
+from ironbench.analyse.labstudy import lab_study
 from ironbench.analyse.study import studies
+from ironbench.model.lab import Claim
+from ironbench.model.noise import Noise
 from ironbench.model.record import Record, Status
 from ironbench.model.system import Load
 from ironbench.report import formats
@@ -49,3 +53,20 @@ def test_compare() -> None:
     disk = [trial for trial in trials if trial.system == DISK]
     memory = [replace(trial, software={"ironbench": "0.2"}) for trial in trials if trial.system == MEMORY]
     held("compare.text", comparison(compare("log on disk", disk, "log in memory", memory)) + "\n")
+
+
+@pytest.mark.parametrize("format", ["text", "md"])
+def test_a_lab(format: str) -> None:
+    """With a block that was dropped, a suspect trial, a cell that was skipped, and a claim of each outcome."""
+    pair = ("log=memory", "log=disk")
+    claims = [
+        Claim("log=memory over log=disk: 1.00 to 1.10", "ratio", "throughput", pair, 1.0, 1.1),
+        Claim("order: log=memory > log=disk", "order", "throughput", pair),
+        Claim("log=memory over log=disk: 1.60 to 1.62", "ratio", "throughput", pair, 1.6, 1.62),
+    ]
+    plan = lab({"log": ("disk", "memory", "ssd")}, blocks=8, claims=claims, skipped={"log=ssd": "/ssd is not there"})
+    records = trials(plan, {"log=disk": 1800.0, "log=memory": 2900.0}, observed=True)
+    records[4] = replace(records[4], status=Status.FAILED, metrics={}, cause="server died: out of memory")
+    records[7] = suspect(records[7])
+    noise = [Noise("m1", "igen-oltp scale=4", "throughput", 12, 0.015, 0.021, "2026-11-20T08:00:00")]
+    held(f"lab.{format}", formats.get_lab(format)([lab_study(plan, records, Shelf(records), noise)]).decode())

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from pathlib import Path
 
 from ironbench.analyse.claims import Outcome
 from ironbench.analyse.labstudy import LabStudy, lab_study
 from ironbench.model.record import Record, Status
 from ironbench.printer import Printer
-from ironbench.record import progress
+from ironbench.record import noise, progress
 from ironbench.record.labs import LabDirectory
 from ironbench.report.derived import sentences
 
@@ -54,4 +56,11 @@ def interrupted(records: Sequence[Record]) -> bool:
 def _study(directory: LabDirectory, records: Sequence[Record]) -> LabStudy:
     lab, measured = directory.lab(), [record for record in records if record.purpose == "lab"]
     look = max(1, len(directory.declared()))
-    return lab_study(lab, measured, directory.store, derived=sentences(measured), look=look)
+    floors = [floor for results in _results(directory) for floor in noise.known(results)]
+    return lab_study(lab, measured, directory.store, floors, sentences(measured), look)
+
+
+def _results(directory: LabDirectory) -> set[Path]:
+    """Where noise floors may be kept: with the results that the lab is among, and with those in use now."""
+    here = Path(os.environ.get("IRONBENCH_RESULTS", "ironbench-results"))
+    return {here, *([directory.path.parents[1]] if directory.path.parent.name == "labs" else [])}
