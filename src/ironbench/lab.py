@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from ironbench import engines, lab_stages, lab_trial, load, workloads
+from ironbench import engines, lab_stages, lab_trial, lab_warmup, load, workloads
 from ironbench.analyse import curve
 from ironbench.lab_data import Data
 from ironbench.lab_progress import Pace
@@ -29,7 +29,7 @@ def run(plan: Plan, secrets: Secrets, store: Store, printer: Printer) -> list[Re
         if over(session, sweep):
             return sweep
         fresh = plan.confirmation_trials(curve.peak(sweep))
-        return sweep + measured(plan, session, loaded, fresh, store, printer)
+        return sweep + measured(plan, session, loaded, fresh, store, printer, sweep)
 
 
 def conduct(
@@ -50,9 +50,11 @@ def conduct(
         return before
     bench = Bench(lab, secrets, directory.store, Data(lab, secrets, printer), printer, known)
     fresh: list[Record] = []
-    pace = Pace(lab)
-    while (trial := lab_stages.next_trial(directory, [*before, *fresh], forgiven)) is not None:
-        fresh.append(lab_trial.attempt(bench, trial, pace.title(trial, [*before, *fresh])))
+    pace, cells = Pace(lab), [setup.cell for setup in lab.setups if not setup.skipped]
+    while (due := lab_stages.next_trial(directory, [*before, *fresh], forgiven)) is not None:
+        records = [*before, *fresh]
+        trial, said = lab_warmup.applied(lab_warmup.missing(cells, records) or due, records, directory.store)
+        fresh.append(lab_trial.attempt(bench, trial, said, pace.title(trial, records)))
         if fresh[-1].status is Status.CUT_SHORT:
             break
         lab_stages.refuse_futile(lab, fresh)
@@ -60,14 +62,24 @@ def conduct(
 
 
 def measured(
-    plan: Plan, session: Session, loaded: Loaded, trials: Sequence[Trial], store: Store, printer: Printer
+    plan: Plan,
+    session: Session,
+    loaded: Loaded,
+    trials: Sequence[Trial],
+    store: Store,
+    printer: Printer,
+    earlier: Sequence[Record] = (),
 ) -> list[Record]:
-    """The trials in order, up to one after which there is no going on."""
+    """The trials in order, each cell's pilot before them, up to one after which there is no going on."""
     dataset = workloads.get(plan.choice.workload).dataset(session.engine, plan.choice.options)
     records: list[Record] = []
-    for trial in trials:
+    waiting = list(reversed(trials))
+    while waiting:
+        known = [*earlier, *records]
+        trial = lab_warmup.missing([waiting[-1].cell], known) or waiting.pop()
         settled = load.settled(session, dataset) if dataset else {}
-        records.append(measure(plan, session, loaded, trial, store, printer, Prepared(settled)))
+        trial, said = lab_warmup.applied(trial, known, store)
+        records.append(measure(plan, session, loaded, trial, store, printer, said.also(settled)))
         if over(session, records):
             break
     return records

@@ -39,5 +39,10 @@ def against_itself(lab: Lab, secrets: dict[str, Secrets], blocks: int) -> tuple[
     return found, {first.cell.name: own, again.cell.name: own}
 
 
+def is_one(lab: Lab) -> bool:
+    """Whether a lab is one against itself."""
+    return lab.factors == (Factor(FACTOR, SIDES),)
+
+
 def _side(setup: Setup, side: str) -> Setup:
     return replace(setup, cell=replace(setup.cell, name=f"{FACTOR}={side}", levels={FACTOR: side}))

@@ -17,15 +17,18 @@ class Pace:
     def __init__(self, lab: Lab, now: Callable[[], float] = time.monotonic) -> None:
         self._lab = lab
         self._now = now
-        self._began_s = now()
+        self._began_s = 0.0
         self._done: int | None = None
 
     def title(self, trial: Trial, records: Sequence[Record]) -> str:
-        """`trial 7 of 24, about 12 min left: log=memory, block 2`"""
+        """`trial 7 of 24, 12 min left: log=memory, block 2`"""
+        if trial.purpose != "lab":
+            return f"{trial.purpose} of {trial.cell.name}, {spoken(span_s(trial))}"
         planned = [one for one in self._lab.trials if one.stage <= trial.stage] or [trial]
         left = len(progress.missing(planned, records))
         done = len(planned) - left
-        self._done = done if self._done is None else self._done
+        if self._done is None:
+            self._done, self._began_s = done, self._now()
         each_s = span_s(trial)
         if done > self._done:
             each_s = (self._now() - self._began_s) / (done - self._done)

@@ -66,14 +66,14 @@ class Bench:
     """What is to be said of every trial."""
 
 
-def attempt(bench: Bench, trial: Trial, title: str) -> Record:
+def attempt(bench: Bench, trial: Trial, said: Prepared, title: str) -> Record:
     """One attempt at a trial of a lab: data back, an engine of its own, caches, measure, record, stop.
 
-    Whatever prevents it makes a failed record.
+    `said`: what its record shall say beside. Whatever prevents the trial makes a failed record.
     """
     setup = bench.lab.setup(trial.cell.name)
     plan = Plan(bench.lab.series, setup.system, setup.choice, (trial,), 0)
-    prepared, record = bench.known, None
+    prepared, record = bench.known.also(said.conditions, said.warnings), None
     try:
         prepared = _before(bench, setup, trial, prepared)
         with engines.running(setup.system, _secrets(bench, trial), most_clients(bench.lab)) as session:

@@ -263,3 +263,17 @@ def test_a_server_that_is_killed_costs_one_attempt(user: User) -> None:
         (2, False),
     ]
     assert user.nothing_runs()
+
+
+def test_a_lab_against_itself_gives_a_noise_floor_that_later_labs_quote(user: User) -> None:
+    told = user("lab", "noise", str(written(user)), "--blocks", "6", "--json")
+    assert told.code in (0, 3), told
+    assert "noise floor of throughput" in told.stderr
+    (directory,) = directories(user)
+    assert {record.cell.name for record in directory.records()} == {"side=A", "side=again"}
+    (kept_floors,) = (user.results / "noise").glob("*.json")
+    floors = json.loads(kept_floors.read_text())
+    assert "throughput" in {floor["metric"] for floor in floors}
+    later = user("lab", "run", "small.toml", "--json")
+    assert later.code in (0, 3), later
+    assert later.document["lab"]["noise"]["floor"] > 0

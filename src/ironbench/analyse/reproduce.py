@@ -44,7 +44,7 @@ def _load(load: Load) -> list[str]:
         words += ["--transactions", str(load.transactions)]
     elif load.duration_s is not None:
         words += ["--duration", f"{load.duration_s:g}s"]
-    words += ["--warmup", f"{load.warmup_s:g}s"]
+    words += ["--warmup", "auto" if load.warmup_auto else f"{load.warmup_s:g}s"]
     words += ["--think-time", f"{load.think_time_s * 1000:g}ms"] if load.think_time_s else []
     words += ["--max-tries", str(load.max_tries)] if load.max_tries != 1 else []
     words += ["--protocol", load.protocol] if load.protocol != "prepared" else []

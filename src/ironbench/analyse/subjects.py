@@ -24,7 +24,7 @@ class Subject:
     @property
     def usable(self) -> tuple[Record, ...]:
         """Trials that may enter a comparison."""
-        return tuple(record for record in self.records if record.status.comparable)
+        return tuple(record for record in _counting(self.records) if record.status.comparable)
 
     @property
     def left_out(self) -> tuple[Record, ...]:
@@ -36,8 +36,8 @@ class Subject:
 
 
 def shape(load: Load) -> Load:
-    """The load without what a sweep varies or what follows from it: clients, threads and seed."""
-    return replace(load, clients=0, threads=0, seed=0)
+    """The load without what a sweep varies or what follows from it: clients, threads, seed, a warm-up by pilot."""
+    return replace(load, clients=0, threads=0, seed=0, warmup_s=0.0 if load.warmup_auto else load.warmup_s)
 
 
 def work(record: Record) -> str:
@@ -54,13 +54,13 @@ def work_name(choice: Choice) -> str:
 
 
 def by_work(records: Sequence[Record]) -> list[tuple[Record, ...]]:
-    """Records parted by the work done, in order of first start."""
-    return _parted(sorted(records, key=lambda record: (record.started_at, record.id)), work)
+    """Records parted by the work done, in order of first start. Pilots are left out: they decided a warm-up."""
+    return _parted(sorted(_counting(records), key=lambda record: (record.started_at, record.id)), work)
 
 
 def subjects(records: Sequence[Record]) -> tuple[Subject, ...]:
     """Records of one work parted into the systems compared, each with a name of its own."""
-    groups = _parted(sorted(records, key=lambda record: (record.started_at, record.id)), _identity)
+    groups = _parted(sorted(_counting(records), key=lambda record: (record.started_at, record.id)), _identity)
     labels = [group[0].system.label or group[0].system.engine for group in groups]
     names = []
     for label, group in zip(labels, groups, strict=True):
@@ -70,6 +70,10 @@ def subjects(records: Sequence[Record]) -> tuple[Subject, ...]:
         if name in names[:place]:
             names[place] = f"{name} #{names[:place].count(name) + 1}"
     return tuple(Subject(name, group) for name, group in zip(names, groups, strict=True))
+
+
+def _counting(records: Sequence[Record]) -> list[Record]:
+    return [record for record in records if record.purpose != "pilot"]
 
 
 def _told_apart(label: str, group: tuple[Record, ...], rivals: list[tuple[Record, ...]]) -> str:

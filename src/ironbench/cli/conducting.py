@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ironbench import lab as pipeline
-from ironbench import lab_begin, lab_progress, lab_stages
+from ironbench import lab_begin, lab_noise, lab_progress, lab_stages
+from ironbench.analyse.floors import floors
 from ironbench.analyse.redact import redacted
 from ironbench.cli import declared, verdict
 from ironbench.errors import InputError
 from ironbench.model.lab import Lab
 from ironbench.model.prepared import NOTHING, Prepared
-from ironbench.model.record import Warning
+from ironbench.model.record import Record, Warning
 from ironbench.model.secrets import Secrets
 from ironbench.plan import values
 from ironbench.printer import Printer
+from ironbench.record import noise as kept
 from ironbench.record import progress
 from ironbench.record.labs import PLAN, LabDirectory
 from ironbench.words import counted
@@ -32,7 +33,20 @@ def run(file: str, budget: str, results: str, json: bool) -> int:
     with directory.locked():
         directory.begin(lab_begin.freeze(lab, secrets, directory.store))
         records = pipeline.conduct(secrets, directory, printer)
-    return verdict.told(directory, records, json, printer)
+    return _told(directory, records, json, printer)
+
+
+def noise(file: str, blocks: int, json: bool) -> int:
+    """The exit code; an interrupted one goes on with `lab resume` and its directory."""
+    printer = Printer()
+    lab, secrets = lab_noise.against_itself(*declared.lab(Path(file)), blocks)
+    directory = LabDirectory(home() / f"{lab.name}-{lab.series}")
+    directory.store.validate()
+    _announce(lab, directory, printer)
+    with directory.locked():
+        directory.begin(lab_begin.freeze(lab, secrets, directory.store))
+        records = pipeline.conduct(secrets, directory, printer)
+    return _told(directory, records, json, printer)
 
 
 def resume(name: str, changed: bool, failed: bool, more: int, json: bool) -> int:
@@ -55,6 +69,18 @@ def resume(name: str, changed: bool, failed: bool, more: int, json: bool) -> int
         if more and not verdict.interrupted(records):
             lab_stages.more(directory, more)
             records = pipeline.conduct(secrets, directory, printer, known, forgiven)
+    return _told(directory, records, json, printer)
+
+
+def _told(directory: LabDirectory, records: Sequence[Record], json: bool, printer: Printer) -> int:
+    """Of a lab against itself, the noise floors are kept first, so that what is told quotes them."""
+    lab = directory.lab()
+    if lab_noise.is_one(lab):
+        found = floors([record for record in records if record.purpose == "lab"], lab)
+        kept.keep(verdict.results(), found)
+        for one in found:
+            if one.metric == lab.method.metric:
+                printer.say(f"noise floor of {one.metric}: {one.floor:.1%} ({one.source})")
     return verdict.told(directory, records, json, printer)
 
 
@@ -76,7 +102,7 @@ def found(name: str) -> Path:
 
 def home() -> Path:
     """Where directories of labs lie when nobody said where."""
-    return Path(os.environ.get("IRONBENCH_RESULTS", "ironbench-results")) / "labs"
+    return verdict.results() / "labs"
 
 
 def _secrets(lab: Lab, path: Path, source: str) -> Mapping[str, Secrets]:

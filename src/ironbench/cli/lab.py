@@ -65,3 +65,15 @@ def resume(
     from ironbench.cli import conducting
 
     return conducting.resume(lab, changed, failed, more, json)
+
+
+@app.command("noise")
+def noise(
+    file: FILE,
+    blocks: Annotated[int, typer.Option(min=6, max=10_000, metavar="N", help="How often each side is measured.")] = 10,
+    json: JSON = False,
+) -> int:
+    """Run a lab's baseline against itself: what differs then is the noise of this machine, kept for later findings."""
+    from ironbench.cli import conducting
+
+    return conducting.noise(file, blocks, json)

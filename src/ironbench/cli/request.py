@@ -24,6 +24,10 @@ PROTOCOLS = {"sqlite": "library", "null": ""}
 """What scripts are checked for where there is no PostgreSQL protocol to choose."""
 
 
+UNASSESSED_S = 5.0
+"""The warm-up where a pilot was to decide it and could not."""
+
+
 @dataclass(frozen=True, slots=True)
 class Asked:
     """The options of `run` as they were typed."""
@@ -166,7 +170,8 @@ def _load(asked: Asked) -> Load:
         think_time_s=values.seconds("--think-time", asked.think_time),
         duration_s=duration,
         transactions=asked.transactions,
-        warmup_s=values.seconds("--warmup", asked.warmup),
+        warmup_s=UNASSESSED_S if asked.warmup == "auto" else values.seconds("--warmup", asked.warmup),
+        warmup_auto=asked.warmup == "auto",
         max_tries=asked.max_tries,
         protocol=_one_of("--protocol", asked.protocol, ["prepared", "extended", "simple"]),
         seed=randbelow(1 << 31) if asked.seed is None else asked.seed,

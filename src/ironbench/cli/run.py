@@ -36,7 +36,9 @@ def run(
         int | None,
         OPTION(parser=whole("--transactions", 1), metavar="N", help="Transactions per client, instead of --duration."),
     ] = None,
-    warmup: Annotated[str, OPTION(help="Driven before the measured time, not measured.")] = "5s",
+    warmup: Annotated[
+        str, OPTION(help="Driven before the measured time, not measured; `auto`: a pilot decides.")
+    ] = "5s",
     think_time: Annotated[
         str, OPTION(help="Closed loop: pause of each client between transactions, e.g. 10ms.")
     ] = "0s",

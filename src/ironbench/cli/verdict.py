@@ -56,11 +56,15 @@ def interrupted(records: Sequence[Record]) -> bool:
 def _study(directory: LabDirectory, records: Sequence[Record]) -> LabStudy:
     lab, measured = directory.lab(), [record for record in records if record.purpose == "lab"]
     look = max(1, len(directory.declared()))
-    floors = [floor for results in _results(directory) for floor in noise.known(results)]
+    floors = [floor for place in {results(), *_around(directory)} for floor in noise.known(place)]
     return lab_study(lab, measured, directory.store, floors, sentences(measured), look)
 
 
-def _results(directory: LabDirectory) -> set[Path]:
-    """Where noise floors may be kept: with the results that the lab is among, and with those in use now."""
-    here = Path(os.environ.get("IRONBENCH_RESULTS", "ironbench-results"))
-    return {here, *([directory.path.parents[1]] if directory.path.parent.name == "labs" else [])}
+def results() -> Path:
+    """Where labs and noise floors lie when nobody said where."""
+    return Path(os.environ.get("IRONBENCH_RESULTS", "ironbench-results"))
+
+
+def _around(directory: LabDirectory) -> list[Path]:
+    """The results that a lab is among: its noise floors may have been kept there."""
+    return [directory.path.parents[1]] if directory.path.parent.name == "labs" else []

@@ -1,0 +1,81 @@
+"""How long a cell takes to become steady: a pilot trial of each, before any trial that counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from ironbench.analyse import mser
+from ironbench.model.prepared import NOTHING, Prepared
+from ironbench.model.record import Record, Warning
+from ironbench.model.system import Cell, Load, Trial
+from ironbench.record import Store
+from ironbench.record.progress import TRIES
+
+PILOT = "pilot"
+PILOT_S = 30.0
+"""60 batches of 5 buckets of 100 ms: the rule needs 50, and looks for the end of the warm-up in the first half."""
+
+BUCKET_S = 0.1
+"""Of a trial's timeline."""
+
+
+@dataclass(frozen=True, slots=True)
+class Warmup:
+    """What a pilot decided."""
+
+    seconds: float
+    prepared: Prepared
+
+
+def missing(cells: Iterable[Cell], records: Sequence[Record]) -> Trial | None:
+    """The next pilot to be measured; None when every cell that wants one has had it or failed as often as it may."""
+    for cell in cells:
+        tries = _pilots(cell, records)
+        done = any(one.status.comparable for one in tries) or len(_failed(tries)) >= TRIES
+        if cell.load.warmup_auto and not done:
+            return pilot(cell, len(tries) + 1)
+    return None
+
+
+def pilot(cell: Cell, attempt: int = 1) -> Trial:
+    """The cell's load, long enough for a decision, from its very beginning."""
+    load = replace(cell.load, duration_s=PILOT_S, transactions=None, warmup_s=0.0)
+    return Trial(replace(cell, load=load), 0, PILOT, attempt=attempt)
+
+
+def decided(cell: Cell, records: Sequence[Record], store: Store) -> Warmup | None:
+    """The warm-up of a cell by its pilot; None where the cell declares it itself."""
+    if not cell.load.warmup_auto:
+        return None
+    usable = [record for record in _pilots(cell, records) if record.status.comparable]
+    if not usable:
+        return _default(cell.load, "its pilot failed")
+    found = mser.warm_up(store.timeline(usable[-1].id)["transactions"], BUCKET_S)
+    if found.seconds is None:
+        return _default(cell.load, found.reason)
+    text = f"{found.seconds:g} s, by MSER-5 of the pilot {usable[-1].id}"
+    return Warmup(found.seconds, Prepared({"warm-up": text}))
+
+
+def applied(trial: Trial, records: Sequence[Record], store: Store) -> tuple[Trial, Prepared]:
+    """The trial with the warm-up that its cell's pilot decided, and what its record says of that."""
+    warmup = None if trial.purpose == PILOT else decided(trial.cell, records, store)
+    if warmup is None:
+        return trial, NOTHING
+    load = replace(trial.cell.load, warmup_s=warmup.seconds)
+    return replace(trial, cell=replace(trial.cell, load=load)), warmup.prepared
+
+
+def _default(load: Load, reason: str) -> Warmup:
+    text = f"the warm-up could not be assessed ({reason}): {load.warmup_s:g} s were taken"
+    conditions = {"warm-up": f"{load.warmup_s:g} s, not assessed"}
+    return Warmup(load.warmup_s, Prepared(conditions, (Warning("warm-up-not-assessed", text),)))
+
+
+def _pilots(cell: Cell, records: Sequence[Record]) -> list[Record]:
+    return [record for record in records if record.purpose == PILOT and record.cell.name == cell.name]
+
+
+def _failed(tries: Sequence[Record]) -> list[Record]:
+    return [record for record in tries if record.status.value in ("failed", "voided")]
