@@ -108,7 +108,7 @@ def _ending(conclusion: Conclusion, ended: Sequence[Effect], everyone: int, base
         return f"{how_many} {verb} equivalent to {baseline} within {within}: {names}."
     if conclusion is Conclusion.CANNOT_TELL:
         known = [effect.finding.detectable for effect in ended if effect.finding.detectable is not None]
-        least = f", whose blocks would show only differences of {percent(max(known))} or more" if known else ""
+        least = f" (these blocks would show only differences of {percent(max(known))} or more)" if known else ""
         advice = next((effect.finding.advice for effect in ended if effect.finding.advice), "")
         text = f"{how_many} cannot be told from {baseline}{least}: {names}."
         return text + _advice(advice)
