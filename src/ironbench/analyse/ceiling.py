@@ -66,7 +66,7 @@ def ceiling(finding: Finding, parts: Sequence[str], spent: TimeSpent | None = No
     if not finding.ratios:
         return Ceiling(tuple(parts), math.nan, 0.0, math.inf, None, f"What {name} costs was not measured.", finding)
     holds_back, verdict = _verdict(finding, low, high, name, "is" if len(parts) == 1 and parts[0] != "temp" else "are")
-    measured = f"With {free} it would run {speedup:.2f} × as fast ({low:.2f}–{high:.2f}): {verdict}."
+    measured = f"With {free} it would run {_times(speedup)} × as fast ({_times(low)}–{_times(high)}): {verdict}."
     return Ceiling(tuple(parts), speedup, low, high, holds_back, f"{measured}{_bound(parts, spent)}", finding)
 
 
@@ -103,6 +103,10 @@ def _bound(parts: Sequence[str], spent: TimeSpent | None) -> str:
     share = sum(spent.share(name) for name in names)
     queue = " and the waits for a core" if spent.share(RUN_QUEUE) >= 0.05 else ""
     return f" By its share of the time ({share:.0%}{queue}) at most {spent.at_most(names):.2f} × was to be expected."
+
+
+def _times(value: float) -> str:
+    return f"{value:.2f}" if value < 10 else f"{value:,.0f}"
 
 
 def _and(words: Sequence[str]) -> str:

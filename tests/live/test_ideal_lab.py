@@ -1,0 +1,56 @@
+"""A lab with a free log says what the log costs, in the words of its finding, and leaves nothing in memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ironbench import lab, lab_begin
+from ironbench.analyse.bottleneck import where_time_goes
+from ironbench.analyse.ceiling import ceilings
+from ironbench.analyse.findings import findings
+from ironbench.cli import declared
+from ironbench.engines import ideal
+from ironbench.printer import Printer
+from ironbench.record.labs import LabDirectory
+
+pytestmark = [pytest.mark.live, pytest.mark.long]
+
+FILE = """
+question = "Is the log what holds this database back?"
+[system]
+engine = "postgres"
+[layout]
+data = "{place}/data"
+[workload]
+name = "simple-update"
+[load]
+clients = 4
+duration = "4s"
+[vary]
+ideal = ["none", "log"]
+[measure]
+repeats = 6
+quiet = "1s"
+"""
+
+
+def test_a_free_log_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("IRONBENCH_DATA", str(tmp_path / "ironbench"))
+    file = tmp_path / "lab.toml"
+    file.write_text(FILE.format(place=tmp_path))
+    planned, secrets = declared.lab(file)
+    directory = LabDirectory(tmp_path / "lab")
+    directory.begin(lab_begin.freeze(planned, secrets, directory.store))
+    with directory.locked():
+        records = lab.conduct(secrets, directory, Printer())
+    by_cell = {name: [one for one in records if one.cell.name == name] for name in ("ideal=none", "ideal=log")}
+    spent = {name: found for name, trials in by_cell.items() if (found := where_time_goes(trials)) is not None}
+    assert len(spent) == 2
+    (found,) = ceilings([one for one in findings(records, planned, 1) if one.decides], planned, spent)
+    assert found.parts == ("log",)
+    assert found.low <= found.speedup <= found.high
+    assert found.sentence.startswith("With a free log it would run")
+    assert spent["ideal=log"].share("log flush") < spent["ideal=none"].share("log flush")
+    assert not ideal.root(str(tmp_path / "data")).exists()
