@@ -18,6 +18,7 @@ import pytest
 from ironbench import engines, workloads
 from ironbench.engines import copies
 from ironbench.engines import place as places
+from ironbench.engines.cleanup import cleanup
 from ironbench.errors import FailureError, InputError
 from ironbench.load import restore, snapshot
 from ironbench.model.secrets import Secrets
@@ -286,3 +287,10 @@ def test_restoring_is_rare_only_where_that_is_harmless_and_saves_time(place: Pat
         long = replace(wanted, cell=Cell("x", Load(duration_s=1000.0)))
         assert restore.often(long, kept, "auto") == "trial"
         assert restore.often(wanted, kept, "block") == "block"
+
+
+def test_cleanup_tells_of_snapshots_and_removes_them_when_asked(place: Path, own_cache: Path) -> None:
+    kept, _ = ready(setup(place, "sqlite"))
+    assert str(kept.folder) in cleanup(remove_data=False).kept
+    assert str(kept.folder) in cleanup(remove_data=True).removed
+    assert list(own_cache.iterdir()) == []

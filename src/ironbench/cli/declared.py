@@ -10,6 +10,7 @@ from pathlib import Path
 from ironbench import engines, workloads
 from ironbench.cli import measurable, request, resolving
 from ironbench.cli.resolving import Resolution
+from ironbench.drive import caches
 from ironbench.engines.ideal import require as require_memory
 from ironbench.errors import InputError
 from ironbench.machine.fingerprint import content_key, fingerprint
@@ -243,6 +244,7 @@ class _House:
             return replace(setup, skipped=f"workload {workload.name} does not run on {engine.name}")
         try:
             found, self.secrets[cell.name] = self._validated(system, load.clients)
+            caches.require(found, load)
             estimate_bytes = workload.estimate_bytes(engine.name, choice.options)
             request.room(found, estimate_bytes)
             if "data" in found.ideal:

@@ -9,6 +9,7 @@ from pathlib import Path
 from secrets import randbelow
 
 from ironbench import engines, lab, workloads
+from ironbench.drive import caches
 from ironbench.engines import place, space
 from ironbench.errors import InputError, nearest
 from ironbench.model.plan import Plan
@@ -55,8 +56,10 @@ class Asked:
     temp: str
     log: str
     memory: str
+    memory_total: str
     server_cpus: str
     client_cpus: str
+    cache: str
     io: str
     observe: bool
     label: str
@@ -108,6 +111,7 @@ def planned(asked: Asked) -> tuple[Plan, Secrets]:
     system, secrets = engine.validated(_system(asked), max(clients))
     choice = _choice(asked, workload)
     plan = sweep.sweep(system, choice, _load(asked), clients, asked.threads, asked.repeats, asked.observe)
+    caches.require(system, plan.trials[0].cell.load)
     workload.compile(engine.name, choice, PROTOCOLS.get(engine.name, asked.protocol))
     room(system, workload.estimate_bytes(engine.name, choice.options))
     return plan, secrets
@@ -137,6 +141,7 @@ def _system(asked: Asked) -> System:
         settings=values.pairs("--set", asked.set_),
         layout=Layout(*(_directory(option, text) for option, text in _places(asked))),
         memory_bytes=values.size("--memory", asked.memory) if asked.memory else None,
+        memory_total_bytes=values.size("--memory-total", asked.memory_total) if asked.memory_total else None,
         server_cpus=values.cpus("--server-cpus", asked.server_cpus, available) if asked.server_cpus else None,
         client_cpus=values.cpus("--client-cpus", asked.client_cpus, available) if asked.client_cpus else None,
         dsn=asked.dsn or None,
@@ -175,6 +180,7 @@ def _load(asked: Asked) -> Load:
         max_tries=asked.max_tries,
         protocol=_one_of("--protocol", asked.protocol, ["prepared", "extended", "simple"]),
         seed=randbelow(1 << 31) if asked.seed is None else asked.seed,
+        cache=_one_of("--cache", asked.cache, list(caches.STATES)) if asked.cache else "",
         io=_one_of("--io", asked.io, ["auto", "io_uring", "epoll"]),
     )
 

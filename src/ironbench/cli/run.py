@@ -70,8 +70,14 @@ def run(
     temp: Annotated[str, OPTION(metavar="DIR", help="Directory for spills.")] = "",
     log: Annotated[str, OPTION(metavar="DIR", help="Directory for the log (WAL).")] = "",
     memory: Annotated[str, OPTION(metavar="SIZE", help="The engine's own data cache, e.g. 1GB.")] = "",
+    memory_total: Annotated[
+        str, OPTION(metavar="SIZE", help="Enforced limit on the engine and the page cache of its files, e.g. 2GB.")
+    ] = "",
     server_cpus: Annotated[str, OPTION(metavar="CPUS", help="CPUs of the engine, e.g. 0 or 0-3.")] = "",
     client_cpus: Annotated[str, OPTION(metavar="CPUS", help="CPUs of the driving threads.")] = "",
+    cache: Annotated[
+        str, OPTION(help="Caches at the start of each trial: `cold`, `warm` or `hot`.  [default: as they are]")
+    ] = "",
     io: Annotated[str, OPTION(help="Client I/O: `auto`, `io_uring` or `epoll`.")] = "auto",
     observe: Annotated[bool, OPTION("--observe/--no-observe", help="Sample machine and server during trials.")] = True,
     label: Annotated[str, OPTION(metavar="NAME", help="Name of this system in tables and charts.")] = "",
@@ -107,8 +113,10 @@ def run(
         temp=temp,
         log=log,
         memory=memory,
+        memory_total=memory_total,
         server_cpus=server_cpus,
         client_cpus=client_cpus,
+        cache=cache,
         io=io,
         observe=observe,
         label=label,

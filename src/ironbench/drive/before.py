@@ -8,8 +8,9 @@ from ironbench import workloads
 from ironbench.drive import caches, checkpoints
 from ironbench.drive.caches import Rehearse, State
 from ironbench.drive.clock import Clock
+from ironbench.engines import space
 from ironbench.load import tables
-from ironbench.machine import quiet
+from ironbench.machine import control_groups, quiet
 from ironbench.model.observation import Source
 from ironbench.model.plan import Plan
 from ironbench.model.prepared import Prepared
@@ -43,6 +44,9 @@ def ready(plan: Plan, session: Session, trial: Trial, rehearse: Rehearse) -> Rea
     system, load = plan.system, trial.cell.load
     state = _warmed(plan, session, load, rehearse)
     done = state.prepared
+    if system.memory_total_bytes is not None:
+        limit = f"{space.in_words(system.memory_total_bytes)} by a control group ({control_groups.parent().version})"
+        done = done.also({"memory_total": limit})
     own_postgres = system.dsn is None and session.engine == "postgres"
     if trial.purpose in OF_A_LAB:
         load = checkpoints.settled(Setup(trial.cell, system, plan.choice)).cell.load

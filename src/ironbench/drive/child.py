@@ -24,16 +24,21 @@ STOP_S = 10.0
 
 
 def drive_in_child(
-    plan: bytes, progress: Progress, *, cpus: Sequence[int] | None = None, log_path: Path
+    plan: bytes,
+    progress: Progress,
+    *,
+    cpus: Sequence[int] | None = None,
+    log_path: Path,
+    within: Sequence[str] = (),
 ) -> DriveResult:
-    """As `_core.drive`, in a child on `cpus` that writes its standard error to `log_path`.
+    """As `_core.drive`, in a child on `cpus` that writes its standard error to `log_path`; its command after `within`.
 
     Ctrl-C and `progress.stop()` end the trial and keep its result; a second Ctrl-C ends the child and is raised.
     Raises what the trial raised, and EngineDiedError when the child died: its cause names the signal.
     """
     from ironbench import _core
 
-    with log_path.open("wb") as log, _started(_core.__file__, cpus or (), log) as child:
+    with log_path.open("wb") as log, _started(_core.__file__, cpus or (), log, within) as child:
         _ask(child, LENGTH.pack(len(plan)) + plan)
         answers = _Answers(child, progress)
         answers.start()
@@ -89,9 +94,11 @@ class _Answers(threading.Thread):
 
 
 @contextlib.contextmanager
-def _started(core: str, cpus: Sequence[int], log: IO[bytes]) -> Iterator[subprocess.Popen[bytes]]:
+def _started(
+    core: str, cpus: Sequence[int], log: IO[bytes], within: Sequence[str]
+) -> Iterator[subprocess.Popen[bytes]]:
     """The child, in a process group of its own: the terminal's Ctrl-C is for us to hear and to pass on."""
-    command = [sys.executable, "-I", "-S", str(Path(__file__).with_name("inside.py")), core]
+    command = [*within, sys.executable, "-I", "-S", str(Path(__file__).with_name("inside.py")), core]
     child = subprocess.Popen(
         [*command, ",".join(map(str, cpus))],
         stdin=subprocess.PIPE,

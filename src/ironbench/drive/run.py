@@ -14,9 +14,18 @@ if TYPE_CHECKING:
 
 
 def run(
-    plan: bytes, load: Load, in_child: bool, cpus: Sequence[int] | None, log: Path, show: Callable[[float, str], None]
+    plan: bytes,
+    load: Load,
+    in_child: bool,
+    cpus: Sequence[int] | None,
+    log: Path,
+    show: Callable[[float, str], None],
+    within: Sequence[str] = (),
 ) -> DriveResult:
-    """Blocks until the trial is over. A library engine runs in a child process, so that its limits are its own."""
+    """Blocks until the trial is over. A library engine runs in a child process, so that its limits are its own.
+
+    `within` is put before the child's command.
+    """
     from ironbench import _core
 
     progress = _core.Progress()
@@ -24,7 +33,7 @@ def run(
         if in_child:
             from ironbench.drive.child import drive_in_child
 
-            return drive_in_child(plan, progress, cpus=cpus, log_path=log)
+            return drive_in_child(plan, progress, cpus=cpus, log_path=log, within=within)
         return _core.drive(plan, progress)
 
 

@@ -95,7 +95,9 @@ def _driven(
             sources,
             plan.system.client_cpus or (),
         )
-        return run(compiled, trial.cell.load, session.engine in LIBRARIES, plan.system.server_cpus, log, show)
+        return run(
+            compiled, trial.cell.load, session.engine in LIBRARIES, plan.system.server_cpus, log, show, session.within()
+        )
 
     with printer.bar(title) as show:
         ready = preparing.ready(

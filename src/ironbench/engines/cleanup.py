@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 from collections.abc import Mapping
@@ -25,7 +26,7 @@ class Cleaned:
     removed: tuple[str, ...] = ()
     """Directories that were removed: what ideal parts left in memory, and default data directories."""
     kept: tuple[str, ...] = ()
-    """Default data directories that were kept."""
+    """Default data directories and snapshots of loaded data that were kept."""
 
 
 def cleanup(remove_data: bool, environ: Mapping[str, str] = os.environ) -> Cleaned:
@@ -37,14 +38,15 @@ def cleanup(remove_data: bool, environ: Mapping[str, str] = os.environ) -> Clean
     for path in in_memory:
         ideal.remove(path)
     scratch.remove_abandoned()
-    data = _default_data(environ)
+    data, copies = _default_data(environ), _snapshots(environ)
     removed = [path for path in data if remove_data and _removed(path)]
+    removed += [path for path in copies if remove_data and _snapshot_removed(path)]
     return Cleaned(
         ended=tuple(ended),
         stubborn=tuple(entry for entry in orphans if entry not in ended),
         living=tuple(entry for entry in entries if entry not in orphans),
         removed=tuple(map(str, (*in_memory, *removed))),
-        kept=tuple(str(path) for path in data if path not in removed),
+        kept=tuple(str(path) for path in (*data, *copies) if path not in removed),
     )
 
 
@@ -63,6 +65,26 @@ def told(cleaned: Cleaned) -> list[str]:
 def _default_data(environ: Mapping[str, str]) -> list[Path]:
     base = place.default("any", "0", environ).parent
     return sorted(path for path in base.glob("*-*") if path.is_dir() and place.ours(path)) if base.is_dir() else []
+
+
+def _snapshots(environ: Mapping[str, str]) -> list[Path]:
+    base = place.snapshots(environ)
+    return sorted(path for path in base.iterdir() if path.is_dir()) if base.is_dir() else []
+
+
+def _snapshot_removed(path: Path) -> bool:
+    """Removes a snapshot, or what a killed load left of one, unless somebody makes or uses it."""
+    fd = os.open(path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(path)
+    except BlockingIOError:
+        return False
+    else:
+        path.with_suffix(".lock").unlink(missing_ok=True)
+        return True
+    finally:
+        os.close(fd)
 
 
 def _removed(path: Path) -> bool:

@@ -37,6 +37,8 @@ class NullEngine:
             raise InputError("--data, --temp, --log", "the null engine keeps no data", "leave them out")
         if system.memory_bytes is not None:
             raise InputError("--memory", "the null engine has no cache", "leave it out")
+        if system.memory_total_bytes is not None or system.parallelism is not None:
+            raise InputError("--memory-total, parallelism", "the null engine has nothing to limit", "leave them out")
         return system, Secrets()
 
     def identity(self, system: System, secrets: Secrets) -> dict[str, str]:
@@ -89,6 +91,9 @@ class NullSession:
 
     def directories(self) -> dict[str, str]:
         return {}
+
+    def within(self) -> tuple[str, ...]:
+        return ()
 
     def alive(self) -> bool:
         return True

@@ -12,6 +12,7 @@ import secrets
 import shutil
 import signal
 import stat
+import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -23,6 +24,7 @@ from ironbench.errors import FailureError
 
 ORPHAN_PATIENCE_S = 20.0
 """How long a server whose owner died may take to stop in good order."""
+GROUP_PATIENCE_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,8 @@ class Entry:
     server: ProcessId | None = None
     shared: tuple[str, ...] = ()
     """Shared memory that the server leaves when it is killed."""
+    groups: tuple[str, ...] = ()
+    """Control groups that it runs in; empty and of no use once it ended."""
     namespace: str = ""
     """The process id namespace these ids belong to."""
 
@@ -58,11 +62,11 @@ def directory(environ: Mapping[str, str] = os.environ) -> Path:
     return path
 
 
-def new(kind: str, data: str, remove: tuple[str, ...] = ()) -> Entry:
+def new(kind: str, data: str, remove: tuple[str, ...] = (), groups: tuple[str, ...] = ()) -> Entry:
     """Notes a thing that is about to be started by this process."""
     owner = process.identify(os.getpid())
     assert owner is not None
-    entry = Entry(secrets.token_hex(8), kind, owner, data, remove, namespace=process.pid_namespace())
+    entry = Entry(secrets.token_hex(8), kind, owner, data, remove, groups=groups, namespace=process.pid_namespace())
     write(entry)
     return entry
 
@@ -120,8 +124,27 @@ def end(entry: Entry, patience_s: float = ORPHAN_PATIENCE_S) -> bool:
         shared_memory.remove(name)
     for path in entry.remove:
         shutil.rmtree(path, ignore_errors=True)
+    left = [group for group in entry.groups if not _group_removed(Path(group))]
+    if left:
+        return False
     forget(entry)
     return True
+
+
+def _group_removed(group: Path) -> bool:
+    """A group can be removed a moment after its last process has ended (cgroups(7))."""
+    deadline = time.monotonic() + GROUP_PATIENCE_S
+    while True:
+        try:
+            group.rmdir()
+        except FileNotFoundError:
+            return True
+        except OSError:
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.02)
+        else:
+            return True
 
 
 def _entry(value: dict[str, Any]) -> Entry:
@@ -138,6 +161,7 @@ def _entry(value: dict[str, Any]) -> Entry:
         data=value["data"],
         remove=tuple(value["remove"]),
         shared=tuple(value["shared"]),
+        groups=tuple(value.get("groups", ())),
         guard=identity("guard"),
         server=identity("server"),
         namespace=value["namespace"],

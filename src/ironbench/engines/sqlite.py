@@ -9,9 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ironbench.engines import ideal, place, pragmas, sqlite_files
+from ironbench.engines import copies, ideal, place, pragmas, runtime, sqlite_files
 from ironbench.engines.copies import Copied
 from ironbench.errors import FailureError, InputError
+from ironbench.machine import control_groups
 from ironbench.model.secrets import Secrets
 from ironbench.model.session import Row
 from ironbench.model.system import Layout, System
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 _MOST_CLIENTS = 1000
+_MOST_PARALLEL = 9
+"""SQLITE_MAX_WORKER_THREADS is 8 unless compiled otherwise (https://www.sqlite.org/limits.html)."""
 FILE = "ironbench.sqlite"
 _NEVER_IDEAL = {
     "log": "SQLite keeps its log beside the data: a directory in memory would make both free",
@@ -47,6 +50,10 @@ class SqliteEngine:
         if system.memory_bytes is not None and "cache_size" in system.settings:
             raise InputError("--memory", "--set cache_size says the same thing another way", "keep one of the two")
         settings = pragmas.validated(system.settings)
+        if system.parallelism is not None:
+            settings |= _parallel(system.parallelism, settings)
+        if system.memory_total_bytes is not None:
+            control_groups.require(system.memory_total_bytes)
         if "temp" in system.ideal:
             settings["temp_store"] = "memory"
         data = system.layout.data or str(place.default("sqlite", "3"))
@@ -69,10 +76,14 @@ class SqliteEngine:
         if system.memory_bytes is not None:
             # Every connection has a cache of its own; all together get what was asked for.
             settings["cache_size"] = str(-max(1, system.memory_bytes // 1024 // clients))
+        entry = None
         try:
-            session = SqliteSession(folder, settings, lock)
+            entry = _limited(folder, system.memory_total_bytes)
+            session = SqliteSession(folder, settings, lock, entry)
             session.require_page_size(settings.get("page_size"))
         except BaseException:
+            if entry is not None:
+                runtime.end(entry)
             os.close(lock)
             raise
         return session
@@ -110,12 +121,39 @@ class SqliteEngine:
         return Path(system.layout.data or place.default("sqlite", "3"))
 
 
+def _parallel(most: int, settings: dict[str, str]) -> dict[str, str]:
+    """Threads that help a statement to sort (https://www.sqlite.org/pragma.html#pragma_threads)."""
+    if "threads" in settings:
+        raise InputError(f"parallelism {most}", "--set threads says the same thing another way", "keep one of the two")
+    if not 1 <= most <= _MOST_PARALLEL:
+        raise InputError(f"parallelism {most}", f"it is not between 1 and {_MOST_PARALLEL}")
+    return {"threads": str(most - 1)}
+
+
+def _limited(folder: Path, limit_bytes: int | None) -> runtime.Entry | None:
+    """The group that trials will run in; pages cached before would not count in it, and so are dropped."""
+    if limit_bytes is None:
+        return None
+    group = control_groups.chosen()
+    entry = runtime.new("sqlite", str(folder), groups=(str(group),))
+    copies.sync(folder)
+    copies.evict(folder)
+    try:
+        control_groups.make(group, limit_bytes)
+    except BaseException:
+        runtime.end(entry)
+        raise
+    return entry
+
+
 class SqliteSession:
     """Our own connection to the file. It is closed while a trial runs: no lock of ours is in the way."""
 
     engine = "sqlite"
 
-    def __init__(self, folder: Path, settings: dict[str, str], lock: int) -> None:
+    def __init__(self, folder: Path, settings: dict[str, str], lock: int, entry: runtime.Entry | None = None) -> None:
+        """`entry`: of the register, with the control group that trials run in."""
+        self._entry = entry
         self._folder = folder
         self._path = str(folder / FILE)
         self._settings = settings
@@ -160,6 +198,9 @@ class SqliteSession:
     def directories(self) -> dict[str, str]:
         return {"data": str(self._folder), "log": str(self._folder)}
 
+    def within(self) -> tuple[str, ...]:
+        return () if self._entry is None else control_groups.entering(Path(self._entry.groups[0]))
+
     def alive(self) -> bool:
         return not self._stopped and Path(self._path).exists()
 
@@ -177,6 +218,8 @@ class SqliteSession:
         with self._using:
             self._stopped = True
             self._drop()
+            if self._entry is not None:
+                runtime.end(self._entry)
             os.close(self._lock)
 
     def require_page_size(self, wanted: str | None) -> None:

@@ -42,6 +42,10 @@ class Session(Protocol):
         """Role (`data`, `temp`, `log`) → directory, for those that are on this machine."""
         ...
 
+    def within(self) -> Sequence[str]:
+        """Put before a command, it works under the limits of this engine; empty where the engine is a server."""
+        ...
+
     def alive(self) -> bool: ...
 
     def last_words(self) -> str:

@@ -112,27 +112,42 @@ def _joined(session: PostgresSession, clients: int) -> PostgresSession:
 
 def _started(system: System, clients: int, found: Installation, wanted: Cluster, lock: int) -> PostgresSession:
     who = identity.choose(found)
+    begin = partial(_begun, system, clients, found, wanted, who, lock)
+    running = begin()
+    try:
+        own = Own(running, begin, _directories(wanted), _facts(found, who, system), partial(os.close, lock))
+        return PostgresSession(_address(running, clusters.DATABASE), Secrets(), own)
+    except BaseException:
+        running.stop()
+        raise
+
+
+def _begun(
+    system: System, clients: int, found: Installation, wanted: Cluster, who: Identity, lock: int
+) -> server.Running:
+    """A server with everything where the layout wants it."""
     in_memory = ideal.in_memory(system)
     if in_memory:
         memory.claim(str(wanted.place))
     clusters.prepare(wanted, found, who)
     system = ideal.with_cache(system, wanted)
-    run = partial(server.start, wanted, found, who, cpus=system.server_cpus, lock=lock)
+    limit_bytes = system.memory_total_bytes
+    run = partial(server.start, wanted, found, who, cpus=system.server_cpus, lock=lock, limit_bytes=limit_bytes)
     tell = partial(settings.effective, system, clients, temp=wanted.temp is not None)
     if clusters.needs_recovery(wanted, found):
         run(tell=tell).stop()
     clusters.place_log(wanted, found, who)
     running = run(tell=tell, remove=in_memory)
     try:
-        address = dsn.Address(running.socket_directory, settings.PORT, clusters.USER, clusters.DATABASE, "disable")
-        _furnish(replace(address, database="postgres"), wanted)
-        own = Own(
-            running, partial(run, tell=tell), _directories(wanted), _facts(found, who, system), partial(os.close, lock)
-        )
-        return PostgresSession(address, Secrets(), own)
+        _furnish(_address(running, "postgres"), wanted)
     except BaseException:
         running.stop()
         raise
+    return running
+
+
+def _address(running: server.Running, database: str) -> dsn.Address:
+    return dsn.Address(running.socket_directory, settings.PORT, clusters.USER, database, "disable")
 
 
 def _furnish(address: dsn.Address, wanted: Cluster) -> None:
@@ -179,6 +194,8 @@ def _given(system: System) -> tuple[System, Secrets]:
         ("--set", system.settings),
         ("--data, --temp, --log", system.layout != Layout()),
         ("--memory", system.memory_bytes is not None),
+        ("--memory-total", system.memory_total_bytes is not None),
+        ("parallelism", system.parallelism is not None),
         ("--server-cpus", system.server_cpus is not None),
         ("system.ideal", bool(set(system.ideal) - {"client"})),
     ):

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ironbench.engines import process, runtime, shared_memory
+from ironbench.engines import copies, process, runtime, shared_memory
 from ironbench.engines.guard import Guard, Order
 from ironbench.engines.postgres import settings as server_settings
 from ironbench.engines.postgres.cluster import Cluster, environment
@@ -20,6 +20,7 @@ from ironbench.engines.postgres.identity import Identity
 from ironbench.engines.postgres.installation import Installation, complaint
 from ironbench.engines.process import ProcessId
 from ironbench.errors import FailureError
+from ironbench.machine import control_groups
 
 _SOCKET_PATH_MOST = 107
 """sun_path of unix(7) less its end."""
@@ -86,20 +87,28 @@ def start(
     cpus: tuple[int, ...] | None,
     lock: int,
     remove: tuple[str, ...] = (),
+    limit_bytes: int | None = None,
 ) -> Running:
     """Starts a prepared cluster and waits until it accepts connections. FailureError with the server's reason.
 
     `tell` gives the settings for a socket directory; `lock` is held as long as the server lives; `remove` are
-    directories that go with it.
+    directories that go with it; `limit_bytes` bounds it and the page cache of its files.
     """
     socket_directory = _new_socket_directory()
     _write_settings(cluster, identity, tell(socket_directory))
     if cluster.messages.exists():
         cluster.messages.replace(cluster.messages.with_suffix(".log.old"))
-    entry = runtime.new("postgres", str(cluster.place), (socket_directory, *remove))
+    group = None if limit_bytes is None else control_groups.chosen()
+    groups = () if group is None else (str(group),)
+    entry = runtime.new("postgres", str(cluster.place), (socket_directory, *remove), groups)
     Path(socket_directory).mkdir(mode=0o700)
     identity.give(Path(socket_directory))
-    command = [*_on_cpus(cpus), *identity.prefix, installation.program("postgres"), "-D", str(cluster.files)]
+    try:
+        within = _within(group, limit_bytes, cluster)
+    except BaseException:
+        runtime.end(entry)
+        raise
+    command = [*within, *_on_cpus(cpus), *identity.prefix, installation.program("postgres"), "-D", str(cluster.files)]
     order = Order(str(runtime.path_of(entry)), tuple(command), environment(), str(cluster.messages))
     running = Running(cluster, socket_directory, Guard(order, keep_open=(lock,)), entry)
     if running.guard.failure:
@@ -131,6 +140,17 @@ def _write_settings(cluster: Cluster, identity: Identity, settings: Mapping[str,
 
 def _on_cpus(cpus: tuple[int, ...] | None) -> tuple[str, ...]:
     return () if cpus is None else ("taskset", "--cpu-list", ",".join(str(cpu) for cpu in cpus))
+
+
+def _within(group: Path | None, limit_bytes: int | None, cluster: Cluster) -> tuple[str, ...]:
+    """Makes the group; what the server has cached before would not count in it, and so is dropped. FailureError."""
+    if group is None or limit_bytes is None:
+        return ()
+    copies.sync(cluster.files)
+    for directory in (cluster.files, Path(os.path.realpath(cluster.files / "pg_wal"))):
+        copies.evict(directory)
+    control_groups.make(group, limit_bytes)
+    return control_groups.entering(group)
 
 
 def _wait_until_ready(running: Running) -> None:

@@ -85,6 +85,9 @@ class PostgresSession:
     def directories(self) -> dict[str, str]:
         return dict(self._local.directories if self._own is None else self._own.directories)
 
+    def within(self) -> tuple[str, ...]:
+        return ()
+
     def alive(self) -> bool:
         if self._stopped:
             return False

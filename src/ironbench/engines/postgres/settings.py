@@ -12,6 +12,7 @@ from pathlib import Path
 from ironbench.engines import space
 from ironbench.engines.postgres.installation import Installation, output
 from ironbench.errors import InputError, nearest
+from ironbench.machine import control_groups
 from ironbench.model.system import System
 from ironbench.words import counted
 
@@ -19,6 +20,12 @@ HEADROOM = 20
 """Connections besides the clients': observers, checks, autovacuum's look-ups, a person with psql."""
 _BACKEND_BYTES = 2 << 20
 """Least private memory of a server process that serves one client."""
+DEFAULT_CACHE_BYTES = 128 << 20
+"""shared_buffers where nobody sets them."""
+BASE_BYTES = 32 << 20
+"""About what a server takes without clients and shared buffers."""
+MOST_PARALLEL = 1024
+"""What max_parallel_workers_per_gather takes (PostgreSQL 18 documentation, 19.4.6)."""
 OURS = {
     "config_file": "ironbench writes the file",
     "hba_file": "the server listens on a private socket only",
@@ -73,6 +80,10 @@ def validate(system: System, clients: int, installation: Installation) -> None:
     if system.memory_bytes is not None:
         _validate_memory(system.memory_bytes, wanted)
     _validate_clients(clients, wanted)
+    if system.parallelism is not None:
+        _validate_parallelism(system.parallelism, wanted)
+    if system.memory_total_bytes is not None:
+        _validate_total(system.memory_total_bytes, system.memory_bytes, wanted, clients)
     for name, value in wanted.items():
         _ask_the_server(name, value, installation)
 
@@ -98,7 +109,20 @@ def effective(system: System, clients: int, socket_directory: str, *, temp: bool
         settings["temp_tablespaces"] = TEMP_TABLESPACE
     if system.memory_bytes is not None:
         settings["shared_buffers"] = f"{system.memory_bytes // 1024}kB"
+    if system.parallelism is not None:
+        settings |= _parallel(system.parallelism)
     return settings | own(system.settings)
+
+
+def _parallel(most: int) -> dict[str, str]:
+    """`most` processes work on one statement: its own and the workers (PostgreSQL 18 documentation, 19.4.6)."""
+    workers = most - 1
+    return {
+        "max_parallel_workers_per_gather": str(workers),
+        "max_parallel_maintenance_workers": str(workers),
+        "max_parallel_workers": str(max(8, workers)),
+        "max_worker_processes": str(max(8, workers) + 8),
+    }
 
 
 PORT = 5432
@@ -167,6 +191,29 @@ def _validate_memory(memory_bytes: int, wanted: Mapping[str, str]) -> None:
     total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     if memory_bytes > total:
         raise InputError(subject, f"this machine has {space.in_words(total)} of memory")
+
+
+def _validate_parallelism(most: int, wanted: Mapping[str, str]) -> None:
+    subject = f"parallelism {most}"
+    if not 1 <= most <= MOST_PARALLEL:
+        raise InputError(subject, f"it is not between 1 and {MOST_PARALLEL}")
+    for name in _parallel(most):
+        if name in wanted:
+            raise InputError(subject, f"--set {name} says the same thing another way", "keep one of the two")
+
+
+def _validate_total(total: int, cache: int | None, wanted: Mapping[str, str], clients: int) -> None:
+    subject = f"--memory-total {space.in_words(total)}"
+    control_groups.require(total)
+    if cache is None and "shared_buffers" in wanted:
+        return  # in the server's own units; it will say if it cannot have them
+    least = (DEFAULT_CACHE_BYTES if cache is None else cache) + clients * _BACKEND_BYTES + BASE_BYTES
+    if total < least:
+        raise InputError(
+            subject,
+            f"shared buffers, {clients} server processes and the server itself take about {space.in_words(least)}",
+            "allow more, or make the engine's own cache smaller (--memory)",
+        )
 
 
 def _validate_clients(clients: int, wanted: Mapping[str, str]) -> None:

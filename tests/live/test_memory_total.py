@@ -1,0 +1,219 @@
+"""A limit on all memory of an engine: it holds, counts what the engine reads, and is gone with the engine."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import own_server as pg
+import pytest
+
+from ironbench import engines, load, workloads
+from ironbench.drive.trial import drive
+from ironbench.engines import runtime
+from ironbench.engines.cleanup import cleanup
+from ironbench.errors import InputError
+from ironbench.machine import control_groups
+from ironbench.machine.tree import Tree
+from ironbench.model.plan import Plan
+from ironbench.model.system import Cell, Choice, Layout, Load, System, Trial
+from ironbench.printer import Printer
+
+pytestmark = pytest.mark.live
+
+LIMIT = 192 << 20
+MiB = 1 << 20
+
+
+@pytest.fixture(autouse=True)
+def own_register(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    tmp_path.chmod(0o700)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+
+
+@pytest.fixture(autouse=True)
+def permitted() -> None:
+    try:
+        control_groups.require(LIMIT)
+    except InputError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture
+def on_disk() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix=".ironbench-test-", dir=Path(__file__).parents[2]) as folder:
+        yield Path(folder)
+
+
+def groups() -> set[Path]:
+    return set(control_groups.parent().directory.glob("ironbench-*"))
+
+
+def used(group: Path) -> int:
+    name = "memory.current" if (group / "memory.current").exists() else "memory.usage_in_bytes"
+    return int((group / name).read_text())
+
+
+def members(group: Path) -> set[int]:
+    return {int(word) for word in (group / "cgroup.procs").read_text().split()}
+
+
+def system(data: Path, **told: object) -> System:
+    return replace(pg.system(data), memory_bytes=32 * MiB, memory_total_bytes=LIMIT, **told)
+
+
+def test_the_server_and_the_page_cache_of_its_files_stay_within_the_limit(on_disk: Path) -> None:
+    before = groups()
+    session = pg.start(system(on_disk / "d"))
+    try:
+        (group,) = groups() - before
+        assert set(session.processes()) <= members(group)
+        assert os.getpid() not in members(group)
+        session.query("create table big as select n, repeat('x', 1000) as filler from generate_series(1, 300000) n")
+        for _ in range(2):
+            session.query("select count(*), sum(length(filler)) from big")
+        size = int(session.query("select pg_relation_size('big')")[0][0])
+        assert size > LIMIT + 64 * MiB
+        assert 48 * MiB < used(group) <= LIMIT
+    finally:
+        session.stop()
+    assert groups() == before
+
+
+def test_what_was_cached_before_counts_too(on_disk: Path) -> None:
+    """Pages that another group read first would be free of charge; they are dropped before the server starts."""
+    session = pg.start(pg.system(on_disk / "d"))
+    session.query("create table big as select n, repeat('x', 1000) as filler from generate_series(1, 100000) n")
+    session.query("checkpoint")
+    session.stop()
+    before = groups()
+    session = pg.start(system(on_disk / "d"))
+    try:
+        (group,) = groups() - before
+        session.query("select count(*), sum(length(filler)) from big")
+        assert used(group) > int(session.query("select pg_relation_size('big')")[0][0])
+    finally:
+        session.stop()
+
+
+def test_a_restarted_server_is_limited_too(place: Path) -> None:
+    before = groups()
+    session = pg.start(system(place / "d"))
+    session.restart()
+    (group,) = groups() - before
+    assert set(session.processes()) <= members(group)
+    session.stop()
+    assert groups() == before
+
+
+PARENT = """
+import sys, time
+sys.path[:0] = [{source!r}, {tests!r}]
+from pathlib import Path
+from test_memory_total import pg, system
+session = pg.start(system(Path({data!r})))
+print(session.processes()[0], flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("guard_too", [False, True])
+def test_after_a_kill_the_group_is_removed_with_its_server(place: Path, guard_too: bool) -> None:
+    before = groups()
+    code = PARENT.format(source=str(pg.SOURCE), tests=str(Path(__file__).parent), data=str(place / "d"))
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None and parent.stdout.readline().strip().isdigit()
+        assert len(groups() - before) == 1
+        (entry,) = runtime.entries()
+        if guard_too:
+            assert entry.guard is not None
+            os.kill(entry.guard.pid, signal.SIGKILL)
+        parent.kill()
+    if guard_too:
+        assert groups() != before
+        cleanup(remove_data=False)
+    assert pg.eventually(lambda: groups() == before)
+    assert pg.eventually(lambda: runtime.entries() == [])
+
+
+@pytest.mark.parametrize("engine", ["postgres", "sqlite"])
+def test_a_trial_runs_within_its_limit_and_says_so(place: Path, engine: str) -> None:
+    before = groups()
+    told = System(engine, "x", layout=Layout(str(place / "d")), memory_bytes=32 * MiB, memory_total_bytes=LIMIT)
+    told, secrets = engines.get(engine).validated(told, 2)
+    choice = Choice("select-only", workloads.get("select-only").validated({}))
+    trial = Trial(Cell("c", Load(clients=2, duration_s=0.5)), 0)
+    plan, printer = Plan("s", told, choice, (trial,), 0), Printer(stderr=io.StringIO())
+    with engines.running(told, secrets, 2) as session:
+        load.ready(session, plan, printer)
+        driven = drive(plan, session, trial, lambda: (), printer)
+        assert driven.failure == "" and driven.summary["transactions"] > 0
+        assert "by a control group" in driven.prepared.conditions["memory_total"]
+    assert groups() == before
+    assert runtime.entries() == []
+
+
+def test_limits_that_cannot_hold_are_refused_before_anything_starts(place: Path) -> None:
+    for total, cache, words in ((8 * MiB, None, "hold no engine"), (LIMIT, 256 * MiB, "take about")):
+        told = replace(pg.system(place / "d"), memory_bytes=cache, memory_total_bytes=total)
+        with pytest.raises(InputError, match=words):
+            engines.get("postgres").validated(told, 4)
+
+
+def test_without_permission_the_refusal_names_the_way_out(tmp_path: Path) -> None:
+    (tmp_path / "proc/self").mkdir(parents=True)
+    (tmp_path / "proc/self/cgroup").write_text("0::/user.slice\n")
+    (tmp_path / "proc/self/mountinfo").write_text("")
+    with pytest.raises(InputError, match="no memory control group") as told:
+        control_groups.require(LIMIT, Tree(tmp_path))
+    assert "Delegate=yes" in told.value.hint
+
+
+@pytest.mark.parametrize("delegated", [True, False])
+def test_version_2_needs_a_group_of_our_own(tmp_path: Path, delegated: bool) -> None:
+    (tmp_path / "proc/self").mkdir(parents=True)
+    (tmp_path / "proc/self/cgroup").write_text("0::/user.slice/one.scope\n")
+    line = "30 23 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw\n"
+    (tmp_path / "proc/self/mountinfo").write_text(line)
+    own = tmp_path / "sys/fs/cgroup/user.slice/one.scope"
+    own.mkdir(parents=True)
+    (own / "cgroup.controllers").write_text("cpu memory pids\n")
+    (own / "cgroup.subtree_control").write_text("memory\n" if delegated else "\n")
+    (own / "cgroup.procs").write_text(f"1\n{os.getpid()}\n")
+    assert control_groups.parent(Tree(tmp_path)) == control_groups.Parent("v2", own)
+    if delegated:
+        control_groups.require(LIMIT, Tree(tmp_path))
+        group = control_groups.chosen(Tree(tmp_path))
+        control_groups.make(group, LIMIT)
+        assert (group / "memory.max").read_text() == str(LIMIT)
+        assert (group / "memory.swap.max").read_text() == "0"
+    else:
+        with pytest.raises(InputError, match="other processes share"):
+            control_groups.require(LIMIT, Tree(tmp_path))
+
+
+def test_parallelism_is_what_the_engine_may_use(place: Path) -> None:
+    session = pg.start(pg.system(place / "d", parallelism=3))
+    names = ("max_parallel_workers_per_gather", "max_parallel_maintenance_workers")
+    assert [session.query(f"show {name}")[0][0] for name in names] == ["2", "2"]
+    session.stop()
+    with pytest.raises(InputError, match="another way"):
+        pg.start(pg.system(place / "d", parallelism=3, settings={"max_parallel_workers": "4"}))
+    with pytest.raises(InputError, match="not between"):
+        pg.start(pg.system(place / "d", parallelism=0))
+
+
+def test_an_older_installation_that_came_along_is_a_name_away(place: Path) -> None:
+    session = pg.start(pg.system(place / "d", settings={"bin": "wheel:16"}))
+    assert session.query("show server_version")[0][0].startswith("16.")
+    session.stop()
+    with pytest.raises(InputError, match="did not come") as told:
+        pg.start(pg.system(place / "e", settings={"bin": "wheel:99"}))
+    assert "16" in told.value.hint and "18" in told.value.hint
