@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import shutil
+import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
@@ -25,6 +26,7 @@ from ironbench.model.system import Setup, System
 from ironbench.printer import Printer
 from ironbench.workloads import Dataset
 
+_INITDB_PATIENCE_S = 30.0
 NOTE = "snapshot.json"
 """In a snapshot's folder, written last of all."""
 
@@ -126,7 +128,18 @@ def _clear(building: Path) -> None:
         return
     if place.ours(building):
         os.close(place.lock(building))
-    shutil.rmtree(building)
+    # An initdb whose ironbench was killed goes on for a moment; under another name its files are out of its reach.
+    gone = building.with_suffix(".gone")
+    deadline = time.monotonic() + _INITDB_PATIENCE_S
+    while building.exists() or gone.exists():
+        if not gone.exists():
+            building.rename(gone)
+        try:
+            shutil.rmtree(gone)
+        except OSError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
 
 
 @contextlib.contextmanager
