@@ -294,3 +294,24 @@ def test_cleanup_tells_of_snapshots_and_removes_them_when_asked(place: Path, own
     assert str(kept.folder) in cleanup(remove_data=False).kept
     assert str(kept.folder) in cleanup(remove_data=True).removed
     assert list(own_cache.iterdir()) == []
+
+
+def test_on_a_server_that_is_not_ours_only_what_this_process_loaded_is_loaded_anew(place: Path) -> None:
+    theirs = pg.start(pg.system(place / "theirs"), clients=20)
+    try:
+        address = theirs.target()["connection"]
+        dsn = f"host={address['host']} port={address['port']} user={address['user']} dbname={address['database']}"
+        system, secrets = engines.get("postgres").validated(System("postgres", "test", dsn=dsn), 4)
+        wanted = replace(setup(place), system=system)
+        kept = snapshot.ready(wanted, secrets, Printer(stderr=io.StringIO()))
+        assert kept.kind == "reload"
+        theirs.query("update pgbench_accounts set abalance = 7")
+        assert restore.restored(wanted, kept)["data"].startswith("loaded anew")
+        assert theirs.query("select sum(abalance) from pgbench_accounts") == [("0",)]
+        assert restore.warnings(wanted, kept) == ()
+        found = snapshot.ready(wanted, secrets, Printer(stderr=io.StringIO()))
+        assert found.kind == "as-found"
+        assert restore.restored(wanted, found) == {"data": "as found", "restored": "no"}
+        assert [warning.code for warning in restore.warnings(wanted, found)] == ["data-as-found"]
+    finally:
+        theirs.stop()

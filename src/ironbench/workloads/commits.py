@@ -5,7 +5,8 @@ bounded:
 
 - this session's statements between the two readings: counted here;
 - each client's connection: one commit at its start and one for each statement it prepares;
-- the observers' connection: its statements (the summary's `observer_statements`, else at most `OBSERVED_PER_S`);
+- the observers' connections: their statements (the summary's `observer_statements`, else at most `OBSERVED_PER_S`),
+  requested checkpoints among them;
 - autovacuum: a few short transactions per table and visit, at most `AUTOVACUUM_PER_S`.
 
 So the server may show more than we counted, up to that bound, and never less: a commit that we counted and the server
