@@ -11,16 +11,17 @@ from ironbench.analyse.study import Study
 from ironbench.report import figures, lab_figures, theme
 from ironbench.report.answer import answer
 from ironbench.report.charts.base import Chart
-from ironbench.report.charts.curves import curves
-from ironbench.report.charts.latency import latency
-from ironbench.report.charts.shares import budget
-from ironbench.report.charts.timelines import timelines
 from ironbench.report.numbers import THIN
 
 _WIDTH = 860
 _GAP = 70
+_ENTRY, _LETTER = 40, 7
+"""Width of a legend's entry: its mark and the space around it, and each letter of its label."""
 _LOCALE = {"decimal": ".", "thousands": THIN, "grouping": [3], "currency": ["", ""]}
 _OF_LAB = ("effects", "points", "by-block", "growth-throughput", "time", "budget")
+_SAID = {"hollow": "", "ring": "", "line": "solid: ", "dash": "dashed: ", "dot": "dotted: "}
+_RESOLVE = {"scale": dict.fromkeys(("color", "shape", "stroke", "strokeDash"), "independent")}
+"""Every chart has the keys of its own marks."""
 _SHARED = ("config", "autosize", "padding", "datasets")
 """Parts of a specification that belong to the whole picture."""
 
@@ -69,30 +70,33 @@ def _picture(parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _study(study: Study) -> dict[str, Any]:
-    shown = {chart.id: chart for chart in (*curves(study), *latency(study), *timelines(study))}
-    rows = [
-        ["throughput"],
-        ["response_time_p50_s", "response_time_p99_s"],
-        ["latency"],
-        ["time-throughput", "time-response_time_p99_s"],
-    ]
-    grid = [[shown[id] for id in row if id in shown] for row in rows]
-    budgets = budget(study)
-    grid += [budgets[start : start + 2] for start in range(0, len(budgets), 2)]
+    parts = [_section(part) for part in figures.sections(study) if part.charts]
     said = [f"{name} {text}".strip() for name, text in figures.headline(study)]
     cautions = figures.cautions(study)
     notes = [study.derived, *said, *(f"Note: {text}" for text in (*cautions, *study.footnotes[:1]))]
-    return _titled(figures.title(study), [study.work, *notes], grid)
+    return _titled(figures.title(study), [study.work, *notes], parts)
+
+
+def _section(section: figures.Section) -> dict[str, Any]:
+    """A heading over its charts, two of them side by side but the wide ones."""
+    rows: list[list[Chart]] = []
+    for chart in section.charts:
+        if chart.wide or not rows or len(rows[-1]) == 2 or rows[-1][0].wide:
+            rows.append([chart])
+        else:
+            rows[-1].append(chart)
+    title = {"text": section.title, "fontSize": 17, "offset": 16}
+    return {"title": title, "vconcat": [_row(row) for row in rows], "spacing": 34, "resolve": _RESOLVE}
 
 
 def _lab(study: LabStudy) -> dict[str, Any]:
     """The answer, and the charts that it rests on."""
-    rows = [[chart] for part in lab_figures.sections(study) for chart in part.charts if chart.id in _OF_LAB]
+    rows = [_row([chart]) for part in lab_figures.sections(study) for chart in part.charts if chart.id in _OF_LAB]
     notes = [study.derived, answer(study), *(f"Note: {text}" for text in lab_figures.cautions(study))]
     return _titled(study.lab.question, [study.work, *notes], rows)
 
 
-def _titled(title: str, notes: Sequence[str], grid: Sequence[Sequence[Chart]]) -> dict[str, Any]:
+def _titled(title: str, notes: Sequence[str], parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
     lines = [line for text in notes for line in textwrap.wrap(text, 140)]
     return {
         "title": {
@@ -105,26 +109,45 @@ def _titled(title: str, notes: Sequence[str], grid: Sequence[Sequence[Chart]]) -
             "subtitlePadding": 8,
             "offset": 22,
         },
-        "vconcat": [_row(row) for row in grid if row],
-        "spacing": 34,
+        "vconcat": list(parts),
+        "spacing": 44,
+        "resolve": _RESOLVE,
     }
 
 
 def _row(charts: Sequence[Chart]) -> dict[str, Any]:
-    width = (_WIDTH - _GAP * (len(charts) - 1)) // len(charts)
+    alone = len(charts) == 1 and not charts[0].wide
+    width = (_WIDTH - _GAP) // 2 if alone or len(charts) == 2 else _WIDTH
     return {
         "hconcat": [_chart(chart, width) for chart in charts],
         "spacing": _GAP,
-        "resolve": {"scale": {"color": "independent", "shape": "independent", "stroke": "independent"}},
+        "resolve": _RESOLVE,
     }
 
 
 def _chart(chart: Chart, width: int) -> dict[str, Any]:
     layers = [_inlined(layer, chart.specification["datasets"]) for layer in chart.specification["layer"]]
+    for layer in layers:
+        _fit_legend(layer["encoding"], width)
     part = {key: value for key, value in chart.specification.items() if key not in _SHARED}
-    title = {"text": chart.title, "subtitle": chart.unit, "subtitleColor": "@muted"}
+    # Vega's own legend tells systems and parts; what else a mark may mean is said in words.
+    others = [key for key in chart.legend if key.mark in _SAID and key.colour in ("muted", "warn")]
+    marks = [_SAID[key.mark] + key.label for key in others]
+    said = ["; ".join(filter(None, (chart.unit, *marks)))]
+    title = {"text": chart.title, "subtitle": said, "subtitleColor": "@muted"}
     return {**part, "title": title, "width": width, "layer": layers}
 
 
+def _fit_legend(encoding: dict[str, Any], width: int) -> None:
+    """As many entries beside each other as the chart is wide."""
+    for channel in ("color", "shape"):
+        labels = encoding.get(channel, {}).get("scale", {}).get("domain", ())
+        if labels:
+            columns = max(1, int(width // (_ENTRY + _LETTER * max(map(len, labels)))))
+            encoding[channel] = {**encoding[channel], "legend": {"columns": columns}}
+    if "strokeDash" in encoding:
+        encoding["strokeDash"] = {**encoding["strokeDash"], "legend": None}
+
+
 def _inlined(layer: dict[str, Any], datasets: dict[str, Any]) -> dict[str, Any]:
-    return {**layer, "data": {"values": datasets[layer["data"]["name"]]}}
+    return {**layer, "encoding": dict(layer["encoding"]), "data": {"values": datasets[layer["data"]["name"]]}}

@@ -15,6 +15,8 @@ from ironbench.words import counted
 
 _LOG_CLIENTS = 60
 _LOG_TIMES = 40
+_LABEL_WIDTH, _LABEL_HEIGHT = 0.15, 0.08
+"""Room for a peak's label: of the axis of clients in a narrow window, and of the height of all marks."""
 _MANY = 400
 """More trials than this are drawn smaller, or they would cover each other."""
 
@@ -43,14 +45,17 @@ def _curve(study: Study, metric: str, title: str, words: str, height: int) -> Ch
     trials = [_trial(name, record, metric, unit, factor) for name, point in points for record in point.trials]
     trials += [_trial(name, record, metric, unit, factor) for name, record in confirmations if metric in record.metrics]
     peaks = _peaks(study, factor) if metric == "throughput" else []
-    x = clients_axis(sorted({point.clients for _, point in points}))
+    counts = sorted({point.clients for _, point in points})
+    x = clients_axis(counts)
     kind, axis = base.value_scale([row["value"] for row in trials], math.inf if metric == "throughput" else _LOG_TIMES)
+    if peaks:
+        kind = {"domain": [0, _placed(peaks, trials, counts)], "nice": False}
     y = {"field": "value", "type": "quantitative", "axis": {**axis, "title": None}, "scale": kind}
     said = words if metric == "throughput" else f"{suffix}, {words}"
     some_suspect = len({row["status"] for row in trials}) > 1
     layers = [*_lines(names, x, y), *_points(names, x, y, some_suspect, 48 if len(trials) <= _MANY else 16)]
     if peaks:
-        layers.append(_peak_labels(names, x))
+        layers += _peak_labels(names, x)
     data = {"medians": medians, "trials": [row for row in trials if row["value"] is not None], "peaks": peaks}
     return Chart(
         metric,
@@ -101,6 +106,29 @@ def _peaks(study: Study, factor: float) -> list[dict[str, Any]]:
     ]
 
 
+def _placed(peaks: list[dict[str, Any]], trials: list[dict[str, Any]], counts: list[int]) -> float:
+    """Gives every peak the height of its label: a strip above all marks, in rows where labels stand close.
+
+    The height that the axis needs.
+    """
+    most: float = max(row["value"] for row in (*trials, *peaks) if row["value"] is not None)
+    far = base.wide_apart([float(count) for count in counts], _LOG_CLIENTS)
+
+    def place(clients: int) -> float:
+        return math.log(clients) if far else float(clients)
+
+    reach = _LABEL_WIDTH * max(place(counts[-1]) - place(counts[0]), 1e-9)
+    rows: list[list[float]] = []
+    for peak in sorted(peaks, key=lambda peak: float(peak["value"])):
+        at = place(peak["clients"])
+        free = (number for number, taken in enumerate(rows) if all(abs(at - other) >= reach for other in taken))
+        row = next(free, len(rows))
+        rows += [[]] if row == len(rows) else []
+        rows[row].append(at)
+        peak["label"] = most * (1 + _LABEL_HEIGHT * (row + 1))
+    return most * (1 + _LABEL_HEIGHT * (len(rows) + 0.6))
+
+
 def clients_axis(counts: list[int]) -> dict[str, Any]:
     """The horizontal axis for these numbers of clients, ascending; logarithmic where they are far apart."""
     log = base.wide_apart([float(count) for count in counts], _LOG_CLIENTS)
@@ -118,7 +146,7 @@ def _marks(trials: list[dict[str, Any]], some_suspect: bool) -> list[Key]:
     if any(row["kind"] == "confirmation" for row in trials):
         found.append(Key("hollow: confirmation trial", "muted", "hollow"))
     if some_suspect:
-        found.append(Key("suspect trial", "warn", "ring"))
+        found.append(Key("dashed ring: suspect trial", "warn", "ring"))
     return found
 
 
@@ -182,17 +210,23 @@ def _points(
     return [swept, confirmed, doubtful] if some_suspect else [swept, confirmed]
 
 
-def _peak_labels(names: list[str], x: dict[str, Any]) -> dict[str, Any]:
-    return {
+def _peak_labels(names: list[str], x: dict[str, Any]) -> list[dict[str, Any]]:
+    """Each peak's figure in the strip above, led down to its highest mark; leads pass behind other figures."""
+    label = {"field": "label", "type": "quantitative"}
+    lead = {
         "data": {"name": "peaks"},
-        "mark": {"type": "text", "dy": -13, "align": "center", "fontSize": 13, "fontWeight": 600},
-        "encoding": {
-            "x": x,
-            "y": {"field": "value", "type": "quantitative"},
-            "text": {"field": "said"},
-            "color": base.colour(names),
-        },
+        "mark": {"type": "rule", "strokeDash": [1, 3], "strokeWidth": 1.4, "y2Offset": -6, "yOffset": 7},
+        "encoding": {"x": x, "y": label, "y2": {"field": "value"}, "color": base.colour(names)},
     }
+    text = {"type": "text", "baseline": "middle", "align": "center", "fontSize": 13, "fontWeight": 600}
+    placed = {"x": x, "y": label, "text": {"field": "said"}}
+    halo = {
+        "data": {"name": "peaks"},
+        "mark": {**text, "stroke": "@paper", "strokeWidth": 6, "strokeJoin": "round"},
+        "encoding": placed,
+    }
+    figure = {"data": {"name": "peaks"}, "mark": text, "encoding": {**placed, "color": base.colour(names)}}
+    return [lead, halo, figure]
 
 
 def _alt(study: Study, metric: str, title: str) -> str:
