@@ -106,6 +106,14 @@ def test_one_damaged_record_and_stray_files_are_left_out_and_said(tmp_path: Path
         talk.seek(0)
 
 
+def test_a_damaged_record_does_not_keep_its_trial_from_being_measured_again(tmp_path: Path) -> None:
+    for _ in range(2):
+        store = kept(tmp_path, "a")
+        assert names(store) == ["a"]
+        (store.path("a") / "record.json").write_bytes(b"{")
+    assert sorted(path.name for path in (tmp_path / "trials").iterdir()) == [".damaged-a-1", "a"]
+
+
 def test_a_record_of_a_newer_version_is_left_out_and_said(tmp_path: Path) -> None:
     kept(tmp_path, "a")
     Store(tmp_path).keep(replace(record(id="new"), schema=99), Evidence())

@@ -76,7 +76,9 @@ class Store:
         """Writes a trial completely or not at all; safe against a kill or power cut at any instant."""
         final = self._trials / record.id
         if final.exists():
-            raise FailureError(record.id, "is in the store already", "records are never overwritten")
+            if not _is_damaged(final / "record.json"):
+                raise FailureError(record.id, "is in the store already", "records are never overwritten")
+            _put_away(final)
         aside = self._trials / f".writing-{record.id}"
         try:
             shutil.rmtree(aside, ignore_errors=True)
@@ -233,6 +235,26 @@ class Store:
 
         path = self._trials / id / name
         return columns.read(path) if path.exists() else {}
+
+
+def _is_damaged(path: Path) -> bool:
+    """Whether this is no record of any version of ironbench: not there, or no whole JSON document."""
+    try:
+        msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
+    except (OSError, msgspec.DecodeError):
+        return True
+    return False
+
+
+def _put_away(folder: Path) -> None:
+    """A damaged record keeps its bytes under a name that is not read, and its trial can be measured again."""
+    number = 1
+    while (aside := folder.with_name(f".damaged-{folder.name}-{number}")).exists():
+        number += 1
+    try:
+        folder.rename(aside)
+    except OSError as error:
+        raise _unwritten(folder, error) from error
 
 
 def _unwritten(path: Path, error: OSError) -> UnwrittenError:

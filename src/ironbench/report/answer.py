@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ironbench.analyse.labstudy import Effect, LabStudy
 from ironbench.model.finding import Conclusion
 from ironbench.report.findings import interval, metric_words, ratio, resolved
-from ironbench.report.numbers import percent
+from ironbench.report.numbers import confidence, percent
 
 _EACH = 3
 """More comparisons than this are told by how they ended, not one by one."""
@@ -70,7 +70,7 @@ def sentence(effect: Effect) -> str:
     where = f" at {contrast.where}" if contrast.where else ""
     times = f"{ratio(finding.ratio)} its {metric_words(finding.metric)}"
     blocks = "1 block" if finding.blocks == 1 else f"{finding.blocks} blocks"
-    doubt = f"{interval(finding)}, {percent(finding.confidence)} interval, {blocks}"
+    doubt = f"{interval(finding)}, {confidence(finding.confidence)} interval, {blocks}"
     if finding.conclusion in (Conclusion.FASTER, Conclusion.SLOWER):
         words = finding.conclusion.value
         return f"{contrast.cell} is {words} than {contrast.baseline}{where}: {times} ({doubt})."

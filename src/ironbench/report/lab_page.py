@@ -11,7 +11,7 @@ from ironbench.report.answer import answer
 from ironbench.report.charts.base import Chart
 from ironbench.report.charts.effects import LOOKS
 from ironbench.report.findings import interval, metric_words, ratio, resolved
-from ironbench.report.numbers import percent
+from ironbench.report.numbers import confidence
 
 _MOST_CARDS = 4
 """More comparisons than this are told by the chart alone."""
@@ -61,7 +61,7 @@ def _card(effect: Effect) -> str:
         ("compared", effect.contrast.cell),
         ("baseline", effect.contrast.baseline),
         *([("at", effect.contrast.where)] if effect.contrast.where else []),
-        (f"{percent(finding.confidence)} interval", interval(finding)),
+        (f"{confidence(finding.confidence)} interval", interval(finding)),
         ("blocks", str(finding.blocks)),
         ("finds differences from", resolved(finding)),
     ]

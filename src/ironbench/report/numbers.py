@@ -60,10 +60,16 @@ def _percent(value: float) -> str:
 
 
 def percent(share: float) -> str:
-    """A share as people say differences: 0.05 → 5 %, 0.0234 → 2.3 %."""
+    """A share as people say differences: 0.05 → 5 %, 0.0234 → 2.3 %, 0.914 → 91 %."""
     if not math.isfinite(share):
         return NOT_KNOWN
-    return f"{share * 100:.{3 if share > 0.9 else 2}g}{THIN}%"
+    value = share * 100
+    return f"{f'{value:.2g}' if abs(value) < 9.95 else f'{value:,.0f}'}{THIN}%"
+
+
+def confidence(share: float) -> str:
+    """Of an interval: 0.95 → 95 %, 0.975 → 97.5 %, 0.99583 → 99.6 %."""
+    return f"{share * 100:.3g}{THIN}%"
 
 
 def moment(started_at: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from ironbench.analyse.labstudy import LabStudy
@@ -15,6 +16,9 @@ from ironbench.report.numbers import THIN, between, quantity, scale
 COLOURS = dict(zip(PARTS, ("@p0", "@p7", "@p2", "@p8", "@p1", "@p3", "@p5", "@s6", "@p4", "@p6"), strict=True))
 """Part → colour, the same in every chart of a lab."""
 _ROW = 30
+_LEAST = 0.01
+"""Share of the whole below which a step is not drawn by itself."""
+_REST = "all else"
 _LESS, _MORE, _WHOLE = "less", "more", "whole"
 _KINDS = {_WHOLE: "@p4", _LESS: "@s2", _MORE: "@s1"}
 
@@ -36,7 +40,7 @@ def spent(study: LabStudy) -> list[Chart]:
         )
         for name, time in known
     ]
-    x = {"scale": {"zero": True, "nice": False}, "axis": {"title": suffix, "tickCount": 5, "format": ",~g"}}
+    x = {"scale": {"zero": True, "nice": False}, "axis": {"title": suffix, "tickCount": 5, "format": ",~r"}}
     words = "; ".join(
         f"{bar.name}: {bar.said}, of which {', '.join(f'{part} {said}' for part, said in bar.words.items())}"
         for bar in bars
@@ -73,7 +77,7 @@ def _waterfall(found: Waterfall, place: int) -> Chart:
     suffix, factor = scale("s", [found.before_s, found.after_s])
     data = [_whole("before", found.before_s, factor)]
     level = found.before_s
-    for step in found.steps:
+    for step in _worth_a_row(found):
         data.append(_step(step, level, factor))
         level += step.delta_s
     data.append(_whole("after", found.after_s, factor))
@@ -94,6 +98,16 @@ def _waterfall(found: Waterfall, place: int) -> Chart:
     )
 
 
+def _worth_a_row(found: Waterfall) -> list[Step]:
+    """Steps too small to be seen are one, without an interval; the sum stays what it is."""
+    least = _LEAST * max(found.before_s, found.after_s)
+    small = [step for step in found.steps if abs(step.delta_s) < least]
+    if len(small) < 2:
+        return list(found.steps)
+    rest = sum(step.delta_s for step in small)
+    return [*(step for step in found.steps if step not in small), Step(_REST, rest, -math.inf, math.inf)]
+
+
 def _whole(name: str, seconds: float, factor: float) -> dict[str, Any]:
     said = quantity(seconds, "s")
     ends = {"from": 0.0, "to": seconds / factor, "end": seconds / factor}
@@ -107,7 +121,7 @@ def _step(step: Step, level: float, factor: float) -> dict[str, Any]:
         "kind": _MORE if step.delta_s > 0 else _LESS,
         "clear": step.clear,
         "said": _signed(step.delta_s),
-        "interval": between(step.low_s, step.high_s, "s"),
+        "interval": between(step.low_s, step.high_s, "s") if math.isfinite(step.low_s) else "",
         "from": ends[0],
         "to": ends[1],
         "end": ends[1],
@@ -131,7 +145,7 @@ def _layers(data: list[dict[str, Any]], suffix: str) -> list[dict[str, Any]]:
     x = {
         "type": "quantitative",
         "scale": {"domain": [min(0.0, *(row["from"] for row in data)), most * 1.16], "nice": False},
-        "axis": {"title": suffix, "tickCount": 5, "format": ",~g", "grid": True},
+        "axis": {"title": suffix, "tickCount": 5, "format": ",~r", "grid": True},
     }
     colour = {"field": "kind", "type": "nominal", "scale": {"domain": list(_KINDS), "range": list(_KINDS.values())}}
     tooltip = [{"field": "part"}, {"field": "said", "title": "change"}, {"field": "interval"}]
