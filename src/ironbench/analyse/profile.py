@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ironbench.analyse.summarise import t_quantile
+from ironbench.analyse.distributions import incomplete_beta, t_quantile
 from ironbench.analyse.usl import Usl, Vector, denominator
 
 LEAST_ALPHA = -0.9
@@ -169,7 +169,7 @@ class Region:
         """Where the curve becomes significantly worse, walking from `value` in growing steps, then by root finding."""
         from scipy.optimize import brentq
 
-        limit = t_quantile(self.freedom)
+        limit = t_quantile(0.975, self.freedom)
         bound = _BOUNDS[quantity][0 if down else 1]
 
         def over(at: float) -> float:
@@ -221,7 +221,5 @@ def _through_peak(alpha: float, inverse: float, peak: float) -> Usl:
 
 
 def f_above(f: float, above: int, below: int) -> float:
-    """P(F ≥ f) with `above` and `below` degrees of freedom."""
-    from scipy.special import fdtrc
-
-    return float(fdtrc(above, below, f))
+    """P(F ≥ f) with `above` and `below` degrees of freedom (Abramowitz & Stegun 26.6.2)."""
+    return incomplete_beta(below / 2, above / 2, below / (below + above * f))

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ironbench.analyse import profile
-from ironbench.analyse.summarise import t_quantile
+from ironbench.analyse.distributions import t_quantile
 from ironbench.analyse.usl import Usl, Vector, denominator
 
 LEAST_DISTINCT = 4
@@ -118,7 +118,7 @@ class Fit:
         fitted, slopes, jacobian = self.curve.throughput(at), self._slopes(at), self._slopes(measured)
         repeats = np.array([row.trials for row in self.residuals])
         spread = np.linalg.pinv((jacobian * repeats[:, None]).T @ jacobian)
-        half = t_quantile(self.freedom) * self.error * np.sqrt(np.einsum("ij,jk,ik->i", slopes, spread, slopes))
+        half = t_quantile(0.975, self.freedom) * self.error * np.sqrt(np.einsum("ij,jk,ik->i", slopes, spread, slopes))
         if self.proportional:
             return _bands(at, fitted, fitted * np.exp(-half), fitted * np.exp(half))
         return _bands(at, fitted, np.maximum(0.0, fitted - half), fitted + half)
