@@ -20,6 +20,8 @@ from ironbench.record.labs import LabDirectory
 SOURCE = Path(__file__).parents[1] / "src"
 COMMAND = [sys.executable, "-c", "from ironbench.cli import main; main()", "lab"]
 PATIENCE_S = 60.0
+MEASURING = 0.8
+"""Share of the kills whose clock starts with the first trial and not with the process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +32,8 @@ class Outcome:
     labs: int
     trials: int
     """Planned."""
-    lost: int
-    """Trials that were running when the kill came and had to begin again."""
+    begun: int
+    """Kills that came after a plan had been written."""
     faults: tuple[str, ...]
     """What does not hold; empty when all is well."""
 
@@ -47,46 +49,59 @@ def killed(
 ) -> Outcome:
     """Runs `file` in as many directories below `home` as it takes for `kills` kills, each within `longest_s`."""
     dice, faults = random.Random(seed), list[str]()
-    done, labs, trials, lost = 0, 0, 0, 0
+    done, labs, trials, begun = 0, 0, 0, 0
     while done < kills:
         directory = LabDirectory(home / f"lab-{labs}")
         labs += 1
         while True:
             before = _kept(directory)
-            ended = _once(directory, file, environment, dice.uniform(0, longest_s) if done < kills else None)
+            # Some strike while it starts, most while it measures.
+            kill = (dice.random() < MEASURING, dice.uniform(0, longest_s))
+            ended = _once(directory, file, environment, kill if done < kills else None)
             faults += _half_blocks(directory)
             if not before <= _kept(directory):
                 faults.append(f"{directory.path.name}: a record was lost")
             if ended is not None:
                 break
             done += 1
-            lost += int(directory.begun())
+            begun += int(directory.begun())
             say(f"kill {done} of {kills}: {len(_kept(directory))} trials kept in {directory.path.name}")
         if ended not in (0, 3):
             faults.append(f"{directory.path.name}: ended with {ended}")
         faults += _wrong(directory)
         trials += len(directory.lab().trials)
-    return Outcome(done, labs, trials, lost, (*faults, *_left(environment)))
+    return Outcome(done, labs, trials, begun, (*faults, *_left(environment)))
 
 
-def _once(directory: LabDirectory, file: Path, environment: Mapping[str, str], after_s: float | None) -> int | None:
-    """Begins the lab or goes on with it; its exit code, or None when it was killed first."""
+def _once(
+    directory: LabDirectory, file: Path, environment: Mapping[str, str], kill: tuple[bool, float] | None
+) -> int | None:
+    """Begins the lab or goes on with it; its exit code, or None when it was killed first.
+
+    `kill`: whether the clock starts with the first trial or with the process, and after how many seconds.
+    """
     words = (
         ["resume", str(directory.path)] if directory.begun() else ["run", str(file), "--results", str(directory.path)]
     )
     said = directory.path.with_suffix(".log")
-    with said.open("ab") as log:
+    with said.open("wb") as log:
         running = subprocess.Popen(
             [*COMMAND, *words], stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=environment
         )
-        try:
-            return running.wait(PATIENCE_S * 10 if after_s is None else after_s)
-        except subprocess.TimeoutExpired:
-            running.send_signal(signal.SIGKILL)
-            running.wait()
-            return None
-        finally:
-            running.kill()
+    try:
+        if kill is None:
+            return running.wait(PATIENCE_S * 10)
+        measuring, after_s = kill
+        while measuring and running.poll() is None and b"\ntrial " not in said.read_bytes():
+            time.sleep(0.01)
+        return running.wait(after_s)
+    except subprocess.TimeoutExpired:
+        running.send_signal(signal.SIGKILL)
+        running.wait()
+        return None
+    finally:
+        running.kill()
+        running.wait()
 
 
 def _kept(directory: LabDirectory) -> set[str]:
@@ -106,7 +121,9 @@ def _wrong(directory: LabDirectory) -> list[str]:
     """What a finished lab should be and is not."""
     name, planned = directory.path.name, [(trial.cell.name, trial.block) for trial in directory.lab().trials]
     found = [(record.cell.name, record.block) for record in _in_order(directory) if record.status.comparable]
-    faults = []
+    faults = [
+        f"{name}: {one.id} {one.status.value}: {one.cause}" for one in directory.records() if not one.status.comparable
+    ]
     if sorted(found) != sorted(planned):
         faults.append(f"{name}: {len(found)} trials that count of {len(planned)} planned, {len(set(found))} places")
     elif found != planned:

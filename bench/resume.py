@@ -14,7 +14,7 @@ from bench.kills import SOURCE, killed
 from bench.pairs import said
 from bench.series import DATA, asked
 
-LONGEST_S = 6.0
+LONGEST_S = 4.0
 LAB = """
 question = "Do two clients get more done than one?"
 [workload]
@@ -50,4 +50,4 @@ def main() -> None:
     for fault in seen.faults:
         said("  fault", fault, "none")
     said(f"resume: faults after {seen.kills} kills of {seen.labs} labs", len(seen.faults), "0")
-    said("  trials planned and measured; kills that cost a trial", f"{seen.trials}; {seen.lost}", "at most one each")
+    said("  trials planned; kills after a plan was written", f"{seen.trials}; {seen.begun}", "")

@@ -11,6 +11,7 @@ import msgspec
 from ironbench import engines
 from ironbench.analyse.differences import flattened
 from ironbench.analyse.redact import redacted
+from ironbench.engines import runtime
 from ironbench.errors import InputError
 from ironbench.machine.fingerprint import fingerprint
 from ironbench.model.lab import Lab
@@ -34,6 +35,14 @@ def secrets_of(lab: Lab) -> dict[str, Secrets]:
         for setup in lab.setups
         if setup.system.dsn is not None and not setup.skipped
     }
+
+
+def end_orphans(lab: Lab) -> None:
+    """Waits for servers of a killed ironbench on this lab's directories, which end by themselves, and helps them to."""
+    places = {setup.system.layout.data for setup in lab.setups}
+    for entry in runtime.entries():
+        if entry.data in places and runtime.orphaned(entry):
+            runtime.end(entry)
 
 
 def changes(frozen: Frozen, secrets: Mapping[str, Secrets], directory: LabDirectory, source: str) -> list[str]:

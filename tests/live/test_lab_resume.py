@@ -84,7 +84,7 @@ def test_a_lab_runs_to_its_verdict_and_says_where_it_is(user: User) -> None:
 @pytest.mark.parametrize("engine", ["null", "sqlite"])
 def test_a_lab_killed_at_random_instants_ends_as_if_it_had_not_been(user: User, engine: str) -> None:
     file = written(user, engine, "0.3s", 3)
-    found = killed(file, user.home, 5, 2.5, 11, user.environment)
+    found = killed(file, user.home, 5, 1.2, 11, user.environment)
     assert found.faults == ()
     assert found.kills == 5
 
@@ -92,7 +92,7 @@ def test_a_lab_killed_at_random_instants_ends_as_if_it_had_not_been(user: User, 
 @pytest.mark.long
 @pytest.mark.timeout(1800)
 def test_a_lab_on_postgresql_survives_fifty_kills(user: User) -> None:
-    found = killed(written(user, "postgres", "0.6s", 8), user.home, 50, 6.0, 1, user.environment)
+    found = killed(written(user, "postgres", "0.6s", 8), user.home, 50, 4.0, 1, user.environment)
     assert found.faults == ()
 
 

@@ -149,10 +149,8 @@ def test_several_comparisons_are_corrected() -> None:
 
 def test_what_was_not_meant_to_vary_is_named() -> None:
     plan = lab()
-    other = [
-        replace(one, machine="m2", software={"ironbench": "2"}) if one.cell.name == "log=disk" else one
-        for one in records(plan)
-    ]
+    other = [replace(one, software={"ironbench": "2"}) if one.cell.name == "log=disk" else one for one in records(plan)]
+    other = [replace(one, machine="m2") if one.block > 2 else one for one in other]
     said = " ".join(first(plan, other).warnings)
     assert "The machine, or how it was set up, changed" in said
     assert "software.ironbench" in said
@@ -221,3 +219,10 @@ def test_what_claims_are_about_is_declared_once() -> None:
         ("log=ssd", "log=disk", "throughput"),
         ("log=memory", "log=ssd", "throughput"),
     )
+
+
+def test_a_block_whose_trials_ran_on_machines_that_differ_is_dropped_by_name() -> None:
+    plan = lab(blocks=(7,))
+    found = first(plan, changed(records(plan), "log=memory", 2, machine="m2"))
+    assert [block for block, _ in found.ratios] == [0, 1, 3, 4, 5, 6]
+    assert found.dropped == ("block 3: its trials ran on machines that differ",)

@@ -142,6 +142,9 @@ def _compared(cell: str, baseline: str, metric: str, seen: Attempts) -> _Compare
         if a is None or b is None:
             dropped.append(f"block {block + 1}: {'; '.join(causes)}")
             continue
+        if a.machine != b.machine:  # the lab went on with --changed in the middle of this block
+            dropped.append(f"block {block + 1}: its trials ran on machines that differ")
+            continue
         pairs.append((block, a.metrics[metric], b.metrics[metric]))
         sides[0].append(a)
         sides[1].append(b)

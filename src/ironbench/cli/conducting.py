@@ -57,6 +57,7 @@ def resume(name: str, changed: bool, failed: bool, more: int, json: bool) -> int
     path = Path(name)
     with directory.locked():
         source = path.read_text(encoding="utf-8") if path.is_file() else directory.source()
+        lab_begin.end_orphans(frozen.lab)
         secrets = _secrets(frozen.lab, path, source)
         differences = lab_begin.changes(frozen, secrets, directory, source)
         if not changed:
@@ -107,6 +108,8 @@ def home() -> Path:
 
 def _secrets(lab: Lab, path: Path, source: str) -> Mapping[str, Secrets]:
     """From the lab file where it is given and still the same, else from the environment and password files."""
+    if not any(setup.system.dsn for setup in lab.setups):
+        return {}
     if path.is_file() and redacted(source) == lab.source:
         return declared.lab(path)[1]
     return lab_begin.secrets_of(lab)
