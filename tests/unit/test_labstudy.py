@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from factories import Shelf
+from factories import Shelf, knee
 from labfactory import lab, trials
 
 from ironbench.analyse.contrast import contrasts
@@ -170,3 +170,23 @@ def test_many_comparisons_show_their_main_metrics_side_by_side() -> None:
     ((_, table),) = section.tables
     assert len(table.rows) == 3
     assert "median response time" in table.head
+
+
+def test_a_curve_of_enough_numbers_of_clients_is_fitted_and_never_followed_beyond_what_was_measured() -> None:
+    plan = lab({"clients": ("1", "2", "4", "8", "16")}, blocks=6)
+    means = {s.cell.name: knee(s.cell.load.clients, 4000.0, 6) for s in plan.setups}
+    study = studied(plan, trials(plan, means))
+    (curve,) = study.growths
+    assert curve.fit is not None
+    assert "throughput still grows at 16, the most that were measured" in answer(study)
+    section = next(section for section in lab_figures.sections(study) if section.id == "growth")
+    assert max(row["clients"] for row in section.charts[0].specification["datasets"]["curves"]) == pytest.approx(16)
+    assert "a prediction" in section.tables[0][1].rows[0][-1]
+
+
+def test_a_curve_that_falls_has_its_peak_in_the_answer() -> None:
+    plan = lab({"clients": ("1", "2", "4", "8", "16", "32")}, blocks=6)
+    means = {
+        s.cell.name: (n := s.cell.load.clients) * 500 / (1 + 0.05 * (n - 1) + 0.01 * n * (n - 1)) for s in plan.setups
+    }
+    assert "throughput peaks at" in answer(studied(plan, trials(plan, means, 0.01)))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
+from ironbench.analyse.scalability import Fit, fitted
 from ironbench.analyse.subjects import shape
 from ironbench.model.record import Record
 from ironbench.model.system import Setup
@@ -22,6 +23,8 @@ class Growth:
     """The levels that tell it from the lab's other curves."""
     trials: tuple[Record, ...]
     """Usable ones, by number of clients."""
+    fit: Fit | None
+    """The Universal Scalability Law; None with too few numbers of clients, or in an open loop."""
 
 
 def growths(cells: Sequence[tuple[Setup, Sequence[Record]]]) -> tuple[Growth, ...]:
@@ -36,8 +39,21 @@ def growths(cells: Sequence[tuple[Setup, Sequence[Record]]]) -> tuple[Growth, ..
         apart = [factor for factor in levels if len({other.get(factor) for other in common}) > 1]
         name = " ".join(f"{factor}={levels[factor]}" for factor in apart) or ALL
         trials = sorted((one for _, records in group for one in records), key=lambda one: one.cell.load.clients)
-        found.append(Growth(name, tuple(trials)))
+        found.append(Growth(name, tuple(trials), _fit(trials)))
     return tuple(found)
+
+
+def _fit(trials: Sequence[Record]) -> Fit | None:
+    """In an open loop throughput is what was asked for, not what clients can bring about."""
+    if any(record.cell.load.rate is not None for record in trials):
+        return None
+    return fitted(
+        [
+            (record.cell.load.clients, record.metrics["throughput"])
+            for record in trials
+            if "throughput" in record.metrics
+        ]
+    )
 
 
 def _alike(setup: Setup) -> bytes:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ironbench.analyse.growth import ALL
 from ironbench.analyse.labstudy import Effect, LabStudy
+from ironbench.analyse.scalability import Fit
 from ironbench.model.finding import Conclusion
 from ironbench.report.findings import interval, metric_words, ratio, resolved
-from ironbench.report.numbers import confidence, percent
+from ironbench.report.numbers import confidence, percent, quantity
 
 _EACH = 3
 """More comparisons than this are told by how they ended, not one by one."""
@@ -17,7 +19,7 @@ _NAMED = 4
 
 def answer(study: LabStudy) -> str:
     """Sentences in reading order: what was found, how sure, what the machine's own noise is, what was expected."""
-    said = (*findings(study), limits(study), noise(study), claims(study))
+    said = (*findings(study), *growth(study), limits(study), noise(study), claims(study))
     return " ".join(words for words in said if words)
 
 
@@ -31,6 +33,23 @@ def findings(study: LabStudy) -> list[str]:
     return [
         measured.get((effect.finding.cell, effect.finding.baseline)) or sentence(effect) for effect in study.effects
     ]
+
+
+def growth(study: LabStudy) -> list[str]:
+    """Where throughput stops growing with clients, by the fitted law; never further than was measured."""
+    fits = [(curve.name, curve.fit) for curve in study.growths[:_EACH] if curve.fit]
+    return [
+        f"{'With more clients' if name == ALL else f'{name} with more clients'}: {_peak(fit)}." for name, fit in fits
+    ]
+
+
+def _peak(fit: Fit) -> str:
+    if fit.peak_is_beyond:
+        return f"throughput still grows at {fit.last:g}, the most that were measured"
+    peak = f"throughput peaks at {quantity(fit.peak_throughput.value, '1/s')} near {fit.peak_clients.value:.0f} clients"
+    if not fit.peak_is_certain:
+        return f"{peak}, perhaps beyond the {fit.last:g} that were measured"
+    return f"{peak} ({fit.peak_clients.low:.0f} to {fit.peak_clients.high:.0f})"
 
 
 def limits(study: LabStudy) -> str:

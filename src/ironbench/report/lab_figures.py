@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 
 from ironbench.analyse.balance import Entry
 from ironbench.analyse.labstudy import LabStudy, Measured
+from ironbench.analyse.scalability import ENOUGH_DISTINCT, Estimate, Fit
 from ironbench.model.record import Status
 from ironbench.report.charts.base import Table
 from ironbench.report.charts.blocks import by_block, points
@@ -27,7 +29,7 @@ def sections(study: LabStudy) -> list[Section]:
         Section("claims", "What was expected", tables=(*_some(claims(study)), *_some(claimed_table(study.claimed)))),
         Section("findings", "Findings", charts=tuple(effects(study)), tables=_some(effect_table(study.effects))),
         Section("interactions", "Together and alone", _LEAD_TOGETHER, tables=_some(together(study))),
-        Section("growth", "Scalability", charts=tuple(growth(study))),
+        Section("growth", "Scalability", _lead_growth(study), tuple(growth(study)), _some(laws(study))),
         Section("trials", "Every trial", charts=(*points(study), *by_block(study))),
         Section(
             "time",
@@ -53,6 +55,11 @@ _LEAD_TOGETHER = (
 _LEAD_OTHERS = (
     "The same trials by other metrics. These carry no verdict: the lab declared one metric to decide by, and whoever "
     "looks at many finds something by chance."
+)
+_LEAD_LAW = (
+    "The line is the Universal Scalability Law, fitted to all trials. Contention is the share of work that waits for "
+    "something held by one at a time, coherency what clients pay to agree with each other; beyond the knee more "
+    "clients mostly wait."
 )
 _LEAD_TIME = (
     "A client's time per transaction, shared out among what its backend did or waited for. A share bounds what a "
@@ -93,6 +100,51 @@ def together(study: LabStudy) -> Table:
         for one in study.interactions
     )
     return Table(("changes", "together over alone", "95 % interval", "blocks"), rows)
+
+
+def laws(study: LabStudy) -> Table:
+    """What the fitted law says of each curve, with 95 % intervals."""
+    rows = []
+    for curve in study.growths:
+        fit = curve.fit
+        if fit is None:
+            continue
+        values = (
+            _estimate(fit.alpha, "share"),
+            _estimate(fit.beta, "share"),
+            _estimate(fit.gamma, "1/s"),
+            _estimate(fit.knee, "1"),
+            _estimate(fit.peak_clients, "1"),
+            _estimate(fit.peak_throughput, "1/s"),
+            _doubts_of(fit),
+        )
+        rows.append((curve.name, *values))
+    head = ("cells", "contention", "coherency", "one client", "knee", "peak at", "peak", "to know")
+    return Table(head, tuple(rows))
+
+
+def _estimate(estimate: Estimate, unit: str) -> str:
+    if not math.isfinite(estimate.value):
+        return "none"
+    high = quantity(estimate.high, unit) if math.isfinite(estimate.high) else "no end"
+    return f"{quantity(estimate.value, unit)} ({quantity(estimate.low, unit)} to {high})"
+
+
+def _doubts_of(fit: Fit) -> str:
+    said = []
+    if fit.misfit:
+        said.append("the curve misses the means by more than repeats differ; intervals are widened")
+    if fit.peak_is_beyond:
+        said.append(f"the peak lies beyond the {fit.last:g} clients that were measured: a prediction")
+    elif not fit.peak_is_certain:
+        said.append("the peak may lie beyond what was measured")
+    if len(fit.residuals) < ENOUGH_DISTINCT:
+        said.append(f"few numbers of clients ({len(fit.residuals)})")
+    return "; ".join(said)
+
+
+def _lead_growth(study: LabStudy) -> str:
+    return _LEAD_LAW if any(curve.fit for curve in study.growths) else ""
 
 
 def limits(study: LabStudy) -> Table:

@@ -16,6 +16,8 @@ from ironbench.report.numbers import quantity, scale, unit_of
 
 _WANTED = (("throughput", 320), ("response_time_p99_s", 240))
 _LOG_TIMES = 40
+_STEPS = 48
+_FITTED = (Key("line: fitted law", "muted", "line"), Key("its 95 % interval", "rule", "square"))
 
 
 def growth(study: LabStudy) -> list[Chart]:
@@ -48,6 +50,7 @@ def _chart(study: LabStudy, metric: str, height: int) -> Chart:
         if metric in record.metrics
     ]
     medians = _medians(trials)
+    curves = _curves(study, factor) if metric == "throughput" else []
     kind, axis = base.value_scale([row["value"] for row in trials], math.inf if unit == "1/s" else _LOG_TIMES)
     x = clients_axis(sorted({row["clients"] for row in trials}))
     y = {"field": "value", "type": "quantitative", "axis": {**axis, "title": None}, "scale": kind}
@@ -56,10 +59,12 @@ def _chart(study: LabStudy, metric: str, height: int) -> Chart:
         f"growth-{metric}",
         f"{metric_words(metric).capitalize()} against clients",
         _alt(medians, metric, unit, factor),
-        base.specification(_layers(names, x, y), {"trials": trials, "medians": medians}, height),
+        base.specification(
+            _layers(names, x, y, bool(curves)), {"trials": trials, "medians": medians, "curves": curves}, height
+        ),
         _table(names, trials, unit, factor),
         words + (", logarithmic" if kind.get("type") == "log" else ""),
-        (*base.keys(names), Key("one trial", "muted", "circle")),
+        (*base.keys(names), Key("one trial", "muted", "circle"), *(_FITTED if curves else ())),
         wide=metric == "throughput",
     )
 
@@ -76,23 +81,48 @@ def _medians(trials: list[dict[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def _layers(names: list[str], x: dict[str, Any], y: dict[str, Any]) -> list[dict[str, Any]]:
+def _curves(study: LabStudy, factor: float) -> list[dict[str, Any]]:
+    """The fitted law from the fewest to the most clients measured; beyond, it would be a prediction."""
+    found = []
+    for curve in study.growths:
+        if curve.fit is not None:
+            first, last = curve.fit.first, curve.fit.last
+            places = [first * (last / first) ** (step / _STEPS) for step in range(_STEPS + 1)]
+            found += [
+                {
+                    "system": curve.name,
+                    "clients": point.clients,
+                    "value": point.fitted / factor,
+                    "low": point.low / factor,
+                    "high": point.high / factor,
+                }
+                for point in curve.fit.band(places)
+            ]
+    return found
+
+
+def _layers(names: list[str], x: dict[str, Any], y: dict[str, Any], fitted: bool) -> list[dict[str, Any]]:
     tooltip = [
         {"field": "system", "title": "cells"},
         *({"field": name} for name in ("clients", "block", "status")),
         {"field": "said", "title": "value"},
     ]
     line = {
-        "data": {"name": "medians"},
+        "data": {"name": "curves" if fitted else "medians"},
         "mark": {"type": "line", "strokeWidth": 2},
         "encoding": {"x": x, "y": y, "color": base.colour(names)},
+    }
+    band = {
+        "data": {"name": "curves"},
+        "mark": {"type": "area", "opacity": 0.14},
+        "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": base.colour(names)},
     }
     point = {
         "data": {"name": "trials"},
         "mark": {"type": "point", "filled": True, "size": 40, "opacity": 0.6},
         "encoding": {"x": x, "y": y, "color": base.colour(names), "shape": base.shape(names), "tooltip": tooltip},
     }
-    return [line, point]
+    return [band, line, point] if fitted else [line, point]
 
 
 def _alt(medians: list[dict[str, Any]], metric: str, unit: str, factor: float) -> str:
