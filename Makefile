@@ -45,7 +45,7 @@ format: setup ## Format everything
 	@$(VENV)/bin/ruff format --quiet .
 	@$(VENV)/bin/ruff check --fix --quiet .
 
-bench: setup ## Measure ironbench itself beside pgbench and psql
+bench: setup ## Measure ironbench itself beside pgbench and psql; fails when an asked figure is missed
 	@$(VENV)/bin/python -m bench
 
 docs: setup ## Regenerate docs/reference

@@ -1,14 +1,16 @@
-"""Runs every benchmark, or those named."""
+"""Runs every benchmark, or those named. Exit 1 when a figure that was asked is missed, which is said at the end."""
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
 import sys
+import traceback
 
 import bench
+from bench import figures
 
-HELPERS = {"__main__", "kills", "pairs", "peers", "series"}
+HELPERS = {"__main__", "figures", "kills", "pairs", "peers", "series"}
 LONG = {"noise_aa", "power", "resume"}
 """Take long or a quiet machine: run when they are named."""
 
@@ -22,8 +24,14 @@ def main() -> int:
         return 2
     for name in chosen:
         print(f"== {name}", flush=True)
-        importlib.import_module(f"bench.{name}").main()
-    return 0
+        figures.begin(name)
+        try:
+            importlib.import_module(f"bench.{name}").main()
+        except Exception as error:  # the others are still worth running; this one counts as missed
+            traceback.print_exc()
+            figures.failed(str(error) or type(error).__name__)
+    print(f"\n{figures.table(figures.FIGURES)}")
+    return int(any(one.met is False for one in figures.FIGURES))
 
 
 if __name__ == "__main__":

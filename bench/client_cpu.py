@@ -5,7 +5,8 @@ from __future__ import annotations
 import statistics
 from typing import Any
 
-from bench.pairs import interleaved, ratio, said
+from bench.figures import above, at_most, not_above, said
+from bench.pairs import interleaved, ratio
 from bench.peers import SELECT_ONLY, Rate, listening_postgres, ours, pgbench
 from ironbench.model.system import Load
 from ironbench.workloads import ScriptSource
@@ -18,13 +19,13 @@ SCRIPT = [ScriptSource("select-only", SELECT_ONLY, 1)]
 
 def main() -> None:
     with listening_postgres(SCALE) as server:
-        for way, io, aim in (("socket", "auto", "≤ 0.80"), ("tcp", "auto", "≤ 0.85"), ("socket", "epoll", "≤ 0.95")):
+        for way, io, most in (("socket", "auto", 0.80), ("tcp", "auto", 0.85), ("socket", "epoll", 0.95)):
             connection = server.connection(host="127.0.0.1") if way == "tcp" else server.connection()
             target = {"kind": "postgres", "connection": connection, "protocol": "prepared", "io": io}
-            _compared(target, way, Load(clients=8, threads=1, duration_s=SECONDS, io=io), aim)
+            _compared(target, way, Load(clients=8, threads=1, duration_s=SECONDS, io=io), most)
 
 
-def _compared(target: dict[str, Any], way: str, asked: Load, aim: str) -> None:
+def _compared(target: dict[str, Any], way: str, asked: Load, most: float) -> None:
     used: set[str] = set()
 
     def mine() -> Rate:
@@ -35,11 +36,11 @@ def _compared(target: dict[str, Any], way: str, asked: Load, aim: str) -> None:
     a, b = interleaved(PAIRS, mine, lambda: pgbench(target, asked, "-S", scale=SCALE))
     name = f"{way}, {'/'.join(sorted(used))}"
     cpu = ratio([x.cpu_per_transaction_s for x in a], [x.cpu_per_transaction_s for x in b])
-    said(f"client CPU per transaction / pgbench ({name})", cpu, f"upper end {aim}")
+    said(f"client CPU per transaction / pgbench ({name})", cpu, at_most(most, f"upper end ≤ {most:.2f}"))
     rate = ratio([x.per_second for x in a], [x.per_second for x in b])
-    said(f"throughput / pgbench ({name})", rate, "lower end > 1.00")
-    said(f"mean latency / pgbench ({name})", ratio([x.latency_s for x in a], [x.latency_s for x in b]), "not worse")
-    said("  client CPU per transaction, µs", f"{_median(a):.2f}, pgbench {_median(b):.2f} (medians)", "aim 0.72")
+    said(f"throughput / pgbench ({name})", rate, above(1.0))
+    said(f"mean latency / pgbench ({name})", ratio([x.latency_s for x in a], [x.latency_s for x in b]), not_above(1.0))
+    said("  client CPU per transaction, µs", f"{_median(a):.2f}, pgbench {_median(b):.2f} (medians; aim 0.72)")
 
 
 def _median(rates: list[Rate]) -> float:

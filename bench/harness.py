@@ -7,7 +7,7 @@ import statistics
 import subprocess
 import sys
 
-from bench.pairs import said
+from bench.figures import Asked, at_least, at_most, said
 from bench.peers import SELECT_ONLY, ours, postgres
 from ironbench.model.system import Load
 from ironbench.workloads import ScriptSource
@@ -32,13 +32,17 @@ def main() -> None:
         ours({"kind": "null"}, script, {"scale": "1"}, Load(clients=8, threads=1, duration_s=2))[1] for _ in range(RUNS)
     ]
     per_core = [s["transactions"] / (s["client_cpu_s"]["user"] + s["client_cpu_s"]["system"]) / 1e6 for s in rates]
-    said("null engine, M transactions per core-second", _spread(per_core), "≥ 3, full recording")
-    said("one record without clock reads, ns", _spread(_recording_costs()), "≤ 25")
+    _told("null engine, full recording, M transactions per core-second", per_core, at_least(3))
+    _told("one record without clock reads, ns", _recording_costs(), at_most(25))
     null = {"kind": "null"}
-    said("memory per client, 5000 on null, KB", _per_client(null, "SELECT 1;\n", 5000), "≤ 64")
+    said("memory per client, 5000 on null, KB", _per_client(null, "SELECT 1;\n", 5000), at_most(64))
     with postgres(1000, "select-only", {"scale": "1"}) as session:
         text = SELECT_ONLY
-        said("memory per client, 1000 on PostgreSQL, KB", _per_client(session.target("prepared"), text, 1000), "≤ 64")
+        said(
+            "memory per client, 1000 on PostgreSQL, KB",
+            _per_client(session.target("prepared"), text, 1000),
+            at_most(64),
+        )
 
 
 def _recording_costs() -> list[float]:
@@ -56,10 +60,10 @@ def _recording_costs() -> list[float]:
     return [float(line) for line in subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()]
 
 
-def _per_client(target: dict[str, object], text: str, clients: int) -> str:
+def _per_client(target: dict[str, object], text: str, clients: int) -> float:
     """Growth of the peak resident memory of a fresh process from 1 client to `clients`."""
     one, many = (_peak(target, text, n) for n in (1, clients))
-    return f"{(many - one) / (clients - 1) / 1024:.1f}"
+    return (many - one) / (clients - 1) / 1024
 
 
 def _peak(target: dict[str, object], text: str, clients: int) -> int:
@@ -70,5 +74,7 @@ def _peak(target: dict[str, object], text: str, clients: int) -> int:
     return int(done.stdout)
 
 
-def _spread(values: list[float]) -> str:
-    return f"{statistics.median(values):.2f} (median of {len(values)}, {min(values):.2f} to {max(values):.2f})"
+def _told(what: str, values: list[float], asked: Asked) -> None:
+    middle = statistics.median(values)
+    spread = f"{middle:.2f} (median of {len(values)}, {min(values):.2f} to {max(values):.2f})"
+    said(what, middle, asked, spread)

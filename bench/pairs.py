@@ -14,6 +14,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from bench.figures import said
+
+__all__ = ["Ratio", "interleaved", "ratio", "said"]
+
 T = TypeVar("T")
 
 # Two-sided 97.5 % quantiles of Student's t by degrees of freedom (any statistics table).
@@ -55,7 +59,3 @@ def interleaved(n: int, a: Callable[[], T], b: Callable[[], T]) -> tuple[list[T]
         sys.stderr.write(f"\r  pair {pair + 1} of {n} ")
     sys.stderr.write("\r" + " " * 30 + "\r")
     return of_a, of_b
-
-
-def said(what: str, value: object, aim: str) -> None:
-    print(f"{what:<66} {value}   [asked: {aim}]", flush=True)

@@ -13,7 +13,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 
-from bench.pairs import said
+from bench.figures import at_least, equal, said
 from bench.series import DATA, HOME, Declaration, asked, finding, found
 from ironbench.analyse.looks import LEVEL
 from ironbench.analyse.power import detectable
@@ -66,7 +66,7 @@ def main() -> None:
     )
     effect = detectable(_spread(noise), BLOCKS, LEVEL, len(noise.ratios))
     assert effect is not None
-    said(f"minimum detectable effect of {BLOCKS} blocks, from {len(noise.ratios)} A/A blocks", f"{effect:.1%}", "")
+    said(f"minimum detectable effect of {BLOCKS} blocks, from {len(noise.ratios)} A/A blocks", f"{effect:.1%}")
     per_burn = _cost(finding(Declaration("power-cost", _text(FIRST_BURN, spread_blocks)), 0))
     for name, slower, wanted in (("effect", effect, "called slower"), ("small", SMALL, "called faster")):
         burn = max(1, round(slower / per_burn))
@@ -78,9 +78,11 @@ def _tell(kept: Sequence[Finding], slower: float, wanted: str) -> None:
     ended = Counter(one.conclusion for one in kept)
     really = math.exp(sum(math.log(one.ratio) for one in kept) / len(kept))
     what = f"{slower:.1%} more time per transaction (really {1 / really - 1:.1%}), {len(kept)} labs: {wanted}"
-    aim = "≥ 90 %" if wanted == "called slower" else "0"
-    said(what, ended[Conclusion.SLOWER if wanted == "called slower" else Conclusion.FASTER], aim)
-    said("  faster, slower, equivalent, cannot tell", ", ".join(str(ended[one]) for one in Conclusion), "")
+    if wanted == "called slower":
+        said(what, ended[Conclusion.SLOWER], at_least(0.9 * len(kept), "≥ 90 %"))
+    else:
+        said(what, ended[Conclusion.FASTER], equal(0))
+    said("  faster, slower, equivalent, cannot tell", ", ".join(str(ended[one]) for one in Conclusion))
 
 
 def _spread(found: Finding) -> float:

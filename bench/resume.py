@@ -10,8 +10,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from bench.figures import equal, said
 from bench.kills import SOURCE, killed
-from bench.pairs import said
 from bench.series import DATA, asked
 
 LONGEST_S = 4.0
@@ -48,6 +48,6 @@ def main() -> None:
             file, home, kills, LONGEST_S, 1, environment, lambda line: sys.stderr.write(f"  {line}\n") and None
         )
     for fault in seen.faults:
-        said("  fault", fault, "none")
-    said(f"resume: faults after {seen.kills} kills of {seen.labs} labs", len(seen.faults), "0")
-    said("  trials planned; kills after a plan was written", f"{seen.trials}; {seen.begun}", "")
+        said("  fault", fault)
+    said(f"resume: faults after {seen.kills} kills of {seen.labs} labs", len(seen.faults), equal(0))
+    said("  trials planned; kills after a plan was written", f"{seen.trials}; {seen.begun}")

@@ -1,0 +1,121 @@
+"""Figures that were measured, beside what was asked of them, and whether they hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+
+class Interval(Protocol):
+    """A figure with its doubt."""
+
+    @property
+    def low(self) -> float: ...
+
+    @property
+    def high(self) -> float: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a figure must be."""
+
+    words: str
+    holds: Callable[[float | Interval], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One measured figure; `met` is None where nothing was asked."""
+
+    bench: str
+    what: str
+    value: str
+    asked: str
+    met: bool | None
+
+
+FIGURES: list[Figure] = []
+"""All figures of this run, in the order in which they were said."""
+_NAMES: list[str] = []
+
+
+def at_most(limit: float, words: str = "") -> Asked:
+    """Of a ratio the upper end of its interval."""
+    return Asked(words or f"≤ {limit:g}", lambda value: _high(value) <= limit)
+
+
+def at_least(limit: float, words: str = "") -> Asked:
+    """Of a ratio the lower end of its interval."""
+    return Asked(words or f"≥ {limit:g}", lambda value: _low(value) >= limit)
+
+
+def above(limit: float) -> Asked:
+    """Of a ratio the lower end of its interval."""
+    return Asked(f"> {limit:g}", lambda value: _low(value) > limit)
+
+
+def within(low: float, high: float) -> Asked:
+    return Asked(f"{low:g} to {high:g}", lambda value: low <= _low(value) and _high(value) <= high)
+
+
+def not_above(limit: float) -> Asked:
+    """A ratio whose interval does not lie above `limit`."""
+    return Asked(f"not above {limit:g}", lambda value: _low(value) <= limit)
+
+
+def equal(wanted: float, words: str = "") -> Asked:
+    return Asked(words or f"{wanted:g}", lambda value: _low(value) == wanted == _high(value))
+
+
+def begin(name: str) -> None:
+    """From here on figures are those of the benchmark `name`."""
+    _NAMES.append(name)
+
+
+def said(what: str, value: float | Interval | str, asked: Asked | str = "", shown: str = "") -> None:
+    """Prints and keeps a figure. `shown`: how the value is written, where its number alone would not do.
+
+    `asked` is held against a number or an interval; words alone are shown, and nothing is held against them.
+    """
+    met = None
+    if isinstance(asked, Asked):
+        assert not isinstance(value, str), what
+        met = asked.holds(value)
+    expected = asked.words if isinstance(asked, Asked) else asked
+    words = f"[asked: {expected}]" if expected else ""
+    figure = Figure(_NAMES[-1] if _NAMES else "", what, shown or _written(value), words, met)
+    FIGURES.append(figure)
+    print(f"{what:<66} {figure.value}   {words}{'  MISSED' if met is False else ''}".rstrip(), flush=True)
+
+
+def failed(what: str) -> None:
+    """A benchmark that did not come to its end has missed what it was to show."""
+    FIGURES.append(Figure(_NAMES[-1], f"did not end: {what}", "–", "", False))
+
+
+def table(figures: list[Figure]) -> str:
+    """All figures, those that were missed marked and named again at the end."""
+    rows = [("benchmark", "figure", "measured", "asked", "")]
+    marks = {True: "met", False: "MISSED", None: ""}
+    rows += [(one.bench, one.what, one.value, one.asked, marks[one.met]) for one in figures]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    missed = [one for one in figures if one.met is False]
+    judged = sum(one.met is not None for one in figures)
+    lines += ["", f"{len(figures)} figures, {judged} of them asked for, {len(missed)} missed"]
+    lines += [f"  missed: {one.bench}: {one.what}: {one.value} {one.asked}".rstrip() for one in missed]
+    return "\n".join(lines)
+
+
+def _written(value: float | Interval | str) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _low(value: float | Interval) -> float:
+    return value if isinstance(value, int | float) else value.low
+
+
+def _high(value: float | Interval) -> float:
+    return value if isinstance(value, int | float) else value.high
