@@ -12,6 +12,7 @@ from ironbench.analyse.compare import ratio
 from ironbench.analyse.curve import Curve, curve
 from ironbench.analyse.differences import Difference, differences, facts_of, flattened, shared
 from ironbench.analyse.sanity import Little, little
+from ironbench.analyse.scaling import Scaling, scalings
 from ironbench.analyse.shares import Shares, budgets, main_events, waits
 from ironbench.analyse.shortfall import shortfall
 from ironbench.analyse.subjects import Subject, by_work, subjects, work_name
@@ -79,6 +80,8 @@ class Study:
     """A sentence that must stand wherever these results are shown; "" for most work."""
     started_at: str
     trials: int
+    scalings: tuple[Scaling, ...] = ()
+    """The scalability law's curve of every part that has one."""
 
     @property
     def open_loop(self) -> bool:
@@ -122,6 +125,7 @@ def _study(records: Sequence[Record], archive: Archive, derived: Mapping[str, st
         derived.get(records[0].choice.workload, ""),
         min(record.started_at for record in records),
         len(records),
+        scalings([(part.name, [trial for point in part.curve.points for trial in point.trials]) for part in parts]),
     )
 
 

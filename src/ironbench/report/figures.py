@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ironbench.analyse.differences import Difference, telling
 from ironbench.analyse.study import Part, Study
 from ironbench.catalogue import part_of
+from ironbench.report.charts import scalability as law
 from ironbench.report.charts.base import Chart, Table
 from ironbench.report.charts.curves import curves
 from ironbench.report.charts.latency import latency
@@ -38,6 +39,7 @@ def sections(study: Study) -> list[Section]:
     """Everything with something to show; a section without content is left out."""
     found = [
         Section("curves", "Throughput and response time", charts=tuple(curves(study))),
+        Section("law", "Scalability", law.lead(study.scalings), tuple(law.scalability(study.scalings))),
         Section("latency", "Latency", charts=tuple(latency(study))),
         Section("scripts", "Script by script, at the peak", tables=tuple(scripts(study))),
         Section("time", "Over time", _lead_time(study), tuple(timelines(study))),
@@ -159,7 +161,7 @@ def cautions(study: Study) -> list[str]:
             said.setdefault(text, []).append(part.name)
     everyone = len(study.parts)
     found = [f"{_who(names, everyone)}: {text}" for text, names in said.items()]
-    return [*found, *study.unlike]
+    return [*found, *law.cautions(study.scalings), *study.unlike]
 
 
 def _who(names: list[str], everyone: int) -> str:

@@ -33,7 +33,7 @@ def run_summary(records: Sequence[Record], printer: Printer) -> None:
     if not records:
         return
     for study in study_of(records, sentences(records)):
-        blocks = [study.derived, _statuses(study), *_curves(study), _headline(study), _cautions(study)]
+        blocks = [study.derived, _statuses(study), *_curves(study), _headline(study), _scaling(study), _cautions(study)]
         printer.data("\n\n".join(block for block in blocks if block))
 
 
@@ -149,7 +149,7 @@ def _grouped(head: tuple[str, ...], rows: list[tuple[str, ...]], cells: Sequence
 def _study(study: Study) -> str:
     trials = counted(study.trials, "trial")
     heading = f"{plain.clean(figures.title(study))}\n{plain.clean(study.work)}\n{moment(study.started_at)}, {trials}"
-    blocks = [heading, study.derived, _headline(study), _cautions(study), *_curves(study)]
+    blocks = [heading, study.derived, _headline(study), _cautions(study), *_curves(study), _scaling(study)]
     blocks += [f"{chart.title}\n{plain.table(chart.table)}" for chart in latency(study)]
     for section in figures.sections(study):
         if section.id == "scripts":
@@ -181,6 +181,11 @@ def _curves(study: Study) -> list[str]:
                     centre = point.metrics["throughput"].centre
                     rows.append((f"{count(clients):>6}  {part.name}", centre, quantity(centre, "1/s")))
     return [*found, f"clients, throughput\n{plain.bars(rows)}"] if len(rows) > 1 else found
+
+
+def _scaling(study: Study) -> str:
+    said = (f"{plain.clean(one.name)}: {text}" for one in study.scalings for text in one.sentences)
+    return "\n".join(said)
 
 
 def _headline(study: Study) -> str:

@@ -1,0 +1,141 @@
+"""What the scalability laws say of a system, in words and as a curve to draw."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ironbench.analyse.scalability import ENOUGH_DISTINCT, Band, Estimate, Fit, fitted
+from ironbench.model.record import Record
+
+MOST_CURVES = 8
+"""Systems of one report that get a curve: a fit takes a quarter of a second, and a chart holds no more."""
+_STEPS = 40
+_BEYOND = 1.5
+"""The curve is drawn this many times as far as was measured, that its end or its fall can be seen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scaling:
+    """A system's fitted curve."""
+
+    name: str
+    fit: Fit
+    curve: tuple[Band, ...]
+    """To draw: up to the most clients measured, and a prediction beyond."""
+    sentences: tuple[str, ...]
+    cautions: tuple[str, ...]
+
+
+def scaling(name: str, trials: Sequence[Record]) -> Scaling | None:
+    """Of closed-loop trials that may be compared; None with fewer than 4 numbers of clients."""
+    points = [
+        (float(trial.cell.load.clients), trial.metrics["throughput"])
+        for trial in trials
+        if trial.status.comparable and trial.cell.load.rate is None and "throughput" in trial.metrics
+    ]
+    fit = fitted(points)
+    if fit is None:
+        return None
+    return Scaling(name, fit, tuple(fit.band(_grid(fit))), tuple(_sentences(fit)), tuple(_cautions(fit)))
+
+
+def scalings(systems: Sequence[tuple[str, Sequence[Record]]]) -> tuple[Scaling, ...]:
+    """Of every system where there are few enough of them to be drawn."""
+    if len(systems) > MOST_CURVES:
+        return ()
+    found = (scaling(name, trials) for name, trials in systems)
+    return tuple(one for one in found if one is not None)
+
+
+def _grid(fit: Fit) -> list[float]:
+    """Evenly spaced, and every number of clients that was measured, so that both parts of the curve meet."""
+    end = fit.last * _BEYOND
+    even = [fit.first + (end - fit.first) * step / _STEPS for step in range(_STEPS + 1)]
+    return sorted({*even, *(row.clients for row in fit.residuals)})
+
+
+def _sentences(fit: Fit) -> list[str]:
+    return [_peak(fit), _knee(fit), _coherency(fit)]
+
+
+def _peak(fit: Fit) -> str:
+    peak, throughput = fit.peak_clients, fit.peak_throughput
+    if math.isinf(peak.value):
+        ceiling = f" towards a ceiling of {_rate(throughput)}" if math.isfinite(throughput.value) else ""
+        end = "" if math.isinf(peak.low) else f"; its peak, if there is one, lies at {_up(peak.low)} clients or more"
+        return f"Throughput still rises at {_count(fit.last)} clients{ceiling}{end}."
+    said = f"The fitted curve peaks at {_estimate(peak)} with {_rate(throughput)}"
+    if fit.peak_is_beyond:
+        return (
+            f"{said}: beyond the {_count(fit.last)} clients that were measured, so measure there before you rely on it."
+        )
+    if not fit.peak_is_certain:
+        return f"{said}; the interval reaches beyond the {_count(fit.last)} clients that were measured."
+    return f"{said}."
+
+
+def _knee(fit: Fit) -> str:
+    knee = fit.knee
+    if fit.superlinear:
+        return (
+            "It is superlinear: contention comes out negative, so several clients get more out of the system than as "
+            "many times one (shared caches, batched log writes). The law does not explain that, and its predictions "
+            "beyond the measured range are worth little."
+        )
+    if not math.isfinite(knee.value) or knee.value > fit.last * 10:
+        return "No contention shows: there is no knee within reach."
+    where = "" if knee.value <= fit.last else " (beyond what was measured)"
+    return (
+        f"Its knee lies at {_estimate(knee)}{where}: up to there more clients mostly work, beyond it they "
+        f"mostly wait. Contention is {_share(fit.alpha)} of the work."
+    )
+
+
+def _coherency(fit: Fit) -> str:
+    if fit.beta.low > 0:
+        return "Clients also cost each other something by keeping in step: past the peak more of them do less."
+    return "A cost of keeping clients in step (coherency) cannot be told from none: Amdahl's law fits as well."
+
+
+def _cautions(fit: Fit) -> list[str]:
+    found = []
+    distinct = len(fit.residuals)
+    if distinct < ENOUGH_DISTINCT:
+        found.append(f"the curve rests on {distinct} numbers of clients; {ENOUGH_DISTINCT} or more are advisable")
+    if fit.misfit:
+        worst = max(fit.residuals, key=lambda row: abs(math.log(row.measured / row.fitted)))
+        found.append(
+            "the scalability law does not follow this system: its curve misses the trials by more than repeats differ, "
+            f"most at {_count(worst.clients)} clients (by {abs(worst.measured / worst.fitted - 1):.0%}); intervals are "
+            "widened by it, and the measured points count, not the curve"
+        )
+    if fit.peak_is_beyond and math.isfinite(fit.peak_clients.value):
+        found.append(
+            f"the predicted peak at {_count(fit.peak_clients.value)} clients is beyond the measured range, "
+            f"which ends at {_count(fit.last)}"
+        )
+    return found
+
+
+def _estimate(found: Estimate) -> str:
+    high = f"to {_count(found.high)}" if math.isfinite(found.high) else "with no upper end"
+    return f"{_count(found.value)} clients (95 % interval {_count(found.low)} {high})"
+
+
+def _rate(found: Estimate) -> str:
+    high = f"to {found.high:,.0f}" if math.isfinite(found.high) else "with no upper end"
+    return f"{found.value:,.0f}/s ({found.low:,.0f} {high})"
+
+
+def _share(found: Estimate) -> str:
+    return f"{max(0.0, found.value):.1%} ({max(0.0, found.low):.1%} to {found.high:.1%})"
+
+
+def _count(clients: float) -> str:
+    return f"{clients:,.0f}" if clients >= 9.95 or clients == round(clients) else f"{clients:.1f}"
+
+
+def _up(clients: float) -> str:
+    return f"{math.ceil(clients):,}"

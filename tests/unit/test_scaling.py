@@ -1,0 +1,72 @@
+"""What a report says of a system's scalability, in words that the trials support."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from factories import DISK, record, sweep
+
+from ironbench.analyse.scaling import MOST_CURVES, Scaling, scaling, scalings
+from ironbench.analyse.usl import Usl
+from ironbench.model.record import Record, Status
+from ironbench.model.system import Load
+
+
+def trials(curve: Usl, clients: Sequence[int] = (1, 2, 4, 8, 16, 32, 64)) -> list[Record]:
+    """Three of each, which scatter by one percent."""
+    return [record(DISK, n, curve.at(n) * wobble, block=b) for n in clients for b, wobble in enumerate((0.99, 1, 1.01))]
+
+
+def of(curve: Usl, clients: Sequence[int] = (1, 2, 4, 8, 16, 32, 64)) -> Scaling:
+    found = scaling("disk", trials(curve, clients))
+    assert found is not None
+    return found
+
+
+def test_a_peak_within_the_range_is_told_with_its_interval() -> None:
+    found = of(Usl(0.05, 0.001, 500.0))
+    assert found.sentences[0].startswith("The fitted curve peaks at 31 clients (95 % interval 3")
+    assert "20 clients (95 % interval" in found.sentences[1]
+    assert "more of them do less" in found.sentences[2]
+    assert found.cautions == ()
+
+
+def test_a_peak_beyond_the_range_is_a_prediction_and_said_to_be_one() -> None:
+    found = of(Usl(0.05, 0.0002, 500.0), (1, 2, 4, 8, 12, 16, 32))
+    assert "measure there before you rely on it" in found.sentences[0]
+    assert any("beyond the measured range" in text for text in found.cautions)
+
+
+def test_a_curve_that_rises_to_the_end_names_a_ceiling_and_no_peak() -> None:
+    found = of(Usl(0.1, 0.0, 100.0), (1, 2, 4, 6, 8, 12))
+    assert not found.fit.peak_is_certain
+    assert "Amdahl's law fits as well" in found.sentences[2]
+
+
+def test_superlinear_growth_is_flagged() -> None:
+    assert "superlinear" in of(Usl(-0.02, 0.001, 100.0)).sentences[1]
+
+
+def test_few_numbers_of_clients_and_a_curve_that_misses_are_cautions() -> None:
+    assert any("6 or more are advisable" in text for text in of(Usl(0.05, 0.001, 500.0), (1, 4, 16, 64)).cautions)
+    cliff = [record(DISK, n, 100.0 * n if n < 20 else 400.0 + b) for n in (1, 2, 4, 8, 16, 32, 64) for b in range(3)]
+    found = scaling("disk", cliff)
+    assert found is not None
+    assert any("does not follow this system" in text for text in found.cautions)
+
+
+def test_the_drawn_curve_covers_what_was_measured_and_goes_on_beyond_it() -> None:
+    found = of(Usl(0.05, 0.001, 500.0))
+    drawn = [band.clients for band in found.curve]
+    assert drawn[0] == 1
+    assert {1.0, 2.0, 64.0} <= set(drawn)
+    assert drawn[-1] == 96
+
+
+def test_open_loops_and_failed_trials_have_no_curve() -> None:
+    assert scaling("x", [record(DISK, n, 100.0 * n, load=Load(rate=100.0)) for n in (1, 2, 4, 8)]) is None
+    assert scaling("x", [record(DISK, n, 100.0 * n, status=Status.VOIDED) for n in (1, 2, 4, 8)]) is None
+
+
+def test_more_systems_than_a_chart_holds_are_not_fitted() -> None:
+    assert scalings([(str(place), sweep(DISK, 4000, 8)) for place in range(MOST_CURVES + 1)]) == ()
