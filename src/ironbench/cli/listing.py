@@ -105,7 +105,7 @@ def _table(rows: Rows, printer: Printer) -> None:
     columns = [
         Column(
             name,
-            tuple(_cell(name, row[name]) for row in rows),
+            _cells(name, rows),
             right=_numeric(rows, name),
             rank=RANKS.get(name, 0),
             prose=name == _PROSE,
@@ -122,13 +122,21 @@ def _numeric(rows: Rows, column: str) -> bool:
     return any(isinstance(row[column], float) for row in rows)
 
 
-def _cell(column: str, value: Any) -> str:
+def _cells(column: str, rows: Rows) -> tuple[str, ...]:
+    """Of one column; what they have in common is looked up once, for there may be ten thousand."""
     from ironbench.report.numbers import quantity, unit_of
 
+    unit = unit_of(column)
+    found = (row[column] for row in rows)
+    return tuple(
+        value if isinstance(value, str) else quantity(value, unit) if isinstance(value, float) else _words(value)
+        for value in found
+    )
+
+
+def _words(value: Any) -> str:
     if value is None:
         return "–"
-    if isinstance(value, float):
-        return quantity(value, unit_of(column))
     return ", ".join(value) if isinstance(value, list) else str(value)
 
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from ironbench.analyse.labstudy import Effect
-from ironbench.analyse.pairing import paired
 from ironbench.errors import InputError, nearest
 from ironbench.model.lab import Lab
 from ironbench.model.record import Record
 from ironbench.record import Store
 from ironbench.record.labs import LabDirectory
+
+if TYPE_CHECKING:
+    from ironbench.analyse.labstudy import Effect
 
 
 def sides(a: str, b: str, results: str) -> tuple[tuple[list[Record], list[Record]], tuple[Effect, ...]]:
@@ -26,6 +28,8 @@ def sides(a: str, b: str, results: str) -> tuple[tuple[list[Record], list[Record
         return (_records(a, cells[0], records, directory), _records(b, cells[1], records, directory)), ()
     if cells[0] == cells[1]:
         raise InputError(b, f"is the same cell as {a}", "name two cells")
+    from ironbench.analyse.pairing import paired
+
     found = paired(lab, records, cells[0], cells[1], max(1, len(directory.declared())))
     own = [[record for record in records if record.cell.name == cell] for cell in cells]
     return (own[0], own[1]), found

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ironbench.report.plain import clean, left, width_of
+from ironbench.report.plain import clean, width_of
 
 _GAP = "  "
 _PROSE = 24
@@ -36,10 +36,20 @@ def fitted(columns: Sequence[Column], width: int | None) -> tuple[str, tuple[str
         least = max(shown, key=lambda column: column.rank)
         shown.remove(least)
         out.append(least.head)
-    rows = zip(*((column.head, *column.cells) for column in shown), strict=True)
-    widths = [column.width for column in shown]
-    lines = [_line(row, shown, widths, width) for row in rows]
+    rows = zip(*((column.head, *column.cells) if column.prose else _filled(column) for column in shown), strict=True)
+    lines = [_line(row, shown[-1].prose, width) for row in rows]
     return "\n".join(lines), tuple(out)
+
+
+def _filled(column: Column) -> list[str]:
+    """Head and cells, all as wide as the widest: each is measured once, for there may be ten thousand."""
+    cells = (column.head, *column.cells)
+    widths = list(map(width_of, cells))
+    widest = max(widths)
+    gaps = [" " * (widest - width) for width in widths]
+    if column.right:
+        return [gap + cell for gap, cell in zip(gaps, cells, strict=True)]
+    return [cell + gap for gap, cell in zip(gaps, cells, strict=True)]
 
 
 def _cleaned(column: Column) -> Column:
@@ -51,14 +61,9 @@ def _needed(columns: Sequence[Column]) -> int:
     return sum(0 if column.prose else column.width for column in columns) + len(_GAP) * (len(columns) - 1)
 
 
-def _line(row: Sequence[str], columns: Sequence[Column], widths: Sequence[int], width: int | None) -> str:
-    cells = [
-        " " * (wide - width_of(cell)) + cell if column.right else left(cell, wide)
-        for cell, column, wide in zip(row, columns, widths, strict=True)
-        if not column.prose
-    ]
-    line = _GAP.join(cells)
-    if not columns[-1].prose:
+def _line(row: Sequence[str], prose: bool, width: int | None) -> str:
+    line = _GAP.join(row[:-1] if prose else row)
+    if not prose:
         return line.rstrip()
     indent = width_of(line) + len(_GAP)
     if width is None:

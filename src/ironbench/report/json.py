@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ironbench.analyse.compare import Comparison, Row
-from ironbench.analyse.labstudy import Effect
 from ironbench.analyse.study import Study
 from ironbench.model.record import SCHEMA, Record
 from ironbench.report.derived import sentences
 
 if TYPE_CHECKING:
+    from ironbench.analyse.labstudy import Effect
     from ironbench.record import Store
 
 

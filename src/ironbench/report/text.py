@@ -5,10 +5,10 @@ from __future__ import annotations
 import shlex
 import textwrap
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from ironbench.analyse.compare import NO_VERDICT, CellComparison, Comparison, Row
 from ironbench.analyse.differences import telling
-from ironbench.analyse.labstudy import Effect
 from ironbench.analyse.study import Study, study_of
 from ironbench.model.record import Record, Status
 from ironbench.printer import Printer
@@ -17,9 +17,11 @@ from ironbench.report.charts.base import Table
 from ironbench.report.charts.curves import curves
 from ironbench.report.charts.latency import latency
 from ironbench.report.derived import sentences
-from ironbench.report.lab_text import paired
 from ironbench.report.numbers import count, measured, moment, quantity, span, times, unit_of
 from ironbench.words import counted
+
+if TYPE_CHECKING:
+    from ironbench.analyse.labstudy import Effect
 
 _MAIN = ("throughput", "response_time_mean_s", "response_time_p50_s", "response_time_p90_s", "response_time_p99_s")
 
@@ -43,13 +45,20 @@ def comparison(found: Comparison, everything: bool = False, pairs: Sequence[Effe
     blocks = [
         f"A  {plain.clean(found.a)}\nB  {plain.clean(found.b)}",
         *found.derived,
-        paired(pairs) if pairs else f"{_answer(found)}\n{NO_VERDICT}",
+        _paired(pairs) if pairs else f"{_answer(found)}\n{NO_VERDICT}",
         _bullets("Before you use these numbers", cautions),
         _peaks(found),
         _cells(found),
         _differences(found, everything),
     ]
     return "\n\n".join(block for block in blocks if block)
+
+
+def _paired(pairs: Sequence[Effect]) -> str:
+    # Labs need statistics, whose import costs more than all else that a comparison without them does.
+    from ironbench.report.lab_text import paired
+
+    return paired(pairs)
 
 
 def _answer(found: Comparison) -> str:
