@@ -1,0 +1,271 @@
+"""The search for the best number of clients or the best rate: trials so far in, the next point or the answer out. Pure.
+
+Throughput rises with load, bends, and stays or falls; limits (a percentile, CPU) are broken from some load on. So a
+ladder of doublings is climbed and descended again, which cancels a steady drift; the best point of the ladder that
+keeps the limits has neighbours, and the gaps to them are halved, in logarithms, until they are small. That is bisection
+where a limit ends the range, and a bracketing search for the maximum where it does not (Kiefer, Proc. AMS 4, 1953, but
+without golden sections: with noise, points must be repeated rather than spared). Points on which the answer hangs are
+repeated until they are decided, with one spread for all points on the logarithmic scale (pooled variance: Snedecor and
+Cochran, "Statistical Methods", section 6.8).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ironbench.analyse.distributions import t_quantile
+from ironbench.model.search import Limit, Search
+
+_LEVEL = 0.95
+_FAR_OVER = 1.5
+"""A single trial that breaks a limit by this factor is enough not to climb on."""
+_COLLAPSED = 0.5
+"""Two rungs in a row below this share of the best are enough, too."""
+_LEAST = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """One trial."""
+
+    point: int
+    throughput: float
+    """0 when the system failed at this point."""
+    limited: tuple[float, ...] = ()
+    """The limits' metrics, in their order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """Try this point next."""
+
+    point: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the search found; `point` is None when not even the lowest keeps the limits."""
+
+    search: Search
+    point: int | None
+    throughput: float
+    """Geometric mean of its trials, 1/s."""
+    alike: tuple[int, int]
+    """Lowest and highest point tried that keep the limits and cannot be told from the best."""
+    ended_by: str
+    """What lies above: a limit's metric, `range`, or nothing: throughput itself falls or stays."""
+    trials: int
+
+    @property
+    def sentence(self) -> str:
+        of = self.search.of
+        if self.point is None:
+            return f"no {of} in {self.search.low} to {self.search.high} keeps the limit on {self.ended_by}"
+        low, high = self.alike
+        same = "" if low == high else f"; {low} to {high} cannot be told apart"
+        why = {
+            "": "",
+            "range": f"; throughput still rises at the end of the range, {self.search.high}",
+        }.get(self.ended_by, f"; more breaks the limit on {self.ended_by}")
+        return f"best {of}: {self.point} with {self.throughput:,.0f}/s, by {self.trials} trials{same}{why}"
+
+
+def next_step(search: Search, trials: Sequence[Observed]) -> Probe | Answer:
+    """The same answer for the same trials."""
+    seen = _Seen(search, trials)
+    for rule in (_ladder, _repeat, _decide, _refine, _contend):
+        if (step := rule(seen)) is not None:
+            return step
+    return _answer(seen)
+
+
+class _Seen:
+    """The trials by point, and what can be concluded of each."""
+
+    def __init__(self, search: Search, trials: Sequence[Observed]) -> None:
+        self.search = search
+        self.total = len(trials)
+        self.by: dict[int, list[Observed]] = {}
+        for trial in trials:
+            self.by.setdefault(trial.point, []).append(trial)
+        self.points = sorted(self.by)
+        self._spread = self._pooled([[self._log(t) for t in group] for group in self.by.values()])
+        self._spreads = [
+            self._pooled([[_excess(limit, t.limited[i]) for t in group] for group in self.by.values()])
+            for i, limit in enumerate(search.limits)
+        ]
+
+    def _log(self, trial: Observed) -> float:
+        failed = any(one.throughput <= 0 for one in self.by[trial.point])
+        return math.log(_LEAST) if failed else math.log(trial.throughput)
+
+    @staticmethod
+    def _pooled(groups: list[list[float]]) -> tuple[float, int]:
+        freedom = sum(len(group) - 1 for group in groups)
+        squares = sum(sum((x - sum(g) / len(g)) ** 2 for x in g) for g in groups)
+        return (math.sqrt(squares / freedom) if freedom else math.inf), freedom
+
+    def level(self, point: int) -> float:
+        """Mean logarithm of throughput."""
+        return sum(self._log(trial) for trial in self.by[point]) / len(self.by[point])
+
+    def count(self, point: int) -> int:
+        return len(self.by[point])
+
+    def kept(self, point: int) -> bool | None:
+        """Whether the point surely keeps all limits (True), surely breaks one (False), or neither."""
+        verdicts = [self._keeps(i, limit, point) for i, limit in enumerate(self.search.limits)]
+        if False in verdicts:
+            return False
+        return None if None in verdicts else True
+
+    def _keeps(self, i: int, limit: Limit, point: int) -> bool | None:
+        excesses = [_excess(limit, trial.limited[i]) for trial in self.by[point]]
+        mean, (spread, freedom) = sum(excesses) / len(excesses), self._spreads[i]
+        doubt = t_quantile(_LEVEL, freedom) * spread / math.sqrt(len(excesses)) if freedom else math.inf
+        return True if mean + doubt <= 0 else False if mean - doubt > 0 else None
+
+    def allowed(self, point: int) -> bool:
+        """Kept, or not decided yet; a point that stays undecided for long counts as breaking the limit."""
+        kept = self.kept(point)
+        return kept is True or (kept is None and self.count(point) < self.search.most_repeats)
+
+    def broken(self, point: int) -> str:
+        """The limit that the point breaks most; empty without limits."""
+        worst, name = -math.inf, ""
+        for i, limit in enumerate(self.search.limits):
+            mean = sum(_excess(limit, t.limited[i]) for t in self.by[point]) / self.count(point)
+            if mean > worst:
+                worst, name = mean, limit.metric
+        return name
+
+    def far_over(self, point: int) -> bool:
+        return any(
+            _excess(limit, trial.limited[i]) > math.log(_FAR_OVER)
+            for i, limit in enumerate(self.search.limits)
+            for trial in self.by[point]
+        )
+
+    def doubt(self, a: int, b: int) -> float:
+        """Half width of the interval of the difference of two levels."""
+        spread, freedom = self._spread
+        if not freedom:
+            return math.inf
+        return t_quantile(_LEVEL, freedom) * spread * math.sqrt(1 / self.count(a) + 1 / self.count(b))
+
+    @property
+    def best(self) -> int | None:
+        """The highest level among points that may keep the limits."""
+        return max((p for p in self.points if self.allowed(p)), key=self.level, default=None)
+
+    def chosen(self, best: int) -> int:
+        """The lowest point that is as good as the best."""
+        enough = self.level(best) - self.search.indifference
+        return min(p for p in self.points if p <= best and self.allowed(p) and self.level(p) >= enough)
+
+    def neighbours(self, point: int) -> tuple[int | None, int | None]:
+        at = self.points.index(point)
+        return (
+            self.points[at - 1] if at else None,
+            self.points[at + 1] if at + 1 < len(self.points) else None,
+        )
+
+
+def _excess(limit: Limit, value: float) -> float:
+    """Logarithm of how far a value is beyond its limit; below 0 it keeps it."""
+    return math.log(max(value, _LEAST) / limit.most)
+
+
+def rungs(search: Search) -> list[int]:
+    """Doublings from the lowest to the highest point, both included."""
+    doubled = itertools.takewhile(lambda n: n < search.high, (search.low << k for k in itertools.count()))
+    return [*doubled, search.high]
+
+
+def _ladder(seen: _Seen) -> Probe | None:
+    best = -math.inf
+    low = 0
+    for rung in rungs(seen.search):
+        if rung not in seen.by:
+            return Probe(rung, "ladder, upwards")
+        level = seen.level(rung)
+        best, low = max(best, level), low + 1 if level < best + math.log(_COLLAPSED) else 0
+        if seen.far_over(rung) or low > 1:
+            return None
+    return None
+
+
+def _repeat(seen: _Seen) -> Probe | None:
+    """Downwards, so that a machine that grows slower or faster all the time favours no end."""
+    lacking = [point for point in seen.points if seen.count(point) < seen.search.repeats]
+    return Probe(max(lacking), "repeat, downwards") if lacking else None
+
+
+def _decide(seen: _Seen) -> Probe | None:
+    best = seen.best
+    if best is not None and seen.kept(best) is None:
+        return Probe(best, "does it keep the limit?")
+    return None
+
+
+def _refine(seen: _Seen) -> Probe | None:
+    best = seen.best
+    if best is None:
+        lowest = seen.points[0]
+        return None if lowest <= seen.search.low else Probe(seen.search.low, "ladder, upwards")
+    chosen = seen.chosen(best)
+    gaps = [(seen.neighbours(chosen)[0], chosen), (best, seen.neighbours(best)[1])]
+    wide = [(low, high) for low, high in gaps if low is not None and high is not None and _middle(seen, low, high)]
+    if not wide:
+        return None
+    low, high = max(wide, key=lambda gap: gap[1] / gap[0])
+    middle = _middle(seen, low, high)
+    assert middle is not None
+    return Probe(middle, f"between {low} and {high}")
+
+
+def _middle(seen: _Seen, low: int, high: int) -> int | None:
+    """A point in between, in logarithms; None when the gap is small enough."""
+    middle = round(math.sqrt(low * high))
+    if high / low <= seen.search.resolution or not low < middle < high:
+        return None
+    return middle
+
+
+def _contend(seen: _Seen) -> Probe | None:
+    """The answer hangs on whether the chosen point is as good as the best, and whether it keeps the limit."""
+    best = seen.best
+    if best is None:
+        return None
+    chosen = seen.chosen(best)
+    if seen.kept(chosen) is None:
+        return Probe(chosen, "does it keep the limit?")
+    for point in sorted({chosen, best}, key=seen.count):
+        undecided = chosen != best and seen.doubt(chosen, best) > seen.search.indifference
+        if seen.count(point) < seen.search.most_repeats and (undecided or seen.count(point) <= seen.search.repeats):
+            return Probe(point, "is it the best?")
+    return None
+
+
+def _answer(seen: _Seen) -> Answer:
+    best = seen.best
+    if best is None:
+        return Answer(seen.search, None, 0.0, (0, 0), seen.broken(seen.points[0]), seen.total)
+    chosen = seen.chosen(best)
+    alike = [
+        point
+        for point in seen.points
+        if seen.allowed(point)
+        and seen.level(best) - seen.level(point) <= max(seen.search.indifference, seen.doubt(best, point))
+    ]
+    above = next((point for point in seen.points if point > chosen and not seen.allowed(point)), None)
+    ended_by = ""
+    if max(alike) == seen.search.high and best == seen.search.high and chosen == best:
+        ended_by = "range"
+    elif above is not None and all(point >= above for point in seen.points if point > max(alike)):
+        ended_by = seen.broken(above)
+    return Answer(seen.search, chosen, math.exp(seen.level(chosen)), (min(alike), max(alike)), ended_by, seen.total)

@@ -1,0 +1,34 @@
+"""What an optimum search looks for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """A metric that must not exceed a value; it is taken to grow with load."""
+
+    metric: str
+    """Catalogue name."""
+    most: float
+    """In the metric's base unit, above 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """The highest throughput over a range of clients or rates, under limits."""
+
+    of: str
+    """`clients` or `rate`."""
+    low: int
+    high: int
+    limits: tuple[Limit, ...] = ()
+    repeats: int = 2
+    """Trials of every point, so that the spread is known."""
+    most_repeats: int = 6
+    """Trials of a point on which the answer hangs."""
+    resolution: float = 1.1
+    """The answer's neighbours were tried at less than this many times more and less."""
+    indifference: float = 0.02
+    """Of points that differ by less than this share in throughput the lowest is best: it asks least of the system."""

@@ -1,0 +1,126 @@
+"""The search for the best load, on simulated systems whose best load is known."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+
+import pytest
+
+from ironbench.analyse.optimum import Answer, Observed, Probe, next_step, rungs
+from ironbench.analyse.usl import Usl
+from ironbench.model.search import Limit, Search
+
+System = Callable[[int], float]
+KNEE = Usl(0.03, 0.0008, 500.0)
+SYSTEMS: dict[str, System] = {
+    "knee": KNEE.at,
+    "plateau": lambda n: min(400.0 * n, 8000.0),
+    "cliff": lambda n: 400.0 * n if n <= 40 else 4800.0,
+    "rising": lambda n: 100.0 * n / (1 + 0.001 * n),
+    "flat": lambda n: 1000.0,
+}
+LOOPS = 300
+"""More trials than any search may take."""
+
+
+def sought(search: Search, system: System, noise: float, seed: int, p99: System | None = None) -> tuple[Answer, int]:
+    """The answer and the trials it took; percentiles scatter twice as much as throughput."""
+    dice, trials = random.Random(seed), list[Observed]()
+    for _ in range(LOOPS):
+        step = next_step(search, trials)
+        if isinstance(step, Answer):
+            return step, len(trials)
+        n = step.point
+        limited = (p99(n) * math.exp(dice.gauss(0, 2 * noise)),) if p99 else ()
+        trials.append(Observed(n, system(n) * math.exp(dice.gauss(0, noise)), limited))
+    raise AssertionError("the search does not end")
+
+
+@pytest.mark.parametrize("noise", [0.02, 0.05, 0.08])
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_the_answer_is_nearly_as_fast_as_the_best(name: str, noise: float) -> None:
+    system = SYSTEMS[name]
+    best = max(map(system, range(1, 129)))
+    found = [sought(Search("clients", 1, 128), system, noise, seed) for seed in range(40)]
+    lost = sorted(1 - system(answer.point) / best for answer, _ in found if answer.point)
+    assert len(lost) == 40
+    assert lost[len(lost) // 2] <= 0.06
+    assert lost[37] <= 0.15
+    assert max(trials for _, trials in found) <= 90
+
+
+@pytest.mark.parametrize("most_s", [0.05, 0.1, 0.4])
+def test_a_limit_is_kept_and_used_up(most_s: float) -> None:
+    """p99 is four times the mean response time, which rises with clients, so the limit ends the range."""
+    system = SYSTEMS["rising"]
+    search = Search("clients", 1, 128, (Limit("response_time_p99_s", most_s),))
+
+    def p99(n: int) -> float:
+        return 0.004 * n
+
+    allowed = max(n for n in range(1, 129) if p99(n) <= most_s)
+    answers = [sought(search, system, 0.05, seed, p99)[0] for seed in range(60)]
+    points = [answer.point or 0 for answer in answers]
+    assert sum(p99(n) > most_s * 1.02 for n in points) <= 3
+    assert sorted(points)[3] >= 0.7 * allowed
+    assert sum(answer.ended_by == "response_time_p99_s" for answer in answers) >= 57 or allowed == 128
+
+
+def test_a_limit_that_nothing_keeps_is_said() -> None:
+    search = Search("clients", 1, 64, (Limit("response_time_p99_s", 0.001),))
+    answer, trials = sought(search, SYSTEMS["knee"], 0.05, 1, lambda n: 0.004 * n)
+    assert answer.point is None
+    assert trials <= 10
+    assert answer.sentence == "no clients in 1 to 64 keeps the limit on response_time_p99_s"
+
+
+def test_on_a_plateau_the_lowest_load_is_best() -> None:
+    answer, _ = sought(Search("clients", 1, 128), SYSTEMS["plateau"], 0.01, 3)
+    assert answer.point is not None
+    assert 19 <= answer.point <= 28
+    assert answer.alike[1] >= 64
+    assert "cannot be told apart" in answer.sentence
+
+
+def test_throughput_that_still_rises_at_the_end_is_said_to() -> None:
+    answer, _ = sought(Search("clients", 1, 32), SYSTEMS["rising"], 0.005, 3)
+    assert answer.point == 32
+    assert "still rises at the end of the range" in answer.sentence
+
+
+def test_loads_at_which_the_system_fails_are_like_a_cliff() -> None:
+    answer, _ = sought(Search("clients", 1, 128), lambda n: 400.0 * n if n < 50 else 0.0, 0.02, 1)
+    assert answer.point is not None
+    assert 40 <= answer.point < 50
+
+
+def test_the_same_trials_give_the_same_next_point() -> None:
+    trials = [Observed(n, 100.0 * n) for n in (1, 2, 4)]
+    assert next_step(Search("clients", 1, 16), trials) == next_step(Search("clients", 1, 16), list(trials))
+
+
+def test_the_ladder_is_climbed_and_descended() -> None:
+    search, trials, way = Search("clients", 1, 12), list[Observed](), []
+    for _ in range(2 * len(rungs(search))):
+        step = next_step(search, trials)
+        assert isinstance(step, Probe)
+        way.append(step.point)
+        trials.append(Observed(step.point, 100.0 * step.point))
+    assert way == [1, 2, 4, 8, 12, 12, 8, 4, 2, 1]
+
+
+def test_what_breaks_a_limit_by_far_is_not_exceeded_further() -> None:
+    search = Search("clients", 1, 1024, (Limit("response_time_p99_s", 0.01),))
+    dice, trials = random.Random(1), list[Observed]()
+    while isinstance(step := next_step(search, trials), Probe):
+        assert step.point <= 16
+        trials.append(Observed(step.point, 100.0 * step.point, (0.002 * step.point * math.exp(dice.gauss(0, 0.05)),)))
+    assert step.point in (4, 5)
+
+
+@pytest.mark.parametrize("low", [1, 7, 100])
+def test_a_range_of_one_needs_no_search(low: int) -> None:
+    answer, _ = sought(Search("clients", low, low), SYSTEMS["rising"], 0.02, 1)
+    assert answer.point == low
