@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 
 from ironbench.analyse.summarise import summarise
-from ironbench.model.record import Record
+from ironbench.model.record import Budget, Record
 
 OTHER = "other"
+_BUDGET = tuple(part.name for part in fields(Budget))
 _WAIT = "wait_share{event="
 MOST_EVENTS = 7
 """More colours than this cannot be told apart in one chart; the rest is summed as `other`."""
@@ -26,9 +27,9 @@ def budgets(points: Sequence[tuple[int, Sequence[Record]]]) -> tuple[Shares, ...
     """The mean CPU budget of the trials of each number of clients; nothing where none was measured."""
     found = []
     for clients, records in points:
-        measured = [asdict(record.budget) for record in records if record.budget.idle < 1.0]
+        measured = [record.budget for record in records if record.budget.idle < 1.0]
         if measured:
-            means = {part: sum(budget[part] for budget in measured) / len(measured) for part in measured[0]}
+            means = {part: sum(getattr(one, part) for one in measured) / len(measured) for part in _BUDGET}
             found.append(Shares(clients, means))
     return tuple(found)
 
