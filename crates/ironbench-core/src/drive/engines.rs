@@ -7,6 +7,7 @@ use super::blocking::{BlockingLoop, Patience, SharedPace};
 use super::crew::{self, Ended, Haul, Orders, Start, Worker};
 use super::event_loop::EventLoop;
 use super::null::NullScript;
+use super::opening;
 use super::plan::{Engine, Io, Plan, Protocol};
 use super::postgres::{PostgresScript, Statements};
 use super::script::Clients;
@@ -88,13 +89,10 @@ impl Worker for PostgresLoop<'_> {
 impl Postgres<'_, '_> {
     fn run(&self, io: Io, poll: Poll) -> Result<Haul> {
         let make = |_, share: Range<usize>| {
-            let mut sessions = Vec::with_capacity(share.len());
-            let mut scripts = Vec::with_capacity(share.len());
-            for client in share {
-                sessions.push(self.connector.connect_until(self.orders.control.stopped())?);
-                scripts.push(PostgresScript::new(self.clients.client(client), self.protocol, &self.statements));
-            }
-            self.make(io, sessions, scripts)
+            let connect = || self.connector.connect_until(self.orders.control.stopped());
+            let sessions = opening::open(share.len(), self.orders.shares.len(), connect)?;
+            let script = |client| PostgresScript::new(self.clients.client(client), self.protocol, &self.statements);
+            self.make(io, sessions, share.map(script).collect())
         };
         crew::run(self.orders, make, poll)
     }

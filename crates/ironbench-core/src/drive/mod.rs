@@ -5,6 +5,7 @@ mod crew;
 mod engines;
 mod event_loop;
 mod null;
+mod opening;
 pub mod outcome;
 mod pace;
 pub mod plan;

