@@ -20,8 +20,8 @@ def sides(a: str, b: str, results: str) -> tuple[tuple[list[Record], list[Record
     """Records of A and of B, and their findings where both are cells of one lab. InputError for unknown names."""
     directory = LabDirectory(Path(results))
     if not directory.begun():
-        store = Store(Path(results))
-        return (store.select([a]), store.select([b])), ()
+        first, second = Store(Path(results)).select_each([a, b])
+        return (first, second), ()
     lab, records = directory.lab(), directory.records()
     cells = _cell(a, lab), _cell(b, lab)
     if cells[0] is None or cells[1] is None:

@@ -148,11 +148,15 @@ class Store:
         """Records by id, series or label (its newest series); nothing selected means all of them."""
         if not selection:
             return self.all()
+        sides = self.select_each(selection)
+        return list({record.id: record for side in sides for record in side}.values())
+
+    def select_each(self, words: Sequence[str]) -> list[list[Record]]:
+        """The records of each word by themselves."""
         rows = self.listed()
-        chosen = dict.fromkeys(row.id for word in selection for row in self._match(word, rows))
+        chosen = [[row.id for row in self._match(word, rows)] for word in words]
         with self._telling() as unread:
-            found = [self._read(id, unread) for id in chosen]
-        return [record for record in found if record]
+            return [[record for id in side if (record := self._read(id, unread))] for side in chosen]
 
     def _match(self, word: str, rows: list[Listed]) -> list[Listed]:
         exact = [row for row in rows if word in (row.id, row.series)]
