@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 
-from ironbench import engines, lab_stages, lab_trial, lab_warmup, load, workloads
+from ironbench import engines, lab_search, lab_stages, lab_trial, lab_warmup, load, workloads
 from ironbench.analyse import curve
 from ironbench.lab_data import Data
 from ironbench.lab_progress import Pace
@@ -25,11 +26,16 @@ def run(plan: Plan, secrets: Secrets, store: Store, printer: Printer) -> list[Re
     """Starts the engine, loads the data once, measures every trial in order, then the peak afresh."""
     with engines.running(plan.system, secrets, plan.most_clients) as session:
         loaded = load.ready(session, plan, printer)
-        sweep = measured(plan, session, loaded, plan.trials, store, printer)
-        if over(session, sweep):
-            return sweep
-        fresh = plan.confirmation_trials(curve.peak(sweep))
-        return sweep + measured(plan, session, loaded, fresh, store, printer, sweep)
+
+        def measuring(trials: Sequence[Trial], earlier: Sequence[Record]) -> list[Record]:
+            return measured(plan, session, loaded, trials, store, printer, earlier)
+
+        if plan.search:
+            tried, best = lab_search.searched(plan, plan.search, measuring, partial(over, session), printer)
+        else:
+            tried = measuring(plan.trials, ())
+            best = curve.peak(tried)
+        return tried if over(session, tried) else tried + measuring(plan.confirmation_trials(best), tried)
 
 
 def conduct(

@@ -114,3 +114,31 @@ def test_compare_names_the_label_that_is_unknown_and_the_nearest(user: User) -> 
     assert told.code == 2
     assert "frist: names no record" in told.stderr
     assert "did you mean first" in told.stderr
+
+
+def test_a_search_tries_loads_until_it_has_an_answer_and_measures_that_afresh(user: User) -> None:
+    told = user("run", "igen-oltp", "--engine", "null", "--clients", "auto:1-8", *SHORT, "--json")
+    assert told.code in (0, 3), told.stderr
+    assert "best clients: " in told.stderr
+    trials = told.document["trials"]
+    fresh = [trial for trial in trials if trial["purpose"] == "confirmation"]
+    assert len(fresh) == 3
+    assert len({trial["cell"] for trial in fresh}) == 1
+    assert {"clients=1", "clients=2", "clients=4", "clients=8"} <= {trial["cell"] for trial in trials}
+    assert len({trial["id"] for trial in trials}) == len(trials)
+
+
+def test_a_search_whose_limit_nothing_keeps_says_so(user: User) -> None:
+    told = user(
+        "run",
+        "igen-oltp",
+        "--engine",
+        "null",
+        "--clients",
+        "auto:1-8",
+        "--limit",
+        "response_time_p99_s=0.001us",
+        *SHORT,
+    )
+    assert told.code in (0, 3), told.stderr
+    assert "keeps the limit on response_time_p99_s" in told.stderr

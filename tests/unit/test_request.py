@@ -165,3 +165,40 @@ def test_the_password_of_a_dsn_is_in_no_plan() -> None:
     )
     assert "hidden" not in repr(plan) and "hidden" not in repr(secrets)
     assert secrets.password == "hidden"
+
+
+def test_a_search_is_planned_over_its_range() -> None:
+    plan, _ = planned(replace(PLAIN, clients="auto:2-64", threads=4, limit=("response_time_p99_s=20ms",)))
+    assert plan.search is not None
+    assert (plan.search.of, plan.search.low, plan.search.high) == ("clients", 2, 64)
+    assert plan.search.limits[0].most == pytest.approx(0.02)
+    assert plan.most_clients == 64
+    assert [trial.cell.load.threads for trial in plan.trials] == [2, 4]
+    assert planned(replace(PLAIN, clients="auto"))[0].most_clients == 128
+
+
+def test_a_rate_is_searched_with_one_number_of_clients() -> None:
+    plan, _ = planned(replace(PLAIN, clients="8", rate="auto:100-5000", limit=("response_time_p99_s=20ms",)))
+    assert [trial.cell.load.rate for trial in plan.trials] == [100.0, 5000.0]
+    assert {trial.cell.load.clients for trial in plan.trials} == {8}
+
+
+@pytest.mark.parametrize(
+    ("changes", "subject"),
+    [
+        ({"clients": "auto:8-2"}, "--clients"),
+        ({"clients": "auto:x"}, "--clients"),
+        ({"clients": "auto:1-100000"}, "--clients"),
+        ({"clients": "auto", "rate": 100.0}, "--rate"),
+        ({"clients": "auto", "rate": "auto:1-10"}, "--rate"),
+        ({"clients": "1,2", "rate": "auto:1-10"}, "--clients"),
+        ({"rate": "auto"}, "--rate"),
+        ({"clients": "auto", "limit": ("response_time_p99_s",)}, "--limit"),
+        ({"clients": "auto", "limit": ("response_time_p99=1s",)}, "metric 'response_time_p99'"),
+        ({"clients": "auto", "limit": ("response_time_p99_s=fast",)}, "--limit response_time_p99_s"),
+        ({"clients": "auto", "limit": ("throughput=10",)}, "--limit throughput"),
+        ({"clients": "4", "limit": ("response_time_p99_s=1s",)}, "--limit"),
+    ],
+)
+def test_a_search_that_cannot_be_is_refused(changes: dict[str, Any], subject: str) -> None:
+    assert refused(**changes).subject == subject

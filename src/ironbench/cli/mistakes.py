@@ -41,6 +41,11 @@ def number(option: str, hint: str) -> Callable[[Any], float]:
     return read
 
 
+def or_search(option: str, read: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """What `read` reads; text that asks for a search stays as it is."""
+    return lambda text: text if str(text).startswith("auto") else read(text)
+
+
 def mistake(error: Any) -> InputError | None:
     """What the parser found wrong, as an error of ours; None for an exception that is not the parser's."""
     said = getattr(error, "format_message", None)

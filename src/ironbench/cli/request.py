@@ -16,7 +16,7 @@ from ironbench.model.plan import Plan
 from ironbench.model.record import Record, Status
 from ironbench.model.secrets import Secrets
 from ironbench.model.system import Choice, Layout, Load, System
-from ironbench.plan import sweep, values
+from ironbench.plan import searching, sweep, values
 from ironbench.printer import Printer
 from ironbench.record import Store
 from ironbench.words import counted
@@ -39,7 +39,8 @@ class Asked:
     dsn: str
     clients: str
     threads: int
-    rate: float | None
+    rate: float | str | None
+    """Text asks for a search."""
     arrivals: str
     duration: str
     transactions: int | None
@@ -64,6 +65,7 @@ class Asked:
     observe: bool
     label: str
     results: str
+    limit: tuple[str, ...] = ()
 
 
 def carried_out(asked: Asked, json: bool) -> int:
@@ -72,8 +74,11 @@ def carried_out(asked: Asked, json: bool) -> int:
     plan, secrets = planned(asked)
     store = Store(Path(asked.results))
     store.validate()
-    count = len(plan.trials) + plan.confirmations
-    printer.say(f"{counted(count, 'trial')}, about {plan.estimate_s:.0f} s of measuring")
+    if plan.search:
+        printer.say(f"search for the best {plan.search.of} in {plan.search.low} to {plan.search.high}")
+    else:
+        count = len(plan.trials) + plan.confirmations
+        printer.say(f"{counted(count, 'trial')}, about {plan.estimate_s:.0f} s of measuring")
     records = lab.run(plan, secrets, store, printer)
     if json:
         from ironbench.report.json import run_document
@@ -107,10 +112,15 @@ def planned(asked: Asked) -> tuple[Plan, Secrets]:
             f"it runs on: {', '.join(workload.engines)}",
         )
     only_scripts_take_files(asked.files, workload)
-    clients = values.counts("--clients", asked.clients, 1, sweep.MOST_CLIENTS)
-    system, secrets = engine.validated(_system(asked), max(clients))
+    search = searching.search(asked.clients, asked.rate, asked.limit, asked.repeats, sweep.MOST_CLIENTS)
+    by_clients = search is not None and search.of == "clients"
+    clients = () if by_clients else values.counts("--clients", asked.clients, 1, sweep.MOST_CLIENTS)
+    system, secrets = engine.validated(_system(asked), search.high if search and by_clients else max(clients))
     choice = _choice(asked, workload)
-    plan = sweep.sweep(system, choice, _load(asked), clients, asked.threads, asked.repeats, asked.observe)
+    if search is None:
+        plan = sweep.sweep(system, choice, _load(asked), clients, asked.threads, asked.repeats, asked.observe)
+    else:
+        plan = sweep.searching(system, choice, _load(asked, clients), search, asked.threads, asked.observe)
     caches.require(system, plan.trials[0].cell.load)
     workload.compile(engine.name, choice, PROTOCOLS.get(engine.name, asked.protocol))
     room(system, workload.estimate_bytes(engine.name, choice.options))
@@ -165,12 +175,20 @@ def _directory(option: str, text: str) -> str | None:
     return str(Path(text).absolute())
 
 
-def _load(asked: Asked) -> Load:
+def _load(asked: Asked, clients: Sequence[int] = ()) -> Load:
+    """`clients`: of a search for a rate."""
     duration = values.seconds("--duration", asked.duration) if asked.duration else None
     if duration is None and asked.transactions is None:
         duration = 30.0
+    if len(clients) > 1:
+        raise InputError(
+            "--clients", "a search for a rate has one number of clients", "name one, or search for clients"
+        )
+    many = clients[0] if clients else 1
     return Load(
-        rate=asked.rate,
+        clients=many,
+        threads=min(asked.threads, many),
+        rate=asked.rate if isinstance(asked.rate, float) else None,
         arrivals=_one_of("--arrivals", asked.arrivals, ["poisson", "fixed"]),
         think_time_s=values.seconds("--think-time", asked.think_time),
         duration_s=duration,

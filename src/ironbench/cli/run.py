@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ironbench.cli.mistakes import number, whole
+from ironbench.cli.mistakes import number, or_search, whole
 
 ARGUMENT = typer.Argument
 OPTION = typer.Option
@@ -18,17 +18,23 @@ def run(
     files: Annotated[list[str] | None, ARGUMENT(help="For `script`: FILE or FILE@WEIGHT, one or more.")] = None,
     engine: Annotated[str, OPTION(help="See `ironbench list engines`.")] = "postgres",
     dsn: Annotated[str, OPTION(help="A PostgreSQL server that is already running, as URI or key=value pairs.")] = "",
-    clients: Annotated[str, OPTION(help="Number of clients; a list such as 1,2,4,8 is a sweep.")] = "1",
+    clients: Annotated[
+        str, OPTION(help="Number of clients; 1,2,4,8 is a sweep; auto or auto:1-128 searches for the best.")
+    ] = "1",
     threads: Annotated[
         int, OPTION(parser=whole("--threads", 1, 1024), metavar="N", help="Driving threads, shared by the clients.")
     ] = 1,
     rate: Annotated[
         float | None,
         OPTION(
-            parser=number("--rate", "write for example --rate 500"),
+            parser=or_search("--rate", number("--rate", "write for example --rate 500")),
             metavar="N",
-            help="Open loop: transactions started per second, all clients together.",
+            help="Open loop: transactions started per second, all clients together; auto:100-5000 searches.",
         ),
+    ] = None,
+    limit: Annotated[
+        list[str] | None,
+        OPTION(metavar="METRIC=VALUE", help="Of a search: what must not be exceeded, e.g. response_time_p99_s=20ms."),
     ] = None,
     arrivals: Annotated[str, OPTION(help="Open loop: `poisson` or `fixed` intervals.")] = "poisson",
     duration: Annotated[str, OPTION(help="Measured time of each trial, e.g. 30s.  [default: 30s]")] = "",
@@ -97,6 +103,7 @@ def run(
         clients=clients,
         threads=threads,
         rate=rate,
+        limit=tuple(limit or ()),
         arrivals=arrivals,
         duration=duration,
         transactions=transactions,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ironbench.model.search import Search
 from ironbench.model.system import Cell, Choice, System, Trial
 
 
@@ -18,6 +19,8 @@ class Plan:
     confirmations: int
     """Fresh trials of the peak cell after a sweep; 0 when there is nothing to choose from."""
     observe: bool = True
+    search: Search | None = None
+    """The trials are then where a search starts; each further one follows from those before."""
 
     @property
     def most_clients(self) -> int:

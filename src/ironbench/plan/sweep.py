@@ -9,8 +9,10 @@ from collections.abc import Sequence
 
 from ironbench.errors import InputError
 from ironbench.model.plan import Plan
+from ironbench.model.search import Search
 from ironbench.model.system import Cell, Choice, Load, System, Trial
 from ironbench.plan import values
+from ironbench.plan.searching import load_at
 
 MOST_CLIENTS = 10_000
 CONFIRMATIONS = 3
@@ -35,6 +37,17 @@ def sweep(
         trials += [Trial(cell, block) for cell in order.sample(cells, len(cells))]
     confirmations = CONFIRMATIONS if len(cells) > 1 else 0
     return Plan(new_series(), system, choice, tuple(trials), confirmations, observe)
+
+
+def searching(system: System, choice: Choice, load: Load, search: Search, threads: int, observe: bool) -> Plan:
+    """A search for the best load: its range as trials, from which it takes what it needs."""
+    ends = [load_at(search, load, threads, point) for point in (search.low, search.high)]
+    for end in ends:
+        validate(end)
+    trials = tuple(
+        Trial(Cell(f"{search.of}={point}", end), 0) for point, end in zip((search.low, search.high), ends, strict=True)
+    )
+    return Plan(new_series(), system, choice, trials, CONFIRMATIONS, observe, search)
 
 
 def validate(load: Load) -> None:

@@ -1,0 +1,61 @@
+"""The search for the best load as trials: each is chosen when those before it are known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ironbench.analyse.optimum import Answer, Observed, next_step
+from ironbench.errors import FailureError
+from ironbench.model.plan import Plan
+from ironbench.model.record import Record, Status
+from ironbench.model.search import Search
+from ironbench.model.system import Cell, Trial
+from ironbench.plan.searching import cell_at
+from ironbench.printer import Printer
+
+Measure = Callable[[Sequence[Trial], Sequence[Record]], list[Record]]
+"""Measures trials; the second argument is what was measured before."""
+
+
+def searched(
+    plan: Plan, search: Search, measure: Measure, over: Callable[[Sequence[Record]], bool], printer: Printer
+) -> tuple[list[Record], Cell | None]:
+    """All records of the search, and the cell that it found; None when it was interrupted or no load keeps the limits.
+
+    FailureError when a limit is on a metric that the trials do not have.
+    """
+    records: list[Record] = []
+    while True:
+        step = next_step(search, observed(search, records))
+        if isinstance(step, Answer):
+            printer.say(step.sentence)
+            return records, None if step.point is None else cell_at(plan, step.point)
+        cell = cell_at(plan, step.point)
+        printer.say(f"  {cell.name}: {step.why}")
+        block = sum(record.cell.name == cell.name and record.purpose == "sweep" for record in records)
+        records += measure([Trial(cell, block)], records)
+        if over(records):
+            return records, None
+
+
+def observed(search: Search, records: Sequence[Record]) -> list[Observed]:
+    """The trials as the search sees them; where the system failed its throughput is 0."""
+    found = []
+    for record in records:
+        if record.purpose != "sweep" or record.status is Status.CUT_SHORT:
+            continue
+        load = record.cell.load
+        point = load.clients if search.of == "clients" else round(load.rate or 0)
+        if not record.status.comparable:
+            found.append(Observed(point, 0.0, tuple(limit.most for limit in search.limits)))
+            continue
+        missing = [limit.metric for limit in search.limits if limit.metric not in record.metrics]
+        if missing:
+            raise FailureError(
+                f"--limit {missing[0]}",
+                "these trials do not have that metric",
+                f"`ironbench show {record.id}` lists those that they have",
+            )
+        limited = tuple(record.metrics[limit.metric] for limit in search.limits)
+        found.append(Observed(point, record.metrics["throughput"], limited))
+    return found
