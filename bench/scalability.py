@@ -33,7 +33,7 @@ def published() -> None:
         ("γ", f"{curve.gamma:.4f}", "89.9952"),
         ("clients at the peak", f"{curve.peak_clients:.2f}", "96.52"),
         ("throughput at the peak", f"{curve.peak_throughput:.1f}", "1883.9"),
-        ("ceiling", f"{curve.ceiling:.1f}", "3245.6"),
+        ("asymptote", f"{curve.asymptote:.1f}", "3245.6"),
         ("clients at the knee", f"{curve.knee:.2f}", "36.06"),
         ("throughput at the knee", f"{curve.at(curve.knee):.1f}", "1542.4"),
         ("residual error", f"{fit.residual_error:.1f}", "82.8"),

@@ -37,7 +37,7 @@ def test_the_published_fit_is_met_to_the_printed_digits() -> None:
     assert f"{curve.gamma:.4f}" == "89.9952"
     assert f"{curve.peak_clients:.2f}" == "96.52"
     assert f"{curve.peak_throughput:.1f}" == "1883.9"
-    assert f"{curve.ceiling:.1f}" == "3245.6"
+    assert f"{curve.asymptote:.1f}" == "3245.6"
     assert f"{curve.knee:.2f}" == "36.06"
     assert f"{curve.at(curve.knee):.1f}" == "1542.4"
     assert f"{fit.residual_error:.1f}" == "82.8"
@@ -50,7 +50,7 @@ def test_a_curve_that_is_still_rising_has_no_known_peak() -> None:
     assert fit.peak_clients.low > fit.last
     assert fit.peak_is_beyond
     assert not fit.peak_is_certain
-    assert fit.peak_throughput.low < fit.curve.ceiling < fit.peak_throughput.high
+    assert fit.peak_throughput.low < fit.curve.asymptote < fit.peak_throughput.high
 
 
 @pytest.mark.parametrize("true", [Usl(0.05, 0.001, 500.0), Usl(0.3, 0.0001, 20.0), Usl(0.0, 0.002, 3e4)])
@@ -61,9 +61,9 @@ def test_a_curve_without_noise_is_found_exactly(true: Usl) -> None:
     assert fit.curve.gamma == pytest.approx(true.gamma, rel=1e-6)
 
 
-def test_perfect_scaling_has_neither_knee_nor_ceiling() -> None:
+def test_perfect_scaling_has_neither_knee_nor_asymptote() -> None:
     curve = Usl(0.0, 0.0, 100.0)
-    assert (curve.knee, curve.ceiling, curve.peak_clients) == (math.inf, math.inf, math.inf)
+    assert (curve.knee, curve.asymptote, curve.peak_clients) == (math.inf, math.inf, math.inf)
     fit = fit_of(noisy(curve, CLIENTS, 3, 0.02, 4))
     assert fit.knee.high == math.inf
     assert fit.peak_clients.high == math.inf

@@ -37,7 +37,7 @@ def test_a_peak_beyond_the_range_is_a_prediction_and_said_to_be_one() -> None:
     assert any("beyond the measured range" in text for text in found.cautions)
 
 
-def test_a_curve_that_rises_to_the_end_names_a_ceiling_and_no_peak() -> None:
+def test_a_curve_that_rises_to_the_end_names_an_asymptote_and_no_peak() -> None:
     found = of(Usl(0.1, 0.0, 100.0), (1, 2, 4, 6, 8, 12))
     assert not found.fit.peak_is_certain
     assert "Amdahl's law fits as well" in found.sentences[2]

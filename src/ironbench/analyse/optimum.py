@@ -58,6 +58,8 @@ class Answer:
     """Lowest and highest point tried that keep the limits and cannot be told from the best."""
     ended_by: str
     """What lies above: a limit's metric, `range`, or nothing: throughput itself falls or stays."""
+    ended_at: int
+    """The lowest point above that breaks the limit; 0 where none does."""
     trials: int
 
     @property
@@ -70,7 +72,7 @@ class Answer:
         why = {
             "": "",
             "range": f"; throughput still rises at the end of the range, {self.search.high}",
-        }.get(self.ended_by, f"; more breaks the limit on {self.ended_by}")
+        }.get(self.ended_by, f"; {self.ended_at} breaks the limit on {self.ended_by}")
         return f"best {of}: {self.point} with {self.throughput:,.0f}/s, by {self.trials} trials{same}{why}"
 
 
@@ -254,7 +256,7 @@ def _contend(seen: _Seen) -> Probe | None:
 def _answer(seen: _Seen) -> Answer:
     best = seen.best
     if best is None:
-        return Answer(seen.search, None, 0.0, (0, 0), seen.broken(seen.points[0]), seen.total)
+        return Answer(seen.search, None, 0.0, (0, 0), seen.broken(seen.points[0]), seen.points[0], seen.total)
     chosen = seen.chosen(best)
     alike = [
         point
@@ -263,9 +265,11 @@ def _answer(seen: _Seen) -> Answer:
         and seen.level(best) - seen.level(point) <= max(seen.search.indifference, seen.doubt(best, point))
     ]
     above = next((point for point in seen.points if point > chosen and not seen.allowed(point)), None)
-    ended_by = ""
+    ended_by, ended_at = "", 0
     if max(alike) == seen.search.high and best == seen.search.high and chosen == best:
         ended_by = "range"
     elif above is not None and all(point >= above for point in seen.points if point > max(alike)):
-        ended_by = seen.broken(above)
-    return Answer(seen.search, chosen, math.exp(seen.level(chosen)), (min(alike), max(alike)), ended_by, seen.total)
+        ended_by, ended_at = seen.broken(above), above
+    return Answer(
+        seen.search, chosen, math.exp(seen.level(chosen)), (min(alike), max(alike)), ended_by, ended_at, seen.total
+    )

@@ -215,7 +215,7 @@ _BOUNDS = {
 
 def _through_peak(alpha: float, inverse: float, peak: float) -> Usl:
     """The curve whose highest throughput is `peak`, at 1/`inverse` clients; γ = X*/N* · (1 + α(N*-1) + βN*(N*-1)),
-    written in 1/N*, which is 0 where the peak is the ceiling."""
+    written in 1/N*, which is 0 where the peak is the asymptote."""
     gamma = peak * (inverse + alpha * (1 - inverse) + (1 - alpha) * inverse * (1 - inverse))
     return Usl(alpha, (1 - alpha) * inverse**2, gamma)
 

@@ -77,7 +77,7 @@ class Fit:
     """Clients; infinite where there is no contention."""
     peak_clients: Estimate
     peak_throughput: Estimate
-    """1/s. Of Amdahl's law: the ceiling."""
+    """1/s. Of Amdahl's law: the asymptote."""
     residual_error: float
     """Standard deviation of trials around the curve: a share where `proportional`, else in 1/s."""
     error: float

@@ -63,9 +63,9 @@ def _sentences(fit: Fit) -> list[str]:
 def _peak(fit: Fit) -> str:
     peak, throughput = fit.peak_clients, fit.peak_throughput
     if math.isinf(peak.value):
-        ceiling = f" towards a ceiling of {_rate(throughput)}" if math.isfinite(throughput.value) else ""
+        rising = f" towards an asymptote of {_rate(throughput)}" if math.isfinite(throughput.value) else ""
         end = "" if math.isinf(peak.low) else f"; its peak, if there is one, lies at {_up(peak.low)} clients or more"
-        return f"Throughput still rises at {_count(fit.last)} clients{ceiling}{end}."
+        return f"Throughput still rises at {_count(fit.last)} clients{rising}{end}."
     said = f"The fitted curve peaks at {_estimate(peak)} with {_rate(throughput)}"
     if fit.peak_is_beyond:
         return (

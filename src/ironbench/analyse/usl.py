@@ -48,17 +48,17 @@ class Usl:
 
     @property
     def peak_throughput(self) -> float:
-        """X at `peak_clients`; without coherency cost that is the ceiling."""
-        return self.at(self.peak_clients) if self.beta > 0 else self.ceiling
+        """X at `peak_clients`; without coherency cost that is the asymptote."""
+        return self.at(self.peak_clients) if self.beta > 0 else self.asymptote
 
     @property
-    def ceiling(self) -> float:
+    def asymptote(self) -> float:
         """γ/α: Amdahl's limit for endlessly many clients that pay no coherency; infinite without contention."""
         return self.gamma / self.alpha if self.alpha > 0 else math.inf
 
     @property
     def knee(self) -> float:
-        """N = 1/α, where the line of perfect scaling γN meets the ceiling: more clients mostly wait."""
+        """N = 1/α, where the line of perfect scaling γN meets the asymptote: more clients mostly wait."""
         return 1 / self.alpha if self.alpha > 0 else math.inf
 
 
