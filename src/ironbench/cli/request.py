@@ -85,9 +85,12 @@ def carried_out(asked: Asked, json: bool) -> int:
 
         printer.data(run_document(records, store))
     else:
-        from ironbench.report.text import run_summary
+        from ironbench.report import searched, text
 
-        run_summary(records, printer)
+        if plan.search and plan.search.of == "rate":
+            printer.data(searched.text(plan.search, records))
+        else:
+            text.run_summary(records, printer)
         printer.say(f"records: {store.directory / 'trials'}  series: {plan.series}")
     return exit_code(records)
 
