@@ -94,8 +94,8 @@ def test_the_effect_found_with_90_percent_power_has_90_percent_power() -> None:
 
 
 def test_a_guessed_spread_is_taken_larger_the_fewer_blocks_it_was_seen_in() -> None:
-    # Browne (1995): sqrt(5 / chi2(0.2, 5)) with chi2(0.2, 5) = 2.3425.
-    assert likely_spread(1.0, 6) == pytest.approx(math.sqrt(5 / 2.3425), abs=1e-3)
+    # Browne (1995): sqrt(5 / chi2(0.1, 5)) with chi2(0.1, 5) = 1.61031 (A & S, table 26.8).
+    assert likely_spread(1.0, 6) == pytest.approx(math.sqrt(5 / 1.61031), abs=1e-5)
     assert likely_spread(1.0, 6) > likely_spread(1.0, 20) > 1
 
 

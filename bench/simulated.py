@@ -1,0 +1,141 @@
+"""Labs that were never run: trials with known truth and known faults, and the verdicts that the real code would give.
+
+Everything is in logarithms of the metric. A lab's trials run one after the other in randomised complete blocks, as real
+ones do, so that a drift or an autocorrelation of the machine meets both cells.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ironbench.analyse.distributions import t_quantile
+from ironbench.analyse.looks import LEVEL, levels
+from ironbench.analyse.power import effect, likely_spread
+
+Machine = Callable[[np.random.Generator, int, int], np.ndarray]
+"""(dice, labs, trials) → what the machine adds to each trial's log value, of standard deviation about 1."""
+
+CANNOT_TELL, FASTER, SLOWER, EQUIVALENT = range(4)
+
+
+def normal(dice: np.random.Generator, labs: int, trials: int) -> np.ndarray:
+    return dice.standard_normal((labs, trials))
+
+
+def drift(dice: np.random.Generator, labs: int, trials: int) -> np.ndarray:
+    """Each trial half a standard deviation slower than the last: over 20 trials, ten."""
+    return normal(dice, labs, trials) - 0.5 * np.arange(trials)
+
+
+def autocorrelated(dice: np.random.Generator, labs: int, trials: int) -> np.ndarray:
+    """AR(1) with 0.8 from trial to trial."""
+    kept = 0.8
+    found = normal(dice, labs, trials)
+    for trial in range(1, trials):
+        found[:, trial] = kept * found[:, trial - 1] + math.sqrt(1 - kept**2) * found[:, trial]
+    return found
+
+
+def heavy(dice: np.random.Generator, labs: int, trials: int) -> np.ndarray:
+    """Student's t with 3 degrees of freedom."""
+    return dice.standard_t(3, (labs, trials)) / math.sqrt(3)
+
+
+def outliers(dice: np.random.Generator, labs: int, trials: int) -> np.ndarray:
+    """One trial in ten is slowed by a lognormal amount, in the median by three standard deviations."""
+    slowed = dice.random((labs, trials)) < 0.1
+    return normal(dice, labs, trials) - slowed * 3 * dice.lognormal(0.0, 0.7, (labs, trials))
+
+
+def steep_drift(dice: np.random.Generator, labs: int, trials: int) -> np.ndarray:
+    """Each trial two standard deviations slower than the last: findings warn of it (`analyse/drift.py`)."""
+    return normal(dice, labs, trials) - 2.0 * np.arange(trials)
+
+
+MACHINES: dict[str, Machine] = {
+    "normal": normal,
+    "linear drift": drift,
+    "autocorrelated": autocorrelated,
+    "heavy tails (t, 3 df)": heavy,
+    "lognormal outliers": outliers,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Simulated:
+    """Many labs alike: `logs[lab, block, comparison]` is the log ratio of a cell and its baseline."""
+
+    logs: np.ndarray
+
+    def upto(self, blocks: int) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and standard deviation of the log ratios of the first blocks, for each lab and comparison."""
+        part = self.logs[:, :blocks]
+        return part.mean(axis=1), part.std(axis=1, ddof=1)
+
+
+def simulated(
+    machine: Machine, labs: int, blocks: int, spread: float, truth: float = 0.0, cells: int = 2, seed: int = 1
+) -> Simulated:
+    """`labs` labs of one baseline and `cells` - 1 cells whose true log ratio is `truth`; trial noise `spread`."""
+    dice = np.random.default_rng(seed)
+    values = spread * machine(dice, labs, blocks * cells).reshape(labs, blocks, cells)
+    order = dice.permuted(np.broadcast_to(np.arange(cells), (labs, blocks, cells)), axis=2)
+    measured = np.take_along_axis(values, order, axis=2)
+    return Simulated(measured[:, :, 1:] - measured[:, :, :1] + truth)
+
+
+def verdicts(labs: Simulated, planned: Sequence[int], margin: float) -> np.ndarray:
+    """Verdict of each lab's first comparison when it stops at the first look that tells; one comparison declared."""
+    looks = tuple(planned)
+    shape = labs.logs.shape[0]
+    found = np.full(shape, CANNOT_TELL)
+    for place, blocks in enumerate(looks):
+        level, level_equal = (levels(LEVEL, looks, sides)[place] for sides in (2, 1))
+        if level <= 0:
+            continue
+        mean, spread = (value[:, 0] for value in labs.upto(blocks))
+        error = spread / math.sqrt(blocks)
+        differs = np.abs(mean) >= t_quantile(1 - level / 2, blocks - 1) * error
+        alike = math.log1p(margin) - np.abs(mean) >= t_quantile(1 - level_equal, blocks - 1) * error
+        now = np.where(differs, np.where(mean > 0, FASTER, SLOWER), np.where(alike, EQUIVALENT, CANNOT_TELL))
+        found = np.where(found == CANNOT_TELL, now, found)
+    return found
+
+
+def any_false_alarm(labs: Simulated, planned: Sequence[int]) -> np.ndarray:
+    """Whether Holm's correction lets any comparison of each lab end in faster or slower at any look."""
+    looks = tuple(planned)
+    many = labs.logs.shape[2]
+    raised = np.zeros(labs.logs.shape[0], dtype=bool)
+    for place, blocks in enumerate(looks):
+        # Where no comparison differs, Holm raises an alarm just when its first step does.
+        level = levels(LEVEL / many, looks, 2)[place]
+        if level > 0:
+            mean, spread = labs.upto(blocks)
+            bound = t_quantile(1 - level / 2, blocks - 1) / math.sqrt(blocks)
+            raised |= (np.abs(mean) >= bound * spread).any(axis=1)
+    return raised
+
+
+def covered(labs: Simulated, blocks: int, truth: float = 0.0) -> np.ndarray:
+    """Whether the 95 % interval of each lab holds the true ratio."""
+    mean, spread = (value[:, 0] for value in labs.upto(blocks))
+    return np.abs(mean - truth) <= t_quantile(1 - LEVEL / 2, blocks - 1) * spread / math.sqrt(blocks)
+
+
+def slowed_by_what_was_stated(machine: Machine, labs: int, blocks: int, spread: float, seed: int) -> Simulated:
+    """Labs whose cell is slower by the minimum detectable effect that an A/A lab before them stated."""
+    _, seen = simulated(machine, labs, blocks, spread, seed=seed).upto(blocks)
+    stated = effect(blocks, LEVEL) * likely_spread(1.0, blocks) * seen[:, 0]
+    # A slowdown of d is a ratio of 1 - d; what is stated is expm1 of the log difference.
+    slowdown = np.log(np.maximum(1 - np.expm1(stated), 1e-6))
+    fresh = simulated(machine, labs, blocks, spread, seed=seed + 1)
+    return Simulated(fresh.logs + slowdown[:, None, None])
+
+
+def share(found: np.ndarray) -> float:
+    return float(np.mean(found))
