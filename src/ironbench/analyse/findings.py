@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from ironbench.analyse import drift
 from ironbench.analyse.holm import corrected, divisors
 from ironbench.analyse.likeness import cautions
 from ironbench.analyse.looks import LEAST_BLOCKS, LEVEL, Look, at
@@ -109,6 +110,7 @@ def _finding(
 ) -> Finding:
     known = metrics().get(base_name(one.metric))
     suspect = [record for record in (*one.a, *one.b) if record.status is Status.SUSPECT]
+    drifts = drift.cautions(one.metric, one.pairs, (*one.a, *one.b)) if decides else ()
     floors = [known.floor for known in noise if known.metric == one.metric and known.machine in _machines(one)]
     return finding(
         one.metric,
@@ -121,7 +123,7 @@ def _finding(
         comparisons,
         equivalences=equivalences,
         p=p,
-        warnings=(*_suspicions(suspect, len(one.a) + len(one.b)), *cautions(one.metric, lab, one.a, one.b)),
+        warnings=(*_suspicions(suspect, len(one.a) + len(one.b)), *cautions(one.metric, lab, one.a, one.b), *drifts),
         dropped=one.dropped,
         decides=decides,
         noise=max(floors, default=None),

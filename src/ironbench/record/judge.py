@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+import numpy as np
+
 from ironbench.model.driven import Driven
 from ironbench.model.observation import Observation
 from ironbench.model.record import Budget, Check, Status, Warning
 from ironbench.model.system import Load, System
+from ironbench.record import steadiness
 from ironbench.record.measures import summary_cpu_s
 from ironbench.words import counted
 
@@ -18,6 +21,11 @@ STEAL = 0.02
 OUR_SHARE = 0.15
 """Client, observers and emulation together, of the CPU time used."""
 RATE_KEPT = 0.98
+CHANGED = 0.10
+"""Change of throughput within a trial that is told; smaller ones are told by the spread of blocks."""
+_BATCHES = 20
+_LEAST_BUCKETS = 100
+"""Of 100 ms: five in each batch at least."""
 
 
 def warnings(
@@ -27,7 +35,7 @@ def warnings(
     summary = driven.summary
     if not summary:
         return ()
-    found = [*_client(load, driven), *_rate(load, driven)]
+    found = [*_client(load, driven), *_rate(load, driven), *_steadiness(load, driven)]
     if budget is not None:
         found += _budget(budget)
     if writes and system.engine == "postgres":
@@ -137,3 +145,21 @@ def _checkpoints(observation: Observation, elapsed_s: float) -> list[Warning]:
         return []
     text = f"{counted(done, 'checkpoint')} in {elapsed_s:.0f} s, fewer than two: log and data writes are not yet steady"
     return [Warning("short-of-two-checkpoints", text)]
+
+
+def _steadiness(load: Load, driven: Driven) -> list[Warning]:
+    """Of a closed loop its throughput must not change during the trial; in an open loop that is given from outside."""
+    raw = driven.timeline.get("transactions", b"")
+    if load.rate is not None or len(raw) < _LEAST_BUCKETS * 8:
+        return []
+    counts = np.frombuffer(raw, dtype="<f8")
+    if load.transactions is not None:
+        counts = counts[: len(counts) * 9 // 10]  # Clients that are done first leave the last ones alone.
+    found = steadiness.change(steadiness.batch_means(counts, _BATCHES))
+    if found is None or not found.before or abs(found.after / found.before - 1) < CHANGED:
+        return []
+    ends = f"throughput {{}} by {found.after / found.before - 1:+.0%}"
+    if found.kind == "drift":
+        return [Warning("not-steady", f"{ends.format('drifted')} during the trial")]
+    at_s = found.place / _BATCHES * driven.summary["elapsed_s"]
+    return [Warning("not-steady", f"{ends.format('changed')} at {at_s:.0f} s and stayed there")]

@@ -1,0 +1,96 @@
+"""Whether a series stayed what it was: a drift over all of it, or a step somewhere in it.
+
+A step is looked for by cumulative sums: where the sum of deviations from the mean is farthest from 0, the level changed
+(Page, Biometrika 41, 1954; Hinkley, Biometrika 57, 1970); a drift by the slope of a straight line. How far either
+strays by chance is seen by shuffling the series (Taylor, "Change-Point Analysis", 2000; Fisher, The Design of
+Experiments, 1935, section 21), each with half of the chance of error. Whichever of line and step leaves less
+unexplained is told. No library is used: those that find many change points (ruptures, pelt) ask for a penalty that must
+be tuned, and give no chance of error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+CHANCE = 0.01
+"""Of a change being told where there is none, for values that do not depend on each other."""
+LEAST = 6
+"""Values; fewer cannot be shuffled often enough for such a chance."""
+_SHUFFLES = 1999
+
+Values = np.ndarray[Any, np.dtype[np.float64]]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """How a series changed; `before` and `after` are levels of a step, or a drift's ends."""
+
+    kind: str
+    """`step` or `drift`."""
+    place: int
+    """First index of the new level; 0 for a drift."""
+    before: float
+    after: float
+
+
+def change(values: Sequence[float] | Values) -> Change | None:
+    """The change in a series of finite values; None where shuffled series stray as far. The same answer every time."""
+    series = np.asarray(values, dtype=np.float64)
+    if len(series) < LEAST or np.ptp(series) == 0:
+        return None
+    shuffled = np.random.default_rng(len(series)).permuted(np.tile(series, (_SHUFFLES, 1)), axis=1)
+    rows = np.vstack([series, shuffled])
+    if all(_chance(strayed) > CHANCE / 2 for strayed in (_strayed(rows), _slopes(rows))):
+        return None
+    step, line = _step(series), _line(series)
+    return step[1] if step[0] < line[0] else line[1]
+
+
+def batch_means(values: Sequence[float] | Values, batches: int) -> Values:
+    """Means of equally long batches, the rest at the end left out: they depend on each other less than their values
+    (Law and Kelton, Simulation Modeling and Analysis, section 9.5). Empty when there are fewer values than batches."""
+    length = len(values) // batches
+    series = np.asarray(values, dtype=np.float64)[: length * batches]
+    return series.reshape(batches, length).mean(axis=1) if length else np.empty(0)
+
+
+def _chance(strayed: Values) -> float:
+    """Share of rows that stray as far as the first, itself included."""
+    # Rounding must not decide whether a shuffle that comes to the same counts.
+    return float(np.mean(strayed >= strayed[0] * (1 - 1e-9)))
+
+
+def _strayed(rows: Values) -> Values:
+    """Farthest cumulative sum of deviations, for each row."""
+    found: Values = np.abs(np.cumsum(rows - rows.mean(axis=1, keepdims=True), axis=1)).max(axis=1)
+    return found
+
+
+def _slopes(rows: Values) -> Values:
+    """Steepness of the straight line, for each row, in a unit of its own."""
+    found: Values = np.abs(rows @ (np.arange(rows.shape[1]) - (rows.shape[1] - 1) / 2))
+    return found
+
+
+def _step(series: Values) -> tuple[float, Change]:
+    """Unexplained sum of squares, and the step that leaves least of it."""
+    best: tuple[float, Change] | None = None
+    for place in range(1, len(series)):
+        before, after = series[:place], series[place:]
+        left = float(((before - before.mean()) ** 2).sum() + ((after - after.mean()) ** 2).sum())
+        if best is None or left < best[0]:
+            best = left, Change("step", place, float(before.mean()), float(after.mean()))
+    assert best is not None
+    return best
+
+
+def _line(series: Values) -> tuple[float, Change]:
+    times = np.arange(len(series), dtype=np.float64)
+    times -= times.mean()
+    slope = float((times * series).sum() / (times**2).sum())
+    fitted = series.mean() + slope * times
+    return float(((series - fitted) ** 2).sum()), Change("drift", 0, float(fitted[0]), float(fitted[-1]))
