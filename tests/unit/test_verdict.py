@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import random
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -174,3 +176,15 @@ def test_holm_rejects_where_the_corrected_value_says_so(ps: list[float]) -> None
     for p, divisor, adjusted in zip(ps, by, corrected(ps), strict=True):
         if abs(adjusted - 0.05) > 1e-12:
             assert (p <= 0.05 / divisor) == (adjusted <= 0.05)
+
+
+def test_the_page_about_verdicts_tells_what_the_code_says() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "concepts" / "verdicts.md").read_text()
+    rows = re.findall(r"^\| (\d) \| (\d+) \| (\d+) \| ([\d.]+) \|$", page, re.MULTILINE)
+    one = told([(int(block), float(a), float(b)) for block, a, b, _ in rows])
+    assert one.conclusion is Conclusion.CANNOT_TELL
+    assert [f"{ratio:.3f}" for _, ratio in one.ratios] == [ratio for *_, ratio in rows]
+    assert f"The mean ratio is {one.ratio:.3f}." in page
+    assert f"from {one.low:.3f} to {one.high:.3f}" in page
+    assert f"finds from {100 * (one.detectable or 0):.0f} %" in page
+    assert f"to tell: {one.advice}**" in page
