@@ -88,6 +88,8 @@ def test_a_block_that_was_interrupted_half_way_is_dropped_and_named() -> None:
     one = first(plan, records(plan)[:-1])
     assert one.blocks == 6
     assert "was not measured" in one.dropped[0]
+    assert "1 planned block still missing" in one.warnings[-1]
+    assert first(plan, records(plan)).warnings == ()
 
 
 def test_a_second_attempt_stands_in_for_the_first() -> None:

@@ -23,6 +23,9 @@ Attempts = Mapping[tuple[str, int], Sequence[Record]]
 """(cell, block) → its records of the stages seen, by attempt."""
 
 
+_AWAITED = "{} still missing: a look before a stage is over was not declared, so the verdict is provisional."
+
+
 @dataclass(frozen=True, slots=True)
 class _Compared:
     """One comparison on one metric, before anything is concluded."""
@@ -34,6 +37,8 @@ class _Compared:
     dropped: tuple[str, ...]
     a: tuple[Record, ...]
     b: tuple[Record, ...]
+    awaited: int = 0
+    """Blocks of the stages seen that have not been measured yet."""
 
     @property
     def ratios(self) -> list[float]:
@@ -54,7 +59,7 @@ def findings(
     """
     place = at(lab.method, look)
     seen = by_place(record for record in records if place.first_stage <= record.stage <= place.last_stage)
-    family = [_compared(*one, seen) for one in declared(lab)]
+    family = [_compared(*one, seen, _awaited(one[:2], lab, place, seen)) for one in declared(lab)]
     found = _judged(family, lab, place, look, noise)
     done = {(one.cell, one.baseline, one.metric) for one in family}
     for cell, baseline in _possible(lab):
@@ -111,6 +116,7 @@ def _finding(
     known = metrics().get(base_name(one.metric))
     suspect = [record for record in (*one.a, *one.b) if record.status is Status.SUSPECT]
     drifts = drift.cautions(one.metric, one.pairs, (*one.a, *one.b)) if decides else ()
+    waits = (_AWAITED.format(counted(one.awaited, "planned block")),) if decides and one.awaited else ()
     floors = [known.floor for known in noise if known.metric == one.metric and known.machine in _machines(one)]
     return finding(
         one.metric,
@@ -123,7 +129,12 @@ def _finding(
         comparisons,
         equivalences=equivalences,
         p=p,
-        warnings=(*_suspicions(suspect, len(one.a) + len(one.b)), *cautions(one.metric, lab, one.a, one.b), *drifts),
+        warnings=(
+            *_suspicions(suspect, len(one.a) + len(one.b)),
+            *cautions(one.metric, lab, one.a, one.b),
+            *drifts,
+            *waits,
+        ),
         dropped=one.dropped,
         decides=decides,
         noise=max(floors, default=None),
@@ -131,7 +142,16 @@ def _finding(
     )
 
 
-def _compared(cell: str, baseline: str, metric: str, seen: Attempts) -> _Compared:
+def _awaited(pair: Sequence[str], lab: Lab, place: Look, seen: Attempts) -> int:
+    due = {
+        (trial.cell.name, trial.block)
+        for trial in lab.trials
+        if place.first_stage <= trial.stage <= place.last_stage and trial.cell.name in pair
+    }
+    return len({block for name, block in due if (name, block) not in seen})
+
+
+def _compared(cell: str, baseline: str, metric: str, seen: Attempts, awaited: int = 0) -> _Compared:
     pairs, dropped = [], []
     sides: tuple[list[Record], list[Record]] = ([], [])
     for block in sorted({block for name, block in seen if name in (cell, baseline)}):
@@ -150,7 +170,7 @@ def _compared(cell: str, baseline: str, metric: str, seen: Attempts) -> _Compare
         pairs.append((block, a.metrics[metric], b.metrics[metric]))
         sides[0].append(a)
         sides[1].append(b)
-    return _Compared(cell, baseline, metric, tuple(pairs), tuple(dropped), tuple(sides[0]), tuple(sides[1]))
+    return _Compared(cell, baseline, metric, tuple(pairs), tuple(dropped), tuple(sides[0]), tuple(sides[1]), awaited)
 
 
 def _usable(attempts: Sequence[Record], metric: str) -> tuple[Record | None, str]:
