@@ -41,6 +41,7 @@ PLAIN = Asked(
     server_cpus="",
     client_cpus="",
     cache="",
+    checkpoint="",
     io="auto",
     observe=True,
     label="",
@@ -202,3 +203,19 @@ def test_a_rate_is_searched_with_one_number_of_clients() -> None:
 )
 def test_a_search_that_cannot_be_is_refused(changes: dict[str, Any], subject: str) -> None:
     assert refused(**changes).subject == subject
+
+
+def test_checkpoints_are_for_postgresql_and_set_once(tmp_path: Path) -> None:
+    assert "no such checkpoints" in refused(checkpoint="10s", engine="null").cause
+    twice = refused(checkpoint="10s", engine="postgres", set_=("checkpoint_timeout=60s",), data=str(tmp_path / "d"))
+    assert "checkpoint_timeout" in twice.cause
+    assert "is not a duration" in refused(checkpoint="soon", engine="postgres").cause
+
+
+@pytest.mark.parametrize(("text", "requested_s", "setting"), [("10s", 10.0, None), ("2m", None, "120s")])
+def test_the_server_keeps_the_time_between_checkpoints_where_it_can(
+    text: str, requested_s: float | None, setting: str | None, tmp_path: Path
+) -> None:
+    plan, _ = planned(replace(PLAIN, engine="postgres", checkpoint=text, data=str(tmp_path / "d")))
+    assert plan.trials[0].cell.load.checkpoint_s == requested_s
+    assert plan.system.settings.get("checkpoint_timeout") == setting

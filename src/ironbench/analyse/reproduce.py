@@ -30,6 +30,7 @@ def command(records: Sequence[Record]) -> str:
         directory = getattr(system.layout, role)
         words += [f"--{role}", directory] if directory else []
     words += ["--memory", _size(system.memory_bytes)] if system.memory_bytes else []
+    words += ["--memory-total", _size(system.memory_total_bytes)] if system.memory_total_bytes else []
     for option, cpus in (("--server-cpus", system.server_cpus), ("--client-cpus", system.client_cpus)):
         words += [option, ",".join(str(cpu) for cpu in cpus)] if cpus else []
     words += ["--label", system.label] if system.label else []
@@ -48,6 +49,8 @@ def _load(load: Load) -> list[str]:
     words += ["--think-time", f"{load.think_time_s * 1000:g}ms"] if load.think_time_s else []
     words += ["--max-tries", str(load.max_tries)] if load.max_tries != 1 else []
     words += ["--protocol", load.protocol] if load.protocol != "prepared" else []
+    words += ["--cache", load.cache] if load.cache else []
+    words += ["--checkpoint", f"{load.checkpoint_s:g}s"] if load.checkpoint_s else []
     words += ["--io", load.io] if load.io != "auto" else []
     return [*words, "--seed", str(load.seed)]
 

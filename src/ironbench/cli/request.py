@@ -9,7 +9,7 @@ from pathlib import Path
 from secrets import randbelow
 
 from ironbench import engines, lab, workloads
-from ironbench.drive import caches
+from ironbench.drive import caches, checkpoints
 from ironbench.engines import place, space
 from ironbench.errors import InputError, nearest
 from ironbench.model.plan import Plan
@@ -61,6 +61,7 @@ class Asked:
     server_cpus: str
     client_cpus: str
     cache: str
+    checkpoint: str
     io: str
     observe: bool
     label: str
@@ -118,12 +119,13 @@ def planned(asked: Asked) -> tuple[Plan, Secrets]:
     search = searching.search(asked.clients, asked.rate, asked.limit, asked.repeats, sweep.MOST_CLIENTS)
     by_clients = search is not None and search.of == "clients"
     clients = () if by_clients else values.counts("--clients", asked.clients, 1, sweep.MOST_CLIENTS)
-    system, secrets = engine.validated(_system(asked), search.high if search and by_clients else max(clients))
+    often_s = _checkpoint(asked)
+    system, secrets = engine.validated(_system(asked, often_s), search.high if search and by_clients else max(clients))
     choice = _choice(asked, workload)
     if search is None:
-        plan = sweep.sweep(system, choice, _load(asked), clients, asked.threads, asked.repeats, asked.observe)
+        plan = sweep.sweep(system, choice, _load(asked, often_s), clients, asked.threads, asked.repeats, asked.observe)
     else:
-        plan = sweep.searching(system, choice, _load(asked, clients), search, asked.threads, asked.observe)
+        plan = sweep.searching(system, choice, _load(asked, often_s, clients), search, asked.threads, asked.observe)
     caches.require(system, plan.trials[0].cell.load)
     workload.compile(engine.name, choice, PROTOCOLS.get(engine.name, asked.protocol))
     room(system, workload.estimate_bytes(engine.name, choice.options))
@@ -146,12 +148,32 @@ def room(system: System, estimate_bytes: int) -> None:
         space.require(data, estimate_bytes, "the workload's data")
 
 
-def _system(asked: Asked) -> System:
+def _checkpoint(asked: Asked) -> float | None:
+    """Time between checkpoints. InputError for an engine that has none, or where it is set twice."""
+    if not asked.checkpoint:
+        return None
+    often_s = values.positive("--checkpoint", values.seconds("--checkpoint", asked.checkpoint))
+    if asked.engine != "postgres":
+        raise InputError(
+            "--checkpoint", f"{asked.engine} has no such checkpoints", "it is for PostgreSQL: leave it out"
+        )
+    if "checkpoint_timeout" in values.pairs("--set", asked.set_):
+        raise InputError("--checkpoint", "given together with --set checkpoint_timeout", "choose one of them")
+    return often_s
+
+
+def _as_setting(asked: Asked, often_s: float | None) -> bool:
+    """Whether a server of ours can keep that time itself, spreading the writing over it."""
+    return often_s is not None and often_s >= checkpoints.SHORTEST_TIMEOUT_S and not asked.dsn
+
+
+def _system(asked: Asked, often_s: float | None) -> System:
+    own = {"checkpoint_timeout": f"{often_s:.0f}s"} if _as_setting(asked, often_s) else {}
     available = os.sched_getaffinity(0)
     return System(
         engine=asked.engine,
         label=asked.label or asked.engine,
-        settings=values.pairs("--set", asked.set_),
+        settings=values.pairs("--set", asked.set_) | own,
         layout=Layout(*(_directory(option, text) for option, text in _places(asked))),
         memory_bytes=values.size("--memory", asked.memory) if asked.memory else None,
         memory_total_bytes=values.size("--memory-total", asked.memory_total) if asked.memory_total else None,
@@ -178,7 +200,7 @@ def _directory(option: str, text: str) -> str | None:
     return str(Path(text).absolute())
 
 
-def _load(asked: Asked, clients: Sequence[int] = ()) -> Load:
+def _load(asked: Asked, often_s: float | None, clients: Sequence[int] = ()) -> Load:
     """`clients`: of a search for a rate."""
     duration = values.seconds("--duration", asked.duration) if asked.duration else None
     if duration is None and asked.transactions is None:
@@ -202,6 +224,7 @@ def _load(asked: Asked, clients: Sequence[int] = ()) -> Load:
         protocol=_one_of("--protocol", asked.protocol, ["prepared", "extended", "simple"]),
         seed=randbelow(1 << 31) if asked.seed is None else asked.seed,
         cache=_one_of("--cache", asked.cache, list(caches.STATES)) if asked.cache else "",
+        checkpoint_s=None if _as_setting(asked, often_s) else often_s,
         io=_one_of("--io", asked.io, ["auto", "io_uring", "epoll"]),
     )
 

@@ -84,6 +84,9 @@ def run(
     cache: Annotated[
         str, OPTION(help="Caches at the start of each trial: `cold`, `warm` or `hot`.  [default: as they are]")
     ] = "",
+    checkpoint: Annotated[
+        str, OPTION(metavar="TIME", help="PostgreSQL: time from checkpoint to checkpoint.  [default: as it is set]")
+    ] = "",
     io: Annotated[str, OPTION(help="Client I/O: `auto`, `io_uring` or `epoll`.")] = "auto",
     observe: Annotated[bool, OPTION("--observe/--no-observe", help="Sample machine and server during trials.")] = True,
     label: Annotated[str, OPTION(metavar="NAME", help="Name of this system in tables and charts.")] = "",
@@ -124,6 +127,7 @@ def run(
         server_cpus=server_cpus,
         client_cpus=client_cpus,
         cache=cache,
+        checkpoint=checkpoint,
         io=io,
         observe=observe,
         label=label,
