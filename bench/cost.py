@@ -18,28 +18,41 @@ from ironbench import _core, observe
 from ironbench.drive.plan import compiled_plan
 from ironbench.model.driven import Driven
 from ironbench.model.observation import Source
+from ironbench.model.session import Session
 from ironbench.model.system import Load
 from ironbench.workloads import ScriptSource
 
 RUNS = 15
 ONE_PERCENT = at_most(0.01, "≤ 1 %")
+FEW_CLIENTS, MOST_CLIENTS = 8, 200
 
 
 def main() -> None:
     help_page()
-    with postgres(8, "select-only", {"scale": "10"}) as session:
-        sources = observe.sources(session)
-        # These two tell what the server spends on our questions; their own cost is in every figure.
-        measuring = [source for source in sources if source.name.split(".")[0] in ("cpu", "processes")]
+    with postgres(MOST_CLIENTS, "select-only", {"scale": "10"}) as session:
         for observer in observe.observers():
-            own = [source for source in sources if source.name.split(".")[0] == observer.name]
-            if own:
-                share = _share(session.target("prepared"), {*own, *measuring})
-                said(
-                    f"observer {observer.name}, share of one core, server included", share, ONE_PERCENT, f"{share:.2%}"
-                )
-            else:
-                said(f"observer {observer.name}", "has nothing to read on this machine")
+            said_of(session, observer.name, FEW_CLIENTS)
+            if any(_own(observer.name, observe.sources(session, clients=MOST_CLIENTS), grows=True)):
+                said_of(session, observer.name, MOST_CLIENTS)
+
+
+def said_of(session: Session, name: str, clients: int) -> None:
+    """The share of one core that an observer takes while so many clients are at work."""
+    sources = observe.sources(session, clients=clients)
+    own = _own(name, sources)
+    if not own:
+        said(f"observer {name}", "has nothing to read on this machine")
+        return
+    # These two tell what the server spends on our questions; their own cost is in every figure.
+    measuring = [*_own("cpu", sources), *_own("processes", sources)]
+    share = _share(session.target("prepared"), {*own, *measuring}, clients)
+    said(f"observer {name}, {clients} clients, share of one core, server included", share, ONE_PERCENT, f"{share:.2%}")
+
+
+def _own(name: str, sources: Iterable[Source], grows: bool = False) -> list[Source]:
+    """Of one observer; only those that cost more with every backend, where asked."""
+    own = [source for source in sources if source.name.split(".")[0] == name]
+    return [source for source in own if source.backend_cost_s > 0] if grows else own
 
 
 def help_page() -> None:
@@ -55,9 +68,9 @@ def help_page() -> None:
     said("ironbench --help, ms", middle, at_most(150), spread)
 
 
-def _share(target: dict[str, Any], sources: Iterable[Source]) -> float:
+def _share(target: dict[str, Any], sources: Iterable[Source], clients: int) -> float:
     """CPU time of the sampling threads and of the server's answers to them, as a share of one core."""
-    load = Load(clients=8, duration_s=10)
+    load = Load(clients=clients, duration_s=10)
     plan = compiled_plan(target, [ScriptSource("s", SELECT_ONLY, 1)], {"scale": "10"}, load, sources)
     result = _core.drive(plan)
     summary = msgspec.json.decode(result.summary, type=dict[str, Any])
