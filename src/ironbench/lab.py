@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
-from ironbench import engines, lab_search, lab_stages, lab_trial, lab_warmup, load, workloads
+from ironbench import engines, lab_peak, lab_search, lab_stages, lab_trial, lab_warmup, load, workloads
 from ironbench.analyse import curve
 from ironbench.lab_data import Data
 from ironbench.lab_progress import Pace
@@ -56,15 +57,29 @@ def conduct(
         return before
     bench = Bench(lab, secrets, directory.store, Data(lab, secrets, printer), printer, known)
     fresh: list[Record] = []
-    pace, cells = Pace(lab), [setup.cell for setup in lab.setups if not setup.skipped]
+    pace = Pace(lab)
     while (due := lab_stages.next_trial(directory, [*before, *fresh], forgiven)) is not None:
         records = [*before, *fresh]
-        trial, said = lab_warmup.applied(lab_warmup.missing(cells, records) or due, records, directory.store)
+        trial, said = _before_it(directory, due, records, forgiven)
         fresh.append(lab_trial.attempt(bench, trial, said, pace.title(trial, records)))
         if fresh[-1].status is Status.CUT_SHORT:
             break
         lab_stages.refuse_futile(lab, fresh)
     return [*before, *fresh]
+
+
+def _before_it(
+    directory: LabDirectory, due: Trial, records: Sequence[Record], forgiven: Collection[str]
+) -> tuple[Trial, Prepared]:
+    """The trial that is due, or one that must be known before it; and what its record says beside."""
+    if (peak := lab_peak.missing(directory, records, forgiven)) is not None:
+        return peak, NOTHING
+    lab = directory.lab()
+    due = replace(due, cell=lab.setup(due.cell.name).cell)
+    cells = [setup.cell for setup in lab.setups if not setup.skipped]
+    trial, said = lab_warmup.applied(lab_warmup.missing(cells, records) or due, records, directory.store)
+    rated = lab_peak.said(trial, directory)
+    return trial, said.also(rated.conditions, rated.warnings)
 
 
 def measured(

@@ -37,7 +37,7 @@ def decided(lab: Lab, records: Sequence[Record], stage: int) -> bool:
 
 def more(directory: LabDirectory, blocks: int) -> None:
     """Declares another stage after a lab that is over; what was planned beyond is not measured."""
-    lab, declared = directory.frozen().lab, directory.declared()
+    lab, declared = directory.lab(), directory.declared()
     first = 1 + max(trial.block for one in declared for trial in one.trials)
     stage = Stage(len(declared) + 1, blocks, added=True)
     cells = [setup.cell for setup in lab.setups if not setup.skipped]

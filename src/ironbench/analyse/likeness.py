@@ -35,7 +35,8 @@ def cautions(metric: str, lab: Lab, a: Sequence[Record], b: Sequence[Record]) ->
     if base_name(metric).startswith(_TIMES) and _closed_at_equal_clients(a[0], b[0]):
         said.append(
             "Closed loop: at equal clients the faster system was given more work, so these times are not at the same "
-            "load. Compare them at the same rate."
+            'load. Compare them at rates that the baseline can sustain: rate = ["50%", "70%", "90%"] in [vary], with '
+            'design = "full".'
         )
     return tuple(said)
 

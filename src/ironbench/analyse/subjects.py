@@ -73,7 +73,7 @@ def subjects(records: Sequence[Record]) -> tuple[Subject, ...]:
 
 
 def _counting(records: Sequence[Record]) -> list[Record]:
-    return [record for record in records if record.purpose != "pilot"]
+    return [record for record in records if record.purpose not in ("pilot", "peak")]
 
 
 def _told_apart(label: str, group: tuple[Record, ...], rivals: list[tuple[Record, ...]]) -> str:

@@ -8,6 +8,7 @@ from ironbench import catalogue, workloads
 from ironbench.errors import InputError, nearest
 from ironbench.model.lab import Claim
 from ironbench.model.system import Setup
+from ironbench.plan import rates
 
 _OPEN_LOOP = ("not_started",)
 _BY_SCRIPT = ("throughput", "response_time_mean_s", "response_time_p50_s", "response_time_p99_s")
@@ -49,7 +50,7 @@ def _missing(metric: str, setup: Setup) -> tuple[str, str]:
         return f"{setup.system.engine} has none, it comes from {source.partition(' ')[0]} of PostgreSQL", _OTHERS
     if base.startswith("wal_") and not workload.writes(setup.choice.options):
         return f"workload {workload.name} writes nothing", _OTHERS
-    if base in _OPEN_LOOP and setup.cell.load.rate is None:
+    if base in _OPEN_LOOP and not rates.open_loop(setup.cell.load):
         return "only an open loop has it", "give load.rate, or name another metric"
     kind, _, value = part.partition("=")
     if kind == "script":

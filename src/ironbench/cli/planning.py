@@ -108,6 +108,8 @@ def _cells(lab: Lab) -> str:
 def _load(setup: Setup) -> str:
     load = setup.cell.load
     rate = f", {load.rate:g}/s" if load.rate is not None else ""
+    if load.rate_share is not None:
+        rate = f", {load.rate_share:.0%} of the baseline's peak".replace("%", " %")
     return f"{counted(load.clients, 'client')}{rate}, {_span(load)}"
 
 
@@ -149,7 +151,9 @@ def _cost(found: Planned) -> Iterator[str]:
     loading = f", after {in_words(costs.once_s)} of loading where the data are not kept yet" if costs.once_s > 1 else ""
     unknown = any(own == 0 for own in costs.own_s)
     measured = "plus the transactions, whose time is not known" if unknown else f"about {around:.0f} s around each"
-    yield f"{counted(len(lab.trials), 'trial')}, {measured}: {in_words(lab.estimate_s)}{loading}"
+    yield f"{counted(len(lab.trials) + costs.peak_trials, 'trial')}, {measured}: {in_words(lab.estimate_s)}{loading}"
+    if costs.peak_trials:
+        yield f"of these {costs.peak_trials} before the first block, of the baseline in a closed loop, for its peak"
     if lab.method.quiet_s:
         yield f"waiting for a quiet machine, at most {in_words(lab.method.quiet_s)} before a trial, comes on top"
     yield f"about {quantity(lab.estimate_bytes, 'bytes')} of space for data, snapshots and records"

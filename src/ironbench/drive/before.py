@@ -17,7 +17,7 @@ from ironbench.model.prepared import Prepared
 from ironbench.model.session import Session
 from ironbench.model.system import Load, Setup, Trial
 
-OF_A_LAB = ("lab", "pilot")
+OF_A_LAB = ("lab", "pilot", "peak")
 """Purposes of trials that a lab has isolated from each other."""
 _RESET = "select pg_stat_reset(), (select count(pg_stat_reset_shared(name)) from unnest(array[{names}]) name)"
 _SHARED = ("bgwriter", "archiver", "wal")

@@ -45,6 +45,8 @@ class Load:
     threads: int = 1
     rate: float | None = None
     """Transactions started per second in an open loop; None is a closed loop."""
+    rate_share: float | None = None
+    """The rate as a share of the baseline's peak, which a lab measures first; `rate` is None until then."""
     arrivals: str = "poisson"
     """`poisson` or `fixed`; only an open loop has arrivals."""
     think_time_s: float = 0.0
@@ -109,7 +111,7 @@ class Trial:
     """0-based repeat."""
     purpose: str = "sweep"
     """`sweep` trials choose the peak, `confirmation` trials report it; `lab` trials are paired by block; `pilot` trials
-    decide a warm-up and enter nothing."""
+    decide a warm-up, `peak` trials the rates given as shares; both enter nothing."""
     stage: int = 1
     """1-based; a later stage is declared before it starts, with blocks that go on counting."""
     attempt: int = 1

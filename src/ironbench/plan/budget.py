@@ -67,12 +67,19 @@ class Cells:
     """Warm-up, start, data, checks, stop: what a trial of each cell takes besides."""
     once_s: float
     """Loading, before the first trial."""
+    peak_trials: int = 0
+    """Of the first cell, before the first block."""
 
     def block_s(self, trial_s: float) -> float:
         return sum(self.around_s) + sum(trial_s if own is None else own for own in self.own_s)
 
+    def before_s(self, trial_s: float) -> float:
+        """Until the first block."""
+        own = trial_s if self.own_s[0] is None else self.own_s[0]
+        return self.once_s + self.peak_trials * (self.around_s[0] + own)
+
     def lab_s(self, trial_s: float, count: int) -> float:
-        return self.once_s + count * self.block_s(trial_s)
+        return self.before_s(trial_s) + count * self.block_s(trial_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,4 +155,4 @@ def lengths(declared_s: float | None, checkpoints_s: Sequence[float | None]) -> 
 
 
 def _affordable(cells: Cells, trial_s: float, budget_s: float) -> int:
-    return min(MOST_BLOCKS, int((budget_s - cells.once_s) / cells.block_s(trial_s)))
+    return min(MOST_BLOCKS, int((budget_s - cells.before_s(trial_s)) / cells.block_s(trial_s)))

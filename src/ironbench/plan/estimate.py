@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ironbench.model.system import Setup
+from ironbench.plan import rates
 from ironbench.plan.budget import Cells
 
 START_STOP_S = {"postgres": 4.0, "sqlite": 0.3, "null": 0.1}
@@ -40,6 +41,7 @@ def cells(setups: Sequence[Setup], contents: Mapping[str, Content], own_times: b
         own_s=tuple(setup.cell.load.duration_s or 0.0 if own_times else None for setup in setups),
         around_s=tuple(_around_s(setup, contents[setup.cell.name].bytes) for setup in setups),
         once_s=sum(size / LOAD_BYTES_PER_S + START_STOP_S["postgres"] for size in loads.values()),
+        peak_trials=rates.PEAK_TRIALS if rates.wanted(setups) else 0,
     )
 
 

@@ -8,10 +8,15 @@ can sustain both do the same work.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from ironbench.errors import InputError
+from ironbench.model.system import Cell, Load, Setup
 
+PEAK_TRIALS = 3
+"""Of the baseline before the first block; their median is the peak."""
 SHARES = (0.5, 0.7, 0.9)
 """Lightly loaded, busy, near the limit."""
 
@@ -19,8 +24,7 @@ SHARES = (0.5, 0.7, 0.9)
 def at_shares(peak: float, shares: Sequence[float] = SHARES) -> tuple[float, ...]:
     """Transactions per second at each share of `peak`, to three digits, never above the share. InputError.
 
-    `peak`: the baseline's highest throughput, as confirmation trials report it; that of the sweep which chose it would
-    be too high.
+    `peak`: the median of the baseline's closed-loop trials, at the clients that the lab declares.
     """
     if not 0 < peak < math.inf:
         raise InputError("peak", f"{peak:g} transactions per second is no throughput", "measure the baseline first")
@@ -28,6 +32,46 @@ def at_shares(peak: float, shares: Sequence[float] = SHARES) -> tuple[float, ...
     if wrong:
         raise InputError("shares of the peak", f"{wrong[0]:g} is not between 0 and 1", "0.5, 0.7 and 0.9 are usual")
     return tuple(_three_digits(peak * share) for share in shares)
+
+
+_SHARE = re.compile(r"\s*([0-9]*\.?[0-9]+)\s*%(\s*of\s+(the\s+)?peak)?\s*")
+
+
+def read(subject: str, told: float | str | None) -> tuple[float | None, float | None]:
+    """Rate and share of the peak, one of them None: `500`, `"70%"`, `"70% of peak"`. InputError."""
+    if not isinstance(told, str):
+        return told, None
+    match = _SHARE.fullmatch(told)
+    if match is None:
+        raise InputError(subject, f"{told!r} is no share of the peak", 'write for example "70%", or a number: 500')
+    share = float(match[1]) / 100
+    if not 0 < share < 1:
+        raise InputError(subject, f"{told.strip()} is not between 0 and 100 %", '"50%", "70%" and "90%" are usual')
+    return None, share
+
+
+def closed(cell: Cell) -> Cell:
+    """The cell as it is driven to learn its peak: each client starts as soon as it is done."""
+    load = replace(cell.load, rate=None, rate_share=None, warmup_auto=False)
+    return replace(cell, load=load)
+
+
+def wanted(setups: Iterable[Setup]) -> bool:
+    """Whether the peak has to be measured."""
+    return any(setup.cell.load.rate_share is not None for setup in setups if not setup.skipped)
+
+
+def at_peak(cell: Cell, peak: float | None) -> Cell:
+    """The cell with its rate, where that is a share and the peak is known."""
+    load = cell.load
+    if load.rate_share is None or peak is None:
+        return cell
+    return replace(cell, load=replace(load, rate=at_shares(peak, [load.rate_share])[0]))
+
+
+def open_loop(load: Load) -> bool:
+    """Whether transactions start at a rate, known or not yet."""
+    return load.rate is not None or load.rate_share is not None
 
 
 def _three_digits(rate: float) -> float:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ironbench.errors import InputError, nearest
 from ironbench.model.system import Choice, Layout, Load, System
-from ironbench.plan import sweep, values
+from ironbench.plan import rates, sweep, values
 from ironbench.plan.sections import LoadSection, Sections, Setting
 
 IDEAL = ("log", "data", "temp", "client")
@@ -43,10 +43,12 @@ def load(told: LoadSection, seed: int) -> Load:
     duration = _time("load.duration", told.duration)
     if duration is None and told.transactions is None:
         duration = DURATION_S
+    rate, share = rates.read("load.rate", told.rate)
     found = Load(
         clients=told.clients,
         threads=min(told.threads, told.clients),
-        rate=told.rate,
+        rate=rate,
+        rate_share=share,
         arrivals=told.arrivals,
         think_time_s=_time("load.think_time", told.think_time) or 0.0,
         duration_s=duration,

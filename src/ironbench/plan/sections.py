@@ -68,7 +68,11 @@ class LoadSection(Struct, forbid_unknown_fields=True):
     clients: Annotated[int, Meta(description="Number of clients.", ge=1)] = 1
     threads: Annotated[int, Meta(description="Driving threads, shared by the clients.", ge=1, le=1024)] = 1
     rate: Annotated[
-        float | None, Meta(description="Open loop: transactions started per second, all clients together.")
+        float | str | None,
+        Meta(
+            description="Open loop: transactions started per second, all clients together; `70%`: of the throughput "
+            "that the baseline has in a closed loop, measured first."
+        ),
     ] = None
     arrivals: Annotated[Literal["poisson", "fixed"], Meta(description="Open loop: kind of intervals.")] = "poisson"
     duration: Annotated[Time, Meta(description="Measured time of each trial. Default 30s.")] = ""

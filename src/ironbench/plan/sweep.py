@@ -61,6 +61,7 @@ def validate(load: Load) -> None:
         values.positive(
             "--rate", load.rate, "transactions per second, for example --rate 500; leave it out for a closed loop"
         )
+    if load.rate is not None or load.rate_share is not None:
         if load.think_time_s:
             raise InputError(
                 "--think-time", "given together with --rate", "a rate already says when transactions start"

@@ -4,6 +4,7 @@
 <directory>/lab.toml           the lab file as it was given
 <directory>/plan.json          the frozen `Lab`, the machine and what every engine was when it began
 <directory>/stage-N.json       written before the first trial of stage N
+<directory>/peak.json          the baseline's peak, where rates are shares of it
 <directory>/lock               held by the process that works here
 <directory>/trials/ machines/ engines/      as in every store
 ```
@@ -16,7 +17,7 @@ import contextlib
 import fcntl
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,12 +29,14 @@ from ironbench.errors import FailureError, InputError
 from ironbench.model.lab import Lab, Stage
 from ironbench.model.record import Record
 from ironbench.model.system import Trial
+from ironbench.plan import rates
 from ironbench.record.store import Store, write_whole
 
 T = TypeVar("T")
 SCHEMA = 1
 PLAN = "plan.json"
 SOURCE = "lab.toml"
+PEAK = "peak.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +59,16 @@ class Declared:
 
     stage: Stage
     trials: tuple[Trial, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Peak:
+    """What the baseline does in a closed loop: rates given as shares are shares of this."""
+
+    throughput: float
+    """Transactions per second: the median of the trials."""
+    trials: tuple[str, ...]
+    """Ids of their records."""
 
 
 class LabDirectory:
@@ -99,13 +112,32 @@ class LabDirectory:
         stages = [one.stage for one in declared] + [s for s in lab.method.stages if s.number > last]
         trials = [trial for one in declared for trial in one.trials]
         trials += [trial for trial in lab.trials if trial.stage > last]
-        return replace(lab, method=replace(lab.method, stages=tuple(stages)), trials=tuple(trials))
+        peak = self._throughput()
+        return replace(
+            lab,
+            setups=tuple(replace(setup, cell=rates.at_peak(setup.cell, peak)) for setup in lab.setups),
+            method=replace(lab.method, stages=tuple(stages)),
+            trials=_at_peak(trials, peak),
+        )
+
+    def peak(self) -> Peak | None:
+        """None: it has not been measured, or no rate is a share of it."""
+        return _read(self.path / PEAK, Peak)
+
+    def keep_peak(self, peak: Peak) -> None:
+        """From here on the rates of this lab are known. UnwrittenError."""
+        write_whole(self.path / PEAK, _encoded(peak))
+
+    def _throughput(self) -> float | None:
+        peak = self.peak()
+        return peak.throughput if peak else None
 
     def declared(self) -> tuple[Declared, ...]:
         """The stages that have begun, in order."""
         found: list[Declared] = []
+        peak = self._throughput()
         while (stage := _read(self._stage(len(found) + 1), Declared)) is not None:
-            found.append(stage)
+            found.append(replace(stage, trials=_at_peak(stage.trials, peak)))
         return tuple(found)
 
     def declare(self, stage: Stage, trials: tuple[Trial, ...]) -> None:
@@ -151,7 +183,11 @@ class LabDirectory:
         return self.path / f"stage-{number}.json"
 
 
-def _encoded(value: Frozen | Declared) -> bytes:
+def _at_peak(trials: Iterable[Trial], peak: float | None) -> tuple[Trial, ...]:
+    return tuple(replace(trial, cell=rates.at_peak(trial.cell, peak)) for trial in trials)
+
+
+def _encoded(value: Frozen | Declared | Peak) -> bytes:
     return msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n"
 
 

@@ -79,8 +79,8 @@ def keep(
 def record_id(series: str, trial: Trial) -> str:
     """A name for a folder, unique in its series; of a lab it says cell, block and attempt."""
     name = trial.cell.name
-    if trial.purpose in ("lab", "pilot"):
-        place = f"b{trial.block}" if trial.purpose == "lab" else "pilot"
+    if trial.purpose in ("lab", "pilot", "peak"):
+        place = {"lab": f"b{trial.block}", "peak": f"peak{trial.block}"}.get(trial.purpose, trial.purpose)
         return f"{series}-{_slug(name)}-{place}-a{trial.attempt}"
     return f"{series}-{name.replace('=', '')}-{trial.purpose[0]}{trial.block}"
 

@@ -1,0 +1,49 @@
+"""Rates as shares of the baseline's peak: measured first, kept, and the same after a resume."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from statistics import median
+
+import pytest
+from lab_example import small
+
+from ironbench import lab, lab_begin
+from ironbench.model.lab import Lab
+from ironbench.model.system import Setup
+from ironbench.printer import Printer
+from ironbench.record.labs import LabDirectory
+
+pytestmark = pytest.mark.live
+
+
+def shared(planned: Lab) -> Lab:
+    def changed(setup: Setup) -> Setup:
+        return replace(setup, cell=replace(setup.cell, load=replace(setup.cell.load, rate_share=0.5)))
+
+    setups = {setup.cell.name: changed(setup) for setup in planned.setups}
+    trials = tuple(replace(trial, cell=setups[trial.cell.name].cell) for trial in planned.trials)
+    return replace(planned, setups=tuple(setups.values()), trials=trials)
+
+
+def test_the_peak_is_measured_before_the_blocks_and_kept(place: Path) -> None:
+    directory = LabDirectory(place / "lab")
+    directory.begin(lab_begin.freeze(shared(small(stages=(1, 1))), {}, directory.store))
+    with directory.locked():
+        records = lab.conduct({}, directory, Printer())
+    assert [record.purpose for record in records] == ["peak"] * 3 + ["lab"] * 4
+    peak = directory.peak()
+    assert peak is not None and peak.throughput == median(record.metrics["throughput"] for record in records[:3])
+    assert all(record.cell.name == "clients=1" and record.cell.load.rate is None for record in records[:3])
+    for record in records[3:]:
+        rate = record.cell.load.rate
+        assert rate is not None and 0.49 * peak.throughput < rate <= 0.5 * peak.throughput
+        assert "closed-loop trials of clients=1" in record.conditions["rate"]
+
+    (directory.path / "trials" / records[-1].id).rename(place / "lost")
+    with directory.locked():
+        again = LabDirectory(place / "lab")
+        resumed = lab.conduct({}, again, Printer())
+    assert len(resumed) == len(records)
+    assert resumed[-1].cell.load == records[-1].cell.load
