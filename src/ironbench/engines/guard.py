@@ -9,12 +9,14 @@ It reads lines (`Order` as JSON first, then `stop`), and writes lines: `{"pid": 
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import select
 import signal
 import subprocess
 import sys
+import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,7 @@ from ironbench.engines import process, runtime
 
 STOP_PATIENCE_S = 300.0
 """How long a server that we stop ourselves may take: its last checkpoint goes to a slow device."""
+NO_ROOM = os.strerror(errno.ENOSPC).encode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +128,7 @@ def main() -> None:
     _report({"pid": server.pid})
     patience_s = _watch(server, woken, entry)
     if server.poll() is None:
-        _end(server, patience_s)
+        _end(server, patience_s, Path(order.log))
     _report({"ended": server.returncode})
     # Read again: the owner has noted the server's shared memory since.
     entry = runtime.read(Path(order.entry))
@@ -178,14 +181,28 @@ def _owner_death(entry: runtime.Entry | None) -> int | None:
         return None
 
 
-def _end(server: subprocess.Popen[bytes], patience_s: float) -> None:
+def _end(server: subprocess.Popen[bytes], patience_s: float, log: Path) -> None:
     for number, wait_s in ((signal.SIGINT, patience_s), (signal.SIGQUIT, 10.0), (signal.SIGKILL, 10.0)):
+        said = log.stat().st_size if log.exists() else 0
         server.send_signal(number)
-        try:
-            server.wait(wait_s)
+        if _ended(server, wait_s, log, said):
             return
+
+
+def _ended(server: subprocess.Popen[bytes], wait_s: float, log: Path, said: int) -> bool:
+    """Waits for the end, but not for a last checkpoint that finds no room: PostgreSQL tries it again without end.
+
+    `said`: bytes in the log before it was told to end.
+    """
+    deadline = time.monotonic() + wait_s
+    while (left := deadline - time.monotonic()) > 0:
+        try:
+            server.wait(min(1.0, left))
+            return True
         except subprocess.TimeoutExpired:
-            continue
+            if log.exists() and NO_ROOM in log.read_bytes()[said:]:
+                return False
+    return False
 
 
 def _report(message: dict[str, Any]) -> None:
