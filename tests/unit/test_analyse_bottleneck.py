@@ -10,7 +10,7 @@ from factories import record
 
 from ironbench.analyse.bottleneck import where_time_goes
 from ironbench.analyse.proportion import wilson
-from ironbench.model.record import Budget, Status
+from ironbench.model.record import Budget, Status, Warning
 from ironbench.model.system import Load
 
 
@@ -132,3 +132,11 @@ def test_waits_for_a_core_after_a_wait_for_the_log_are_in_its_bound() -> None:
     assert found is not None
     assert found.limit.resource == "the log"
     assert found.limit.at_most == pytest.approx(1 / 0.2)
+
+
+def test_no_verdict_about_cpu_from_trials_whose_cpu_the_client_took() -> None:
+    crowded = replace(spent(CPU=0.9, client=0.1), warnings=(Warning("own-cpu-share", "the client used 40 %"),))
+    found = where_time_goes([crowded])
+    assert found is not None
+    assert found.limit.resource == ""
+    assert "client and observers took" in found.limit.sentence

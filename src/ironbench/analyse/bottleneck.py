@@ -190,11 +190,22 @@ def _limit(
             f"The limit is {OTHERS}: {share:.0%} of the time goes to the CPU, most of it "
             "waiting for a core that they take. Measure when the machine is quiet.",
         )
+    if first == "the server's CPU" and all(_shared_with_us(record) for record in records):
+        # A record of that kind carries no verdict about CPU (docs/guide/statuses.md).
+        shared = (
+            f"{share:.0%} of the time goes to the server's CPU, but client and observers took much of the CPU "
+            "themselves; give them cores of their own (client_cpus, server_cpus)"
+        )
+        return Limit("", share, gain, f"Cannot tell what limits: {shared}.")
     if all(_rate_kept(record) for record in records):
         kept = f"Nothing limits: the rate was kept. Most of the service time goes to {first}: {said}."
         return Limit("", share, 1.0, kept)
     bound = f"Without it, at most {gain:.2g} × as much could be done."
     return Limit(first, share, gain, f"The limit is {first}: {said}. {bound}")
+
+
+def _shared_with_us(record: Record) -> bool:
+    return any(warning.code == "own-cpu-share" for warning in record.warnings)
 
 
 def _bound(parts: Sequence[Part], names: Collection[str]) -> float:

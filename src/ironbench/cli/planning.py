@@ -9,6 +9,7 @@ from typing import Any
 from ironbench import workloads
 from ironbench.cli import declared
 from ironbench.cli.declared import Planned
+from ironbench.drive import checkpoints
 from ironbench.model.lab import Lab
 from ironbench.model.system import Load, Setup, Trial
 from ironbench.plan import values
@@ -173,12 +174,19 @@ def resolved(found: Planned) -> str:
 
 def _notes(lab: Lab) -> Iterator[str]:
     """What the plan can know of records that will be suspect."""
-    shorter = [setup for setup in lab.setups if not setup.skipped and _short_of_two_checkpoints(setup)]
-    if shorter:
-        which = "every cell" if len(shorter) == len(lab.setups) else ", ".join(one.cell.name for one in shorter[:3])
+    able = [setup for setup in lab.setups if not setup.skipped]
+    given = [setup for setup in able if setup.cell.load.checkpoint_s is None and checkpoints.settled(setup) != setup]
+    if given:
+        least_s = min(checkpoints.settled(setup).cell.load.checkpoint_s or 0.0 for setup in given)
         yield plain.clean(
-            f"{which}: trials write, and are too short for two checkpoints of PostgreSQL, so log and data writes are "
-            f'not those of a steady state; set an interval, for example load.checkpoint = "{_interval(shorter)}"'
+            f"{_which(given, lab)}: trials write, so PostgreSQL makes a checkpoint every {least_s:.3g} s, three in a "
+            "trial; load.checkpoint chooses another interval"
+        )
+    shorter = [setup for setup in able if _short_of_two_checkpoints(checkpoints.settled(setup))]
+    if shorter:
+        yield plain.clean(
+            f"{_which(shorter, lab)}: trials write, and are too short for two checkpoints of PostgreSQL, so log and "
+            "data writes are not those of a steady state; make them longer, or load.checkpoint shorter"
         )
     for claim in lab.claims:
         gone = [setup.cell.name for setup in lab.setups if setup.skipped and setup.cell.name in claim.cells]
@@ -186,8 +194,10 @@ def _notes(lab: Lab) -> Iterator[str]:
             yield plain.clean(f"{claim.text}: stays undecided, {gone[0]} is skipped")
 
 
-def _interval(setups: list[Setup]) -> str:
-    return f"{max(2.0, min(setup.cell.load.duration_s or 30.0 for setup in setups) / 2.5):.0f}s"
+def _which(setups: list[Setup], lab: Lab) -> str:
+    if len(setups) == len(lab.setups):
+        return "every cell"
+    return ", ".join(setup.cell.name for setup in setups[:3])
 
 
 _CHECKPOINT_S = 300.0
@@ -196,9 +206,11 @@ _CHECKPOINT_S = 300.0
 
 def _short_of_two_checkpoints(setup: Setup) -> bool:
     load, system = setup.cell.load, setup.system
-    if system.engine != "postgres" or load.checkpoint_s is not None or load.duration_s is None:
+    if system.engine != "postgres" or load.duration_s is None:
         return False
-    if "checkpoint_timeout" in system.settings or load.duration_s >= 2 * _CHECKPOINT_S:
+    if load.checkpoint_s is None and "checkpoint_timeout" in system.settings:
+        return False
+    if load.duration_s >= checkpoints.LEAST * (load.checkpoint_s or _CHECKPOINT_S):
         return False
     return workloads.get(setup.choice.workload).writes(setup.choice.options)
 
