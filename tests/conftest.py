@@ -2,6 +2,7 @@
 
 import signal
 
-# A shell that starts a program in the background makes it ignore Ctrl-C, and so would every ironbench that the tests
-# start. What has a handler here is back at its default in a program that is started from here.
+# A shell that starts a program in the background makes it ignore Ctrl-C and SIGQUIT, and so would every ironbench that
+# the tests start. What has a handler or the default here is at its default in a program that is started from here.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGQUIT, signal.SIG_DFL)
