@@ -78,15 +78,19 @@ def test_a_hot_row_makes_locks_the_limit_and_the_root_is_named(server: Server) -
 
 
 def test_locks_behind_a_flush_are_led_to_the_flush(tmp_path: Path) -> None:
-    """The holder of the row keeps it while it flushes the log to a real device: whoever waits for it waits for that."""
-    session = pg.start(pg.system(tmp_path / "d"), 16)
+    """The holder of the row keeps it while it flushes the log to a real device: whoever waits for it waits for that.
+
+    How long that is depends on the device, so nothing is said of the limit: on a fast one the CPU comes close.
+    """
+    session = pg.start(pg.system(tmp_path / "d"), 40)
     try:
         session.query("create table t (a int primary key, b int); insert into t values (1, 0)")
-        found = spent(session, "update t set b = b + 1 where a = 1;\n", Load(clients=8, duration_s=5.0))
+        found = spent(session, "update t set b = b + 1 where a = 1;\n", Load(clients=32, duration_s=5.0))
     finally:
         session.stop()
-    assert found.limit.resource == "locks", found
-    assert "flushes the log" in found.limit.sentence or "writes the log" in found.limit.sentence, found
+    assert max(found.parts, key=lambda part: part.share).name == "locks", found
+    seen = {root: share for root, share in found.roots.items() if root != "ended"}  # gone before it was looked at
+    assert max(seen, key=lambda root: seen[root]) in {"IO.WalSync", "IO.WalWrite"}, found
     assert found.tables.get("t", 0.0) > 0.9
 
 
