@@ -11,6 +11,8 @@ __all__ = [
     "Histogram",
     "LoadProgress",
     "Progress",
+    "Sampled",
+    "Sampler",
     "SqliteConnection",
     "compile_scripts",
     "drive",
@@ -109,6 +111,24 @@ class DriveResult:
 
 def drive(plan: bytes, progress: Progress | None = None) -> DriveResult:
     """Runs one trial by its plan (JSON, see `drive/plan.py`). Releases the GIL; Ctrl-C ends it and keeps the result."""
+
+@final
+class Sampler:
+    """The sampling threads, for trials that `drive` does not run: made, started, marked, stopped, each once."""
+
+    def __new__(cls, sources: bytes, connection: bytes) -> Sampler:
+        """JSON of the plan's `observers`, and of its `connection` or null. Connects. InputError."""
+    def start(self) -> None:
+        """The window begins now."""
+    def mark(self) -> None:
+        """The window ends now: reads every source once more. Returns at once."""
+    def stop(self) -> Sampled: ...
+
+@final
+class Sampled:
+    summary: bytes
+    """JSON: those fields of a drive's summary that are about observers."""
+    samples: dict[str, list[tuple[float, bytes]]]
 
 @final
 class Connection:

@@ -8,6 +8,7 @@ mod door;
 mod drive;
 mod errors;
 mod histogram;
+mod sampler;
 mod script;
 mod sqlite;
 
@@ -23,6 +24,8 @@ mod _core {
     use crate::drive::{DriveResult, Progress, drive};
     #[pymodule_export]
     use crate::histogram::{Histogram, read_hlog, write_hlog};
+    #[pymodule_export]
+    use crate::sampler::{Sampled, Sampler};
     #[pymodule_export]
     use crate::script::{compile_scripts, rehearse_script, split_weight};
     #[pymodule_export]

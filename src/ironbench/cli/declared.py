@@ -229,13 +229,17 @@ class _House:
             if not sections.workload.name:
                 raise InputError("workload.name", "is missing", "`ironbench list workloads` shows all")
             workload = workloads.get(sections.workload.name)
-            engine = engines.get(sections.system.engine)
+            engine = engines.get(sections.system.engine or workload.engines[0])
             available = os.sched_getaffinity(0)
-            system = resolve.system(sections, self._label(cell), folder, available)
-            system, load = ideal.arranged(system, resolve.load(sections.load, self.declared.seed), available)
+            system = replace(
+                resolve.system(sections, self._label(cell, engine.name), folder, available), engine=engine.name
+            )
             choice = resolve.choice(sections, workload.validated(resolve.options(sections)), folder)
+            usual = workload.usual_duration_s(choice.options), workload.usual_warmup_s
+            system, load = ideal.arranged(system, resolve.load(sections.load, self.declared.seed, *usual), available)
             request.only_scripts_take_files(choice.scripts, workload)
             if engine.name in workload.engines:
+                workload.accepts(system, load, choice)
                 workload.compile(engine.name, choice, request.PROTOCOLS.get(engine.name, load.protocol))
         except InputError as error:
             raise resolve.in_words_of_the_file(error, where) from None
@@ -268,7 +272,7 @@ class _House:
         found, secrets = answer
         return replace(found, label=system.label), secrets
 
-    def _label(self, cell: DeclaredCell) -> str:
+    def _label(self, cell: DeclaredCell, engine: str) -> str:
         """The declared name of the system, and the levels in which it differs from the others."""
         sections = {"system", "layout", "limits"}
         changed = [
@@ -278,4 +282,4 @@ class _House:
         ]
         own = cell.levels.get("cell", "") if not self.declared.factors else ""
         parts = [cell.sections.system.label, own, *changed]
-        return " ".join(part for part in parts if part) or cell.sections.system.engine
+        return " ".join(part for part in parts if part) or engine

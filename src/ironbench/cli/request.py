@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from secrets import randbelow
 
@@ -108,6 +108,7 @@ def exit_code(records: list[Record]) -> int:
 def planned(asked: Asked) -> tuple[Plan, Secrets]:
     """The validated plan. InputError names the option at fault."""
     workload = workloads.get(asked.workload)
+    asked = replace(asked, engine=asked.engine or workload.engines[0])
     engine = engines.get(asked.engine)
     if engine.name not in workload.engines:
         raise InputError(
@@ -123,10 +124,14 @@ def planned(asked: Asked) -> tuple[Plan, Secrets]:
     system, secrets = engine.validated(_system(asked, often_s), search.high if search and by_clients else max(clients))
     choice = _choice(asked, workload)
     if search is None:
-        plan = sweep.sweep(system, choice, _load(asked, often_s), clients, asked.threads, asked.repeats, asked.observe)
+        load = _load(asked, workload, choice, often_s)
+        plan = sweep.sweep(system, choice, load, clients, asked.threads, asked.repeats, asked.observe)
     else:
-        plan = sweep.searching(system, choice, _load(asked, often_s, clients), search, asked.threads, asked.observe)
+        load = _load(asked, workload, choice, often_s, clients)
+        plan = sweep.searching(system, choice, load, search, asked.threads, asked.observe)
     caches.require(system, plan.trials[0].cell.load)
+    for trial in plan.trials:
+        workload.accepts(system, trial.cell.load, choice)
     workload.compile(engine.name, choice, PROTOCOLS.get(engine.name, asked.protocol))
     room(system, workload.estimate_bytes(engine.name, choice.options))
     return plan, secrets
@@ -200,11 +205,17 @@ def _directory(option: str, text: str) -> str | None:
     return str(Path(text).absolute())
 
 
-def _load(asked: Asked, often_s: float | None, clients: Sequence[int] = ()) -> Load:
+def _load(
+    asked: Asked,
+    workload: workloads.Workload,
+    choice: Choice,
+    often_s: float | None,
+    clients: Sequence[int] = (),
+) -> Load:
     """`clients`: of a search for a rate."""
     duration = values.seconds("--duration", asked.duration) if asked.duration else None
     if duration is None and asked.transactions is None:
-        duration = 30.0
+        duration = workload.usual_duration_s(choice.options)
     if len(clients) > 1:
         raise InputError(
             "--clients", "a search for a rate has one number of clients", "name one, or search for clients"
@@ -218,7 +229,7 @@ def _load(asked: Asked, often_s: float | None, clients: Sequence[int] = ()) -> L
         think_time_s=values.seconds("--think-time", asked.think_time),
         duration_s=duration,
         transactions=asked.transactions,
-        warmup_s=UNASSESSED_S if asked.warmup == "auto" else values.seconds("--warmup", asked.warmup),
+        warmup_s=_warmup_s(asked, workload),
         warmup_auto=asked.warmup == "auto",
         max_tries=asked.max_tries,
         protocol=_one_of("--protocol", asked.protocol, ["prepared", "extended", "simple"]),
@@ -227,6 +238,12 @@ def _load(asked: Asked, often_s: float | None, clients: Sequence[int] = ()) -> L
         checkpoint_s=None if _as_setting(asked, often_s) else often_s,
         io=_one_of("--io", asked.io, ["auto", "io_uring", "epoll"]),
     )
+
+
+def _warmup_s(asked: Asked, workload: workloads.Workload) -> float:
+    if asked.warmup == "auto":
+        return UNASSESSED_S
+    return values.seconds("--warmup", asked.warmup) if asked.warmup else workload.usual_warmup_s
 
 
 def _one_of(option: str, text: str, known: list[str]) -> str:

@@ -16,7 +16,9 @@ _TRIES = "1 never retries, 0 retries without limit"
 def run(
     workload: Annotated[str, ARGUMENT(help="A workload (see `ironbench list workloads`), or `script`.")],
     files: Annotated[list[str] | None, ARGUMENT(help="For `script`: FILE or FILE@WEIGHT, one or more.")] = None,
-    engine: Annotated[str, OPTION(help="See `ironbench list engines`.")] = "postgres",
+    engine: Annotated[
+        str, OPTION(help="See `ironbench list engines`.  [default: postgres, or none where no database is needed]")
+    ] = "",
     dsn: Annotated[str, OPTION(help="A PostgreSQL server that is already running, as URI or key=value pairs.")] = "",
     clients: Annotated[
         str, OPTION(help="Number of clients; 1,2,4,8 is a sweep; auto or auto:1-128 searches for the best.")
@@ -37,14 +39,17 @@ def run(
         OPTION(metavar="METRIC=VALUE", help="Of a search: what must not be exceeded, e.g. response_time_p99_s=20ms."),
     ] = None,
     arrivals: Annotated[str, OPTION(help="Open loop: `poisson` or `fixed` intervals.")] = "poisson",
-    duration: Annotated[str, OPTION(help="Measured time of each trial, e.g. 30s.  [default: 30s]")] = "",
+    duration: Annotated[
+        str, OPTION(help="Measured time of each trial, e.g. 30s.  [default: 30s, or the workload's own]")
+    ] = "",
     transactions: Annotated[
         int | None,
         OPTION(parser=whole("--transactions", 1), metavar="N", help="Transactions per client, instead of --duration."),
     ] = None,
     warmup: Annotated[
-        str, OPTION(help="Driven before the measured time, not measured; `auto`: a pilot decides.")
-    ] = "5s",
+        str,
+        OPTION(help="Driven before the measured time, not measured; `auto`: a pilot decides.  [default: 5s, if any]"),
+    ] = "",
     think_time: Annotated[
         str, OPTION(help="Closed loop: pause of each client between transactions, e.g. 10ms.")
     ] = "0s",

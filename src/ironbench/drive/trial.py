@@ -1,4 +1,4 @@
-"""Drives one trial: counters before, the core's timed window, the workload's checks after."""
+"""Drives one trial: counters before, the timed window of the core or of the workload itself, checks after."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from ironbench import workloads
 from ironbench.drive import before as preparing
 from ironbench.drive.plan import compiled_plan
 from ironbench.drive.run import run
+from ironbench.drive.work import worked
 from ironbench.engines import scratch
 from ironbench.errors import EngineDiedError, FailureError, IronbenchError
 from ironbench.model.driven import Driven
@@ -85,19 +86,21 @@ def _driven(
     workload, options, load = workloads.get(plan.choice.workload), plan.choice.options, trial.cell.load
     has_data = workload.dataset(session.engine, options) is not None  # else there is nothing to hold to any rule
 
-    def driving(trial: Trial, sources: Iterable[Source], show: Show) -> DriveResult:
+    def driving(trial: Trial, sources: Iterable[Source], show: Show) -> Driven:
+        own = replace(trial.cell.load, seed=trial_seed(load.seed, trial))
+        if workload.drives:
+            return worked(plan, session, own, sources, log.parent, show, started)
         # `target` last: a library engine closes its own connection then, so that none of its locks is in the way.
         compiled = compiled_plan(
             session.target(load.protocol, load.io),
             workload.scripts(session.engine, plan.choice),
             {**workload.variables(options), **plan.choice.defines},
-            replace(trial.cell.load, seed=trial_seed(load.seed, trial)),
+            own,
             sources,
             plan.system.client_cpus or (),
         )
-        return run(
-            compiled, trial.cell.load, session.engine in LIBRARIES, plan.system.server_cpus, log, show, session.within()
-        )
+        in_child = session.engine in LIBRARIES
+        return _unpacked(run(compiled, own, in_child, plan.system.server_cpus, log, show, session.within()), started)
 
     with printer.bar(title) as show:
         ready = preparing.ready(
@@ -106,22 +109,29 @@ def _driven(
         before = workload.before(session, options) if has_data else None
         ready = preparing.at_last(ready, session, load, quiet_s)
         result = driving(trial, (*sources(), *ready.sources), show)
-    summary = msgspec.json.decode(result.summary, type=dict[str, Any])
     alive = session.alive()
-    checkable = has_data and alive and not summary["aborted"]
-    checks = workload.check(session, options, before, summary) if checkable else ()
+    checkable = has_data and alive and not result.summary["aborted"]
+    checks = workload.check(session, options, before, result.summary) if checkable else ()
+    prepared = preparing.after(ready, session) if alive else ready.prepared
+    return replace(
+        result,
+        alive=alive,
+        checks=(*result.checks, *checks),
+        last_words="" if alive else _last_words(session),
+        prepared=prepared.also(result.prepared.conditions, result.prepared.warnings),
+        log=_read(log),
+    )
+
+
+def _unpacked(result: DriveResult, started: str) -> Driven:
     return Driven(
         started,
-        alive,
-        summary=summary,
+        alive=True,
+        summary=msgspec.json.decode(result.summary, type=dict[str, Any]),
         timeline=result.timeline,
         seconds=result.seconds,
         histograms=result.histograms,
         samples=result.samples,
-        checks=checks,
-        last_words="" if alive else _last_words(session),
-        prepared=preparing.after(ready, session) if alive else ready.prepared,
-        log=_read(log),
     )
 
 
@@ -133,9 +143,9 @@ def _last_words(session: Session) -> str:
     return words
 
 
-def _rehearsed(result: DriveResult) -> None:
+def _rehearsed(result: Driven) -> None:
     """FailureError when a rehearsal came to nothing: the trial would, too."""
-    summary = msgspec.json.decode(result.summary, type=dict[str, Any])
+    summary = result.summary
     if summary["aborted"]:
         raise FailureError("rehearsal", summary["cause"])
     if summary["cut_short"]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from ironbench.model.observation import Series
 from ironbench.model.prepared import NOTHING, Prepared
 from ironbench.model.record import Check
 
@@ -29,8 +30,21 @@ class Driven:
     seconds: Mapping[str, bytes] = field(default_factory=dict)
     histograms: Mapping[str, Histogram] = field(default_factory=dict)
     samples: Mapping[str, list[tuple[float, bytes]]] = field(default_factory=dict)
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    """What a workload that drives itself measured of its own."""
+    series: tuple[Series, ...] = ()
     checks: tuple[Check, ...] = ()
     prepared: Prepared = NOTHING
     """What was done for the trial while its engine ran, and verified afterwards."""
     log: bytes = b""
     """What a child process wrote on its standard error."""
+
+    @property
+    def inside(self) -> bool:
+        """The system works in our own threads: their CPU time is the system's, not a client's."""
+        return bool(self.summary.get("inside", self.summary.get("io") == "blocking"))
+
+    @property
+    def drives_itself(self) -> bool:
+        """Driven by the workload, not by the core's loop."""
+        return "inside" in self.summary

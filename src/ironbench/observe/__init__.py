@@ -95,7 +95,7 @@ def observed(driven: Driven, load: Load | None = None) -> tuple[Observation, Bud
     client = summary.get("client_cpu_s") or {}
     threads_cpu_s = client.get("user", 0.0) + client.get("system", 0.0)
     # A library engine works in the threads that call it: nearly all of their time is its own.
-    inside = summary.get("io") == "blocking"
+    inside = driven.inside
     shares = budget(
         samples,
         window_s,

@@ -13,6 +13,7 @@ from ironbench.plan.sections import LoadSection, Sections, Setting
 
 IDEAL = ("log", "data", "temp", "client")
 DURATION_S = 30.0
+WARMUP_S = 5.0
 
 
 def system(sections: Sections, label: str, folder: Path, cpus: Iterable[int]) -> System:
@@ -38,11 +39,11 @@ def system(sections: Sections, label: str, folder: Path, cpus: Iterable[int]) ->
     )
 
 
-def load(told: LoadSection, seed: int) -> Load:
-    """InputError: what cannot be together, or is no time."""
+def load(told: LoadSection, seed: int, usual_s: float | None = DURATION_S, usual_warmup_s: float = WARMUP_S) -> Load:
+    """`usual_s`, `usual_warmup_s`: what the workload takes when nobody says. InputError: what cannot be together."""
     duration = _time("load.duration", told.duration)
     if duration is None and told.transactions is None:
-        duration = DURATION_S
+        duration = usual_s
     rate, share = rates.read("load.rate", told.rate)
     found = Load(
         clients=told.clients,
@@ -53,7 +54,7 @@ def load(told: LoadSection, seed: int) -> Load:
         think_time_s=_time("load.think_time", told.think_time) or 0.0,
         duration_s=duration,
         transactions=told.transactions,
-        warmup_s=_warmup(told, duration),
+        warmup_s=_warmup(told, duration, usual_warmup_s),
         warmup_auto=told.warmup == "auto",
         max_tries=told.max_tries,
         protocol=told.protocol,
@@ -84,11 +85,12 @@ def options(sections: Sections) -> dict[str, str]:
     return _texts(sections.workload.options)
 
 
-def _warmup(told: LoadSection, duration_s: float | None) -> float:
+def _warmup(told: LoadSection, duration_s: float | None, usual_s: float) -> float:
     """`auto`: planned as a fifth of the measured time, 5 s to 60 s; a pilot trial decides."""
     if told.warmup == "auto":
         return min(60.0, max(5.0, (duration_s or DURATION_S) / 5))
-    return _time("load.warmup", told.warmup) or 0.0
+    found = _time("load.warmup", told.warmup)
+    return usual_s if found is None else found
 
 
 def _texts(table: Mapping[str, Setting]) -> dict[str, str]:

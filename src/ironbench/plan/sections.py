@@ -14,7 +14,9 @@ Setting = str | bool | int | float
 class SystemSection(Struct, forbid_unknown_fields=True):
     """The thing compared."""
 
-    engine: Annotated[str, Meta(description="See `ironbench list engines`.")] = "postgres"
+    engine: Annotated[
+        str, Meta(description="See `ironbench list engines`. Default postgres, or none where no database is needed.")
+    ] = ""
     dsn: Annotated[str, Meta(description="A PostgreSQL server that is already running.")] = ""
     bin: Annotated[
         str, Meta(description="Directory of the engine's programs; `wheel:16` names those that came with ironbench.")
@@ -75,9 +77,11 @@ class LoadSection(Struct, forbid_unknown_fields=True):
         ),
     ] = None
     arrivals: Annotated[Literal["poisson", "fixed"], Meta(description="Open loop: kind of intervals.")] = "poisson"
-    duration: Annotated[Time, Meta(description="Measured time of each trial. Default 30s.")] = ""
+    duration: Annotated[Time, Meta(description="Measured time of each trial. Default 30s, or the workload's own.")] = ""
     transactions: Annotated[int | None, Meta(description="Transactions per client, instead of a duration.")] = None
-    warmup: Annotated[Time, Meta(description="Driven before the measured time; `auto`: a pilot trial decides.")] = "5s"
+    warmup: Annotated[
+        Time, Meta(description="Driven before the measured time; `auto`: a pilot trial decides. Default 5s, if any.")
+    ] = ""
     think_time: Annotated[Time, Meta(description="Closed loop: pause of each client between transactions.")] = "0s"
     max_tries: Annotated[
         int, Meta(description="Tries after serialization failures and deadlocks; 0: without limit.", ge=0)

@@ -93,8 +93,8 @@ def _said(check: Check) -> str:
 
 def _client(load: Load, driven: Driven) -> list[Warning]:
     elapsed_s = driven.summary["elapsed_s"]
-    if driven.summary["io"] == "blocking":
-        # The engine works in these threads: busy is what they should be.
+    if driven.inside or driven.drives_itself:
+        # The engine works in these threads, or a workload that has no such threads: busy is what they should be.
         return []
     busy = summary_cpu_s(driven.summary) / (elapsed_s * load.threads) if elapsed_s else 0.0
     if busy <= CLIENT_SATURATED:

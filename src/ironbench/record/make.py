@@ -72,7 +72,8 @@ def keep(
         attempt=trial.attempt,
         conditions=dict(prepared.conditions),
     )
-    evidence = Evidence(driven.timeline, driven.seconds, observation.series, driven.histograms, driven.log)
+    series = (*observation.series, *driven.series)
+    evidence = Evidence(driven.timeline, driven.seconds, series, driven.histograms, driven.log)
     return store.keep(record, evidence)
 
 

@@ -47,7 +47,7 @@ def metrics(driven: Driven) -> dict[str, float]:
     if len(summary.get("scripts", [])) > 1 and elapsed_s > 0:
         for script in _busiest(summary["scripts"]):
             found |= _script(script, elapsed_s, driven.histograms)
-    return found
+    return found | dict(driven.metrics)
 
 
 def concise(metrics: Mapping[str, float]) -> dict[str, float]:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import ABC
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from ironbench.errors import InputError, nearest
 from ironbench.model.record import Check
 from ironbench.model.session import Session
-from ironbench.model.system import Choice
+from ironbench.model.system import Choice, Load, System
+from ironbench.model.work import Outcome, Work
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +90,10 @@ class Dataset:
 
 
 class Workload(ABC):
-    """Named work. The methods without a body are what a workload must say; the rest has a sensible default."""
+    """Named work: made of scripts, which the core's loop drives, or driving itself (`drives`, `drive`).
+
+    What a workload does not say has a sensible default.
+    """
 
     name: str
     doc: str
@@ -99,6 +103,12 @@ class Workload(ABC):
     """Whether the size of its data stays the same however long it runs."""
     derived: str = ""
     """A sentence that must be shown with every result, when the workload resembles a published benchmark."""
+    drives: bool = False
+    """Whether it has no scripts and drives itself: `ironbench.model.work` says how."""
+    honours: frozenset[str] = frozenset({"duration_s"})
+    """Of a workload that drives itself: the fields of `Load`, beside the seed, that mean something to it."""
+    usual_warmup_s: float = 5.0
+    """Where nobody says how long it warms up."""
 
     def validated(self, options: Mapping[str, str]) -> dict[str, str]:
         """Every option in normal form, defaults filled in. InputError for unknown names and values."""
@@ -109,9 +119,28 @@ class Workload(ABC):
                 raise InputError(f"--with {name}", f"is not an option of {self.name}", hint)
         return {name: option.validated(options.get(name, option.default)) for name, option in known.items()}
 
-    @abstractmethod
     def scripts(self, engine: str, choice: Choice) -> list[ScriptSource]:
-        """The scripts in the engine's dialect, with their weights."""
+        """The scripts in the engine's dialect, with their weights; none where the workload drives itself."""
+        return []
+
+    def drive(self, work: Work) -> Outcome:
+        """Does one trial itself, where it `drives`. FailureError, EngineDiedError."""
+        raise NotImplementedError(f"workload {self.name} has scripts")
+
+    def usual_duration_s(self, options: Mapping[str, str]) -> float | None:
+        """How long a trial measures when nobody says; None: until its work is done."""
+        return 30.0
+
+    def accepts(self, system: System, load: Load, choice: Choice) -> None:
+        """InputError for what this workload cannot do with this system and load. Starts nothing, changes nothing."""
+        if not self.drives:
+            return
+        usual = Load()
+        for one in fields(Load):
+            kept = one.name in self.honours or one.name in ("seed", "duration_s", "threads")
+            if not kept and getattr(load, one.name) != getattr(usual, one.name):
+                option = "--" + one.name.removesuffix("_s").removesuffix("_auto").replace("_", "-")
+                raise InputError(option, f"means nothing to workload {self.name}, which drives itself", "leave it out")
 
     def variables(self, options: Mapping[str, str]) -> dict[str, str]:
         """What the scripts need, as pgbench's -D."""
@@ -145,6 +174,8 @@ class Workload(ABC):
 
     def compile(self, engine: str, choice: Choice, protocol: str) -> None:
         """Compiles all scripts before anything is started. InputError with file, line, column and caret."""
+        if self.drives:
+            return
         from ironbench import _core
 
         variables = list({**self.variables(choice.options), **choice.defines}.items())

@@ -1,0 +1,166 @@
+"""Runs one trial of a workload that drives itself, and brings what came of it into the form of any other trial's."""
+
+from __future__ import annotations
+
+import os
+import resource
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from ironbench import workloads
+from ironbench.drive.interrupt import Interrupt, heard
+from ironbench.model.driven import Driven
+from ironbench.model.observation import Source
+from ironbench.model.plan import Plan
+from ironbench.model.prepared import Prepared
+from ironbench.model.session import Session
+from ironbench.model.system import Load
+from ironbench.model.work import Outcome, Work
+
+if TYPE_CHECKING:
+    from ironbench._core import Sampler
+
+
+def worked(
+    plan: Plan,
+    session: Session,
+    load: Load,
+    sources: Iterable[Source],
+    folder: Path,
+    show: Callable[[float, str], None],
+    started: str,
+) -> Driven:
+    """One trial. `folder` is this trial's own. What the workload raises is raised."""
+    workload = workloads.get(plan.choice.workload)
+    window = MeasuredWindow(session.target(load.protocol, load.io), sources)
+    with heard() as interrupt, _bound(plan.system.client_cpus):
+        work = Work(
+            session=session,
+            system=plan.system,
+            choice=plan.choice,
+            load=load,
+            folder=str(folder),
+            show=show,
+            stopping=interrupt.happened,
+            on_stop=interrupt.tell,
+            window=window.open,
+        )
+        outcome = workload.drive(work)
+    return _driven(outcome, window, load, interrupt, started)
+
+
+class MeasuredWindow:
+    """Observers sample from its start to its end, and CPU time is counted."""
+
+    def __init__(self, target: Mapping[str, Any], sources: Iterable[Source]) -> None:
+        self._target = target
+        self._sources = tuple(sources)
+        self._began = self._ended = 0.0
+        self.started_unix_s = 0.0
+        self.cpu = (0.0, 0.0)
+        self.seen = _nothing_seen()
+
+    @property
+    def elapsed_s(self) -> float:
+        if not self._began:
+            return 0.0
+        return (self._ended or time.perf_counter()) - self._began
+
+    @contextmanager
+    def open(self) -> Iterator[MeasuredWindow]:
+        """FailureError: an observer's source cannot be meant as written."""
+        if self._began:
+            raise RuntimeError("a trial has one measured window")
+        sampler = _sampler(self._target, self._sources)
+        before = _cpu()
+        self.started_unix_s = time.time()
+        sampler.start()
+        self._began = time.perf_counter()
+        try:
+            yield self
+        finally:
+            self._ended = time.perf_counter()
+            sampler.mark()
+            after = _cpu()
+            seen = sampler.stop()
+            self.seen = {**msgspec.json.decode(seen.summary, type=dict[str, Any]), "samples": seen.samples}
+            user, system = (late - early for late, early in zip(after, before, strict=True))
+            # The sampling threads are ours, too, and accounted for by themselves; they mostly read, in the kernel.
+            self.cpu = (user, max(0.0, system - self.seen["observer_cpu_s"]))
+
+
+def _sampler(target: Mapping[str, Any], sources: tuple[Source, ...]) -> Sampler:
+    from ironbench import _core
+
+    told = [{"name": s.name, "kind": s.kind, "target": s.target, "period_s": s.period_s} for s in sources]
+    return _core.Sampler(msgspec.json.encode(told), msgspec.json.encode(target.get("connection")))
+
+
+def _nothing_seen() -> dict[str, Any]:
+    return {"observer_cpu_s": 0.0, "samples": {}}
+
+
+def _driven(outcome: Outcome, window: MeasuredWindow, load: Load, interrupt: Interrupt, started: str) -> Driven:
+    seen = dict(window.seen)
+    samples = seen.pop("samples")
+    user, system = window.cpu
+    done = outcome.transactions
+    summary = {
+        "elapsed_s": window.elapsed_s,
+        "warmup_s": load.warmup_s,
+        "transactions": done,
+        "completed": done,
+        "failed": outcome.failed,
+        "errors": dict(outcome.errors),
+        "error_messages": {},
+        "scripts": [],
+        "client_cpu_s": {"user": user, "system": system},
+        "client_cpu_per_transaction_s": (user + system) / done if done else None,
+        "io": "",
+        "inside": outcome.inside,
+        "cut_short": interrupt.happened(),
+        "aborted": bool(outcome.cause),
+        "cause": outcome.cause,
+        "started_unix_s": window.started_unix_s,
+        "threads": load.threads,
+        "clients": load.clients,
+        **seen,
+    }
+    return Driven(
+        started,
+        alive=True,
+        summary=summary,
+        timeline=outcome.timeline,
+        seconds=outcome.seconds,
+        histograms=outcome.histograms,
+        samples=samples,
+        metrics=outcome.metrics,
+        series=outcome.series,
+        checks=outcome.checks,
+        prepared=Prepared(dict(outcome.facts), outcome.warnings),
+    )
+
+
+def _cpu() -> tuple[float, float]:
+    """CPU seconds, user and system, of this process and of children that it waited for (getrusage(2))."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime for one in used), sum(one.ru_stime for one in used)
+
+
+@contextmanager
+def _bound(cpus: tuple[int, ...] | None) -> Iterator[None]:
+    """This thread, and those it starts meanwhile, on these CPUs."""
+    if cpus is None:
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cpus)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)

@@ -1,0 +1,122 @@
+"""No database: for workloads that measure the machine or its storage by themselves."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ironbench.engines import ideal
+from ironbench.engines.copies import Copied
+from ironbench.errors import FailureError, InputError
+from ironbench.model.secrets import Secrets
+from ironbench.model.session import Row
+from ironbench.model.system import Layout, System
+
+
+class NoEngine:
+    name = "none"
+    doc = "no database: for workloads that measure storage, processor or memory by themselves"
+
+    def validated(self, system: System, clients: int) -> tuple[System, Secrets]:
+        """Knows directories, which it neither makes nor claims: the workload says what it does there."""
+        for name, value in system.settings.items():
+            raise InputError(f"--set {name}={value}", "there is no database to set it in", "leave it out")
+        ideal.refuse(
+            system, dict.fromkeys(("log", "data", "temp", "client"), "there is no database that it belongs to")
+        )
+        for option, told in (
+            ("--dsn", system.dsn),
+            ("--memory", system.memory_bytes),
+            ("--memory-total", system.memory_total_bytes),
+            ("--server-cpus", system.server_cpus),
+            ("parallelism", system.parallelism),
+        ):
+            if told is not None:
+                raise InputError(option, "there is no database", "leave it out, or choose a workload that has one")
+        places = {role: _directory(role, told) for role, told in _roles(system.layout)}
+        return replace(system, layout=replace(system.layout, **places)), Secrets()
+
+    def identity(self, system: System, secrets: Secrets) -> dict[str, str]:
+        from ironbench import _core
+
+        return {"version": _core.VERSION}
+
+    def start(self, system: System, secrets: Secrets, clients: int) -> NoSession:
+        return NoSession(system.layout)
+
+    def basis(self, system: System) -> str:
+        """It keeps nothing."""
+        return ""
+
+    def plain(self, system: System, folder: Path) -> System:
+        return system
+
+    def snapshot(self, system: System, folder: Path, *, keep: bool = True) -> Copied:
+        return Copied()
+
+    def restore(self, system: System, folder: Path) -> Copied:
+        return Copied()
+
+
+class NoSession:
+    """Only says where the directories are, so that observers watch their devices."""
+
+    engine = "none"
+
+    def __init__(self, layout: Layout) -> None:
+        self._directories = {role: path for role, path in _roles(layout) if path is not None}
+
+    def query(self, sql: str) -> list[Row]:
+        raise FailureError("engine none", "there is no database to ask")
+
+    def copy_in(self, sql: str, data: bytes) -> int:
+        raise FailureError("engine none", "there is no database to fill")
+
+    def target(self, load_protocol: str = "prepared", io: str = "auto") -> dict[str, Any]:
+        return {"kind": "none"}
+
+    def facts(self) -> dict[str, Any]:
+        return {"engine": "none", "settings": {}}
+
+    def counters(self) -> dict[str, int]:
+        return {}
+
+    def processes(self) -> list[int]:
+        return []
+
+    def directories(self) -> dict[str, str]:
+        return dict(self._directories)
+
+    def within(self) -> tuple[str, ...]:
+        return ()
+
+    def alive(self) -> bool:
+        return True
+
+    def last_words(self) -> str:
+        return ""
+
+    def restart(self) -> None:
+        """It has no caches."""
+
+    def stop(self) -> None:
+        """Nothing was started."""
+
+
+def _roles(layout: Layout) -> tuple[tuple[str, str | None], ...]:
+    return ("data", layout.data), ("temp", layout.temp), ("log", layout.log)
+
+
+def _directory(role: str, told: str | None) -> str | None:
+    """Absolute; InputError when it is not there: a mistyped mount point must not be measured as the disk below it."""
+    if told is None:
+        return None
+    place = Path(told).expanduser().absolute()
+    if not place.is_dir():
+        cause = "it is no directory" if place.exists() else "there is no such directory"
+        raise InputError(f"{role} directory {place}", cause, "name one that exists, on the device to be measured")
+    return str(place)
+
+
+ENGINE = NoEngine()
