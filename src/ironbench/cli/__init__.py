@@ -9,8 +9,10 @@ import typer
 
 from ironbench.cli.cleanup import cleanup
 from ironbench.cli.compare import compare
+from ironbench.cli.cost import cost
 from ironbench.cli.doctor import doctor
 from ironbench.cli.lab import app as lab
+from ironbench.cli.leaderboard import leaderboard
 from ironbench.cli.list import list_
 from ironbench.cli.report import report
 from ironbench.cli.run import run
@@ -33,6 +35,8 @@ app.command("list")(list_)
 app.command("show")(show)
 app.command("compare")(compare)
 app.command("report")(report)
+app.command("leaderboard")(leaderboard)
+app.command("cost")(cost)
 app.command("doctor")(doctor)
 app.command("cleanup")(cleanup)
 

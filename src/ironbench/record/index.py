@@ -19,7 +19,7 @@ import msgspec
 from ironbench.model.record import Record
 
 NAME = "index.json"
-VERSION = 1
+VERSION = 2
 Stamp = tuple[int, int, int]
 
 
@@ -36,6 +36,8 @@ class Listed(msgspec.Struct, frozen=True, array_like=True):
     started_at: str
     throughput: float | None
     response_time_p99_s: float | None
+    rate: float | None
+    """Of an open loop."""
 
 
 class _Kept(msgspec.Struct, frozen=True):
@@ -56,6 +58,7 @@ def short(record: Record) -> Listed:
         record.started_at,
         record.metrics.get("throughput"),
         record.metrics.get("response_time_p99_s"),
+        record.cell.load.rate,
     )
 
 

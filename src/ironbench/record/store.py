@@ -14,7 +14,7 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -157,6 +157,14 @@ class Store:
         chosen = [[row.id for row in self._match(word, rows)] for word in words]
         with self._telling() as unread:
             return [[record for id in side if (record := self._read(id, unread))] for side in chosen]
+
+    def matching(self, words: Sequence[str], wanted: Callable[[Listed], bool]) -> list[Record]:
+        """Those of `select` that are wanted by their row in the index: no other record is opened."""
+        rows = self.listed()
+        chosen = {row.id for word in words for row in self._match(word, rows)} if words else None
+        ids = [row.id for row in rows if wanted(row) and (chosen is None or row.id in chosen)]
+        with self._telling() as unread:
+            return [record for id in ids if (record := self._read(id, unread))]
 
     def _match(self, word: str, rows: list[Listed]) -> list[Listed]:
         exact = [row for row in rows if word in (row.id, row.series)]

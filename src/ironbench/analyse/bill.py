@@ -1,0 +1,130 @@
+"""From an offer and a price sheet to a bill: units counted by each price's rules, one currency."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from decimal import Decimal
+from fnmatch import fnmatchcase
+
+from ironbench.catalogue.prices import Price, Sheet
+from ironbench.errors import InputError
+from ironbench.model.cost import Bill, Line, Offer
+
+HOURS_PER_YEAR = Decimal("8766")
+"""Of 365.25 days."""
+_CENT = Decimal("0.01")
+
+
+def bill(offer: Offer, sheet: Sheet, years: Decimal | None, currency: str = "") -> Bill:
+    """`currency`: of the bill; without one it is that of the prices, if they have one in common.
+
+    InputError: a price that is in no sheet, currencies without a stated rate, no years where a price needs them.
+    """
+    prices = [sheet.price(name) for name in offer.buy]
+    into = currency or _common(offer, prices)
+    lines = tuple(_line(offer, price, sheet, years, into) for price in prices)
+    return Bill(offer, into, lines, tuple(text for price in prices for text in _limits(offer, price)))
+
+
+def licences(price: Price, servers: int, sockets: int, cores: int, processor: str) -> tuple[int, str]:
+    """Core licences to buy, and how they were counted.
+
+    For each server the cores times the processor's factor, rounded up, but no fewer than the minimum per socket and
+    per server; what all servers need is bought in whole packs. InputError where no factor fits the processor.
+    """
+    factor = _factor(price, processor)
+    own = math.ceil(cores * factor)
+    least = max(price.least_cores_per_socket * sockets, price.least_cores_per_server)
+    needed = servers * max(own, least)
+    bought = math.ceil(needed / price.pack) * price.pack
+    said = [f"{servers} × {cores} cores" if servers > 1 else f"{cores} cores"]
+    said += [f"× core factor {factor.normalize():f}"] if factor != 1 else []
+    said += [f"at least {least} for each server"] if least > own else []
+    said += [f"{bought // price.pack} packs of {price.pack}"] if price.pack > 1 else []
+    return bought, ", ".join(said)
+
+
+def _factor(price: Price, processor: str) -> Decimal:
+    if not price.core_factors:
+        return Decimal(1)
+    for pattern, factor in price.core_factors.items():
+        if fnmatchcase(processor, pattern):
+            return factor
+    raise InputError(
+        f"price {price.name}",
+        f"none of its core factors fits the processor {processor or '(not named)'}",
+        'name the processor, or add a factor for "*"',
+    )
+
+
+def _line(offer: Offer, price: Price, sheet: Sheet, years: Decimal | None, into: str) -> Line:
+    units, note = _units(offer, price, years)
+    times = _times(price, years)
+    amount, rated = price.price * units * times, ""
+    if price.currency != into:
+        rate = sheet.rate(price.currency, into)
+        amount *= rate.rate
+        rated = f"1 {price.currency} = {rate.rate:.6g} {into} on {rate.date}, {rate.source}"
+    notes = "; ".join(part for part in (note, rated) if part)
+    return Line(
+        price.name, units, price.per, price.price, price.currency, times, amount.quantize(_CENT), notes, price.estimate
+    )
+
+
+def _units(offer: Offer, price: Price, years: Decimal | None) -> tuple[Decimal, str]:
+    if price.per == "core":
+        count, note = licences(price, offer.servers, offer.sockets, offer.cores, offer.processor)
+        return Decimal(count), note
+    if price.per == "kWh":
+        drawn = Decimal(str(offer.watts)) * offer.servers * HOURS_PER_YEAR * _needed(price, years) / 1000
+        return drawn, f"{offer.servers} × {offer.watts:g} W, day and night"
+    if price.per == "hour":
+        return HOURS_PER_YEAR * _needed(price, years) * offer.servers, "day and night"
+    counted = {
+        "socket": Decimal(offer.servers * offer.sockets),
+        "server": Decimal(offer.servers),
+        "TB": Decimal(str(offer.storage_tb)),
+    }[price.per]
+    bought = Decimal(math.ceil(counted / price.pack) * price.pack) if price.pack > 1 else counted
+    return bought, f"packs of {price.pack}" if price.pack > 1 else ""
+
+
+def _times(price: Price, years: Decimal | None) -> Decimal:
+    if price.every == "once":
+        return Decimal(1)
+    return _needed(price, years) * (12 if price.every == "month" else 1)
+
+
+def _needed(price: Price, years: Decimal | None) -> Decimal:
+    if years is None:
+        unit = f"per {price.per}" if price.every == "once" else f"every {price.every}"
+        raise InputError(
+            f"price {price.name}", f"is {unit}, and no time is stated", "say years = 3 in the systems file"
+        )
+    return years
+
+
+def _common(offer: Offer, prices: Sequence[Price]) -> str:
+    found = list(dict.fromkeys(price.currency for price in prices))
+    if len(found) > 1:
+        raise InputError(
+            f"system {offer.name}",
+            f"has prices in {' and '.join(found)}",
+            "choose one with --currency; a rate is needed",
+        )
+    return found[0] if found else ""
+
+
+def _limits(offer: Offer, price: Price) -> list[str]:
+    """What an edition leaves unused: a score measured with it, or without its limits, must be read with that."""
+    limits = (
+        (price.most_sockets, offer.sockets, "sockets"),
+        (price.most_cores, offer.cores, "cores"),
+        (price.most_memory_gb, offer.memory_gb, "GB of memory"),
+    )
+    return [
+        f"{price.name}: edition {price.edition or 'bought'} uses at most {most:g} of {there:g} {what} of a server"
+        for most, there, what in limits
+        if most is not None and there is not None and there > most
+    ]

@@ -1,0 +1,145 @@
+"""A target such as `p99 < 10ms at 5000 tps`, and which systems were shown to meet it."""
+
+from __future__ import annotations
+
+import math
+import re
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ironbench.analyse.distributions import t_quantile
+from ironbench.errors import InputError
+from ironbench.model.record import Record
+from ironbench.plan import values
+
+_FORM = re.compile(r"(p50|p90|p95|p99|p999|mean|max)\s*(?:<=?|≤)\s*(\S+)\s+at\s+([\d.]+)\s*(?:tps|/s)?", re.IGNORECASE)
+_EXAMPLE = 'write for example "p99 < 10ms at 5000 tps"'
+LEAST_TRIALS = 3
+"""Fewer give no interval, and so no upper bound."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A response time that must be kept at a rate."""
+
+    text: str
+    metric: str
+    limit_s: float
+    rate: float
+    """Transactions started per second."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What one system did at one rate of the target's or above."""
+
+    rate: float
+    trials: tuple[Record, ...]
+    centre_s: float
+    """Geometric mean of the trials."""
+    bound_s: float | None
+    """Upper end of the 95 % interval; None: too few trials."""
+    kept: bool
+    """Whether every trial kept the rate."""
+
+    def meets(self, target: Target) -> bool:
+        return self.kept and self.bound_s is not None and self.bound_s <= target.limit_s
+
+    @property
+    def throughput(self) -> float:
+        """Median of the trials: what the system was shown to do."""
+        return statistics.median(record.metrics["throughput"] for record in self.trials)
+
+
+@dataclass(frozen=True, slots=True)
+class Attained:
+    """A system held against a target."""
+
+    system: str
+    best: Measured | None
+    """The measurement that meets it at the highest rate, else the one that came closest; None: not measured."""
+    meets: bool
+    why: str
+    """In words: by how much, or why not."""
+
+
+def parse(text: str) -> Target:
+    """InputError says the form."""
+    match = _FORM.fullmatch(text.strip())
+    if match is None:
+        raise InputError(f"--target {text!r}", "is not a target", _EXAMPLE)
+    limit_s = values.positive("--target", values.seconds("--target", match[2]), _EXAMPLE)
+    try:
+        rate = values.positive("--target", float(match[3]), _EXAMPLE)
+    except ValueError:
+        raise InputError("--target", f"{match[3]!r} is no rate", _EXAMPLE) from None
+    return Target(text.strip(), f"response_time_{match[1].lower()}_s", limit_s, rate)
+
+
+def attained(system: str, records: Sequence[Record], target: Target) -> Attained:
+    """Only open-loop trials at the target's rate or above count, and only by the upper end of their interval.
+
+    A closed loop asks a slow system less often, so its response times say nothing about a rate.
+    """
+    usable = [record for record in records if record.status.comparable and target.metric in record.metrics]
+    open_loop = [record for record in usable if record.cell.load.rate is not None]
+    enough = [record for record in open_loop if (record.cell.load.rate or 0.0) >= target.rate]
+    if not enough:
+        return Attained(system, None, False, f"not measured: {_why_not(records, usable, open_loop)}")
+    found = [_measured(rate, group, target) for rate, group in _by_rate(enough)]
+    met = [one for one in found if one.meets(target)]
+    if met:
+        best = max(met, key=lambda one: one.rate)
+        assert best.bound_s is not None
+        return Attained(system, best, True, f"at most {_ms(best.bound_s)} at {best.rate:g}/s")
+    best = min(found, key=lambda one: (not one.kept, one.bound_s is None, one.bound_s or one.centre_s))
+    return Attained(system, best, False, _missed(best, target))
+
+
+def _missed(best: Measured, target: Target) -> str:
+    if not best.kept:
+        return f"does not keep {best.rate:g}/s; {_ms(best.centre_s)} there"
+    if best.bound_s is None:
+        count, rest = len(best.trials), LEAST_TRIALS
+        return (
+            f"not measured: {count} of {rest} trials at {best.rate:g}/s, without an upper bound ({_ms(best.centre_s)})"
+        )
+    near = f"{_ms(best.centre_s)}, at most {_ms(best.bound_s)} at {best.rate:g}/s"
+    if best.centre_s <= target.limit_s:
+        return f"cannot tell: {near}; more trials narrow that"
+    return f"misses it {best.centre_s / target.limit_s:.2f} times over: {near}"
+
+
+def _measured(rate: float, trials: Sequence[Record], target: Target) -> Measured:
+    """The interval is a t interval of the logarithms: response times are positive and skewed."""
+    logs = [math.log(max(record.metrics[target.metric], 1e-12)) for record in trials]
+    centre = statistics.fmean(logs)
+    bound = None
+    if len(logs) >= LEAST_TRIALS:
+        half = t_quantile(0.975, len(logs) - 1) * statistics.stdev(logs) / math.sqrt(len(logs))
+        bound = math.exp(centre + half)
+    kept = not any(warning.code == "rate-not-kept" for record in trials for warning in record.warnings)
+    return Measured(rate, tuple(trials), math.exp(centre), bound, kept)
+
+
+def _by_rate(records: Sequence[Record]) -> list[tuple[float, list[Record]]]:
+    groups: dict[float, list[Record]] = {}
+    for record in records:
+        groups.setdefault(record.cell.load.rate or 0.0, []).append(record)
+    return sorted(groups.items())
+
+
+def _why_not(records: Sequence[Record], usable: Sequence[Record], open_loop: Sequence[Record]) -> str:
+    if not records:
+        return "no records"
+    if not usable:
+        return "no trial of it may be used"
+    if not open_loop:
+        return "closed loop only; drive it with --rate"
+    highest = max(record.cell.load.rate or 0.0 for record in open_loop)
+    return f"the highest rate driven is {highest:g}/s"
+
+
+def _ms(value_s: float) -> str:
+    return f"{value_s * 1e3:.3g} ms"

@@ -1,0 +1,86 @@
+"""Results that others published, as data: each list with its meaning and its source."""
+
+from __future__ import annotations
+
+import csv
+import re
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from ironbench.errors import InputError, nearest
+
+_PROCESSORS = re.compile(r"(\d+)x (.+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One published result."""
+
+    system: str
+    processor: str
+    sockets: int
+    cores: int
+    """Physical cores of the whole system."""
+    score: float
+    per_core: float
+    """As published where the list has it, else score over cores."""
+    other: dict[str, str]
+    """The list's other columns, in its own words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """One list of published results, in the order of its file."""
+
+    name: str
+    title: str
+    score: str
+    """What the score is called there."""
+    source: str
+    own: str
+    """The workload of ours that resembles it."""
+    entries: tuple[Entry, ...]
+
+
+def names() -> list[str]:
+    """Of the lists there are."""
+    return list(_declared())
+
+
+@cache
+def get(name: str) -> Published:
+    """The list of that name. InputError names the nearest."""
+    declared = _declared()
+    if name not in declared:
+        raise InputError(f"leaderboard {name}", "there is no such list of published results", nearest(name, names()))
+    row = declared[name]
+    text = files(__name__).joinpath(row["file"]).read_text(encoding="utf-8")
+    entries = tuple(_entry(line, row) for line in csv.DictReader(text.splitlines()))
+    return Published(name, row["title"], row["score"], row["source"], row["own"], entries)
+
+
+@cache
+def _declared() -> dict[str, dict[str, Any]]:
+    return tomllib.loads(files(__name__).joinpath("lists.toml").read_text(encoding="utf-8"))
+
+
+def _entry(line: dict[str, str], row: dict[str, Any]) -> Entry:
+    own = {"system", "processor", "processors", "cores", "sockets", row["score"], row.get("per_core", "")}
+    sockets, cores, processor = _silicon(line, row)
+    score = float(line[row["score"]])
+    per_core = float(line[row["per_core"]]) if "per_core" in row else score / cores
+    other = {key: value for key, value in line.items() if key not in own}
+    return Entry(line["system"], processor, sockets, cores, score, per_core, other)
+
+
+def _silicon(line: dict[str, str], row: dict[str, Any]) -> tuple[int, int, str]:
+    """Sockets, cores and processor, counted by the list or told by `2x Xeon 5355`."""
+    if "cores" in line:
+        return int(line["sockets"]), int(line["cores"]), line["processor"]
+    match = _PROCESSORS.fullmatch(line["processors"])
+    assert match, line["processors"]
+    known: dict[str, int] = row["processors"]
+    return int(match[1]), int(match[1]) * known[match[2]], match[2]

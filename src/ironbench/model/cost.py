@@ -1,0 +1,91 @@
+"""What a system costs: what is bought for it, and the bill."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """A number, or the bounds of an estimate."""
+
+    low: float
+    high: float
+
+    def times(self, factor: float) -> Range:
+        return Range(self.low * factor, self.high * factor)
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A system as it can be bought."""
+
+    name: str
+    records: str
+    """Label of the records that measured it."""
+    servers: int
+    sockets: int
+    """Per server, as cores, memory and power are."""
+    cores: int
+    """Physical."""
+    processor: str = ""
+    memory_gb: float | None = None
+    storage_tb: float = 0.0
+    """Of all servers together."""
+    watts: float = 0.0
+    buy: tuple[str, ...] = ()
+    """Names of prices."""
+    score: float | None = None
+    """Of one server, where no records measured it."""
+    share_of: str = ""
+    """An offer whose score this one's is estimated from,"""
+    share: Range | None = None
+    """as a share of it for each server."""
+    core_speed: Range | None = None
+    """Estimated speed of one core beside one of `share_of`."""
+    source: str = ""
+    """Of score, shares and speed."""
+
+    @property
+    def all_cores(self) -> int:
+        return self.servers * self.cores
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a bill."""
+
+    name: str
+    units: Decimal
+    """Paid for: packs and minimums counted."""
+    unit: str
+    price: Decimal
+    """Of one unit, in the price's own currency."""
+    currency: str
+    times: Decimal
+    """How often it is paid: 1, or months or years."""
+    amount: Decimal
+    """In the bill's currency."""
+    note: str = ""
+    """How the units were counted, and the rate of exchange."""
+    estimate: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Bill:
+    """What an offer costs, all in one currency."""
+
+    offer: Offer
+    currency: str
+    lines: tuple[Line, ...]
+    cautions: tuple[str, ...] = ()
+    """Why the edition bought may not give what was measured."""
+
+    @property
+    def total(self) -> Decimal:
+        return sum((line.amount for line in self.lines), Decimal(0))
+
+    @property
+    def estimate(self) -> bool:
+        return any(line.estimate for line in self.lines)

@@ -1,0 +1,110 @@
+"""The systems file of `cost`: what would be bought, and how often it was measured or what is estimated of it."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from decimal import Decimal
+
+import msgspec
+
+from ironbench.errors import InputError, nearest
+from ironbench.model.cost import Offer, Range
+
+
+class _OfferRow(msgspec.Struct, forbid_unknown_fields=True):
+    sockets: int
+    cores: int
+    buy: list[str]
+    servers: int = 1
+    processor: str = ""
+    memory_gb: float | None = None
+    storage_tb: float = 0.0
+    watts: float = 0.0
+    records: str = ""
+    score: float | None = None
+    share_of: str = ""
+    share: float | list[float] | None = None
+    core_speed: float | list[float] | None = None
+    source: str = ""
+
+
+class _OffersFile(msgspec.Struct, forbid_unknown_fields=True):
+    system: dict[str, _OfferRow]
+    question: str = ""
+    years: float | None = None
+    currency: str = ""
+    unit: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Offers:
+    """A systems file."""
+
+    question: str
+    years: Decimal | None
+    """How long running costs are counted; None: only what is paid once."""
+    currency: str
+    """Of the bills; empty: that of the prices."""
+    unit: str
+    """What scores are called."""
+    offers: tuple[Offer, ...]
+    """The first is what the others are compared with."""
+
+
+def read(text: str, name: str) -> Offers:
+    """InputError names file, system and field."""
+    try:
+        found = msgspec.convert(tomllib.loads(text), _OffersFile)
+    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+        raise InputError(
+            name, f"is no systems file: {error}", "docs/guide/cost.md tells what may stand in it"
+        ) from None
+    if not found.system:
+        raise InputError(name, "names no system", "add [system.NAME] with sockets, cores and buy")
+    if found.years is not None and not found.years > 0:
+        raise InputError(name, f"years = {found.years:g} is not above zero", "say for example years = 3")
+    offers = tuple(_offer(name, key, row) for key, row in found.system.items())
+    _known_shares(name, offers)
+    years = None if found.years is None else Decimal(str(found.years))
+    return Offers(found.question, years, found.currency, found.unit, offers)
+
+
+def _offer(file: str, name: str, row: _OfferRow) -> Offer:
+    subject = f"{file}: system {name}"
+    for field, least in (("servers", 1), ("sockets", 1), ("cores", 1), ("storage_tb", 0), ("watts", 0)):
+        if getattr(row, field) < least:
+            raise InputError(subject, f"{field} = {getattr(row, field)} is too few", f"{least} or more is possible")
+    if row.cores < row.sockets:
+        raise InputError(subject, f"has {row.cores} cores in {row.sockets} sockets", "cores count a whole server")
+    if row.score is not None and row.share is not None:
+        raise InputError(subject, "has a score and a share of another's", "give one of them")
+    if (row.share is None) != (not row.share_of):
+        raise InputError(subject, "share and share_of belong together", 'e.g. share_of = "big", share = [0.60, 0.65]')
+    if (row.score is not None or row.share is not None) and not row.source:
+        raise InputError(subject, "has a score without a source", "say where the number comes from")
+    return Offer(
+        name, row.records or name, row.servers, row.sockets, row.cores, row.processor, row.memory_gb, row.storage_tb,
+        row.watts, tuple(row.buy), row.score, row.share_of, _range(subject, "share", row.share),
+        _range(subject, "core_speed", row.core_speed), row.source,
+    )  # fmt: skip
+
+
+def _range(subject: str, field: str, value: float | list[float] | None) -> Range | None:
+    if value is None:
+        return None
+    bounds = value if isinstance(value, list) else [value, value]
+    if len(bounds) != 2 or not 0 < bounds[0] <= bounds[1]:
+        raise InputError(subject, f"{field} = {value} is no range", f"write for example {field} = [0.60, 0.65]")
+    return Range(bounds[0], bounds[1])
+
+
+def _known_shares(file: str, offers: tuple[Offer, ...]) -> None:
+    scored = {offer.name: offer.score is not None for offer in offers}
+    for offer in offers:
+        if offer.share_of and not scored.get(offer.share_of):
+            named = [name for name, has in scored.items() if has]
+            hint = nearest(offer.share_of, named) if named else "give one system a score"
+            raise InputError(
+                f"{file}: system {offer.name}", f"share_of = {offer.share_of!r} names no system with a score", hint
+            )

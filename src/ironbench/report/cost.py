@@ -1,0 +1,186 @@
+"""What `cost` found, as text and as JSON."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+
+from ironbench.analyse.cost import Costs, Row
+from ironbench.model.cost import Bill, Range
+from ironbench.report.columns import Column, fitted
+from ironbench.report.numbers import THIN, number
+
+_NONE = "–"
+ESTIMATE = "≈"
+"""Before every number that is an estimate or rests on one."""
+
+
+def text(costs: Costs, width: int | None) -> str:
+    """Tables of systems and bills, then what follows from them."""
+    parts = [costs.question] if costs.question else []
+    if costs.target:
+        parts.append(f"Target: {costs.target.text}" + (f"  ({costs.work})" if costs.work else ""))
+    parts.append(_systems(costs, width))
+    parts += [_bill(row.bill, width) for row in costs.rows if row.bill is not None]
+    notes = [*_sources(costs), *advice(costs)]
+    return "\n\n".join([*parts, "\n".join(notes)] if notes else parts)
+
+
+def document(costs: Costs) -> str:
+    """The same as one JSON document; money as text, so that no cent is lost."""
+    found = {
+        "schema": 1,
+        "question": costs.question,
+        "target": msgspec.to_builtins(costs.target) if costs.target else None,
+        "work": costs.work,
+        "unit": costs.unit,
+        "systems": [_row(row) for row in costs.rows],
+        "cheapest": costs.cheapest.name if costs.cheapest else None,
+        "nearest": costs.nearest.name if costs.nearest else None,
+        "advice": advice(costs),
+    }
+    return msgspec.json.format(msgspec.json.encode(found), indent=2).decode()
+
+
+def advice(costs: Costs) -> list[str]:
+    """In sentences: the cheapest that meets the target, or how close the best came; else each beside the first."""
+    if costs.target is not None:
+        return _met(costs)
+    first = costs.rows[0] if costs.rows else None
+    if first is None:
+        return []
+    return [said for row in costs.rows[1:] if (said := _beside(row, first))]
+
+
+def _met(costs: Costs) -> list[str]:
+    if costs.cheapest is not None and costs.cheapest.bill is not None:
+        return [f"Cheapest that meets it: {costs.cheapest.name}, {money(costs.cheapest.bill)}."]
+    met = [row.name for row in costs.rows if row.target and row.target.meets]
+    if met:
+        return [f"It is met by {', '.join(met)}; what they cost is not known: name a systems file with --systems."]
+    if costs.nearest is not None and costs.nearest.target is not None:
+        return [f"No system meets it. {costs.nearest.name} came closest: {costs.nearest.target.why}."]
+    return ["No system was measured at this rate: drive them with --rate, three trials or more (--repeats 3)."]
+
+
+def _beside(row: Row, first: Row) -> str:
+    if row.bill is None or first.bill is None or not first.bill.total:
+        return ""
+    less = 1 - row.bill.total / first.bill.total
+    money_said = f"{abs(less):.0%} {'less' if less > 0 else 'more'}" if less else "the same"
+    sentence = f"{row.name} costs {money_said} than {first.name}" if less else f"{row.name} costs {money_said}"
+    if row.score is None or first.score is None:
+        return f"{sentence}; what it does was not measured."
+    share = Range(row.score.low / first.score.high, row.score.high / first.score.low)
+    estimated = " by estimate" if row.estimate or first.estimate else ""
+    return f"{sentence} and does {_span(share.times(100), 0)} % of its work{estimated}."
+
+
+def money(bill: Bill) -> str:
+    """`247 392 USD`; cents only where there are any."""
+    return f"{ESTIMATE if bill.estimate else ''}{_amount(bill.total)} {bill.currency}".rstrip()
+
+
+def _systems(costs: Costs, width: int | None) -> str:
+    rows, unit = costs.rows, costs.unit or "score"
+    currency = next((row.bill.currency for row in rows if row.bill and row.bill.currency), "")
+    columns = [
+        Column("system", tuple(row.name for row in rows)),
+        Column("cores", tuple(str(row.cores or _NONE) for row in rows), right=True),
+        Column("bill", tuple(money(row.bill) if row.bill else _NONE for row in rows), right=True),
+        Column(unit, tuple(_range(row.score, row.estimate) for row in rows), right=True),
+        Column(f"{unit} per core", tuple(_range(row.per_core, row.estimate) for row in rows), right=True, rank=2),
+    ]
+    if currency:
+        cells = tuple(_range(row.per_thousand, row.estimate) for row in rows)
+        columns.append(Column(f"{unit} per 1000 {currency}", cells, right=True, rank=1))
+    if costs.target:
+        columns.append(Column("target", tuple(_attained(row) for row in rows), prose=True))
+    return fitted(columns, width)[0]
+
+
+def _attained(row: Row) -> str:
+    if row.target is None:
+        return _NONE
+    return f"met: {row.target.why}" if row.target.meets else row.target.why
+
+
+def _bill(bill: Bill, width: int | None) -> str:
+    lines = bill.lines
+    columns = [
+        Column(f"bill: {bill.offer.name}", (*(line.name for line in lines), "total")),
+        Column("units", (*(f"{_amount(line.units)} {line.unit}" for line in lines), ""), right=True),
+        Column("price", (*(f"{_amount(line.price)} {line.currency}" for line in lines), ""), right=True),
+        Column(
+            "amount",
+            (*(f"{ESTIMATE if line.estimate else ''}{_amount(line.amount)}" for line in lines), money(bill)),
+            right=True,
+        ),
+        Column("how counted", (*(line.note for line in lines), ""), prose=True),
+    ]
+    table = fitted(columns, width)[0]
+    return "\n".join([table, *(f"! {text}" for text in bill.cautions)])
+
+
+def _sources(costs: Costs) -> list[str]:
+    said = [f"{row.name}: {row.source}{_speed(row)}." for row in costs.rows if row.source not in ("", "records")]
+    if any(row.estimate or (row.bill and row.bill.estimate) for row in costs.rows):
+        said.append(f"{ESTIMATE} is an estimate, of the source named, not a measurement.")
+    return said
+
+
+def _speed(row: Row) -> str:
+    speed = row.bill.offer.core_speed if row.bill else None
+    if speed is None:
+        return ""
+    return f" (one core {ESTIMATE}{_span(speed, 3)} times as fast)"
+
+
+def _row(row: Row) -> dict[str, Any]:
+    return {
+        "system": row.name,
+        "cores": row.cores,
+        "score": _bounds(row.score),
+        "score_per_core": _bounds(row.per_core),
+        "score_per_1000": _bounds(row.per_thousand),
+        "estimate": row.estimate,
+        "source": row.source,
+        "target": {"meets": row.target.meets, "why": row.target.why} if row.target else None,
+        "bill": _bill_document(row.bill) if row.bill else None,
+    }
+
+
+def _bill_document(bill: Bill) -> dict[str, Any]:
+    return {
+        "currency": bill.currency,
+        "total": str(bill.total),
+        "estimate": bill.estimate,
+        "lines": [msgspec.to_builtins(line) for line in bill.lines],
+        "cautions": list(bill.cautions),
+    }
+
+
+def _bounds(range: Range | None) -> list[float] | None:
+    return [range.low, range.high] if range else None
+
+
+def _range(range: Range | None, estimate: bool) -> str:
+    if range is None:
+        return _NONE
+    return f"{ESTIMATE if estimate else ''}{_span(range, 4)}"
+
+
+def _span(range: Range, digits: int) -> str:
+    if digits == 0:
+        low, high = f"{range.low:.0f}", f"{range.high:.0f}"
+    else:
+        low, high = number(range.low, digits), number(range.high, digits)
+    return low if low == high else f"{low} to {high}"
+
+
+def _amount(value: Decimal) -> str:
+    whole = value == value.to_integral_value()
+    text = f"{value:,.0f}" if whole else f"{value:,.2f}" if value >= 1 else f"{value.normalize():f}"
+    return text.replace(",", THIN)

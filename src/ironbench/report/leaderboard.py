@@ -1,0 +1,70 @@
+"""Rankings, as text and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from ironbench.analyse.leaderboard import NOT_COMPARABLE, Place, Ranking
+from ironbench.report.columns import Column, fitted
+from ironbench.report.numbers import THIN
+
+_NONE = "–"
+
+
+def text(rankings: Sequence[Ranking], width: int | None) -> str:
+    """One table for each; own results after a line that says why they are apart."""
+    parts = [_ranking(one, width) for one in rankings]
+    if any(_published(one) for one in rankings) and not all(_published(one) for one in rankings):
+        parts.insert(next(place for place, one in enumerate(rankings) if not _published(one)), NOT_COMPARABLE)
+    return "\n\n".join(parts)
+
+
+def document(rankings: Sequence[Ranking]) -> str:
+    """The same as one JSON document."""
+    found = [{**msgspec.to_builtins(one), "published": _published(one)} for one in rankings]
+    return msgspec.json.format(msgspec.json.encode({"schema": 1, "rankings": found}), indent=2).decode()
+
+
+def _published(ranking: Ranking) -> bool:
+    return ranking.source != "records"
+
+
+def _ranking(ranking: Ranking, width: int | None) -> str:
+    places = ranking.places
+    columns = [
+        Column("", tuple(f"{place.rank}" for place in places), right=True),
+        Column(ranking.score, _numbers([place.score for place in places]), right=True),
+        Column("per core", _numbers([place.per_core for place in places]), right=True),
+        Column("per socket", _numbers([place.per_socket for place in places]), right=True, rank=1),
+    ]
+    if ranking.currency:
+        priced = _numbers([place.per_currency for place in places])
+        columns.append(Column(f"per 1000 {ranking.currency} of licences", priced, right=True))
+    columns += [
+        Column("system", tuple(place.system for place in places)),
+        Column("processor", tuple(place.processor for place in places), rank=2),
+        Column("cores", tuple(str(place.cores or _NONE) for place in places), right=True),
+        Column("sockets", tuple(str(place.sockets or _NONE) for place in places), right=True, rank=3),
+        *_others(places),
+    ]
+    said = [ranking.title + f", by {_ORDERS.get(ranking.sort, ranking.sort)}", fitted(columns, width)[0]]
+    said += [f"Source: {ranking.source}."] if _published(ranking) else []
+    said += [ranking.derived] if ranking.derived else []
+    return "\n".join(said)
+
+
+_ORDERS = {"core": "score per core", "socket": "score per socket", "currency": "score per unit of licence money"}
+
+
+def _others(places: Sequence[Place]) -> list[Column]:
+    names = list(dict.fromkeys(name for place in places for name in place.other))
+    return [
+        Column(name.replace("_", " "), tuple(place.other.get(name, _NONE) for place in places), rank=4 + rank)
+        for rank, name in enumerate(names)
+    ]
+
+
+def _numbers(values: Sequence[float | None]) -> tuple[str, ...]:
+    return tuple(_NONE if value is None else f"{value:,.2f}".replace(",", THIN) for value in values)

@@ -1,0 +1,240 @@
+"""Bills, price sheets and targets: counted by rule, refused when something is missing."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from factories import DISK, MEMORY, record
+
+from ironbench.analyse import target as targets
+from ironbench.analyse.bill import bill, licences
+from ironbench.analyse.cost import costs
+from ironbench.catalogue import prices
+from ironbench.errors import InputError
+from ironbench.model.cost import Offer
+from ironbench.model.record import Record, Status
+from ironbench.model.record import Warning as Caution
+from ironbench.model.system import Load, System
+from ironbench.plan import offers
+from ironbench.report import cost as report
+
+EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "fewer-faster-cores.toml"
+LINE = 'price = 100\ncurrency = "USD"\nper = "core"\nkind = "licence"\ndate = "2026-01"\nsource = "a list"\n'
+
+
+def sheet(text: str = LINE, rates: str = "") -> prices.Sheet:
+    return prices.read(f"[price.x]\n{text}\n{rates}", "sheet.toml")
+
+
+def offer(**fields: object) -> Offer:
+    known = {"servers": 1, "sockets": 2, "cores": 16, "processor": "Intel Xeon E5", "buy": ("x",)}
+    return Offer("a", "a", **{**known, **fields})  # type: ignore[arg-type]
+
+
+def test_the_published_bills_are_reproduced_to_the_dollar() -> None:
+    found = costs(offers.read(EXAMPLE.read_text(), "f2"), prices.shipped(), {}, {}, None)
+    totals = {row.name: row.bill.total for row in found.rows if row.bill}
+    assert totals["36 cores"] == 247392
+    assert totals["16 faster cores"] == 109952
+    assert totals["two servers of 16 faster cores"] < totals["36 cores"]
+    assert [row.estimate for row in found.rows] == [False, True, True]
+    text = report.text(found, None)
+    assert "≈2\u202f266 to 2\u202f455" in text
+    assert "costs 11% less than 36 cores and does 120 to 130 % of its work by estimate" in text
+
+
+@pytest.mark.parametrize(
+    ("rules", "servers", "sockets", "cores", "bought"),
+    [
+        ("", 1, 2, 16, 16),
+        ("pack = 2", 1, 1, 5, 6),
+        ("pack = 16", 1, 2, 20, 32),
+        ("least_cores_per_socket = 4", 1, 2, 4, 8),
+        ("least_cores_per_socket = 8\nleast_cores_per_server = 16", 3, 1, 6, 48),
+        ("pack = 2\nleast_cores_per_socket = 4", 1, 2, 36, 36),
+        ('core_factors = {"*Xeon*" = 0.5, "*" = 1.0}', 1, 2, 15, 8),
+        ('core_factors = {"*SPARC*" = 0.25, "*" = 0.75}\npack = 2', 2, 2, 5, 8),
+    ],
+)
+def test_core_licences_are_counted_with_minimums_factors_and_packs(
+    rules: str, servers: int, sockets: int, cores: int, bought: int
+) -> None:
+    price = sheet(LINE + rules).price("x")
+    assert licences(price, servers, sockets, cores, "Intel Xeon E5")[0] == bought
+
+
+def test_a_processor_that_no_core_factor_fits_is_refused() -> None:
+    own = sheet(LINE + 'core_factors = {"*SPARC*" = 0.25}')
+    with pytest.raises(InputError, match="none of its core factors fits the processor Intel Xeon E5"):
+        bill(offer(), own, None)
+
+
+@pytest.mark.parametrize("field", ["price", "currency", "per", "kind", "date", "source"])
+def test_a_price_without_unit_currency_date_or_source_is_refused_with_its_line(field: str) -> None:
+    text = "\n".join(line for line in LINE.splitlines() if not line.startswith(f"{field} "))
+    with pytest.raises(InputError, match=rf"sheet.toml: price x: has no {field}"):
+        sheet(text)
+
+
+@pytest.mark.parametrize(
+    ("line", "cause"),
+    [
+        ('currency = "dollars"', "no currency"),
+        ('per = "cores"', "unknown"),
+        ('date = "yesterday"', "no date"),
+        ("price = -1", "no amount"),
+        ("price = nan", "no amount"),
+        ('price = "much"', "no price sheet"),
+        ("colour = 1", "no price sheet"),
+        ("pack = 0", "no pack"),
+    ],
+)
+def test_a_price_that_makes_no_sense_is_refused(line: str, cause: str) -> None:
+    kept = [old for old in LINE.splitlines() if old.split(" ")[0] != line.split(" ")[0]]
+    with pytest.raises(InputError, match=cause):
+        sheet("\n".join([*kept, line]))
+
+
+def test_currencies_are_never_mixed_without_a_stated_rate() -> None:
+    euro = LINE.replace("USD", "EUR")
+    text = f"[price.y]\n{euro}"
+    with pytest.raises(InputError, match="has prices in USD and EUR"):
+        bill(offer(buy=("x", "y")), sheet(LINE, text), None)
+    with pytest.raises(InputError, match="no rate between them is stated"):
+        bill(offer(buy=("x", "y")), sheet(LINE, text), None, "USD")
+    rate = '[rate.r]\nfrom = "EUR"\nto = "USD"\nrate = 1.25\ndate = "2026-01-02"\nsource = "a bank"'
+    found = bill(offer(buy=("x", "y")), sheet(LINE, f"{text}\n{rate}"), None, "USD")
+    assert found.total == 16 * 100 + 16 * 125
+    assert "1 EUR = 1.25 USD on 2026-01-02, a bank" in found.lines[1].note
+    backwards = bill(offer(), sheet(LINE, rate), None, "EUR")
+    assert backwards.total == 16 * 80
+
+
+def test_running_costs_need_the_years_they_are_counted_for() -> None:
+    power = LINE.replace("100", "0.25").replace('"core"', '"kWh"').replace("licence", "power")
+    with pytest.raises(InputError, match="no time is stated"):
+        bill(offer(watts=400.0), sheet(power), None)
+    assert bill(offer(watts=400.0, servers=2), sheet(power), Decimal(3)).total == Decimal("5259.60")
+    disk = LINE.replace('"core"', '"TB"').replace("licence", "storage") + 'every = "month"'
+    assert bill(offer(storage_tb=1.5), sheet(disk), Decimal(1)).total == 1800
+
+
+def test_an_edition_that_leaves_cores_unused_says_so() -> None:
+    found = bill(offer(cores=36), sheet(LINE + 'most_cores = 16\nedition = "Standard"'), None)
+    assert found.cautions == ("x: edition Standard uses at most 16 of 36 cores of a server",)
+
+
+def test_estimated_prices_mark_the_bill() -> None:
+    found = bill(offer(), sheet(LINE + "estimate = true"), None)
+    assert report.money(found) == "≈1\u202f600 USD"
+
+
+TARGET = targets.parse("p99 < 10ms at 5000 tps")
+
+
+def driven(
+    p99_s: float, block: int = 0, rate: float | None = 5000.0, system: System = DISK, **fields: object
+) -> Record:
+    load = Load(rate=rate, duration_s=30.0)
+    metrics = {"response_time_p99_s": p99_s}
+    name = f"{system.label}-{rate}-{block}"
+    return record(system, 16, rate or 9000.0, block=block, load=load, metrics=metrics, id=name, **fields)  # type: ignore[arg-type]
+
+
+def test_a_target_is_read_and_nonsense_refused() -> None:
+    assert (TARGET.metric, TARGET.limit_s, TARGET.rate) == ("response_time_p99_s", 0.01, 5000)
+    for text in ("fast", "p99 < 10ms", "p98 < 10ms at 5 tps", "p99 < 0ms at 5 tps", "p99 < 10ms at 0 tps"):
+        with pytest.raises(InputError):
+            targets.parse(text)
+
+
+def test_a_target_is_met_only_by_the_upper_bound_of_open_loop_trials_at_that_rate() -> None:
+    good = [driven(0.008 + 0.0001 * block, block) for block in range(4)]
+    assert targets.attained("a", good, TARGET).meets
+    close = [driven(value, block) for block, value in enumerate((0.008, 0.0099, 0.0085, 0.0105))]
+    found = targets.attained("a", close, TARGET)
+    assert not found.meets
+    assert found.why.startswith("cannot tell")
+    assert targets.attained("a", good[:2], TARGET).why.startswith("not measured: 2 of 3 trials")
+    assert "closed loop only" in targets.attained("a", [driven(0.001, b, None) for b in range(4)], TARGET).why
+    slower = [driven(0.001, block, 4000.0) for block in range(4)]
+    assert targets.attained("a", slower, TARGET).why == "not measured: the highest rate driven is 4000/s"
+
+
+def test_trials_that_did_not_keep_the_rate_do_not_meet_a_target() -> None:
+    late = Caution("rate-not-kept", "the rate was not kept")
+    trials = [driven(0.001, block, status=Status.SUSPECT, warnings=(late,)) for block in range(4)]
+    assert targets.attained("a", trials, TARGET).why.startswith("does not keep 5000/s")
+
+
+def test_a_system_may_meet_a_target_at_a_higher_rate() -> None:
+    trials = [driven(0.02, block) for block in range(3)] + [driven(0.009, block, 6000.0) for block in range(3)]
+    found = targets.attained("a", trials, TARGET)
+    assert found.meets
+    assert found.best is not None
+    assert found.best.rate == 6000
+
+
+OFFERS = """
+[system."log on disk"]
+sockets = 1
+cores = 8
+buy = ["x"]
+[system."log in memory"]
+sockets = 1
+cores = 4
+buy = ["x"]
+"""
+
+
+def test_the_cheapest_system_that_meets_the_target_is_named_and_others_say_how_close_they_came() -> None:
+    slow, fast = [driven(0.02, b) for b in range(3)], [driven(0.005, b, system=MEMORY) for b in range(3)]
+    records = {"log on disk": slow, "log in memory": fast}
+    found = costs(offers.read(OFFERS, "o"), sheet(), records, {}, TARGET)
+    assert found.cheapest is not None
+    assert found.cheapest.name == "log in memory"
+    strict = targets.parse("p99 < 1ms at 5000 tps")
+    none = costs(offers.read(OFFERS, "o"), sheet(), records, {}, strict)
+    assert none.cheapest is None
+    assert report.advice(none) == [
+        "No system meets it. log in memory came closest: misses it 5.00 times over: 5 ms, at most 5 ms at 5000/s."
+    ]
+
+
+def test_records_of_different_work_are_not_held_against_one_target() -> None:
+    from dataclasses import replace
+
+    one = driven(0.02)
+    other = replace(one, choice=replace(one.choice, options={"scale": "8"}))
+    with pytest.raises(InputError, match="did different work"):
+        costs(None, sheet(), {"a": [one], "b": [other]}, {}, TARGET)
+
+
+def test_bills_in_two_currencies_are_not_shown_beside_each_other() -> None:
+    mixed = OFFERS.replace('buy = ["x"]', 'buy = ["y"]', 1)
+    both = sheet(LINE, f"[price.y]\n{LINE.replace('USD', 'EUR')}")
+    with pytest.raises(InputError, match=r"are in EUR \(log on disk\) and USD \(log in memory\)"):
+        costs(offers.read(mixed, "o"), both, {}, {}, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        ("", "no systems file"),
+        ("[system]", "names no system"),
+        ("[system.a]\nsockets = 1\ncores = 0\nbuy = []", "too few"),
+        ("[system.a]\nsockets = 4\ncores = 2\nbuy = []", "2 cores in 4 sockets"),
+        ("[system.a]\nsockets = 1\ncores = 2\nbuy = []\nscore = 5", "without a source"),
+        ('[system.a]\nsockets = 1\ncores = 2\nbuy = []\nshare = 0.5\nsource = "x"', "belong together"),
+        (
+            '[system.a]\nsockets = 1\ncores = 2\nbuy = []\nshare = 0.5\nshare_of = "b"\nsource = "x"',
+            "names no system with a score",
+        ),
+        ("years = 0\n[system.a]\nsockets = 1\ncores = 2\nbuy = []", "not above zero"),
+    ],
+)
+def test_a_systems_file_that_makes_no_sense_is_refused(text: str, cause: str) -> None:
+    with pytest.raises(InputError, match=cause):
+        offers.read(text, "systems.toml")
