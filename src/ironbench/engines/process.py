@@ -5,8 +5,10 @@ Only the standard library: the guard runs this without site-packages.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -141,3 +143,23 @@ def _boot_id() -> str:
         return (PROC / "sys/kernel/random/boot_id").read_text().strip()
     except OSError:
         return ""
+
+
+@contextlib.contextmanager
+def interrupt_held() -> Iterator[None]:
+    """A Ctrl-C inside takes effect at the end: nothing may come between starting a thing and knowing that it runs.
+
+    Only the main thread is ever interrupted (Python's documentation of `signal`, "Signals and threads").
+    """
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield
+        return
+    held: list[int] = []
+    signal.signal(signal.SIGINT, lambda number, _: held.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if held:
+            signal.raise_signal(signal.SIGINT)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ironbench.engines import copies, ideal, place, pragmas, runtime, sqlite_files
+from ironbench.engines import copies, ideal, place, pragmas, process, runtime, sqlite_files
 from ironbench.engines.copies import Copied
 from ironbench.errors import FailureError, InputError
 from ironbench.machine import control_groups
@@ -135,13 +135,16 @@ def _limited(folder: Path, limit_bytes: int | None) -> runtime.Entry | None:
     if limit_bytes is None:
         return None
     group = control_groups.chosen()
-    entry = runtime.new("sqlite", str(folder), groups=(str(group),))
     copies.sync(folder)
     copies.evict(folder)
+    entry = None
     try:
-        control_groups.make(group, limit_bytes)
+        with process.interrupt_held():
+            entry = runtime.new("sqlite", str(folder), groups=(str(group),))
+            control_groups.make(group, limit_bytes)
     except BaseException:
-        runtime.end(entry)
+        if entry is not None:
+            runtime.end(entry)
         raise
     return entry
 

@@ -95,7 +95,10 @@ def _parse(text: str) -> Values:
 def _value(grown: Growth, over: str, under: str | None) -> float | None:
     if over not in grown.by:
         return None
-    return grown.rate(over) if under is None else grown.ratio(over, under)
+    if under is None:
+        return grown.rate(over)
+    # The kernel shows whole milliseconds (Documentation/admin-guide/iostats.rst): fast requests show none of it, not 0 s.
+    return grown.ratio(over, under) if grown.by[over] else None
 
 
 OBSERVER = Disk()

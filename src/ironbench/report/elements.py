@@ -70,8 +70,7 @@ def page(title: str, bodies: Iterable[str], charts: Mapping[str, Chart]) -> byte
 def section(content: Section, prefix: str, charts: dict[str, Chart]) -> str:
     """Its charts enter `charts` under the ids of their places, which begin with `prefix`."""
     parts = [f'<section id="{prefix}-{content.id}"><h2>{escape(content.title)}</h2>']
-    if content.lead:
-        parts.append(f'<p class="lead">{escape(content.lead)}</p>')
+    parts += [f'<p class="lead">{escape(text)}</p>' for text in content.paragraphs]
     if content.charts:
         parts.append(f'<div class="charts">{"".join(_figure(chart, prefix, charts) for chart in content.charts)}</div>')
     parts += [table_block(name, table) for name, table in content.tables]

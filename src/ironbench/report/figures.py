@@ -34,6 +34,10 @@ class Section:
     charts: tuple[Chart, ...] = ()
     tables: tuple[tuple[str, Table], ...] = ()
 
+    @property
+    def paragraphs(self) -> list[str]:
+        return [text for text in self.lead.split("\n\n") if text]
+
 
 def sections(study: Study) -> list[Section]:
     """Everything with something to show; a section without content is left out."""

@@ -27,7 +27,7 @@ def _study(study: LabStudy) -> str:
         if section.id == "configuration":
             continue
         blocks.append(f"## {section.title}")
-        blocks += [escaped(section.lead)] if section.lead else []
+        blocks += [escaped(text) for text in section.paragraphs]
         # The findings' own table says what their chart shows.
         for chart in section.charts if section.id != "findings" else ():
             blocks += [f"### {escaped(chart.title)}", table(chart.table)]

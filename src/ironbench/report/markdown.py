@@ -39,7 +39,7 @@ def _study(study: Study) -> str:
         if section.id in ("time", "devices", "configuration"):
             continue
         blocks.append(f"## {section.title}")
-        blocks += [escaped(section.lead)] if section.lead else []
+        blocks += [escaped(text) for text in section.paragraphs]
         for chart in section.charts:
             blocks += [f"### {escaped(chart.title)}", table(chart.table)]
         for name, content in section.tables:

@@ -100,24 +100,32 @@ def start(
         cluster.messages.replace(cluster.messages.with_suffix(".log.old"))
     group = None if limit_bytes is None else control_groups.chosen()
     groups = () if group is None else (str(group),)
-    entry = runtime.new("postgres", str(cluster.place), (socket_directory, *remove), groups)
-    Path(socket_directory).mkdir(mode=0o700)
-    identity.give(Path(socket_directory))
+    entry = running = None
     try:
+        with process.interrupt_held():
+            entry = runtime.new("postgres", str(cluster.place), (socket_directory, *remove), groups)
+            Path(socket_directory).mkdir(mode=0o700)
+            identity.give(Path(socket_directory))
         within = _within(group, limit_bytes, cluster)
-    except BaseException:
-        runtime.end(entry)
-        raise
-    command = [*within, *_on_cpus(cpus), *identity.prefix, installation.program("postgres"), "-D", str(cluster.files)]
-    order = Order(str(runtime.path_of(entry)), tuple(command), environment(), str(cluster.messages))
-    running = Running(cluster, socket_directory, Guard(order, keep_open=(lock,)), entry)
-    if running.guard.failure:
-        running.stop()
-        raise FailureError("PostgreSQL", f"the server cannot be started: {running.guard.failure}")
-    try:
+        command = [
+            *within,
+            *_on_cpus(cpus),
+            *identity.prefix,
+            installation.program("postgres"),
+            "-D",
+            str(cluster.files),
+        ]
+        order = Order(str(runtime.path_of(entry)), command, environment(), str(cluster.messages))
+        with process.interrupt_held():
+            running = Running(cluster, socket_directory, Guard(order, keep_open=(lock,)), entry)
+        if running.guard.failure:
+            raise FailureError("PostgreSQL", f"the server cannot be started: {running.guard.failure}")
         _wait_until_ready(running)
     except BaseException:
-        running.stop()
+        if running is not None:
+            running.stop()
+        elif entry is not None:
+            runtime.end(entry)
         raise
     now = running.entry_now()
     runtime.write(replace(now, shared=shared_memory.of(running.guard.pid or 0)))

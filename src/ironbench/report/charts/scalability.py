@@ -50,10 +50,10 @@ def scalability(found: Sequence[Scaling]) -> list[Chart]:
 
 
 def lead(found: Sequence[Scaling]) -> str:
-    """The laws' sentences, system by system."""
+    """The laws' sentences, a paragraph per system."""
     alone = len(found) == 1
     said = [" ".join(one.sentences) if alone else f"{one.name}: {' '.join(one.sentences)}" for one in found]
-    return " ".join(said)
+    return "\n\n".join(said)
 
 
 def cautions(found: Sequence[Scaling]) -> list[str]:

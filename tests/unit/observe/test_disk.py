@@ -1,0 +1,18 @@
+"""What is derived from a block device's counters."""
+
+from __future__ import annotations
+
+from ironbench.model.observation import Sample
+from ironbench.observe.disk import OBSERVER
+
+
+def sample(t_s: float, reads: int, read_ms: int) -> Sample:
+    """A line of /sys/dev/block/*/stat (Documentation/block/stat.rst): reads, merges, sectors, ms, then writes alike."""
+    return Sample(t_s, f"{reads} 0 {reads * 8} {read_ms} 0 0 0 0 0 0 0".encode())
+
+
+def test_requests_faster_than_the_kernels_clock_shows_have_no_time_rather_than_none() -> None:
+    found = OBSERVER.parse({"disk.data": [sample(0.0, 0, 0), sample(1.0, 12, 0), sample(2.0, 22, 30)]}, 2.0)
+    by_name = {one.name: list(one.value) for one in found.series}
+    assert by_name["device_reads_per_s{role=data}"] == [12.0, 10.0]
+    assert by_name["device_read_latency_s{role=data}"] == [0.003]
