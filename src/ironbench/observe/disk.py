@@ -97,7 +97,7 @@ def _value(grown: Growth, over: str, under: str | None) -> float | None:
         return None
     if under is None:
         return grown.rate(over)
-    # The kernel shows whole milliseconds (Documentation/admin-guide/iostats.rst): fast requests show none of it, not 0 s.
+    # The kernel shows whole milliseconds (Documentation/admin-guide/iostats.rst): fast requests show none of it.
     return grown.ratio(over, under) if grown.by[over] else None
 
 

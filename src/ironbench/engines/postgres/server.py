@@ -107,14 +107,8 @@ def start(
             Path(socket_directory).mkdir(mode=0o700)
             identity.give(Path(socket_directory))
         within = _within(group, limit_bytes, cluster)
-        command = [
-            *within,
-            *_on_cpus(cpus),
-            *identity.prefix,
-            installation.program("postgres"),
-            "-D",
-            str(cluster.files),
-        ]
+        program = (installation.program("postgres"), "-D", str(cluster.files))
+        command = (*within, *_on_cpus(cpus), *identity.prefix, *program)
         order = Order(str(runtime.path_of(entry)), command, environment(), str(cluster.messages))
         with process.interrupt_held():
             running = Running(cluster, socket_directory, Guard(order, keep_open=(lock,)), entry)
