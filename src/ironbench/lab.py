@@ -77,7 +77,9 @@ def _before_it(
     lab = directory.lab()
     due = replace(due, cell=lab.setup(due.cell.name).cell)
     cells = [setup.cell for setup in lab.setups if not setup.skipped]
-    trial, said = lab_warmup.applied(lab_warmup.missing(cells, records) or due, records, directory.store)
+    piloted = lab.setup(lab.setup(due.cell.name).origin).cell
+    pilot = lab_warmup.missing(cells, records)
+    trial, said = lab_warmup.applied(pilot or due, records, directory.store, piloted)
     rated = lab_peak.said(trial, directory)
     return trial, said.also(rated.conditions, rated.warnings)
 

@@ -34,11 +34,11 @@ class Data:
 
     def loaded(self, setup: Setup) -> Loaded:
         """What loading the data of a cell took, whenever that was."""
-        return self._snapshots[setup.cell.name].loaded
+        return self._snapshots[setup.origin].loaded
 
     def restored(self, setup: Setup, block: int) -> Prepared:
         """The data of a cell as the lab wants them at the start of a trial. InputError: no room. FailureError."""
-        source = self._snapshots[setup.cell.name]
+        source = self._snapshots[setup.origin]
         place = setup.system.dsn or setup.system.layout.data or ""
         fresh = self._fresh.pop(place, None)
         if fresh == (block, source) and restore.often(setup, source, self._method.restore) == "block":
@@ -50,7 +50,7 @@ class Data:
     def kept(self, setup: Setup, block: int) -> None:
         """A trial ended in good order: other cells of the block may start from what it left, where that is enough."""
         place = setup.system.dsn or setup.system.layout.data or ""
-        self._fresh[place] = (block, self._snapshots[setup.cell.name])
+        self._fresh[place] = (block, self._snapshots[setup.origin])
 
 
 def _content(setup: Setup) -> tuple[str, ...]:

@@ -32,6 +32,8 @@ def against_itself(lab: Lab, secrets: dict[str, Secrets], blocks: int) -> tuple[
         comparisons=((again.cell.name, first.cell.name),),
         method=replace(lab.method, stages=(Stage(1, blocks),)),
         claims=(),
+        rated=(),
+        rated_comparisons=(),
         trials=tuple(trials),
         estimate_s=0.0,
     )

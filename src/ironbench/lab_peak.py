@@ -23,7 +23,7 @@ def missing(directory: LabDirectory, records: Sequence[Record], forgiven: Collec
     FailureError when one failed as often as it is tried.
     """
     lab = directory.lab()
-    if not rates.wanted(lab.setups) or directory.peak() is not None:
+    if not rates.wanted(lab.all_setups) or directory.peak() is not None:
         return None
     cell, usable = rates.closed(lab.setup(lab.baseline).cell), []
     for number in range(rates.PEAK_TRIALS):

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from ironbench.model.lab import Lab
 from ironbench.model.record import Record
 from ironbench.model.system import Trial
+from ironbench.plan import preliminary
 from ironbench.record import progress
 
 
@@ -22,21 +23,28 @@ class Pace:
 
     def title(self, trial: Trial, records: Sequence[Record]) -> str:
         """`trial 7 of 24, 12 min left: log=memory, block 2`"""
-        if trial.purpose != "lab":
-            return f"{trial.purpose} of {trial.cell.name}, {spoken(span_s(trial))}"
         planned = [one for one in self._lab.trials if one.stage <= trial.stage] or [trial]
-        left = len(progress.missing(planned, records))
-        done = len(planned) - left
+        before = preliminary.count(self._lab)
+        total = before + len(planned)
+        if trial.purpose == "lab":
+            done = total - max(1, len(progress.missing(planned, records)))
+            what = f"{trial.cell.name}, block {trial.block + 1}"
+        else:
+            places = {(one.purpose, one.cell.name, one.block) for one in records if one.status.comparable}
+            done = min(before - 1, sum(purpose != "lab" for purpose, _, _ in places))
+            what = f"{trial.purpose} of {trial.cell.name}"
         if self._done is None:
             self._done, self._began_s = done, self._now()
-        each_s = span_s(trial)
-        if done > self._done:
-            each_s = (self._now() - self._began_s) / (done - self._done)
         again = "" if trial.attempt == 1 else f", attempt {trial.attempt}"
-        return (
-            f"trial {done + 1} of {len(planned)}, {spoken(left * each_s)} left: "
-            f"{trial.cell.name}, block {trial.block + 1}{again}"
-        )
+        left_s = (total - done) * self._each_s(trial, done - self._done)
+        return f"trial {done + 1} of {total}, {spoken(left_s)} left: {what}{again}"
+
+    def _each_s(self, trial: Trial, passed: int) -> float:
+        """What a trial takes: as planned, until some have passed; the plan counts as one of them."""
+        planned = len(self._lab.trials) + preliminary.count(self._lab)
+        expected_s = max(span_s(trial), self._lab.estimate_s / planned if planned else 0.0)
+        elapsed_s = self._now() - self._began_s if passed else 0.0
+        return (expected_s + elapsed_s) / (1 + passed)
 
 
 def span_s(trial: Trial) -> float:

@@ -81,7 +81,7 @@ def attempt(bench: Bench, trial: Trial, said: Prepared, title: str) -> Record:
             record = measure(
                 plan, session, loaded, trial, bench.store, bench.printer, prepared, title, bench.lab.method.quiet_s
             )
-        if record.status.comparable:
+        if record.status.comparable and trial.purpose == "lab":  # others are in no block, whatever their number
             bench.data.kept(setup, trial.block)
     except UnwrittenError:
         raise
@@ -100,7 +100,7 @@ def _before(bench: Bench, setup: Setup, trial: Trial, prepared: Prepared) -> Pre
 
 
 def _secrets(bench: Bench, trial: Trial) -> Secrets:
-    return bench.secrets.get(trial.cell.name, Secrets())
+    return bench.secrets.get(bench.lab.setup(trial.cell.name).origin, Secrets())
 
 
 def failed(plan: Plan, trial: Trial, store: Store, cause: str, prepared: Prepared) -> Record:

@@ -9,13 +9,11 @@ from ironbench.analyse import mser
 from ironbench.model.prepared import NOTHING, Prepared
 from ironbench.model.record import Record, Warning
 from ironbench.model.system import Cell, Load, Trial
+from ironbench.plan.preliminary import PILOT_S
 from ironbench.record import Store
 from ironbench.record.progress import TRIES
 
 PILOT = "pilot"
-PILOT_S = 30.0
-"""60 batches of 5 buckets of 100 ms: the rule needs 50, and looks for the end of the warm-up in the first half."""
-
 BUCKET_S = 0.1
 """Of a trial's timeline."""
 
@@ -58,9 +56,14 @@ def decided(cell: Cell, records: Sequence[Record], store: Store) -> Warmup | Non
     return Warmup(found.seconds, Prepared({"warm-up": text}))
 
 
-def applied(trial: Trial, records: Sequence[Record], store: Store) -> tuple[Trial, Prepared]:
-    """The trial with the warm-up that its cell's pilot decided, and what its record says of that."""
-    warmup = None if trial.purpose == PILOT else decided(trial.cell, records, store)
+def applied(
+    trial: Trial, records: Sequence[Record], store: Store, piloted: Cell | None = None
+) -> tuple[Trial, Prepared]:
+    """The trial with the warm-up that its cell's pilot decided, and what its record says of that.
+
+    `piloted`: the cell whose pilot it was, where that is another.
+    """
+    warmup = None if trial.purpose == PILOT else decided(piloted or trial.cell, records, store)
     if warmup is None:
         return trial, NOTHING
     load = replace(trial.cell.load, warmup_s=warmup.seconds)

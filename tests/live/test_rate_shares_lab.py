@@ -10,8 +10,11 @@ import pytest
 from lab_example import small
 
 from ironbench import lab, lab_begin
+from ironbench.analyse.labstudy import lab_study
+from ironbench.cli import declared
 from ironbench.model.lab import Lab
 from ironbench.model.system import Setup
+from ironbench.plan import rates
 from ironbench.printer import Printer
 from ironbench.record.labs import LabDirectory
 
@@ -47,3 +50,52 @@ def test_the_peak_is_measured_before_the_blocks_and_kept(place: Path) -> None:
         resumed = lab.conduct({}, again, Printer())
     assert len(resumed) == len(records)
     assert resumed[-1].cell.load == records[-1].cell.load
+
+
+def test_the_peak_leaves_no_used_data_to_the_first_block(place: Path) -> None:
+    planned = shared(small("sqlite", stages=(1,), data=place / "data"))
+    planned = replace(planned, method=replace(planned.method, restore="block"))
+    directory = LabDirectory(place / "lab")
+    directory.begin(lab_begin.freeze(planned, {}, directory.store))
+    with directory.locked():
+        records = lab.conduct({}, directory, Printer())
+    assert [record.purpose for record in records] == ["peak"] * 3 + ["lab"] * 2
+    restored = [record.conditions["restored"] for record in records]
+    assert [words == "once for this block" for words in restored] == [False] * 4 + [True]
+
+
+def test_rated_cells_run_beside_the_others_in_an_open_loop(place: Path) -> None:
+    file = place / "speed.toml"
+    file.write_text(RATED)
+    planned, secrets = declared.lab(file)
+    directory = LabDirectory(place / "lab")
+    directory.begin(lab_begin.freeze(planned, secrets, directory.store))
+    with directory.locked():
+        records = lab.conduct(secrets, directory, Printer())
+    assert len(records) == 3 + 2 * (2 + 6)
+    peak = directory.peak()
+    assert peak is not None
+    rated = [record for record in records if record.cell.load.rate is not None]
+    assert {record.cell.load.rate for record in rated} == set(rates.at_shares(peak.throughput))
+    study = lab_study(directory.lab(), [one for one in records if one.purpose == "lab"], directory.store)
+    assert [one.share for one in study.same_loads] == [0.5, 0.7, 0.9]
+    assert study.complete
+    assert [effect.finding.cell for effect in study.effects] == ["speed=slow"]
+
+
+RATED = """
+question = "Slower?"
+[system]
+engine = "null"
+[workload]
+name = "select-only"
+[load]
+duration = "1s"
+warmup = "0s"
+[vary.speed]
+fast = { set = { service = "200us" } }
+slow = { set = { service = "400us" } }
+[measure]
+repeats = 2
+quiet = "0s"
+"""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import labfactory
 from factories import example
 
-from ironbench.lab_progress import spoken
+from ironbench.lab_progress import Pace, spoken
 from ironbench.model.record import Record, Status
 from ironbench.model.system import Cell, Load, Trial
 from ironbench.record import make, progress
@@ -76,3 +77,25 @@ def test_ids_of_lab_trials_tell_cell_block_and_attempt_and_fit_a_file_name() -> 
 
 def test_time_left_is_said_as_people_say_it() -> None:
     assert [spoken(s) for s in (40, 130, 3600, 11400)] == ["40 s", "2 min", "60 min", "3 h 10"]
+
+
+def test_trials_before_the_blocks_count_and_the_first_guess_is_the_plans() -> None:
+    plan = labfactory.lab({"log": ("disk", "memory")}, blocks=6)
+    share = replace(plan.setups[0].cell, load=replace(plan.setups[0].cell.load, rate_share=0.5))
+    auto = replace(plan.setups[1].cell, load=replace(plan.setups[1].cell.load, warmup_auto=True))
+    setups = tuple(replace(setup, cell=cell) for setup, cell in zip(plan.setups, (share, auto), strict=True))
+    trials = tuple(replace(trial, purpose="lab") for trial in plan.trials)
+    now = [0.0]
+    pace = Pace(replace(plan, setups=setups, trials=trials, estimate_s=16 * 60.0), lambda: now[0])
+
+    peak = Trial(share, 0, "peak")
+    assert pace.title(peak, []) == "trial 1 of 16, 16 min left: peak of log=disk"
+    now[0] = 120.0
+    done = [replace(record(peak), purpose="peak")]
+    assert pace.title(replace(peak, block=1), done) == "trial 2 of 16, 22 min left: peak of log=disk"
+    now[0] = 300.0
+    done += [replace(record(replace(peak, block=n)), purpose="peak") for n in (1, 2)]
+    assert pace.title(Trial(auto, 0, "pilot"), done).startswith("trial 4 of 16, ")
+    done += [replace(record(Trial(auto, 0, "pilot")), purpose="pilot")]
+    first = pace.title(trials[0], done)
+    assert first.startswith("trial 5 of 16, ") and first.endswith(f"left: {trials[0].cell.name}, block 1")

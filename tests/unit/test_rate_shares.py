@@ -42,7 +42,9 @@ def test_a_share_excludes_think_time_as_a_rate_does() -> None:
 def test_systems_are_compared_at_each_rate() -> None:
     declared = labfile.read(FILE, "x.toml")
     pairs = design.comparisons(declared, design.cells(declared))
-    assert ("memory=256MB rate=50%", "memory=64MB rate=50%") in pairs
+    assert pairs == tuple(
+        (f"memory=256MB rate={rate}", f"memory=64MB rate={rate}") for rate in ("50%", "70 % of peak", "500")
+    )
 
 
 def test_the_rate_follows_from_the_peak_and_stays_open_until_it_is_known() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ironbench.analyse import drift
@@ -68,7 +68,22 @@ def findings(
                 one = _compared(cell, baseline, metric, seen)
                 if one.pairs:
                     found.append(_finding(one, lab, look, noise, decides=False))
+    if others is None:
+        found += _at_the_same_load(lab, seen, look, noise)
     return tuple(found)
+
+
+PERCENTILES = tuple(f"response_time_{part}_s" for part in ("p50", "p90", "p95", "p99", "p999"))
+"""What is compared of rated cells."""
+
+
+def _at_the_same_load(lab: Lab, seen: Attempts, look: int, noise: Sequence[Noise]) -> Iterator[Finding]:
+    """Response times at shares of the baseline's peak, without verdicts: no part of Holm's family."""
+    for cell, baseline in lab.rated_comparisons:
+        for metric in PERCENTILES:
+            one = _compared(cell, baseline, metric, seen)
+            if one.pairs:
+                yield _finding(one, lab, look, noise, decides=False)
 
 
 def declared(lab: Lab) -> tuple[tuple[str, str, str], ...]:

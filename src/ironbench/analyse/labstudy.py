@@ -16,6 +16,7 @@ from ironbench.analyse.findings import findings
 from ironbench.analyse.growth import Growth, growths
 from ironbench.analyse.interaction import Interaction, interactions
 from ironbench.analyse.looks import LEAST_BLOCKS
+from ironbench.analyse.same_load import SameLoad, same_loads
 from ironbench.analyse.study import facts
 from ironbench.analyse.subjects import work_name
 from ironbench.analyse.summarise import Summary, summarise
@@ -24,8 +25,9 @@ from ironbench.analyse.waterfall import Waterfall, waterfall
 from ironbench.model.finding import Conclusion, Finding
 from ironbench.model.lab import Lab
 from ironbench.model.noise import Noise
-from ironbench.model.record import Record
+from ironbench.model.record import Record, Status
 from ironbench.model.system import Setup
+from ironbench.record import progress
 from ironbench.record.progress import by_place
 from ironbench.words import counted
 
@@ -82,6 +84,8 @@ class LabStudy:
     """Other metrics, reported without deciding anything."""
     interactions: tuple[Interaction, ...]
     """Of a full design: whether changes do together what they do alone; without a verdict."""
+    same_loads: tuple[SameLoad, ...]
+    """Response times at shares of the baseline's peak; without verdicts."""
     claims: tuple[Judged, ...]
     growths: tuple[Growth, ...]
     """Cells that differ in the number of clients alone, as curves."""
@@ -101,6 +105,9 @@ class LabStudy:
     derived: str
     started_at: str
     trials: int
+    """That are over, whatever their status; not counting attempts that were repeated."""
+    missing: int
+    """Planned trials of the stages begun that are not over."""
 
     @property
     def metric(self) -> str:
@@ -109,7 +116,7 @@ class LabStudy:
     @property
     def complete(self) -> bool:
         """Whether every planned trial has left a record."""
-        return all(len(cell.trials) >= cell.planned for cell in self.cells)
+        return not self.missing
 
     def ended(self, conclusion: Conclusion) -> tuple[Effect, ...]:
         """The comparisons that ended so."""
@@ -132,11 +139,16 @@ def lab_study(
     settled = settling(records)
     stage = look or max((record.stage for record in records), default=1)
     found = findings(records, lab, stage, noise)
+    # Later stages are run only if the findings ask for them.
+    due = [trial for trial in lab.trials if trial.stage <= stage]
+    missing = progress.missing(due, records)
+    unfinished = _unfinished(len(missing), len(due), settled)
+    at_rates = {setup.cell.name for setup in lab.rated}
     judgements = judged(lab.claims, found)
     measured = [setup for setup in lab.setups if not setup.skipped]
     cells = tuple(_measured(setup, lab, settled, archive) for setup in measured)
     known = [facts(cell.usable[0], archive) if cell.usable else _declared(cell.setup) for cell in cells]
-    effects = _effects(lab, found)
+    effects = _effects(lab, [finding for finding in found if finding.cell not in at_rates])
     own = [effect for effect in effects if effect.finding.decides and _is_main(effect.finding, lab)]
     return LabStudy(
         lab=lab,
@@ -147,6 +159,7 @@ def lab_study(
         claimed=tuple(effect for effect in effects if effect.finding.decides and effect not in own),
         others=tuple(effect for effect in effects if not effect.finding.decides),
         interactions=interactions(lab, settled),
+        same_loads=same_loads(lab, found, settled),
         claims=judgements,
         growths=growths([(cell.setup, cell.usable) for cell in cells]),
         ceilings=tuple(ceilings([effect.finding for effect in own], lab, _times(cells))),
@@ -156,10 +169,16 @@ def lab_study(
         shared=shared(known),
         dropped=tuple(dict.fromkeys(text for effect in own for text in effect.finding.dropped)),
         left_out=left_out(settled),
-        warnings=(*doubts(settled), *_unfinished(lab, settled, stage), *_of_findings(own), *_of_times(cells)),
+        warnings=(
+            *doubts(settled),
+            *unfinished,
+            *_of_findings(own),
+            *_of_times(cells),
+        ),
         derived=" ".join(dict.fromkeys((derived or {}).get(setup.choice.workload, "") for setup in measured)).strip(),
         started_at=min((record.started_at for record in records), default=""),
-        trials=len(records),
+        trials=sum(record.status is not Status.CUT_SHORT for record in settled),
+        missing=len(missing),
     )
 
 
@@ -231,16 +250,13 @@ def _effects(lab: Lab, findings: Sequence[Finding]) -> list[Effect]:
     return [Effect(finding, names[finding.cell, finding.baseline]) for finding in ranked]
 
 
-def _unfinished(lab: Lab, last: Sequence[Record], stage: int) -> tuple[str, ...]:
+def _unfinished(missing: int, due: int, last: Sequence[Record]) -> tuple[str, ...]:
     """What is missing of the plan."""
-    done = {(record.cell.name, record.block) for record in last}
-    # Later stages are run only if the findings ask for them.
-    due = [trial for trial in lab.trials if trial.stage <= stage]
-    missing = sum((trial.cell.name, trial.block) not in done for trial in due)
     blocks = len({record.block for record in last if record.status.comparable})
     rows = []
     if missing:
-        rows.append(f"{missing} of {len(due)} planned trials have not been run: `ironbench lab resume` runs them")
+        verb, them = ("is", "it") if missing == 1 else ("are", "them")
+        rows.append(f"{missing} of {due} planned trials {verb} still to be run: `ironbench lab resume` runs {them}")
     if 0 < blocks < LEAST_BLOCKS:
         rows.append(f"{counted(blocks, 'block')} of the {LEAST_BLOCKS} that a verdict needs")
     return tuple(rows)

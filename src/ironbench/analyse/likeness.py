@@ -12,6 +12,10 @@ from ironbench.model.lab import Lab
 from ironbench.model.record import Record
 from ironbench.model.system import Setup
 
+_MEASURED = "At the same load they were measured, too, at shares of the baseline's peak."
+_DECLARE = (
+    'Compare them at rates that the baseline can sustain: rate = ["50%", "70%", "90%"] in [vary], with design = "full".'
+)
 _TIMES = ("response_time", "service_time")
 # A pilot trial may choose each cell's warm-up; it is not part of what is measured.
 _INCIDENTAL = ("load.warmup",)
@@ -35,15 +39,14 @@ def cautions(metric: str, lab: Lab, a: Sequence[Record], b: Sequence[Record]) ->
     if base_name(metric).startswith(_TIMES) and _closed_at_equal_clients(a[0], b[0]):
         said.append(
             "Closed loop: at equal clients the faster system was given more work, so these times are not at the same "
-            'load. Compare them at rates that the baseline can sustain: rate = ["50%", "70%", "90%"] in [vary], with '
-            'design = "full".'
+            "load. " + (_MEASURED if lab.rated else _DECLARE)
         )
     return tuple(said)
 
 
 def _meant(lab: Lab, cell: str, baseline: str) -> set[str]:
     """Facts in which the two setups were declared to differ."""
-    declared = {setup.cell.name: setup for setup in lab.setups}
+    declared = {setup.cell.name: setup for setup in lab.all_setups}
     if cell not in declared or baseline not in declared:
         return set()
     return set(differing([_facts(declared[cell]), _facts(declared[baseline])]))

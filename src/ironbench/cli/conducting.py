@@ -15,7 +15,7 @@ from ironbench.model.lab import Lab
 from ironbench.model.prepared import NOTHING, Prepared
 from ironbench.model.record import Record, Warning
 from ironbench.model.secrets import Secrets
-from ironbench.plan import values
+from ironbench.plan import preliminary, values
 from ironbench.printer import Printer
 from ironbench.record import noise as kept
 from ironbench.record import progress
@@ -127,7 +127,8 @@ def _announce(lab: Lab, directory: LabDirectory, printer: Printer) -> None:
     cells = counted(sum(not setup.skipped for setup in lab.setups), "cell")
     seconds = lab.estimate_s or sum(lab_progress.span_s(trial) for trial in lab.trials)
     printer.say(f"{lab.question}")
-    printer.say(f"{cells}, {counted(lab.method.blocks, 'block')}, {counted(len(lab.trials), 'trial')}")
+    trials = counted(len(lab.trials) + preliminary.count(lab), "trial")
+    printer.say(f"{cells}, {counted(lab.method.blocks, 'block')}, {trials}")
     printer.say(f"at least {lab_progress.spoken(seconds)}, in {directory.path}")
     for setup in lab.setups:
         if setup.skipped:

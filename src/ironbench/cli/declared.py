@@ -17,7 +17,7 @@ from ironbench.machine.fingerprint import content_key, fingerprint
 from ironbench.model.lab import Factor, Lab, Method, Stage
 from ironbench.model.secrets import Secrets
 from ironbench.model.system import Cell, Setup, System
-from ironbench.plan import blocks, budget, claims, design, estimate, ideal, labfile, resolve, sweep, values
+from ironbench.plan import blocks, budget, claims, design, estimate, ideal, labfile, resolve, same_load, sweep, values
 from ironbench.plan.budget import Cells
 from ironbench.plan.design import DeclaredCell
 from ironbench.plan.estimate import Content
@@ -35,6 +35,8 @@ class Planned:
     costs: Cells
     resolution: Resolution
     order: str
+    crowded_out: bool = False
+    """Whether the budget had no room for the rated cells."""
 
 
 def lab(path: Path, budget_s: float | None = None) -> tuple[Lab, dict[str, Secrets]]:
@@ -79,6 +81,7 @@ def planned(declared: Declared, budget_s: float | None = None) -> Planned:
         trials=(),
         source=declared.source,
     )
+    draft = same_load.extended(draft, declared.measure.rates, f"{declared.file}, measure.rates")
     contents = {setup.cell.name: _content(setup) for setup in _possible(setups)}
     return _sized(draft, declared, contents, _budget_s(declared, budget_s), house.secrets)
 
@@ -89,13 +92,18 @@ def _sized(
     """With as many blocks, of such length, as declared or as the budget allows; and what that resolves."""
     spread = resolving.of_machine(draft, noise.known(_results()), content_key(fingerprint()))
     count = resolving.comparisons(draft)
-    sized = draft
+    sized, rated_blocks = draft, same_load.in_blocks(draft.method.blocks)
     if budget_s is not None:
-        sized = _within(draft, declared, contents, budget_s, resolving.detector(count), spread)
+        sized, rated_blocks = _within(draft, declared, contents, budget_s, resolving.detector(count), spread)
     possible = _possible(sized.setups)
-    costs = estimate.cells(possible, contents, own_times=True)
+    costs = estimate.cells(possible, contents, True, sized.rated, rated_blocks)
     trials = blocks.trials(
-        [setup.cell for setup in possible], sized.method.stages, declared.seed, declared.measure.order
+        [setup.cell for setup in possible],
+        sized.method.stages,
+        declared.seed,
+        declared.measure.order,
+        [setup.cell for setup in sized.rated],
+        rated_blocks,
     )
     final = replace(
         sized,
@@ -104,7 +112,8 @@ def _sized(
         estimate_bytes=estimate.space_bytes(possible, contents, len(trials)),
     )
     resolution = resolving.resolution(final, costs, spread, count, declared.looks)
-    return Planned(final, secrets, costs, resolution, declared.measure.order)
+    crowded_out = bool(draft.rated) and not final.rated
+    return Planned(final, secrets, costs, resolution, declared.measure.order, crowded_out)
 
 
 def _results() -> Path:
@@ -119,8 +128,8 @@ def _within(
     budget_s: float,
     detect: budget.Detect,
     spread: budget.Spread,
-) -> Lab:
-    """The lab with the blocks and trial length that resolve most within the budget. InputError."""
+) -> tuple[Lab, int]:
+    """The lab with the blocks and trial length that resolve most within the budget; blocks with rated cells. InputError."""
     possible = _possible(draft.setups)
     if any(setup.cell.load.duration_s is None for setup in possible):
         raise InputError(
@@ -129,13 +138,17 @@ def _within(
             "declare load.duration instead, or measure.repeats without a budget",
         )
     own_times = len({setup.cell.load.duration_s for setup in possible}) > 1
-    costs = estimate.cells(possible, contents, own_times)
+    costs = estimate.cells(possible, contents, own_times, draft.rated, same_load.MOST_BLOCKS)
     lengths = budget.lengths(_declared_s(declared, possible), [setup.cell.load.checkpoint_s for setup in possible])
     size = budget.sized(costs, lengths, budget_s, declared.looks, spread, detect, declared.file)
-    setups = draft.setups
+    sized = replace(draft, method=replace(draft.method, stages=size.stages, budget_s=budget_s))
     if not own_times:
-        setups = tuple(_of_length(setup, size.trial_s) for setup in setups)
-    return replace(draft, setups=setups, method=replace(draft.method, stages=size.stages, budget_s=budget_s))
+        sized = replace(
+            sized,
+            setups=tuple(_of_length(setup, size.trial_s) for setup in draft.setups),
+            rated=tuple(_of_length(setup, size.trial_s) for setup in draft.rated),
+        )
+    return (sized if size.rated_blocks else same_load.without(sized)), size.rated_blocks
 
 
 def _declared_s(declared: Declared, possible: Sequence[Setup]) -> float | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +12,13 @@ from ironbench.cli.declared import Planned
 from ironbench.drive import checkpoints
 from ironbench.model.lab import Lab
 from ironbench.model.system import Load, Setup, Trial
-from ironbench.plan import values
+from ironbench.plan import preliminary, values
 from ironbench.plan.design import in_words
 from ironbench.printer import Printer
 from ironbench.report import plain
 from ironbench.report.charts.base import Table
-from ironbench.report.numbers import quantity
+from ironbench.report.findings import better
+from ironbench.report.numbers import THIN, quantity
 from ironbench.words import counted
 
 _SHOWN_BLOCKS = 12
@@ -60,6 +61,8 @@ def document(found: Planned) -> dict[str, Any]:
             for setup in lab.setups
         ],
         "comparisons": lab.comparisons,
+        "rated": [{"name": one.cell.name, "of": one.of, "share": one.cell.load.rate_share} for one in lab.rated],
+        "rated_comparisons": lab.rated_comparisons,
         "claims": lab.claims,
         "method": lab.method,
         "trials": [{"cell": one.cell.name, "block": one.block, "stage": one.stage} for one in lab.trials],
@@ -79,17 +82,46 @@ def _pages(found: Planned) -> Iterator[str]:
     yield plain.clean(lab.question)
     yield _cells(lab)
     yield _order(lab, found.order)
+    if lab.rated:
+        yield "At the same load\n" + "\n".join(f"  {line}" for line in _rated(found))
     if lab.claims:
-        yield "Expected\n" + "\n".join(f"  - {plain.clean(claim.text)}: {_meaning(claim)}" for claim in lab.claims)
+        yield "Expected\n" + "\n".join(f"  - {plain.clean(claim.text)!r}: {_meaning(claim)}" for claim in lab.claims)
     yield "Estimate\n" + "\n".join(f"  {line}" for line in (*_cost(found), resolved(found)))
-    notes = list(_notes(lab))
+    notes = [*_notes(lab), *_crowded_out(found)]
     if notes:
         yield "Before you run it\n" + "\n".join(f"  - {note}" for note in notes)
 
 
 def _meaning(claim: Any) -> str:
-    among = " > ".join(claim.cells) if claim.kind == "order" else f"{claim.cells[0]} over {claim.cells[1]}"
-    return plain.clean(f"{claim.metric} of {among}")
+    if claim.kind == "order":
+        among = f" is better ({better(claim.metric)}) than ".join(claim.cells)
+        return plain.clean(f"by {claim.metric}, {among}")
+    return plain.clean(f"{claim.metric} of {claim.cells[0]} over that of {claim.cells[1]}")
+
+
+def _rated(found: Planned) -> Iterator[str]:
+    """What comparing response times at the same load means, and costs."""
+    lab, costs = found.lab, found.costs
+    shares = list(dict.fromkeys(setup.cell.load.rate_share or 0.0 for setup in lab.rated))
+    trials = costs.rated_blocks * len(lab.rated) + (costs.peak_trials - costs.declared_peaks)
+    cells = counted(len(lab.rated) // len(shares), "cell")
+    yield f"{cells} once more at {_listed(shares)} of the baseline's peak, in the first {costs.rated_blocks} blocks:"
+    yield f"{counted(trials, 'trial')}, {in_words(costs.rated_s(0.0))} of the estimate; they carry no verdict"
+    yield 'measure.rates = "none" leaves them out'
+
+
+def _listed(shares: Sequence[float]) -> str:
+    """`50, 70 and 90 %`"""
+    words = [f"{share * 100:g}" for share in shares]
+    return (words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}") + f"{THIN}%"
+
+
+def _crowded_out(found: Planned) -> Iterator[str]:
+    if found.crowded_out:
+        yield (
+            "the budget has no room for response times at the same load (shares of the baseline's peak): with more "
+            "time, or fewer levels, they are measured, too"
+        )
 
 
 def _cells(lab: Lab) -> str:
@@ -123,6 +155,7 @@ def _span(load: Load) -> str:
 
 def _order(lab: Lab, order: str) -> str:
     numbers = {setup.cell.name: str(number) for number, setup in enumerate(lab.setups, 1)}
+    numbers |= {one.cell.name: f"{numbers[one.of]}@{(one.cell.load.rate_share or 0) * 100:g}" for one in lab.rated}
     by_block: dict[int, list[Trial]] = {}
     for trial in lab.trials:
         by_block.setdefault(trial.block, []).append(trial)
@@ -133,6 +166,7 @@ def _order(lab: Lab, order: str) -> str:
     how = "in the order of the file" if order == "fixed" else f"each in random order by seed {lab.method.seed}"
     more = len(by_block) - len(rows)
     rest = f"\n  and {counted(more, 'block')} more (--json shows all)" if more > 0 else ""
+    rest += f"\n  1@50 is cell 1 at 50{THIN}% of the baseline's peak" if lab.rated else ""
     return f"{counted(len(by_block), 'block')}, {how}\n" + plain.facts(Table(rows[0], tuple(rows))) + rest
 
 
@@ -148,16 +182,28 @@ def _look(lab: Lab, block: int) -> str:
 
 def _cost(found: Planned) -> Iterator[str]:
     lab, costs = found.lab, found.costs
-    around = sum(costs.around_s) / len(costs.around_s)
+    around = sum((*costs.around_s, *costs.rated_around_s)) / len((*costs.around_s, *costs.rated_around_s))
+    before = preliminary.count(lab)
     loading = f", after {in_words(costs.once_s)} of loading where the data are not kept yet" if costs.once_s > 1 else ""
     unknown = any(own == 0 for own in costs.own_s)
-    measured = "plus the transactions, whose time is not known" if unknown else f"about {around:.0f} s around each"
-    yield f"{counted(len(lab.trials) + costs.peak_trials, 'trial')}, {measured}: {in_words(lab.estimate_s)}{loading}"
+    measured = "plus the transactions, whose time is not known" if unknown else _each(lab, around)
+    yield f"{counted(len(lab.trials) + before, 'trial')}, {measured}: {in_words(lab.estimate_s)} in all{loading}"
     if costs.peak_trials:
         yield f"of these {costs.peak_trials} before the first block, of the baseline in a closed loop, for its peak"
+    if before > costs.peak_trials:
+        yield f"of these {before - costs.peak_trials} before the first block, pilots that decide warm-ups"
     if lab.method.quiet_s:
-        yield f"waiting for a quiet machine, at most {in_words(lab.method.quiet_s)} before a trial, comes on top"
+        yield (
+            f"waiting for a quiet machine comes on top: at most {in_words(lab.method.quiet_s)} before a trial, "
+            "and never longer than the trial itself"
+        )
     yield f"about {quantity(lab.estimate_bytes, 'bytes')} of space for data, snapshots and records"
+
+
+def _each(lab: Lab, around_s: float) -> str:
+    lengths = sorted({trial.cell.load.duration_s or 0.0 for trial in lab.trials})
+    span = f"{lengths[0]:g} s" if len(lengths) == 1 else f"{lengths[0]:g} to {lengths[-1]:g} s"
+    return f"each {span} measured and about {around_s:.0f} s of warm-up, starting, restoring and checking"
 
 
 def resolved(found: Planned) -> str:

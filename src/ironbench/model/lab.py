@@ -87,7 +87,19 @@ class Lab:
     """The lab file's text."""
     estimate_s: float = 0.0
     estimate_bytes: int = 0
+    rated: tuple[Setup, ...] = ()
+    """Cells once more at shares of the baseline's peak: there response times are those of the same load."""
+    rated_comparisons: tuple[tuple[str, str], ...] = ()
+    """Pairs of rated cells at one rate; they carry no verdict."""
+
+    @property
+    def all_setups(self) -> tuple[Setup, ...]:
+        """Of every cell that trials are planned for, rated ones last."""
+        return (*self.setups, *self.rated)
 
     def setup(self, cell: str) -> Setup:
         """The setup of a cell by its name; KeyError."""
-        return next(setup for setup in self.setups if setup.cell.name == cell)
+        found = next((setup for setup in self.all_setups if setup.cell.name == cell), None)
+        if found is None:
+            raise KeyError(cell)
+        return found

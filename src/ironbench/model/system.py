@@ -100,6 +100,13 @@ class Setup:
     choice: Choice
     skipped: str = ""
     """Why this cell cannot be measured here; empty when it can."""
+    of: str = ""
+    """Of a rated cell: the name of the cell that it is, driven at a share of the baseline's peak."""
+
+    @property
+    def origin(self) -> str:
+        """The cell whose data, secrets and warm-up this one shares: its own unless it is rated."""
+        return self.of or self.cell.name
 
 
 @dataclass(frozen=True, slots=True)

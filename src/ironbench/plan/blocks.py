@@ -9,8 +9,16 @@ from ironbench.model.lab import Stage
 from ironbench.model.system import Cell, Trial
 
 
-def trials(cells: Sequence[Cell], stages: Sequence[Stage], seed: int, order: str) -> tuple[Trial, ...]:
-    """Of all stages, in the order they will run; blocks go on counting across stages.
+def trials(
+    cells: Sequence[Cell],
+    stages: Sequence[Stage],
+    seed: int,
+    order: str,
+    rated: Sequence[Cell] = (),
+    rated_blocks: int = 0,
+) -> tuple[Trial, ...]:
+    """Of all stages, in the order they will run; blocks go on counting across stages. The first `rated_blocks` hold
+    the `rated` cells, too.
 
     `random` is a randomised complete block design (Fisher, The Design of Experiments, 1935, ch. IV): a block's order
     follows from the seed and the block's number alone, so that a later stage does not change what was planned before.
@@ -19,7 +27,8 @@ def trials(cells: Sequence[Cell], stages: Sequence[Stage], seed: int, order: str
     block = 0
     for stage in stages:
         for _ in range(stage.blocks):
-            found += [Trial(cell, block, "lab", stage.number) for cell in ordered(cells, block, seed, order)]
+            here = [*cells, *rated] if block < rated_blocks else cells
+            found += [Trial(cell, block, "lab", stage.number) for cell in ordered(here, block, seed, order)]
             block += 1
     return tuple(found)
 

@@ -15,12 +15,12 @@ Between trials there is more: where data and code came to lie in memory, backgro
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from ironbench.errors import InputError
 from ironbench.model.lab import Stage
-from ironbench.plan import blocks
+from ironbench.plan import blocks, same_load
 from ironbench.plan.design import in_words
 
 LENGTHS_S = (5.0, 7.5, 10.0, 15.0, 20.0, 30.0, 45.0, 60.0, 90.0, 120.0)
@@ -69,17 +69,38 @@ class Cells:
     """Loading, before the first trial."""
     peak_trials: int = 0
     """Of the first cell, before the first block."""
+    declared_peaks: int = 0
+    """Those of them that are needed without rated cells: where the lab declares a share of the peak as its rate."""
+    pilots_s: float = 0.0
+    """Trials that decide warm-ups, before the first block."""
+    rated_around_s: tuple[float, ...] = ()
+    """`around_s` of the rated cells: all trials of a lab that has some are of one length."""
+    rated_blocks: int = 0
+    """In which rated cells are measured."""
 
     def block_s(self, trial_s: float) -> float:
+        """One of the lab's own cells alone."""
         return sum(self.around_s) + sum(trial_s if own is None else own for own in self.own_s)
 
     def before_s(self, trial_s: float) -> float:
         """Until the first block."""
-        own = trial_s if self.own_s[0] is None else self.own_s[0]
-        return self.once_s + self.peak_trials * (self.around_s[0] + own)
+        return self.once_s + self.pilots_s + self.peak_trials * (self.around_s[0] + self._first_s(trial_s))
+
+    def rated_block_s(self, trial_s: float) -> float:
+        """What the rated cells add to a block."""
+        return sum(self.rated_around_s) + len(self.rated_around_s) * self._first_s(trial_s)
+
+    def rated_s(self, trial_s: float) -> float:
+        """What response times at the same load take in all, the peak included."""
+        peaks = self.peak_trials * (self.around_s[0] + self._first_s(trial_s)) if self.rated_around_s else 0.0
+        return peaks + self.rated_blocks * self.rated_block_s(trial_s)
 
     def lab_s(self, trial_s: float, count: int) -> float:
-        return self.before_s(trial_s) + count * self.block_s(trial_s)
+        return self.before_s(trial_s) + count * self.block_s(trial_s) + self.rated_blocks * self.rated_block_s(trial_s)
+
+    def _first_s(self, trial_s: float) -> float:
+        own = self.own_s[0]
+        return trial_s if own is None else own
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +111,7 @@ class Size:
     trial_s: float
     detectable: float
     elapsed_s: float
+    rated_blocks: int = 0
 
 
 def sized(
@@ -101,21 +123,41 @@ def sized(
     detect: Detect,
     file: str,
 ) -> Size:
-    """The blocks and the trial length within the budget that resolve most. InputError: not even six of the shortest."""
+    """The blocks and the trial length within the budget that resolve most. InputError: not even six of the shortest.
+
+    Rated cells are measured where half of the budget holds two blocks of them and the rest six of the others.
+    """
+    plain = replace(cells, rated_around_s=(), rated_blocks=0, peak_trials=cells.declared_peaks)
     found = [
-        Size(stages, trial_s, detect(spread, trial_s, stages), cells.lab_s(trial_s, count))
+        Size(stages, trial_s, detect(spread, trial_s, stages), some.lab_s(trial_s, count), some.rated_blocks)
         for trial_s in lengths
-        if (count := _affordable(cells, trial_s, budget_s)) >= blocks.FIRST
+        for some in _choices(cells, plain, trial_s, budget_s)
+        if (count := _affordable(some, trial_s, budget_s)) >= blocks.FIRST
         for stages in [staged(count, looks)]
     ]
     if not found:
-        least = cells.lab_s(min(lengths), blocks.FIRST)
+        least = plain.lab_s(min(lengths), blocks.FIRST)
         raise InputError(
             f"{file}, budget {in_words(budget_s)}",
             f"{len(cells.around_s)} cells in {blocks.FIRST} blocks of {min(lengths):g} s take {in_words(least)}",
             f"a verdict needs {blocks.FIRST} blocks: allow {in_words(_whole_minutes(least))}, or name fewer levels",
         )
-    return min(found, key=lambda size: (size.detectable, -size.trial_s))
+    return min(found, key=_worth)
+
+
+def _worth(size: Size) -> tuple[float, float, float]:
+    """The smallest is best."""
+    return -min(size.rated_blocks, same_load.USEFUL_BLOCKS), size.detectable, -size.trial_s
+
+
+def _choices(cells: Cells, plain: Cells, trial_s: float, budget_s: float) -> Iterator[Cells]:
+    """With as many blocks of rated cells as their part of the budget holds, and without any."""
+    if cells.rated_around_s:
+        peaks = replace(cells, rated_blocks=0).rated_s(trial_s)
+        held = int((budget_s * same_load.SHARE_OF_BUDGET - peaks) / cells.rated_block_s(trial_s))
+        if held >= same_load.LEAST_BLOCKS:
+            yield replace(cells, rated_blocks=min(held, cells.rated_blocks))
+    yield plain
 
 
 def _whole_minutes(seconds: float) -> float:
@@ -155,4 +197,5 @@ def lengths(declared_s: float | None, checkpoints_s: Sequence[float | None]) -> 
 
 
 def _affordable(cells: Cells, trial_s: float, budget_s: float) -> int:
-    return min(MOST_BLOCKS, int((budget_s - cells.before_s(trial_s)) / cells.block_s(trial_s)))
+    left_s = budget_s - cells.lab_s(trial_s, 0)
+    return min(MOST_BLOCKS, int(left_s / cells.block_s(trial_s)))

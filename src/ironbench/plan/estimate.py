@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ironbench.model.system import Setup
-from ironbench.plan import rates
+from ironbench.plan import preliminary
 from ironbench.plan.budget import Cells
 
 START_STOP_S = {"postgres": 4.0, "sqlite": 0.3, "null": 0.1, "none": 0.1}
@@ -34,14 +34,24 @@ class Content:
     bytes: int
 
 
-def cells(setups: Sequence[Setup], contents: Mapping[str, Content], own_times: bool) -> Cells:
+def cells(
+    setups: Sequence[Setup],
+    contents: Mapping[str, Content],
+    own_times: bool,
+    rated: Sequence[Setup] = (),
+    rated_blocks: int = 0,
+) -> Cells:
     """`contents` by name of cell. `own_times`: every cell keeps its measured time, whatever the budget."""
     loads = {content.key: content.bytes for content in contents.values() if content.key}
     return Cells(
         own_s=tuple(setup.cell.load.duration_s or 0.0 if own_times else None for setup in setups),
         around_s=tuple(_around_s(setup, contents[setup.cell.name].bytes) for setup in setups),
         once_s=sum(size / LOAD_BYTES_PER_S + START_STOP_S["postgres"] for size in loads.values()),
-        peak_trials=rates.PEAK_TRIALS if rates.wanted(setups) else 0,
+        peak_trials=preliminary.peaks([*setups, *rated]),
+        declared_peaks=preliminary.peaks(setups),
+        pilots_s=sum(_around_s(one, contents[one.cell.name].bytes, pilot=True) for one in preliminary.piloted(setups)),
+        rated_around_s=tuple(_around_s(setup, contents[setup.of].bytes) for setup in rated),
+        rated_blocks=rated_blocks if rated else 0,
     )
 
 
@@ -57,7 +67,9 @@ def space_bytes(setups: Sequence[Setup], contents: Mapping[str, Content], trials
     return sum(size + empty for size in snapshots.values()) + sum(used.values()) + trials * RECORD_BYTES
 
 
-def _around_s(setup: Setup, data_bytes: int) -> float:
+def _around_s(setup: Setup, data_bytes: int, pilot: bool = False) -> float:
+    """Of a pilot also what it measures, which no budget chooses; it has no warm-up."""
     warming = data_bytes / READ_BYTES_PER_S if setup.cell.load.cache in ("warm", "hot") else 0.0
     engine = START_STOP_S.get(setup.system.engine, 4.0)
-    return setup.cell.load.warmup_s + engine + data_bytes / COPY_BYTES_PER_S + warming
+    driven = preliminary.PILOT_S if pilot else setup.cell.load.warmup_s
+    return driven + engine + data_bytes / COPY_BYTES_PER_S + warming

@@ -6,7 +6,8 @@ import copy
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+from types import UnionType
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -53,10 +54,18 @@ def validate(document: object, struct: type[msgspec.Struct], where: str, path: P
         kind = types[name]
         if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
             validate(value, kind, where, (*path, name))
-        elif get_origin(kind) is Literal and value not in get_args(kind):
-            raise InputError(
-                at, f"{value!r} is unknown", nearest(str(value), [word for word in get_args(kind) if word])
-            )
+        elif (words := _words(kind, value)) and value not in words:
+            raise InputError(at, f"{value!r} is unknown", nearest(str(value), [word for word in words if word]))
+
+
+def _words(kind: Any, value: object) -> tuple[Any, ...]:
+    """Those that the field takes; empty where it takes more than words, or where something else was written."""
+    if get_origin(kind) is Literal:
+        return get_args(kind)
+    choices = get_args(kind) if get_origin(kind) in (Union, UnionType) else ()
+    if not isinstance(value, str) or str in choices:
+        return ()
+    return next((get_args(one) for one in choices if get_origin(one) is Literal), ())
 
 
 def _nearest_field(name: str, siblings: list[str]) -> str:

@@ -39,6 +39,13 @@ class MeasureSection(Struct, forbid_unknown_fields=True):
     quiet: Annotated[
         sections.Time, Meta(description="Longest wait for a machine without other load before a trial.")
     ] = "30s"
+    rates: Annotated[
+        Literal["auto", "none"] | list[str],
+        Meta(
+            description="Shares of the baseline's peak at which cells are measured, too, so that response times can be "
+            "compared at the same load; `auto`: 50, 70 and 90 % where the lab varies the system; `none`: not."
+        ),
+    ] = "auto"
     budget: Annotated[
         sections.Time, Meta(description="Time for the whole lab: chooses repeats and duration, as --budget does.")
     ] = ""

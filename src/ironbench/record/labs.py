@@ -28,7 +28,7 @@ import msgspec
 from ironbench.errors import FailureError, InputError
 from ironbench.model.lab import Lab, Stage
 from ironbench.model.record import Record
-from ironbench.model.system import Trial
+from ironbench.model.system import Setup, Trial
 from ironbench.plan import rates
 from ironbench.record.store import Store, write_whole
 
@@ -115,7 +115,8 @@ class LabDirectory:
         peak = self._throughput()
         return replace(
             lab,
-            setups=tuple(replace(setup, cell=rates.at_peak(setup.cell, peak)) for setup in lab.setups),
+            setups=_setups_at_peak(lab.setups, peak),
+            rated=_setups_at_peak(lab.rated, peak),
             method=replace(lab.method, stages=tuple(stages)),
             trials=_at_peak(trials, peak),
         )
@@ -185,6 +186,10 @@ class LabDirectory:
 
 def _at_peak(trials: Iterable[Trial], peak: float | None) -> tuple[Trial, ...]:
     return tuple(replace(trial, cell=rates.at_peak(trial.cell, peak)) for trial in trials)
+
+
+def _setups_at_peak(setups: Iterable[Setup], peak: float | None) -> tuple[Setup, ...]:
+    return tuple(replace(setup, cell=rates.at_peak(setup.cell, peak)) for setup in setups)
 
 
 def _encoded(value: Frozen | Declared | Peak) -> bytes:

@@ -19,6 +19,7 @@ from ironbench.report.charts.spent import spent, waterfalls
 from ironbench.report.figures import Section, configuration, fact, fact_name
 from ironbench.report.findings import claimed_table, effect_table, metric_tables, ratio
 from ironbench.report.numbers import NOT_KNOWN, quantity
+from ironbench.report.same_load import same_load_table
 
 _EVERY = "every cell"
 
@@ -28,6 +29,7 @@ def sections(study: LabStudy) -> list[Section]:
     found = [
         Section("claims", "What was expected", tables=(*_some(claims(study)), *_some(claimed_table(study.claimed)))),
         Section("findings", "Findings", charts=tuple(effects(study)), tables=_some(effect_table(study.effects))),
+        Section("same-load", "At the same load", _LEAD_SAME_LOAD, tables=_some(same_load_table(study.same_loads))),
         Section("interactions", "Together and alone", _LEAD_TOGETHER, tables=_some(together(study))),
         Section("growth", "Scalability", _lead_growth(study), tuple(growth(study)), _some(laws(study))),
         Section("trials", "Every trial", charts=(*points(study), *by_block(study))),
@@ -48,6 +50,11 @@ def sections(study: LabStudy) -> list[Section]:
     return [section for section in found if section.charts or any(table.rows for _, table in section.tables)]
 
 
+_LEAD_SAME_LOAD = (
+    "In a closed loop the faster system is given more work, so its response times are not at the same load. Here both "
+    "serve the same transactions per second, a share of what the baseline does at its peak; response times count from "
+    "the intended start. Ratios are paired by block and carry no verdict."
+)
 _LEAD_TOGETHER = (
     "Two changes made together, over the product of what each does alone: 1 says that their effects multiply, more "
     "that each helps the other, less that they overlap. These carry no verdict."

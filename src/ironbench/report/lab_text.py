@@ -12,6 +12,7 @@ from ironbench.report.answer import answer, sentence
 from ironbench.report.charts.base import Table
 from ironbench.report.charts.blocks import points
 from ironbench.report.findings import effect_table, metric_tables
+from ironbench.report.same_load import same_load_table
 
 _WIDTH = 100
 _UNDECLARED = (
@@ -28,7 +29,8 @@ def render(studies: Sequence[LabStudy]) -> bytes:
 
 def summary(study: LabStudy, printer: Printer) -> None:
     """What `lab run` ends with: the answer, the findings, what was expected, what to know first."""
-    blocks = [plain.clean(study.lab.question), _answer(study), *_findings(study), *_claims(study), _cautions(study)]
+    blocks = [plain.clean(study.lab.question), _answer(study), *_findings(study), *_same_load(study), *_claims(study)]
+    blocks.append(_cautions(study))
     printer.data("\n\n".join(block for block in blocks if block))
 
 
@@ -44,10 +46,18 @@ def paired(effects: Sequence[Effect]) -> str:
 
 def _study(study: LabStudy) -> str:
     head = "\n".join(map(plain.clean, (study.lab.question, study.work, ", ".join(lab_figures.kicker(study)))))
-    blocks = [head, study.derived, _answer(study), _cautions(study), *_claims(study), *_findings(study)]
+    blocks = [
+        head,
+        study.derived,
+        _answer(study),
+        _cautions(study),
+        *_claims(study),
+        *_findings(study),
+        *_same_load(study),
+    ]
     blocks += [f"{chart.title}\n{plain.table(chart.table)}" for chart in points(study)]
     for section in lab_figures.sections(study):
-        if section.id in ("claims", "findings", "trials", "configuration"):
+        if section.id in ("claims", "findings", "same-load", "trials", "configuration"):
             continue
         blocks += [f"{section.title}: {chart.title}\n{plain.table(chart.table)}" for chart in section.charts]
         for name, table in section.tables:
@@ -66,6 +76,12 @@ def _answer(study: LabStudy) -> str:
 
 def _findings(study: LabStudy) -> list[str]:
     return [f"Findings\n{plain.table(effect_table(study.effects))}"] if study.effects else []
+
+
+def _same_load(study: LabStudy) -> list[str]:
+    table = same_load_table(study.same_loads)
+    title = "Response times at the same load, a share of the baseline's peak (no verdict)"
+    return [f"{title}\n{plain.table(table)}"] if table.rows else []
 
 
 def _claims(study: LabStudy) -> list[str]:

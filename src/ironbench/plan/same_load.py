@@ -1,0 +1,117 @@
+"""The cells of a lab once more, at rates that the baseline can sustain: where response times can be compared.
+
+At equal clients a closed loop gives the faster system more work (`plan.rates`), so a lab that varies the system and not
+the load measures its cells at 50, 70 and 90 % of the baseline's peak, too. These *rated* cells run in the first blocks,
+in the same random order as the others, and carry no verdict: the lab declared one metric to decide by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from ironbench.errors import InputError
+from ironbench.model.lab import Lab
+from ironbench.model.system import Load, Setup
+from ironbench.plan import rates
+
+FACTOR = "rate"
+MOST_BLOCKS = 6
+"""As many as a verdict on the lab's own metric needs at least; more would cost more than the question does."""
+LEAST_BLOCKS = 2
+"""The fewest that have an interval;"""
+USEFUL_BLOCKS = 3
+"""and the fewest whose interval says something: a budget prefers shorter trials to fewer blocks than these."""
+SHARE_OF_BUDGET = 0.5
+"""The rest is for the lab's own question."""
+AUTO, NONE = "auto", "none"
+
+
+def shares(told: str | Sequence[str], where: str) -> tuple[float, ...]:
+    """Of the peak, as `measure.rates` says. InputError: something that is no share, or the same twice."""
+    if isinstance(told, str):
+        return rates.SHARES if told == AUTO else ()
+    found = []
+    for number, word in enumerate(told):
+        at = f"{where}[{number}]"
+        share = rates.read(at, word)[1]
+        if share is None:
+            raise InputError(at, f"{word!r} is no share of the peak", 'write for example "70%"')
+        if share in found:
+            raise InputError(at, f"{word} is named twice", "name each share once")
+        found.append(share)
+    return tuple(found)
+
+
+def extended(lab: Lab, told: str | Sequence[str], where: str) -> Lab:
+    """The lab with its rated cells, where it varies the system alone.
+
+    InputError: rates are asked for by name, and this lab cannot have them.
+    """
+    wanted = shares(told, where)
+    possible = {setup.cell.name: setup for setup in lab.setups if not setup.skipped}
+    why_not = _hindrance(list(possible.values()))
+    pairs = [] if why_not else [pair for pair in lab.comparisons if _alike_but_for_the_system(*pair, possible)]
+    if not isinstance(told, str) and wanted and not pairs:
+        raise InputError(
+            where, why_not or "no two cells differ in nothing but the system", 'leave it out, or write rates = "none"'
+        )
+    taking_part = dict.fromkeys(name for pair in pairs for name in (pair[1], pair[0]))
+    rated = [_at(possible[name], share) for share in wanted for name in taking_part]
+    compared = [(name_at(cell, share), name_at(baseline, share)) for share in wanted for cell, baseline in pairs]
+    return replace(lab, rated=tuple(rated), rated_comparisons=tuple(compared))
+
+
+def without(lab: Lab) -> Lab:
+    """The lab's own cells alone."""
+    return replace(lab, rated=(), rated_comparisons=())
+
+
+def in_blocks(blocks: int) -> int:
+    """In how many of a lab's blocks, the first ones, its rated cells are measured when nothing limits its time."""
+    return min(blocks, MOST_BLOCKS)
+
+
+def name_at(cell: str, share: float) -> str:
+    """`log=memory rate=50%`, as it would be called if the lab varied the rate."""
+    return f"{cell} {FACTOR}={_level(share)}"
+
+
+def _level(share: float) -> str:
+    return f"{share * 100:g}%"
+
+
+def _at(setup: Setup, share: float) -> Setup:
+    load = replace(setup.cell.load, rate_share=share)
+    levels = {**setup.cell.levels, FACTOR: _level(share)}
+    cell = replace(setup.cell, name=name_at(setup.cell.name, share), load=load, levels=levels)
+    return replace(setup, cell=cell, of=setup.cell.name)
+
+
+def _hindrance(setups: Sequence[Setup]) -> str:
+    """Why no cell of the lab can be driven at shares of one peak; empty when they can."""
+    loads = [setup.cell.load for setup in setups]
+    if len({load.clients for load in loads}) > 1:
+        return "the lab varies the number of clients, so there is no one peak"
+    if any(rates.open_loop(load) for load in loads):
+        return "the lab drives at rates already"
+    if any(load.duration_s is None for load in loads):
+        return "its trials have no duration, and an open loop needs one"
+    if len({load.duration_s for load in loads}) > 1:
+        return "its trials differ in length"
+    if any(load.think_time_s for load in loads):
+        return "its clients pause between transactions, so their peak is not the system's"
+    return ""
+
+
+def _alike_but_for_the_system(cell: str, baseline: str, possible: Mapping[str, Setup]) -> bool:
+    one, other = possible[cell], possible[baseline]
+    if one.choice != other.choice or _work(one.cell.load) != _work(other.cell.load):
+        return False
+    systems = [replace(setup.system, label="") for setup in (one, other)]
+    return systems[0] != systems[1] or one.cell.load.cache != other.cell.load.cache
+
+
+def _work(load: Load) -> Load:
+    """How hard a trial drives, without the state that it finds."""
+    return replace(load, cache="", checkpoint_s=None, threads=0)

@@ -1,0 +1,49 @@
+"""Response times at shares of the baseline's peak, as a table; shared by every format."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ironbench.analyse.same_load import SameLoad, Side
+from ironbench.model.finding import Finding
+from ironbench.report.charts.base import Table
+from ironbench.report.findings import interval, ratio
+from ironbench.report.numbers import quantity
+
+_SHOWN = (("response_time_p50_s", "median"), ("response_time_p99_s", "99th percentile"))
+"""The other percentiles are in the JSON document."""
+
+
+def same_load_table(found: Sequence[SameLoad]) -> Table:
+    """A row for each comparison and rate: both sides' times, and their ratio."""
+    head = ["comparison", "at", *(word for _, name in _SHOWN for word in (name, "ratio", "interval")), "blocks"]
+    rows = []
+    for one in found:
+        by_metric = {finding.metric: finding for finding in one.findings}
+        cells = [word for metric, _ in _SHOWN for word in _times(one, metric, by_metric.get(metric))]
+        blocks = max(finding.blocks for finding in one.findings)
+        rows.append((one.contrast.name, _rate(one), *cells, f"{blocks}{_behind(one)}"))
+    return Table(tuple(head), tuple(rows), numbers=True)
+
+
+def _rate(one: SameLoad) -> str:
+    return quantity(one.share, "share") + (f", {quantity(one.rate, '1/s')}" if one.rate else "")
+
+
+def _times(one: SameLoad, metric: str, finding: Finding | None) -> tuple[str, str, str]:
+    """`4.1 ms against 5.0 ms`, and the ratio of the two with its interval."""
+    if finding is None:
+        return "", "", ""
+    return f"{_time(one.cell, metric)} against {_time(one.baseline, metric)}", ratio(finding.ratio), interval(finding)
+
+
+def _time(side: Side, metric: str) -> str:
+    summary = side.times.get(metric)
+    return quantity(summary.centre if summary else None, "s")
+
+
+def _behind(one: SameLoad) -> str:
+    """Which side did not do what it was asked to."""
+    names = [(one.contrast.cell, one.cell), (one.contrast.baseline, one.baseline)]
+    said = [f"{name} fell behind in {side.behind} of {side.trials}" for name, side in names if side.behind]
+    return f" ({'; '.join(said)})" if said else ""

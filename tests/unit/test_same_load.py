@@ -1,0 +1,190 @@
+"""A lab that varies the system measures its cells at shares of the baseline's peak, too, unless it is told not to."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import labfactory
+import pytest
+from factories import Shelf
+
+from ironbench.analyse.findings import PERCENTILES, declared, findings
+from ironbench.analyse.labstudy import lab_study
+from ironbench.cli import declared as files
+from ironbench.cli.planning import planned
+from ironbench.errors import InputError
+from ironbench.model.lab import Lab
+from ironbench.model.record import Record, Warning
+from ironbench.plan import same_load
+from ironbench.report import lab_text
+from ironbench.report.lab_json import document
+from ironbench.report.same_load import same_load_table
+
+START = 'question = "Faster?"\n[system]\nengine = "null"\n[workload]\nname = "select-only"\n[load]\nclients = 4\n'
+SPEED = '[vary.speed]\nslow = { set = { service = "1ms" } }\nfast = {}\n'
+
+
+@pytest.fixture(autouse=True)
+def own_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("IRONBENCH_DATA", str(tmp_path / "data"))
+
+
+def plan(folder: Path, text: str, budget_s: float | None = None) -> files.Planned:
+    file = folder / "speed.toml"
+    file.write_text(START + text)
+    return files.planned(files.read(file), budget_s)
+
+
+def rated_trials(lab: Lab) -> int:
+    names = {setup.cell.name for setup in lab.rated}
+    return sum(trial.cell.name in names for trial in lab.trials)
+
+
+def test_a_lab_of_systems_has_its_cells_at_three_rates(tmp_path: Path) -> None:
+    lab = plan(tmp_path, SPEED).lab
+    assert [setup.cell.name for setup in lab.rated] == [
+        f"speed={speed} rate={rate}" for rate in ("50%", "70%", "90%") for speed in ("slow", "fast")
+    ]
+    assert lab.rated_comparisons[1] == ("speed=fast rate=70%", "speed=slow rate=70%")
+    assert [setup.cell.load.rate_share for setup in lab.rated] == [0.5, 0.5, 0.7, 0.7, 0.9, 0.9]
+    assert rated_trials(lab) == 6 * 6
+    assert lab.setup("speed=fast rate=90%").origin == "speed=fast"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[vary]\nclients = [1, 2]\n",
+        SPEED + "[vary]\nclients = [4, 2]\n",
+        "rate = 100\n" + SPEED,
+        "transactions = 100\n" + SPEED,
+        "think_time = '1ms'\n" + SPEED,
+        SPEED + "[measure]\nrates = 'none'\n",
+    ],
+)
+def test_a_lab_that_varies_the_load_or_says_no_has_none(tmp_path: Path, text: str) -> None:
+    lab = plan(tmp_path, text).lab
+    assert not lab.rated and not lab.rated_comparisons
+    assert len(lab.trials) == 6 * len(lab.setups)
+
+
+def test_rates_that_cannot_be_are_refused_with_the_reason(tmp_path: Path) -> None:
+    for text, cause in (
+        ("[vary]\nclients = [1, 2]\n[measure]\nrates = ['50%']\n", "varies the number of clients"),
+        (SPEED + "[measure]\nrates = ['fast']\n", "no share of the peak"),
+        (SPEED + "[measure]\nrates = ['50%', '50 %']\n", "named twice"),
+        (SPEED + "[measure]\nrates = 'non'\n", "'non' is unknown"),
+    ):
+        with pytest.raises(InputError, match=cause) as caught:
+            plan(tmp_path, text)
+        assert "measure.rates" in caught.value.subject
+
+
+def test_the_later_blocks_are_as_they_would_be_without(tmp_path: Path) -> None:
+    both = [plan(tmp_path, f"{SPEED}[measure]\nseed = 1\nrepeats = 9\nrates = {r}\n").lab for r in ("'auto'", "'none'")]
+    later = [[(t.cell.name, t.block) for t in lab.trials if t.block >= 6] for lab in both]
+    assert later[0] == later[1]
+
+
+def test_the_plan_says_what_they_cost(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = plan(tmp_path, SPEED)
+    without = plan(tmp_path, SPEED + "[measure]\nrates = 'none'\n")
+    assert found.costs.rated_s(0.0) == pytest.approx(found.lab.estimate_s - without.lab.estimate_s)
+    plan(tmp_path, SPEED)
+    assert planned(str(tmp_path / "speed.toml"), "", json=False) == 0
+    shown = capsys.readouterr().out
+    assert "2 cells once more at 50, 70 and 90\u202f% of the baseline's peak, in the first 6 blocks:" in shown
+    assert "39 trials" in shown and "51 trials" in shown
+    planned(str(tmp_path / "speed.toml"), "", json=True)
+    assert json.loads(capsys.readouterr().out)["rated"][0] == {
+        "name": "speed=slow rate=50%",
+        "of": "speed=slow",
+        "share": 0.5,
+    }
+
+
+def test_a_budget_gives_them_half_at_most_and_says_when_it_has_no_room(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    roomy = plan(tmp_path, SPEED, budget_s=900)
+    assert roomy.lab.estimate_s <= 900
+    assert roomy.costs.rated_blocks >= same_load.LEAST_BLOCKS
+    assert roomy.costs.rated_s(0.0) <= 450
+    assert roomy.lab.method.blocks >= 6
+
+    tight = plan(tmp_path, SPEED, budget_s=150)
+    assert not tight.lab.rated and tight.crowded_out
+    planned(str(tmp_path / "speed.toml"), "150s", json=False)
+    assert "no room for response times at the same load" in capsys.readouterr().out
+
+
+def with_rated_cells(lab: Lab) -> Lab:
+    lab = same_load.extended(lab, "auto", "measure.rates")
+    cells = [setup.cell for setup in lab.rated]
+    first = [replace(lab.trials[0], cell=cell, block=block, purpose="lab") for block in range(6) for cell in cells]
+    known = tuple(
+        replace(one, cell=replace(one.cell, load=replace(one.cell.load, rate=1000.0 * one.cell.load.rate_share)))
+        for one in lab.rated
+        if one.cell.load.rate_share
+    )
+    return replace(lab, trials=(*lab.trials, *first), rated=known)
+
+
+def records_of(lab: Lab) -> Sequence[Record]:
+    means = {name: 1000.0 if "disk" in name else 1100.0 for name in (setup.cell.name for setup in lab.all_setups)}
+    records = labfactory.trials(lab, means)
+    slow = {"response_time_p50_s": 0.004, "response_time_p99_s": 0.02}
+    fast = {"response_time_p50_s": 0.002, "response_time_p99_s": 0.01}
+    return [
+        replace(record, metrics={**record.metrics, **(slow if "disk" in record.cell.name else fast)})
+        for record in records
+    ]
+
+
+@pytest.fixture
+def lab() -> Lab:
+    return with_rated_cells(labfactory.lab({"log": ("disk", "memory")}, blocks=8))
+
+
+def test_they_are_no_part_of_the_family_that_is_corrected_for(lab: Lab) -> None:
+    records = records_of(lab)
+    assert declared(lab) == (("log=memory", "log=disk", "throughput"),)
+    found = findings(records, lab, 1)
+    plain = findings(records, same_load.without(lab), 1)
+    assert [one for one in found if one.decides] == [one for one in plain if one.decides]
+    at_rates = [one for one in found if "rate=" in one.cell]
+    assert {(one.cell, one.metric) for one in at_rates} >= {("log=memory rate=70%", "response_time_p99_s")}
+    assert {one.metric for one in at_rates} <= set(PERCENTILES)
+    assert not any(one.decides or one.p is not None for one in at_rates)
+
+
+def test_the_report_shows_both_sides_at_each_rate(lab: Lab) -> None:
+    records = records_of(lab)
+    study = lab_study(lab, records, Shelf(records))
+    assert [one.share for one in study.same_loads] == [0.5, 0.7, 0.9]
+    assert study.same_loads[1].rate == 700
+    table = same_load_table(study.same_loads)
+    assert table.rows[0][:4] == (
+        "log=memory over log=disk",
+        "50\u202f%, 500/s",
+        "2.00\u202fms against 4.00\u202fms",
+        "0.500\u202f×",
+    )
+    assert "Response times at the same load" in lab_text.render([study]).decode()
+    assert [one["share"] for one in document(study)["same_loads"]] == [0.5, 0.7, 0.9]
+    assert not any("rate=" in effect.contrast.cell for effect in study.others)
+    assert [cell.name for cell in study.cells] == ["log=disk", "log=memory"]
+
+
+def test_a_side_that_fell_behind_is_named(lab: Lab) -> None:
+    behind = Warning("rate-not-kept", "the rate of 900/s was not kept")
+    records = [
+        replace(record, warnings=(behind,)) if record.cell.name == "log=disk rate=90%" else record
+        for record in records_of(lab)
+    ]
+    rows = same_load_table(lab_study(lab, records, Shelf(records)).same_loads).rows
+    assert rows[2][-1] == "6 (log=disk fell behind in 6 of 6)"
+    assert rows[0][-1] == "6"
