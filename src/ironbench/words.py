@@ -1,8 +1,18 @@
-"""Counts as people say them."""
+"""Counts and shares as people say them."""
 
 from __future__ import annotations
+
+THIN = "\u202f"
+"""Narrow no-break space: groups of thousands, and between a number and its unit."""
+MINUS = "\u2212"
 
 
 def counted(count: float, one: str, many: str = "") -> str:
     """`1 client`, `8 clients`, `1,000 clients`; `many` where adding an s does not make the plural."""
     return f"{count:,.0f} {one if count == 1 else many or one + 's'}"
+
+
+def in_percent(share: float, digits: int = 0, signed: bool = False) -> str:
+    """`0.553` → `55 %`; with its sign `−12 %`."""
+    value = f"{share * 100:{'+' if signed else ''}.{digits}f}"
+    return f"{value.replace('-', MINUS)}{THIN}%"

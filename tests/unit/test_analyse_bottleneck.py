@@ -49,7 +49,7 @@ def test_parts_are_shares_of_the_time_of_a_transaction() -> None:
     )
     assert found.limit.resource == "the log"
     assert found.limit.at_most == pytest.approx(1 / 0.3)
-    assert "The limit is the log: 70% of the time" in found.limit.sentence
+    assert "The limit is the log: 70\u202f% of the time" in found.limit.sentence
 
 
 def test_what_is_counted_has_no_sampling_error_and_what_is_sampled_has() -> None:
@@ -112,7 +112,7 @@ def test_the_root_of_the_chain_is_named() -> None:
     )
     found = where_time_goes([one])
     assert found is not None
-    assert "rows of accounts" in found.limit.sentence and "flushes the log (90% of looks)" in found.limit.sentence
+    assert "rows of accounts" in found.limit.sentence and "flushes the log (90\u202f% of looks)" in found.limit.sentence
 
 
 def test_trials_that_cannot_be_compared_do_not_count() -> None:

@@ -80,7 +80,7 @@ def test_closed_and_open_loops_are_named() -> None:
 
 def test_emulated_results_say_so() -> None:
     (study,) = study_of([record(budget=Budget(emulation=0.12, idle=0.5))])
-    assert any("Emulated devices" in note and "12%" in note for note in study.footnotes)
+    assert any("Emulated devices" in note and "12\u202f%" in note for note in study.footnotes)
 
 
 def test_differences_name_every_fact_that_is_not_the_same() -> None:
@@ -276,7 +276,7 @@ def test_roles_on_one_device_are_told_once() -> None:
 
 def test_a_crowded_machine_is_said() -> None:
     (study,) = study_of([record(budget=Budget(server=0.2, other=0.5, idle=0.3))])
-    assert any("50%" in text for text in study.parts[0].warnings)
+    assert any("50\u202f%" in text for text in study.parts[0].warnings)
 
 
 def test_the_paths_of_a_server_are_no_difference_of_their_own() -> None:
@@ -293,8 +293,8 @@ def test_a_peak_that_fresh_trials_do_not_bear_out_is_said_to_be_so_and_why() -> 
     ]
     (study,) = study_of([*swept, *fresh])
     (said,) = [text for text in study.parts[0].warnings if "confirmation trials" in text]
-    assert "8 clients gave 30% less" in said
-    assert "34% of the CPU time during them and 5% before" in said
+    assert "8 clients gave 30\u202f% less" in said
+    assert "34\u202f% of the CPU time during them and 5\u202f% before" in said
 
 
 def test_a_peak_that_is_a_little_lower_when_measured_again_is_what_choosing_the_best_does() -> None:

@@ -9,7 +9,7 @@ import pytest
 from factories import record
 
 from ironbench.analyse.bottleneck import where_time_goes
-from ironbench.analyse.ceiling import ceiling, ceilings
+from ironbench.analyse.ceiling import ceiling, ceilings, reconciled
 from ironbench.analyse.verdict import finding
 from ironbench.analyse.waterfall import waterfall
 from ironbench.model.finding import Conclusion, Finding
@@ -57,7 +57,7 @@ def test_without_a_conclusion_there_is_no_verdict() -> None:
 def test_a_gain_on_both_sides_of_the_margin_is_not_judged() -> None:
     found = ceiling(measured(1.05, low=1.02, high=1.08, conclusion=Conclusion.FASTER), ["temp"])
     assert found.holds_back is None
-    assert "temporary files cost something, whether more than 5% cannot be told" in found.sentence
+    assert "temporary files cost something, whether more than 5\u202f% cannot be told" in found.sentence
 
 
 def test_without_a_block_nothing_was_measured() -> None:
@@ -69,7 +69,24 @@ def test_without_a_block_nothing_was_measured() -> None:
 def test_the_share_of_the_time_is_put_beside_what_was_measured() -> None:
     spent = where_time_goes([record(metrics={"time_share{part=log flush}": 0.6, "time_share{part=CPU}": 0.4})])
     found = ceiling(measured(2.4), ["log"], spent)
-    assert "By its share of the time (60%) at most 2.50 ×" in found.sentence
+    assert "By its share of the time (60\u202f%) at most 2.50 ×" in found.sentence
+
+
+def test_a_gain_beyond_what_the_share_explains_does_not_contradict_it() -> None:
+    spent = where_time_goes([record(metrics={"time_share{part=log flush}": 0.5, "time_share{part=CPU}": 0.3, "time_share{part=other}": 0.2})])
+    assert spent is not None
+    beyond = ceiling(measured(2.4), ["log"], spent)
+    assert "at most" not in beyond.sentence
+    assert beyond.sentence.endswith("alone explains 2.00 ×: waits elsewhere that it caused went with it.")
+    near = ceiling(measured(2.1, low=1.9), ["log"], spent)
+    assert near.sentence.endswith("alone explains 2.00 ×: the interval holds that, too.")
+
+    baseline = replace(spent, cell="ideal=none")
+    assert "at most 2 ×" in baseline.limit.sentence
+    told = reconciled(baseline, [beyond]).limit.sentence
+    assert told.endswith("Its share alone explains 2 × as much; with it free, 2.4 × was measured.")
+    assert reconciled(baseline, [ceiling(measured(1.5), ["log"], spent)]) == baseline
+    assert reconciled(baseline, [ceiling(measured(2.4), ["temp"], spent)]) == baseline
 
 
 def test_only_cells_that_differ_in_ideal_parts_alone_have_a_ceiling() -> None:

@@ -190,3 +190,30 @@ def test_a_curve_that_falls_has_its_peak_in_the_answer() -> None:
         s.cell.name: (n := s.cell.load.clients) * 500 / (1 + 0.05 * (n - 1) + 0.01 * n * (n - 1)) for s in plan.setups
     }
     assert "throughput peaks at" in answer(studied(plan, trials(plan, means, 0.01)))
+
+
+def test_a_trial_that_was_cut_short_is_still_to_be_run_and_no_trial_of_the_report() -> None:
+    plan = lab(LOG, blocks=6)
+    records = trials(plan, {"log=disk": 1000.0, "log=memory": 1100.0})[:5]
+    records[4] = replace(records[4], status=Status.CUT_SHORT)
+    study = studied(plan, records)
+    assert "8 of 12 planned trials are still to be run: `ironbench lab resume` runs them" in study.warnings
+    assert (study.trials, study.missing, study.complete) == (4, 8, False)
+    assert "4 trials" in lab_figures.kicker(study)
+    again = replace(records[4], status=Status.OK, attempt=2, id="again")
+    assert studied(plan, [*records, again]).trials == 5
+
+
+def test_checkpoints_that_nobody_chose_are_told_as_the_plan_tells_them() -> None:
+    plan = lab(LOG, blocks=6)
+    study = studied(plan, trials(plan, {"log=disk": 1000.0, "log=memory": 1100.0}))
+    assert any("PostgreSQL makes a checkpoint every 10 s, three in a trial" in note for note in lab_figures.notes(study))
+
+
+def test_intervals_at_more_than_95_percent_are_explained() -> None:
+    assert not any("false alarm" in note for note in lab_figures.notes(two_cells(1100.0)))
+    plan = lab({"log": ("disk", "memory", "ssd")}, blocks=6)
+    study = studied(plan, trials(plan, {s.cell.name: 1000.0 + 40 * n for n, s in enumerate(plan.setups)}))
+    notes = " ".join(lab_figures.notes(study))
+    assert "Intervals are at 97.5\u202f%, not 95\u202f%" in notes or "Intervals are at" in notes
+    assert "shared out among 2 comparisons" in notes

@@ -39,7 +39,7 @@ def test_a_share_excludes_think_time_as_a_rate_does() -> None:
         resolve.load(cells[0].sections.load, 1)
 
 
-def test_systems_are_compared_at_each_rate() -> None:
+def test_systems_are_compared_at_each_rate_and_not_one_rate_with_another() -> None:
     declared = labfile.read(FILE, "x.toml")
     pairs = design.comparisons(declared, design.cells(declared))
     assert pairs == tuple(

@@ -122,7 +122,7 @@ def test_throughput_that_changes_during_a_trial_is_told() -> None:
     counts = 100 + 5 * noise(300)
     assert told(counts) == []
     stepped = np.concatenate([counts[:150], counts[150:] * 0.7])
-    assert told(stepped)[0].startswith("throughput changed by -30% at ")
+    assert told(stepped)[0].startswith("throughput changed by \u221230\u202f% at ")
     assert "drifted" in told(counts * np.linspace(1, 0.6, 300))[0]
     assert told(counts * np.linspace(1, 0.96, 300)) == []
     assert told(stepped[100:180]) == []

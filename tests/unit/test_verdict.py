@@ -111,6 +111,14 @@ def test_five_blocks_tell_nothing_however_clear() -> None:
     assert "5 complete blocks: a verdict needs 6 at least." in one.warnings
 
 
+def test_below_six_blocks_nothing_is_promised_but_the_end_of_the_lab() -> None:
+    one = told(spread(2.0, 0.5, 3), method=replace(SIX, stages=(Stage(1, 8),)))
+    assert one.detectable is None
+    assert one.advice == "finish the lab; 8 blocks are planned, and a verdict needs 6"
+    short = told(spread(2.0, 0.5, 3), method=replace(SIX, stages=(Stage(1, 3),)))
+    assert short.advice == "a round of 6 complete blocks at least"
+
+
 def test_what_cannot_be_told_says_what_it_would_take() -> None:
     one = told(spread(1.02, 0.08))
     assert one.advice.startswith("a round of ")

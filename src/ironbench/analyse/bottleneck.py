@@ -29,6 +29,7 @@ from ironbench.model.parts import (
     TEMP,
 )
 from ironbench.model.record import Record
+from ironbench.words import in_percent
 
 RESOURCES: dict[str, tuple[str, ...]] = {
     "the server's CPU": (CPU, RUN_QUEUE),
@@ -72,6 +73,8 @@ class Limit:
     at_most: float
     """Bound of the gain in throughput if the resource took no time at all (Amdahl), nor any run queue after it."""
     sentence: str
+    bound: str = ""
+    """The sentence's end that speaks of `at_most`; empty where it does not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,10 +175,10 @@ def _limit(
     unknown = by_name[OTHER].share if OTHER in by_name else 0.0
     gain = _bound(parts, RESOURCES[first])
     if share < LIMITS_FROM or low <= next_high or share <= unknown:
-        rivals = f"{first} takes {share:.0%} of the time, {second} {next_share:.0%}"
-        known = f", and {unknown:.0%} is in no known part" if unknown > share / 2 else ""
+        rivals = f"{first} takes {in_percent(share)} of the time, {second} {in_percent(next_share)}"
+        known = f", and {in_percent(unknown)} is in no known part" if unknown > share / 2 else ""
         return Limit("", share, gain, f"Cannot tell what limits: {rivals}{known}.")
-    said = f"{share:.0%} of the time is spent there"
+    said = f"{in_percent(share)} of the time is spent there"
     if first == "locks":
         said += _chain(roots, tables)
     if first == "the server's CPU":
@@ -187,13 +190,13 @@ def _limit(
             OTHERS,
             share,
             gain,
-            f"The limit is {OTHERS}: {share:.0%} of the time goes to the CPU, most of it "
+            f"The limit is {OTHERS}: {in_percent(share)} of the time goes to the CPU, most of it "
             "waiting for a core that they take. Measure when the machine is quiet.",
         )
     if first == "the server's CPU" and all(_shared_with_us(record) for record in records):
         # A record of that kind carries no verdict about CPU (docs/guide/statuses.md).
         shared = (
-            f"{share:.0%} of the time goes to the server's CPU, but client and observers took much of the CPU "
+            f"{in_percent(share)} of the time goes to the server's CPU, but client and observers took much of the CPU "
             "themselves; give them cores of their own (client_cpus, server_cpus)"
         )
         return Limit("", share, gain, f"Cannot tell what limits: {shared}.")
@@ -201,7 +204,7 @@ def _limit(
         kept = f"Nothing limits: the rate was kept. Most of the service time goes to {first}: {said}."
         return Limit("", share, 1.0, kept)
     bound = f"Without it, at most {gain:.2g} × as much could be done."
-    return Limit(first, share, gain, f"The limit is {first}: {said}. {bound}")
+    return Limit(first, share, gain, f"The limit is {first}: {said}. {bound}", bound)
 
 
 def _shared_with_us(record: Record) -> bool:
@@ -238,7 +241,8 @@ def _chain(roots: Mapping[str, float], tables: Mapping[str, float]) -> str:
         said += f", waiting for rows of {table[0]} or the table itself"
     if roots:
         event, share = next(iter(roots.items()))
-        said += f"; at the root of the chain the holder {_DOES.get(event, f'waits for {event}')} ({share:.0%} of looks)"
+        does = _DOES.get(event, f"waits for {event}")
+        said += f"; at the root of the chain the holder {does} ({in_percent(share)} of looks)"
     return said
 
 
@@ -260,8 +264,8 @@ def _cores(parts: Mapping[str, Part]) -> str:
     queue = parts[RUN_QUEUE].share if RUN_QUEUE in parts else 0.0
     computing = parts[CPU].share if CPU in parts else 0.0
     if queue > computing:
-        return f", {queue:.0%} waiting for a core: more cores would help before faster ones"
-    return f", {computing:.0%} computing: faster cores or less work per transaction would help"
+        return f", {in_percent(queue)} waiting for a core: more cores would help before faster ones"
+    return f", {in_percent(computing)} computing: faster cores or less work per transaction would help"
 
 
 def _client(records: Sequence[Record]) -> str:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ironbench import catalogue
-from ironbench.analyse.bottleneck import TimeSpent
+from ironbench.analyse.bottleneck import RESOURCES, TimeSpent
 from ironbench.model.finding import Conclusion, Finding
 from ironbench.model.lab import Lab
 from ironbench.model.parts import CLIENT, DATA_READ, DATA_WRITE, LOG_FLUSH, RUN_QUEUE, TEMP
+from ironbench.words import in_percent
 
 _FREE = {
     "log": "a free log",
@@ -67,7 +68,9 @@ def ceiling(finding: Finding, parts: Sequence[str], spent: TimeSpent | None = No
         return Ceiling(tuple(parts), math.nan, 0.0, math.inf, None, f"What {name} costs was not measured.", finding)
     holds_back, verdict = _verdict(finding, low, high, name, "is" if len(parts) == 1 and parts[0] != "temp" else "are")
     measured = f"With {free} it would run {_times(speedup)} × as fast ({_times(low)}–{_times(high)}): {verdict}."
-    return Ceiling(tuple(parts), speedup, low, high, holds_back, f"{measured}{_bound(parts, spent)}", finding)
+    return Ceiling(
+        tuple(parts), speedup, low, high, holds_back, f"{measured}{_bound(parts, spent, speedup, low)}", finding
+    )
 
 
 def _verdict(finding: Finding, low: float, high: float, name: str, be: str) -> tuple[bool | None, str]:
@@ -80,10 +83,8 @@ def _verdict(finding: Finding, low: float, high: float, name: str, be: str) -> t
         return False, f"{name} {be} not the bottleneck"
     if low >= margin:
         return True, f"{name} {'holds' if be == 'is' else 'hold'} it back"
-    return (
-        None,
-        f"{name} {'costs' if be == 'is' else 'cost'} something, whether more than {finding.margin:.0%} cannot be told",
-    )
+    costs = "costs" if be == "is" else "cost"
+    return None, f"{name} {costs} something, whether more than {in_percent(finding.margin)} cannot be told"
 
 
 def _as_speedup(finding: Finding) -> tuple[float, float, float]:
@@ -96,13 +97,39 @@ def _inverse(value: float) -> float:
     return 1 / value if value else math.inf
 
 
-def _bound(parts: Sequence[str], spent: TimeSpent | None) -> str:
+def reconciled(spent: TimeSpent, found: Sequence[Ceiling]) -> TimeSpent:
+    """Where the time goes, without a bound that a measured ceiling of the same part has passed."""
+    limit = spent.limit
+    passed = [
+        one
+        for one in found
+        if one.finding.baseline == spent.cell
+        and one.speedup > limit.at_most
+        and any(set(_SPENT[part]) & set(RESOURCES.get(limit.resource, ())) for part in one.parts)
+    ]
+    if not passed or not limit.bound:
+        return spent
+    most = max(one.speedup for one in passed)
+    words = f"Its share alone explains {limit.at_most:.2g} × as much; with it free, {most:.2g} × was measured."
+    return replace(spent, limit=replace(limit, sentence=limit.sentence.removesuffix(limit.bound) + words, bound=words))
+
+
+def _bound(parts: Sequence[str], spent: TimeSpent | None, speedup: float, low: float) -> str:
+    """What the part's share of the time lets expect, beside what was measured.
+
+    A share bounds the gain only while everything else takes as long as before (Amdahl). Waits elsewhere that the part
+    caused, such as for locks that are held through a flush, go with it, so more may be gained.
+    """
     if spent is None:
         return ""
     names = [name for part in parts for name in _SPENT[part]]
-    share = sum(spent.share(name) for name in names)
+    share = in_percent(sum(spent.share(name) for name in names))
     queue = " and the waits for a core" if spent.share(RUN_QUEUE) >= 0.05 else ""
-    return f" By its share of the time ({share:.0%}{queue}) at most {spent.at_most(names):.2f} × was to be expected."
+    most = spent.at_most(names)
+    if speedup <= most:
+        return f" By its share of the time ({share}{queue}) at most {_times(most)} × was to be expected."
+    why = "waits elsewhere that it caused went with it" if low > most else "the interval holds that, too"
+    return f" Its share of the time ({share}{queue}) alone explains {_times(most)} ×: {why}."
 
 
 def _times(value: float) -> str:

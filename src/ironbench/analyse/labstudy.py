@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from ironbench.analyse.archive import Archive
 from ironbench.analyse.balance import Entry, balance
 from ironbench.analyse.bottleneck import TimeSpent, where_time_goes
-from ironbench.analyse.ceiling import Ceiling, ceilings
+from ironbench.analyse.ceiling import Ceiling, ceilings, reconciled
 from ironbench.analyse.claims import Judged, judged
 from ironbench.analyse.contrast import Contrast, contrasts
 from ironbench.analyse.differences import Difference, differences, flattened, shared
+from ironbench.analyse.disturbance import Disturbance, disturbances
 from ironbench.analyse.findings import findings
 from ironbench.analyse.growth import Growth, growths
 from ironbench.analyse.interaction import Interaction, interactions
@@ -98,6 +99,7 @@ class LabStudy:
     differences: tuple[Difference, ...]
     """Facts that differ between cells, one value per cell."""
     shared: dict[str, str]
+    disturbances: tuple[Disturbance, ...]
     dropped: tuple[str, ...]
     """Blocks that did not enter the paired analysis, and why."""
     left_out: tuple[str, ...]
@@ -150,6 +152,8 @@ def lab_study(
     known = [facts(cell.usable[0], archive) if cell.usable else _declared(cell.setup) for cell in cells]
     effects = _effects(lab, [finding for finding in found if finding.cell not in at_rates])
     own = [effect for effect in effects if effect.finding.decides and _is_main(effect.finding, lab)]
+    found_ceilings = tuple(ceilings([effect.finding for effect in own], lab, _times(cells)))
+    cells = tuple(replace(cell, time=cell.time and reconciled(cell.time, found_ceilings)) for cell in cells)
     return LabStudy(
         lab=lab,
         work="; ".join(dict.fromkeys(work_name(setup.choice) for setup in measured)),
@@ -162,11 +166,12 @@ def lab_study(
         same_loads=same_loads(lab, found, settled),
         claims=judgements,
         growths=growths([(cell.setup, cell.usable) for cell in cells]),
-        ceilings=tuple(ceilings([effect.finding for effect in own], lab, _times(cells))),
+        ceilings=found_ceilings,
         waterfalls=_waterfalls(own, cells),
         noise=_noise(lab, noise, settled),
         differences=differences(known),
         shared=shared(known),
+        disturbances=disturbances((cell.name, cell.usable) for cell in cells),
         dropped=tuple(dict.fromkeys(text for effect in own for text in effect.finding.dropped)),
         left_out=left_out(settled),
         warnings=(

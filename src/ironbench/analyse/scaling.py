@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from ironbench.analyse.scalability import ENOUGH_DISTINCT, Band, Estimate, Fit, fitted
 from ironbench.model.record import Record
+from ironbench.words import in_percent
 
 MOST_CURVES = 8
 """Systems of one report that get a curve: a fit takes a quarter of a second, and a chart holds no more."""
@@ -108,8 +109,8 @@ def _cautions(fit: Fit) -> list[str]:
         worst = max(fit.residuals, key=lambda row: abs(math.log(row.measured / row.fitted)))
         found.append(
             "the scalability law does not follow this system: its curve misses the trials by more than repeats differ, "
-            f"most at {_count(worst.clients)} clients (by {abs(worst.measured / worst.fitted - 1):.0%}); intervals are "
-            "widened by it, and the measured points count, not the curve"
+            f"most at {_count(worst.clients)} clients (by {in_percent(abs(worst.measured / worst.fitted - 1))}); "
+            "intervals are widened by it, and the measured points count, not the curve"
         )
     if fit.peak_is_beyond and math.isfinite(fit.peak_clients.value):
         found.append(
@@ -130,7 +131,9 @@ def _rate(found: Estimate) -> str:
 
 
 def _share(found: Estimate) -> str:
-    return f"{max(0.0, found.value):.1%} ({max(0.0, found.low):.1%} to {found.high:.1%})"
+    return (
+        f"{in_percent(max(0.0, found.value), 1)} ({in_percent(max(0.0, found.low), 1)} to {in_percent(found.high, 1)})"
+    )
 
 
 def _count(clients: float) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from ironbench.analyse.curve import Curve
 from ironbench.model.record import Record
+from ironbench.words import in_percent
 
 MOST_LOST = 0.1
 """Share by which confirmation may fall short of the sweep. The best of several noisy trials is too high by about one
@@ -27,7 +28,7 @@ def shortfall(curve: Curve) -> str:
     lost = 1 - peak.throughput.centre / promised
     swept = next(point.trials for point in curve.points if point.clients == peak.clients)
     return (
-        f"confirmation trials of {peak.clients} clients gave {lost:.0%} less than the sweep that chose them: "
+        f"confirmation trials of {peak.clients} clients gave {in_percent(lost)} less than the sweep that chose them: "
         + _cause(swept, peak.trials)
     )
 
@@ -37,8 +38,8 @@ def _cause(swept: Sequence[Record], fresh: Sequence[Record]) -> str:
     if before is None or after is None or after - before < NOTABLE:
         return "the system or the machine changed in between, so neither number is safe; repeat on a quiet machine"
     return (
-        f"other programs and the hypervisor took {after:.0%} of the CPU time during them and {before:.0%} before; "
-        "repeat on a quiet machine"
+        f"other programs and the hypervisor took {in_percent(after)} of the CPU time during them and "
+        f"{in_percent(before)} before; repeat on a quiet machine"
     )
 
 

@@ -19,6 +19,7 @@ from ironbench.analyse.subjects import Subject, by_work, subjects, work_name
 from ironbench.analyse.summarise import overlap
 from ironbench.analyse.unlike import doubts, left_out, unlike
 from ironbench.model.record import Record
+from ironbench.words import in_percent
 
 CROWDED = 0.2
 """Share of CPU time outside server and client above which a machine was not theirs alone; a server's kernel threads
@@ -157,7 +158,7 @@ def _crowd(trials: Sequence[Record]) -> tuple[str, ...]:
     most = max(others, default=0.0)
     if most <= CROWDED:
         return ()
-    return (f"other programs and the kernel used up to {most:.0%} of the CPU time while the peak was measured",)
+    return (f"other programs and the kernel used up to {in_percent(most)} of the CPU time while the peak was measured",)
 
 
 def standing(own: Curve, first: Curve) -> Standing | None:
@@ -195,6 +196,6 @@ def _footnotes(records: Sequence[Record]) -> tuple[str, ...]:
         most = max(record.budget.emulation for record in records)
         notes.append(
             "Emulated devices: results hold for the model, not for a real drive. "
-            f"Emulation took up to {most:.0%} of the CPU time."
+            f"Emulation took up to {in_percent(most)} of the CPU time."
         )
     return tuple(notes)

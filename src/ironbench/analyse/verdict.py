@@ -66,7 +66,7 @@ def finding(
         1 - (level or LEVEL),
         conclusion,
         method.margin,
-        detectable(found.spread, found.blocks, level),
+        detectable(found.spread, found.blocks, level) if found.blocks >= LEAST_BLOCKS else None,
         (p if p is not None else min(1.0, found.p_equal() * comparisons)) if decides else None,
         _method(found, place, comparisons, conclusion, level_equal),
         "" if told or not judged else advice(found, better, method.margin, place, comparisons),
@@ -82,8 +82,11 @@ def advice(found: Paired, better: str, margin: float, place: Look, comparisons: 
     """What it would take to tell, to be read after "To tell: "; empty where nothing is known about the spread."""
     if better == "neither":
         return "another metric, since this one has no better direction"
-    if found.blocks < 2:
-        return f"{LEAST_BLOCKS} complete blocks at least"
+    if found.blocks < LEAST_BLOCKS:
+        # The spread of so few is hardly known: what it would promise is not worth saying.
+        if found.blocks < place.planned[-1] >= LEAST_BLOCKS:
+            return f"finish the lab; {place.planned[-1]} blocks are planned, and a verdict needs {LEAST_BLOCKS}"
+        return f"a round of {LEAST_BLOCKS} complete blocks at least"
     share = LEVEL / comparisons
     wanted = blocks_needed(margin, found.spread, found.blocks, share, share, LEAST_BLOCKS)
     finds = f"a difference of {_percent(margin)} or more, or that there is none so large, in 9 of 10 cases"

@@ -20,7 +20,7 @@ from ironbench.printer import Printer
 from ironbench.record import noise as kept
 from ironbench.record import progress
 from ironbench.record.labs import PLAN, LabDirectory
-from ironbench.words import counted
+from ironbench.words import counted, in_percent
 
 
 def run(file: str, budget: str, results: str, json: bool) -> int:
@@ -81,7 +81,7 @@ def _told(directory: LabDirectory, records: Sequence[Record], json: bool, printe
         kept.keep(verdict.results(), found)
         for one in found:
             if one.metric == lab.method.metric:
-                printer.say(f"noise floor of {one.metric}: {one.floor:.1%} ({one.source})")
+                printer.say(f"noise floor of {one.metric}: {in_percent(one.floor, 1)} ({one.source})")
     return verdict.told(directory, records, json, printer)
 
 

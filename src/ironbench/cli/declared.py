@@ -129,7 +129,7 @@ def _within(
     detect: budget.Detect,
     spread: budget.Spread,
 ) -> tuple[Lab, int]:
-    """The lab with the blocks and trial length that resolve most within the budget; blocks with rated cells. InputError."""
+    """The lab with the blocks and trial length that resolve most, and how many blocks have rated cells. InputError."""
     possible = _possible(draft.setups)
     if any(setup.cell.load.duration_s is None for setup in possible):
         raise InputError(

@@ -18,8 +18,8 @@ from ironbench.printer import Printer
 from ironbench.report import plain
 from ironbench.report.charts.base import Table
 from ironbench.report.findings import better
-from ironbench.report.numbers import THIN, quantity
-from ironbench.words import counted
+from ironbench.report.numbers import quantity
+from ironbench.words import THIN, counted, in_percent
 
 _SHOWN_BLOCKS = 12
 
@@ -142,7 +142,7 @@ def _load(setup: Setup) -> str:
     load = setup.cell.load
     rate = f", {load.rate:g}/s" if load.rate is not None else ""
     if load.rate_share is not None:
-        rate = f", {load.rate_share:.0%} of the baseline's peak".replace("%", " %")
+        rate = f", {in_percent(load.rate_share)} of the baseline's peak"
     return f"{counted(load.clients, 'client')}{rate}, {_span(load)}"
 
 
@@ -210,7 +210,7 @@ def resolved(found: Planned) -> str:
     """`15 min resolves a difference of 7 % or more; 3 % needs 2 h 10 min (…)`."""
     lab, resolution = found.lab, found.resolution
     needs = "takes more than 500 blocks" if resolution.needed_s is None else f"needs {in_words(resolution.needed_s)}"
-    smaller = f"{resolution.target:.0%} {needs}".replace("%", " %")
+    smaller = f"{in_percent(resolution.target)} {needs}"
     basis = f"(90 % power; spread {resolution.spread.source})"
     if resolution.detectable is None:
         return f"{counted(lab.method.blocks, 'block')} carry no verdict, six are the fewest; {smaller} {basis}"
@@ -221,13 +221,8 @@ def resolved(found: Planned) -> str:
 def _notes(lab: Lab) -> Iterator[str]:
     """What the plan can know of records that will be suspect."""
     able = [setup for setup in lab.setups if not setup.skipped]
-    given = [setup for setup in able if setup.cell.load.checkpoint_s is None and checkpoints.settled(setup) != setup]
-    if given:
-        least_s = min(checkpoints.settled(setup).cell.load.checkpoint_s or 0.0 for setup in given)
-        yield plain.clean(
-            f"{_which(given, lab)}: trials write, so PostgreSQL makes a checkpoint every {least_s:.3g} s, three in a "
-            "trial; load.checkpoint chooses another interval"
-        )
+    if said := checkpoints.said(able):
+        yield plain.clean(said)
     shorter = [setup for setup in able if _short_of_two_checkpoints(checkpoints.settled(setup))]
     if shorter:
         yield plain.clean(

@@ -11,6 +11,7 @@ from ironbench.model.lab import Lab, Stage
 from ironbench.model.noise import Noise
 from ironbench.plan import budget
 from ironbench.plan.budget import Cells, Spread
+from ironbench.words import in_percent
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,4 +68,6 @@ def of_machine(lab: Lab, known: Sequence[Noise], machine: str) -> Spread:
     if not fitting:
         return budget.ASSUMED
     found = max(fitting, key=lambda noise: noise.spread)
-    return Spread(found.spread, found.trial_s, found.blocks, f"{found.spread:.1%} from block to block: {found.source}")
+    return Spread(
+        found.spread, found.trial_s, found.blocks, f"{in_percent(found.spread, 1)} from block to block: {found.source}"
+    )

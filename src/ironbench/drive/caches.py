@@ -21,6 +21,7 @@ from ironbench.model.prepared import NOTHING, Prepared
 from ironbench.model.record import Warning
 from ironbench.model.session import Session
 from ironbench.model.system import Load, System
+from ironbench.words import in_percent
 
 STATES = ("cold", "warm", "hot")
 STEADY = 0.005
@@ -130,7 +131,7 @@ def _hot(session: Session, said: str, rehearse: Rehearse, data_bytes: int, fits:
             text = f"hot: {said}, rehearsed once; this engine counts no hits"
             return State("hot", Prepared({"cache": text}), data_bytes, fits)
         if last is not None and abs(share - last) < STEADY:
-            text = f"hot: {said}, rehearsed {number} times until steady at {share:.1%} hits"
+            text = f"hot: {said}, rehearsed {number} times until steady at {in_percent(share, 1)} hits"
             return State("hot", Prepared({"cache": text}), data_bytes, fits)
         last = share
     text = f"declared hot, but the hit rate was not steady after {MOST_REHEARSALS} rehearsals"

@@ -6,7 +6,7 @@ part of one cycle measures that flood or its absence.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ironbench import workloads
@@ -35,6 +35,20 @@ def settled(setup: Setup) -> Setup:
     return replace(setup, cell=replace(setup.cell, load=replace(load, checkpoint_s=interval_s)))
 
 
+def said(setups: Sequence[Setup]) -> str:
+    """Of cells whose checkpoints nobody chose: what is done, for plan and report; empty where there are none."""
+    given = [setup for setup in setups if setup.cell.load.checkpoint_s is None and settled(setup) != setup]
+    if not given:
+        return ""
+    which = "every cell" if len(given) == len(setups) else ", ".join(setup.cell.name for setup in given[:3])
+    spans = sorted({settled(setup).cell.load.checkpoint_s or 0.0 for setup in given})
+    interval = " to ".join(f"{span:.3g}" for span in dict.fromkeys((spans[0], spans[-1])))
+    return (
+        f"{which}: trials write, so PostgreSQL makes a checkpoint every {interval} s, three in a trial; "
+        "load.checkpoint chooses another interval"
+    )
+
+
 def prepared(session: Session, load: Load, own: bool) -> tuple[tuple[Source, ...], Mapping[str, str]]:
     """Sources that make the checkpoints of a trial, and what is to be said of them. FailureError.
 
@@ -51,5 +65,5 @@ def prepared(session: Session, load: Load, own: bool) -> tuple[tuple[Source, ...
         return (), {"checkpoints": f"every {round(interval_s)} s (checkpoint_timeout)"}
     if own:
         session.query("checkpoint")
-    said = f"requested every {interval_s:.3g} s (CHECKPOINT, at full speed)"
-    return (Source(NAME, "request", "checkpoint", interval_s),), {"checkpoints": said}
+    how = f"requested every {interval_s:.3g} s (CHECKPOINT, at full speed)"
+    return (Source(NAME, "request", "checkpoint", interval_s),), {"checkpoints": how}

@@ -9,6 +9,7 @@ from __future__ import annotations
 from ironbench.errors import FailureError
 from ironbench.load.marker import quoted
 from ironbench.model.session import Session
+from ironbench.words import in_percent
 from ironbench.workloads import Dataset
 
 MOST_GARBAGE = 0.02
@@ -28,7 +29,7 @@ def settled(session: Session, dataset: Dataset) -> dict[str, str]:
     except FailureError as error:
         # A trial on littered tables is still a trial; an engine that died will say so when it is driven.
         return {"garbage": f"left where it was: {error.cause}"}
-    return {"garbage": f"vacuumed {', '.join(vacuumed)}" if vacuumed else f"below {MOST_GARBAGE:.0%}"}
+    return {"garbage": f"vacuumed {', '.join(vacuumed)}" if vacuumed else f"below {in_percent(MOST_GARBAGE)}"}
 
 
 def _littered(session: Session, tables: tuple[str, ...]) -> list[str]:

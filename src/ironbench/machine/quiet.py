@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from ironbench.machine.tree import Tree
 from ironbench.model.record import Warning
+from ironbench.words import in_percent
 
 BUSY = 0.05
 """Of all cores: the share of CPU time above which somebody else is at work (as `ironbench doctor` warns)."""
@@ -37,7 +38,7 @@ class Look:
         """What is not quiet, in words; empty when all is."""
         found = []
         if self.busy > BUSY:
-            found.append(f"{self.busy:.0%} of the CPUs were busy")
+            found.append(f"{in_percent(self.busy)} of the CPUs were busy")
         if self.device_bytes_per_s > DEVICE_BYTES_PER_S:
             found.append(
                 f"devices moved {self.device_bytes_per_s / 1e6:.0f} MB/s with {self.in_flight} requests in flight"

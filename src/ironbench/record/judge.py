@@ -13,7 +13,7 @@ from ironbench.model.record import Budget, Check, Status, Warning
 from ironbench.model.system import Load, System
 from ironbench.record import steadiness
 from ironbench.record.measures import summary_cpu_s
-from ironbench.words import counted
+from ironbench.words import counted, in_percent
 
 CLIENT_SATURATED = 0.90
 """Share of one thread's time: above it the client, not the server, sets the pace."""
@@ -102,7 +102,7 @@ def _client(load: Load, driven: Driven) -> list[Warning]:
     return [
         Warning(
             "client-saturated",
-            f"{_threads(load.threads)} {busy:.0%} busy: it may be the limit; add --threads",
+            f"{_threads(load.threads)} {in_percent(busy)} busy: it may be the limit; add --threads",
         )
     ]
 
@@ -115,25 +115,30 @@ def _rate(load: Load, driven: Driven) -> list[Warning]:
     summary = driven.summary
     if load.rate is None or not summary["elapsed_s"]:
         return []
-    kept = summary["transactions"] / summary["elapsed_s"] / load.rate
-    if kept >= RATE_KEPT:
+    due = summary["elapsed_s"] * load.rate
+    kept = summary["transactions"] / due
+    # As many as come by chance: a Poisson count of n has a standard deviation of √n, and three of them are rare.
+    chance = 3 / math.sqrt(due) if load.arrivals == "poisson" else 0.0
+    if kept >= RATE_KEPT - chance:
         return []
     waiting = summary["not_started"] + summary["unfinished"]
-    text = f"the rate of {load.rate:g}/s was not kept: {kept:.0%} of it was finished, {waiting} were waiting at the end"
+    done = f"{in_percent(kept)} of it was finished, {waiting} were waiting at the end"
+    text = f"the rate of {load.rate:g}/s was not kept: {done}"
     return [Warning("rate-not-kept", text)]
 
 
 def _budget(budget: Budget) -> list[Warning]:
     found = []
     if budget.steal > STEAL:
-        found.append(Warning("steal", f"{budget.steal:.1%} of CPU time was taken by other virtual machines"))
+        found.append(Warning("steal", f"{in_percent(budget.steal, 1)} of CPU time was taken by other virtual machines"))
     used = 1.0 - budget.idle - budget.steal
     ours = (budget.client + budget.observers + budget.emulation) / used if used > 0 else 0.0
     if ours > OUR_SHARE:
         found.append(
             Warning(
                 "own-cpu-share",
-                f"the client and observers used {ours:.0%} of the CPU time used: verdicts about CPU do not hold",
+                f"the client and observers used {in_percent(ours)} of the CPU time used: "
+                "verdicts about CPU do not hold",
             )
         )
     return found
@@ -158,7 +163,7 @@ def _steadiness(load: Load, driven: Driven) -> list[Warning]:
     found = steadiness.change(steadiness.batch_means(counts, _BATCHES))
     if found is None or not found.before or abs(found.after / found.before - 1) < CHANGED:
         return []
-    ends = f"throughput {{}} by {found.after / found.before - 1:+.0%}"
+    ends = f"throughput {{}} by {in_percent(found.after / found.before - 1, signed=True)}"
     if found.kind == "drift":
         return [Warning("not-steady", f"{ends.format('drifted')} during the trial")]
     at_s = found.place / _BATCHES * driven.summary["elapsed_s"]

@@ -19,7 +19,7 @@ _NAMED = 4
 
 def answer(study: LabStudy) -> str:
     """Sentences in reading order: what was found, how sure, what the machine's own noise is, what was expected."""
-    said = (*findings(study), *growth(study), limits(study), noise(study), claims(study))
+    said = (*findings(study), *growth(study), limits(study), *disturbed(study), noise(study), claims(study))
     return " ".join(words for words in said if words)
 
 
@@ -59,6 +59,11 @@ def limits(study: LabStudy) -> str:
         return ""
     said = spent.limit.sentence.replace("Cannot tell what limits:", "What limits cannot be told:")
     return f"At {study.lab.baseline}, {said[:1].lower()}{said[1:]}"
+
+
+def disturbed(study: LabStudy) -> list[str]:
+    """What may have made a difference besides the cells."""
+    return [one.sentence for one in study.disturbances]
 
 
 def noise(study: LabStudy) -> str:

@@ -9,7 +9,8 @@ from ironbench.analyse.labstudy import Effect
 from ironbench.catalogue import base_name, metrics, part_of
 from ironbench.model.finding import Finding
 from ironbench.report.charts.base import Table
-from ironbench.report.numbers import NOT_KNOWN, THIN, number, percent
+from ironbench.report.numbers import NOT_KNOWN, number, percent
+from ironbench.words import THIN
 
 _FEW = 2
 """Of more comparisons than this the main metrics stand side by side; all are in the JSON document."""
@@ -58,7 +59,7 @@ def _number(value: float) -> str:
 
 def resolved(finding: Finding) -> str:
     """The smallest difference these blocks would find."""
-    return NOT_KNOWN if finding.detectable is None else percent(finding.detectable)
+    return "–" if finding.detectable is None else percent(finding.detectable)
 
 
 def effect_table(effects: Sequence[Effect]) -> Table:

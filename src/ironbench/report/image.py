@@ -11,7 +11,7 @@ from ironbench.analyse.study import Study
 from ironbench.report import figures, lab_figures, theme
 from ironbench.report.answer import answer
 from ironbench.report.charts.base import Chart
-from ironbench.report.numbers import THIN
+from ironbench.words import THIN
 
 _WIDTH = 860
 _GAP = 70

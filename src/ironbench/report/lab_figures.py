@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from ironbench.analyse.balance import Entry
 from ironbench.analyse.labstudy import LabStudy, Measured
 from ironbench.analyse.scalability import ENOUGH_DISTINCT, Estimate, Fit
+from ironbench.drive import checkpoints
 from ironbench.model.record import Status
 from ironbench.report.charts.base import Table
 from ironbench.report.charts.blocks import by_block, points
@@ -18,10 +19,13 @@ from ironbench.report.charts.order import order
 from ironbench.report.charts.spent import spent, waterfalls
 from ironbench.report.figures import Section, configuration, fact, fact_name
 from ironbench.report.findings import claimed_table, effect_table, metric_tables, ratio
-from ironbench.report.numbers import NOT_KNOWN, quantity
+from ironbench.report.numbers import NOT_KNOWN, confidence, quantity
 from ironbench.report.same_load import same_load_table
+from ironbench.words import THIN
 
 _EVERY = "every cell"
+_USUAL = 0.95
+"""Confidence of an interval that answers one question, asked once."""
 
 
 def sections(study: LabStudy) -> list[Section]:
@@ -248,14 +252,35 @@ def kicker(study: LabStudy) -> list[str]:
 def notes(study: LabStudy) -> list[str]:
     """How to read the figures."""
     margin = study.lab.method.margin
-    return [
+    setups = [cell.setup for cell in study.cells]
+    chosen = f"Checkpoints: {checkpoints.said(setups)}." if checkpoints.said(setups) else ""
+    found = [
         "A ratio is the geometric mean of the ratios of each block, cell over baseline; pairing by block takes out "
         "what a whole block shared, such as a drift of the machine.",
         f"Equivalent means that the whole interval lies between {1 / (1 + margin):.3g} and {1 + margin:.3g}. Cannot "
         "tell means that these blocks show neither a difference nor its absence.",
         "Finds from: the smallest difference that this many blocks with this spread would find nine times in ten.",
         "p is two-sided and corrected for the number of comparisons.",
+        _why_so_sure(study),
+        chosen,
     ]
+    return [note for note in found if note]
+
+
+def _why_so_sure(study: LabStudy) -> str:
+    """Why an interval is at more than 95 %: the other figure is met nowhere else."""
+    effects = (*study.effects, *study.claimed)
+    levels = sorted({effect.finding.confidence for effect in effects if effect.finding.confidence > _USUAL + 1e-9})
+    if not levels:
+        return ""
+    looks, comparisons = len(study.lab.method.stages), len(effects)
+    among = [f"{looks} looks at the findings"] if looks > 1 else []
+    among += [f"{comparisons} comparisons"] if comparisons > 1 else []
+    said = " to ".join(confidence(level) for level in dict.fromkeys((levels[0], levels[-1])))
+    return (
+        f"Intervals are at {said}, not {confidence(_USUAL)}: the 5{THIN}% chance of a false alarm is shared out "
+        f"among {' and '.join(among) or 'the looks'}, so that all of them together keep it."
+    )
 
 
 def _some(table: Table) -> tuple[tuple[str, Table], ...]:

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from ironbench.analyse.study import Study
 from ironbench.report import figures, plain
 from ironbench.report.charts.base import Table
-from ironbench.report.numbers import THIN, moment
-from ironbench.words import counted
+from ironbench.report.numbers import moment
+from ironbench.words import THIN, counted
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~!&])")
 

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 
 from ironbench.analyse.summarise import Summary
 from ironbench.catalogue import base_name, metrics
+from ironbench.words import MINUS, THIN
 
 NOT_KNOWN = "not known"
-THIN = "\u202f"
-"""Narrow no-break space: groups of thousands, and between a number and its unit."""
 _TIME = (("h", 3600.0), ("min", 120.0), ("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9))
 # Decimal, as device makers and /proc/diskstats charts count: 1 MB is 1,000,000 bytes.
 _MEMORY = (("TiB", 2.0**40), ("GiB", 2.0**30), ("MiB", 2.0**20), ("KiB", 2.0**10), ("B", 1.0))
@@ -27,12 +26,12 @@ def number(value: float, digits: int = 3) -> str:
     rounded = round(value, places)
     if rounded and math.floor(math.log10(abs(rounded))) > math.floor(math.log10(abs(value))):
         places -= 1
-    return f"{rounded:,.{max(0, places)}f}".replace(",", THIN)
+    return f"{rounded:,.{max(0, places)}f}".replace(",", THIN).replace("-", MINUS)
 
 
 def count(value: float) -> str:
     """A whole number in full."""
-    return f"{value:,.0f}".replace(",", THIN)
+    return f"{value:,.0f}".replace(",", THIN).replace("-", MINUS)
 
 
 def quantity(value: float | None, unit: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ironbench.machine.doctor import probe
 from ironbench.machine.patient import Patient
 from ironbench.model.diagnosis import Reading, note, ok, severe, warning
-from ironbench.words import counted
+from ironbench.words import counted, in_percent
 
 _SEVERE_STEAL, _WARNING_STEAL = 0.05, 0.01
 _SEVERE_OTHERS, _WARNING_OTHERS = 0.20, 0.05
@@ -17,7 +17,7 @@ def steal(patient: Patient) -> Reading | None:
     if not patient.after.cpu:
         return None
     share = patient.ticks("steal")
-    seen = f"{share:.1%} of CPU time over the last second"
+    seen = f"{in_percent(share, 1)} of CPU time over the last second"
     meaning = "Other virtual machines take CPU time from this one: the same work takes longer from one run to the next."
     remedy = "ask for dedicated or unthrottled CPUs at your provider, or measure at a quieter hour and repeat"
     if share >= _SEVERE_STEAL:
@@ -41,7 +41,7 @@ def others(patient: Patient) -> Reading | None:
     share = sum(ticks for _, ticks in used.values()) / total if total > 0 else 0.0
     busiest = sorted(((ticks, name, pid) for pid, (name, ticks) in used.items() if ticks > 0), reverse=True)[:3]
     who = ", ".join(f"{name} ({pid})" for _, name, pid in busiest)
-    seen = f"{share:.0%} of the machine's CPU time over the last second" + (f": {who}" if who else "")
+    seen = f"{in_percent(share)} of the machine's CPU time over the last second" + (f": {who}" if who else "")
     meaning = "The database and the client would share cores, cache and devices with these programs."
     remedy = "stop them, or wait until they are done: `top` shows them"
     if share >= _SEVERE_OTHERS:

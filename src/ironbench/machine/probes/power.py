@@ -8,6 +8,7 @@ from pathlib import Path
 from ironbench.machine.doctor import probe
 from ironbench.machine.patient import Patient
 from ironbench.model.diagnosis import Reading, note, ok, severe, warning
+from ironbench.words import in_percent
 
 _HALF = 0.5
 
@@ -44,7 +45,7 @@ def pcie_link(patient: Patient) -> list[Reading]:
         assert speed and best_speed and width and best_width
         seen = f"{block.name} ({at.name}): {speed:g} GT/s × {width:g} lanes of {best_speed:g} GT/s × {best_width:g}"
         part = speed * width / (best_speed * best_width)
-        meaning = f"The link carries {part:.0%} of what the device could: that is where its bandwidth ends."
+        meaning = f"The link carries {in_percent(part)} of what the device could: that is where its bandwidth ends."
         remedy = f"move it to a slot with more lanes, look at the slot's BIOS settings; sudo lspci -vv -s {at.name}"
         if part <= _HALF:
             readings.append(severe(seen, meaning, remedy))

@@ -12,7 +12,7 @@ from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Key, Table
 from ironbench.report.charts.curves import clients_axis
 from ironbench.report.numbers import quantity
-from ironbench.words import counted
+from ironbench.words import counted, in_percent
 
 _HEIGHT = 320
 
@@ -145,7 +145,7 @@ def _plain(found: Estimate) -> str:
 
 
 def _share(found: Estimate) -> str:
-    return f"{found.value:.2%} ({found.low:.2%} to {found.high:.2%})"
+    return f"{in_percent(found.value, 2)} ({in_percent(found.low, 2)} to {in_percent(found.high, 2)})"
 
 
 def _rate(found: Estimate) -> str:

@@ -11,7 +11,8 @@ from ironbench.model.parts import PARTS
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Key, Table
 from ironbench.report.charts.stacked import Bar, keys, stacked
-from ironbench.report.numbers import THIN, between, quantity, scale
+from ironbench.report.numbers import between, quantity, scale
+from ironbench.words import THIN
 
 COLOURS = dict(zip(PARTS, ("@p0", "@p7", "@p2", "@p8", "@p1", "@p3", "@p5", "@s6", "@p4", "@p6"), strict=True))
 """Part → colour, the same in every chart of a lab."""

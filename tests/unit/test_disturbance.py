@@ -1,0 +1,44 @@
+"""What disturbed trials is part of the answer, above all where it met the cells unequally."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import labfactory
+from factories import Shelf
+
+from ironbench.analyse.labstudy import LabStudy, lab_study
+from ironbench.model.record import Record, Warning
+from ironbench.report.answer import answer
+
+BUSY = Warning("not-quiet", "the machine was not quiet before the trial")
+
+
+def studied(disturbed: Sequence[tuple[str, int]]) -> LabStudy:
+    plan = labfactory.lab({"log": ("disk", "memory")}, blocks=6)
+    records = [
+        _busy(record) if (record.cell.name, record.block) in disturbed else record
+        for record in labfactory.trials(plan, {"log=disk": 1000.0, "log=memory": 1500.0})
+    ]
+    return lab_study(plan, records, Shelf(records))
+
+
+def _busy(record: Record) -> Record:
+    return replace(record, warnings=(*record.warnings, BUSY))
+
+
+def test_a_quiet_machine_is_not_spoken_of() -> None:
+    assert studied([]).disturbances == ()
+    assert "quiet" not in answer(studied([]))
+
+
+def test_what_met_the_cells_alike_is_counted() -> None:
+    study = studied([(f"log={side}", block) for side in ("disk", "memory") for block in (0, 3)])
+    assert "The machine was not quiet before 4 of 12 trials." in answer(study)
+
+
+def test_what_met_them_unequally_may_be_the_difference() -> None:
+    said = answer(studied([("log=memory", block) for block in range(3)]))
+    assert "not quiet before 3 of 12 trials, and more often at log=memory (3 of 6) than at log=disk (0 of 6)" in said
+    assert "part of a difference may be its doing" in said
