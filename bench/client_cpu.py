@@ -19,6 +19,7 @@ SCRIPT = [ScriptSource("select-only", SELECT_ONLY, 1)]
 
 def main() -> None:
     with listening_postgres(SCALE) as server:
+        # Throughput and latency are asked of the socket alone: the other ways are there for their CPU.
         for way, io, most in (("socket", "auto", 0.80), ("tcp", "auto", 0.85), ("socket", "epoll", 0.95)):
             connection = server.connection(host="127.0.0.1") if way == "tcp" else server.connection()
             target = {"kind": "postgres", "connection": connection, "protocol": "prepared", "io": io}
@@ -38,8 +39,10 @@ def _compared(target: dict[str, Any], way: str, asked: Load, most: float) -> Non
     cpu = ratio([x.cpu_per_transaction_s for x in a], [x.cpu_per_transaction_s for x in b])
     said(f"client CPU per transaction / pgbench ({name})", cpu, at_most(most, f"upper end ≤ {most:.2f}"))
     rate = ratio([x.per_second for x in a], [x.per_second for x in b])
-    said(f"throughput / pgbench ({name})", rate, above(1.0))
-    said(f"mean latency / pgbench ({name})", ratio([x.latency_s for x in a], [x.latency_s for x in b]), not_above(1.0))
+    latency = ratio([x.latency_s for x in a], [x.latency_s for x in b])
+    first = way == "socket" and asked.io == "auto"
+    said(f"throughput / pgbench ({name})", rate, above(1.0) if first else "")
+    said(f"mean latency / pgbench ({name})", latency, not_above(1.0) if first else "")
     said("  client CPU per transaction, µs", f"{_median(a):.2f}, pgbench {_median(b):.2f} (medians; aim 0.72)")
 
 
