@@ -28,6 +28,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 pub use expression::{EvalError, Expression, evaluate};
+pub use locate::nearest;
 pub use random::{Random, Seeds};
 pub use variables::{Automatic, Given, Variables};
 pub use weight::parse_weighted;

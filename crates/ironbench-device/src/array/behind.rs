@@ -1,0 +1,88 @@
+//! Devices behind a controller or a bus: its limits are shared by all of them.
+//!
+//! I/Os take their slot when they arrive, so that the limits hold whatever the devices behind do meanwhile. A controller with
+//! a battery may take writes into memory of its own: they are done there, and leave when the devices have done them.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use crate::device::{Device, Op};
+use crate::figures::ControllerFigures;
+use crate::model::line::{Line, PerByte, nanoseconds};
+
+pub struct Behind {
+    inner: Box<dyn Device>,
+    byte: PerByte,
+    command: u64,
+    bytes: Line,
+    commands: Line,
+    latency: u64,
+    memory: Option<Memory>,
+}
+
+/// Written data that are not on the devices yet.
+struct Memory {
+    room: u64,
+    used: u64,
+    leaving: BinaryHeap<Reverse<(u64, u32)>>,
+}
+
+impl Memory {
+    /// When there is room for `length` bytes that leave at `leaves`.
+    fn accept(&mut self, now: u64, leaves: u64, length: u32) -> u64 {
+        self.leaving.push(Reverse((leaves, length)));
+        self.used += u64::from(length);
+        let mut at = now;
+        while let Some(Reverse((left, bytes))) = self.leaving.peek().copied() {
+            if left > now && self.used <= self.room {
+                break;
+            }
+            at = at.max(left);
+            self.used -= u64::from(bytes);
+            self.leaving.pop();
+        }
+        at
+    }
+}
+
+impl Behind {
+    pub fn new(figures: &ControllerFigures, inner: Box<dyn Device>, write_cache: bool) -> Self {
+        let room = figures.cache as u64;
+        let memory = (write_cache && room > 0).then(|| Memory { room, used: 0, leaving: BinaryHeap::new() });
+        Self {
+            inner,
+            byte: PerByte::of_rate(figures.rate),
+            command: nanoseconds(1.0 / figures.iops),
+            bytes: Line::default(),
+            commands: Line::default(),
+            latency: nanoseconds(figures.latency),
+            memory,
+        }
+    }
+}
+
+impl Device for Behind {
+    fn submit(&mut self, now: u64, op: Op, offset: u64, length: u32) -> u64 {
+        if op == Op::Flush {
+            // What is in memory with a battery is stored.
+            let stored = if self.memory.is_some() { now } else { self.inner.submit(now, op, offset, length) };
+            return stored + self.latency;
+        }
+        let takes = self.byte.of(length);
+        let carried = self.bytes.pass(now, takes);
+        let admitted = self.commands.pass(now, self.command).max(carried - takes);
+        let done = self.inner.submit(admitted, op, offset, length).max(carried);
+        match &mut self.memory {
+            Some(memory) if op == Op::Write => memory.accept(carried.max(admitted), done, length) + self.latency,
+            _ => done + self.latency,
+        }
+    }
+
+    fn capacity(&self) -> u64 {
+        self.inner.capacity()
+    }
+
+    fn host_cpu(&self, op: Op, length: u32) -> u64 {
+        self.inner.host_cpu(op, length)
+    }
+}

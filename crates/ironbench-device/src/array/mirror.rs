@@ -1,0 +1,51 @@
+//! RAID 1: every byte on every member; a read goes to one of them.
+
+use super::{Members, all};
+use crate::device::{Device, Op};
+
+pub struct Mirror {
+    members: Members,
+    /// Of each member: when it will have done what it was given, and where its last read ended.
+    states: Vec<(u64, u64)>,
+}
+
+impl Mirror {
+    pub fn new(members: Members) -> Self {
+        let states = vec![(0, u64::MAX); members.len()];
+        Self { members, states }
+    }
+
+    /// The member whose last read ended here, so that a stream stays where the arm is; else the one that is done first,
+    /// as Linux's md does (drivers/md/raid1.c, `read_balance`).
+    fn reader(&self, now: u64, offset: u64) -> usize {
+        let streaming = self.states.iter().position(|(_, end)| *end == offset);
+        // Between idle members the turn goes by the place, so that both arms have work.
+        let turn = (offset >> 20) as usize % self.states.len();
+        let rank = |index: &usize| {
+            let waiting = self.states[*index].0.max(now);
+            (waiting, (*index + self.states.len() - turn) % self.states.len())
+        };
+        streaming.unwrap_or_else(|| (0..self.states.len()).min_by_key(rank).unwrap_or(0))
+    }
+}
+
+impl Device for Mirror {
+    fn submit(&mut self, now: u64, op: Op, offset: u64, length: u32) -> u64 {
+        if op != Op::Read {
+            return all(&mut self.members, now, op, offset, length);
+        }
+        let reader = self.reader(now, offset);
+        let done = self.members[reader].submit(now, op, offset, length);
+        self.states[reader] = (done.max(self.states[reader].0), offset + u64::from(length));
+        done
+    }
+
+    fn capacity(&self) -> u64 {
+        self.members.iter().map(|member| member.capacity()).min().unwrap_or(0)
+    }
+
+    fn host_cpu(&self, op: Op, length: u32) -> u64 {
+        let copies = if op == Op::Read { 1 } else { self.members.len() as u64 };
+        self.members.first().map_or(0, |member| member.host_cpu(op, length)) * copies
+    }
+}

@@ -1,0 +1,121 @@
+//! RAID 5: chunks on all members but one, and on that one their parity; which one that is goes round.
+//!
+//! The layout is Linux md's default, left-symmetric. A write that does not cover a whole row of chunks first reads what it
+//! needs to compute the new parity: either what it replaces and the old parity, or the chunks it leaves alone, whichever
+//! are fewer (Patterson, Gibson, Katz, "A case for redundant arrays of inexpensive disks", SIGMOD 1988; Linux
+//! drivers/md/raid5.c, `handle_stripe_dirtying`).
+
+use super::{Members, all};
+use crate::device::{Device, Op};
+
+pub struct Parity {
+    members: Members,
+    chunk: u64,
+    capacity: u64,
+}
+
+/// A part of an I/O that lies in one chunk.
+#[derive(Debug, Clone, Copy)]
+struct Part {
+    member: usize,
+    at: u64,
+    length: u32,
+}
+
+impl Parity {
+    pub fn new(members: Members, chunk: u64) -> Self {
+        let least = members.iter().map(|member| member.capacity()).min().unwrap_or(0) / chunk * chunk;
+        let capacity = least * (members.len() as u64 - 1);
+        Self { members, chunk, capacity }
+    }
+
+    fn data(&self) -> u64 {
+        self.members.len() as u64 - 1
+    }
+
+    fn parity_member(&self, row: u64) -> usize {
+        let count = self.members.len() as u64;
+        (count - 1 - row % count) as usize
+    }
+
+    fn part(&self, from: u64, to: u64) -> Part {
+        let number = from / self.chunk;
+        let (row, column) = (number / self.data(), number % self.data());
+        let member = (self.parity_member(row) + 1 + column as usize) % self.members.len();
+        Part { member, at: row * self.chunk + from % self.chunk, length: (to - from) as u32 }
+    }
+
+    /// The parts of the bytes `from..to`, chunk by chunk.
+    fn parts(&self, from: u64, to: u64) -> impl Iterator<Item = Part> + '_ {
+        let mut at = from;
+        std::iter::from_fn(move || {
+            let end = to.min((at / self.chunk + 1) * self.chunk);
+            let part = (at < to).then(|| self.part(at, end));
+            at = end;
+            part
+        })
+    }
+
+    fn each(&mut self, now: u64, op: Op, parts: &[Part]) -> u64 {
+        let submit = |part: &Part| self.members[part.member].submit(now, op, part.at, part.length);
+        parts.iter().map(submit).max().unwrap_or(now)
+    }
+
+    /// The bytes `from..to`, all in one row.
+    fn write_row(&mut self, now: u64, from: u64, to: u64) -> u64 {
+        let width = self.data() * self.chunk;
+        let row = from / width;
+        let mut written: Vec<Part> = self.parts(from, to).collect();
+        let whole = to - from == width;
+        // Parity of the same places within the chunk; of all of it when several chunks are touched.
+        let within = from % self.chunk;
+        let covered = if written.len() == 1 { (within, written[0].length) } else { (0, self.chunk as u32) };
+        let parity = Part { member: self.parity_member(row), at: row * self.chunk + covered.0, length: covered.1 };
+        let mut ready = now;
+        if !whole {
+            let mut replaced = written.clone();
+            replaced.push(parity);
+            let chunks: Vec<Part> = self.parts(row * width, (row + 1) * width).collect();
+            let is_whole = |chunk: &Part| written.iter().any(|w| w.member == chunk.member && w.length == chunk.length);
+            let left: Vec<Part> = chunks.into_iter().filter(|chunk| !is_whole(chunk)).collect();
+            let needed = if left.len() < replaced.len() { left } else { replaced };
+            ready = self.each(now, Op::Read, &needed);
+        }
+        written.push(parity);
+        self.each(ready, Op::Write, &written)
+    }
+}
+
+impl Device for Parity {
+    fn submit(&mut self, now: u64, op: Op, offset: u64, length: u32) -> u64 {
+        let end = offset + u64::from(length);
+        match op {
+            Op::Flush => all(&mut self.members, now, op, 0, 0),
+            Op::Read => {
+                let parts: Vec<Part> = self.parts(offset, end).collect();
+                self.each(now, op, &parts)
+            }
+            Op::Write => {
+                let width = self.data() * self.chunk;
+                let (mut from, mut done) = (offset, now);
+                while from < end {
+                    let to = end.min((from / width + 1) * width);
+                    done = done.max(self.write_row(now, from, to));
+                    from = to;
+                }
+                done
+            }
+        }
+    }
+
+    fn capacity(&self) -> u64 {
+        self.capacity
+    }
+
+    fn host_cpu(&self, op: Op, length: u32) -> u64 {
+        let parts = u64::from(length).div_ceil(self.chunk).max(1);
+        // A small write reads two chunks and writes two.
+        let ios = if op == Op::Write { parts + 3 } else { parts };
+        self.members.first().map_or(0, |member| member.host_cpu(op, length)) * ios
+    }
+}

@@ -1,0 +1,64 @@
+//! RAID 0, and `spread`: chunks of the address space on one member after another, alike or not.
+
+use super::{Members, all};
+use crate::device::{Device, Op};
+
+pub struct Stripe {
+    members: Members,
+    chunk: u64,
+    capacity: u64,
+    /// Reused: per member the first byte and the number of bytes of an I/O that covers several chunks.
+    shares: Vec<(u64, u32)>,
+}
+
+impl Stripe {
+    /// As many chunks on each member as the smallest holds.
+    pub fn new(members: Members, chunk: u64) -> Self {
+        let least = members.iter().map(|member| member.capacity()).min().unwrap_or(0) / chunk * chunk;
+        let capacity = least * members.len() as u64;
+        let shares = vec![(0, 0); members.len()];
+        Self { members, chunk, capacity, shares }
+    }
+
+    /// Member and offset on it.
+    #[inline]
+    fn place(&self, offset: u64) -> (usize, u64) {
+        let number = offset / self.chunk;
+        let count = self.members.len() as u64;
+        ((number % count) as usize, number / count * self.chunk + offset % self.chunk)
+    }
+}
+
+impl Device for Stripe {
+    fn submit(&mut self, now: u64, op: Op, offset: u64, length: u32) -> u64 {
+        if op == Op::Flush {
+            return all(&mut self.members, now, op, 0, 0);
+        }
+        if offset % self.chunk + u64::from(length) <= self.chunk {
+            let (member, at) = self.place(offset);
+            return self.members[member].submit(now, op, at, length);
+        }
+        // Chunks of one I/O on one member are neighbours there: one I/O for each member.
+        self.shares.fill((u64::MAX, 0));
+        let end = offset + u64::from(length);
+        let mut from = offset;
+        while from < end {
+            let to = end.min((from / self.chunk + 1) * self.chunk);
+            let (member, at) = self.place(from);
+            let share = &mut self.shares[member];
+            *share = (share.0.min(at), share.1 + (to - from) as u32);
+            from = to;
+        }
+        let touched = self.shares.iter().zip(&mut self.members).filter(|(share, _)| share.1 > 0);
+        touched.map(|((at, length), member)| member.submit(now, op, *at, *length)).max().unwrap_or(now)
+    }
+
+    fn capacity(&self) -> u64 {
+        self.capacity
+    }
+
+    fn host_cpu(&self, op: Op, length: u32) -> u64 {
+        let parts = u64::from(length).div_ceil(self.chunk).clamp(1, self.members.len() as u64);
+        self.members.first().map_or(0, |member| member.host_cpu(op, length)) * parts
+    }
+}

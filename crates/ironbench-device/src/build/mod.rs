@@ -1,0 +1,163 @@
+//! From an expression and models to a device.
+
+mod leaf;
+mod options;
+
+use ironbench_core::script::nearest;
+use ironbench_core::{Error, Result};
+
+use self::options::Options;
+use crate::array::{Behind, Mirror, Parity, Stripe};
+use crate::device::Device;
+use crate::figures::{Figures, Models};
+use crate::text::Expression;
+
+/// What is built around devices: name, what it is. All else is a model's name.
+pub const ARRAYS: [(&str, &str); 6] = [
+    ("raid0", "stripes over its members: raid0(4, ssd-sata-2011, stripe=64K)"),
+    ("raid1", "every byte on every member: raid1(2, hdd-10k)"),
+    ("raid10", "stripes over mirrored pairs: raid10(8, hdd-15k)"),
+    ("raid5", "stripes with one parity: raid5(5, hdd-7200, stripe=64K)"),
+    ("spread", "extents in turn over members, alike or not: spread(4 x ssd-a, 2 x ssd-b, extent=64K)"),
+    ("behind", "a controller's or a bus's limits, shared by what is behind it: behind(raid-card, raid0(8, hdd-7200))"),
+];
+
+/// Of an array that does not say it. Linux md's was 64 KiB until 2010; an extent of SQL Server has 64 KiB.
+const CHUNK: u64 = 64 << 10;
+
+/// The device that `expression` describes, with at least `capacity` bytes: its models are scaled to that, with all speeds
+/// kept, so that a small database is spread over it as a large one is over the original. None: the models' own capacity.
+///
+/// Input errors name the column.
+pub fn build(expression: &Expression, models: &Models, capacity: Option<u64>, seed: u64) -> Result<Box<dyn Device>> {
+    let mut builder = Builder { models, whole: expression, seed, leaves: 0 };
+    let device = builder.device(expression, capacity)?;
+    match capacity {
+        Some(wanted) if device.capacity() < wanted => {
+            let cause = format!("it holds {} bytes, and {wanted} are needed", device.capacity());
+            Err(builder.fault(expression.column, cause).hint("leave capacity= out: it follows from what is needed"))
+        }
+        _ => Ok(device),
+    }
+}
+
+struct Builder<'a> {
+    models: &'a Models,
+    whole: &'a Expression,
+    seed: u64,
+    leaves: u64,
+}
+
+impl Builder<'_> {
+    fn device(&mut self, expression: &Expression, wanted: Option<u64>) -> Result<Box<dyn Device>> {
+        match expression.name.as_str() {
+            "raid0" => self.stripe(expression, wanted, "stripe"),
+            "spread" => self.stripe(expression, wanted, "extent"),
+            "raid1" => {
+                self.options(expression, &[])?;
+                Ok(Box::new(Mirror::new(self.members(expression, wanted, 2)?)))
+            }
+            "raid10" => self.striped_mirrors(expression, wanted),
+            "raid5" => {
+                let chunk = self.chunk(expression, "stripe")?;
+                let data = count(expression).saturating_sub(1).max(1);
+                let members = self.members(expression, wanted.map(|all| share(all, data, chunk)), 3)?;
+                Ok(Box::new(Parity::new(members, chunk)))
+            }
+            "behind" => self.behind(expression, wanted),
+            _ => self.leaf(expression, wanted),
+        }
+    }
+
+    fn stripe(&mut self, expression: &Expression, wanted: Option<u64>, option: &str) -> Result<Box<dyn Device>> {
+        let chunk = self.chunk(expression, option)?;
+        let each = wanted.map(|all| share(all, count(expression), chunk));
+        Ok(Box::new(Stripe::new(self.members(expression, each, 1)?, chunk)))
+    }
+
+    fn striped_mirrors(&mut self, expression: &Expression, wanted: Option<u64>) -> Result<Box<dyn Device>> {
+        let chunk = self.chunk(expression, "stripe")?;
+        let pairs = count(expression) / 2;
+        if !count(expression).is_multiple_of(2) {
+            return Err(self.fault(expression.column, "raid10 needs an even number of members".into()));
+        }
+        let mut members = self.members(expression, wanted.map(|all| share(all, pairs, chunk)), 4)?.into_iter();
+        let mut mirrors: Vec<Box<dyn Device>> = Vec::new();
+        while let (Some(one), Some(other)) = (members.next(), members.next()) {
+            mirrors.push(Box::new(Mirror::new(vec![one, other])));
+        }
+        Ok(Box::new(Stripe::new(mirrors, chunk)))
+    }
+
+    fn behind(&mut self, expression: &Expression, wanted: Option<u64>) -> Result<Box<dyn Device>> {
+        self.options(expression, &[])?;
+        let [controller, inner] = expression.members.as_slice() else {
+            let cause = "behind takes a controller or bus, and one device".to_owned();
+            return Err(self
+                .fault(expression.column, cause)
+                .hint("write for example behind(raid-card, raid0(8, hdd-7200))"));
+        };
+        if controller.count != 1 || inner.count != 1 {
+            let cause = "say how several devices make one".to_owned();
+            return Err(self
+                .fault(inner.device.column, cause)
+                .hint("for example behind(raid-card, raid0(8, hdd-7200))"));
+        }
+        let named = &controller.device;
+        let Some(Figures::Controller(figures)) = self.models.get(&named.name) else {
+            let hint = nearest(&named.name, self.models.controllers());
+            return Err(self.fault(named.column, format!("there is no controller or bus {}", named.name)).hint(hint));
+        };
+        let write_cache = self.options(named, &["cache"])?.switch("cache")?.unwrap_or(figures.write_cache);
+        let device = self.device(&inner.device, wanted)?;
+        Ok(Box::new(Behind::new(figures, device, write_cache)))
+    }
+
+    fn members(&mut self, expression: &Expression, each: Option<u64>, least: u64) -> Result<Vec<Box<dyn Device>>> {
+        if count(expression) < least {
+            let cause = format!("{} needs at least {least} members", expression.name);
+            return Err(self.fault(expression.column, cause));
+        }
+        let mut members = Vec::new();
+        for member in &expression.members {
+            for _ in 0..member.count {
+                members.push(self.device(&member.device, each)?);
+            }
+        }
+        Ok(members)
+    }
+
+    fn chunk(&self, expression: &Expression, option: &str) -> Result<u64> {
+        let options = self.options(expression, &[option])?;
+        let Some(chunk) = options.number(option)? else { return Ok(CHUNK) };
+        if chunk < 4096 || !chunk.is_multiple_of(4096) || chunk > 1 << 30 {
+            return Err(options.fault(option, format!("{option} must be a multiple of 4K, up to 1G")));
+        }
+        Ok(chunk)
+    }
+
+    /// The options of one part of the expression, refused if it does not have them.
+    fn options<'e>(&self, expression: &'e Expression, known: &[&str]) -> Result<Options<'e>> {
+        Options::new(self.whole, expression, known)
+    }
+
+    fn fault(&self, column: usize, cause: String) -> Error {
+        fault(self.whole, column, cause)
+    }
+}
+
+fn fault(whole: &Expression, column: usize, cause: String) -> Error {
+    Error::input(format!("device \"{}\"", whole.written), format!("column {column}: {cause}"))
+}
+
+fn count(expression: &Expression) -> u64 {
+    expression.members.iter().map(|member| u64::from(member.count)).sum()
+}
+
+/// What each of `members` holds, in whole chunks.
+fn share(all: u64, members: u64, chunk: u64) -> u64 {
+    all.div_ceil(members.max(1)).next_multiple_of(chunk)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,88 @@
+//! Written data in a drive's own memory, and its way to the platter.
+//!
+//! A write is done once it is in memory, if there is room. The drive writes what it holds whenever the arm is free, in an
+//! order of its choice, and neighbours in one go. Reads go first, but for the write that is under way.
+
+use std::collections::VecDeque;
+
+use super::Mechanics;
+use crate::device::Op;
+
+#[derive(Debug, Clone)]
+pub struct Destage {
+    room: u64,
+    used: u64,
+    /// When each write reaches the platter, and its bytes; in order.
+    dirty: VecDeque<(u64, u32)>,
+    /// Reads have pushed everything back by so much since the start.
+    pushed: u64,
+    /// When all is written.
+    empty: u64,
+    /// How long the last write to the platter takes.
+    service: u64,
+    end: u64,
+}
+
+impl Destage {
+    pub fn new(room: u64) -> Self {
+        Self { room, used: 0, dirty: VecDeque::new(), pushed: 0, empty: 0, service: 0, end: u64::MAX }
+    }
+
+    pub fn empty_at(&self) -> u64 {
+        self.empty
+    }
+
+    /// A read waits for the write that is under way at `at`; when it can begin.
+    pub fn finish_current(&self, at: u64) -> u64 {
+        if self.empty <= at || self.service == 0 {
+            return at;
+        }
+        at + (self.empty - at) % self.service
+    }
+
+    /// A read takes the arm for so long from `at` on; what is to be written comes later by that.
+    pub fn delay(&mut self, at: u64, takes: u64) {
+        if self.empty > at {
+            self.empty += takes;
+            self.pushed += takes;
+        }
+    }
+
+    /// When the write that `arrived` is in memory. `free`: when the arm has done with reads.
+    pub fn write(&mut self, mechanics: &mut Mechanics, arrived: u64, free: u64, offset: u64, length: u32) -> u64 {
+        self.written_until(arrived);
+        let place = mechanics.geometry.place(offset);
+        let transfer = f64::from(length) / place.rate;
+        let begin = arrived.max(self.empty).max(free);
+        let joined = offset == self.end && arrived <= self.empty;
+        let held = self.dirty.len() + 1;
+        let positioning = if joined { 0.0 } else { mechanics.position(Op::Write, &place, begin, held) };
+        self.service = ((positioning + transfer).ceil() as u64).max(1);
+        self.empty = begin + self.service;
+        self.end = offset + u64::from(length);
+        self.dirty.push_back((self.empty - self.pushed, length));
+        self.used += u64::from(length);
+        self.with_room(arrived)
+    }
+
+    fn written_until(&mut self, now: u64) {
+        while let Some((done, length)) = self.dirty.front().copied() {
+            if done + self.pushed > now {
+                break;
+            }
+            self.used -= u64::from(length);
+            self.dirty.pop_front();
+        }
+    }
+
+    /// When so much is written that the newest fits too.
+    fn with_room(&mut self, arrived: u64) -> u64 {
+        let mut at = arrived;
+        while self.used > self.room {
+            let Some((done, length)) = self.dirty.pop_front() else { break };
+            self.used -= u64::from(length);
+            at = at.max(done + self.pushed);
+        }
+        at
+    }
+}

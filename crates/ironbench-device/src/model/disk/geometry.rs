@@ -1,0 +1,82 @@
+//! Where a byte lies on the platter: which track, at which angle, and how fast it passes the head.
+//!
+//! Zones are smoothed into a rate that falls linearly from the outermost to the innermost track, as data sheets give
+//! just these two. Addresses run from outside to inside and from track to track without a gap, which is what the skew
+//! of real disks is for.
+
+/// Fractions of the way from the outermost track (0) to the innermost (1), and angles in revolutions.
+#[derive(Debug, Clone)]
+pub struct Geometry {
+    outer: f64,
+    inner: f64,
+    surface: f64,
+    /// All tracks, one after another, as one head would read them.
+    tracks: f64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Place {
+    /// 0 outermost, 1 innermost.
+    pub track: f64,
+    /// 0 to 1.
+    pub angle: f64,
+    /// Bytes per nanosecond.
+    pub rate: f64,
+}
+
+impl Geometry {
+    /// `surface`: bytes on the whole disk. Rates in bytes per second, `revolution` in nanoseconds.
+    pub fn new(surface: f64, outer: f64, inner: f64, revolution: f64) -> Self {
+        let (outer, inner) = (outer / 1e9, inner / 1e9);
+        let mean_track = (outer + inner) / 2.0 * revolution;
+        Self { outer, inner, surface, tracks: surface / mean_track }
+    }
+
+    pub fn place(&self, offset: u64) -> Place {
+        let share = offset as f64 / self.surface;
+        let slope = self.outer - self.inner;
+        // Bytes up to a track are the integral of the rate over tracks; solved for the track.
+        let track = if slope <= self.outer * 1e-9 {
+            share
+        } else {
+            let mean = (self.outer + self.inner) / 2.0;
+            (self.outer - (self.outer * self.outer - 2.0 * slope * mean * share).max(0.0).sqrt()) / slope
+        };
+        let turns = track * self.tracks;
+        Place { track, angle: turns - turns.floor(), rate: self.outer - slope * track }
+    }
+
+    /// Whether two places are on one track, so that no seek lies between them.
+    pub fn one_track(&self, a: f64, b: f64) -> bool {
+        (a - b).abs() * self.tracks < 1.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const REVOLUTION: f64 = 8_333_333.0;
+
+    #[test]
+    fn the_ends_of_the_disk_have_the_rates_of_the_data_sheet() {
+        let geometry = Geometry::new(4e12, 175e6, 83e6, REVOLUTION);
+        let (first, last) = (geometry.place(0), geometry.place(4_000_000_000_000));
+        assert!((first.rate * 1e9 - 175e6).abs() < 1.0 && first.track == 0.0);
+        assert!((last.rate * 1e9 - 83e6).abs() < 1e3 && (last.track - 1.0).abs() < 1e-6);
+    }
+
+    proptest! {
+        #[test]
+        fn bytes_that_pass_the_head_turn_the_disk_as_far(offset in 0u64..3_900_000_000_000, length in 1u64..500_000) {
+            let geometry = Geometry::new(4e12, 175e6, 83e6, REVOLUTION);
+            let (from, to) = (geometry.place(offset), geometry.place(offset + length));
+            let turned = length as f64 / from.rate / REVOLUTION;
+            let apart = (to.angle - from.angle).rem_euclid(1.0);
+            let error = (apart - turned).rem_euclid(1.0);
+            prop_assert!(error.min(1.0 - error) < 1e-4, "{} {}", apart, turned);
+            prop_assert!(to.track >= from.track);
+        }
+    }
+}

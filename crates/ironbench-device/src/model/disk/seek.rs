@@ -1,0 +1,55 @@
+//! How long the arm takes for a distance.
+
+/// `a + b √d + c d` for distances `d` from 0 to 1 of the whole stroke.
+///
+/// The form, and its fit to the three figures of a data sheet, are those of Lee and Katz, "An analytic performance model
+/// of disk arrays" (SIGMETRICS 1993): the square root is the arm that speeds up and slows down, the line the arm at full
+/// speed. Over uniformly random pairs of tracks the mean of √d is 8/15 and that of d is 1/3.
+#[derive(Debug, Clone, Copy)]
+pub struct Seek {
+    least: f64,
+    root: f64,
+    line: f64,
+}
+
+impl Seek {
+    /// Seconds in; the curve is in nanoseconds. `average`: over random pairs of tracks.
+    pub fn new(track: f64, average: f64, full: f64) -> Self {
+        let root = 5.0 * ((average - track) - (full - track) / 3.0);
+        Self { least: track * 1e9, root: root * 1e9, line: (full - track - root) * 1e9 }
+    }
+
+    /// Whether a longer way never takes less time, which no arm could do.
+    pub fn is_monotone(&self) -> bool {
+        // The slope b/(2√d) + c is least at one of the ends.
+        self.root >= 0.0 && self.root / 2.0 + self.line >= 0.0
+    }
+
+    #[inline]
+    pub fn time(&self, distance: f64) -> f64 {
+        self.least + self.root * distance.sqrt() + self.line * distance
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_curve_has_the_three_figures_it_was_made_of() {
+        let seek = Seek::new(0.23e-3, 7.5e-3, 17.1e-3);
+        assert!(seek.is_monotone());
+        assert!((seek.time(0.0) - 0.23e6).abs() < 1.0);
+        assert!((seek.time(1.0) - 17.1e6).abs() < 1.0);
+        let n = 1000;
+        let pairs = (0..n).flat_map(|a| (0..n).map(move |b| f64::from(i32::abs(a - b)) / f64::from(n)));
+        let mean = pairs.map(|d| seek.time(d)).sum::<f64>() / f64::from(n * n);
+        assert!((mean - 7.5e6).abs() < 7.5e6 * 0.002, "{mean}");
+    }
+
+    #[test]
+    fn figures_no_arm_could_have_are_seen() {
+        assert!(!Seek::new(1e-3, 2e-3, 20e-3).is_monotone());
+        assert!(!Seek::new(1e-3, 19e-3, 20e-3).is_monotone());
+    }
+}

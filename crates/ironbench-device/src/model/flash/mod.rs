@@ -1,0 +1,182 @@
+//! Flash behind a controller: units that read and program side by side, an interface, and a buffer.
+
+mod rating;
+mod units;
+
+pub use rating::checked;
+
+use self::rating::{BLOCK, amplification, read_occupancy};
+use self::units::{Program, Units};
+use super::line::{Line, PerByte, nanoseconds};
+use crate::device::{Device, Op};
+use crate::figures::FlashFigures;
+
+/// So many sequential streams of writes are recognised, as many as a database's writers and its log.
+const STREAMS: usize = 8;
+
+#[derive(Debug, Clone)]
+pub struct Flash {
+    capacity: u64,
+    page: u64,
+    units: Units,
+    read_link: Line,
+    write_link: Line,
+    duplex: bool,
+    byte: PerByte,
+    write_byte: PerByte,
+    /// One write command after another.
+    commands: Line,
+    command: u64,
+    /// What a read and a write take beyond flash, interface and command.
+    read_rest: u64,
+    write_rest: u64,
+    flush: Line,
+    flush_latency: u64,
+    host_cpu: u64,
+    cached: bool,
+    protected: bool,
+    /// Nanoseconds one unit takes: for a block of 4 KiB read at random, and per byte of larger reads.
+    block_read: f64,
+    byte_read: f64,
+    /// The same for programming a byte, written sequentially or at random.
+    byte_program: f64,
+    amplified: f64,
+    streams: [u64; STREAMS],
+    oldest: usize,
+    latest: u64,
+}
+
+/// How a device is used, as far as its speed depends on it; both from 0 to 1.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Use {
+    pub fill: f64,
+    /// By how much its data could be shrunk.
+    pub compressible: f64,
+}
+
+impl Flash {
+    /// `capacity`: of this device, whose flash that takes writes quickly is as much smaller as it is than the model's.
+    pub fn new(figures: &FlashFigures, capacity: u64, used: Use) -> Self {
+        let count = f64::from(figures.units);
+        let shrunk = if figures.compresses { 1.0 - used.compressible } else { 1.0 };
+        let occupancy = read_occupancy(figures.read_iops, f64::from(figures.read_depth), count, figures.read_latency);
+        let block_link = BLOCK / figures.interface_rate;
+        let command = 1.0 / figures.write_iops;
+        let rated = (figures.sustained_write_rate / (figures.sustained_write_iops * BLOCK)).max(1.0);
+        let aged = amplification(used.fill, figures.spare) / amplification(figures.rated_fill, figures.spare);
+        // No data are written less than once, and flash cannot store what a controller made of nothing.
+        let byte_program = (count / figures.sustained_write_rate * shrunk).max(1e-12);
+        let page = (figures.page as u64).max(512);
+        let room = figures.buffer + figures.quick_flash * (capacity as f64 / figures.capacity).min(1.0);
+        Self {
+            capacity,
+            page,
+            units: Units::new(figures.units as usize, (room / count) as u64),
+            read_link: Line::default(),
+            write_link: Line::default(),
+            duplex: figures.duplex,
+            byte: PerByte::of_rate(figures.read_rate),
+            write_byte: PerByte::of_rate(written_rate(figures, shrunk)),
+            commands: Line::default(),
+            command: nanoseconds(command),
+            read_rest: nanoseconds(figures.read_latency - occupancy - block_link),
+            write_rest: nanoseconds(figures.write_latency - command - block_link),
+            flush: Line::default(),
+            flush_latency: nanoseconds(figures.flush_latency),
+            host_cpu: nanoseconds(figures.host_cpu),
+            cached: figures.write_cache,
+            protected: figures.protected,
+            block_read: occupancy * 1e9,
+            byte_read: count / figures.read_rate * 1e9 * shrunk,
+            byte_program: byte_program * 1e9,
+            amplified: (rated * aged).max(1.0),
+            streams: [u64::MAX; STREAMS],
+            oldest: 0,
+            latest: 0,
+        }
+    }
+
+    fn read(&mut self, now: u64, offset: u64, length: u32) -> u64 {
+        let link = if self.duplex { &mut self.read_link } else { &mut self.write_link };
+        // The slot on the interface is taken on arrival, so that its rate holds; data flow as units deliver them.
+        let carried = link.pass(now, self.byte.of(length));
+        let begin = carried - self.byte.of(length);
+        let (mut at, end) = (offset, offset + u64::from(length));
+        let mut read = begin;
+        while at < end {
+            let next = end.min((at / self.page + 1) * self.page);
+            let takes = self.unit_read((next - at) as f64);
+            read = read.max(self.units.read(begin, at / self.page, takes));
+            at = next;
+        }
+        carried.max(read + self.byte.of(length.min(BLOCK as u32))) + self.read_rest
+    }
+
+    /// From 4 KiB at random to a whole page at the sequential rate, in a straight line.
+    fn unit_read(&self, bytes: f64) -> u64 {
+        let page = self.page as f64;
+        let whole = (self.byte_read * page).max(self.block_read);
+        if bytes <= BLOCK || page <= BLOCK {
+            return self.block_read.min(whole) as u64;
+        }
+        (self.block_read + (whole - self.block_read) * (bytes - BLOCK) / (page - BLOCK)) as u64
+    }
+
+    fn write(&mut self, now: u64, offset: u64, length: u32) -> u64 {
+        let commanded = self.commands.pass(now, self.command);
+        let carried = self.write_link.pass(commanded, self.write_byte.of(length));
+        let amplified = if self.is_sequential(offset, length) { 1.0 } else { self.amplified };
+        let byte = self.byte_program * amplified;
+        let mut left = u64::from(length).max(512);
+        // Less than a block is programmed with the rest of its block.
+        left = left.next_multiple_of(512).max(if amplified > 1.0 { BLOCK as u64 } else { 512 });
+        let (mut room, mut programmed) = (carried, carried);
+        while left > 0 {
+            let bytes = left.min(self.page);
+            let takes = (byte * bytes as f64).ceil() as u64;
+            let Program { accepted, done } = self.units.program(carried, takes, bytes);
+            room = room.max(accepted);
+            programmed = programmed.max(done);
+            left -= bytes;
+        }
+        let done = if self.cached { room } else { programmed } + self.write_rest;
+        self.latest = self.latest.max(done);
+        done
+    }
+
+    /// Whether a write goes on where an earlier one ended.
+    fn is_sequential(&mut self, offset: u64, length: u32) -> bool {
+        let end = offset + u64::from(length);
+        if let Some(stream) = self.streams.iter_mut().find(|stream| **stream == offset) {
+            *stream = end;
+            return true;
+        }
+        self.streams[self.oldest] = end;
+        self.oldest = (self.oldest + 1) % STREAMS;
+        false
+    }
+}
+
+/// Compressible data pass faster, at most as fast as the interface.
+fn written_rate(figures: &FlashFigures, shrunk: f64) -> f64 {
+    (figures.write_rate / shrunk.max(1e-3)).min(figures.interface_rate)
+}
+
+impl Device for Flash {
+    fn submit(&mut self, now: u64, op: Op, offset: u64, length: u32) -> u64 {
+        match op {
+            Op::Read => self.read(now, offset, length),
+            Op::Write => self.write(now, offset, length),
+            Op::Flush if self.protected || !self.cached => now.max(self.latest) + self.flush_latency,
+            Op::Flush => self.flush.pass(now.max(self.latest), self.flush_latency),
+        }
+    }
+
+    fn capacity(&self) -> u64 {
+        self.capacity
+    }
+
+    fn host_cpu(&self, _op: Op, _length: u32) -> u64 {
+        self.host_cpu
+    }
+}

@@ -1,0 +1,91 @@
+//! A load made up on the spot, in a closed loop: what a storage benchmark would see of the model.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use ironbench_core::measure::Histogram;
+use ironbench_core::script::Random;
+
+use crate::device::{Device, Op};
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Probe {
+    /// Share of reads, 0 to 1.
+    pub reads: f64,
+    pub random: bool,
+    pub length: u32,
+    /// I/Os outstanding at any moment.
+    pub depth: u32,
+    /// Measured, after `warm_up` others.
+    pub count: u64,
+    pub warm_up: u64,
+    /// Only the first so many bytes are touched; 0: all.
+    pub span: u64,
+    /// Whether each write is followed by a flush, and the two count as one.
+    pub flush: bool,
+    pub seed: u64,
+}
+
+impl Default for Probe {
+    fn default() -> Self {
+        Self {
+            reads: 1.0,
+            random: true,
+            length: 4096,
+            depth: 1,
+            count: 10_000,
+            warm_up: 1_000,
+            span: 0,
+            flush: false,
+            seed: 1,
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+pub struct Measured {
+    pub latency: Histogram,
+    /// Nanoseconds.
+    pub elapsed: u64,
+    pub bytes: u64,
+}
+
+impl Measured {
+    pub fn iops(&self) -> f64 {
+        self.latency.count() as f64 / (self.elapsed.max(1) as f64 / 1e9)
+    }
+
+    /// Bytes per second.
+    pub fn rate(&self) -> f64 {
+        self.bytes as f64 / (self.elapsed.max(1) as f64 / 1e9)
+    }
+}
+
+/// Measures the device; its time begins at 0.
+pub fn probe(device: &mut dyn Device, load: &Probe) -> Measured {
+    let span = if load.span == 0 { device.capacity() } else { load.span.min(device.capacity()) };
+    let places = (span / u64::from(load.length)).max(1);
+    let mut random = Random::new(load.seed);
+    let mut due: BinaryHeap<Reverse<u64>> = (0..load.depth.max(1)).map(|_| Reverse(0)).collect();
+    let mut measured = Measured { latency: Histogram::new(), elapsed: 0, bytes: 0 };
+    let mut begun = 0;
+    for number in 0..load.warm_up + load.count {
+        let Some(Reverse(now)) = due.pop() else { break };
+        let op = if load.reads >= 1.0 || random.fraction() < load.reads { Op::Read } else { Op::Write };
+        let place = if load.random { random.up_to(places - 1) } else { number % places };
+        let mut done = device.submit(now, op, place * u64::from(load.length), load.length);
+        if load.flush && op == Op::Write {
+            done = device.submit(done, Op::Flush, 0, 0);
+        }
+        due.push(Reverse(done));
+        if number == load.warm_up {
+            begun = now;
+        }
+        if number >= load.warm_up {
+            measured.latency.record(done - now);
+            measured.bytes += u64::from(load.length);
+            measured.elapsed = measured.elapsed.max(done.saturating_sub(begun));
+        }
+    }
+    measured
+}

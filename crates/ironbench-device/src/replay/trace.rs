@@ -1,0 +1,71 @@
+//! What a device was asked, and when it answered: one row per I/O, in columns.
+
+use ironbench_core::{Error, Result};
+
+use crate::device::Op;
+
+/// Rows in the order of their arrival.
+#[derive(Debug, Clone, Default)]
+pub struct Trace {
+    pub time: Vec<u64>,
+    pub op: Vec<Op>,
+    pub offset: Vec<u64>,
+    pub length: Vec<u32>,
+    pub completed: Vec<u64>,
+}
+
+impl Trace {
+    /// Columns as little-endian bytes: `time`, `offset`, `completed` 8 each, `length` 4, `op` one (0 read, 1 write,
+    /// 2 flush). Input errors where they do not fit together.
+    pub fn from_bytes(time: &[u8], op: &[u8], offset: &[u8], length: &[u8], completed: &[u8]) -> Result<Self> {
+        let rows = op.len();
+        let whole = [time.len(), offset.len(), completed.len()].iter().all(|bytes| *bytes == rows * 8);
+        if !whole || length.len() != rows * 4 {
+            return Err(Error::input("trace", "its columns are not of one length"));
+        }
+        if rows > u32::MAX as usize {
+            return Err(Error::input("trace", format!("{rows} I/Os are more than a replay can hold")));
+        }
+        let op = op.iter().map(|code| match code {
+            0 => Ok(Op::Read),
+            1 => Ok(Op::Write),
+            2 => Ok(Op::Flush),
+            _ => Err(Error::input("trace", format!("{code} is no operation")).hint("0 read, 1 write, 2 flush")),
+        });
+        let trace = Self {
+            time: longs(time),
+            op: op.collect::<Result<_>>()?,
+            offset: longs(offset),
+            length: length.chunks_exact(4).map(|b| u32::from_le_bytes(b.try_into().expect("4 bytes"))).collect(),
+            completed: longs(completed),
+        };
+        for row in 0..rows {
+            if trace.completed[row] < trace.time[row] {
+                return Err(Error::input("trace", format!("I/O {row} was completed before it arrived")));
+            }
+            if row > 0 && trace.time[row] < trace.time[row - 1] {
+                return Err(Error::input("trace", format!("I/O {row} arrived before the one above it"))
+                    .hint("order the rows by time_ns"));
+            }
+        }
+        Ok(trace)
+    }
+
+    pub fn len(&self) -> usize {
+        self.op.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.op.is_empty()
+    }
+
+    /// The first byte beyond all that was touched.
+    pub fn end(&self) -> u64 {
+        let ends = (0..self.len()).filter(|row| self.op[*row] != Op::Flush);
+        ends.map(|row| self.offset[row].saturating_add(u64::from(self.length[row]))).max().unwrap_or(0)
+    }
+}
+
+fn longs(bytes: &[u8]) -> Vec<u64> {
+    bytes.chunks_exact(8).map(|b| u64::from_le_bytes(b.try_into().expect("8 bytes"))).collect()
+}
