@@ -1,0 +1,120 @@
+"""Answers held against what they should be, by the tolerances of TPC-H specification 2.17.3, clause 2.1.3.5.
+
+Texts, keys, counts and dates must be the same. A sum of money may differ by 100, an average and a ratio by one percent
+after rounding to hundredths. Sums of quantities are sums of whole numbers and must be the same, too.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
+
+from ironbench.model.session import Row
+
+SAME, MONEY, RATIO = "the same", "within 100", "within 1 %"
+_MONEY_OFF = Decimal(100)
+_RATIO_OFF = Decimal("0.01")
+_CENT = Decimal("0.01")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a query gave: its columns' names, and rows of text; None is NULL."""
+
+    columns: tuple[str, ...]
+    rows: tuple[Row, ...]
+
+
+_S, _M, _R = SAME, MONEY, RATIO
+TOLERANCES: Mapping[int, tuple[str, ...]] = {
+    1: (_S, _S, _S, _M, _M, _M, _R, _R, _R, _S),
+    2: (_S,) * 8,
+    3: (_S, _M, _S, _S),
+    4: (_S, _S),
+    5: (_S, _M),
+    6: (_M,),
+    7: (_S, _S, _S, _M),
+    8: (_S, _R),
+    9: (_S, _S, _M),
+    10: (_S, _S, _M, _S, _S, _S, _S, _S),
+    11: (_S, _M),
+    12: (_S, _S, _S),
+    13: (_S, _S),
+    14: (_R,),
+    15: (_S, _S, _S, _S, _M),
+    16: (_S, _S, _S, _S),
+    17: (_R,),
+    18: (_S, _S, _S, _S, _S, _S),
+    19: (_M,),
+    20: (_S, _S),
+    21: (_S, _S),
+    22: (_S, _S, _M),
+}
+"""Of each column."""
+KEYED_BY = {11: 0}
+"""Where rows are ordered by a sum alone, equal sums leave their order open: such answers are compared by this column."""
+ROW_COUNTS = {1: 4, 4: 5, 5: 5, 6: 1, 8: 2, 12: 2, 14: 1, 17: 1, 19: 1, 22: 7}
+"""How many rows these queries give whatever their parameters, from about scale factor 1 on (2.4.x)."""
+
+
+def difference(query: int, expected: Answer, found: Answer) -> str:
+    """The first one, in words; empty when the answer is right."""
+    if len(expected.rows) != len(found.rows):
+        return f"{len(found.rows)} rows instead of {len(expected.rows)}"
+    tolerances = TOLERANCES[query]
+    if any(len(row) != len(tolerances) for row in found.rows):
+        return f"{len(found.columns)} columns instead of {len(tolerances)}"
+    pairs = zip(_in_order(query, expected.rows), _in_order(query, found.rows), strict=True)
+    for number, (wanted, got) in enumerate(pairs, 1):
+        for column, tolerance, one, other in zip(expected.columns, tolerances, wanted, got, strict=True):
+            if not _agrees(tolerance, one, other):
+                return f"row {number}, {column}: {_told(other)} instead of {_told(one)}"
+    return ""
+
+
+def _in_order(query: int, rows: Sequence[Row]) -> Sequence[Row]:
+    key = KEYED_BY.get(query)
+    return rows if key is None else sorted(rows, key=lambda row: row[key] or "")
+
+
+def _agrees(tolerance: str, expected: str | None, found: str | None) -> bool:
+    if not expected or not found:
+        # Files tell NULL and an empty text not apart; no answer holds an empty text.
+        return not expected and not found
+    if expected.rstrip() == found.rstrip():
+        return True
+    try:
+        wanted, got = Decimal(expected), Decimal(found)
+    except InvalidOperation:
+        return False
+    return _NEAR[tolerance](wanted, got)
+
+
+def _near_ratio(wanted: Decimal, got: Decimal) -> bool:
+    wanted, got = (value.quantize(_CENT, ROUND_HALF_UP) for value in (wanted, got))
+    return abs(wanted - got) <= _RATIO_OFF * abs(wanted)
+
+
+_NEAR: Mapping[str, Callable[[Decimal, Decimal], bool]] = {
+    SAME: lambda wanted, got: wanted == got,
+    MONEY: lambda wanted, got: abs(wanted - got) <= _MONEY_OFF,
+    RATIO: _near_ratio,
+}
+
+
+def _told(value: str | None) -> str:
+    return "nothing" if not value else value
+
+
+def as_csv(answer: Answer) -> str:
+    """A header, `|` between columns, nothing for NULL. No value of this data holds a `|`."""
+    lines: Iterable[Sequence[str | None]] = (answer.columns, *answer.rows)
+    return "".join("|".join(value or "" for value in line) + "\n" for line in lines)
+
+
+def from_csv(text: str) -> Answer:
+    head, *rows = csv.reader(io.StringIO(text), delimiter="|", quoting=csv.QUOTE_NONE)
+    return Answer(tuple(head), tuple(tuple(value or None for value in row) for row in rows))

@@ -1,0 +1,7 @@
+-- Revenue change: what a year's revenue would have gained without some discounts on small quantities.
+SELECT sum(l_extendedprice * l_discount) AS revenue
+FROM lineitem
+WHERE l_shipdate >= '{since}'
+  AND l_shipdate < '{before}'
+  AND l_discount BETWEEN {least} AND {most}
+  AND l_quantity < {quantity}

@@ -1,0 +1,8 @@
+-- Promotion effect: percentage of a month's revenue that came from promotional parts.
+-- SQLite keeps money in whole cents and rates in whole percent, so that sums are exact.
+SELECT 100.00 * sum(CASE WHEN p_type LIKE 'PROMO%' THEN l_extendedprice * (100 - l_discount) ELSE 0 END)
+           / sum(l_extendedprice * (100 - l_discount)) AS promo_revenue
+FROM lineitem
+JOIN part ON p_partkey = l_partkey
+WHERE l_shipdate >= '{since}'
+  AND l_shipdate < '{before}'

@@ -1,0 +1,18 @@
+-- Top supplier: who contributed most to a quarter's revenue. A common table expression needs no view to be made.
+-- SQLite keeps money in whole cents and rates in whole percent, so that sums are exact.
+WITH contribution AS (
+    SELECT l_suppkey AS supplier_no,
+           sum(l_extendedprice * (100 - l_discount)) AS total_revenue
+    FROM lineitem
+    WHERE l_shipdate >= '{since}'
+      AND l_shipdate < '{before}'
+    GROUP BY l_suppkey)
+SELECT s_suppkey,
+       s_name,
+       s_address,
+       s_phone,
+       total_revenue / 10000.0 AS total_revenue
+FROM supplier
+JOIN contribution ON supplier_no = s_suppkey
+WHERE contribution.total_revenue = (SELECT max(total_revenue) FROM contribution)
+ORDER BY s_suppkey

@@ -1,0 +1,20 @@
+-- Sales opportunity: customers of some countries with a balance above average who have never ordered.
+SELECT cntrycode,
+       count(*) AS numcust,
+       sum(c_acctbal) AS totacctbal
+FROM (
+    SELECT substr(c_phone, 1, 2) AS cntrycode,
+           c_acctbal
+    FROM customer
+    WHERE substr(c_phone, 1, 2) IN ({codes})
+      AND c_acctbal > (
+          SELECT avg(c_acctbal)
+          FROM customer
+          WHERE c_acctbal > 0.00
+            AND substr(c_phone, 1, 2) IN ({codes}))
+      AND NOT EXISTS (
+          SELECT 1
+          FROM orders
+          WHERE o_custkey = c_custkey)) likely
+GROUP BY cntrycode
+ORDER BY cntrycode

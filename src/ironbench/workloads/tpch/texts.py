@@ -1,0 +1,38 @@
+"""The texts of the 22 queries: our own wording of the functional definitions, one for all engines where that works."""
+
+from __future__ import annotations
+
+import string
+from functools import cache
+from pathlib import Path
+
+from ironbench.workloads.tpch.parameters import Values
+
+_FOLDER = Path(__file__).with_name("queries")
+
+
+def text(query: int, engine: str, values: Values) -> str:
+    """The query with its parameters filled in. KeyError for a parameter without a value."""
+    return template(query, engine).format_map(values)
+
+
+@cache
+def template(query: int, engine: str) -> str:
+    """`qNN.ENGINE.sql` where the engine needs a wording of its own, else `qNN.sql`; without its comment."""
+    own = _FOLDER / f"{name(query)}.{engine}.sql"
+    path = own if own.exists() else _FOLDER / f"{name(query)}.sql"
+    return "".join(line for line in path.read_text().splitlines(keepends=True) if not line.startswith("--")).rstrip()
+
+
+def about(query: int) -> str:
+    """What the query asks, in words."""
+    return (_FOLDER / f"{name(query)}.sql").read_text().splitlines()[0].removeprefix("-- ")
+
+
+def placeholders(query: int, engine: str) -> set[str]:
+    return {field for _, field, _, _ in string.Formatter().parse(template(query, engine)) if field}
+
+
+def name(query: int) -> str:
+    """`q01` … `q22`, as parts of metrics and files are called."""
+    return f"q{query:02d}"
