@@ -138,6 +138,11 @@ class Connection:
         """`connection`: JSON of the plan's `connection`. InputError (wrong password, …), FailureError."""
     def query(self, sql: str) -> list[tuple[str | None, ...]]:
         """Rows of the last statement that returned rows. FailureError, with `sqlstate` when the server refused."""
+    def measure(self, sql: str) -> tuple[int, float, float]:
+        """Rows, and when the statement was submitted and the last of its answer taken, as `time.perf_counter`.
+
+        No row is handed over, so that the size of an answer costs nothing before the next statement. FailureError.
+        """
     def columns(self) -> list[str]:
         """Column names of the last query."""
     def copy_in(self, sql: str, data: bytes) -> int: ...
@@ -157,6 +162,11 @@ class SqliteConnection:
         """`pragmas` run after opening. InputError (a pragma), FailureError (the file)."""
     def query(self, sql: str) -> list[tuple[str | None, ...]]:
         """Runs one or more statements; the rows of the last, bytes as `\\x` and hexadecimal digits. FailureError."""
+    def measure(self, sql: str) -> tuple[int, float, float]:
+        """Rows, and when the statement was submitted and the last of its answer taken, as `time.perf_counter`.
+
+        No row is handed over, so that the size of an answer costs nothing before the next statement. FailureError.
+        """
     def columns(self) -> list[str]:
         """Column names of the last query."""
     def changes(self) -> int:

@@ -1,10 +1,11 @@
-//! PostgreSQL for Python, outside the timed window.
+//! PostgreSQL for Python: everything outside the timed window, and statements that are timed one by one.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ironbench_core::{
     Error, Result,
     drive::plan,
+    measure::clock,
     wire::postgres::{Cancel, Connector, Session},
 };
 use pyo3::{prelude::*, sync::MutexExt, types::PyTuple};
@@ -66,6 +67,15 @@ impl Connection {
             Ok(rows)
         })?;
         (0..rows.len()).map(|row| PyTuple::new(py, rows.row(row))).collect()
+    }
+
+    /// Rows, and the instants of submission and of the answer's last byte; nothing is handed to Python.
+    fn measure(&self, py: Python<'_>, sql: &str) -> PyResult<(u64, f64, f64)> {
+        self.run(py, |state| {
+            let submitted = clock::now();
+            let rows = state.session()?.query(sql)?.len() as u64;
+            Ok((rows, clock::to_seconds(submitted), clock::to_seconds(clock::now())))
+        })
     }
 
     fn columns(&self, py: Python<'_>) -> Vec<String> {

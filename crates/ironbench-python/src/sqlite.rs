@@ -1,9 +1,10 @@
-//! SQLite files for Python, outside the timed window.
+//! SQLite files for Python: everything outside the timed window, and statements that are timed one by one.
 
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use ironbench_core::measure::clock;
 use ironbench_core::wire::sqlite::Session;
 use ironbench_core::{Error, Result};
 use pyo3::prelude::*;
@@ -40,6 +41,15 @@ impl SqliteConnection {
         let table = self.run(py, |session| session.query(sql))?;
         self.locked(py).columns = table.columns;
         table.rows.into_iter().map(|row| PyTuple::new(py, row)).collect()
+    }
+
+    /// Rows, and the instants before the statement and after its last row; nothing is handed to Python.
+    fn measure(&self, py: Python<'_>, sql: &str) -> PyResult<(u64, f64, f64)> {
+        self.run(py, |session| {
+            let submitted = clock::now();
+            let rows = session.query(sql)?.rows.len() as u64;
+            Ok((rows, clock::to_seconds(submitted), clock::to_seconds(clock::now())))
+        })
     }
 
     fn copy_in(&self, py: Python<'_>, sql: &str, data: &[u8]) -> PyResult<u64> {
