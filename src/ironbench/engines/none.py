@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from ironbench.engines import ideal
 from ironbench.engines.copies import Copied
 from ironbench.errors import FailureError, InputError
 from ironbench.model.secrets import Secrets
-from ironbench.model.session import Row
+from ironbench.model.session import Line, Row
 from ironbench.model.system import Layout, System
 
 
@@ -72,6 +73,9 @@ class NoSession:
 
     def copy_in(self, sql: str, data: bytes) -> int:
         raise FailureError("engine none", "there is no database to fill")
+
+    def line(self, cpus: Sequence[int] = ()) -> Line:
+        raise FailureError("engine none", "there is no database to connect to")
 
     def target(self, load_protocol: str = "prepared", io: str = "auto") -> dict[str, Any]:
         return {"kind": "none"}

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from ironbench.engines import ideal
 from ironbench.engines.copies import Copied
-from ironbench.errors import InputError, nearest
+from ironbench.errors import FailureError, InputError, nearest
 from ironbench.model.secrets import Secrets
-from ironbench.model.session import Row
+from ironbench.model.session import Line, Row
 from ironbench.model.system import Layout, System
 
 _UNITS_NS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
@@ -76,6 +77,9 @@ class NullSession:
 
     def copy_in(self, sql: str, data: bytes) -> int:
         return data.count(b"\n")
+
+    def line(self, cpus: Sequence[int] = ()) -> Line:
+        raise FailureError("engine null", "there is no database to connect to")
 
     def target(self, load_protocol: str = "prepared", io: str = "auto") -> dict[str, Any]:
         return {"kind": "null", "service_ns": self._service_ns}

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ironbench.engines import copies, ideal, place, pragmas, process, runtime, sqlite_files
 from ironbench.engines.copies import Copied
+from ironbench.engines.sqlite_line import SqliteLine
 from ironbench.errors import FailureError, InputError
 from ironbench.machine import control_groups
 from ironbench.model.secrets import Secrets
@@ -171,6 +172,11 @@ class SqliteSession:
 
     def copy_in(self, sql: str, data: bytes) -> int:
         return self._attempt(lambda connection: connection.copy_in(sql, data))
+
+    def line(self, cpus: Sequence[int] = ()) -> SqliteLine:
+        with self._using:
+            self._drop()
+        return SqliteLine(self._path, pragmas.statements(self._settings), self.within(), cpus)
 
     def target(self, load_protocol: str = "prepared", io: str = "auto") -> dict[str, Any]:
         with self._using:

@@ -8,6 +8,36 @@ from typing import Any, Protocol
 Row = tuple[str | None, ...]
 
 
+class Line(Protocol):
+    """A connection of its own to an engine, for work in parallel and for statements that are timed one by one."""
+
+    def measure(self, sql: str) -> tuple[int, float, float]:
+        """Rows, and when the statement was submitted and the last of its answer came, as `time.perf_counter`.
+
+        No row is handed over, so that the size of an answer costs nothing before the next statement. FailureError,
+        with SQLSTATE 57014 when it was cancelled.
+        """
+        ...
+
+    def query(self, sql: str) -> list[Row]:
+        """As `Session.query`."""
+        ...
+
+    def columns(self) -> list[str]:
+        """Column names of the last query."""
+        ...
+
+    def copy_in(self, sql: str, data: bytes) -> int:
+        """As `Session.copy_in`."""
+        ...
+
+    def cancel(self) -> None:
+        """From another thread: what runs ends soon."""
+        ...
+
+    def close(self) -> None: ...
+
+
 class Session(Protocol):
     """A running engine. Made by `engines`, used by `load`, `drive`, `observe` and workloads."""
 
@@ -20,6 +50,10 @@ class Session(Protocol):
 
     def copy_in(self, sql: str, data: bytes) -> int:
         """Runs a COPY … FROM STDIN with `data`; rows copied."""
+        ...
+
+    def line(self, cpus: Sequence[int] = ()) -> Line:
+        """A connection of its own, which the caller closes. `cpus`: where an engine that is a library works with it."""
         ...
 
     def target(self, load_protocol: str = "prepared", io: str = "auto") -> dict[str, Any]:

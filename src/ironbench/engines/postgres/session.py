@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -63,6 +63,9 @@ class PostgresSession:
 
     def copy_in(self, sql: str, data: bytes) -> int:
         return self._attempt(lambda connection: connection.copy_in(sql, data))
+
+    def line(self, cpus: Sequence[int] = ()) -> Connection:
+        return self.connect()
 
     def target(self, load_protocol: str = "prepared", io: str = "auto") -> dict[str, Any]:
         connection = self._address.connection(self._secrets)

@@ -55,7 +55,7 @@ TOLERANCES: Mapping[int, tuple[str, ...]] = {
 }
 """Of each column."""
 KEYED_BY = {11: 0}
-"""Where rows are ordered by a sum alone, equal sums leave their order open: such answers are compared by this column."""
+"""Rows ordered by a sum alone have no order where sums are equal: such answers are compared in order of this column."""
 ROW_COUNTS = {1: 4, 4: 5, 5: 5, 6: 1, 8: 2, 12: 2, 14: 1, 17: 1, 19: 1, 22: 7}
 """How many rows these queries give whatever their parameters, from about scale factor 1 on (2.4.x)."""
 
@@ -106,7 +106,7 @@ _NEAR: Mapping[str, Callable[[Decimal, Decimal], bool]] = {
 
 
 def _told(value: str | None) -> str:
-    return "nothing" if not value else value
+    return value or "nothing"
 
 
 def as_csv(answer: Answer) -> str:

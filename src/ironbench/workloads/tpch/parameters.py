@@ -50,7 +50,7 @@ def drawn(query: int, seed: int, scale: Decimal) -> Values:
 
 
 def validation(query: int) -> Values:
-    """The parameters whose answers are published. They are the same at every scale factor, query 11's share included."""
+    """Parameters whose answers are published: the same at every scale factor, query 11's share included."""
     return _VALIDATION[query]
 
 

@@ -1,0 +1,116 @@
+"""A connection to an SQLite file in a process of its own, for queries that are timed one by one.
+
+`python -I -S` runs the other end. A socket joins both: its end of file means that we are gone, and then the child goes
+too. Its limits are the engine's, and what it does to itself it does not do to us.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from ironbench import errors
+from ironbench.errors import EngineDiedError
+from ironbench.model.session import Row
+
+_PATIENCE_S = 10.0
+
+
+class SqliteLine:
+    """Our end. One request at a time; `cancel` may come from any thread."""
+
+    def __init__(self, path: str, pragmas: Sequence[str], within: Sequence[str] = (), cpus: Sequence[int] = ()) -> None:
+        """`within`: put before the child's command; `cpus`: where it runs. FailureError: the file cannot be used."""
+        from ironbench import _core
+
+        ours, theirs = socket.socketpair()
+        source = str(Path(__file__).resolve().parents[2])
+        code = f"import sys; sys.path.insert(0, {source!r}); import ironbench.engines.sqlite_line as line; line.main()"
+        with theirs:
+            self._process = subprocess.Popen(
+                [*within, sys.executable, "-I", "-S", "-c", code, _core.__file__],
+                stdin=theirs.fileno(),
+                stdout=subprocess.DEVNULL,
+                start_new_session=True,  # Ctrl-C in our terminal is ours alone
+                cwd="/",
+            )
+        self._socket = Connection(ours.detach())
+        self._asking = threading.Lock()
+        self._busy = False
+        try:
+            self._ask("open", path, tuple(pragmas), tuple(cpus))
+        except BaseException:
+            self.close()
+            raise
+
+    def measure(self, sql: str) -> tuple[int, float, float]:
+        rows, submitted_s, answered_s = self._ask("measure", sql)
+        return rows, submitted_s, answered_s
+
+    def query(self, sql: str) -> list[Row]:
+        rows: list[Row] = self._ask("query", sql)
+        return rows
+
+    def columns(self) -> list[str]:
+        names: list[str] = self._ask("columns")
+        return names
+
+    def copy_in(self, sql: str, data: bytes) -> int:
+        return int(self._ask("copy_in", sql, data))
+
+    def cancel(self) -> None:
+        """What runs ends with SQLSTATE 57014; between two requests nothing happens."""
+        if self._busy:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self._process.pid, signal.SIGINT)
+
+    def close(self) -> None:
+        """May be called twice."""
+        self._socket.close()
+        try:
+            self._process.wait(_PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def _ask(self, *request: Any) -> Any:
+        with self._asking:
+            self._busy = True
+            try:
+                self._socket.send(request)
+                kind, answer = self._socket.recv()
+            except (EOFError, OSError) as error:
+                raise self._death() from error
+            finally:
+                self._busy = False
+        if kind == "error":
+            name, subject, cause, hint, sqlstate = answer
+            raised = getattr(errors, name)(subject, cause, hint)
+            raised.sqlstate = sqlstate
+            raise raised
+        return answer
+
+    def _death(self) -> EngineDiedError:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(1.0)
+        code = self._process.poll()
+        how = "does not answer" if code is None else f"ended with exit code {code}"
+        if code is not None and code < 0:
+            how = f"was ended by {signal.Signals(-code).name}"
+        return EngineDiedError("SQLite's process", f"it {how} in the middle of a statement")
+
+
+def main() -> None:
+    """The child's end."""
+    from ironbench.engines.sqlite_child import serve
+
+    serve(Connection(os.dup(0)), sys.argv[1])
