@@ -131,13 +131,13 @@ def _within(
 ) -> tuple[Lab, int]:
     """The lab with the blocks and trial length that resolve most, and how many blocks have rated cells. InputError."""
     possible = _possible(draft.setups)
-    if any(setup.cell.load.duration_s is None for setup in possible):
+    if any(setup.cell.load.duration_s is None and contents[setup.cell.name].work_s is None for setup in possible):
         raise InputError(
             f"{declared.file}, load.transactions",
             "a budget needs trials of a known time",
             "declare load.duration instead, or measure.repeats without a budget",
         )
-    own_times = len({setup.cell.load.duration_s for setup in possible}) > 1
+    own_times = len({setup.cell.load.duration_s for setup in possible}) > 1 or possible[0].cell.load.duration_s is None
     costs = estimate.cells(possible, contents, own_times, draft.rated, same_load.MOST_BLOCKS)
     lengths = budget.lengths(_declared_s(declared, possible), [setup.cell.load.checkpoint_s for setup in possible])
     size = budget.sized(costs, lengths, budget_s, declared.looks, spread, detect, declared.file)
@@ -171,7 +171,8 @@ def _content(setup: Setup) -> Content:
     workload, engine = workloads.get(setup.choice.workload), setup.system.engine
     key, size = (ask(engine, setup.choice.options) for ask in (workload.content_key, workload.estimate_bytes))
     basis = setup.system.dsn or engines.get(engine).basis(setup.system)
-    return Content(f"{engine} {basis} {key}" if key else "", int(size))
+    work_s = workload.expected_s(engine, setup.choice.options) if setup.cell.load.transactions is None else None
+    return Content(f"{engine} {basis} {key}" if key else "", int(size), work_s)
 
 
 def _possible(setups: Sequence[Setup]) -> list[Setup]:

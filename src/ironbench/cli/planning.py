@@ -148,6 +148,8 @@ def _load(setup: Setup) -> str:
 
 def _span(load: Load) -> str:
     warmup = " + pilot warm-up" if load.warmup_auto else f" + {load.warmup_s:g} s warm-up" if load.warmup_s else ""
+    if load.duration_s is None and load.transactions is None:
+        return f"until its work is done{warmup}"
     if load.duration_s is None:
         return f"{counted(load.transactions or 0, 'transaction')} per client{warmup}"
     return f"{load.duration_s:g} s{warmup}"

@@ -141,6 +141,7 @@ def _driven(outcome: Outcome, window: MeasuredWindow, load: Load, interrupt: Int
         samples=samples,
         metrics=outcome.metrics,
         series=outcome.series,
+        files=outcome.files,
         checks=outcome.checks,
         prepared=Prepared(dict(outcome.facts), outcome.warnings),
     )

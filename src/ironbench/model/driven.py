@@ -33,6 +33,8 @@ class Driven:
     metrics: Mapping[str, float] = field(default_factory=dict)
     """What a workload that drives itself measured of its own."""
     series: tuple[Series, ...] = ()
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    """Evidence of its own, by name of file."""
     checks: tuple[Check, ...] = ()
     prepared: Prepared = NOTHING
     """What was done for the trial while its engine ran, and verified afterwards."""

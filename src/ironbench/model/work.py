@@ -79,6 +79,8 @@ class Outcome:
     """Its own, by catalogue name; they win over those of the same name that are computed for every trial."""
     series: tuple[Series, ...] = ()
     """Over the window, e.g. one point per pass."""
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    """Evidence that is no number, kept in the record's folder under these names, e.g. {"plans.txt": …}."""
     checks: tuple[Check, ...] = ()
     """Beside those of `Workload.check`."""
     facts: Mapping[str, str] = field(default_factory=dict)

@@ -32,6 +32,8 @@ class Content:
     key: str
     """Equal for cells that start from the same; empty: none are loaded."""
     bytes: int
+    work_s: float | None = None
+    """About how long a trial measures that has no duration: until its work is done."""
 
 
 def cells(
@@ -44,7 +46,7 @@ def cells(
     """`contents` by name of cell. `own_times`: every cell keeps its measured time, whatever the budget."""
     loads = {content.key: content.bytes for content in contents.values() if content.key}
     return Cells(
-        own_s=tuple(setup.cell.load.duration_s or 0.0 if own_times else None for setup in setups),
+        own_s=tuple(_own_s(setup, contents[setup.cell.name], own_times) for setup in setups),
         around_s=tuple(_around_s(setup, contents[setup.cell.name].bytes) for setup in setups),
         once_s=sum(size / LOAD_BYTES_PER_S + START_STOP_S["postgres"] for size in loads.values()),
         peak_trials=preliminary.peaks([*setups, *rated]),
@@ -53,6 +55,12 @@ def cells(
         rated_around_s=tuple(_around_s(setup, contents[setup.of].bytes) for setup in rated),
         rated_blocks=rated_blocks if rated else 0,
     )
+
+
+def _own_s(setup: Setup, content: Content, own_times: bool) -> float | None:
+    if setup.cell.load.duration_s is None:
+        return content.work_s or 0.0
+    return setup.cell.load.duration_s if own_times else None
 
 
 def space_bytes(setups: Sequence[Setup], contents: Mapping[str, Content], trials: int) -> int:

@@ -73,7 +73,7 @@ def keep(
         conditions=dict(prepared.conditions),
     )
     series = (*observation.series, *driven.series)
-    evidence = Evidence(driven.timeline, driven.seconds, series, driven.histograms, driven.log)
+    evidence = Evidence(driven.timeline, driven.seconds, series, driven.histograms, driven.log, driven.files)
     return store.keep(record, evidence)
 
 

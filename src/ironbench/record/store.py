@@ -1,7 +1,7 @@
 """One folder per trial, written aside and renamed. Nothing edits a record.
 
 ```
-<results>/trials/<id>/record.json  timeline.parquet  seconds.parquet  observed.parquet  latency.hlog  log/
+<results>/trials/<id>/record.json  timeline.parquet  seconds.parquet  observed.parquet  latency.hlog  log/  …
 <results>/machines/<key>.json      <results>/engines/<key>.json        content-addressed, shared by records
 <results>/index.json               what a list needs of each record; can be deleted at any time
 ```
@@ -52,6 +52,8 @@ class Evidence:
     histograms: Mapping[str, Histogram] = field(default_factory=dict)
     log: bytes = b""
     """What the engine's child process wrote on its standard error."""
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    """What the workload kept beside, by name, e.g. `plans.txt`."""
 
 
 class Store:
@@ -112,6 +114,8 @@ class Store:
         if evidence.log:
             (folder / "log").mkdir()
             _write(folder / "log" / "child.log", evidence.log)
+        for name, content in evidence.files.items():
+            _write(folder / name, content)
 
     def keep_shared(self, kind: str, content: Any) -> str:
         """Stores a fingerprint (`machines`) or engine facts (`engines`) once; its content key."""

@@ -131,6 +131,10 @@ class Workload(ABC):
         """How long a trial measures when nobody says; None: until its work is done."""
         return 30.0
 
+    def expected_s(self, engine: str, options: Mapping[str, str]) -> float | None:
+        """About how long a trial without a duration measures, for plans and budgets; None: nobody knows."""
+        return None
+
     def accepts(self, system: System, load: Load, choice: Choice) -> None:
         """InputError for what this workload cannot do with this system and load. Starts nothing, changes nothing."""
         if not self.drives:

@@ -64,21 +64,21 @@ def minimum_streams(scale: float) -> int:
     return max((streams for least, streams in _MINIMUM_STREAMS if scale >= least), default=_MINIMUM_STREAMS[0][1])
 
 
-def of_power_test(scale: float, queries_s: Sequence[float], refreshes_s: Sequence[float]) -> Mapping[str, float]:
+def of_power_test(scale: float, queries_s: Sequence[float], refreshes_s: Sequence[float]) -> dict[str, float]:
     return {
         "power": power(scale, queries_s, refreshes_s, by_the_rules=True),
         "power_unrounded": power(scale, queries_s, refreshes_s, by_the_rules=False),
     }
 
 
-def of_throughput_test(scale: float, streams: int, elapsed_s: float) -> Mapping[str, float]:
+def of_throughput_test(scale: float, streams: int, elapsed_s: float) -> dict[str, float]:
     return {
         "stream_throughput": throughput(scale, streams, 22, elapsed_s, by_the_rules=True),
         "stream_throughput_unrounded": throughput(scale, streams, 22, elapsed_s, by_the_rules=False),
     }
 
 
-def of_both(figures: Mapping[str, float]) -> Mapping[str, float]:
+def of_both(figures: Mapping[str, float]) -> dict[str, float]:
     """The composite, where both tests gave their figures."""
     found = {}
     for suffix in ("", "_unrounded"):

@@ -1,0 +1,100 @@
+"""From what streams did to metrics by their catalogue names."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from ironbench.workloads.tpch import scores, streams
+from ironbench.workloads.tpch.course import Course
+from ironbench.workloads.tpch.streams import Ran, Stream
+
+_REFRESHES = ("rf1", "rf2")
+
+
+def metrics(course: Course, power: Stream | None, through: Sequence[Stream]) -> dict[str, float]:
+    """`power`: of the power test, or the single stream; `through`: query streams, and last the refresh stream.
+
+    Figures of merit are there only when every query of all 22 was answered within its limit.
+    """
+    scale, found = float(course.scale), dict[str, float]()
+    if power is not None:
+        found |= of_stream(power)
+        queries, refreshes = _queries(power.ran), _refreshes(power.ran)
+        if course.has_power and course.whole and _complete(queries, 22) and _complete(refreshes, 2):
+            found |= scores.of_power_test(scale, streams.intervals_s(queries), [one.elapsed_s for one in refreshes])
+    if through:
+        if power is None:
+            found |= of_queries([one for stream in through for one in _queries(stream.ran)])
+        found |= {f"stream_time_s{{stream={stream.number}}}": span_s(stream.ran) for stream in through[:-1]}
+        found |= {
+            f"throughput_refresh_time_s{{function={name}}}": mean
+            for name, mean in _means(_refreshes(through[-1].ran)).items()
+        }
+        every = [one for stream in through for one in stream.ran]
+        expected = course.streams * (len(course.queries) + len(_REFRESHES))
+        if _complete(every, expected):
+            found["throughput_test_s"] = span_s(every)
+            if course.whole:
+                found |= scores.of_throughput_test(scale, course.streams, span_s(every))
+    return found | scores.of_both(found) | lateness([stream for stream in (power, *through[:-1]) if stream])
+
+
+def of_stream(stream: Stream) -> dict[str, float]:
+    """Of the power test's stream or a single one."""
+    queries = _queries(stream.ran)
+    found = of_queries(queries) | {
+        f"refresh_time_s{{function={one.name}}}": one.elapsed_s for one in _good(stream.ran) if one.name in _REFRESHES
+    }
+    if queries:
+        found[f"stream_time_s{{stream={stream.number}}}"] = span_s(queries)
+    return found
+
+
+def of_queries(queries: Sequence[Ran]) -> dict[str, float]:
+    """The mean time of each query that was answered, and the geometric mean over those."""
+    means = _means(queries)
+    found = {f"query_time_s{{query={name}}}": means[name] for name in sorted(means)}
+    if means:
+        found["query_time_geomean_s"] = scores.geometric_mean(list(means.values()))
+    return found
+
+
+def lateness(query_streams: Iterable[Stream]) -> dict[str, float]:
+    """From the last byte of an answer to the submission of the stream's next query."""
+    gaps = sorted(gap for stream in query_streams for gap in streams.gaps_s(_queries(stream.ran)))
+    if not gaps:
+        return {}
+    return {
+        "lateness_mean_s": math.fsum(gaps) / len(gaps),
+        "lateness_p99_s": gaps[math.ceil(0.99 * len(gaps)) - 1],
+        "lateness_max_s": gaps[-1],
+    }
+
+
+def span_s(ran: Sequence[Ran]) -> float:
+    """From the first submission to the last end (5.3.7.7)."""
+    return max(one.answered_s for one in ran) - min(one.submitted_s for one in ran) if ran else 0.0
+
+
+def _queries(ran: Iterable[Ran]) -> list[Ran]:
+    return [one for one in ran if one.name not in _REFRESHES]
+
+
+def _refreshes(ran: Iterable[Ran]) -> list[Ran]:
+    return [one for one in ran if one.name in _REFRESHES]
+
+
+def _good(ran: Iterable[Ran]) -> list[Ran]:
+    return [one for one in ran if not one.error]
+
+
+def _complete(ran: Sequence[Ran], expected: int) -> bool:
+    return len(_good(ran)) == expected
+
+
+def _means(ran: Iterable[Ran]) -> dict[str, float]:
+    times: dict[str, list[float]] = {}
+    for one in _good(ran):
+        times.setdefault(one.name, []).append(one.elapsed_s)
+    return {name: math.fsum(values) / len(values) for name, values in times.items()}

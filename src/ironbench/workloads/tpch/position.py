@@ -1,0 +1,51 @@
+"""Which refresh set is next: a note in the database itself, so that it comes back with every copy of the data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ironbench.model.session import Session
+
+TABLE = "ironbench_tpch"
+_SCHEMA = f"CREATE TABLE IF NOT EXISTS {TABLE} (loaded_at text, next_set bigint, past_set bigint)"
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Sets before `next` are in the data. Those from `next` up to, not including, `past` were begun and not ended."""
+
+    loaded_at: str
+    """Of the load that this belongs to."""
+    next: int = 1
+    past: int = 1
+
+    @property
+    def fresh(self) -> bool:
+        """As loaded: no refresh function has touched the data."""
+        return self.past == 1
+
+    @property
+    def interrupted(self) -> range:
+        return range(self.next, self.past)
+
+
+def read(session: Session, loaded_at: str) -> Position:
+    """The position of the data loaded then. A note about data loaded earlier counts for nothing."""
+    session.query(_SCHEMA)
+    found = session.query(f"SELECT next_set, past_set FROM {TABLE} WHERE loaded_at = '{loaded_at}'")
+    if not found:
+        return Position(loaded_at)
+    following, past = (int(value or 1) for value in found[0])
+    return Position(loaded_at, following, past)
+
+
+def write(session: Session, position: Position) -> None:
+    """To be written before a set is begun, and again when it has ended."""
+    session.query(f"DELETE FROM {TABLE}")
+    session.query(f"INSERT INTO {TABLE} VALUES ('{position.loaded_at}', {position.next}, {position.past})")
+
+
+def loaded_at(session: Session, data: str) -> str:
+    """When the tables of this name were loaded, as the load's own note says; empty where somebody else loaded them."""
+    found = session.query(f"SELECT loaded_at FROM ironbench_load WHERE data = '{data}'")
+    return (found[0][0] or "") if found else ""

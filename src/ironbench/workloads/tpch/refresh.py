@@ -1,0 +1,158 @@
+"""Refresh functions: RF1 inserts 0.1 % new orders with their lines, RF2 deletes as many old ones.
+
+TPC-H specification 2.17.3, clauses 2.5 to 2.8 and 4.2.4.
+
+Rows are made before the measured window, in a process that ends before it begins: the pool of texts alone takes
+300 MB. An order and its lines change in one transaction; how many orders share one is the option `refresh_orders`.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ironbench.errors import FailureError
+from ironbench.model.session import Line
+
+SETS = 1000
+"""Of one group; the next thousand use the next eight of every 32 keys (4.2.4)."""
+_GROUPS = 4
+_KEYS_OF_A_GROUP = 8
+_CODE = """
+import importlib.util, json, sys
+sys.path.insert(0, sys.argv[1])
+spec = importlib.util.spec_from_file_location("ironbench._core", sys.argv[2])
+core = importlib.util.module_from_spec(spec)
+sys.modules["ironbench._core"] = core
+spec.loader.exec_module(core)
+for generator, table, path in json.load(sys.stdin):
+    core.write_rows(json.dumps(generator).encode(), table, 1, path)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """The orders of one transaction: their rows in COPY's text format, and the keys that RF2 deletes for them."""
+
+    orders: bytes
+    lines: bytes
+    first: int
+    last: int
+    """Smallest and largest of the keys to be deleted."""
+
+
+@dataclass(frozen=True, slots=True)
+class RefreshSet:
+    number: int
+    pieces: tuple[Piece, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Refresh:
+    """A refresh function as a step of a stream."""
+
+    name: str
+    """`rf1` or `rf2`."""
+    refresh_set: RefreshSet
+    line: Line
+    limit_s: float = float("inf")
+
+    def run(self) -> tuple[int, float, float]:
+        began_s = time.perf_counter()
+        what = insert if self.name == "rf1" else delete
+        what(self.line, self.refresh_set)
+        return len(self.refresh_set.pieces), began_s, time.perf_counter()
+
+
+def insert(line: Line, refresh_set: RefreshSet) -> None:
+    """RF1. FailureError."""
+    for piece in refresh_set.pieces:
+        line.query("BEGIN")
+        line.copy_in("COPY orders FROM STDIN", piece.orders)
+        line.copy_in("COPY lineitem FROM STDIN", piece.lines)
+        line.query("COMMIT")
+
+
+def delete(line: Line, refresh_set: RefreshSet) -> None:
+    """RF2. FailureError."""
+    _delete(line, refresh_set, group=(refresh_set.number - 1) // SETS)
+
+
+def again(line: Line, refresh_set: RefreshSet) -> None:
+    """Both functions, whatever an interrupted trial had done of them already. FailureError."""
+    _delete(line, refresh_set, group=(refresh_set.number - 1) // SETS + 1)
+    insert(line, refresh_set)
+    delete(line, refresh_set)
+
+
+def _delete(line: Line, refresh_set: RefreshSet, group: int) -> None:
+    """Orders of the set whose keys are of a group: eight of every 32 keys that follow each other."""
+    low = group % _GROUPS * _KEYS_OF_A_GROUP
+    for piece in refresh_set.pieces:
+        line.query("BEGIN")
+        for table, key in (("lineitem", "l_orderkey"), ("orders", "o_orderkey")):
+            line.query(
+                f"DELETE FROM {table} WHERE {key} BETWEEN {piece.first + low} AND {piece.last + low} "
+                f"AND {key} % 32 BETWEEN {low} AND {low + _KEYS_OF_A_GROUP - 1}"
+            )
+        line.query("COMMIT")
+
+
+def made(generator: Mapping[str, Any], numbers: Sequence[int], orders: int, folder: Path) -> list[RefreshSet]:
+    """The sets of these numbers, `orders` in each transaction. `generator`: the load's. FailureError."""
+    if not numbers:
+        return []
+    from ironbench import _core
+
+    wanted = [
+        ({**generator, "refresh_set": number}, table, str(folder / f"refresh-{number}.{table}"))
+        for number in numbers
+        for table in ("orders", "lineitem")
+    ]
+    source = str(Path(__file__).resolve().parents[3])
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", _CODE, source, _core.__file__],
+        input=json.dumps(wanted),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        said = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
+        raise FailureError("refresh sets", f"their rows could not be made: {said[-1]}")
+    files = [Path(path) for _, _, path in wanted]
+    texts = [file.read_bytes() for file in files]
+    for file in files:
+        file.unlink()
+    return [
+        RefreshSet(number, pieces(number, texts[2 * place], texts[2 * place + 1], orders))
+        for place, number in enumerate(numbers)
+    ]
+
+
+def pieces(number: int, orders: bytes, lines: bytes, size: int) -> tuple[Piece, ...]:
+    """The rows of a set, cut into transactions of `size` orders. Both texts are in order of the orders' keys."""
+    offset = ((number - 1) // SETS + 1) % _GROUPS * _KEYS_OF_A_GROUP
+    of_order: dict[bytes, list[bytes]] = {}
+    for line in lines.splitlines(keepends=True):
+        of_order.setdefault(line.split(b"\t", 1)[0], []).append(line)
+    rows = orders.splitlines(keepends=True)
+    keys = [row.split(b"\t", 1)[0] for row in rows]
+    found = []
+    for start in range(0, len(rows), size):
+        part = keys[start : start + size]
+        found.append(
+            Piece(
+                orders=b"".join(rows[start : start + size]),
+                lines=b"".join(line for key in part for line in of_order[key]),
+                first=int(part[0]) - offset,
+                last=int(part[-1]) - offset,
+            )
+        )
+    return tuple(found)

@@ -1,0 +1,163 @@
+"""Streams: each a thread that runs its steps one after the other, and one watch over all of them.
+
+Threads of Python are enough here: a step takes milliseconds to hours, and from the last byte of an answer to the
+submission of the next query pass some tens of microseconds (the metric `lateness_…_s` tells).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from ironbench.errors import IronbenchError
+from ironbench.model.session import Line
+
+OVER_LIMIT = "over-limit"
+CANCELLED = "57014"
+"""SQLSTATE query_canceled (PostgreSQL 18 documentation, appendix A)."""
+_CONNECTION_GONE = ("", "08", "57", "XX")
+"""SQLSTATE classes after which no further query makes sense; "": the engine said nothing at all."""
+_WATCH_S = 0.02
+
+
+class Step(Protocol):
+    """A query or a refresh function."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def line(self) -> Line: ...
+
+    @property
+    def limit_s(self) -> float: ...
+
+    def run(self) -> tuple[int, float, float]:
+        """Rows, and the instants of submission and end on the clock of `time.perf_counter`. IronbenchError."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    name: str
+    sql: str
+    line: Line
+    limit_s: float
+
+    def run(self) -> tuple[int, float, float]:
+        return self.line.measure(self.sql)
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """How a step went."""
+
+    name: str
+    rows: int
+    submitted_s: float
+    answered_s: float
+    error: str = ""
+    """SQLSTATE, or `over-limit`; empty: all is well."""
+
+    @property
+    def elapsed_s(self) -> float:
+        return self.answered_s - self.submitted_s
+
+
+class Stream(threading.Thread):
+    """Runs its steps until they are done, one breaks the engine, or it is told to end."""
+
+    def __init__(self, number: int, steps: Sequence[Step]) -> None:
+        super().__init__(name=f"stream-{number}", daemon=True)
+        self.number = number
+        self.ran: list[Ran] = []
+        self.broke: IronbenchError | None = None
+        self._steps = steps
+        self._between = threading.Lock()
+        self._current: tuple[Step, float] | None = None
+        self._ending = self._over_limit = False
+
+    def run(self) -> None:
+        for step in self._steps:
+            # Whoever cancels holds the lock, so that it never hits the step after the one it meant.
+            with self._between:
+                if self._ending:
+                    return
+                began_s = time.perf_counter()
+                self._current, self._over_limit = (step, began_s), False
+            try:
+                done = Ran(step.name, *step.run())
+            except IronbenchError as error:
+                done = Ran(step.name, 0, began_s, time.perf_counter(), self._meaning(error))
+                if not done.error:
+                    self.broke = error
+                    return
+            finally:
+                with self._between:
+                    self._current = None
+            self.ran.append(done)
+
+    def _meaning(self, error: IronbenchError) -> str:
+        """A short name for a step that failed by itself; empty when the engine or the connection did."""
+        if error.sqlstate == CANCELLED:
+            return OVER_LIMIT if self._over_limit else CANCELLED
+        return "" if error.sqlstate[:2] in _CONNECTION_GONE else error.sqlstate
+
+    def hold_to_limit(self) -> None:
+        with self._between:
+            if self._current is None or self._over_limit:
+                return
+            step, began_s = self._current
+            if time.perf_counter() - began_s > step.limit_s:
+                self._over_limit = True
+                _cancel(step)
+
+    def end(self) -> None:
+        """Cancels what runs; nothing more is begun."""
+        with self._between:
+            first, self._ending = not self._ending, True
+            if first and self._current is not None:
+                _cancel(self._current[0])
+
+    @property
+    def running(self) -> str:
+        current = self._current
+        return current[0].name if current else ""
+
+
+def _cancel(step: Step) -> None:
+    with contextlib.suppress(IronbenchError):  # An engine that does not take it is noticed by the stream itself.
+        step.line.cancel()
+
+
+def run(streams: Sequence[Stream], stopping: Callable[[], bool], show: Callable[[int, str], None]) -> None:
+    """Starts all streams and waits for their end. Raises what broke the engine. `show`: steps done, names running."""
+    for stream in streams:
+        stream.start()
+    while alive := [stream for stream in streams if stream.is_alive()]:
+        alive[0].join(_WATCH_S)
+        if stopping() or any(stream.broke for stream in streams):
+            for stream in alive:
+                stream.end()
+        for stream in alive:
+            stream.hold_to_limit()
+        show(sum(len(stream.ran) for stream in streams), " ".join(filter(None, (one.running for one in alive))))
+    for stream in streams:
+        if stream.broke is not None:
+            raise stream.broke
+
+
+def gaps_s(ran: Sequence[Ran]) -> list[float]:
+    """From the last byte of each answer to the submission of the next query."""
+    return [after.submitted_s - before.answered_s for before, after in itertools.pairwise(ran)]
+
+
+def intervals_s(ran: Sequence[Ran]) -> list[float]:
+    """QI: from the submission of a query to that of the next; of the last, to its end (TPC-H 2.17.3, 5.3.7.1)."""
+    ends = [after.submitted_s for after in ran[1:]] + [ran[-1].answered_s] if ran else []
+    return [end_s - one.submitted_s for one, end_s in zip(ran, ends, strict=True)]

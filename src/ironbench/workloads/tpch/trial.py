@@ -1,0 +1,218 @@
+"""One trial: refresh sets made, answers validated, streams run in the measured window, plans asked for afterwards."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ironbench.model.record import Check, Warning
+from ironbench.model.session import Line
+from ironbench.model.work import Outcome, Window, Work
+from ironbench.workloads.base import Dataset
+from ironbench.workloads.tally import Tally
+from ironbench.workloads.tpch import details, figures, plans, position, refresh, streams, texts
+from ironbench.workloads.tpch.answers import ROW_COUNTS
+from ironbench.workloads.tpch.course import Course, course
+from ironbench.workloads.tpch.position import Position
+from ironbench.workloads.tpch.refresh import Refresh, RefreshSet
+from ironbench.workloads.tpch.streams import OVER_LIMIT, Query, Ran, Step, Stream
+from ironbench.workloads.tpch.validator import Validated, Validator
+
+_LIBRARIES = ("duckdb", "sqlite")
+_REFRESH_STREAM = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Tests:
+    """What ran: the power test or single stream, and the streams of the throughput test, the refresh stream last."""
+
+    power: Stream | None
+    through: tuple[Stream, ...]
+
+    @property
+    def all(self) -> tuple[Stream, ...]:
+        return (*((self.power,) if self.power else ()), *self.through)
+
+    @property
+    def queries(self) -> list[Ran]:
+        return [one for stream in self.all for one in stream.ran if one.name.startswith("q")]
+
+
+def driven(work: Work, dataset: Dataset) -> Outcome:
+    """FailureError, EngineDiedError."""
+    asked = course(work.choice.options, work.load.seed)
+    at = position.read(work.session, position.loaded_at(work.session, dataset.name))
+    validator = Validator(work, asked, dataset, at)
+    cold = work.load.cache == "cold"
+    # A pass over all answers would warm a host's memory even behind an engine that is restarted after it.
+    validated = Validated() if cold else validator.validated()
+    if not all(check.passed for check in validated.checks):
+        return Outcome(0, checks=validated.checks, facts=validated.facts, cause=validated.cause)
+    sets = _prepared(work, dataset, asked, at)
+    tests, tally, elapsed_s = _measured(work, asked, sets)
+    if sets and all(not one.error for stream in tests.all for one in stream.ran) and not work.stopping():
+        position.write(work.session, replace(at, next=sets[-1].number + 1, past=sets[-1].number + 1))
+    explained = [] if work.stopping() else _explained(work, asked)
+    if cold:
+        validated = validator.validated(changed=bool(sets))
+    outcome = tally.outcome(
+        elapsed_s,
+        metrics=figures.metrics(asked, tests.power, tests.through)
+        | {name: value for one in explained for name, value in one.metrics().items()},
+        files=details.files(tests.all, explained),
+        checks=(*validated.checks, *_row_counts(asked, tests)),
+        facts={**_facts(asked, sets, work), **validated.facts},
+        warnings=(*validated.warnings, *_unfinished(tests)),
+        inside=work.session.engine in _LIBRARIES,
+    )
+    # Queries are too long and too unlike for a rate per second to mean anything.
+    return replace(outcome, timeline={}, seconds={})
+
+
+def rehearsed(work: Work) -> Outcome:
+    """The queries of the power test once, without refresh functions: what makes caches hot."""
+    asked = replace(course(work.choice.options, work.load.seed), test="stream")
+    _, tally, elapsed_s = _measured(work, asked, [])
+    return tally.outcome(elapsed_s)
+
+
+def _prepared(work: Work, dataset: Dataset, asked: Course, at: Position) -> list[RefreshSet]:
+    """The refresh sets of this trial; what an earlier one had begun and not ended is ended first."""
+    begun = list(at.interrupted)
+    first = at.past
+    wanted = list(range(first, first + asked.refresh_sets))
+    size = int(work.choice.options["refresh_orders"])
+    if not wanted and not begun:
+        return []
+    made = refresh.made(dataset.generator, [*begun, *wanted], size, Path(work.folder))
+    if begun:
+        with contextlib.closing(work.session.line()) as line:
+            for one in made[: len(begun)]:
+                refresh.again(line, one)
+    position.write(work.session, replace(at, next=first, past=first + len(wanted)))
+    return made[len(begun) :]
+
+
+def _measured(work: Work, asked: Course, sets: Sequence[RefreshSet]) -> tuple[Tests, Tally, float]:
+    tally = Tally("query")
+    with contextlib.ExitStack() as closing:
+        tests = _tests(work, asked, sets, closing)
+        with work.window() as window, contextlib.ExitStack() as inside:
+            # Children that a library engine works in are waited for inside the window: their CPU time counts then.
+            inside.push(closing.pop_all())
+            began_s = _now(window)
+            for group in ([tests.power] if tests.power else [], tests.through):
+                _run(work, asked, tests, group)
+        elapsed_s = window.elapsed_s
+    for one in tests.queries:
+        if one.error:
+            tally.failed(one.answered_s - began_s, one.error)
+        else:
+            tally.done(one.name, one.submitted_s - began_s, one.answered_s - began_s)
+    return tests, tally, elapsed_s
+
+
+def _now(window: Window) -> float:
+    """The window's begin on the clock of the streams."""
+    import time
+
+    return time.perf_counter() - window.elapsed_s
+
+
+def _run(work: Work, asked: Course, tests: Tests, group: Sequence[Stream]) -> None:
+    if work.stopping() or not group:
+        return
+    planned = asked.planned()
+
+    def show(_: int, running: str) -> None:
+        work.show(min(1.0, len(tests.queries) / planned), running)
+
+    streams.run(group, work.stopping, show)
+
+
+def _tests(work: Work, asked: Course, sets: Sequence[RefreshSet], closing: contextlib.ExitStack) -> Tests:
+    """All lines are opened here, before the window."""
+
+    def line() -> Line:
+        return closing.enter_context(contextlib.closing(work.session.line(work.system.server_cpus or ())))
+
+    def queries(stream: int) -> list[Step]:
+        own = line()
+        return [
+            Query(texts.name(query), sql, own, asked.limit_s)
+            for query, sql in asked.statements(stream, work.session.engine)
+        ]
+
+    refreshing = line() if sets else None
+    power = None
+    if asked.test != "throughput":
+        steps = queries(0)
+        if asked.has_power and refreshing is not None:
+            steps = [Refresh("rf1", sets[0], refreshing), *steps, Refresh("rf2", sets[0], refreshing)]
+        power = Stream(0, steps)
+    through: list[Stream] = []
+    if asked.has_throughput and refreshing is not None:
+        through = [Stream(number, queries(number)) for number in range(1, asked.streams + 1)]
+        own = sets[asked.has_power :]
+        through.append(
+            Stream(_REFRESH_STREAM, [Refresh(name, one, refreshing) for one in own for name in ("rf1", "rf2")])
+        )
+    return Tests(power, tuple(through))
+
+
+def _explained(work: Work, asked: Course) -> list[plans.Explained]:
+    depth = work.choice.options["plans"]
+    if depth == "no":
+        return []
+    stream = 1 if asked.test == "throughput" else 0
+    with contextlib.closing(work.session.line(work.system.server_cpus or ())) as line:
+        return [
+            plans.explained(line, work.session.engine, query, sql, depth)
+            for query, sql in sorted(_until(work, asked.statements(stream, work.session.engine)))
+        ]
+
+
+def _until(work: Work, statements: Sequence[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+    for statement in statements:
+        if work.stopping():
+            return
+        yield statement
+
+
+def _row_counts(asked: Course, tests: Tests) -> tuple[Check, ...]:
+    """Where the specification fixes how many rows there are. Smaller databases may lack some of them."""
+    if asked.scale < 1:
+        return ()
+    wrong = [
+        Check(f"rows of {one.name}", False, str(expected), str(one.rows))
+        for one in tests.queries
+        if not one.error and (expected := ROW_COUNTS.get(int(one.name[1:]))) not in (None, one.rows)
+    ]
+    return (*wrong, Check("row counts", not wrong, "as specified", "as specified" if not wrong else "others"))
+
+
+def _unfinished(tests: Tests) -> list[Warning]:
+    failed = [one for stream in tests.all for one in stream.ran if one.error]
+    slow = sorted({one.name for one in failed if one.error == OVER_LIMIT})
+    broken = sorted({f"{one.name} ({one.error})" for one in failed if one.error not in (OVER_LIMIT, streams.CANCELLED)})
+    found = []
+    if slow:
+        text = f"cancelled at the limit: {', '.join(slow)}; figures that need all queries are withheld"
+        found.append(Warning("over-limit", text))
+    if broken:
+        text = f"refused by the engine: {', '.join(broken)}; figures that need all queries are withheld"
+        found.append(Warning("query-failed", text))
+    return found
+
+
+def _facts(asked: Course, sets: Sequence[RefreshSet], work: Work) -> dict[str, str]:
+    found = {
+        "streams": "sequenced by threads of Python, outside the core's loop",
+        "parameters": "validation" if asked.validation else f"drawn, seed {asked.seed}",
+    }
+    if sets:
+        size = work.choice.options["refresh_orders"]
+        found["refresh sets"] = f"{sets[0].number} to {sets[-1].number}, {size} orders in a transaction"
+    return found

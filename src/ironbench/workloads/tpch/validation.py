@@ -1,0 +1,122 @@
+"""The 22 answers held against what they should be: once for every load of the data, outside the measured window."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import lzma
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from ironbench.engines import place
+from ironbench.errors import FailureError, InputError
+from ironbench.model.record import Check
+from ironbench.model.session import Line
+from ironbench.workloads.tpch import answers, texts
+from ironbench.workloads.tpch.answers import Answer
+from ironbench.workloads.tpch.parameters import QUERIES
+
+_STORED = Path(__file__).with_name("expected")
+VERSION = 1
+"""Raised when the texts of queries or the stored answers change: what was validated before is validated again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """A query as a step of a stream that keeps its answer."""
+
+    query: int
+    sql: str
+    line: Line
+    limit_s: float
+    answers: dict[int, Answer]
+
+    @property
+    def name(self) -> str:
+        return texts.name(self.query)
+
+    def run(self) -> tuple[int, float, float]:
+        began_s = time.perf_counter()
+        rows = self.line.query(self.sql)
+        ended_s = time.perf_counter()
+        self.answers[self.query] = Answer(tuple(self.line.columns()), tuple(rows))
+        return len(rows), began_s, ended_s
+
+
+def checks(found: Mapping[int, Answer], expected: Mapping[int, Answer]) -> tuple[Check, ...]:
+    """One for all that are right, and one for each that is not."""
+    wrong = {
+        query: difference
+        for query, answer in found.items()
+        if (difference := answers.difference(query, expected[query], answer))
+    }
+    whole = Check("answers", not wrong, f"{len(found)} right", f"{len(found) - len(wrong)} right")
+    return (*(Check(f"answer {texts.name(query)}", False, "right", text) for query, text in wrong.items()), whole)
+
+
+@cache
+def stored(scale: str) -> Mapping[int, Answer] | None:
+    """The answers at validation parameters at a scale factor; None where none are stored."""
+    file = _STORED / f"sf{scale}.json.xz"
+    if not file.exists():
+        return None
+    by_name = json.loads(lzma.decompress(file.read_bytes()))
+    return {query: answers.from_csv(by_name[texts.name(query)]) for query in QUERIES}
+
+
+def packed(found: Mapping[int, Answer]) -> bytes:
+    """As `stored` reads them."""
+    by_name = {texts.name(query): answers.as_csv(answer) for query, answer in found.items()}
+    return lzma.compress(json.dumps(by_name, indent=0).encode(), preset=9 | lzma.PRESET_EXTREME)
+
+
+def from_folder(folder: Path) -> Mapping[int, Answer]:
+    """The answers that another engine wrote. InputError when one is missing."""
+    found = {}
+    for query in QUERIES:
+        file = folder / f"{texts.name(query)}.csv"
+        try:
+            found[query] = answers.from_csv(file.read_text())
+        except (OSError, ValueError) as error:
+            raise InputError(f"--with expected={folder}", f"{file.name} cannot be read ({error})") from error
+    return found
+
+
+def into_folder(folder: Path, found: Mapping[int, Answer]) -> None:
+    """`q01.csv` … `q22.csv`. FailureError."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for query, answer in found.items():
+            (folder / f"{texts.name(query)}.csv").write_text(answers.as_csv(answer))
+    except OSError as error:
+        raise FailureError(f"--with answers={folder}", error.strerror or str(error)) from error
+
+
+class Ledger:
+    """Which data have been validated: a file beside the snapshots for each load, so that copies count, too."""
+
+    def __init__(self, *identity: str) -> None:
+        """`identity`: content key and instant of the load, engine and version."""
+        digest = hashlib.sha256("\n".join([str(VERSION), *identity]).encode()).hexdigest()[:16]
+        self._file = place.base() / "validated" / f"{digest}.json"
+        self._identity = identity
+
+    def read(self) -> str:
+        """What was found then, in words; empty: not validated yet."""
+        try:
+            return str(json.loads(self._file.read_text())["found"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return ""
+
+    def write(self, words: str) -> None:
+        """A note that cannot be written only means that the next trial validates again."""
+        try:
+            self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            aside = self._file.with_suffix(".new")
+            aside.write_text(json.dumps({"found": words, "of": self._identity}) + "\n")
+            aside.replace(self._file)
+        except OSError:
+            return

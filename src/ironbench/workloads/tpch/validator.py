@@ -1,0 +1,118 @@
+"""Decides whether a trial's data are to be validated, and does it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+
+from ironbench.model.record import Check, Warning
+from ironbench.model.work import Work
+from ironbench.workloads.base import Dataset
+from ironbench.workloads.tpch import parameters, streams, texts, validation
+from ironbench.workloads.tpch.answers import Answer
+from ironbench.workloads.tpch.course import Course
+from ironbench.workloads.tpch.parameters import QUERIES, Values
+from ironbench.workloads.tpch.position import Position
+from ironbench.workloads.tpch.validation import Asking, Ledger
+
+_UNCHECKED = "answers-unchecked"
+
+
+@dataclass(frozen=True, slots=True)
+class Validated:
+    """What came of it: how it is told in the record, and what is wrong."""
+
+    checks: tuple[Check, ...] = ()
+    facts: Mapping[str, str] = field(default_factory=dict)
+    warnings: tuple[Warning, ...] = ()
+
+    @property
+    def cause(self) -> str:
+        return "; ".join(f"{check.name} is wrong: {check.actual}" for check in self.checks if not check.passed)
+
+
+class Validator:
+    """Of one trial."""
+
+    def __init__(self, work: Work, asked: Course, dataset: Dataset, at: Position) -> None:
+        self._work = work
+        self._asked = asked
+        self._at = at
+        options = work.choice.options
+        self._how = options["check"]
+        self._write = options["answers"]
+        self._expected = options["expected"]
+        version = str(work.session.facts().get("version", ""))
+        part = "" if asked.whole else f"queries {asked.queries}"
+        self._ledger = Ledger(dataset.key, at.loaded_at, work.session.engine, version, part)
+
+    def validated(self, *, changed: bool = False) -> Validated:
+        """`changed`: this trial's refresh functions have run already. FailureError."""
+        drawn, asked_for = self._how == "drawn", bool(self._write or self._expected)
+        if self._how == "no" and not asked_for:
+            return _told("not checked, as asked (check=no)")
+        known = self._ledger.read()
+        if known and self._how == "once" and not asked_for:
+            return _told(f"{known}, checked before on the same data")
+        if changed or not self._at.fresh:
+            return _unchecked("refresh functions have changed the data before their answers were checked")
+        expected = self._right()
+        if expected is None and not self._write:
+            scale = self._work.choice.options["sf"]
+            return _unchecked(
+                f"no answers are kept for scale factor {scale}"
+                if not drawn
+                else "answers at drawn parameters are compared with those of another engine: --with expected=DIR"
+            )
+        return self._held(expected)
+
+    def _right(self) -> Mapping[int, Answer] | None:
+        if self._expected:
+            return validation.from_folder(Path(self._expected))
+        if self._how == "drawn":
+            return None
+        return validation.stored(f"{Decimal(self._work.choice.options['sf']).normalize():f}")
+
+    def _values(self, query: int) -> Values:
+        return self._asked.values(query, 0) if self._how == "drawn" else parameters.validation(query)
+
+    def _held(self, expected: Mapping[int, Answer] | None) -> Validated:
+        queries = QUERIES if self._write else self._asked.queries
+        found: dict[int, Answer] = {}
+        engine = self._work.session.engine
+        with contextlib.closing(self._work.session.line(self._work.system.server_cpus or ())) as line:
+            steps = [
+                Asking(query, texts.text(query, engine, self._values(query)), line, self._asked.limit_s, found)
+                for query in queries
+            ]
+            pass_ = streams.Stream(0, steps)
+            streams.run(
+                [pass_],
+                self._work.stopping,
+                lambda done, running: self._work.show(0.0, f"answers {done + 1} of {len(steps)} {running}"),
+            )
+        if self._write:
+            validation.into_folder(Path(self._write), found)
+        if expected is None:
+            return _told(f"{len(found)} written to files, held against nothing")
+        checks = validation.checks(found, expected)
+        missing = [texts.name(query) for query in queries if query not in found]
+        right = sum(1 for _ in found) - sum(1 for check in checks[:-1] if not check.passed)
+        words = f"{right} of {len(queries)} right"
+        if missing:
+            words += f", {', '.join(missing)} gave none within {self._asked.limit_s:g} s"
+        if right == len(found) and self._how == "once" and not self._expected and not self._work.stopping():
+            self._ledger.write(words)
+        told = _told(words)
+        return Validated(checks, told.facts)
+
+
+def _told(words: str) -> Validated:
+    return Validated(facts={"answers": words})
+
+
+def _unchecked(why: str) -> Validated:
+    return Validated(facts={"answers": "not checked"}, warnings=(Warning(_UNCHECKED, f"answers not checked: {why}"),))

@@ -1,0 +1,105 @@
+"""Streams run their queries in order, one at a time, within their limits."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from ironbench.engines.sqlite_line import SqliteLine
+from ironbench.errors import EngineDiedError, FailureError
+from ironbench.workloads.tpch import details, figures, streams
+from ironbench.workloads.tpch.course import chosen, course
+from ironbench.workloads.tpch.streams import Query, Ran, Stream
+
+ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
+OPTIONS = {"sf": "1", "test": "both", "streams": "0", "queries": "all", "parameters": "drawn", "limit": "60"}
+
+
+@pytest.fixture
+def line(tmp_path: Path):
+    opened = SqliteLine(str(tmp_path / "file"), ())
+    yield opened
+    opened.close()
+
+
+def run(stream: Stream) -> list[Ran]:
+    streams.run([stream], lambda: False, lambda done, running: None)
+    return stream.ran
+
+
+def test_queries_run_one_after_the_other_and_their_rows_are_counted(line: SqliteLine) -> None:
+    ran = run(Stream(1, [Query(f"q0{n}", f"VALUES {', '.join(['(1)'] * n)}", line, 9.0) for n in (3, 1, 2)]))
+    assert [(one.name, one.rows, one.error) for one in ran] == [("q03", 3, ""), ("q01", 1, ""), ("q02", 2, "")]
+    assert all(gap > 0 for gap in streams.gaps_s(ran))
+    assert sum(streams.intervals_s(ran)) == pytest.approx(figures.span_s(ran))
+
+
+def test_a_query_over_its_limit_is_cancelled_and_the_next_one_runs(line: SqliteLine) -> None:
+    ran = run(Stream(1, [Query("q01", ENDLESS, line, 0.2), Query("q02", "SELECT 1", line, 9.0)]))
+    assert [one.error for one in ran] == ["over-limit", ""]
+    assert 0.2 <= ran[0].elapsed_s < 3
+
+
+def test_a_stream_that_is_told_to_end_begins_nothing_more(line: SqliteLine) -> None:
+    begin = time.perf_counter()
+    stream = Stream(1, [Query("q01", ENDLESS, line, 99.0), Query("q02", "SELECT 1", line, 99.0)])
+    streams.run([stream], lambda: time.perf_counter() - begin > 0.2, lambda done, running: None)
+    assert [one.error for one in stream.ran] == [streams.CANCELLED]
+
+
+def test_an_engine_that_dies_ends_all_streams_with_its_error(line: SqliteLine, tmp_path: Path) -> None:
+    other = SqliteLine(str(tmp_path / "file"), ())
+    try:
+        line._process.kill()
+        both = [Stream(1, [Query("q01", "SELECT 1", line, 9.0)]), Stream(2, [Query("q01", ENDLESS, other, 99.0)])]
+        with pytest.raises(EngineDiedError, match="SIGKILL"):
+            streams.run(both, lambda: False, lambda done, running: None)
+        assert both[1].ran[0].error == streams.CANCELLED
+    finally:
+        other.close()
+
+
+def test_a_mistake_in_a_statement_is_told_as_the_engine_told_it(line: SqliteLine) -> None:
+    with pytest.raises(FailureError, match="no such table"):
+        line.query("SELECT * FROM nowhere")
+    assert line.query("SELECT 1") == [("1",)]
+    assert line.columns() == ["1"]
+
+
+def done(name: str, begin_s: float, end_s: float, error: str = "") -> Ran:
+    return Ran(name, 1, begin_s, end_s, error)
+
+
+def a_stream(number: int, ran: list[Ran]) -> Stream:
+    stream = Stream(number, ())
+    stream.ran.extend(ran)
+    return stream
+
+
+def test_figures_of_merit_are_withheld_when_a_query_was_not_answered() -> None:
+    both = course(OPTIONS, 1)
+    names = [f"q{number:02d}" for number in range(1, 23)]
+    queries = [done(name, 1.0 + place, 2.0 + place) for place, name in enumerate(names)]
+    power = a_stream(0, [done("rf1", 0.0, 1.0), *queries, done("rf2", 23.0, 24.0)])
+    refreshing = [done(name, 30.0, 31.0) for name in ("rf1", "rf2") * 2]
+    through = [a_stream(1, queries), a_stream(2, queries), a_stream(-1, refreshing)]
+    found = figures.metrics(both, power, through)
+    assert found["power"] == pytest.approx(3600.0)
+    assert found["stream_throughput"] == pytest.approx(2 * 22 * 3600 / 30)
+    assert found["composite"] == pytest.approx((3600.0 * 2 * 22 * 120) ** 0.5)
+    assert found["query_time_s{query=q07}"] == 1.0
+    power.ran[5] = done(power.ran[5].name, 5.0, 6.0, streams.OVER_LIMIT)
+    withheld = figures.metrics(both, power, through)
+    assert not {"power", "power_unrounded", "composite"} & set(withheld)
+    assert "query_time_s{query=q05}" not in withheld
+    assert details.steps([power]).splitlines()[6] == "0,q05,5.000000,1.000000,1,over-limit"
+
+
+def test_only_queries_that_there_are_can_be_chosen() -> None:
+    from ironbench.errors import InputError
+
+    assert chosen("6, q1,14") == (1, 6, 14)
+    for text in ("0", "1,23", "x", ""):
+        with pytest.raises(InputError, match="queries="):
+            chosen(text)
+    assert not course({**OPTIONS, "queries": "1"}, 1).whole
