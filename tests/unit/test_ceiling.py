@@ -73,7 +73,8 @@ def test_the_share_of_the_time_is_put_beside_what_was_measured() -> None:
 
 
 def test_a_gain_beyond_what_the_share_explains_does_not_contradict_it() -> None:
-    spent = where_time_goes([record(metrics={"time_share{part=log flush}": 0.5, "time_share{part=CPU}": 0.3, "time_share{part=other}": 0.2})])
+    shares = {"log flush": 0.5, "CPU": 0.3, "other": 0.2}
+    spent = where_time_goes([record(metrics={f"time_share{{part={part}}}": share for part, share in shares.items()})])
     assert spent is not None
     beyond = ceiling(measured(2.4), ["log"], spent)
     assert "at most" not in beyond.sentence
