@@ -42,7 +42,7 @@ def test_the_published_bills_are_reproduced_to_the_dollar() -> None:
     assert [row.estimate for row in found.rows] == [False, True, True]
     text = report.text(found, None)
     assert "≈2\u202f266 to 2\u202f455" in text
-    assert "costs 11% less than 36 cores and does 120 to 130 % of its work by estimate" in text
+    assert "costs 11\u202f% less than 36 cores and does 120 to 130 % of its work by estimate" in text
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ import msgspec
 from ironbench.analyse.cost import Costs, Row
 from ironbench.model.cost import Bill, Range
 from ironbench.report.columns import Column, fitted
-from ironbench.report.numbers import THIN, number
-from ironbench.words import in_percent
+from ironbench.report.numbers import number
+from ironbench.words import THIN, in_percent
 
 _NONE = "–"
 ESTIMATE = "≈"

@@ -8,7 +8,7 @@ import msgspec
 
 from ironbench.analyse.leaderboard import NOT_COMPARABLE, Place, Ranking
 from ironbench.report.columns import Column, fitted
-from ironbench.report.numbers import THIN
+from ironbench.words import THIN
 
 _NONE = "–"
 
