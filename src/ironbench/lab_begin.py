@@ -10,7 +10,6 @@ import msgspec
 
 from ironbench import engines
 from ironbench.analyse.differences import flattened
-from ironbench.analyse.redact import redacted
 from ironbench.engines import runtime
 from ironbench.errors import InputError
 from ironbench.machine.fingerprint import fingerprint
@@ -18,6 +17,7 @@ from ironbench.model.lab import Lab
 from ironbench.model.secrets import Secrets
 from ironbench.record import Store
 from ironbench.record.labs import Frozen, LabDirectory
+from ironbench.record.redact import redacted
 from ironbench.record.software import software
 
 

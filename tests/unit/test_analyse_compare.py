@@ -113,3 +113,16 @@ def test_what_is_unlike_is_said(other: object, word: str) -> None:
 def test_settings_and_layout_are_what_is_compared_and_no_flaw() -> None:
     here = replace(MEMORY, settings={"shared_buffers": "1GB"})
     assert unlike([record(series="s")], [record(here, series="s")]) == ()
+
+
+def test_other_work_or_another_ironbench_is_named_before_anything_is_compared() -> None:
+    from dataclasses import replace
+
+    from ironbench.analyse.unlike import other_work
+
+    one = record()
+    assert other_work([one], [record(MEMORY)]) == ()
+    larger = replace(one, choice=replace(one.choice, options={"scale": "8", "weight": "light"}))
+    assert "they did different work" in other_work([one], [larger])[0]
+    old, new = (replace(one, software={"ironbench": version}) for version in ("0.1.0", "0.2.0"))
+    assert other_work([old], [new]) == ("ironbench 0.1.0 measured one, 0.2.0 the other",)

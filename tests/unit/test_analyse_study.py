@@ -9,7 +9,6 @@ from factories import DISK, MACHINE, MEMORY, OLTP, Shelf, SortedHistogram, examp
 
 from ironbench.analyse.balance import balance, server_cores
 from ironbench.analyse.differences import differences, flattened, shared
-from ironbench.analyse.redact import HIDDEN, redacted
 from ironbench.analyse.reproduce import command
 from ironbench.analyse.sanity import little
 from ironbench.analyse.shares import MOST_EVENTS, OTHER, budgets, main_events, waits
@@ -18,6 +17,7 @@ from ironbench.analyse.subjects import subjects
 from ironbench.analyse.timelines import MOST_POINTS, percentiles, timeline, typical
 from ironbench.model.record import Budget, Status
 from ironbench.model.system import Choice, Load
+from ironbench.record.redact import HIDDEN, redacted
 
 
 def test_different_work_is_never_put_in_one_study() -> None:

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ironbench.analyse.redact import redacted
 from ironbench.model.record import Record
+from ironbench.record.redact import redacted
 
 NOT_SET = "not set"
 # Facts that differ from run to run by their nature and say nothing about the system.

@@ -5,9 +5,9 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
-from ironbench.analyse.redact import redacted
 from ironbench.model.record import Record
 from ironbench.model.system import Load
+from ironbench.record.redact import redacted
 
 
 def command(records: Sequence[Record]) -> str:

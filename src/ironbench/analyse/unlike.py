@@ -35,6 +35,20 @@ def unlike(a: Sequence[Record], b: Sequence[Record]) -> tuple[str, ...]:
     return tuple(rows)
 
 
+def other_work(a: Sequence[Record], b: Sequence[Record]) -> tuple[str, ...]:
+    """Why the ratio of A and B would say nothing about systems: other work, other data or another ironbench."""
+    if not a or not b:
+        return ()
+    rows = []
+    works = [sorted({work_name(record.choice) for record in side}) for side in (a, b)]
+    if works[0] != works[1]:
+        rows.append(f"they did different work: {', '.join(works[0])} against {', '.join(works[1])}")
+    versions = [sorted({record.software.get("ironbench", "") for record in side} - {""}) for side in (a, b)]
+    if all(versions) and versions[0] != versions[1]:
+        rows.append(f"ironbench {', '.join(versions[0])} measured one, {', '.join(versions[1])} the other")
+    return tuple(rows)
+
+
 def settings_unlike(a: Mapping[str, str], b: Mapping[str, str]) -> tuple[str, ...]:
     """Flat facts of two engines or machines that differ, `name: left against right`."""
     return tuple(f"{name}: {a.get(name, 'not set')} against {b.get(name, 'not set')}" for name in differing([a, b]))

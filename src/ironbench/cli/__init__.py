@@ -14,6 +14,7 @@ from ironbench.cli.doctor import doctor
 from ironbench.cli.lab import app as lab
 from ironbench.cli.leaderboard import leaderboard
 from ironbench.cli.list import list_
+from ironbench.cli.record import app as record
 from ironbench.cli.report import report
 from ironbench.cli.run import run
 from ironbench.cli.show import show
@@ -31,6 +32,7 @@ app = typer.Typer(
 )
 app.command("run")(run)
 app.add_typer(lab)
+app.add_typer(record)
 app.command("list")(list_)
 app.command("show")(show)
 app.command("compare")(compare)

@@ -18,10 +18,14 @@ def compare(
         bool, typer.Option("--all", help="Name every fact that differs, not only those that tell.")
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
+    different_work: Annotated[
+        bool, typer.Option("--different-work", help="Compare although options, data or versions differ.")
+    ] = False,
 ) -> int:
     """Compare A and B: the ratio of every metric, the spread of repeats, what differs."""
     from ironbench.analyse import compare as analysis
     from ironbench.analyse.study import facts
+    from ironbench.analyse.unlike import other_work
     from ironbench.cli.sides import sides
     from ironbench.errors import InputError
     from ironbench.printer import Printer
@@ -33,6 +37,9 @@ def compare(
         if not any(record.status.comparable for record in records):
             causes = "; ".join(dict.fromkeys(f"{record.status.value}: {record.cause}" for record in records))
             raise InputError(name, f"has no trial that may be compared ({causes})", "run it again")
+    apart = other_work(records_a, records_b)
+    if apart and not pairs and not different_work:
+        raise InputError(f"{a} and {b}", "; ".join(apart), "compare like with like, or insist with --different-work")
     store = Store(Path(results))
     known = [facts(next(r for r in one if r.status.comparable), store) for one in (records_a, records_b)]
     derived = sentences([*records_a, *records_b]).values()

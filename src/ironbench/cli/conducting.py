@@ -8,7 +8,6 @@ from pathlib import Path
 from ironbench import lab as pipeline
 from ironbench import lab_begin, lab_noise, lab_progress, lab_stages
 from ironbench.analyse.floors import floors
-from ironbench.analyse.redact import redacted
 from ironbench.cli import declared, verdict
 from ironbench.errors import InputError
 from ironbench.model.lab import Lab
@@ -20,6 +19,7 @@ from ironbench.printer import Printer
 from ironbench.record import noise as kept
 from ironbench.record import progress
 from ironbench.record.labs import PLAN, LabDirectory
+from ironbench.record.redact import redacted
 from ironbench.words import counted, in_percent
 
 

@@ -42,14 +42,17 @@ def run_summary(records: Sequence[Record], printer: Printer) -> None:
 def comparison(found: Comparison, everything: bool = False, pairs: Sequence[Effect] = ()) -> str:
     """`compare A B` on the terminal: the answer and what it is worth, the numbers, what differs (or all of that)."""
     cautions = [*found.left_out, *found.warnings, *found.unlike]
+    elsewhere = any(row.room == "machine" for row in found.differences)
+    differing = _differences(found, everything)
     blocks = [
         f"A  {plain.clean(found.a)}\nB  {plain.clean(found.b)}",
         *found.derived,
+        differing if elsewhere else "",  # of two machines a ratio means nothing before they are known
         _paired(pairs) if pairs else f"{_answer(found)}\n{NO_VERDICT}",
         _bullets("Before you use these numbers", cautions),
         _peaks(found),
         _cells(found),
-        _differences(found, everything),
+        "" if elsewhere else differing,
     ]
     return "\n\n".join(block for block in blocks if block)
 

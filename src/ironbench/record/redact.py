@@ -13,7 +13,7 @@ _PAIR = re.compile(r"\b(password|passwd|pwd)\s*=\s*('(?:[^'\\]|\\.)*'|[^\s&;,]+)
 def redacted(value: str, name: str = "") -> str:
     """`value` without passwords; all of it hidden when its name is that of a secret."""
     last = name.rpartition(".")[2]
-    # password_encryption names a method, not a secret.
-    if value and _SECRET_NAME.search(last) and last != "password_encryption":
+    # password_encryption names a method, md5_password_warnings is a switch: neither is a secret.
+    if value and _SECRET_NAME.search(last) and last != "password_encryption" and value not in ("on", "off"):
         return HIDDEN
     return _PAIR.sub(rf"\1={HIDDEN}", _URL.sub(rf"\1:{HIDDEN}@", value))

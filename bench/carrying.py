@@ -1,0 +1,46 @@
+"""10 000 records carried in one file, and the answers about cost and published results beside them."""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+import time
+from pathlib import Path
+
+from bench.archive import RECORDS, REPEATS, fill, installed, timed
+from bench.figures import at_most, said
+
+EXAMPLE = Path(__file__).parents[1] / "docs" / "examples" / "fewer-faster-cores.toml"
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory(prefix="ironbench-carrying-") as made:
+        folder = Path(made)
+        fill(folder / "here")
+        environment = installed(folder)
+        parcel, here = str(folder / "all.ibr"), str(folder / "here")
+        took = timed(["record", "export", "--results", here, "-o", parcel], environment)
+        said(f"export of {RECORDS} records, s", took)
+        said(f"file of {RECORDS} records, MB", Path(parcel).stat().st_size / 1e6)
+        imports = []
+        for number in range(REPEATS):
+            imports.append(timed(["record", "import", parcel, "--results", f"{made}/there{number}"], environment))
+        said(f"import of {RECORDS} records, s", statistics.median(imports), at_most(10))
+        _answers(here, environment)
+
+
+def _answers(here: str, environment: dict[str, str]) -> None:
+    calls = {
+        "leaderboard": ["leaderboard", "--results", here],
+        "cost of a systems file": ["cost", "--systems", str(EXAMPLE), "--results", here],
+        "cost of a target": ["cost", "--target", "p99 < 10ms at 500 tps", "--results", here],
+    }
+    for what, words in calls.items():
+        timed(words, environment)
+        time.sleep(0.2)
+        took = [timed(words, environment) for _ in range(REPEATS)]
+        said(f"{what}, beside {RECORDS} records, s", statistics.median(took), at_most(0.5))
+
+
+if __name__ == "__main__":
+    main()

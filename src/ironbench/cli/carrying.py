@@ -1,0 +1,50 @@
+"""What `record export` and `record import` do."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from ironbench.errors import InputError
+from ironbench.printer import Printer
+from ironbench.record import Store
+from ironbench.record.arrival import arrive, lab_of
+from ironbench.record.export import export
+from ironbench.record.labs import LabDirectory
+from ironbench.words import counted
+
+
+def exported(selection: Sequence[str], out: str, results: str) -> int:
+    """InputError: no file named, nothing selected, or a lab among records."""
+    if not out:
+        raise InputError("-o", "is missing", "name the file to write, e.g. -o lab.ibr")
+    directories = [word for word in selection if Path(word).is_dir()]
+    if directories and len(selection) > 1:
+        raise InputError(directories[0], "is a lab's directory, and there is more", "export each lab by itself")
+    named = Path(directories[0]) if directories else Path(results)
+    lab = LabDirectory(named)
+    whole = bool(directories) or not selection
+    store = Store(named)
+    records = store.all() if whole else store.select(selection)
+    count = export(store, records, Path(out), lab if whole and lab.begun() else None)
+    Printer().say(f"{counted(count, 'record')} in {out}, {Path(out).stat().st_size:,} bytes")
+    return 0
+
+
+def imported(file: str, results: str) -> int:
+    """Says what came, and where it is."""
+    path = Path(file)
+    lab = lab_of(path)
+    usual = Path(os.environ.get("IRONBENCH_RESULTS", "ironbench-results"))
+    directory = Path(results) if results else usual / "labs" / lab if lab else usual
+    found = arrive(path, directory)
+    printer = Printer()
+    labels = sorted({record.system.label for record in found.new})
+    known = f", {found.known} here already" if found.known else ""
+    printer.say(f"{counted(len(found.new), 'new record')}{known}, in {directory}")
+    if labels:
+        printer.say(f"labels: {', '.join(labels)}")
+    if lab:
+        printer.say(f"a lab: see it with `ironbench report {directory} -o report.html`")
+    return 0

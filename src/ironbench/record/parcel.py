@@ -1,0 +1,167 @@
+"""Records in one file, to be carried to another machine: `ironbench record export` and `record import`.
+
+A parcel is a zip file, so that anybody can look into it:
+
+```
+manifest.json      format, what it holds, and of every other entry its length and SHA-256
+trials/<id>/…      machines/<key>.json      engines/<key>.json      as in a store
+lab/…              of a lab's directory: its file, plan and stages
+```
+The zip file's comment holds the manifest's SHA-256. That finds what was truncated or altered on the way; it proves
+nothing against somebody who means to deceive.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import zipfile
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO
+
+import msgspec
+
+from ironbench.errors import InputError
+
+FORMAT = 1
+SUFFIX = ".ibr"
+_COMMENT = re.compile(rb"ironbench parcel (\d+) sha256=([0-9a-f]{64})")
+_MANIFEST = "manifest.json"
+_ID = r"[A-Za-z0-9_+~=,-][A-Za-z0-9._+~=,-]{0,250}"
+EVIDENCE = ("timeline.parquet", "seconds.parquet", "observed.parquet", "latency.hlog", "log/child.log")
+"""What a trial leaves beside its record."""
+_ALLOWED = re.compile(
+    rf"trials/{_ID}/(?:record\.json|{'|'.join(re.escape(name) for name in EVIDENCE)})"
+    r"|(?:machines|engines)/[0-9a-f]{16}\.json"
+    r"|lab/(?:lab\.toml|plan\.json|peak\.json|stage-[1-9]\d{0,5}\.json)"
+)
+_MOST_MANIFEST_BYTES = 1 << 28
+_WHOLE = "it was cut short or changed on the way: export and copy it again"
+
+
+class Manifest(msgspec.Struct, frozen=True):
+    """What a parcel says of itself."""
+
+    format: int
+    ironbench: str
+    """Version that wrote it."""
+    schema: int
+    """The highest of its records'."""
+    lab: str
+    """Name of the lab's directory; empty for plain records."""
+    files: dict[str, tuple[int, str]]
+    """Entry → length in bytes and SHA-256."""
+
+
+class _Format(msgspec.Struct, frozen=True):
+    format: int
+
+
+class Writer:
+    """Writes entries one after the other, then the manifest."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._zip = zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1)
+        self._files: dict[str, tuple[int, str]] = {}
+
+    def add(self, name: str, data: bytes) -> None:
+        """InputError for what no store holds: it could not be imported."""
+        if not _ALLOWED.fullmatch(name):
+            raise InputError(name, "is no file of a record, and cannot be exported", "export other records")
+        stored = name.endswith(".parquet")  # compressed already
+        entry = zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))  # the same records give the same file
+        entry.compress_type = zipfile.ZIP_STORED if stored else zipfile.ZIP_DEFLATED
+        self._zip.writestr(entry, data)
+        self._files[name] = (len(data), hashlib.sha256(data).hexdigest())
+
+    def close(self, ironbench: str, schema: int, lab: str) -> None:
+        manifest = msgspec.json.encode(Manifest(FORMAT, ironbench, schema, lab, self._files))
+        self._zip.writestr(zipfile.ZipInfo(_MANIFEST, date_time=(1980, 1, 1, 0, 0, 0)), manifest)
+        self._zip.comment = f"ironbench parcel {FORMAT} sha256={hashlib.sha256(manifest).hexdigest()}".encode()
+        self._zip.close()
+
+
+class Reader:
+    """A parcel whose manifest was verified; every entry is verified when it is read."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            self._zip = zipfile.ZipFile(path)
+        except OSError as error:
+            raise InputError(
+                str(path), error.strerror or str(error), "name a file of `ironbench record export`"
+            ) from None
+        except (zipfile.BadZipFile, ValueError, NotImplementedError):
+            raise InputError(str(path), "is no whole file of exported records", _WHOLE) from None
+        try:
+            self.manifest = self._manifest()
+            self._hold_entries()
+        except BaseException:
+            self._zip.close()
+            raise
+
+    def __enter__(self) -> Reader:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._zip.close()
+
+    @property
+    def files(self) -> Mapping[str, tuple[int, str]]:
+        return self.manifest.files
+
+    def read(self, name: str) -> bytes:
+        """InputError where the bytes are not those that were exported."""
+        length, digest = self.manifest.files[name]
+        data = self._bytes(name, length)
+        if len(data) != length or hashlib.sha256(data).hexdigest() != digest:
+            raise self._altered(name)
+        return data
+
+    def _manifest(self) -> Manifest:
+        said = _COMMENT.fullmatch(self._zip.comment)
+        if said is None:
+            raise InputError(
+                str(self.path), "is no file of exported records", "name a file of `ironbench record export`"
+            )
+        self._not_newer(int(said[1]))
+        if _MANIFEST not in self._zip.namelist():
+            raise self._altered(_MANIFEST)
+        data = self._bytes(_MANIFEST, _MOST_MANIFEST_BYTES)
+        if hashlib.sha256(data).hexdigest().encode() != said[2]:
+            raise self._altered(_MANIFEST)
+        try:
+            self._not_newer(msgspec.json.decode(data, type=_Format).format)
+            return msgspec.json.decode(data, type=Manifest)
+        except msgspec.DecodeError:
+            raise self._altered(_MANIFEST) from None
+
+    def _not_newer(self, format: int) -> None:
+        if format > FORMAT:
+            cause = f"has format {format}, newer than {FORMAT}"
+            raise InputError(str(self.path), cause, "import it with the ironbench that wrote it, or a newer one")
+
+    def _hold_entries(self) -> None:
+        """Entries and manifest name the same files, each of them one that a store holds. InputError."""
+        names = [name for name in self._zip.namelist() if name != _MANIFEST]
+        for name in names:
+            if not _ALLOWED.fullmatch(name):
+                raise InputError(
+                    str(self.path), f"holds {name!r}, which is no file of a record", "do not trust this file"
+                )
+        if len(set(names)) < len(names) or set(names) != set(self.manifest.files):
+            raise self._altered("its list of files")
+
+    def _bytes(self, name: str, most: int) -> bytes:
+        """No more than `most` bytes and one: what an entry claims of its length is not believed."""
+        try:
+            with self._zip.open(name) as entry:
+                return entry.read(most + 1)
+        except (zipfile.BadZipFile, zlib.error, OSError, EOFError, ValueError, RuntimeError) as error:
+            raise self._altered(name, str(error)) from None
+
+    def _altered(self, name: str, why: str = "") -> InputError:
+        return InputError(str(self.path), f"{name} is not what was exported{f': {why}' if why else ''}", _WHOLE)
