@@ -70,7 +70,7 @@ def _beside(row: Row, first: Row) -> str:
     if row.bill is None or first.bill is None or not first.bill.total:
         return ""
     less = 1 - row.bill.total / first.bill.total
-    money_said = f"{in_percent(abs(less))} {'less' if less > 0 else 'more'}" if less else "the same"
+    money_said = f"{in_percent(abs(float(less)))} {'less' if less > 0 else 'more'}" if less else "the same"
     sentence = f"{row.name} costs {money_said} than {first.name}" if less else f"{row.name} costs {money_said}"
     if row.score is None or first.score is None:
         return f"{sentence}; what it does was not measured."
