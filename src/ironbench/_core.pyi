@@ -14,12 +14,15 @@ __all__ = [
     "Sampled",
     "Sampler",
     "SqliteConnection",
+    "StoragePass",
+    "StorageProgress",
     "compile_scripts",
     "drive",
     "load_rows",
     "read_hlog",
     "rehearse_script",
     "split_weight",
+    "storage_pass",
     "write_hlog",
     "write_rows",
 ]
@@ -196,3 +199,28 @@ def load_rows(plan: bytes, progress: LoadProgress) -> bytes:
 
 def write_rows(generator: bytes, table: str, threads: int, path: str) -> int:
     """Writes one table's rows into a file in PostgreSQL's COPY text format; the number of rows."""
+
+@final
+class StorageProgress:
+    """Shared with a running `storage_pass`; may be read and stopped from another thread."""
+
+    def __new__(cls) -> StorageProgress: ...
+    ios: int
+    """Ended so far, to within 64 of each thread."""
+    def stop(self) -> None:
+        """Ends the pass within the time of the I/Os under way; its result says `stopped`."""
+
+@final
+class StoragePass:
+    summary: bytes
+    """JSON by `crates/ironbench-device/src/storage/record.rs`."""
+    reads: Histogram
+    writes: Histogram
+    buckets: list[int]
+    """I/Os that ended in each tenth of a second."""
+
+def storage_pass(plan: bytes, progress: StorageProgress) -> StoragePass:
+    """Reads and writes blocks of open files, which stay the caller's. Releases the GIL.
+
+    `plan`: JSON by `crates/ironbench-device/src/storage/plan.rs`. FailureError: an I/O failed.
+    """

@@ -11,6 +11,7 @@ mod histogram;
 mod sampler;
 mod script;
 mod sqlite;
+mod storage;
 
 #[pymodule]
 mod _core {
@@ -30,6 +31,8 @@ mod _core {
     use crate::script::{compile_scripts, rehearse_script, split_weight};
     #[pymodule_export]
     use crate::sqlite::SqliteConnection;
+    #[pymodule_export]
+    use crate::storage::{StoragePass, StorageProgress, storage_pass};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -53,6 +53,8 @@ class Timeline:
     """Seconds that one point stands for."""
     lines: tuple[Line, ...] = ()
     devices: tuple[Line, ...] = ()
+    own: tuple[Line, ...] = ()
+    """What a workload that drives itself measured over time, by profile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +87,21 @@ def timeline(record: Record, archive: Archive) -> Timeline:
         )
         if column in seconds
     )
-    return Timeline(record.id, float(step), lines, devices(archive.observed(record.id)))
+    observed = archive.observed(record.id)
+    return Timeline(record.id, float(step), lines, devices(observed), _own(observed))
+
+
+def _own(observed: Mapping[str, Columns]) -> tuple[Line, ...]:
+    return tuple(
+        Line(
+            base_name(name),
+            part_of(name).removeprefix("profile="),
+            tuple(float(t) for t in columns["t_s"]),
+            tuple(float(value) for value in columns["value"]),
+        )
+        for name, columns in observed.items()
+        if part_of(name).startswith("profile=")
+    )
 
 
 def devices(observed: Mapping[str, Columns]) -> tuple[Line, ...]:

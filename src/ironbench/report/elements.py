@@ -9,7 +9,7 @@ from importlib.resources import files
 
 from ironbench.report import bundle, theme
 from ironbench.report.charts.base import Chart, Key, Table
-from ironbench.report.figures import Section
+from ironbench.report.section import Section
 
 _POLICY = "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; img-src data:"
 NO_SCRIPT = (

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from ironbench.analyse.differences import Difference, telling
 from ironbench.analyse.study import Part, Study
 from ironbench.catalogue import part_of
+from ironbench.report import own
 from ironbench.report.charts import scalability as law
-from ironbench.report.charts.base import Chart, Table
+from ironbench.report.charts.base import Table
 from ironbench.report.charts.curves import curves
 from ironbench.report.charts.latency import latency
 from ironbench.report.charts.shares import budget, waits
 from ironbench.report.charts.timelines import devices, timelines
 from ironbench.report.numbers import NOT_KNOWN, between, measured, number, quantity, span, times
+from ironbench.report.section import Section
 from ironbench.words import counted
 
 REST = "Everything else that differs"
@@ -22,21 +23,6 @@ _CONFIGURATION = ("system", "load", "machine", "engine", "software")
 _BY_SCRIPT = (("throughput", "1/s"), ("response_time_p50_s", "s"), ("response_time_p99_s", "s"))
 _TOLD = 3
 """Of more systems than this, the headline names the first and the one with the highest peak; the table has all."""
-
-
-@dataclass(frozen=True, slots=True)
-class Section:
-    """A heading, what to know before looking, and the charts or tables under it."""
-
-    id: str
-    title: str
-    lead: str = ""
-    charts: tuple[Chart, ...] = ()
-    tables: tuple[tuple[str, Table], ...] = ()
-
-    @property
-    def paragraphs(self) -> list[str]:
-        return [text for text in self.lead.split("\n\n") if text]
 
 
 def sections(study: Study) -> list[Section]:
@@ -54,6 +40,8 @@ def sections(study: Study) -> list[Section]:
         Section("differences", "What differs", _lead_differences(study), tables=tuple(differences(study))),
         Section("configuration", "Configuration in common", tables=tuple(configuration(study.shared))),
     ]
+    if (shown := own.presentation(study)) is not None:
+        found = [*shown.sections(study), *(section for section in found if section.id not in shown.hides)]
     return [section for section in found if section.charts or any(table.rows for _, table in section.tables)]
 
 
@@ -65,6 +53,8 @@ _LEAD_BALANCE = (
 
 def peaks(study: Study) -> Table:
     """One row per system: its peak and what it rests on."""
+    if (shown := own.presentation(study)) is not None:
+        return shown.peaks(study)
     rows: list[tuple[str, ...]] = []
     for part in study.parts:
         peak = part.curve.peak
@@ -182,6 +172,8 @@ def headline(study: Study) -> list[tuple[str, str]]:
 
     No verdict: the trials of the systems were not run in blocks.
     """
+    if (shown := own.presentation(study)) is not None:
+        return shown.headline(study)
     with_peak = [part for part in study.parts if part.curve.peak]
     if not with_peak:
         return [("", "No trial ended well enough to be reported.")]

@@ -11,6 +11,7 @@ from ironbench.analyse.study import Study
 from ironbench.report import figures, lab_figures, theme
 from ironbench.report.answer import answer
 from ironbench.report.charts.base import Chart
+from ironbench.report.section import Section
 from ironbench.words import THIN
 
 _WIDTH = 860
@@ -77,7 +78,7 @@ def _study(study: Study) -> dict[str, Any]:
     return _titled(figures.title(study), [study.work, *notes], parts)
 
 
-def _section(section: figures.Section) -> dict[str, Any]:
+def _section(section: Section) -> dict[str, Any]:
     """A heading over its charts, two of them side by side but the wide ones."""
     rows: list[list[Chart]] = []
     for chart in section.charts:

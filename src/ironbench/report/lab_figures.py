@@ -17,10 +17,11 @@ from ironbench.report.charts.effects import effects
 from ironbench.report.charts.growth import growth
 from ironbench.report.charts.order import order
 from ironbench.report.charts.spent import spent, waterfalls
-from ironbench.report.figures import Section, configuration, fact, fact_name
+from ironbench.report.figures import configuration, fact, fact_name
 from ironbench.report.findings import claimed_table, effect_table, metric_tables, ratio
 from ironbench.report.numbers import NOT_KNOWN, confidence, quantity
 from ironbench.report.same_load import same_load_table
+from ironbench.report.section import Section
 from ironbench.words import THIN
 
 _EVERY = "every cell"

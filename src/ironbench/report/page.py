@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from html import escape
 
 from ironbench.analyse.study import Part, Study
-from ironbench.report import elements, figures, theme
+from ironbench.report import elements, figures, own, theme
 from ironbench.report.charts.base import Chart
 from ironbench.report.numbers import measured, moment, quantity, span, times
 from ironbench.words import counted
@@ -72,6 +72,9 @@ def _card(part: Part, place: int, first: str) -> str:
     peak = part.curve.peak
     if peak is None:
         return f'<li style="{colour}">{name}<div class="big"><small>no usable trial</small></div></li>'
+    if (shown := own.presentation_of(part)) is not None:
+        figure, unit, facts = shown.card(part)
+        return f'<li style="{colour}">{name}{_big(figure, unit)}{_facts(facts)}</li>'
     rate = measured(peak.throughput, "1/s").removesuffix("/s")
     rows = [("clients", str(peak.clients)), ("range", span(peak.throughput, "1/s")), ("rests on", peak.basis)]
     for label, metric in (("median response", "response_time_p50_s"), ("99th percentile", "response_time_p99_s")):
@@ -79,6 +82,12 @@ def _card(part: Part, place: int, first: str) -> str:
             rows.append((label, measured(peak.metrics[metric], "s")))
     if part.standing and part.standing.ratio:
         rows.append((f"ratio to {first}", times(part.standing.ratio)))
-    facts = "".join(f"<dt>{escape(label)}</dt><dd>{escape(value)}</dd>" for label, value in rows)
-    big = f'<div class="big">{escape(rate)} <small>transactions/s</small></div>'
-    return f'<li style="{colour}">{name}{big}<dl>{facts}</dl></li>'
+    return f'<li style="{colour}">{name}{_big(rate, "transactions/s")}{_facts(rows)}</li>'
+
+
+def _big(figure: str, unit: str) -> str:
+    return f'<div class="big">{escape(figure)} <small>{escape(unit)}</small></div>'
+
+
+def _facts(rows: Sequence[tuple[str, str]]) -> str:
+    return f"<dl>{''.join(f'<dt>{escape(label)}</dt><dd>{escape(value)}</dd>' for label, value in rows)}</dl>"

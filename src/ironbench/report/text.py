@@ -12,7 +12,7 @@ from ironbench.analyse.differences import telling
 from ironbench.analyse.study import Study, study_of
 from ironbench.model.record import Record, Status
 from ironbench.printer import Printer
-from ironbench.report import figures, plain
+from ironbench.report import figures, own, plain
 from ironbench.report.charts.base import Table
 from ironbench.report.charts.curves import curves
 from ironbench.report.charts.latency import latency
@@ -30,17 +30,29 @@ def render(studies: Sequence[Study]) -> bytes:
     return ("\n\n".join(_study(study) for study in studies) + "\n").encode()
 
 
+def _own_tables(study: Study) -> str:
+    """Of a workload whose result is not a throughput: its table, and the others that belong to it."""
+    shown = own.presentation(study)
+    if shown is None:
+        return ""
+    tables = [shown.peaks(study), *(table for section in shown.sections(study)[1:] for _, table in section.tables)]
+    return "\n\n".join(plain.table(table) for table in tables if table.rows)
+
+
 def run_summary(records: Sequence[Record], printer: Printer) -> None:
     """What a run gave: curve, peak and what to know before using it."""
     if not records:
         return
     for study in study_of(records, sentences(records)):
-        blocks = [study.derived, _statuses(study), *_curves(study), _headline(study), _scaling(study), _cautions(study)]
+        figures = [_own_tables(study)] if own.presentation(study) else _curves(study)
+        blocks = [study.derived, _statuses(study), *figures, _headline(study), _scaling(study), _cautions(study)]
         printer.data("\n\n".join(block for block in blocks if block))
 
 
 def comparison(found: Comparison, everything: bool = False, pairs: Sequence[Effect] = ()) -> str:
     """`compare A B` on the terminal: the answer and what it is worth, the numbers, what differs (or all of that)."""
+    if tables := own.compared(found):
+        return _own_comparison(found, tables, everything, pairs)
     cautions = [*found.left_out, *found.warnings, *found.unlike]
     elsewhere = any(row.room == "machine" for row in found.differences)
     differing = _differences(found, everything)
@@ -53,6 +65,21 @@ def comparison(found: Comparison, everything: bool = False, pairs: Sequence[Effe
         _peaks(found),
         _cells(found),
         "" if elsewhere else differing,
+    ]
+    return "\n\n".join(block for block in blocks if block)
+
+
+def _own_comparison(
+    found: Comparison, tables: Sequence[tuple[str, Table]], everything: bool, pairs: Sequence[Effect]
+) -> str:
+    """Before and after, line by line, of a workload whose result is not a throughput."""
+    blocks = [
+        f"A  {plain.clean(found.a)}\nB  {plain.clean(found.b)}",
+        *found.derived,
+        _paired(pairs) if pairs else NO_VERDICT,
+        _bullets("Before you use these numbers", [*found.left_out, *found.warnings, *found.unlike]),
+        *(plain.table(table) for _, table in tables),
+        _differences(found, everything),
     ]
     return "\n\n".join(block for block in blocks if block)
 
@@ -161,8 +188,11 @@ def _grouped(head: tuple[str, ...], rows: list[tuple[str, ...]], cells: Sequence
 def _study(study: Study) -> str:
     trials = counted(study.trials, "trial")
     heading = f"{plain.clean(figures.title(study))}\n{plain.clean(study.work)}\n{moment(study.started_at)}, {trials}"
-    blocks = [heading, study.derived, _headline(study), _cautions(study), *_curves(study), _scaling(study)]
-    blocks += [f"{chart.title}\n{plain.table(chart.table)}" for chart in latency(study)]
+    figures_first = [_own_tables(study)] if own.presentation(study) else _curves(study)
+    blocks = [heading, study.derived, _headline(study), _cautions(study), *figures_first, _scaling(study)]
+    blocks += (
+        [] if own.presentation(study) else [f"{chart.title}\n{plain.table(chart.table)}" for chart in latency(study)]
+    )
     for section in figures.sections(study):
         if section.id == "scripts":
             blocks += [f"{section.title}: {plain.clean(name)}\n{plain.table(table)}" for name, table in section.tables]

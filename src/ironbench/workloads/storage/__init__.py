@@ -1,75 +1,143 @@
-"""`storage`: what a device does for a database, without one. As yet: syncs of small writes, as a log makes them."""
+"""`storage`: what a device does for a database, measured without one (docs/guide/storage.md)."""
 
 from __future__ import annotations
 
-import os
-import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from pathlib import Path
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from ironbench.errors import FailureError, InputError
+from ironbench.errors import InputError
+from ironbench.model.record import Warning
 from ironbench.model.system import Choice, Load, System
-from ironbench.model.work import Outcome, Work
+from ironbench.model.work import Outcome, Window, Work
+from ironbench.plan import values
 from ironbench.workloads.base import Option, Workload
-from ironbench.workloads.tally import Tally
+from ironbench.workloads.storage import figures, files, passes
+from ironbench.workloads.storage.files import Measured
+from ironbench.workloads.storage.passes import Pass, Terms
+from ironbench.workloads.storage.profiles import MIB, SET_WORDS, Test, chosen
 
-_BLOCK = 8192
-"""PostgreSQL writes its log in pages of 8 kB (XLOG_BLCKSZ)."""
-_FILE_BYTES = 16 << 20
-"""Of one file of PostgreSQL's log (wal_segment_size)."""
-_PREFIX = "ironbench-storage-"
+if TYPE_CHECKING:
+    from ironbench._core import StorageProgress
+
+_SETS = "; ".join(f"`{name}`: {words}" for name, words in SET_WORDS.items())
+_SECONDS = "of every pass, when --duration does not say how long all of them take"
 
 
 class Storage(Workload):
     name = "storage"
-    doc = "The device under --data DIR, without a database: how long a small write takes to be safe, as a log makes it"
+    doc = "The device under --data DIR, without a database: the table of disk benchmarks, and how fast a log is safe"
     engines = ("none",)
     drives = True
     usual_warmup_s = 0.0
-    options = (Option("sync", "fdatasync", "how a write is made safe", ("fdatasync", "fsync")),)
+    options = (
+        Option("tests", "default", f"sets of tests, joined by `+`. {_SETS}"),
+        Option("size", "1GB", "of the file that is measured, in whole MiB"),
+        Option("passes", "5", "of every test, in turn", lowest=1, highest=100),
+        Option("seconds", "5", _SECONDS, lowest=0.05, highest=3600, whole=False),
+        Option("interval", "0", "seconds of rest before every pass", lowest=0, highest=3600, whole=False),
+        Option("sustain", "60", "seconds of a sustained write", lowest=1, highest=86400, whole=False),
+        Option("mix", "0", "adds mixed tests of so many percent reads, e.g. 70", lowest=0, highest=99),
+        Option("compressible", "0", "of 100 bytes written, how many are zeros; others are random", (), 0, 100),
+        Option("direct", "on", "past the page cache", ("on", "off")),
+        Option("io", "auto", "how I/Os are kept under way; auto: io_uring if allowed", ("auto", "io_uring", "threads")),
+        Option("beside", "", "further directories, joined by `,`, worked on at the same time as --data"),
+    )
+
+    def validated(self, options: Mapping[str, str]) -> dict[str, str]:
+        found = super().validated(options)
+        chosen(found["tests"], int(found["mix"]))
+        size = values.size(f"--with size={found['size']}", found["size"])
+        if size < 16 * MIB or size % MIB:
+            raise InputError(
+                f"--with size={found['size']}", "it is not whole MiB, 16 at least", "write for example 1GB"
+            )
+        return found
 
     def writes(self, options: Mapping[str, str]) -> bool:
         """No data of any database."""
         return False
 
+    def usual_duration_s(self, options: Mapping[str, str]) -> float | None:
+        short, long = _kinds(options)
+        return len(short) * int(options["passes"]) * float(options["seconds"]) + len(long) * float(options["sustain"])
+
     def accepts(self, system: System, load: Load, choice: Choice) -> None:
         super().accepts(system, load, choice)
         if system.layout.data is None:
             raise InputError("--data", "is missing", "name a directory on the device to be measured: --data DIR")
+        if load.duration_s is None:
+            raise InputError("--transactions", "means nothing to workload storage", "say --duration, or leave it out")
+        for folder in _folders(system, choice.options):
+            files.require(folder, _size(choice.options), choice.options["direct"] == "on")
 
     def drive(self, work: Work) -> Outcome:
-        assert work.system.layout.data is not None and work.load.duration_s is not None
-        sync = os.fsync if work.choice.options["sync"] == "fsync" else os.fdatasync
-        part, tally, block = work.choice.options["sync"], Tally("profile"), os.urandom(_BLOCK)
-        with _file(Path(work.system.layout.data)) as fd:
+        from ironbench import _core
+
+        options, direct = work.choice.options, work.choice.options["direct"] == "on"
+        progress = _core.StorageProgress()
+        work.on_stop(progress.stop)
+        terms = Terms(
+            _size(options), int(options["compressible"]), options["io"], work.load.seed, work.system.client_cpus or ()
+        )
+        with files.made(_folders(work.system, options), terms.size, direct) as measured:
+            work.show(0.0, "fills its file")
+            passes.fill(measured, terms, progress)
             with work.window() as window:
-                offset = 0
-                while (began_s := window.elapsed_s) < work.load.duration_s and not work.stopping():
-                    os.pwrite(fd, block, offset)
-                    sync(fd)
-                    tally.done(part, began_s, window.elapsed_s)
-                    offset = (offset + _BLOCK) % _FILE_BYTES
-            return tally.outcome(window.elapsed_s, inside=True)
+                done = _all(work, measured, terms, window, progress)
+        return _outcome(done, options)
 
 
-@contextmanager
-def _file(folder: Path) -> Iterator[int]:
-    """A file that was not there before, full of zeros, removed at the end. FailureError."""
-    try:
-        fd, name = tempfile.mkstemp(prefix=_PREFIX, dir=folder)
-    except OSError as error:
-        raise FailureError(f"data directory {folder}", error.strerror or str(error)) from error
-    try:
-        Path(name).unlink()  # nothing is left behind, however this process ends
-        for offset in range(0, _FILE_BYTES, 1 << 20):
-            os.pwrite(fd, bytes(1 << 20), offset)
-        os.fsync(fd)
-        yield fd
-    except OSError as error:
-        raise FailureError(f"file in {folder}", error.strerror or str(error)) from error
-    finally:
-        os.close(fd)
+def _all(work: Work, measured: list[Measured], terms: Terms, window: Window, progress: StorageProgress) -> list[Pass]:
+    """Every test once, then every test again: what drifts shows in the range of each."""
+    options = work.choice.options
+    short, long = _kinds(options)
+    rounds = int(options["passes"])
+    scale = (work.load.duration_s or 0.0) / (Storage().usual_duration_s(options) or 1.0)
+    due = [(test, float(options["seconds"]) * scale) for _ in range(rounds) for test in short]
+    due += [(test, float(options["sustain"]) * scale) for test in long]
+    done: list[Pass] = []
+    for number, (test, seconds) in enumerate(due):
+        rest_until = window.elapsed_s + float(options["interval"])
+        while window.elapsed_s < rest_until and not work.stopping():
+            time.sleep(0.02)
+        if work.stopping():
+            break
+        work.show(number / len(due), f"{test.title} {test.direction}, pass {number // max(1, len(short)) + 1}")
+        own = passes.seeded(terms, number)
+        done.append(passes.run(test, measured, own, seconds, window.elapsed_s, progress))
+    return done
+
+
+def _outcome(done: list[Pass], options: Mapping[str, str]) -> Outcome:
+    whole = [one for one in done if not one.stopped]
+    ways = sorted({one.io for one in whole})
+    facts = {"direct": options["direct"], **({"io": " and ".join(ways)} if ways else {})}
+    notes = sorted({one.note for one in whole if one.note})
+    return Outcome(
+        transactions=sum(one.ios for one in done),
+        histograms=figures.histograms(whole),
+        metrics=figures.metrics(whole),
+        series=figures.series(whole),
+        facts=facts,
+        warnings=tuple(Warning("no-io-uring", f"{note}: threads keep the I/Os under way") for note in notes),
+        inside=True,
+    )
+
+
+def _kinds(options: Mapping[str, str]) -> tuple[list[Test], list[Test]]:
+    """Tests of several short passes, and sustained ones."""
+    tests = chosen(options["tests"], int(options["mix"]))
+    return [test for test in tests if not test.sustained], [test for test in tests if test.sustained]
+
+
+def _size(options: Mapping[str, str]) -> int:
+    return values.size("--with size", options["size"])
+
+
+def _folders(system: System, options: Mapping[str, str]) -> list[str]:
+    beside = [folder for folder in options["beside"].split(",") if folder]
+    return [folder for folder in (system.layout.data, *beside) if folder is not None]
 
 
 WORKLOAD = Storage()

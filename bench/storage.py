@@ -1,0 +1,116 @@
+"""Workload storage beside fio: the same file, engine, block size and depth, on a device and in memory.
+
+fio runs with what makes it fastest (registered buffers and files, no map of random blocks). CPU time: ours of the
+threads that do the I/O, fio's by its own account of its process; both with the kernel's helper threads.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from bench.figures import at_least, at_most, said
+from bench.pairs import Ratio, interleaved, ratio
+from ironbench import _core
+from ironbench.workloads.storage import passes
+from ironbench.workloads.storage.files import Measured
+from ironbench.workloads.storage.passes import Terms
+from ironbench.workloads.storage.profiles import RND4K_Q1, RND4K_Q32, SEQ1M_Q1, SEQ1M_Q8, Test
+
+SECONDS = 2.0
+SIZE = 512 << 20
+CLOSE = 0.03
+"""Pairs are added until the interval of the ratio is no wider than this to either side …"""
+BATCH, MOST_PAIRS = 6, 30
+"""… or there have been so many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    bytes_per_s: float
+    cpu_per_io_s: float
+
+
+def main() -> None:
+    for name, place in (("disk", _disk()), ("memory", Path("/dev/shm"))):
+        with _file(place) as (path, measured):
+            for test in (*SEQ1M_Q8, *SEQ1M_Q1, *RND4K_Q32, *RND4K_Q1):
+                _compared(name, test, path, measured)
+
+
+def _disk() -> Path:
+    """A directory that is not in memory."""
+    return Path(os.environ.get("IRONBENCH_DATA", "/var/tmp"))
+
+
+@contextmanager
+def _file(place: Path) -> Iterator[tuple[Path, Measured]]:
+    """Written once, so that both read what is really there."""
+    with tempfile.TemporaryDirectory(prefix="ironbench-bench-", dir=place) as folder:
+        path = Path(folder) / "measured"
+        path.touch()
+        os.truncate(path, SIZE)
+        direct, cached = (os.open(path, os.O_RDWR | flags) for flags in (os.O_DIRECT, 0))
+        try:
+            measured = Measured(folder, direct, cached, cached)
+            passes.fill([measured], _terms(), _core.StorageProgress())
+            yield path, measured
+        finally:
+            os.close(direct)
+            os.close(cached)
+
+
+def _terms() -> Terms:
+    return Terms(SIZE, 0, "io_uring", int.from_bytes(os.urandom(6)), ())
+
+
+def _compared(name: str, test: Test, path: Path, measured: Measured) -> None:
+    a: list[Run] = []
+    b: list[Run] = []
+    while len(a) < MOST_PAIRS:
+        more = interleaved(BATCH, lambda: _ours(test, measured), lambda: _fio(test, path))
+        a, b = a + more[0], b + more[1]
+        rate = ratio([x.bytes_per_s for x in a], [x.bytes_per_s for x in b])
+        if rate.high / rate.low <= (1 + CLOSE) ** 2:
+            break
+    words = f"{test.title} {test.direction} ({name})"
+    wide = "" if rate.high / rate.low <= (1 + CLOSE) ** 2 else "; ±3 % is not reached: the device varies more than that"
+    said(f"{words}: rate / fio", rate, at_least(1 - CLOSE), f"{rate}{wide}")
+    cpu = _cpu(a, b)
+    said(f"{words}: CPU per I/O / fio", cpu, at_most(1.0))
+    middle = [statistics.median(run.cpu_per_io_s for run in runs) * 1e6 for runs in (a, b)]
+    rates = [statistics.median(run.bytes_per_s for run in runs) / 1e6 for runs in (a, b)]
+    said(f"  {words}: µs CPU per I/O, MB/s", f"{middle[0]:.2f}, {rates[0]:.1f}; fio {middle[1]:.2f}, {rates[1]:.1f}")
+
+
+def _cpu(a: list[Run], b: list[Run]) -> Ratio:
+    return ratio([x.cpu_per_io_s for x in a], [x.cpu_per_io_s for x in b])
+
+
+def _ours(test: Test, measured: Measured) -> Run:
+    found = passes.run(test, [measured], replace(_terms()), SECONDS, 0.0, _core.StorageProgress())
+    assert found.io == "io_uring", found.note
+    return Run(found.bytes_per_s, found.cpu_s / found.ios)
+
+
+def _fio(test: Test, path: Path) -> Run:
+    way = {"sequential": "", "random": "rand"}[test.order] + test.direction
+    command = [
+        "fio", "--name=peer", f"--filename={path}", f"--rw={way}", f"--bs={test.block_bytes}", f"--size={SIZE}",
+        f"--iodepth={test.depth}", f"--numjobs={test.threads}", f"--runtime={SECONDS}", "--time_based", "--direct=1",
+        "--ioengine=io_uring", "--fixedbufs", "--registerfiles", "--norandommap", "--randrepeat=0",
+        "--group_reporting", "--output-format=json",
+    ]  # fmt: skip
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    job = json.loads(done.stdout[done.stdout.index("{") :])["jobs"][0]
+    own = job[test.direction]
+    # usr_cpu and sys_cpu are percentages of the job's own run time (fio, stat.c: getrusage).
+    cpu_s = (job["usr_cpu"] + job["sys_cpu"]) / 100 * job["job_runtime"] / 1000
+    return Run(own["io_bytes"] / (own["runtime"] / 1000), cpu_s / own["total_ios"])

@@ -1,0 +1,102 @@
+//! One thread with one I/O at a time, by ordinary calls: where io_uring is not to be had, and for writes that are synced.
+
+use std::io;
+use std::os::fd::RawFd;
+
+use ironbench_core::measure::clock;
+
+use super::buffer::Buffer;
+use super::crew::Shift;
+use super::lane::{Lane, Random};
+use super::plan::{Pass, Sync};
+use super::record::Recording;
+
+pub struct Blocking {
+    file: RawFd,
+    buffer: Buffer,
+    sync: Sync,
+    evict: bool,
+}
+
+impl Blocking {
+    pub fn prepare(pass: &Pass, file: RawFd, stream: u64) -> Self {
+        let mut random = Random::new(pass.seed.wrapping_add(stream));
+        let buffer = Buffer::new(pass.block_bytes as usize, pass.zero_percent, &mut random);
+        Self { file, buffer, sync: pass.sync, evict: pass.evict }
+    }
+
+    /// Works until the shift ends.
+    pub fn run(mut self, mut lane: Lane, shift: &Shift, recording: &mut Recording) -> io::Result<()> {
+        let mut stamps = Random::new(shift.start ^ self.buffer.as_ptr() as u64);
+        let mut began = shift.start;
+        while let Some(next) = lane.next() {
+            if next.wraps && self.evict {
+                evict(self.file)?;
+                began = clock::now();
+            }
+            if next.reads {
+                self.read(next.offset)?;
+            } else {
+                self.buffer.stamp(&mut stamps);
+                self.write(next.offset)?;
+            }
+            let now = clock::now();
+            recording.ended(next.reads, now - began);
+            recording.counted(now - shift.start, 1);
+            if !shift.goes_on(now, 1) {
+                break;
+            }
+            began = now;
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, offset: u64) -> io::Result<()> {
+        let length = self.buffer.len();
+        let start = self.buffer.as_mut_ptr();
+        // SAFETY: the buffer has `length` bytes.
+        whole(length, || unsafe { libc::pread(self.file, start.cast(), length, offset as i64) })
+    }
+
+    fn write(&mut self, offset: u64) -> io::Result<()> {
+        let length = self.buffer.len();
+        let start = self.buffer.as_ptr();
+        // SAFETY: the buffer has `length` bytes.
+        whole(length, || unsafe { libc::pwrite(self.file, start.cast(), length, offset as i64) })?;
+        // SAFETY: both take a descriptor and nothing else.
+        let done = match self.sync {
+            Sync::None => 0,
+            Sync::Fsync => unsafe { libc::fsync(self.file) },
+            Sync::Fdatasync => unsafe { libc::fdatasync(self.file) },
+        };
+        if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    }
+}
+
+/// A call that must transfer `length` bytes; repeated when a signal came first.
+fn whole(length: usize, mut call: impl FnMut() -> isize) -> io::Result<()> {
+    loop {
+        match call() {
+            n if n == length as isize => return Ok(()),
+            n if n >= 0 => {
+                let cause = format!("only {n} bytes of a block were transferred");
+                return Err(io::Error::new(io::ErrorKind::UnexpectedEof, cause));
+            }
+            _ => {
+                let error = io::Error::last_os_error();
+                if error.kind() != io::ErrorKind::Interrupted {
+                    return Err(error);
+                }
+            }
+        }
+    }
+}
+
+/// Takes the file out of the page cache; what is not written back yet stays.
+pub fn evict(file: RawFd) -> io::Result<()> {
+    // SAFETY: it takes a descriptor and numbers.
+    match unsafe { libc::posix_fadvise(file, 0, 0, libc::POSIX_FADV_DONTNEED) } {
+        0 => Ok(()),
+        errno => Err(io::Error::from_raw_os_error(errno)),
+    }
+}

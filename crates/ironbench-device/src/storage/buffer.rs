@@ -1,0 +1,108 @@
+//! The bytes that are written: random, or in part zeros.
+
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+
+use super::lane::Random;
+use super::plan::ALIGNMENT;
+
+/// Devices and file systems that fold equal blocks or compress look at units of 4 KiB or more.
+const UNIT: usize = 4096;
+
+/// Memory for one I/O, aligned for direct I/O.
+#[derive(Debug)]
+pub struct Buffer {
+    start: *mut u8,
+    layout: Layout,
+    bytes: usize,
+    stamped: bool,
+}
+
+// SAFETY: it owns its memory.
+unsafe impl Send for Buffer {}
+
+impl Buffer {
+    /// Of each 4 KiB the last `zero_percent` are zeros, and what is before them is random.
+    pub fn new(bytes: usize, zero_percent: u32, random: &mut Random) -> Self {
+        let layout = Layout::from_size_align(bytes.max(1), ALIGNMENT).expect("a block is at most 64 MiB");
+        // SAFETY: the layout is not empty.
+        let start = unsafe { alloc_zeroed(layout) };
+        if start.is_null() {
+            handle_alloc_error(layout);
+        }
+        let mut buffer = Self { start, layout, bytes, stamped: zero_percent < 100 };
+        for unit in buffer.as_mut().chunks_mut(UNIT) {
+            let filled = unit.len() * (100 - zero_percent.min(100)) as usize / 100;
+            for word in unit[..filled].chunks_mut(8) {
+                word.copy_from_slice(&random.draw().to_le_bytes()[..word.len()]);
+            }
+        }
+        buffer
+    }
+
+    /// Makes every unit unlike every other ever written, so that nothing on the way can fold equal blocks into one.
+    #[inline]
+    pub fn stamp(&mut self, random: &mut Random) {
+        if self.stamped {
+            for unit in self.as_mut().chunks_exact_mut(UNIT) {
+                unit[..8].copy_from_slice(&random.draw().to_le_bytes());
+            }
+        }
+    }
+
+    pub fn as_ptr(&self) -> *const u8 {
+        self.start
+    }
+
+    pub fn as_mut_ptr(&mut self) -> *mut u8 {
+        self.start
+    }
+
+    pub fn len(&self) -> usize {
+        self.bytes
+    }
+
+    pub fn as_mut(&mut self) -> &mut [u8] {
+        // SAFETY: `bytes` bytes at `start` are ours and were set when they were allocated.
+        unsafe { std::slice::from_raw_parts_mut(self.start, self.bytes) }
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        // SAFETY: allocated with this layout.
+        unsafe { dealloc(self.start, self.layout) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn the_share_of_zeros_is_the_one_asked_for(units in 1usize..20, percent in 0u32..=100, seed: u64) {
+            let mut random = Random::new(seed);
+            let mut buffer = Buffer::new(units * UNIT, percent, &mut random);
+            buffer.stamp(&mut random);
+            let zeros = buffer.as_mut().iter().filter(|&&byte| byte == 0).count() as f64;
+            let share = zeros / (units * UNIT) as f64;
+            // Of random bytes, one in 256 is zero, too.
+            let expected = f64::from(percent) / 100.0;
+            prop_assert!((share - expected - (1.0 - expected) / 256.0).abs() < 0.015, "{}", share);
+            prop_assert_eq!(buffer.as_ptr() as usize % ALIGNMENT, 0);
+        }
+    }
+
+    #[test]
+    fn no_two_stamped_units_are_equal() {
+        let mut random = Random::new(1);
+        let mut buffer = Buffer::new(4 * UNIT, 0, &mut random);
+        let mut seen = std::collections::BTreeSet::new();
+        for _ in 0..100 {
+            buffer.stamp(&mut random);
+            seen.extend(buffer.as_mut().chunks(UNIT).map(<[u8]>::to_vec));
+        }
+        assert_eq!(seen.len(), 400);
+    }
+}

@@ -1,0 +1,158 @@
+//! Which I/O comes next: the part of a file that one thread works on.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use super::plan::{Order, Pass, Until};
+
+/// One I/O.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Next {
+    pub reads: bool,
+    pub offset: u64,
+    /// The file is begun anew with it.
+    pub wraps: bool,
+}
+
+/// How far the threads that share a sequence have come.
+#[derive(Debug, Default)]
+pub struct Cursor(AtomicU64);
+
+/// The I/Os of one thread. Threads of a sequential pass begin at different places of the file, as far apart as can be.
+#[derive(Debug)]
+pub struct Lane<'a> {
+    cursor: &'a Cursor,
+    random: Option<Random>,
+    mix: Random,
+    read_percent: u32,
+    first_block: u64,
+    blocks: u64,
+    block_bytes: u64,
+    /// I/Os of the sequence.
+    limit: u64,
+}
+
+impl<'a> Lane<'a> {
+    /// The lane of thread `number` of a file. Lanes with the same cursor share one sequence.
+    pub fn new(pass: &Pass, number: u32, stream: u64, cursor: &'a Cursor) -> Self {
+        let blocks = pass.blocks();
+        let threads = u64::from(pass.threads);
+        let share = |blocks: u64| blocks * (u64::from(number) + 1) / threads - blocks * u64::from(number) / threads;
+        let limit = match pass.until {
+            Until::Seconds(_) => u64::MAX,
+            Until::Bytes(bytes) => share(bytes / u64::from(pass.block_bytes)),
+        };
+        Self {
+            cursor,
+            random: (pass.order == Order::Random).then(|| Random::new(pass.seed ^ stream.wrapping_mul(GOLDEN))),
+            mix: Random::new(!pass.seed ^ stream.wrapping_mul(GOLDEN)),
+            read_percent: pass.read_percent,
+            first_block: blocks * u64::from(number) / threads,
+            blocks,
+            block_bytes: u64::from(pass.block_bytes),
+            limit,
+        }
+    }
+
+    #[inline]
+    pub fn next(&mut self) -> Option<Next> {
+        let place = self.cursor.0.fetch_add(1, Relaxed);
+        if place >= self.limit {
+            return None;
+        }
+        let block = match &mut self.random {
+            Some(random) => random.below(self.blocks),
+            None => (self.first_block + place) % self.blocks,
+        };
+        let reads = match self.read_percent {
+            0 => false,
+            100 => true,
+            percent => self.mix.below(100) < u64::from(percent),
+        };
+        Some(Next { reads, offset: block * self.block_bytes, wraps: self.random.is_none() && block == 0 })
+    }
+}
+
+const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", OOPSLA 2014).
+#[derive(Debug, Clone)]
+pub struct Random(u64);
+
+impl Random {
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    #[inline]
+    pub fn draw(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(GOLDEN);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// From 0 to `n` − 1. Biased by at most n / 2⁶⁴ (Lemire: "Fast random integer generation in an interval", 2019).
+    #[inline]
+    pub fn below(&mut self, n: u64) -> u64 {
+        ((u128::from(self.draw()) * u128::from(n)) >> 64) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::pass;
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_sequence_visits_every_block_once_before_it_begins_anew() {
+        let cursor = Cursor::default();
+        let pass = Pass { order: Order::Sequential, file_bytes: 10 * 4096, ..pass() };
+        let mut lane = Lane::new(&pass, 0, 0, &cursor);
+        let visited: Vec<_> = (0..20).map(|_| lane.next().unwrap()).collect();
+        let offsets: Vec<_> = visited.iter().map(|next| next.offset / 4096).collect();
+        assert_eq!(offsets, (0..10).chain(0..10).collect::<Vec<_>>());
+        assert_eq!(visited.iter().filter(|next| next.wraps).count(), 2);
+    }
+
+    proptest! {
+        #[test]
+        fn lanes_of_a_bounded_pass_do_all_of_it_together(blocks in 1u64..500, threads in 1u32..8, parts in 1u64..4) {
+            let bytes = blocks * parts * 4096;
+            let pass = Pass { order: Order::Sequential, file_bytes: blocks * 4096, threads, until: Until::Bytes(bytes), ..pass() };
+            let cursors: Vec<_> = (0..threads).map(|_| Cursor::default()).collect();
+            let mut done = 0;
+            for (number, cursor) in (0..threads).zip(&cursors) {
+                let mut lane = Lane::new(&pass, number, 0, cursor);
+                while let Some(next) = lane.next() {
+                    prop_assert!(next.offset + 4096 <= pass.file_bytes);
+                    done += 1;
+                }
+            }
+            prop_assert_eq!(done, blocks * parts);
+        }
+
+        #[test]
+        fn random_blocks_stay_inside_the_file_and_reach_all_of_it(blocks in 1u64..50, seed: u64) {
+            let cursor = Cursor::default();
+            let pass = Pass { file_bytes: blocks * 4096, seed, ..pass() };
+            let mut lane = Lane::new(&pass, 0, 7, &cursor);
+            let mut seen = std::collections::BTreeSet::new();
+            for _ in 0..blocks * 40 {
+                let next = lane.next().unwrap();
+                prop_assert!(next.offset.is_multiple_of(4096) && next.offset < pass.file_bytes);
+                seen.insert(next.offset);
+            }
+            prop_assert_eq!(seen.len() as u64, blocks);
+        }
+
+        #[test]
+        fn a_mix_has_the_share_of_reads_it_should(percent in 0u32..=100, seed: u64) {
+            let cursor = Cursor::default();
+            let mut lane = Lane::new(&Pass { read_percent: percent, seed, ..pass() }, 0, 0, &cursor);
+            let reads = (0..10_000).filter(|_| lane.next().unwrap().reads).count();
+            prop_assert!((reads as f64 / 100.0 - f64::from(percent)).abs() < 3.0, "{} of 10000", reads);
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! Storage measured from outside, without a database: one pass over files, sequential or random, at a given depth.
+//!
+//! Files are made, sized, filled and removed by the caller; here only their blocks are read and written.
+
+mod blocking;
+mod buffer;
+mod crew;
+mod lane;
+mod plan;
+mod record;
+#[cfg(test)]
+mod tests;
+mod uring;
+
+pub use crew::{Progress, run};
+pub use plan::{Io, Order, Pass, Sync, Until};
+pub use record::{Outcome, Summary};
+
+#[cfg(test)]
+pub(crate) mod testing {
+    use super::{Io, Order, Pass, Sync, Until};
+
+    /// Random reads of 4 KiB in a file of 1 MiB.
+    pub fn pass() -> Pass {
+        Pass {
+            files: vec![0],
+            file_bytes: 1 << 20,
+            block_bytes: 4096,
+            order: Order::Random,
+            depth: 4,
+            threads: 1,
+            read_percent: 100,
+            zero_percent: 0,
+            sync: Sync::None,
+            evict: false,
+            until: Until::Seconds(0.05),
+            io: Io::Auto,
+            seed: 1,
+            cpus: Vec::new(),
+        }
+    }
+}

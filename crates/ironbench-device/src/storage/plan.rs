@@ -1,0 +1,101 @@
+//! What one pass does, as JSON. `src/ironbench/workloads/storage/passes.py` writes it.
+
+use std::os::fd::RawFd;
+
+use ironbench_core::{Error, Result};
+use serde::{Deserialize, Serialize};
+
+/// More I/Os under way than any of the known profiles asks for.
+const MOST_DEPTH: u32 = 1024;
+const MOST_THREADS: u32 = 256;
+const LARGEST_BLOCK: u32 = 64 << 20;
+/// Page size, and a multiple of every logical block size in use: direct I/O asks for that alignment (open(2)).
+pub const ALIGNMENT: usize = 4096;
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Pass {
+    /// Open files, worked on at the same time; they stay the caller's. Each has `file_bytes`.
+    pub files: Vec<RawFd>,
+    pub file_bytes: u64,
+    pub block_bytes: u32,
+    pub order: Order,
+    /// I/Os that each thread keeps under way.
+    pub depth: u32,
+    /// For each file.
+    pub threads: u32,
+    /// Of 100 I/Os, how many read.
+    pub read_percent: u32,
+    /// Of 100 bytes written, how many are zeros; the others are random.
+    pub zero_percent: u32,
+    /// What follows each write.
+    pub sync: Sync,
+    /// Drop the file from the page cache whenever it is begun anew: a scan through the cache finds nothing there.
+    pub evict: bool,
+    pub until: Until,
+    pub io: Io,
+    pub seed: u64,
+    /// CPUs of the threads; empty: any.
+    pub cpus: Vec<usize>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Order {
+    Sequential,
+    Random,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Sync {
+    None,
+    Fsync,
+    Fdatasync,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Until {
+    Seconds(f64),
+    /// Bytes of each file.
+    Bytes(u64),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Io {
+    Auto,
+    IoUring,
+    Threads,
+}
+
+impl Pass {
+    /// # Errors
+    /// Input: a figure that makes no sense.
+    pub fn validate(&self) -> Result<()> {
+        let block = u64::from(self.block_bytes);
+        let wrong = [
+            (self.files.is_empty(), "it names no file"),
+            (block == 0 || self.block_bytes > LARGEST_BLOCK, "a block has 1 byte to 64 MiB"),
+            (
+                block > 0 && (self.file_bytes < block || !self.file_bytes.is_multiple_of(block)),
+                "a file holds whole blocks",
+            ),
+            (!(1..=MOST_DEPTH).contains(&self.depth), "1 to 1024 I/Os of a thread can be under way"),
+            (!(1..=MOST_THREADS).contains(&self.threads), "1 to 256 threads can work on a file"),
+            (self.read_percent > 100 || self.zero_percent > 100, "a percentage is at most 100"),
+            (matches!(self.until, Until::Seconds(s) if !(s > 0.0 && s < 1e6)), "it lasts more than 0 s"),
+            (self.sync != Sync::None && self.depth > 1, "a write that is synced has no other beside it in its thread"),
+        ];
+        match wrong.iter().find(|(is_wrong, _)| *is_wrong) {
+            Some((_, cause)) => Err(Error::input("storage pass", *cause)),
+            None => Ok(()),
+        }
+    }
+
+    /// Blocks in a file.
+    pub fn blocks(&self) -> u64 {
+        self.file_bytes / u64::from(self.block_bytes)
+    }
+}

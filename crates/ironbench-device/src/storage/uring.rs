@@ -1,0 +1,173 @@
+//! One thread that keeps `depth` I/Os under way with io_uring.
+//!
+//! A round is one system call: it submits what was begun since the last and waits for at least one completion. Buffers
+//! and file are registered, so that the kernel neither pins pages nor counts references for each I/O
+//! (io_uring_register(2)). The clock is read once in a round: an I/O's time runs from the round that submitted it to the
+//! round that found it done.
+
+use std::fs;
+use std::io;
+use std::os::fd::RawFd;
+
+use io_uring::types::Fixed;
+use io_uring::{IoUring, opcode, squeue};
+use ironbench_core::measure::clock;
+use ironbench_core::measure::cpu::Cpu;
+
+use super::buffer::Buffer;
+use super::crew::Shift;
+use super::lane::{Lane, Random};
+use super::plan::Pass;
+use super::record::Recording;
+
+pub struct Uring {
+    ring: IoUring,
+    slots: Vec<Slot>,
+    /// Whether the kernel knows the buffers.
+    fixed: bool,
+}
+
+struct Slot {
+    buffer: Buffer,
+    began: u64,
+    reads: bool,
+}
+
+impl Uring {
+    /// Makes the ring of the calling thread, which must be the one that runs it.
+    pub fn prepare(pass: &Pass, file: RawFd, stream: u64) -> io::Result<Self> {
+        let ring = ring(pass.depth)?;
+        ring.submitter().register_files(&[file])?;
+        let mut random = Random::new(pass.seed.wrapping_add(stream));
+        let mut slots: Vec<_> = (0..pass.depth)
+            .map(|_| Slot {
+                buffer: Buffer::new(pass.block_bytes as usize, pass.zero_percent, &mut random),
+                began: 0,
+                reads: false,
+            })
+            .collect();
+        let vectors: Vec<_> = slots
+            .iter_mut()
+            .map(|slot| libc::iovec { iov_base: slot.buffer.as_mut_ptr().cast(), iov_len: slot.buffer.len() })
+            .collect();
+        // SAFETY: the buffers live as long as the ring, which is dropped first (fields drop in order).
+        // Where locked memory is limited (RLIMIT_MEMLOCK) the buffers stay unknown to the kernel, which costs a little CPU.
+        let fixed = unsafe { ring.submitter().register_buffers(&vectors) }.is_ok();
+        Ok(Self { ring, slots, fixed })
+    }
+
+    /// Works until the shift ends. Nothing is under way any more when it returns.
+    pub fn run(mut self, mut lane: Lane, shift: &Shift, recording: &mut Recording) -> io::Result<()> {
+        let mut free: Vec<u16> = (0..self.slots.len() as u16).rev().collect();
+        let mut stamps = Random::new(shift.start ^ 0x5EED);
+        let mut failed = None;
+        let mut goes_on = true;
+        let mut now = shift.start;
+        loop {
+            while goes_on && let Some(slot) = free.pop() {
+                let Some(next) = lane.next() else {
+                    free.push(slot);
+                    goes_on = false;
+                    break;
+                };
+                if next.wraps {
+                    shift.begun_anew();
+                }
+                let entry = self.entry(slot, next.reads, next.offset, now, &mut stamps);
+                // SAFETY: the buffer is not touched while the I/O is under way: its slot is not free.
+                unsafe { self.ring.submission().push(&entry) }.expect("the ring has an entry for every slot");
+            }
+            if free.len() == self.slots.len() {
+                break;
+            }
+            match self.ring.submit_and_wait(1) {
+                Ok(_) => {}
+                Err(error) if matches!(error.raw_os_error(), Some(libc::EINTR | libc::EAGAIN | libc::EBUSY)) => {}
+                Err(error) => return Err(self.abandon(error)),
+            }
+            now = clock::now();
+            let before = free.len();
+            for completion in self.ring.completion() {
+                let slot = &self.slots[completion.user_data() as usize];
+                free.push(completion.user_data() as u16);
+                if completion.result() == slot.buffer.len() as i32 {
+                    recording.ended(slot.reads, now - slot.began);
+                } else {
+                    failed.get_or_insert_with(|| fault(completion.result()));
+                    goes_on = false;
+                }
+            }
+            let ended = (free.len() - before) as u64;
+            recording.counted(now - shift.start, ended);
+            goes_on &= shift.goes_on(now, ended);
+        }
+        recording.cpu = recording.cpu.plus(helpers_cpu());
+        failed.map_or(Ok(()), Err)
+    }
+
+    #[inline]
+    fn entry(&mut self, number: u16, reads: bool, offset: u64, now: u64, stamps: &mut Random) -> squeue::Entry {
+        let slot = &mut self.slots[usize::from(number)];
+        slot.began = now;
+        slot.reads = reads;
+        let length = slot.buffer.len() as u32;
+        if !reads {
+            slot.buffer.stamp(stamps);
+        }
+        let start = slot.buffer.as_mut_ptr();
+        let file = Fixed(0);
+        let entry = match (reads, self.fixed) {
+            (true, true) => opcode::ReadFixed::new(file, start, length, number).offset(offset).build(),
+            (true, false) => opcode::Read::new(file, start, length).offset(offset).build(),
+            (false, true) => opcode::WriteFixed::new(file, start, length, number).offset(offset).build(),
+            (false, false) => opcode::Write::new(file, start, length).offset(offset).build(),
+        };
+        entry.user_data(u64::from(number))
+    }
+
+    /// The kernel may still write to buffers whose completions nobody can wait for: they are never given back.
+    #[cold]
+    fn abandon(self, error: io::Error) -> io::Error {
+        std::mem::forget(self.slots);
+        error
+    }
+}
+
+/// Why this kernel, or whoever administers it, allows no ring; None when it does.
+pub fn refusal() -> Option<String> {
+    ring(1).err().map(|error| error.to_string())
+}
+
+/// Completions are worked off only while this thread waits for them (Linux 6.1), else as the kernel likes.
+fn ring(depth: u32) -> io::Result<IoUring> {
+    let entries = depth.next_power_of_two();
+    IoUring::builder()
+        .setup_single_issuer()
+        .setup_defer_taskrun()
+        .build(entries)
+        .or_else(|_| IoUring::builder().build(entries))
+}
+
+/// CPU time of the threads that the kernel keeps for this thread's ring, for I/O that would block it: they are called
+/// after it, `iou-wrk-TID` (Linux: io_uring/io-wq.c), and end with the ring. It is all accounted as system time.
+fn helpers_cpu() -> Cpu {
+    // SAFETY: it takes and changes nothing.
+    let name = format!("iou-wrk-{}\n", unsafe { libc::gettid() });
+    let Ok(tasks) = fs::read_dir("/proc/self/task") else { return Cpu::default() };
+    let ran = |task: fs::DirEntry| {
+        let path = task.path();
+        if fs::read_to_string(path.join("comm")).ok()? != name {
+            return None;
+        }
+        // Its first field: nanoseconds on a CPU (Linux: Documentation/scheduler/sched-stats.rst).
+        fs::read_to_string(path.join("schedstat")).ok()?.split(' ').next()?.parse::<u64>().ok()
+    };
+    Cpu { user_ns: 0, system_ns: tasks.flatten().filter_map(ran).sum() }
+}
+
+fn fault(result: i32) -> io::Error {
+    if result < 0 {
+        return io::Error::from_raw_os_error(-result);
+    }
+    io::Error::new(io::ErrorKind::UnexpectedEof, format!("only {result} bytes of a block were transferred"))
+}

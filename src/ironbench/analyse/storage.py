@@ -1,0 +1,70 @@
+"""The tests of workload storage, read back from the metrics of records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ironbench.analyse.summarise import Summary
+from ironbench.catalogue import base_name, part_of
+from ironbench.workloads.storage.profiles import titled
+
+WORKLOAD = "storage"
+RATE = "storage_bytes_per_s"
+IOPS = "storage_iops"
+_PROFILE = "profile="
+_DIRECTIONS = ("read", "write", "mix")
+
+
+@dataclass(frozen=True, slots=True)
+class Tested:
+    """One test of one system, or of one side of a comparison."""
+
+    name: str
+    """In names of metrics."""
+    title: str
+    direction: str
+    """`read`, `write` or `mix`."""
+    kind: str
+    """`sequential`, `random`, `sync` or `sustained`."""
+    figures: Mapping[str, Summary]
+    """By metric without its part; of those a record has."""
+
+    @property
+    def rate(self) -> Summary:
+        return self.figures[RATE]
+
+    @property
+    def low(self) -> float:
+        """Of all passes of all trials."""
+        found = self.figures.get(f"{RATE}_lowest")
+        return found.low if found else self.rate.low
+
+    @property
+    def high(self) -> float:
+        found = self.figures.get(f"{RATE}_best")
+        return found.high if found else self.rate.high
+
+    def centre(self, metric: str) -> float | None:
+        found = self.figures.get(metric)
+        return found.centre if found else None
+
+
+def tested(metrics: Mapping[str, Summary]) -> tuple[Tested, ...]:
+    """In the order in which they were recorded, lines together; empty where storage was not measured."""
+    figures: dict[str, dict[str, Summary]] = {}
+    for name, summary in metrics.items():
+        part = part_of(name)
+        if base_name(name).startswith("storage_") and part.startswith(_PROFILE):
+            figures.setdefault(part.removeprefix(_PROFILE), {})[base_name(name)] = summary
+    found = [Tested(name, *titled(name), _kind(name), own) for name, own in figures.items() if RATE in own]
+    lines = list(dict.fromkeys(one.title for one in found))
+    return tuple(sorted(found, key=lambda one: (lines.index(one.title), _DIRECTIONS.index(one.direction))))
+
+
+def _kind(name: str) -> str:
+    if name.startswith("rnd"):
+        return "random"
+    if name.startswith(("fsync", "fdatasync", "dsync")):
+        return "sync"
+    return "sustained" if name.startswith("sustained") else "sequential"

@@ -1,0 +1,240 @@
+"""Charts of workload storage: rates as bars with the range of passes, latencies on a logarithmic axis."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ironbench.analyse.storage import IOPS, Tested
+from ironbench.analyse.timelines import Line
+from ironbench.report.charts import base
+from ironbench.report.charts.base import Chart, Key, Table
+from ironbench.report.numbers import quantity, scale
+from ironbench.report.theme import SYSTEMS
+
+Parts = Sequence[tuple[str, Sequence[Tested]]]
+"""Systems, each with its tests."""
+Bar = tuple[str, Tested]
+"""What it is called in the legend, and what it shows."""
+
+WORDS = {"read": "read", "write": "write", "mix": "mixed"}
+_POINTS = (
+    ("mean", "storage_latency_mean_s", "diamond"),
+    ("median", "storage_latency_p50_s", "circle"),
+    ("99 %", "storage_latency_p99_s", "triangle-right"),
+    ("99.9 %", "storage_latency_p999_s", "tick"),
+)
+_RANGE = "Bars: the median pass. Strokes: the range of all passes."
+
+
+def rates(parts: Parts) -> list[Chart]:
+    """Sequential tests by bandwidth, random ones by IOPS. One system: its directions beside each other; several: a
+    chart for each direction."""
+    found = []
+    for kind, title in (("sequential", "Sequential"), ("random", "Random")):
+        tests = [(name, one) for name, lines in parts for one in lines if one.kind == kind]
+        if len(parts) == 1:
+            bars = [(WORDS[one.direction], one) for _, one in tests]
+            found += _bars(kind, title, bars, list(dict.fromkeys(bar for bar, _ in bars)))
+            continue
+        for way, word in WORDS.items():
+            bars = [(name, one) for name, one in tests if one.direction == way]
+            found += _bars(f"{kind}-{way}", f"{title}, {word}", bars, [name for name, _ in parts])
+    return found
+
+
+def syncs(parts: Parts) -> list[Chart]:
+    bars = [(name, one) for name, lines in parts for one in lines if one.kind == "sync"]
+    return _bars("syncs", "Log writes made safe, one at a time", bars, [name for name, _ in parts])
+
+
+def _bars(id: str, title: str, bars: Sequence[Bar], names: list[str]) -> list[Chart]:
+    """`names`: of the legend, in its order."""
+    if not bars:
+        return []
+    bandwidth, kind = bars[0][1].kind == "sequential", bars[0][1].kind
+    unit, factor = scale("bytes/s" if bandwidth else "1/s", [_value(one, bandwidth) for _, one in bars])
+    words = unit if bandwidth else "writes made safe per second" if kind == "sync" else "I/Os per second"
+    rows = [_row(name, one, bandwidth, factor) for name, one in bars]
+    tests = list(dict.fromkeys(row["test"] for row in rows))
+    said = "; ".join(f"{row['test']} {row['name']}: {row['said']}" for row in rows)
+    specification = base.specification(_layers(tests, names), {"bars": rows}, 250)
+    return [
+        Chart(
+            id,
+            title,
+            f"{title}, {words}. {said}.",
+            specification,
+            Table(("", *names), tuple((test, *_cells(rows, test, names)) for test in tests), numbers=True),
+            words,
+            _keys(names),
+            _RANGE if any(row["low"] != row["high"] for row in rows) else "",
+        )
+    ]
+
+
+def _value(one: Tested, bandwidth: bool) -> float:
+    return one.rate.centre if bandwidth else one.rate.centre / _per_io(one)
+
+
+def _per_io(one: Tested) -> float:
+    return one.rate.centre / (one.centre(IOPS) or one.rate.centre or 1.0)
+
+
+def _row(name: str, one: Tested, bandwidth: bool, factor: float) -> dict[str, Any]:
+    value = _value(one, bandwidth)
+    divisor = factor if bandwidth else factor * _per_io(one)
+    return {
+        "test": one.title,
+        "name": name,
+        "said": quantity(value, "bytes/s" if bandwidth else "1/s").removesuffix("/s"),
+        "value": value / factor,
+        "low": one.low / divisor,
+        "high": one.high / divisor,
+    }
+
+
+def _layers(tests: list[str], names: list[str]) -> list[dict[str, Any]]:
+    axis = {"title": None, "labelAngle": 0, "ticks": False, "domain": False, "labelPadding": 8}
+    place = {
+        "x": {"field": "test", "type": "nominal", "sort": tests, "axis": axis, "scale": {"paddingInner": 0.25}},
+        "xOffset": {"field": "name", "type": "nominal", "sort": names},
+    }
+    tip = [{"field": "test"}, {"field": "name", "title": "what"}, {"field": "said", "title": "median pass"}]
+    height = {"type": "quantitative", "axis": {"title": None, "tickCount": 5, "format": "~s"}}
+    colour = {"field": "name", "type": "nominal", "scale": {"domain": names, "range": _tokens(names)}}
+    bar = {**place, "y": {"field": "value", **height}, "color": colour, "tooltip": tip}
+    stroke = {**place, "y": {"field": "low", **height}, "y2": {"field": "high"}}
+    label = {**place, "y": {"field": "high", **height}, "text": {"field": "said"}}
+    marks = (
+        ({"type": "bar"}, bar),
+        ({"type": "rule", "color": "@ink", "strokeWidth": 1.6}, stroke),
+        ({"type": "text", "dy": -8, "fontSize": 11, "color": "@ink"}, label),
+    )
+    return [{"data": {"name": "bars"}, "mark": mark, "encoding": encoding} for mark, encoding in marks]
+
+
+def _tokens(names: list[str]) -> list[str]:
+    return [f"@s{place % SYSTEMS}" for place in range(len(names))]
+
+
+def _keys(names: list[str]) -> tuple[Key, ...]:
+    if len(names) < 2:
+        return ()
+    return tuple(Key(name, f"s{place % SYSTEMS}", "square") for place, name in enumerate(names))
+
+
+def _cells(rows: Sequence[dict[str, Any]], test: str, names: Sequence[str]) -> tuple[str, ...]:
+    found = {row["name"]: row["said"] for row in rows if row["test"] == test}
+    return tuple(found.get(name, "–") for name in names)
+
+
+def latencies(parts: Parts) -> list[Chart]:
+    """A row per test, a mark per percentile."""
+    names = [name for name, _ in parts]
+    rows: list[dict[str, Any]] = [
+        {"test": f"{one.title} {WORDS[one.direction]}", "system": name, "point": point, "value": value}
+        | {"said": quantity(value, "s")}
+        for name, lines in parts
+        for one in lines
+        for point, metric, _ in _POINTS
+        if (value := one.centre(metric))
+    ]
+    if not rows:
+        return []
+    suffix, factor = scale("s", [row["value"] for row in rows])
+    for row in rows:
+        row["value"] /= factor
+    tests = list(dict.fromkeys(row["test"] for row in rows))
+    points = [point for point in _POINTS if any(row["point"] == point[0] for row in rows)]
+    kind, axis = base.value_scale([row["value"] for row in rows], 25)
+    said = "; ".join(f"{row['system']} {row['test']} {row['point']} {row['said']}" for row in rows)
+    table = tuple(
+        (f"{name}, {test}" if len(names) > 1 else test, *_points(rows, name, test, points))
+        for test in tests
+        for name in names
+    )
+    return [
+        Chart(
+            "latencies",
+            "Time of an I/O, all passes together",
+            f"Time of an I/O by test. {said}.",
+            base.specification([_dots(tests, names, kind, axis, points)], {"dots": rows}, 40 + 26 * len(tests)),
+            Table(("", *(point for point, _, _ in points)), table, numbers=True),
+            suffix + (", logarithmic" if kind.get("type") == "log" else ""),
+            (*base.keys(names, "line"), *(Key(point, "muted", mark) for point, _, mark in points)),
+            wide=True,
+        )
+    ]
+
+
+def _points(
+    rows: Sequence[dict[str, Any]], name: str, test: str, points: Sequence[tuple[str, str, str]]
+) -> tuple[str, ...]:
+    found = {row["point"]: row["said"] for row in rows if (row["system"], row["test"]) == (name, test)}
+    return tuple(found.get(point, "–") for point, _, _ in points)
+
+
+def _dots(
+    tests: list[str],
+    names: list[str],
+    kind: dict[str, Any],
+    axis: dict[str, Any],
+    points: Sequence[tuple[str, str, str]],
+) -> dict[str, Any]:
+    marks = {"domain": [point for point, _, _ in points], "range": [mark for _, _, mark in points]}
+    y_axis = {"title": None, "grid": True, "ticks": False, "domain": False, "labelLimit": 220}
+    encoding = {
+        "y": {"field": "test", "type": "nominal", "sort": tests, "axis": y_axis},
+        "x": {"field": "value", "type": "quantitative", "scale": kind, "axis": {**axis, "title": None, "grid": True}},
+        "color": base.colour(names),
+        "shape": {"field": "point", "type": "nominal", "scale": marks},
+        "tooltip": [{"field": "system"}, {"field": "test"}, {"field": "point"}, {"field": "said", "title": "time"}],
+    }
+    if len(names) > 1:
+        encoding["yOffset"] = {"field": "system", "type": "nominal", "sort": names}
+    return {
+        "data": {"name": "dots"},
+        "mark": {"type": "point", "filled": True, "size": 70, "opacity": 0.9},
+        "encoding": encoding,
+    }
+
+
+def sustained(lines: Sequence[tuple[str, Line]]) -> list[Chart]:
+    """A long sequential write, second by second."""
+    drawn = [(name, line) for name, line in lines if len(line.value) > 1]
+    if not drawn:
+        return []
+    names = [name for name, _ in drawn]
+    unit, factor = scale("bytes/s", [value for _, line in drawn for value in line.value])
+    rows = [
+        {"system": name, "t": t - line.t_s[0], "value": value / factor, "said": quantity(value, "bytes/s")}
+        for name, line in drawn
+        for t, value in zip(line.t_s, line.value, strict=True)
+    ]
+    layer = {
+        "data": {"name": "seconds"},
+        "mark": {"type": "line", "strokeWidth": 1.7, "interpolate": "step-after"},
+        "encoding": {
+            "x": {"field": "t", "type": "quantitative", "axis": {"title": "seconds", "tickCount": 8}},
+            "y": {"field": "value", "type": "quantitative", "axis": {"title": None, "tickCount": 5}},
+            "color": base.colour(names),
+            "tooltip": [{"field": "system"}, {"field": "t", "title": "second"}, {"field": "said", "title": "rate"}],
+        },
+    }
+    figures = tuple(
+        (name, *(quantity(value, "bytes/s") for value in (min(line.value), max(line.value)))) for name, line in drawn
+    )
+    words = "; ".join(f"{name}: {low} to {high}" for name, low, high in figures)
+    return [
+        Chart(
+            "sustained",
+            "A long sequential write",
+            f"A long sequential write, second by second. {words}.",
+            base.specification([layer], {"seconds": rows}, 220),
+            Table(("", "least", "most"), figures, numbers=True),
+            unit,
+            base.keys(names, "line"),
+            wide=True,
+        )
+    ]

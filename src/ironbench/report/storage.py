@@ -1,0 +1,200 @@
+"""The result of workload storage: the table that users of disk benchmarks know, and what a database needs beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ironbench.analyse.compare import Comparison
+from ironbench.analyse.storage import IOPS, WORKLOAD, Tested, tested
+from ironbench.analyse.study import Part, Study
+from ironbench.analyse.timelines import Line
+from ironbench.report.charts import storage as charts
+from ironbench.report.charts.base import Table
+from ironbench.report.numbers import count, measured, quantity, times
+from ironbench.report.section import Section
+from ironbench.words import THIN
+
+__all__ = ["WORKLOAD", "card", "compared", "headline", "sections", "table"]
+
+_WORDS = charts.WORDS
+_DETAILS = (
+    ("mean", "storage_latency_mean_s", "s"),
+    ("median", "storage_latency_p50_s", "s"),
+    ("99 %", "storage_latency_p99_s", "s"),
+    ("99.9 %", "storage_latency_p999_s", "s"),
+    ("CPU per I/O", "storage_cpu_per_io_s", "s"),
+)
+_LEAD = (
+    "Median of the passes, and the range of all of them. MB are 10⁶ bytes; SEQ1M Q8T1 reads or writes blocks of 1 MiB "
+    "one after the other, 8 under way at a time from 1 thread; RND4K blocks of 4 KiB anywhere in the file."
+)
+_SUSTAINED = "Past the write cache"
+_LEAD_SYNC = (
+    "What a database waits for at every commit: a write of its log, and the answer that it is safe. One at a time, "
+    "as one client commits."
+)
+
+
+def megabytes(bytes_per_s: float) -> str:
+    """As disk benchmarks write it: 10⁶ bytes, one decimal."""
+    return f"{bytes_per_s / 1e6:,.1f}".replace(",", THIN)
+
+
+def of(part: Part) -> tuple[Tested, ...]:
+    return tested(part.curve.peak.metrics) if part.curve.peak else ()
+
+
+def headline(study: Study) -> list[tuple[str, str]]:
+    found = []
+    for part in study.parts:
+        first = [one for one in of(part) if one.kind in ("sequential", "random")][:2]
+        said = [f"{_WORDS[one.direction]}s {megabytes(one.rate.centre)} MB/s in {one.title}" for one in first]
+        syncs = [one for one in of(part) if one.kind == "sync"]
+        if syncs:
+            latency = quantity(syncs[0].centre("storage_latency_mean_s"), "s")
+            said.append(f"makes a log write safe in {latency} ({syncs[0].title})")
+        found.append((part.name, f"{', '.join(said)}." if said else "has no usable trial."))
+    return found
+
+
+def card(part: Part) -> tuple[str, str, list[tuple[str, str]]]:
+    """The first line's figure, and a fact for each other line."""
+    lines = of(part)
+    if not lines:
+        return "", "no usable trial", []
+    first = lines[0]
+    facts = [(f"{one.title} {_WORDS[one.direction]}", _short(one)) for one in lines[1:8]]
+    return megabytes(first.rate.centre), f"MB/s {first.title} {_WORDS[first.direction]}", facts
+
+
+def _short(one: Tested) -> str:
+    if one.kind == "sync":
+        return quantity(one.centre("storage_latency_mean_s"), "s")
+    return f"{megabytes(one.rate.centre)} MB/s"
+
+
+def table(study: Study) -> Table:
+    """One system: a row per line with reading and writing beside each other; several: a row per test."""
+    if len(study.parts) == 1:
+        return _known_table(of(study.parts[0]))
+    names = [part.name for part in study.parts]
+    sides = [{one.name: one for one in of(part)} for part in study.parts]
+    rows = []
+    for name in dict.fromkeys(name for side in sides for name in side):
+        ones = [side.get(name) for side in sides]
+        known = next(one for one in ones if one)
+        cells = [f"{megabytes(one.rate.centre)}" if one else "–" for one in ones]
+        ratios = [_ratio(ones[0], one) for one in ones[1:]]
+        rows.append((f"{known.title} {_WORDS[known.direction]}", *cells, *ratios))
+    ratio_heads = [f"{name} / {names[0]}" for name in names[1:]]
+    return Table(("MB/s", *names, *ratio_heads), tuple(rows), numbers=True)
+
+
+def _known_table(lines: Sequence[Tested]) -> Table:
+    ways = [way for way in _WORDS if any(one.direction == way for one in lines)]
+    by_title: dict[str, dict[str, Tested]] = {}
+    for one in lines:
+        by_title.setdefault(one.title, {})[one.direction] = one
+    rows = []
+    for title, ones in by_title.items():
+        cells: list[str] = []
+        for way in ways:
+            found = ones.get(way)
+            cells += [megabytes(found.rate.centre), _range(found)] if found else ["–", ""]
+        rows.append((title, *cells))
+    heads = [head for way in ways for head in (f"{_WORDS[way]} MB/s", "lowest to best")]
+    return Table(("", *heads), tuple(rows), numbers=True)
+
+
+def _range(one: Tested) -> str:
+    if one.high == one.low:
+        return "one pass"
+    return f"{megabytes(one.low)} to {megabytes(one.high)}"
+
+
+def _ratio(a: Tested | None, b: Tested | None) -> str:
+    if a is None or b is None or a.rate.centre <= 0:
+        return "–"
+    return times(b.rate.centre / a.rate.centre)
+
+
+def details(lines: Sequence[Tested]) -> Table:
+    """IOPS, latency and CPU time, a row per test."""
+    shown = [detail for detail in _DETAILS if any(detail[1] in one.figures for one in lines)]
+    rows = []
+    for one in lines:
+        iops = one.centre(IOPS)
+        cells = [quantity(one.centre(metric), unit) if metric in one.figures else "–" for _, metric, unit in shown]
+        rows.append((f"{one.title} {_WORDS[one.direction]}", count(iops) if iops is not None else "–", *cells))
+    return Table(("", "IOPS", *(name for name, _, _ in shown)), tuple(rows), numbers=True)
+
+
+def sections(study: Study) -> list[Section]:
+    """The table, charts of rates, of syncs, of latencies, and a sustained write second by second."""
+    parts = [(part.name, of(part)) for part in study.parts]
+    found = [
+        Section("storage", "What the device does", _LEAD, tuple(charts.rates(parts)), (("", table(study)),)),
+        Section("storage-sync", "How fast a log is safe", _LEAD_SYNC, tuple(charts.syncs(parts))),
+        Section("storage-latency", "Time of an I/O", charts=tuple(charts.latencies(parts)), tables=_named(parts)),
+        Section("storage-sustained", _SUSTAINED, _lead_sustained(parts), tuple(charts.sustained(_lines(study)))),
+    ]
+    return [section for section in found if section.charts or any(rows.rows for _, rows in section.tables)]
+
+
+def _named(parts: Sequence[tuple[str, Sequence[Tested]]]) -> tuple[tuple[str, Table], ...]:
+    many = len(parts) > 1
+    return tuple((name if many else "", details(lines)) for name, lines in parts if lines)
+
+
+def _lines(study: Study) -> list[tuple[str, Line]]:
+    return [
+        (part.name, line)
+        for part in study.parts
+        for line in (part.timeline.own if part.timeline else ())
+        if line.part == "sustained-write"
+    ]
+
+
+def _lead_sustained(parts: Sequence[tuple[str, Sequence[Tested]]]) -> str:
+    said = []
+    for name, lines in parts:
+        for one in lines:
+            burst, settled = (one.centre(f"storage_{word}_bytes_per_s") for word in ("burst", "settled"))
+            if burst is not None and settled is not None:
+                text = f"{megabytes(burst)} MB/s in the first second, {megabytes(settled)} MB/s in the last third."
+                said.append(f"{name}: {text}" if len(parts) > 1 else text)
+    return " ".join(said)
+
+
+def compared(found: Comparison) -> list[tuple[str, Table]]:
+    """Before and after: every test of both sides, rates and then latencies; empty where storage was not measured."""
+    rows = found.peaks.rows if found.peaks else ()
+    a, b = ({one.name: one for one in tested({row.metric: getattr(row, side) for row in rows})} for side in "ab")
+    if not a:
+        return []
+    rates = [_compared(one, b[name]) for name, one in a.items()]
+    head = ("MB/s, median of passes", "A", "B", "B / A", "A lowest to best", "B lowest to best", "ranges")
+    tables = [("", Table(head, tuple(rates), numbers=True))]
+    for words, metric in (("mean", "storage_latency_mean_s"), ("99 %", "storage_latency_p99_s")):
+        told = [(name, one.figures.get(metric), b[name].figures.get(metric)) for name, one in a.items()]
+        cells = [
+            (_title(a[name]), measured(x, "s"), measured(y, "s"), times(y.centre / x.centre) if x.centre else "–")
+            for name, x, y in told
+            if x is not None and y is not None
+        ]
+        tables.append(("", Table((f"time of an I/O, {words}", "A", "B", "B / A"), tuple(cells), numbers=True)))
+    return tables
+
+
+def _compared(a: Tested, b: Tested) -> tuple[str, ...]:
+    return _title(a), megabytes(a.rate.centre), megabytes(b.rate.centre), _ratio(a, b), *_ranges(a, b)
+
+
+def _title(one: Tested) -> str:
+    return f"{one.title} {_WORDS[one.direction]}"
+
+
+def _ranges(a: Tested, b: Tested) -> tuple[str, str, str]:
+    if a.low == a.high and b.low == b.high:
+        return _range(a), _range(b), "no spread"
+    return _range(a), _range(b), "overlap" if a.low <= b.high and b.low <= a.high else "apart"

@@ -1,0 +1,107 @@
+"""From passes to metrics, series and histograms."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median
+from typing import TYPE_CHECKING
+
+from ironbench.model.observation import Series
+from ironbench.workloads.storage.passes import BUCKET_S, Pass
+
+if TYPE_CHECKING:
+    from ironbench._core import Histogram
+
+_TERSE = ((10, ("storage_latency_p50_s", "storage_latency_p999_s")), (14, ("storage_iops", "storage_cpu_per_io_s")))
+"""Of more tests than the number, these figures are not kept: a record holds at most 8 KB."""
+_SETTLED = 3
+"""The last third of a sustained write is what a drive keeps up."""
+
+
+def metrics(passes: Sequence[Pass]) -> dict[str, float]:
+    """Of every test: its rate in the median pass, the range, latency and CPU time over all passes."""
+    found: dict[str, float] = {}
+    by_test = grouped(passes)
+    for name, own in by_test.items():
+        left_out = {metric for number, metrics in _TERSE if len(by_test) > number for metric in metrics}
+        for metric, value in _of(own).items():
+            if metric not in left_out:
+                found[f"{metric}{{profile={name}}}"] = float(f"{value:.6g}")
+    return found
+
+
+def grouped(passes: Sequence[Pass]) -> dict[str, list[Pass]]:
+    found: dict[str, list[Pass]] = {}
+    for one in passes:
+        if one.ios:
+            found.setdefault(one.test.name, []).append(one)
+    return found
+
+
+def _of(passes: Sequence[Pass]) -> dict[str, float]:
+    rates = [one.bytes_per_s for one in passes]
+    times = merged(passes)
+    p50, p99, p999 = times.quantiles([0.5, 0.99, 0.999])
+    ios = sum(one.ios for one in passes)
+    found = {
+        "storage_bytes_per_s": median(rates),
+        "storage_iops": median(rates) / passes[0].test.block_bytes,
+        "storage_latency_mean_s": times.mean_s,
+        "storage_latency_p50_s": p50,
+        "storage_latency_p99_s": p99,
+        "storage_latency_p999_s": p999,
+        "storage_cpu_per_io_s": sum(one.cpu_s for one in passes) / ios,
+    }
+    if len(passes) > 1:
+        found |= {"storage_bytes_per_s_best": max(rates), "storage_bytes_per_s_lowest": min(rates)}
+    return found | (_sustained(passes) if passes[0].test.sustained else {})
+
+
+def _sustained(passes: Sequence[Pass]) -> dict[str, float]:
+    """The first second against the last third: what a write cache takes, and what is behind it."""
+    counts = passes[0].buckets[: int(passes[0].elapsed_s / BUCKET_S)]
+    if len(counts) < 2 * _SETTLED:
+        return {}
+    block, first = passes[0].test.block_bytes, counts[: min(10, len(counts) // _SETTLED)]
+    last = counts[-(len(counts) // _SETTLED) :]
+    return {
+        "storage_burst_bytes_per_s": sum(first) * block / (len(first) * BUCKET_S),
+        "storage_settled_bytes_per_s": sum(last) * block / (len(last) * BUCKET_S),
+    }
+
+
+def merged(passes: Sequence[Pass]) -> Histogram:
+    """The times of all I/Os, of every pass and direction."""
+    from ironbench._core import Histogram
+
+    found = Histogram()
+    for one in passes:
+        found.merge(one.reads)
+        found.merge(one.writes)
+    return found
+
+
+def histograms(passes: Sequence[Pass]) -> dict[str, Histogram]:
+    return {f"response_time{{profile={name}}}": merged(own) for name, own in grouped(passes).items()}
+
+
+def series(passes: Sequence[Pass]) -> tuple[Series, ...]:
+    """The rate of every pass at its start; of a sustained write, second by second."""
+    found = []
+    for name, own in grouped(passes).items():
+        points = [(one.began_s, one.bytes_per_s) for one in own]
+        if own[0].test.sustained:
+            points = _by_second(own[0])
+        found.append(_series(f"storage_bytes_per_s{{profile={name}}}", points))
+    return tuple(found)
+
+
+def _by_second(one: Pass) -> list[tuple[float, float]]:
+    whole = int(one.elapsed_s)
+    width = round(1 / BUCKET_S)
+    sums = [sum(one.buckets[second * width : (second + 1) * width]) for second in range(whole)]
+    return [(one.began_s + second, total * float(one.test.block_bytes)) for second, total in enumerate(sums)]
+
+
+def _series(name: str, points: Sequence[tuple[float, float]]) -> Series:
+    return Series(name, tuple(at for at, _ in points), tuple(value for _, value in points))

@@ -1,0 +1,122 @@
+"""One pass: the core reads and writes the files for a while, and says what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from ironbench.workloads.storage.files import Measured
+from ironbench.workloads.storage.profiles import MIB, Test
+
+if TYPE_CHECKING:
+    from ironbench._core import Histogram, StorageProgress
+
+LOG_BYTES = 16 * MIB
+"""A sync test writes one file of a log again and again: PostgreSQL recycles files of this size (wal_segment_size)."""
+BUCKET_S = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What is the same for all passes of a trial."""
+
+    size: int
+    """Of each file."""
+    zero_percent: int
+    io: str
+    """`auto`, `io_uring` or `threads`."""
+    seed: int
+    cpus: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """What one pass of one test came to."""
+
+    test: Test
+    began_s: float
+    elapsed_s: float
+    ios: int
+    bytes: int
+    each_bytes: tuple[int, ...]
+    """Of each file."""
+    cpu_s: float
+    reads: Histogram
+    writes: Histogram
+    buckets: tuple[int, ...]
+    """I/Os in each tenth of a second."""
+    io: str
+    note: str
+    stopped: bool
+
+    @property
+    def bytes_per_s(self) -> float:
+        return self.bytes / self.elapsed_s if self.elapsed_s > 0 else 0.0
+
+
+def fill(files: Sequence[Measured], terms: Terms, progress: StorageProgress) -> None:
+    """Writes every block once: space that was never written is not read from the device. FailureError."""
+    test = Test("fill", "fill", "write", "sequential", MIB, 8, 1, 0)
+    _core_pass(test, files, terms, {"bytes": terms.size}, progress)
+
+
+def run(
+    test: Test, files: Sequence[Measured], terms: Terms, seconds: float, began_s: float, progress: StorageProgress
+) -> Pass:
+    """FailureError: an I/O failed."""
+    found = _core_pass(test, files, terms, {"seconds": seconds}, progress)
+    told = msgspec.json.decode(found.summary, type=dict[str, Any])
+    return Pass(
+        test=test,
+        began_s=began_s,
+        elapsed_s=told["elapsed_s"],
+        ios=told["reads"] + told["writes"],
+        bytes=told["bytes"],
+        each_bytes=tuple(told["file_bytes"]),
+        cpu_s=told["cpu_user_s"] + told["cpu_system_s"],
+        reads=found.reads,
+        writes=found.writes,
+        buckets=tuple(found.buckets),
+        io=told["io"],
+        note=told["note"],
+        stopped=told["stopped"],
+    )
+
+
+def _core_pass(
+    test: Test, files: Sequence[Measured], terms: Terms, until: dict[str, Any], progress: StorageProgress
+) -> Any:
+    from ironbench import _core
+
+    plan = {
+        "files": [_descriptor(test, file) for file in files],
+        "file_bytes": min(LOG_BYTES, terms.size) if test.sync != "none" else terms.size,
+        "block_bytes": test.block_bytes,
+        "order": test.order,
+        "depth": test.depth,
+        "threads": test.threads,
+        "read_percent": test.read_percent,
+        "zero_percent": terms.zero_percent,
+        "sync": test.sync if test.sync in ("fsync", "fdatasync") else "none",
+        "evict": test.cached,
+        "until": until,
+        # A write that is safe when it returns is one call of one thread, as a log makes it.
+        "io": "threads" if test.sync != "none" else terms.io,
+        "seed": terms.seed,
+        "cpus": list(terms.cpus),
+    }
+    return _core.storage_pass(msgspec.json.encode(plan), progress)
+
+
+def _descriptor(test: Test, file: Measured) -> int:
+    if test.sync == "dsync":
+        return file.synced
+    return file.cached if test.cached or test.sync != "none" else file.direct
+
+
+def seeded(terms: Terms, number: int) -> Terms:
+    """Every pass draws its own offsets."""
+    return replace(terms, seed=(terms.seed + number * 0x9E37_79B9) % (1 << 63))

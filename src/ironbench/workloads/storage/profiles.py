@@ -1,0 +1,122 @@
+"""The tests of storage: the profiles people know from CrystalDiskMark and KDiskMark, and those that a database makes.
+
+Names as CrystalDiskMark 8 writes them: SEQ1M Q8T1 is sequential, blocks of 1 MiB, 8 I/Os under way, 1 thread
+(profiles of versions 3 to 8 by their published result texts; KDiskMark `src/appsettings.cpp`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ironbench.errors import InputError, nearest
+
+KIB = 1024
+MIB = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Test:
+    """One line of a result in one direction."""
+
+    name: str
+    """In names of metrics: `seq1m-q8t1-read`."""
+    title: str
+    """The line's name: `SEQ1M Q8T1`."""
+    direction: str
+    """`read`, `write` or `mix`."""
+    order: str
+    """`sequential` or `random`."""
+    block_bytes: int
+    depth: int = 1
+    threads: int = 1
+    read_percent: int = 100
+    sync: str = "none"
+    """What follows each write: `none`, `fsync`, `fdatasync`, or `dsync` for a file opened with O_DSYNC."""
+    cached: bool = False
+    """Through the page cache, which is emptied before, as a database scans a table."""
+    sustained: bool = False
+    """One long pass instead of several short ones."""
+
+
+def _pair(order: str, block: int, depth: int, threads: int = 1) -> tuple[Test, Test]:
+    size = f"{block // MIB}M" if block >= MIB else f"{block // KIB}K"
+    title = f"{'SEQ' if order == 'sequential' else 'RND'}{size} Q{depth}T{threads}"
+    name = title.lower().replace(" ", "-")
+    read = Test(f"{name}-read", title, "read", order, block, depth, threads, 100)
+    return read, replace(read, name=f"{name}-write", direction="write", read_percent=0)
+
+
+def _sync(kind: str, block: int) -> Test:
+    title = f"{'O_DSYNC' if kind == 'dsync' else kind} {block // KIB}K"
+    return Test(f"{kind}-{block // KIB}k", title, "write", "sequential", block, 1, 1, 0, kind)
+
+
+SEQ1M_Q8 = _pair("sequential", MIB, 8)
+SEQ1M_Q1 = _pair("sequential", MIB, 1)
+SEQ128K_Q32 = _pair("sequential", 128 * KIB, 32)
+RND512K_Q1 = _pair("random", 512 * KIB, 1)
+RND4K_Q32 = _pair("random", 4 * KIB, 32)
+RND4K_Q32T16 = _pair("random", 4 * KIB, 32, 16)
+RND4K_Q1 = _pair("random", 4 * KIB, 1)
+
+SETS: dict[str, tuple[tuple[Test, ...], ...]] = {
+    "default": (SEQ1M_Q8, SEQ1M_Q1, RND4K_Q32, RND4K_Q1),
+    "nvme": (SEQ1M_Q8, SEQ128K_Q32, RND4K_Q32T16, RND4K_Q1),
+    "peak": (SEQ1M_Q8, RND4K_Q32),
+    "real-world": (SEQ1M_Q1, RND4K_Q1),
+    "classic": (SEQ1M_Q1, RND512K_Q1, RND4K_Q1, RND4K_Q32),
+    "sync": tuple((_sync(kind, size * KIB),) for kind in ("fdatasync", "fsync", "dsync") for size in (8, 16)),
+    "scan": (
+        (Test("scan128k-read", "SCAN128K Q1T1", "read", "sequential", 128 * KIB, cached=True),),
+        (Test("seq512k-q32t1-read", "SEQ512K Q32T1", "read", "sequential", 512 * KIB, 32),),
+    ),
+    "sustained": ((Test("sustained-write", "SUSTAINED 1M Q8", "write", "sequential", MIB, 8, 1, 0, sustained=True),),),
+}
+"""Name of a set → its lines, each with its directions."""
+SET_WORDS = {
+    "default": "SEQ1M Q8T1, SEQ1M Q1T1, RND4K Q32T1, RND4K Q1T1",
+    "nvme": "SEQ1M Q8T1, SEQ128K Q32T1, RND4K Q32T16, RND4K Q1T1",
+    "peak": "SEQ1M Q8T1, RND4K Q32T1",
+    "real-world": "SEQ1M Q1T1, RND4K Q1T1",
+    "classic": "SEQ1M Q1T1, RND512K Q1T1, RND4K Q1T1, RND4K Q32T1",
+    "sync": "8 KiB and 16 KiB made safe by fdatasync, fsync and O_DSYNC, as a database's log does",
+    "scan": "128 KiB through an empty page cache as a table scan reads, and 512 KiB Q32T1",
+    "sustained": "one long sequential write, past a drive's write cache",
+}
+MOST_TESTS = 20
+"""A record stays small; more sets are more trials."""
+
+
+def chosen(text: str, mix: int) -> tuple[Test, ...]:
+    """The tests of `default+sync`: all that read before all that write, mixed ones last, none twice. InputError."""
+    subject = f"--with tests={text}"
+    lines: dict[str, tuple[Test, ...]] = {}
+    for name in text.split("+"):
+        if name not in SETS:
+            raise InputError(subject, f"there is no set of tests {name!r}", nearest(name, list(SETS)))
+        lines |= {line[0].name: line for line in SETS[name]}
+    mixed = [_mixed(line[0], mix) for line in lines.values() if mix and len(line) == 2]
+    every = [*(test for line in lines.values() for test in line), *mixed]
+    order = ("read", "write", "mix")
+    found = sorted(every, key=lambda test: order.index(test.direction))
+    if len(found) > MOST_TESTS:
+        raise InputError(subject, f"it holds {len(found)} tests, at most {MOST_TESTS} go together", "name fewer sets")
+    return tuple(found)
+
+
+def _mixed(read: Test, percent: int) -> Test:
+    name = read.name.removesuffix("read") + f"mix{percent}"
+    return replace(read, name=name, direction="mix", read_percent=percent)
+
+
+def titled(name: str) -> tuple[str, str]:
+    """Line and direction of a test by its name in metrics; the name itself where no set has it."""
+    for lines in SETS.values():
+        for line in lines:
+            for test in line:
+                if test.name == name:
+                    return test.title, test.direction
+                head, mix, percent = name.rpartition("mix")
+                if mix and len(line) == 2 and f"{head}read" == test.name and percent.isdigit():
+                    return test.title, "mix"
+    return name, "read"

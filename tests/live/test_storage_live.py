@@ -1,0 +1,128 @@
+"""Workload storage on a real directory: its figures, its files, its faults."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.live
+
+SHORT = ["--with", "seconds=0.1", "--with", "passes=2", "--with", "size=16MB"]
+
+
+def ironbench(*words: str) -> list[str]:
+    return [sys.executable, "-m", "ironbench.start", *words]
+
+
+def run(place: Path, results: Path, *more: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+    words = ["run", "storage", "--data", str(place), "--results", str(results), *SHORT, *more]
+    return subprocess.run(ironbench(*words), check=check, capture_output=True, text=True)
+
+
+def records(results: Path) -> list[dict]:
+    return [json.loads(path.read_text()) for path in sorted(results.glob("trials/*/record.json"))]
+
+
+@pytest.mark.parametrize("io", ["io_uring", "threads"])
+def test_it_prints_the_table_people_know_and_records_it(place: Path, tmp_path: Path, io: str) -> None:
+    done = run(place, tmp_path, "--with", f"io={io}")
+    for line in ("SEQ1M Q8T1", "SEQ1M Q1T1", "RND4K Q32T1", "RND4K Q1T1"):
+        assert line in done.stdout
+    (record,) = records(tmp_path)
+    assert record["status"] == "ok"
+    assert record["conditions"] == {"direct": "on", "io": io}
+    metrics = record["metrics"]
+    for test in ("seq1m-q8t1-read", "rnd4k-q32t1-write"):
+        assert metrics[f"storage_bytes_per_s{{profile={test}}}"] > 0
+        rate, latency = (metrics[f"storage_{name}{{profile={test}}}"] for name in ("iops", "latency_mean_s"))
+        depth = 8 if test.startswith("seq") else 32
+        assert 0.5 * depth <= rate * latency <= 1.3 * depth, "Little's law: I/Os under way = rate × time"
+    assert len((tmp_path / "trials" / record["id"] / "record.json").read_bytes()) <= 8192
+    assert list(place.iterdir()) == []
+
+
+def test_every_set_of_tests_gives_its_figures(place: Path, tmp_path: Path) -> None:
+    more = ["--with", "tests=real-world+scan+sync+sustained", "--with", "sustain=1", "--with", "mix=70"]
+    done = run(place, tmp_path, *more, "--with", "compressible=50")
+    for line in ("fdatasync 8K", "O_DSYNC 16K", "SCAN128K Q1T1 read", "SUSTAINED", "RND4K Q1T1 mixed"):
+        assert line in done.stdout
+    (record,) = records(tmp_path)
+    assert len((tmp_path / "trials" / record["id"] / "record.json").read_bytes()) <= 8192
+
+
+def test_directories_side_by_side_are_measured_together(place: Path, tmp_path: Path) -> None:
+    other = place / "other"
+    other.mkdir()
+    run(place, tmp_path, "--with", f"beside={other}", "--with", "tests=peak")
+    (record,) = records(tmp_path)
+    assert record["status"] == "ok" and record["choice"]["options"]["beside"] == str(other)
+    assert list(other.iterdir()) == []
+
+
+def test_two_results_are_set_beside_each_other(place: Path, tmp_path: Path) -> None:
+    for label in ("before", "after"):
+        run(place, tmp_path, "--label", label, "--with", "tests=peak")
+    words = ["compare", "before", "after", "--results", str(tmp_path)]
+    done = subprocess.run(ironbench(*words), check=True, capture_output=True, text=True)
+    assert "SEQ1M Q8T1 read" in done.stdout and "B / A" in done.stdout
+    page = tmp_path / "page.html"
+    subprocess.run(
+        ironbench("report", "before", "after", "--results", str(tmp_path), "-o", str(page)),
+        check=True,
+        capture_output=True,
+    )
+    assert "What the device does" in page.read_text()
+
+
+def test_what_was_there_before_is_left_alone(place: Path, tmp_path: Path) -> None:
+    (place / "mine").write_text("precious")
+    run(place, tmp_path, "--with", "tests=peak")
+    assert [path.name for path in place.iterdir()] == ["mine"]
+    assert (place / "mine").read_text() == "precious"
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_however_it_ends_nothing_is_left_behind(place: Path, tmp_path: Path, how: signal.Signals) -> None:
+    words = ["run", "storage", "--data", str(place), "--results", str(tmp_path), "--with", "size=16MB"]
+    running = subprocess.Popen(ironbench(*words), stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    deadline = time.monotonic() + 30
+    while not at_work(running.pid) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    time.sleep(1)
+    assert list(place.iterdir()) == []
+    running.send_signal(how)
+    running.wait(20)
+    assert list(place.iterdir()) == []
+    if how is signal.SIGINT:
+        assert running.returncode == 130
+        (record,) = records(tmp_path)
+        assert record["status"] == "cut-short"
+        assert record["metrics"]["transactions"] > 0
+
+
+def at_work(pid: int) -> bool:
+    """Whether it has begun to read or write its file."""
+    tasks = Path(f"/proc/{pid}/task").glob("*/comm")
+    try:
+        return any(comm.read_text().startswith("storage-") for comm in tasks)
+    except OSError:
+        return False
+
+
+def test_a_device_that_is_full_is_said_to_be_full(tmp_path: Path) -> None:
+    done = run(Path("/dev/shm"), tmp_path, "--with", "size=100TB", check=False)
+    assert done.returncode == 2
+    assert "are free there" in done.stderr
+    assert records(tmp_path) == []
+
+
+def test_a_file_system_without_direct_io_is_refused_unless_asked_for(tmp_path: Path) -> None:
+    proc = run(Path("/proc"), tmp_path, check=False)
+    assert proc.returncode == 2
+    assert "/proc" in proc.stderr

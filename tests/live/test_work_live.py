@@ -1,0 +1,47 @@
+"""Trials of a workload that drives itself, through the same pipeline as all others."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.live
+
+
+def command(*words: str) -> list[str]:
+    return [sys.executable, "-m", "ironbench.start", *words]
+
+
+def records(results: Path) -> list[dict]:
+    return [json.loads(path.read_text()) for path in sorted(results.glob("trials/*/record.json"))]
+
+
+def test_its_trials_are_observed_recorded_and_repeated(place: Path, tmp_path: Path) -> None:
+    words = [
+        "run",
+        "storage",
+        "--data",
+        str(place),
+        "--duration",
+        "1s",
+        "--with",
+        "size=16MB",
+        "--repeats",
+        "2",
+        "--results",
+        str(tmp_path),
+    ]
+    subprocess.run(command(*words), check=True, capture_output=True)
+    found = records(tmp_path)
+    assert [record["status"] for record in found] == ["ok", "ok"]
+    for record in found:
+        assert record["system"]["engine"] == "none"
+        assert record["metrics"]["transactions"] > 0
+        assert record["budget"]["server"] > 0, "its own CPU time is the system's"
+        assert record["budget"]["client"] == 0
+    assert (tmp_path / "trials" / found[0]["id"] / "observed.parquet").exists()
+    assert list(place.iterdir()) == []

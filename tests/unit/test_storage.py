@@ -1,0 +1,154 @@
+"""Workload storage: its tests, what it refuses, what it makes of passes; nothing here touches a device."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from ironbench import catalogue, workloads
+from ironbench._core import Histogram
+from ironbench.catalogue import base_name
+from ironbench.errors import InputError
+from ironbench.model.system import Choice, Layout, Load, System
+from ironbench.workloads.storage import figures, files, profiles
+from ironbench.workloads.storage.passes import Pass
+from ironbench.workloads.storage.profiles import SETS, chosen, titled
+
+STORAGE = workloads.get("storage")
+
+
+def options(**told: str) -> dict[str, str]:
+    return STORAGE.validated(told)
+
+
+def one_pass(name: str = "rnd4k-q1t1-read", ios: int = 1000, seconds: float = 2.0, began_s: float = 0.0) -> Pass:
+    test = next(test for lines in SETS.values() for line in lines for test in line if test.name == name)
+    times = Histogram()
+    for _ in range(ios):
+        times.record(1_000_000)
+    buckets = [ios // 20] * 20
+    size = ios * test.block_bytes
+    empty = Histogram()
+    way = (empty, times) if test.direction == "write" else (times, empty)
+    return Pass(test, began_s, seconds, ios, size, (size,), ios * 1e-5, *way, tuple(buckets), "io_uring", "", False)
+
+
+def test_the_default_is_the_table_of_disk_benchmarks() -> None:
+    names = [test.name for test in chosen("default", 0)]
+    lines = ["seq1m-q8t1", "seq1m-q1t1", "rnd4k-q32t1", "rnd4k-q1t1"]
+    assert names == [f"{line}-read" for line in lines] + [f"{line}-write" for line in lines]
+
+
+def test_sets_are_joined_without_doing_a_test_twice() -> None:
+    names = [test.name for test in chosen("default+peak+sync", 0)]
+    assert len(names) == len(set(names)) == 8 + 6
+
+
+def test_a_mix_comes_last_and_says_its_share() -> None:
+    last = chosen("peak", 70)[-1]
+    assert (last.name, last.read_percent) == ("rnd4k-q32t1-mix70", 70)
+    assert titled(last.name) == ("RND4K Q32T1", "mix")
+
+
+@pytest.mark.parametrize("name", list(SETS))
+def test_every_test_is_known_by_its_name_again(name: str) -> None:
+    for test in chosen(name, 0):
+        assert titled(test.name) == (test.title, test.direction)
+
+
+def test_every_set_is_explained() -> None:
+    assert set(profiles.SET_WORDS) == set(SETS)
+
+
+@pytest.mark.parametrize(
+    ("told", "words"),
+    [
+        ({"tests": "defalt"}, "default"),
+        ({"tests": "default+"}, "known"),
+        ({"size": "10MB"}, "whole MiB"),
+        ({"size": "1000000001"}, "whole MiB"),
+        ({"passes": "0"}, "1 to 100"),
+        ({"mix": "100"}, "0 to 99"),
+        ({"compressible": "101"}, "0 to 100"),
+        ({"direct": "maybe"}, "on"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(told: dict[str, str], words: str) -> None:
+    with pytest.raises(InputError) as caught:
+        options(**told)
+    assert words in f"{caught.value.cause} {caught.value.hint}"
+
+
+def test_too_many_tests_for_one_record_are_refused() -> None:
+    with pytest.raises(InputError, match="at most 20"):
+        options(tests="default+nvme+classic+sync+scan+sustained", mix="70")
+
+
+def test_how_long_it_takes_follows_from_passes_and_seconds() -> None:
+    assert STORAGE.usual_duration_s(options()) == 8 * 5 * 5
+    assert STORAGE.usual_duration_s(options(tests="peak+sustained", passes="3", seconds="2")) == 4 * 3 * 2 + 60
+
+
+def test_a_directory_must_be_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="--data"):
+        STORAGE.accepts(System("none", "n"), Load(duration_s=1.0), Choice("storage", options()))
+    missing = System("none", "n", layout=Layout(data=str(tmp_path)))
+    with pytest.raises(InputError, match="no such directory"):
+        STORAGE.accepts(missing, Load(duration_s=1.0), Choice("storage", options(beside="/not/there", direct="off")))
+
+
+def test_a_file_that_does_not_fit_is_refused_before_it_is_made(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="are free there"):
+        files.require(str(tmp_path), 1 << 60, direct=False)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_files_have_no_name_and_their_space_is_theirs(tmp_path: Path) -> None:
+    with files.made([str(tmp_path)], 16 << 20, direct=False) as (file,):
+        assert list(tmp_path.iterdir()) == []
+        assert os.fstat(file.cached).st_size == 16 << 20
+        os.pwrite(file.cached, b"x", 0)
+        assert os.pread(file.synced, 1, 0) == b"x"
+    with pytest.raises(OSError):
+        os.fstat(file.cached)
+
+
+def test_metrics_are_the_median_pass_and_the_range() -> None:
+    found = figures.metrics([one_pass(ios=ios) for ios in (1000, 3000, 2000)])
+    part = "{profile=rnd4k-q1t1-read}"
+    assert found[f"storage_bytes_per_s{part}"] == 2000 * 4096 / 2
+    assert found[f"storage_iops{part}"] == 1000
+    assert found[f"storage_bytes_per_s_best{part}"] == 3000 * 4096 / 2
+    assert found[f"storage_bytes_per_s_lowest{part}"] == 1000 * 4096 / 2
+    assert found[f"storage_latency_mean_s{part}"] == pytest.approx(1e-3, rel=1e-3)
+    assert found[f"storage_cpu_per_io_s{part}"] == pytest.approx(1e-5)
+    assert all(base_name(name) in catalogue.metrics() for name in found)
+
+
+def test_one_pass_has_no_best() -> None:
+    assert not any("best" in name for name in figures.metrics([one_pass()]))
+
+
+def test_a_record_of_many_tests_keeps_what_is_asked_for_most() -> None:
+    names = [test.name for test in chosen("default+nvme+sync", 0)][:14]
+    found = figures.metrics([one_pass(name) for name in names for _ in range(2)])
+    assert len(found) == 14 * 7
+    assert {base_name(name) for name in found} >= {"storage_bytes_per_s_lowest", "storage_bytes_per_s_best"}
+    assert sum(len(name) + 16 for name in found) < 6600
+
+
+def test_a_sustained_write_tells_its_burst_from_what_settles() -> None:
+    whole = one_pass("sustained-write")
+    falling = [100] * 10 + [10] * 20
+    slow = Pass(**{name: getattr(whole, name) for name in whole.__slots__} | {"buckets": (*falling,), "elapsed_s": 3.0})
+    found = figures.metrics([slow])
+    assert found["storage_burst_bytes_per_s{profile=sustained-write}"] == pytest.approx(1000 * (1 << 20), rel=1e-5)
+    assert found["storage_settled_bytes_per_s{profile=sustained-write}"] == pytest.approx(100 * (1 << 20), rel=1e-5)
+    (series,) = figures.series([slow])
+    assert series.value == (1000.0 * (1 << 20), 100.0 * (1 << 20), 100.0 * (1 << 20))
+
+
+def test_a_pass_without_any_io_says_nothing() -> None:
+    assert figures.metrics([one_pass(ios=0)]) == {}
