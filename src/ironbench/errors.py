@@ -6,6 +6,11 @@ that finished but is suspect.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
+
+T = TypeVar("T")
+
 
 class IronbenchError(Exception):
     """`subject: cause` and, on a line of its own, `hint`: the way out."""
@@ -28,6 +33,34 @@ class InputError(IronbenchError):
     """Something the user wrote cannot be used. Raised before anything is started."""
 
     exit_code = 2
+
+
+class MistakesError(InputError):
+    """Several mistakes of one input, so that they can be mended at once."""
+
+    def __init__(self, mistakes: Sequence[InputError]) -> None:
+        lines = [f"\n  - {one}" + (f" ({one.hint})" if one.hint else "") for one in mistakes]
+        super().__init__(f"{len(mistakes)} mistakes", "".join(lines))
+        self.mistakes = tuple(mistakes)
+
+
+def collected(checks: Iterable[Callable[[], T]]) -> list[T]:
+    """What every check returns. InputError: the mistake that one of them found, or the first of each subject."""
+    found: list[T] = []
+    mistakes: dict[str, InputError] = {}
+    for check in checks:
+        try:
+            found.append(check())
+        except MistakesError as error:
+            for one in error.mistakes:
+                mistakes.setdefault(one.subject, one)
+        except InputError as error:
+            mistakes.setdefault(error.subject, error)
+    if len(mistakes) > 1:
+        raise MistakesError(list(mistakes.values()))
+    if mistakes:
+        raise next(iter(mistakes.values()))
+    return found
 
 
 class FailureError(IronbenchError):

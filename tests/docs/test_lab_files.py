@@ -8,6 +8,13 @@ import pytest
 
 from ironbench.cli.planning import planned
 
+
+@pytest.fixture(autouse=True)
+def own_data(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is on the disk where data would go by default must not decide what is skipped."""
+    monkeypatch.setenv("IRONBENCH_DATA", str(tmp_path_factory.mktemp("data")))
+
+
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "guide" / "lab-files.md"
 EXAMPLES = re.findall(r"^```toml\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)

@@ -9,7 +9,7 @@ import pytest
 
 from ironbench.cli import declared
 from ironbench.cli.planning import planned
-from ironbench.errors import InputError
+from ironbench.errors import InputError, MistakesError
 from ironbench.model.lab import Lab
 
 START = 'question = "Does it matter?"\n[system]\nengine = "{engine}"\n[workload]\nname = "{workload}"\n'
@@ -17,7 +17,8 @@ CLIENTS = "[vary]\nclients = [1, 2]\n"
 
 
 @pytest.fixture
-def lab_file(tmp_path: Path) -> Path:
+def lab_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("IRONBENCH_DATA", str(tmp_path.parent / f"{tmp_path.name}-data"))
     return tmp_path / "clients.toml"
 
 
@@ -115,6 +116,41 @@ def test_what_is_wrong_is_named_in_the_words_of_the_file(lab_file: Path, text: s
     error = refused(lab_file, text)
     assert subject in error.subject
     assert cause in error.cause
+
+
+def test_all_mistakes_of_a_file_are_named_at_once(lab_file: Path) -> None:
+    wrong = """
+[load]
+durration = "5s"
+cache = "wram"
+clients = "four"
+[vary]
+memory = ["1MB"]
+[measure]
+repeats = 0
+margin = 3.0
+"""
+    with pytest.raises(MistakesError) as caught:
+        lab(lab_file, wrong)
+    fields = [one.subject.partition(", ")[2] for one in caught.value.mistakes]
+    assert fields == ["load.durration", "load.cache", "load.clients"]
+    assert "did you mean duration?" in str(caught.value)
+
+    with pytest.raises(MistakesError) as caught:
+        lab(lab_file, wrong.replace("durration", "duration").replace("wram", "warm").replace('"four"', "4"))
+    fields = [one.subject.partition(", ")[2] for one in caught.value.mistakes]
+    assert fields == ["vary.memory", "measure.repeats", "measure.margin"]
+
+
+def test_a_mistake_that_cells_share_is_named_once(lab_file: Path) -> None:
+    text = "[load]\nduration = 'soon'\n" + CLIENTS + "[expect]\nclaims = ['2 over 3: 1 to 2', '1 over 2']\n"
+    with pytest.raises(MistakesError) as caught:
+        lab(lab_file, text)
+    assert [one.subject.split(", ")[1] for one in caught.value.mistakes] == [
+        "expect.claims[0]",
+        "expect.claims[1]",
+        "cell clients=1",
+    ]
 
 
 def test_a_metric_that_a_workload_cannot_have_is_refused(lab_file: Path) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from ironbench import engines, workloads
@@ -12,9 +13,9 @@ from ironbench.cli import measurable, request, resolving
 from ironbench.cli.resolving import Resolution
 from ironbench.drive import caches
 from ironbench.engines.ideal import require as require_memory
-from ironbench.errors import InputError
+from ironbench.errors import InputError, collected
 from ironbench.machine.fingerprint import content_key, fingerprint
-from ironbench.model.lab import Factor, Lab, Method, Stage
+from ironbench.model.lab import Claim, Factor, Lab, Method, Stage
 from ironbench.model.secrets import Secrets
 from ironbench.model.system import Cell, Setup, System
 from ironbench.plan import blocks, budget, claims, design, estimate, ideal, labfile, resolve, same_load, sweep, values
@@ -59,10 +60,15 @@ def read(path: Path) -> Declared:
 def planned(declared: Declared, budget_s: float | None = None) -> Planned:
     """Impossible cells are named and skipped; InputError when the baseline is one, or fewer than two remain."""
     cells = design.cells(declared)
-    expected = claims.read(declared, cells)
-    claims.known(declared.measure.metric, f"{declared.file}, measure.metric")
     house = _House(declared)
-    setups = tuple(house.setup(cell) for cell in cells)
+    expected: list[Claim] = []
+    setups: list[Setup] = []
+    checks: tuple[Callable[[], object], ...] = (
+        lambda: expected.extend(claims.read(declared, cells)),
+        lambda: claims.known(declared.measure.metric, f"{declared.file}, measure.metric"),
+        lambda: setups.extend(house.setups(cells)),
+    )
+    collected(checks)
     _enough_remain(declared, setups)
     _refuse_equal(declared, _possible(setups))
     measurable.refuse_impossible(expected, declared.measure.metric, _possible(setups), declared.file)
@@ -73,11 +79,11 @@ def planned(declared: Declared, budget_s: float | None = None) -> Planned:
         question=declared.question,
         factors=_factors(declared, cells),
         design=declared.design,
-        setups=setups,
+        setups=tuple(setups),
         baseline=cells[0].name,
         comparisons=tuple(pair for pair in design.comparisons(declared, cells) if names.issuperset(pair)),
         method=_method(declared),
-        claims=expected,
+        claims=tuple(expected),
         trials=(),
         source=declared.source,
     )
@@ -234,6 +240,22 @@ class _House:
     declared: Declared
     secrets: dict[str, Secrets] = field(default_factory=dict)
     _asked: dict[str, tuple[System, Secrets] | InputError] = field(default_factory=dict)
+
+    def setups(self, cells: Sequence[DeclaredCell]) -> list[Setup]:
+        """Of every cell. InputError: a mistake that several cells share is named with the first of them."""
+        known: set[tuple[str, str]] = set()
+
+        def of(cell: DeclaredCell) -> Setup | None:
+            try:
+                return self.setup(cell)
+            except InputError as error:
+                same = error.subject.removeprefix(f"{self.declared.file}, cell {cell.name}"), error.cause
+                if same in known:
+                    return None
+                known.add(same)
+                raise
+
+        return [setup for setup in collected(partial(of, cell) for cell in cells) if setup]
 
     def setup(self, cell: DeclaredCell) -> Setup:
         """With the reason in `skipped` when this machine or engine cannot do it; InputError when the file is wrong."""

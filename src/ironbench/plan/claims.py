@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from ironbench import catalogue
-from ironbench.errors import InputError, nearest
+from ironbench.errors import InputError, collected, nearest
 from ironbench.model.lab import Claim
 from ironbench.plan.design import DeclaredCell
 from ironbench.plan.labfile import Declared
@@ -24,8 +25,10 @@ _RANGES = (
 def read(declared: Declared, cells: Sequence[DeclaredCell]) -> tuple[Claim, ...]:
     """Every claim with the names of its cells. InputError names the claim and what would do."""
     return tuple(
-        _claim(text, f"{declared.file}, expect.claims[{number}]", declared, cells)
-        for number, text in enumerate(declared.claims)
+        collected(
+            partial(_claim, text, f"{declared.file}, expect.claims[{number}]", declared, cells)
+            for number, text in enumerate(declared.claims)
+        )
     )
 
 

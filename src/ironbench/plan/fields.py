@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Iterator, Mapping
-from functools import cache
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache, partial
 from types import UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from ironbench.errors import InputError, nearest
+from ironbench.errors import InputError, collected, nearest
 from ironbench.plan.sections import Sections
 
 Path = tuple[str, ...]
@@ -47,7 +47,8 @@ def validate(document: object, struct: type[msgspec.Struct], where: str, path: P
     if not isinstance(document, Mapping):
         return
     types = _types(struct)
-    for name, value in document.items():
+
+    def field(name: str, value: object) -> None:
         at = f"{where}, {text((*path, name))}"
         if name not in types:
             raise InputError(at, "there is no such field", _nearest_field(name, list(types)))
@@ -56,6 +57,8 @@ def validate(document: object, struct: type[msgspec.Struct], where: str, path: P
             validate(value, kind, where, (*path, name))
         elif (words := _words(kind, value)) and value not in words:
             raise InputError(at, f"{value!r} is unknown", nearest(str(value), [word for word in words if word]))
+
+    collected(partial(field, name, value) for name, value in document.items())
 
 
 def _words(kind: Any, value: object) -> tuple[Any, ...]:
@@ -74,6 +77,27 @@ def _nearest_field(name: str, siblings: list[str]) -> str:
         section, field = SHORT[name]
         return f"{field} belongs to [{section}]"
     return nearest(name, siblings)
+
+
+def validate_kinds(document: object, struct: type[msgspec.Struct], where: str) -> None:
+    """Every field by itself, those of tables too. InputError for each whose value is of a wrong kind."""
+    if not isinstance(document, Mapping):
+        converted(document, struct, where)
+        return
+    types = _types(struct)
+    checks: list[Callable[[], object]] = []
+    for name, value in document.items():
+        kind = types.get(name)
+        if isinstance(kind, type) and issubclass(kind, msgspec.Struct) and isinstance(value, Mapping):
+            inner = types[name]
+            checks += [
+                partial(converted, {name: {key: one}}, struct, where)
+                for key, one in value.items()
+                if key in _types(inner)
+            ]
+        elif kind is not None:
+            checks.append(partial(converted, {name: value}, struct, where))
+    collected(checks)
 
 
 def converted(document: object, struct: type[_S], where: str) -> _S:

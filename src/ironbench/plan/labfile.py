@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import PurePath
 from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta, Struct, field
 
-from ironbench.errors import InputError
+from ironbench.errors import InputError, collected
 from ironbench.plan import fields, sections, values, vary
 from ironbench.plan.vary import Varied
 
@@ -135,35 +137,69 @@ def read(text: str, name: str) -> Declared:
     except msgspec.DecodeError as error:
         raise InputError(name, f"is not TOML: {error}", "https://toml.io shows how it is written") from None
     document = fields.with_dotted_keys(document)
-    fields.validate(document, LabFile, name)
+    collected(partial(check, document, LabFile, name) for check in (fields.validate, fields.validate_kinds))
     file = fields.converted(document, LabFile, name)
+    base = {section: document.get(section, {}) for section in fields.SECTIONS}
+    return _mended(text, name, file, base, document.get("vary", {}))
+
+
+def _mended(text: str, name: str, file: LabFile, base: dict[str, Any], varied: Mapping[str, Any]) -> Declared:
+    """The file as what it declares, once its fields are right. InputError."""
+    factors: list[Varied] = []
+
+    def declared() -> Declared:
+        return _declared(text, name, file, base, tuple(factors))
+
+    checks: tuple[Callable[[], object], ...] = (
+        partial(_validate_question, file, name),
+        lambda: factors.extend(vary.factors(varied, base, name)),
+        lambda: _validate_measure(declared()),
+        lambda: _validate_design(declared(), bool(varied)),
+    )
+    collected(checks)
+    return declared()
+
+
+def _validate_question(file: LabFile, name: str) -> None:
     if not file.question.strip():
         raise InputError(f"{name}, question", "is missing", 'write what the lab shall answer: question = "Is … ?"')
-    base = {section: document.get(section, {}) for section in fields.SECTIONS}
-    declared = Declared(
+
+
+def _declared(text: str, name: str, file: LabFile, base: dict[str, Any], factors: tuple[Varied, ...]) -> Declared:
+    return Declared(
         file=name,
         name=PurePath(name).stem,
         question=file.question.strip(),
         design=file.design,
         base=base,
-        factors=vary.factors(document.get("vary", {}), base, name),
+        factors=factors,
         explicit=tuple(file.cell),
         measure=file.measure,
         claims=tuple(file.expect.claims),
         source=text,
     )
-    _validate_measure(declared)
-    _validate_design(declared)
-    return declared
 
 
 def _validate_measure(declared: Declared) -> None:
-    measure, where = declared.measure, f"{declared.file}, measure"
+    where = f"{declared.file}, measure"
+    checks = (_validate_repeats, _validate_margin, _validate_stages, _validate_budget)
+    collected(partial(check, declared, where) for check in checks)
+
+
+def _validate_repeats(declared: Declared, where: str) -> None:
+    measure = declared.measure
     if measure.repeats is not None and not 1 <= measure.repeats <= MOST_REPEATS:
         raise InputError(f"{where}.repeats", f"{measure.repeats} is out of range", f"1 to {MOST_REPEATS} is possible")
+
+
+def _validate_margin(declared: Declared, where: str) -> None:
+    measure = declared.measure
     if not 0 < measure.margin <= 1:
         raise InputError(f"{where}.margin", f"{measure.margin:g} is out of range", "write a share, e.g. 0.05 for 5 %")
-    _validate_stages(declared, f"{where}.stages")
+
+
+def _validate_budget(declared: Declared, where: str) -> None:
+    measure = declared.measure
     if measure.budget != "":
         values.positive(f"{where}.budget", values.seconds(f"{where}.budget", str(measure.budget)), "for example 15m")
         if measure.repeats is not None or isinstance(measure.stages, list):
@@ -172,7 +208,8 @@ def _validate_measure(declared: Declared) -> None:
             )
 
 
-def _validate_stages(declared: Declared, where: str) -> None:
+def _validate_stages(declared: Declared, section: str) -> None:
+    where = f"{section}.stages"
     measure, looks = declared.measure, declared.looks
     counts = measure.stages if isinstance(measure.stages, list) else [1]
     if looks is not None and (looks < 1 or min(counts) < 1):
@@ -183,7 +220,8 @@ def _validate_stages(declared: Declared, where: str) -> None:
         raise InputError(where, f"{looks} looks need at least as many repeats", "ask for fewer looks")
 
 
-def _validate_design(declared: Declared) -> None:
+def _validate_design(declared: Declared, varied: bool) -> None:
+    """`varied`: whether the file has a [vary], right or wrong."""
     where = declared.file
     if declared.design == "explicit" and not declared.explicit:
         raise InputError(
@@ -191,7 +229,7 @@ def _validate_design(declared: Declared) -> None:
         )
     if declared.design != "explicit" and declared.explicit:
         raise InputError(f"{where}, cell", "cells are named only in an explicit design", 'add design = "explicit"')
-    if not declared.explicit and not declared.factors:
+    if not declared.explicit and not varied:
         raise InputError(
             f"{where}, vary", "nothing varies, so there is nothing to compare", "add [vary] with a list of levels"
         )

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import msgspec
 
-from ironbench.errors import InputError
+from ironbench.errors import InputError, collected
 from ironbench.plan import fields
 from ironbench.plan.fields import Path
 from ironbench.plan.sections import Sections
@@ -43,14 +44,16 @@ def factors(table: Mapping[str, Any], base: Mapping[str, Any], file: str) -> tup
     """Every factor of [vary] in the order of the file. InputError with the path of what is wrong."""
     written = list(_unfolded(table))
     shown = _names([name for name, _ in written])
-    found = tuple(
-        Varied(shown[name], tuple(_levels(name, value, base, f"{file}, vary.{_quoted(name)}")))
-        for name, value in written
-    )
-    for factor, (name, _) in zip(found, written, strict=True):
-        _validate(factor, base, f"{file}, vary.{_quoted(name)}")
+    found = tuple(collected(partial(_factor, shown[name], name, value, base, file) for name, value in written))
     _no_field_twice(found, file)
     return found
+
+
+def _factor(shown: str, name: str, value: Any, base: Mapping[str, Any], file: str) -> Varied:
+    where = f"{file}, vary.{_quoted(name)}"
+    factor = Varied(shown, tuple(_levels(name, value, base, where)))
+    _validate(factor, base, where)
+    return factor
 
 
 def _unfolded(table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
