@@ -1,7 +1,7 @@
 //! Rows of the standard workloads: generated in parallel, streamed straight into an engine.
 //!
 //! A row is a pure function of its table, its number and a seed, so that the same plan gives the same rows however
-//! many threads make them. `row` says how values become bytes, `igen` and `pgbench` know the tables, `load` shares the
+//! many threads make them. `row` says how values become bytes; `igen`, `pgbench` and `tpch` know the tables; `load` shares the
 //! work among connections.
 
 pub mod dice;
@@ -10,7 +10,8 @@ pub mod load;
 pub mod pgbench;
 pub mod plan;
 pub mod row;
+pub mod tpch;
 pub mod words;
 
-pub use load::{Loaded, Progress, load, write_file, write_text};
-pub use plan::{Generator, LoadPlan};
+pub use load::{Loaded, Progress, cut_pieces, load, write_file, write_text};
+pub use plan::{Done, Generator, LoadPlan};

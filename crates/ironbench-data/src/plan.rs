@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::igen::Igen;
 use crate::pgbench::Pgbench;
 use crate::row::Sink;
+use crate::tpch::Tpch;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -14,6 +15,22 @@ pub struct LoadPlan {
     pub generator: Generator,
     /// How many connections copy at the same time.
     pub connections: usize,
+    /// Copied by an earlier load that was interrupted.
+    #[serde(default)]
+    pub done: Vec<Done>,
+    /// Run in the transaction of each piece, `:table`, `:first` and `:past` replaced, so that whoever goes on later
+    /// knows what is there; empty: nobody will, and a connection's pieces are one transaction.
+    #[serde(default)]
+    pub note: String,
+}
+
+/// Units of a table: from `first` up to, not including, `past`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Done {
+    pub table: String,
+    pub first: u64,
+    pub past: u64,
 }
 
 /// Whose rows.
@@ -22,6 +39,7 @@ pub struct LoadPlan {
 pub enum Generator {
     Igen(Igen),
     Pgbench(Pgbench),
+    Tpch(Tpch),
 }
 
 /// One table to fill.
@@ -40,6 +58,7 @@ impl Generator {
         match self {
             Self::Igen(igen) => igen.tables(),
             Self::Pgbench(pgbench) => pgbench.tables(),
+            Self::Tpch(tpch) => tpch.tables(),
         }
     }
 
@@ -48,6 +67,7 @@ impl Generator {
         match self {
             Self::Igen(igen) => igen.emit(table, units, sink),
             Self::Pgbench(pgbench) => pgbench.emit(table, units, sink),
+            Self::Tpch(tpch) => tpch.emit(table, units, sink),
         }
     }
 }

@@ -9,6 +9,8 @@ pub trait Sink {
     fn smallint(&mut self, value: i16);
     fn integer(&mut self, value: i32);
     fn bigint(&mut self, value: i64);
+    /// A number with two digits after the point, counted in hundredths.
+    fn decimal(&mut self, hundredths: i64);
     fn text(&mut self, value: &str);
     /// A day, counted from 1970-01-01.
     fn date(&mut self, day: i32);
@@ -67,6 +69,16 @@ where
     fn bigint(&mut self, value: i64) {
         self.piece.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
         self.piece.push(b'\t');
+    }
+
+    fn decimal(&mut self, hundredths: i64) {
+        if hundredths < 0 {
+            self.piece.push(b'-');
+        }
+        let value = hundredths.unsigned_abs();
+        self.piece.extend_from_slice(itoa::Buffer::new().format(value / 100).as_bytes());
+        let rest = (value % 100) as u8;
+        self.piece.extend_from_slice(&[b'.', b'0' + rest / 10, b'0' + rest % 10, b'\t']);
     }
 
     fn text(&mut self, value: &str) {
@@ -154,6 +166,18 @@ where
         self.piece.extend_from_slice(&[0, 0, 0, 8, a, b, c, d, e, f, g, h]);
     }
 
+    fn decimal(&mut self, hundredths: i64) {
+        let (digits, places) = base_10000(hundredths.unsigned_abs());
+        let digits = &digits[places.start..places.end];
+        let negative = if hundredths < 0 { 0x40 } else { 0 };
+        let weight = 3 - places.start as i16;
+        self.piece.extend_from_slice(&(8 + 2 * digits.len() as i32).to_be_bytes());
+        self.piece.extend_from_slice(&(digits.len() as u16).to_be_bytes());
+        self.piece.extend_from_slice(&if digits.is_empty() { 0 } else { weight }.to_be_bytes());
+        self.piece.extend_from_slice(&[negative, 0, 0, 2]);
+        digits.iter().for_each(|digit| self.piece.extend_from_slice(&digit.to_be_bytes()));
+    }
+
     fn text(&mut self, value: &str) {
         self.piece.extend_from_slice(&(value.len() as i32).to_be_bytes());
         self.piece.extend_from_slice(value.as_bytes());
@@ -180,6 +204,20 @@ where
         self.piece.extend_from_slice(&self.columns);
         handed
     }
+}
+
+/// Digits of PostgreSQL's numeric: four of base 10 000 before the point and one after it, and which of them are needed:
+/// zeros at both ends are left out (numeric_send in PostgreSQL's numeric.c sends them so). Up to 10^14 hundredths.
+fn base_10000(hundredths: u64) -> ([u16; 5], std::ops::Range<usize>) {
+    let mut whole = hundredths / 100;
+    let mut digits = [0, 0, 0, 0, (hundredths % 100 * 100) as u16];
+    for digit in digits[..4].iter_mut().rev() {
+        *digit = (whole % 10_000) as u16;
+        whole /= 10_000;
+    }
+    let end = 5 - digits.iter().rev().take_while(|&&digit| digit == 0).count();
+    let start = digits.iter().take_while(|&&digit| digit == 0).count().min(end);
+    (digits, start..end)
 }
 
 /// A short text built without allocating anew for every row.
@@ -270,6 +308,41 @@ mod tests {
         expected.extend(1_000_000i64.to_be_bytes());
         expected.extend([0xff, 0xff]);
         assert_eq!(out, expected);
+    }
+
+    #[test]
+    fn decimals_are_in_the_digits_of_numeric() {
+        let mut out = Vec::new();
+        let mut sink = CopyBinary::new(1, |bytes: &[u8], _| {
+            out.extend_from_slice(bytes);
+            Ok::<(), Infallible>(())
+        });
+        for hundredths in [0, 4, -99_999, 2_471_035, 1_000_000, 123_456_789_012_345] {
+            sink.decimal(hundredths);
+            sink.end_row().unwrap();
+        }
+        sink.finish().unwrap();
+        let words = |digits: &[u16], weight: i16, sign: u16| {
+            let mut bytes = (8 + 2 * digits.len() as i32).to_be_bytes().to_vec();
+            let head = [digits.len() as u16, weight as u16, sign, 2];
+            bytes.extend(head.iter().chain(digits).flat_map(|word| word.to_be_bytes()));
+            bytes
+        };
+        // As `select n::numeric(15, 2)` answers in binary.
+        let expected = [
+            words(&[], 0, 0),
+            words(&[400], -1, 0),
+            words(&[999, 9900], 0, 0x4000),
+            words(&[2, 4710, 3500], 1, 0),
+            words(&[1], 1, 0),
+            words(&[1, 2345, 6789, 123, 4500], 3, 0),
+        ];
+        let mut rest = &out[HEADER.len()..];
+        for value in expected {
+            assert_eq!(rest[..2], [0, 1]);
+            assert_eq!(&rest[2..2 + value.len()], value);
+            rest = &rest[2 + value.len()..];
+        }
     }
 
     #[test]

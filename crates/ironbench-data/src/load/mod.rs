@@ -13,7 +13,7 @@ use ironbench_core::wire::postgres::Connector;
 use ironbench_core::{Error, Result};
 use serde::Serialize;
 
-use crate::plan::{Generator, LoadPlan, Table};
+use crate::plan::{Done, Generator, LoadPlan, Table};
 use crate::row::{CopyBinary, CopyText};
 
 /// Shared with a running load; read and stopped from another thread.
@@ -39,7 +39,7 @@ impl Progress {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    fn add(&self, rows: u64, bytes: u64) -> Result<()> {
+    pub(crate) fn add(&self, rows: u64, bytes: u64) -> Result<()> {
         self.rows.fetch_add(rows, Ordering::Relaxed);
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         if self.stop.load(Ordering::Relaxed) {
@@ -66,21 +66,52 @@ struct Piece {
     units: Range<u64>,
 }
 
+impl Piece {
+    /// The statement that says that this piece is there.
+    fn noted(&self, note: &str) -> String {
+        let Range { start, end } = self.units;
+        note.replace(":table", self.table.name).replace(":first", &start.to_string()).replace(":past", &end.to_string())
+    }
+}
+
 /// Larger pieces commit less often, smaller ones end more evenly.
 const LARGEST_PIECE: u64 = 64 << 20;
 const SMALLEST_PIECE: u64 = 256 << 10;
 
 /// Cuts every table, so that `workers` have about equally much to do and rows that belong together stay together.
-fn cut(tables: &[Table], workers: usize) -> Vec<Piece> {
+fn cut(tables: &[Table], workers: usize, done: &[Done]) -> Vec<Piece> {
     let total: u64 = tables.iter().map(|table| table.units * table.bytes_per_unit).sum();
     let size = (total / (workers as u64 * 4)).clamp(SMALLEST_PIECE, LARGEST_PIECE);
     let mut pieces = Vec::new();
     for &table in tables {
         let step = (size / table.bytes_per_unit).max(1);
-        let starts = (0..table.units).step_by(step as usize);
-        pieces.extend(starts.map(|start| Piece { table, units: start..(start + step).min(table.units) }));
+        for missing in missing(&table, done) {
+            let starts = missing.clone().step_by(step as usize);
+            pieces.extend(starts.map(|start| Piece { table, units: start..(start + step).min(missing.end) }));
+        }
     }
     pieces
+}
+
+/// The units of a table that no earlier load has copied.
+fn missing(table: &Table, done: &[Done]) -> Vec<Range<u64>> {
+    let mut there: Vec<_> = done.iter().filter(|done| done.table == table.name).collect();
+    there.sort_by_key(|done| done.first);
+    let mut missing = Vec::new();
+    let mut next = 0;
+    for done in there {
+        missing.push(next..done.first);
+        next = done.past;
+    }
+    missing.push(next..table.units);
+    missing.retain(|units| !units.is_empty());
+    missing
+}
+
+/// Table, first unit and the one past the last of each piece, as `load` would share them among `workers`.
+pub fn cut_pieces(generator: &Generator, workers: usize, done: &[Done]) -> Vec<(&'static str, u64, u64)> {
+    let pieces = cut(&generator.tables(), workers.max(1), done);
+    pieces.into_iter().map(|piece| (piece.table.name, piece.units.start, piece.units.end)).collect()
 }
 
 /// The pieces that nobody has taken yet.
@@ -105,23 +136,23 @@ pub fn load(plan: &LoadPlan, progress: &Progress) -> Result<Loaded> {
     let tables = plan.generator.tables();
     let connections = match &plan.engine {
         Engine::Postgres { connection, .. } => {
-            let queue = Queue::new(cut(&tables, plan.connections));
+            let queue = Queue::new(cut(&tables, plan.connections, &plan.done));
             let connections = plan.connections.clamp(1, queue.pieces.len().max(1));
             let connector = Connector::new(connection.clone())?;
             in_parallel(
                 connections,
-                || postgres::copy(&connector, &plan.generator, &queue, progress),
+                || postgres::copy(&connector, &plan.generator, &queue, &plan.note, progress),
                 || progress.stop(),
             )?;
             connections
         }
         Engine::Sqlite { path, pragmas } => {
             // One writer at a time is SQLite's rule, so one connection.
-            sqlite::insert(path, pragmas, &plan.generator, &cut(&tables, 1), progress)?;
+            sqlite::insert(path, pragmas, &plan.generator, &cut(&tables, 1, &plan.done), &plan.note, progress)?;
             1
         }
         Engine::Null { .. } => {
-            let queue = Queue::new(cut(&tables, plan.connections));
+            let queue = Queue::new(cut(&tables, plan.connections, &plan.done));
             in_parallel(plan.connections, || discard(&plan.generator, &queue, progress), || progress.stop())?;
             plan.connections
         }
@@ -163,7 +194,7 @@ pub fn write_text(generator: &Generator, table: &str, threads: usize, out: &mut 
         .iter()
         .find(|known| known.name == table)
         .ok_or_else(|| Error::input(table, "no such table in this workload"))?;
-    let pieces = cut(&[table], threads.max(1));
+    let pieces = cut(&[table], threads.max(1), &[]);
     let mut rows = 0;
     for wave in pieces.chunks(threads.max(1)) {
         let texts = std::thread::scope(|scope| {
@@ -272,13 +303,30 @@ mod tests {
         #[test]
         fn pieces_cover_every_unit_once(units in 1u64..5_000_000, bytes in 1u64..3000, workers in 1usize..33) {
             let table = Table { name: "t", columns: &[], units, bytes_per_unit: bytes };
-            let pieces = cut(&[table], workers);
+            let pieces = cut(&[table], workers, &[]);
             let mut next = 0;
             for piece in pieces {
                 prop_assert_eq!(piece.units.start, next);
                 next = piece.units.end;
             }
             prop_assert_eq!(next, units);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn pieces_of_a_resumed_load_are_those_that_are_missing(units in 1u64..500, bounds in prop::collection::vec(0u64..500, 0..8)) {
+            let table = Table { name: "t", columns: &[], units, bytes_per_unit: 100_000 };
+            let mut bounds: Vec<u64> = bounds.into_iter().filter(|&bound| bound <= units).collect();
+            bounds.sort_unstable();
+            let done: Vec<Done> = bounds
+                .chunks_exact(2)
+                .map(|pair| Done { table: "t".into(), first: pair[0], past: pair[1] })
+                .collect();
+            let mut there: Vec<u64> = done.iter().flat_map(|done| done.first..done.past).collect();
+            there.extend(cut(&[table], 2, &done).into_iter().flat_map(|piece| piece.units));
+            there.sort_unstable();
+            prop_assert_eq!(there, (0..units).collect::<Vec<_>>());
         }
     }
 
@@ -318,7 +366,13 @@ mod tests {
 
     #[test]
     fn a_stopped_load_ends_with_a_failure() {
-        let plan = LoadPlan { engine: Engine::Null { service_ns: 0 }, generator: igen(1), connections: 2 };
+        let plan = LoadPlan {
+            engine: Engine::Null { service_ns: 0 },
+            generator: igen(1),
+            connections: 2,
+            done: Vec::new(),
+            note: String::new(),
+        };
         let progress = Progress::default();
         progress.stop();
         assert!(load(&plan, &progress).is_err());

@@ -9,9 +9,19 @@ use crate::row::CopyBinary;
 
 /// Takes pieces from the queue until it is empty, each a COPY of its own.
 ///
-/// All in one transaction: a commit waits for the log to reach the disk, and one wait is enough.
-pub(super) fn copy(connector: &Connector, generator: &Generator, queue: &Queue, progress: &Progress) -> Result<()> {
+/// All in one transaction: a commit waits for the log to reach the disk, and one wait is enough. With a `note`, each in
+/// one of its own, which writes that note too; then a commit need not wait, for whatever it made is lost whole.
+pub(super) fn copy(
+    connector: &Connector,
+    generator: &Generator,
+    queue: &Queue,
+    note: &str,
+    progress: &Progress,
+) -> Result<()> {
     let mut session = Session::open(connector)?;
+    if !note.is_empty() {
+        session.query("SET synchronous_commit = off")?;
+    }
     session.query("BEGIN")?;
     while let Some(piece) = queue.take() {
         let sql = format!("COPY {} ({}) FROM STDIN (FORMAT binary)", piece.table.name, piece.table.columns.join(", "));
@@ -23,6 +33,9 @@ pub(super) fn copy(connector: &Connector, generator: &Generator, queue: &Queue, 
         generator.emit(piece.table.name, piece.units.clone(), &mut sink).map_err(explain)?;
         sink.finish().map_err(explain)?;
         copy.finish().map_err(explain)?;
+        if !note.is_empty() {
+            session.query(&format!("{}; COMMIT; BEGIN", piece.noted(note))).map_err(explain)?;
+        }
     }
     session.query("COMMIT").map_err(explain)?;
     Ok(())

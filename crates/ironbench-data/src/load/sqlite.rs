@@ -13,6 +13,7 @@ pub(super) fn insert(
     pragmas: &[String],
     generator: &Generator,
     pieces: &[Piece],
+    note: &str,
     progress: &Progress,
 ) -> Result<()> {
     let failed = |error: rusqlite::Error| explain(path, &error);
@@ -31,6 +32,7 @@ pub(super) fn insert(
                 Inserts { statement, column: 0, bytes: 0, failure: None, phrase: Phrase::default(), progress, path };
             generator.emit(piece.table.name, piece.units.clone(), &mut sink)?;
         }
+        transaction.execute_batch(&piece.noted(note)).map_err(failed)?;
         transaction.commit().map_err(failed)?;
     }
     Ok(())
@@ -71,6 +73,11 @@ impl Sink for Inserts<'_> {
     fn bigint(&mut self, value: i64) {
         let digits = value.unsigned_abs().checked_ilog10().map_or(1, |n| u64::from(n) + 1);
         self.bind(value, digits + u64::from(value < 0));
+    }
+
+    /// SQLite has no exact decimals: tables that need them hold hundredths.
+    fn decimal(&mut self, hundredths: i64) {
+        self.bigint(hundredths);
     }
 
     fn text(&mut self, value: &str) {
@@ -129,7 +136,8 @@ mod tests {
             .unwrap();
         let generator = Generator::Pgbench(Pgbench { scale: 1 });
         let engine = Engine::Sqlite { path: name, pragmas: vec!["pragma synchronous=off".into()] };
-        let loaded = load(&LoadPlan { engine, generator, connections: 4 }, &Progress::default()).unwrap();
+        let plan = LoadPlan { engine, generator, connections: 4, done: Vec::new(), note: String::new() };
+        let loaded = load(&plan, &Progress::default()).unwrap();
         let found: (i64, i64, String) = connection
             .query_row("select count(*), sum(aid), max(filler) from pgbench_accounts", (), |row| {
                 Ok((row.get(0)?, row.get(1)?, row.get(2)?))

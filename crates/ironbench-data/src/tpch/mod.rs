@@ -1,0 +1,159 @@
+//! The rows of TPC-H-derived workloads: eight tables, and the orders that refresh sets insert.
+//!
+//! Rows come from the crate `tpchgen`, identical to those of the reference generator. A unit is one part of `tpchgen`'s
+//! division of a table, so that any range of units starts where it must without making the rows before it.
+
+pub mod arrow;
+mod rows;
+
+use serde::{Deserialize, Serialize};
+use tpchgen::generators::{
+    CustomerGenerator, LineItemGenerator, NationGenerator, OrderGenerator, PartGenerator, PartSuppGenerator,
+    RegionGenerator, SupplierGenerator,
+};
+
+use crate::plan::Table;
+use crate::row::Sink;
+use rows::Rows;
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tpch {
+    pub scale_factor: f64,
+    /// Money as whole cents and rates as whole percent, for engines without exact decimals.
+    pub whole_numbers: bool,
+    /// Only the orders and lines that this refresh set inserts (1-based).
+    #[serde(default)]
+    pub refresh_set: Option<u64>,
+}
+
+/// Orders are divided into so many refresh sets; the one after the last starts over with other keys.
+pub const SETS: u64 = 1000;
+/// Of every 32 keys, each group of refresh sets uses eight others; the fifth group would be the first again.
+const KEY_GROUPS: u64 = 4;
+const KEYS_OF_A_GROUP: u64 = 8;
+/// Above this scale factor keys of orders pass 2^31, and all keys are bigint.
+pub const WIDE_ABOVE: f64 = 300.0;
+
+/// What is known of a table without making its rows.
+struct Known {
+    table: Table,
+    /// Rows of `tpchgen`'s division at scale factor 1 (orders for lines, parts for part suppliers); 0: never divided.
+    base: u64,
+    /// Of those, in one unit: about half a megabyte of text.
+    per_unit: u64,
+}
+
+const LINEITEM: &[&str] = &[
+    "l_orderkey",
+    "l_partkey",
+    "l_suppkey",
+    "l_linenumber",
+    "l_quantity",
+    "l_extendedprice",
+    "l_discount",
+    "l_tax",
+    "l_returnflag",
+    "l_linestatus",
+    "l_shipdate",
+    "l_commitdate",
+    "l_receiptdate",
+    "l_shipinstruct",
+    "l_shipmode",
+    "l_comment",
+];
+const ORDERS: &[&str] = &[
+    "o_orderkey",
+    "o_custkey",
+    "o_orderstatus",
+    "o_totalprice",
+    "o_orderdate",
+    "o_orderpriority",
+    "o_clerk",
+    "o_shippriority",
+    "o_comment",
+];
+const PARTSUPP: &[&str] = &["ps_partkey", "ps_suppkey", "ps_availqty", "ps_supplycost", "ps_comment"];
+const PART: &[&str] =
+    &["p_partkey", "p_name", "p_mfgr", "p_brand", "p_type", "p_size", "p_container", "p_retailprice", "p_comment"];
+const CUSTOMER: &[&str] =
+    &["c_custkey", "c_name", "c_address", "c_nationkey", "c_phone", "c_acctbal", "c_mktsegment", "c_comment"];
+const SUPPLIER: &[&str] = &["s_suppkey", "s_name", "s_address", "s_nationkey", "s_phone", "s_acctbal", "s_comment"];
+const NATION: &[&str] = &["n_nationkey", "n_name", "n_regionkey", "n_comment"];
+const REGION: &[&str] = &["r_regionkey", "r_name", "r_comment"];
+
+/// Largest first, so that the last pieces to be copied are small. Bytes are those of the rows as text at scale factor 1.
+const KNOWN: &[Known] = &[
+    known("lineitem", LINEITEM, 1_500_000, 1_000, 488),
+    known("orders", ORDERS, 1_500_000, 4_000, 110),
+    known("partsupp", PARTSUPP, 200_000, 1_000, 576),
+    known("part", PART, 200_000, 4_000, 117),
+    known("customer", CUSTOMER, 150_000, 3_000, 158),
+    known("supplier", SUPPLIER, 10_000, 3_000, 137),
+    known("nation", NATION, 0, 25, 88),
+    known("region", REGION, 0, 5, 77),
+];
+
+const fn known(
+    name: &'static str,
+    columns: &'static [&'static str],
+    base: u64,
+    per_unit: u64,
+    bytes_per_row: u64,
+) -> Known {
+    Known { table: Table { name, columns, units: 1, bytes_per_unit: bytes_per_row * per_unit }, base, per_unit }
+}
+
+impl Tpch {
+    pub fn tables(&self) -> Vec<Table> {
+        let mut tables: Vec<Table> = KNOWN.iter().map(|known| self.divided(known)).collect();
+        if self.refresh_set.is_some() {
+            // A set is one part of the division into sets, whatever its size.
+            tables.retain(|table| table.name == "orders" || table.name == "lineitem");
+            tables.iter_mut().for_each(|table| table.units = 1);
+        }
+        tables
+    }
+
+    fn divided(&self, known: &Known) -> Table {
+        let rows = (known.base as f64 * self.scale_factor) as u64;
+        Table { units: (rows / known.per_unit).max(1), ..known.table }
+    }
+
+    /// Part and number of parts of `tpchgen`'s division for one unit of a table.
+    fn part(&self, table: &str, unit: u64) -> (i32, i32) {
+        if let Some(set) = self.refresh_set {
+            return (((set - 1) % SETS) as i32 + 1, SETS as i32);
+        }
+        let units = KNOWN.iter().find(|known| known.table.name == table).map_or(1, |known| self.divided(known).units);
+        (unit as i32 + 1, units as i32)
+    }
+
+    /// What is added to the keys of orders: the first eight of each 32 are those of the load.
+    fn key_offset(&self) -> i64 {
+        self.refresh_set.map_or(0, |set| ((((set - 1) / SETS + 1) % KEY_GROUPS) * KEYS_OF_A_GROUP) as i64)
+    }
+
+    pub fn emit<S: Sink>(&self, table: &str, units: std::ops::Range<u64>, sink: &mut S) -> Result<(), S::Error> {
+        let sf = self.scale_factor;
+        let mut rows = Rows::new(sink, sf > WIDE_ABOVE, self.whole_numbers, self.key_offset());
+        for unit in units {
+            let (part, parts) = self.part(table, unit);
+            match table {
+                "lineitem" => LineItemGenerator::new(sf, part, parts).iter().try_for_each(|row| rows.lineitem(&row))?,
+                "orders" => OrderGenerator::new(sf, part, parts).iter().try_for_each(|row| rows.order(&row))?,
+                "partsupp" => PartSuppGenerator::new(sf, part, parts).iter().try_for_each(|row| rows.partsupp(&row))?,
+                "part" => PartGenerator::new(sf, part, parts).iter().try_for_each(|row| rows.part(&row))?,
+                "customer" => CustomerGenerator::new(sf, part, parts).iter().try_for_each(|row| rows.customer(&row))?,
+                "supplier" => SupplierGenerator::new(sf, part, parts).iter().try_for_each(|row| rows.supplier(&row))?,
+                "nation" => NationGenerator::new(sf, part, parts).iter().try_for_each(|row| rows.nation(&row))?,
+                "region" => RegionGenerator::new(sf, part, parts).iter().try_for_each(|row| rows.region(&row))?,
+                _ => unreachable!("TPC-H has no table {table}"),
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;
