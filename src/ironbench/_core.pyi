@@ -6,6 +6,7 @@ from typing import final
 __all__ = [
     "BUILD_PROFILE",
     "VERSION",
+    "ArrowRows",
     "Connection",
     "DriveResult",
     "Histogram",
@@ -17,6 +18,7 @@ __all__ = [
     "StoragePass",
     "StorageProgress",
     "compile_scripts",
+    "cut_rows",
     "drive",
     "load_rows",
     "read_hlog",
@@ -196,6 +198,19 @@ def load_rows(plan: bytes, progress: LoadProgress) -> bytes:
     `plan`: JSON by `crates/ironbench-data/src/plan.rs`. Returns JSON: `rows`, `bytes`, `elapsed_s`,
     `connections`. Releases the GIL. FailureError: the engine refused, a disk is full, the load was stopped.
     """
+
+def cut_rows(generator: bytes, workers: int, done: bytes) -> list[tuple[str, int, int]]:
+    """The pieces that `load_rows` would share among `workers`: table, first unit, the one past the last.
+
+    `done`: JSON, a list of `{"table", "first", "past"}` that are left out.
+    """
+
+@final
+class ArrowRows:
+    """The rows of a piece as Arrow, with decimals and dates; each reading makes them anew. Only `tpch` rows."""
+
+    def __new__(cls, generator: bytes, table: str, first: int, past: int, progress: LoadProgress) -> ArrowRows: ...
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 def write_rows(generator: bytes, table: str, threads: int, path: str) -> int:
     """Writes one table's rows into a file in PostgreSQL's COPY text format; the number of rows."""

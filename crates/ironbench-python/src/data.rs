@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use ironbench_core::Error;
-use ironbench_data::{Generator, LoadPlan, Progress};
+use ironbench_data::tpch::arrow::{self, FFI_ArrowArrayStream};
+use ironbench_data::{Done, Generator, LoadPlan, Progress};
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyBytes, PyCapsule};
 
 use crate::errors::raise;
 
@@ -45,6 +46,48 @@ pub fn load_rows<'py>(py: Python<'py>, plan: &[u8], progress: &LoadProgress) -> 
     let loaded = py.detach(|| ironbench_data::load(&plan, &shared)).map_err(raise)?;
     let json = serde_json::to_vec(&loaded).map_err(|error| raise(Error::failure("load", error.to_string())))?;
     Ok(PyBytes::new(py, &json))
+}
+
+/// Table, first unit and the one past the last of each piece.
+#[pyfunction]
+pub fn cut_rows(generator: &[u8], workers: usize, done: &[u8]) -> PyResult<Vec<(&'static str, u64, u64)>> {
+    let generator: Generator = serde_json::from_slice(generator).map_err(unreadable("generator"))?;
+    let done: Vec<Done> = serde_json::from_slice(done).map_err(unreadable("pieces done"))?;
+    Ok(ironbench_data::cut_pieces(&generator, workers, &done))
+}
+
+/// One piece for engines that read Arrow; every reading makes the rows anew.
+#[pyclass(module = "ironbench._core", frozen)]
+pub struct ArrowRows {
+    tpch: ironbench_data::tpch::Tpch,
+    table: String,
+    units: std::ops::Range<u64>,
+    progress: Arc<Progress>,
+}
+
+#[pymethods]
+impl ArrowRows {
+    #[new]
+    fn new(generator: &[u8], table: String, first: u64, past: u64, progress: &LoadProgress) -> PyResult<Self> {
+        let generator: Generator = serde_json::from_slice(generator).map_err(unreadable("generator"))?;
+        let Generator::Tpch(tpch) = generator else {
+            return Err(raise(Error::input(table, "rows of this workload do not come as Arrow")));
+        };
+        Ok(Self { tpch, table, units: first..past, progress: progress.shared.clone() })
+    }
+
+    /// <https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html>
+    #[pyo3(signature = (requested_schema = None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        drop(requested_schema); // a wish, which may be ignored
+        let make = || arrow::stream(&self.tpch, &self.table, self.units.clone(), self.progress.clone());
+        let stream: FFI_ArrowArrayStream = py.detach(make).map_err(raise)?;
+        PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
+    }
 }
 
 #[pyfunction]

@@ -277,6 +277,7 @@ class _House:
             if engine.name in workload.engines:
                 workload.accepts(system, load, choice)
                 workload.compile(engine.name, choice, request.PROTOCOLS.get(engine.name, load.protocol))
+                system = request.preset(system, workload, choice)
         except InputError as error:
             raise resolve.in_words_of_the_file(error, where) from None
         setup = Setup(Cell(cell.name, load, dict(cell.levels)), system, choice)

@@ -121,8 +121,9 @@ def planned(asked: Asked) -> tuple[Plan, Secrets]:
     by_clients = search is not None and search.of == "clients"
     clients = () if by_clients else values.counts("--clients", asked.clients, 1, sweep.MOST_CLIENTS)
     often_s = _checkpoint(asked)
-    system, secrets = engine.validated(_system(asked, often_s), search.high if search and by_clients else max(clients))
     choice = _choice(asked, workload)
+    wanted = preset(_system(asked, often_s), workload, choice)
+    system, secrets = engine.validated(wanted, search.high if search and by_clients else max(clients))
     if search is None:
         load = _load(asked, workload, choice, often_s)
         plan = sweep.sweep(system, choice, load, clients, asked.threads, asked.repeats, asked.observe)
@@ -135,6 +136,13 @@ def planned(asked: Asked) -> tuple[Plan, Secrets]:
     workload.compile(engine.name, choice, PROTOCOLS.get(engine.name, asked.protocol))
     room(system, workload.estimate_bytes(engine.name, choice.options))
     return plan, secrets
+
+
+def preset(system: System, workload: workloads.Workload, choice: Choice) -> System:
+    """With the settings that suit the workload; those that the user chose win. A server of others stays as it is."""
+    if system.dsn is not None:
+        return system
+    return replace(system, settings=workload.preset(system, choice.options) | system.settings)
 
 
 def only_scripts_take_files(files: Sequence[str], workload: workloads.Workload) -> None:

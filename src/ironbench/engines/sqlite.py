@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ironbench.engines import copies, ideal, place, pragmas, process, runtime, sqlite_files
+from ironbench.engines import copies, ideal, place, pragmas, process, runtime, single_file
 from ironbench.engines.copies import Copied
 from ironbench.engines.sqlite_line import SqliteLine
 from ironbench.errors import FailureError, InputError
@@ -106,7 +106,7 @@ class SqliteEngine:
         data = self._data(system)
         lock = place.lock(data)
         try:
-            return sqlite_files.take(data / FILE, folder, keep=keep)
+            return single_file.take(data / FILE, folder, keep=keep)
         finally:
             os.close(lock)
 
@@ -114,7 +114,7 @@ class SqliteEngine:
         data = place.claim(str(self._data(system)), "data")
         lock = place.lock(data)
         try:
-            return sqlite_files.put_back(data / FILE, folder)
+            return single_file.put_back(data / FILE, folder)
         finally:
             os.close(lock)
 

@@ -16,17 +16,19 @@ class Loaded:
     elapsed_s: float = 0.0
     """Schema, rows, keys and statistics together."""
     phases: Mapping[str, float] = field(default_factory=dict)
-    """`schema`, `rows`, `keys`, `analyze`: seconds; empty when reused."""
+    """`schema`, `rows`, `keys`, `references`, `analyze`: seconds; empty when reused."""
     data_bytes: int = 0
     """Size of the tables with their indexes, after the load or as found."""
     connections: int = 0
     reused: bool = False
     key: str = ""
+    resumed: bool = False
+    """Times and bytes are those of the last part of a load that had been interrupted."""
 
     def metrics(self) -> dict[str, float]:
         """By catalogue name. Rates are those of copying alone; a reused load has none, for it may be from long ago."""
         found = {"load_rows": float(self.rows), "data_bytes": float(self.data_bytes)} if self.rows else {}
-        if self.reused or not self.rows:
+        if self.reused or self.resumed or not self.rows:
             return found
         found |= {"load_bytes": float(self.bytes), "load_elapsed_s": self.elapsed_s}
         copying = self.phases.get("rows", 0.0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ironbench import workloads
-from ironbench.load import rows
+from ironbench.load import pieces, rows
 from ironbench.load.loaded import Loaded
 from ironbench.load.marker import TABLE, Marker
 from ironbench.load.space import enough_space
@@ -29,7 +29,7 @@ def brought(session: Session, dataset: Dataset, connections: int, printer: Print
     somebody else may have made them again under the same names.
     """
     marker = Marker(session, dataset.name)
-    refuse_occupied(session, (*dataset.tables, TABLE))
+    refuse_occupied(session, (*dataset.tables, TABLE, pieces.TABLE))
     found = present(session, dataset.tables)
     known = marker.read()
     if known is None and found:
@@ -40,6 +40,10 @@ def brought(session: Session, dataset: Dataset, connections: int, printer: Print
     if known is not None and known.complete and known.key == dataset.key and len(found) == len(dataset.tables):
         printer.say(f"data: {dataset.key}, loaded at {known.loaded_at} UTC, used again")
         return Loaded(known.rows, known.bytes, known.elapsed_s, {}, size(session, dataset.tables), 0, True, dataset.key)
+    begun = known is not None and not known.complete and known.key == dataset.key
+    if begun and len(found) == len(dataset.tables) and rows.resumable(session, dataset):
+        printer.say(f"data: {dataset.key}, a load that was interrupted goes on")
+        return rows.loaded(session, dataset, connections, marker, printer, resume=True)
     if known is not None:
         if known.complete and found:
             printer.say(f"data: {known.key} is dropped for {dataset.key}")

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ironbench.errors import FailureError, IronbenchError
+from ironbench.load import child
 from ironbench.load.loaded import Loaded
 from ironbench.load.marker import Marker
+from ironbench.load.pieces import Pieces
 from ironbench.load.tables import size
 from ironbench.model.session import Session
 from ironbench.printer import Printer
@@ -45,37 +47,55 @@ def drop(session: Session, tables: Sequence[str]) -> None:
         session.query(f"drop table {table}")
 
 
-def loaded(session: Session, dataset: Dataset, connections: int, marker: Marker, printer: Printer) -> Loaded:
-    """Makes the tables and fills them. They count as complete only when all of it succeeded. FailureError."""
+def resumable(session: Session, dataset: Dataset) -> bool:
+    """Whether an interrupted load of these very data may go on where it stopped."""
+    return dataset.large and Pieces(session, dataset.name).known()
+
+
+def loaded(
+    session: Session, dataset: Dataset, connections: int, marker: Marker, printer: Printer, resume: bool = False
+) -> Loaded:
+    """Makes the tables and fills them. They count as complete only when all of it succeeded. FailureError.
+
+    `resume`: what an interrupted load brought in whole is kept.
+    """
     phases: dict[str, float] = {}
+    pieces = Pieces(session, dataset.name) if dataset.large else None
     begin = time.perf_counter()
     with printer.bar(f"load {dataset.key}") as show:
-        marker.begin(dataset.key)
         with _Timed(phases, "schema"):
-            for statement in dataset.schema:
-                session.query(statement)
+            if not resume:
+                _begun(session, dataset, marker, pieces)
         with _Timed(phases, "rows"):
-            copied = _copied(session, dataset, connections, show)
+            copied = _copied(session, dataset, connections, show, pieces)
         with _Timed(phases, "keys"):
             show(0.9, "keys")
-            _in_parallel(session, dataset.keys, connections)
-            for statement in dataset.references:
+            _in_parallel(session, pieces.missing("keys", dataset.keys) if pieces else dataset.keys, connections)
+        with _Timed(phases, "references"):
+            for statement in pieces.missing("references", dataset.references) if pieces else dataset.references:
                 session.query(statement)
         with _Timed(phases, "analyze"):
             show(0.97, "statistics")
             _settle(session, dataset, connections)
         elapsed_s = time.perf_counter() - begin
         now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S")
-        marker.complete(now, copied["rows"], copied["bytes"], elapsed_s)
+        rows = _counted(session, dataset) if resume else copied["rows"]
+        marker.complete(now, rows, copied["bytes"], elapsed_s)
+        if pieces:
+            pieces.end()
     done = Loaded(
-        copied["rows"],
+        rows,
         copied["bytes"],
         elapsed_s,
         phases,
         size(session, dataset.tables),
         copied["connections"],
         key=dataset.key,
+        resumed=resume,
     )
+    if resume:
+        printer.say(f"data: {dataset.key}, {counted(rows, 'row')}, an interrupted load completed in {elapsed_s:.1f} s")
+        return done
     copying = phases["rows"]
     printer.say(
         f"data: {dataset.key}, {counted(done.rows, 'row')} by {counted(done.connections, 'connection')} "
@@ -83,6 +103,23 @@ def loaded(session: Session, dataset: Dataset, connections: int, marker: Marker,
         f"{done.data_bytes / 1e6:,.0f} MB with keys, {elapsed_s:.1f} s in all"
     )
     return done
+
+
+def _begun(session: Session, dataset: Dataset, marker: Marker, pieces: Pieces | None) -> None:
+    """The tables, empty. That there are notes about pieces says that all tables are there, so these are begun last."""
+    if pieces:
+        pieces.end()
+    marker.begin(dataset.key)
+    for statement in dataset.schema:
+        session.query(statement)
+    if pieces:
+        pieces.begin()
+
+
+def _counted(session: Session, dataset: Dataset) -> int:
+    """Rows of all tables."""
+    counts = " + ".join(f"(select count(*) from {table})" for table in dataset.tables)
+    return int(session.query(f"select {counts}")[0][0] or 0)
 
 
 class _Timed:
@@ -98,20 +135,33 @@ class _Timed:
         self._phases[self._name] = time.perf_counter() - self._begin
 
 
-def _copied(session: Session, dataset: Dataset, connections: int, show: Show) -> dict[str, Any]:
-    """Copies in a thread, so that this one can show progress and listen for Ctrl-C."""
+def _copied(session: Session, dataset: Dataset, connections: int, show: Show, pieces: Pieces | None) -> dict[str, Any]:
+    """Copies in a thread, so that this one can show progress and listen for Ctrl-C; large data in a process."""
     from ironbench import _core
 
-    plan = msgspec.json.encode({"engine": session.target(), "generator": dataset.generator, "connections": connections})
+    plan: dict[str, Any] = {
+        "engine": session.target(),
+        "generator": dataset.generator,
+        "connections": connections,
+    }
+    begin = time.perf_counter()
+
+    def told(rows: int, size: int) -> None:
+        spent = max(time.perf_counter() - begin, 1e-9)
+        note = f"{counted(rows, 'row')}, {size / spent / 1e6:.0f} MB/s"
+        show(min(0.9, 0.9 * rows / max(dataset.rows, 1)), note)
+
+    if pieces:
+        plan |= {"done": pieces.rows(), "note": pieces.note}
+        if session.engine == "duckdb":
+            session.restart()  # the process that loads it must be the only one that has its file open
+        return child.load(msgspec.json.encode(plan), told)
     progress = _core.LoadProgress()
     with ThreadPoolExecutor(1) as one:
-        future = one.submit(_core.load_rows, plan, progress)
-        begin = time.perf_counter()
+        future = one.submit(_core.load_rows, msgspec.json.encode(plan), progress)
         try:
             while not _done(future, POLL_S):
-                spent = max(time.perf_counter() - begin, 1e-9)
-                note = f"{counted(progress.rows, 'row')}, {progress.bytes / spent / 1e6:.0f} MB/s"
-                show(min(0.9, 0.9 * progress.rows / max(dataset.rows, 1)), note)
+                told(progress.rows, progress.bytes)
         except BaseException:
             progress.stop()
             raise
@@ -179,6 +229,10 @@ def _settle(session: Session, dataset: Dataset, connections: int) -> None:
     if session.engine == "sqlite":
         session.query("analyze")
         session.query("pragma wal_checkpoint(truncate)")
+        return
+    if session.engine == "duckdb":
+        session.query("analyze")
+        session.query("checkpoint")
         return
     # FREEZE marks rows as visible to all now, which else the first reader of each page would have to do and write.
     _in_parallel(session, [f"vacuum (freeze, analyze) {table}" for table in dataset.tables], connections)

@@ -42,7 +42,7 @@ class Session(Protocol):
     """A running engine. Made by `engines`, used by `load`, `drive`, `observe` and workloads."""
 
     engine: str
-    """`postgres`, `sqlite` or `null`."""
+    """The name of the engine: `postgres`, `duckdb`, `sqlite`, …"""
 
     def query(self, sql: str) -> list[Row]:
         """Runs one or more statements; the rows of the last, each value as text or None. FailureError."""

@@ -9,7 +9,7 @@ from ironbench.model.system import Setup
 from ironbench.plan import preliminary
 from ironbench.plan.budget import Cells
 
-START_STOP_S = {"postgres": 4.0, "sqlite": 0.3, "null": 0.1, "none": 0.1}
+START_STOP_S = {"postgres": 4.0, "sqlite": 0.3, "duckdb": 0.5, "null": 0.1, "none": 0.1}
 """Engine up and down once, with checks of data and machine between."""
 COPY_BYTES_PER_S = 0.65e9
 """1.5 s per GB where the file system cannot share blocks."""

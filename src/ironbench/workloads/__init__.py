@@ -1,4 +1,4 @@
-"""Named work. Each package in here is one workload and is found by scanning, so adding one touches one folder."""
+"""Named work. Each package in here with a `WORKLOAD` is found by scanning, so adding one touches one folder."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ __all__ = ["Dataset", "Option", "ScriptSource", "Workload", "get", "names"]
 
 @cache
 def _known() -> dict[str, Workload]:
-    packages = [found.name for found in pkgutil.iter_modules(__path__) if found.ispkg]
-    workloads = (importlib.import_module(f"{__name__}.{package}").WORKLOAD for package in packages)
+    packages = (found.name for found in pkgutil.iter_modules(__path__) if found.ispkg)
+    modules = [importlib.import_module(f"{__name__}.{package}") for package in packages]
+    # A package without one holds tables that several workloads share.
+    workloads: list[Workload] = [module.WORKLOAD for module in modules if hasattr(module, "WORKLOAD")]
     return {workload.name: workload for workload in workloads}
 
 

@@ -87,6 +87,9 @@ class Dataset:
     """A query that is true as long as tables that we loaded still hold what no transaction of the workload changes."""
     facts: Mapping[str, str] = field(default_factory=dict)
     """What a message calls it, e.g. {"scale": "4"}."""
+    large: bool = False
+    """Whether a process of its own makes the rows, whose memory is gone before anything is measured; and whether a load
+    that was interrupted goes on where it stopped."""
 
 
 class Workload(ABC):
@@ -161,6 +164,10 @@ class Workload(ABC):
     def content_key(self, engine: str, options: Mapping[str, str]) -> str:
         dataset = self.dataset(engine, options)
         return dataset.key if dataset else ""
+
+    def preset(self, system: System, options: Mapping[str, str]) -> dict[str, str]:
+        """Settings that suit this workload on this system; what the user sets wins."""
+        return {}
 
     def estimate_bytes(self, engine: str, options: Mapping[str, str]) -> int:
         dataset = self.dataset(engine, options)

@@ -1,4 +1,4 @@
-"""Copies of an SQLite file that nobody has open, and their way back."""
+"""Copies of a database that is one file (SQLite, DuckDB) and that nobody has open, and their way back."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from ironbench.errors import FailureError
 
 NOTE = "restored.json"
 """Beside the file: which snapshot it came from, and its inode, so that another file of that name is not meant."""
-_LOGS = ("-wal", "-journal")
+_LOGS = ("-wal", "-journal", ".wal")
+"""Of SQLite and of DuckDB."""
 
 
 def take(file: Path, folder: Path, *, keep: bool) -> Copied:
@@ -21,7 +22,7 @@ def take(file: Path, folder: Path, *, keep: bool) -> Copied:
         log = file.with_name(file.name + suffix)
         if log.exists() and log.stat().st_size:
             raise FailureError(
-                f"SQLite file {file}", f"it was not closed cleanly: {log.name} still belongs to it", "open it once"
+                f"database {file}", f"it was not closed cleanly: {log.name} still belongs to it", "open it once"
             )
     aside = folder.with_name(f"{folder.name}.new")
     shutil.rmtree(aside, ignore_errors=True)

@@ -1,0 +1,140 @@
+"""A live DuckDB: its process, and our own connection to it."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from ironbench.engines import copies, duckdb_settings, runtime
+from ironbench.engines.duckdb_child import Begin
+from ironbench.engines.duckdb_process import DuckdbConnection, DuckdbProcess
+from ironbench.errors import FailureError
+from ironbench.machine import control_groups
+from ironbench.model.session import Row
+from ironbench.model.system import System
+
+FILE = "ironbench.duckdb"
+TEMP = "duckdb.tmp"
+"""Directory for spills, inside the one that `--temp` (or `--data`) names."""
+_T = TypeVar("_T")
+
+
+class DuckdbSession:
+    """The process is started when it is first needed, and anew after `restart`."""
+
+    engine = "duckdb"
+
+    def __init__(self, system: System, folder: Path, temp: Path, lock: int, entry: runtime.Entry) -> None:
+        """`lock`: of the data directory; `entry`: of the register. Both are ended by `stop`. FailureError."""
+        self._system = system
+        self._folder = folder
+        self._temp = temp / TEMP
+        self._lock = lock
+        self._entry = entry
+        self._settings = duckdb_settings.effective(system, str(self._temp))
+        self._using = threading.RLock()
+        self._process: DuckdbProcess | None = None
+        self._connection: DuckdbConnection | None = None
+        self._words = ""
+        self._stopped = False
+        self.query("select 1")
+
+    def connect(self) -> DuckdbConnection:
+        """A connection of its own, for work in parallel; the caller closes it."""
+        with self._using:
+            return self._running().connect()
+
+    def query(self, sql: str) -> list[Row]:
+        return self._attempt(lambda connection: connection.query(sql))
+
+    def copy_in(self, sql: str, data: bytes) -> int:
+        return self._attempt(lambda connection: connection.copy_in(sql, data))
+
+    def target(self, load_protocol: str = "prepared", io: str = "auto") -> dict[str, Any]:
+        return {"kind": "duckdb", "path": str(self._folder / FILE), "settings": self._settings}
+
+    def facts(self) -> dict[str, Any]:
+        found = self.query("select name, value from duckdb_settings() order by name")
+        settings = {str(name): value or "" for name, value in found}
+        version = self.query("select library_version, source_id from pragma_version()")[0]
+        return {
+            "engine": "duckdb",
+            "version": version[0] or "",
+            "settings": {name: value for name, value in settings.items() if value},
+            "changed": {name: value for name, value in self._settings.items() if name != "temp_directory"},
+            "build": [f"source {version[1]}"],
+            "server": "a library in a child process",
+            "caches": "one for all clients",
+        }
+
+    def counters(self) -> dict[str, int]:
+        """DuckDB counts nothing across connections."""
+        return {}
+
+    def processes(self) -> list[int]:
+        with self._using:
+            if self._stopped:
+                return []
+            return [self._running().pid]
+
+    def directories(self) -> dict[str, str]:
+        found = {"data": str(self._folder), "log": str(self._folder)}
+        return found if self._temp.parent == self._folder else found | {"temp": str(self._temp.parent)}
+
+    def within(self) -> tuple[str, ...]:
+        return control_groups.entering(Path(self._entry.groups[0])) if self._entry.groups else ()
+
+    def alive(self) -> bool:
+        if self._stopped:
+            return False
+        with self._using:
+            return self._process is None or self._process.alive()
+
+    def last_words(self) -> str:
+        with self._using:
+            return self._words if self._process is None else self._process.last_words()
+
+    def restart(self) -> None:
+        """Closes the file; the next use opens it anew, with nothing in memory."""
+        with self._using:
+            self._end()
+
+    def stop(self) -> None:
+        if self._stopped:
+            return
+        with self._using:
+            self._stopped = True
+            self._end()
+            runtime.end(self._entry)
+            os.close(self._lock)
+
+    def _attempt(self, use: Callable[[DuckdbConnection], _T]) -> _T:
+        with self._using:
+            process_of_ours = self._running()
+            if self._connection is None:
+                self._connection = process_of_ours.connect()
+            return use(self._connection)
+
+    def _running(self) -> DuckdbProcess:
+        if self._stopped:
+            raise FailureError("DuckDB", "the session was stopped")
+        if self._process is None:
+            if self._entry.groups:
+                copies.sync(self._folder)  # pages that were read outside the group would not count in it
+                copies.evict(self._folder)
+            begin = Begin(str(self._folder / FILE), self._settings, tuple(self._system.server_cpus or ()))
+            self._process = DuckdbProcess(begin, self.within())
+            self._entry = runtime.with_server(self._entry, self._process.id, None)
+        return self._process
+
+    def _end(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+        if self._process is not None:
+            self._process.stop()
+            self._words = self._process.last_words()
+            self._process = None

@@ -1,0 +1,89 @@
+"""What DuckDB is told, and what the user may tell it (https://duckdb.org/docs/stable/configuration/overview)."""
+
+from __future__ import annotations
+
+import os
+
+from ironbench.engines import space
+from ironbench.engines.duckdb_child import Begin
+from ironbench.engines.duckdb_process import DuckdbProcess
+from ironbench.errors import FailureError, InputError, nearest
+from ironbench.machine import control_groups
+from ironbench.model.system import System
+
+OURS = {
+    "access_mode": "ironbench reads and writes",
+    "temp_directory": "use --temp",
+    "enable_external_access": "rows are copied in through files",
+}
+"""Settings that are ironbench's own business, and why."""
+SHAPING = ("force_compression", "disabled_compression_methods", "default_block_size", "storage_compatibility_version")
+"""Settings that shape the file, so that data loaded under others are other data."""
+_SAME = {
+    "memory_limit": "--memory",
+    "max_memory": "--memory",
+    "threads": "parallelism",
+    "worker_threads": "parallelism",
+}
+LEAST_MEMORY_BYTES = 32 << 20
+SHARE_OF_LIMIT = 0.8
+"""Of a limit on the whole process, for what DuckDB counts: its default is 80 % of the machine's memory, too."""
+
+
+def shaping(settings: dict[str, str]) -> dict[str, str]:
+    """Those of the settings that shape the file for good."""
+    return {name: settings[name] for name in SHAPING if name in settings}
+
+
+def validate(system: System) -> None:
+    """InputError for a setting that DuckDB does not know or take: a process of its own tries it."""
+    for name, value in system.settings.items():
+        if name in OURS:
+            raise InputError(f"--set {name}={value}", f"{OURS[name]}, so it cannot be set")
+        twice = {"--memory": system.memory_bytes, "parallelism": system.parallelism}.get(_SAME.get(name, ""))
+        if twice is not None:
+            raise InputError(_SAME[name], f"--set {name} says the same thing another way", "keep one of the two")
+    if system.memory_bytes is not None and system.memory_bytes < LEAST_MEMORY_BYTES:
+        least = space.in_words(LEAST_MEMORY_BYTES)
+        raise InputError(f"--memory {space.in_words(system.memory_bytes)}", f"DuckDB needs at least {least}")
+    if system.parallelism is not None and not 1 <= system.parallelism <= 1024:
+        raise InputError(f"parallelism {system.parallelism}", "it is not between 1 and 1024")
+    if system.memory_total_bytes is not None:
+        control_groups.require(system.memory_total_bytes)
+    if system.settings:
+        _try(system.settings)
+
+
+def effective(system: System, temp_directory: str) -> dict[str, str]:
+    """Every setting that is told to DuckDB."""
+    told = {"temp_directory": temp_directory, "threads": str(_threads(system))}
+    if system.memory_bytes is not None:
+        told["memory_limit"] = f"{system.memory_bytes}B"
+    elif system.memory_total_bytes is not None:
+        told["memory_limit"] = f"{int(system.memory_total_bytes * SHARE_OF_LIMIT)}B"
+    if "worker_threads" in system.settings:
+        del told["threads"]
+    return told | system.settings
+
+
+def _threads(system: System) -> int:
+    return system.parallelism or len(system.server_cpus or os.sched_getaffinity(0))
+
+
+def _try(settings: dict[str, str]) -> None:
+    for name, value in settings.items():
+        try:
+            DuckdbProcess(Begin(":memory:", {name: value})).stop()
+        except FailureError as error:
+            subject = f"--set {name}={value}"
+            if "not recognized" not in error.cause:
+                raise InputError(subject, error.cause.splitlines()[0]) from None
+            raise InputError(subject, "DuckDB has no setting of that name", nearest(name, _known())) from None
+
+
+def _known() -> list[str]:
+    trial = DuckdbProcess(Begin(":memory:"))
+    try:
+        return [row[0] or "" for row in trial.connect().query("select name from duckdb_settings()")]
+    finally:
+        trial.stop()

@@ -1,0 +1,108 @@
+"""The eight tables of TPC-H-derived workloads, at any scale factor from 0.01, on every engine.
+
+Tables, keys and types follow the TPC-H specification 2.17.3, clauses 1.3 to 1.5 and 4.2; the words of the statements
+are ours. docs/concepts/tpch.md explains what was decided and why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from ironbench.engines import space
+from ironbench.errors import InputError
+from ironbench.workloads import base
+from ironbench.workloads.base import Dataset, Option
+from ironbench.workloads.tpch_tables.sizes import TABLES, bytes_on, rows_of
+
+__all__ = ["INDEXES", "REFERENCES", "SCALE_FACTOR", "TABLES", "dataset"]
+
+FOLDER = Path(__file__).parent
+VERSION = 1
+"""Raised whenever the same options would give other rows or another schema."""
+ENGINES = ("postgres", "duckdb", "sqlite")
+SMALLEST, LARGEST = 0.01, 100_000
+"""Scale factors: below the first some tables would be too small to be drawn from, above the last none is defined."""
+
+
+class ScaleFactor(Option):
+    """A number from `SMALLEST` on; too large a one is refused with the space that it would take."""
+
+    def validated(self, text: str) -> str:
+        try:
+            sf = float(text)
+        except ValueError:
+            sf = 0.0
+        if LARGEST < sf < float("inf"):
+            needed = space.in_words(bytes_on("postgres", sf, indexes=True))
+            raise InputError(
+                f"--with {self.name}={text}",
+                f"its tables would take about {needed} on PostgreSQL, and no scale factor above {LARGEST:g} is defined",
+                f"{SMALLEST:g} to {LARGEST:g} is possible",
+            )
+        return super().validated(text)
+
+
+SCALE_FACTOR = ScaleFactor(
+    "sf",
+    "1",
+    "scale factor: 1 is about 1 GB of rows as text; 0.01 is the smallest",
+    lowest=SMALLEST,
+    highest=LARGEST,
+    whole=False,
+)
+INDEXES = Option(
+    "indexes",
+    "yes",
+    "yes: primary keys, and indexes on foreign keys and dates (PostgreSQL, SQLite); no: rows only",
+    choices=("yes", "no"),
+)
+REFERENCES = Option(
+    "references",
+    "yes",
+    "yes: all ten foreign keys are declared and checked (PostgreSQL, needs indexes); no: none is",
+    choices=("yes", "no"),
+)
+
+
+def scale_factor(options: Mapping[str, str]) -> float:
+    return float(options["sf"])
+
+
+def dataset(engine: str, options: Mapping[str, str]) -> Dataset:
+    """The tables at `sf`, with `indexes` and `references` where these options are there and not `no`. InputError."""
+    if engine not in ENGINES:
+        raise InputError(f"engine {engine}", "has no TPC-H-derived tables", f"use one of {', '.join(ENGINES)}")
+    sf = scale_factor(options)
+    indexes = options.get("indexes", "yes") == "yes"
+    references = indexes and options.get("references", "yes") == "yes"
+    key = "bigint" if sf > WIDE_ABOVE else "integer"
+    schema = base.statements(FOLDER, "schema", engine)
+    with_references = "yes" if references else "no"
+    return Dataset(
+        name="tpch",
+        key=f"tpch version={VERSION} sf={sf:g} indexes={'yes' if indexes else 'no'} references={with_references}",
+        tables=TABLES,
+        schema=tuple(statement.replace(":key", key) for statement in schema),
+        generator={"rows": "tpch", "scale_factor": sf, "whole_numbers": engine == "sqlite"},
+        keys=base.statements(FOLDER, "keys", engine) if indexes else (),
+        references=base.statements(FOLDER, "references", engine) if references else (),
+        rows=sum(rows_of(table, sf) for table in TABLES),
+        bytes=bytes_on(engine, sf, indexes),
+        intact=_intact(sf),
+        facts={"sf": f"{sf:g}"},
+        large=True,
+    )
+
+
+WIDE_ABOVE = 300.0
+"""Above this scale factor keys of orders pass 2^31 (crates/ironbench-data/src/tpch/mod.rs)."""
+
+
+def _intact(sf: float) -> str:
+    """Are the tables that no refresh changes still those of the scale factor? Asks for the small ones and for a key."""
+    suppliers, customers = rows_of("supplier", sf), rows_of("customer", sf)
+    return (
+        f"select (select count(*) from supplier) = {suppliers} and (select max(s_suppkey) from supplier) = {suppliers} "
+        f"and (select max(c_custkey) from customer) = {customers} and (select count(*) from nation) = 25"
+    )

@@ -1,0 +1,80 @@
+"""PostgreSQL's settings for large queries on few clients, from the memory, the cores and the devices that there are.
+
+Every value is one that a careful administrator would choose for this use, none depends on a single query; the sources
+are PostgreSQL's manual (19.4, 19.5, 19.7) and its wiki ("Tuning Your PostgreSQL Server"). docs/concepts/tpch.md has the
+table. Whatever the user sets wins, and all of it is in the record.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from ironbench.engines import space
+from ironbench.model.system import System
+
+CACHE_SHARE = 1 / 4
+"""Of the memory, for shared_buffers: "a reasonable starting value … is 25 %" (manual, 19.4.1)."""
+KNOWN_SHARE = 3 / 4
+"""Of the memory, that the planner believes to hold pages: shared buffers and page cache together."""
+WORK_SHARE = 1 / 4
+"""Of the memory, for all sorts and hashes at the same time."""
+AT_ONCE = 8
+"""Allowances of work_mem that one process of a query may take at the same time: four, of which hashes count twice."""
+LEAST_WORK_BYTES, MOST_WORK_BYTES = 4 << 20, 1 << 30
+MOST_MAINTENANCE_BYTES = 1 << 30
+FLASH_DEPTH, DISK_DEPTH = 64, 8
+"""Reads that a device is given at the same time (effective_io_concurrency)."""
+
+
+def preset(system: System, streams: int = 1) -> dict[str, str]:
+    """Settings by name; only those that neither `--memory` nor a declared parallelism decides already."""
+    memory_bytes = _memory_bytes(system)
+    cores = len(system.server_cpus or os.sched_getaffinity(0))
+    workers = cores if system.parallelism is None else system.parallelism
+    flash = not rotates(system.layout.data)
+    work_bytes = memory_bytes * WORK_SHARE / (max(1, streams) * workers * AT_ONCE)
+    maintenance_bytes = min(MOST_MAINTENANCE_BYTES, memory_bytes // 16)
+    told = {
+        "effective_cache_size": _kilobytes(memory_bytes * KNOWN_SHARE),
+        "work_mem": _kilobytes(max(LEAST_WORK_BYTES, min(MOST_WORK_BYTES, work_bytes))),
+        "maintenance_work_mem": _kilobytes(max(LEAST_WORK_BYTES, maintenance_bytes)),
+        "random_page_cost": "1.1" if flash else "4",
+        "effective_io_concurrency": str(FLASH_DEPTH if flash else DISK_DEPTH),
+        "io_workers": str(min(32, max(3, 2 * cores))),
+        "max_wal_size": "8GB",
+        "checkpoint_timeout": "30min",
+    }
+    if system.memory_bytes is None and "shared_buffers" not in system.settings:
+        told["shared_buffers"] = _kilobytes(max(128 << 20, memory_bytes * CACHE_SHARE))
+    if system.parallelism is None:
+        told |= {
+            "max_parallel_workers_per_gather": str(max(1, cores - 1)),
+            "max_parallel_workers": str(max(8, cores)),
+            "max_worker_processes": str(max(8, cores) + 8),
+        }
+    return told
+
+
+def rotates(directory: str | None) -> bool:
+    """Whether the kernel calls the device of a directory a rotating one (sysfs, queue/rotational); no where unknown."""
+    if directory is None:
+        return False
+    device = space.existing(directory).stat().st_dev
+    block = Path(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}")
+    for place in (block, block / ".."):  # a partition has no queue of its own
+        try:
+            return (place / "queue/rotational").read_text().strip() == "1"
+        except OSError:
+            continue
+    return False
+
+
+def _memory_bytes(system: System) -> int:
+    """What the engine and the page cache of its files may have together."""
+    machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return min(machine, system.memory_total_bytes or machine)
+
+
+def _kilobytes(size: float) -> str:
+    return f"{int(size) // 1024}kB"

@@ -1,0 +1,157 @@
+"""The DuckDB engine: its process, its file, its limits, what it says of itself."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ironbench import engines
+from ironbench.engines import process, runtime
+from ironbench.engines.duckdb_session import FILE, DuckdbSession
+from ironbench.errors import EngineDiedError, FailureError, InputError
+from ironbench.model.system import Layout, System
+
+pytestmark = pytest.mark.live
+
+LONG = "select count(*) from range(1000000) a, range(1000000) b where a.range * b.range % 7 = 3"
+
+
+def start(data: Path, layout: Layout | None = None, **told: object) -> DuckdbSession:
+    engine = engines.get("duckdb")
+    checked, secrets = engine.validated(System("duckdb", "test", layout=layout or Layout(str(data)), **told), 4)
+    return engine.start(checked, secrets, 4)  # type: ignore[return-value]
+
+
+@pytest.fixture
+def session(place: Path) -> Iterator[DuckdbSession]:
+    session = start(place / "d")
+    yield session
+    session.stop()
+
+
+def test_a_file_is_made_used_and_kept(place: Path) -> None:
+    session = start(place / "d")
+    session.query("create table t (n integer, s varchar, d decimal(15,2))")
+    assert session.copy_in("COPY t (n, s, d) FROM STDIN", b"1\ta b\t1.50\n2\t\\N\t-0.01\n") == 2
+    session.stop()
+    session.stop()
+    assert not session.alive()
+    assert not (place / "d" / f"{FILE}.wal").exists()
+    session = start(place / "d")
+    assert session.query("select * from t order by n") == [("1", "a b", "1.50"), ("2", None, "-0.01")]
+    session.stop()
+
+
+def test_a_mistake_is_answered_and_the_connection_goes_on(session: DuckdbSession) -> None:
+    with pytest.raises(FailureError, match="nonsense"):
+        session.query("select nonsense")
+    assert session.query("select 1") == [("1",)]
+
+
+def test_connections_work_at_the_same_time_on_the_same_data(session: DuckdbSession) -> None:
+    session.query("create table t as select range as n from range(1000)")
+    connections = [session.connect() for _ in range(4)]
+    answers: list[str | None] = []
+    threads = [
+        threading.Thread(target=lambda one=one: answers.append(one.query("select sum(n) from t")[0][0]))
+        for one in connections
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert answers == ["499500"] * 4
+
+
+def test_a_statement_can_be_cancelled_from_another_thread(session: DuckdbSession) -> None:
+    connection = session.connect()
+    threading.Timer(0.2, connection.cancel).start()
+    with pytest.raises(FailureError, match="INTERRUPT"):
+        connection.query(LONG)
+    assert connection.query("select 2") == [("2",)]
+
+
+def test_a_process_that_is_killed_says_so_and_loses_no_commit(place: Path) -> None:
+    session = start(place / "d")
+    session.query("create table t as select 1 as n")
+    os.kill(session.processes()[0], signal.SIGKILL)
+    with pytest.raises(EngineDiedError, match="SIGKILL"):
+        session.query("select 1")
+    assert not session.alive()
+    session.stop()
+    session = start(place / "d")
+    assert session.query("select n from t") == [("1",)]
+    session.stop()
+
+
+def test_limits_are_those_that_were_asked_for(place: Path) -> None:
+    cpu = min(os.sched_getaffinity(0))
+    layout = Layout(str(place / "d"), str(place / "t"))
+    session = start(place / "d", layout, memory_bytes=200 << 20, parallelism=1, server_cpus=(cpu,))
+    settings = session.facts()["settings"]
+    assert settings["memory_limit"] == "200.0 MiB" and settings["threads"] == "1"
+    assert settings["temp_directory"].startswith(str(place / "t"))
+    assert os.sched_getaffinity(session.processes()[0]) == {cpu}
+    session.stop()
+
+
+def test_compression_can_be_turned_off(place: Path) -> None:
+    sizes = []
+    for name, compression in (("a", "auto"), ("b", "uncompressed")):
+        session = start(place / name, settings={"force_compression": compression})
+        session.query("create table t as select 7 as n, 'the same text in every row' as s from range(200000)")
+        session.query("checkpoint")
+        sizes.append((place / name / FILE).stat().st_size)
+        session.stop()
+    assert sizes[1] > 3 * sizes[0]
+
+
+def test_settings_are_checked_before_anything_is_made(place: Path) -> None:
+    for settings, hint in (({"force_compresion": "auto"}, "force_compression"), ({"temp_directory": "/x"}, "")):
+        with pytest.raises(InputError) as refused:
+            start(place / "d", settings=settings)
+        assert hint in refused.value.hint
+    with pytest.raises(InputError, match="--memory"):
+        start(place / "d", settings={"memory_limit": "1GB"}, memory_bytes=1 << 30)
+    with pytest.raises(InputError, match="beside the data"):
+        start(place / "d", Layout(str(place / "d"), None, str(place / "l")))
+    assert not (place / "d").exists()
+
+
+def test_a_restart_empties_its_memory_and_keeps_its_data(session: DuckdbSession) -> None:
+    session.query("create table t as select 1 as n")
+    first = session.processes()
+    session.restart()
+    assert session.query("select n from t") == [("1",)]
+    assert session.processes() != first
+
+
+def test_a_snapshot_brings_the_file_back(place: Path) -> None:
+    engine = engines.get("duckdb")
+    session = start(place / "d")
+    session.query("create table t as select 1 as n")
+    session.stop()
+    system = System("duckdb", "test", layout=Layout(str(place / "d")))
+    engine.snapshot(system, place / "snapshot")
+    session = start(place / "d")
+    session.query("update t set n = 2")
+    session.stop()
+    engine.restore(system, place / "snapshot")
+    session = start(place / "d")
+    assert session.query("select n from t") == [("1",)]
+    session.stop()
+
+
+def test_nothing_outlives_the_session(place: Path) -> None:
+    session = start(place / "d")
+    one = process.identify(session.processes()[0])
+    assert one is not None
+    assert any(entry.server == one for entry in runtime.entries())
+    session.stop()
+    assert not one.alive()
+    assert not any(entry.data == str(place / "d") for entry in runtime.entries())

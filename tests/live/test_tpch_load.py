@@ -1,0 +1,172 @@
+"""Loading of TPC-H-derived tables: complete on every engine, resumed after an interruption, never half-used."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from ironbench import engines
+from ironbench.engines import process
+from ironbench.errors import FailureError, InputError
+from ironbench.load import Loaded, pieces, prepare
+from ironbench.model.session import Session
+from ironbench.model.system import Layout, System
+from ironbench.printer import Printer
+from ironbench.workloads import tpch_tables
+from ironbench.workloads.tpch_tables import refresh
+
+pytestmark = pytest.mark.live
+
+ROWS = {
+    "lineitem": 60_175,
+    "orders": 15_000,
+    "partsupp": 8_000,
+    "part": 2_000,
+    "customer": 1_500,
+    "supplier": 100,
+    "nation": 25,
+    "region": 5,
+}
+"""At scale factor 0.01, of the reference data."""
+
+
+@contextmanager
+def running(engine: str, data: Path) -> Iterator[Session]:
+    settings = {"fsync": "off"} if engine == "postgres" else {}
+    system, secrets = engines.get(engine).validated(System(engine, "t", settings, Layout(str(data / engine))), 4)
+    with engines.running(system, secrets, 4) as session:
+        yield session
+
+
+def load(session: Session, printer: Printer | None = None, **options: str) -> Loaded:
+    dataset = tpch_tables.dataset(session.engine, {"sf": "0.01"} | options)
+    return prepare.brought(session, dataset, 2, printer or Printer(io.StringIO(), io.StringIO()))
+
+
+def counts(session: Session) -> dict[str, int]:
+    return {table: int(session.query(f"select count(*) from {table}")[0][0] or 0) for table in ROWS}
+
+
+@pytest.fixture(params=tpch_tables.ENGINES)
+def session(request: pytest.FixtureRequest, place: Path) -> Iterator[Session]:
+    with running(request.param, place) as session:
+        yield session
+
+
+def test_all_rows_are_there_once_and_are_used_again(session: Session) -> None:
+    loaded = load(session)
+    assert counts(session) == ROWS
+    assert loaded.rows == sum(ROWS.values())
+    assert set(loaded.phases) == {"schema", "rows", "keys", "references", "analyze"}
+    assert load(session).reused
+
+
+def test_money_is_exact(session: Session) -> None:
+    load(session, indexes="no")
+    # Sum over all lines of the reference data at scale factor 0.01: price less discount.
+    whole = session.engine == "sqlite"
+    one, price = (
+        ("100", "l_extendedprice * (100 - l_discount)") if whole else ("1", "l_extendedprice * (1 - l_discount)")
+    )
+    total = session.query(f"select sum({price}), min({one}) from lineitem")[0][0] or ""
+    per_line = session.query(
+        "select l_extendedprice, l_discount, l_tax, l_quantity, l_shipdate from lineitem "
+        "where l_orderkey = 1 and l_linenumber = 1"
+    )[0]
+    if whole:
+        assert per_line == ("2471035", "4", "2", "17", "1996-03-13")
+        assert total.isdigit()
+    else:
+        assert per_line == ("24710.35", "0.04", "0.02", "17.00", "1996-03-13")
+        assert len(total.split(".")[1]) == 4
+
+
+def test_every_engine_holds_the_same_rows(place: Path) -> None:
+    sums = []
+    for engine in tpch_tables.ENGINES:
+        factor = 1 if engine == "sqlite" else 100
+        with running(engine, place) as session:
+            load(session, indexes="no")
+            found = session.query(
+                f"select sum(l_extendedprice) * {factor}, sum(l_orderkey), sum(length(l_comment)), min(l_shipdate), "
+                f"max(l_receiptdate), count(distinct l_shipmode), (select sum(s_acctbal) * {factor} from supplier), "
+                "(select sum(length(c_name || c_address || c_phone || c_comment)) from customer), "
+                "(select max(p_name) from part), (select sum(o_custkey) from orders), "
+                "(select sum(ps_availqty) from partsupp) from lineitem"
+            )[0]
+            sums.append(tuple((value or "").removesuffix(".00") for value in found))
+    assert sums[0] == sums[1] == sums[2]
+
+
+def test_a_load_that_was_killed_goes_on_where_it_stopped(session: Session) -> None:
+    with pytest.raises(FailureError, match="SIGKILL"):
+        load(session, Killing(), sf="0.2")
+    held = sum(counts(session).values())
+    there = sum(piece["past"] - piece["first"] for piece in pieces.Pieces(session, "tpch").rows())
+    assert there > 0
+    loaded = load(session, sf="0.2")
+    assert loaded.resumed and not loaded.metrics().get("load_rows_per_s")
+    now = counts(session)
+    assert sum(now.values()) == loaded.rows > held
+    assert now["orders"] == 300_000 and now["partsupp"] == 160_000
+    assert session.query("select count(distinct l_orderkey) from lineitem") == [("300000",)]
+    assert load(session, sf="0.2").reused
+    assert not pieces.Pieces(session, "tpch").known()
+
+
+def test_a_load_is_begun_anew_for_another_scale_factor(session: Session) -> None:
+    with pytest.raises(FailureError):
+        load(session, Killing(), sf="0.2")
+    assert not load(session).resumed
+    assert counts(session) == ROWS
+
+
+def test_a_data_directory_of_another_scale_factor_is_loaded_anew_only_where_it_is_ours(place: Path) -> None:
+    with running("postgres", place) as session:
+        load(session)
+        dataset = tpch_tables.dataset("postgres", {"sf": "0.02"})
+        with pytest.raises(InputError, match=r"holds tpch .* sf=0\.01"):
+            prepare.brought(session, dataset, 2, Printer(io.StringIO(), io.StringIO()), own_server=False)
+        assert counts(session) == ROWS
+        assert load(session, sf="0.02").rows > sum(ROWS.values())
+
+
+def test_refresh_sets_go_in_and_out(session: Session, place: Path) -> None:
+    load(session)
+    for one in refresh.prepared(0.01, [1, 2], session.engine, place):
+        for table, file in (("orders", one.orders), ("lineitem", one.lines)):
+            session.copy_in(f"COPY {table} ({refresh.COLUMNS[table]}) FROM STDIN", file.read_bytes())
+        listed = ", ".join(map(str, one.deleted))
+        session.query(f"delete from lineitem where l_orderkey in ({listed})")
+        session.query(f"delete from orders where o_orderkey in ({listed})")
+    assert counts(session)["orders"] == ROWS["orders"]
+    assert counts(session)["lineitem"] == ROWS["lineitem"]  # the new lines are those of the orders that went
+    assert session.query("select count(*) from orders where o_orderkey % 32 >= 8") == [("30",)]
+
+
+class Killing(Printer):
+    """Kills the process that makes the rows as soon as the first pieces are there."""
+
+    def __init__(self) -> None:
+        super().__init__(io.StringIO(), io.StringIO())
+        self._done = threading.Event()
+
+    @contextmanager
+    def bar(self, what: str, total_s: float | None = None) -> Iterator[object]:
+        def show(fraction: float, note: str) -> None:
+            if fraction > 0.4 and not self._done.is_set():
+                self._done.set()
+                for pid in process.children(os.getpid()):
+                    if b"load/inside.py" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                        os.kill(pid, signal.SIGKILL)
+                time.sleep(0.1)
+
+        yield show

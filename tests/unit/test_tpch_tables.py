@@ -1,0 +1,93 @@
+"""Scale factors, sizes, refresh keys and settings of TPC-H-derived tables, without an engine."""
+
+from __future__ import annotations
+
+import pytest
+
+from ironbench.errors import InputError
+from ironbench.model.system import Layout, System
+from ironbench.workloads import tpch_tables
+from ironbench.workloads.tpch_tables import refresh, sizes
+from ironbench.workloads.tpch_tables.preset import preset
+
+OPTIONS = {"sf": "1"}
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "nan", "abc", "inf", "0.009"])
+def test_a_scale_factor_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(InputError) as refused:
+        tpch_tables.SCALE_FACTOR.validated(text)
+    assert "0.01 to 100000" in refused.value.hint
+
+
+def test_a_scale_factor_that_is_too_large_is_refused_with_the_space_it_needs() -> None:
+    with pytest.raises(InputError, match=r"would take about 2100000\.0 TB"):
+        tpch_tables.SCALE_FACTOR.validated("1e9")
+
+
+def test_fractional_scale_factors_are_possible() -> None:
+    assert tpch_tables.SCALE_FACTOR.validated("0.25") == "0.25"
+    assert sizes.rows_of("supplier", 0.25) == 2500
+    assert sizes.rows_of("nation", 0.25) == 25
+
+
+@pytest.mark.parametrize("engine", tpch_tables.ENGINES)
+def test_every_engine_has_all_tables(engine: str) -> None:
+    dataset = tpch_tables.dataset(engine, OPTIONS)
+    made = [statement.split("(")[0].split()[-1] for statement in dataset.schema]
+    assert sorted(made) == sorted(dataset.tables)
+
+
+def test_keys_are_wide_only_where_they_must_be() -> None:
+    assert not any("bigint" in statement for statement in tpch_tables.dataset("postgres", {"sf": "300"}).schema)
+    assert any("o_orderkey bigint" in statement for statement in tpch_tables.dataset("postgres", {"sf": "301"}).schema)
+
+
+def test_the_content_key_tells_apart_whatever_gives_other_tables() -> None:
+    wanted = ({}, {"indexes": "no"}, {"references": "no"}, {"sf": "2"})
+    keys = {tpch_tables.dataset("postgres", OPTIONS | options).key for options in wanted}
+    assert len(keys) == len(wanted)
+
+
+def test_foreign_keys_are_all_or_none() -> None:
+    assert len(tpch_tables.dataset("postgres", OPTIONS).references) == 10
+    assert tpch_tables.dataset("postgres", OPTIONS | {"indexes": "no"}).references == ()
+
+
+def test_indexes_name_only_keys_and_dates() -> None:
+    allowed = ("key", "date", "linenumber")
+    for engine in tpch_tables.ENGINES:
+        for statement in tpch_tables.dataset(engine, OPTIONS).keys:
+            columns = statement[statement.index("(") + 1 : statement.rindex(")")].split(", ")
+            assert all(column.endswith(allowed) for column in columns), statement
+
+
+def test_refresh_sets_use_the_specified_keys() -> None:
+    inserted, deleted = refresh.keys(1.0, 1)
+    assert deleted[:9] == (1, 2, 3, 4, 5, 6, 7, 32, 33) and deleted[-1] == 5988 and len(deleted) == 1500
+    assert inserted[:3] == (9, 10, 11) and inserted[-1] == 5996
+    assert refresh.keys(1.0, 75)[1][0] == 444_001
+    assert refresh.keys(1.0, 150)[0][0] == 893_997
+
+
+def test_refresh_sets_delete_what_those_a_thousand_before_inserted() -> None:
+    assert refresh.keys(0.01, 1001)[1] == refresh.keys(0.01, 1)[0]
+    assert refresh.keys(0.01, 3001)[0] == refresh.keys(0.01, 1)[1]
+
+
+def test_all_orders_of_the_load_are_deleted_by_a_thousand_sets() -> None:
+    deleted = [key for number in range(1, 1001) for key in refresh.keys(0.0107, number)[1]]
+    assert len(deleted) == len(set(deleted)) == int(1_500_000 * 0.0107)
+
+
+def test_the_preset_follows_the_memory_and_leaves_alone_what_is_declared() -> None:
+    whole = preset(System("postgres", "", layout=Layout("/proc"), memory_total_bytes=4 << 30))
+    assert whole["shared_buffers"] == f"{1 << 20}kB" and whole["effective_cache_size"] == f"{3 << 20}kB"
+    declared = preset(System("postgres", "", memory_bytes=1 << 28, parallelism=2, memory_total_bytes=4 << 30))
+    assert "shared_buffers" not in declared and "max_parallel_workers_per_gather" not in declared
+
+
+def test_more_streams_share_the_memory_for_sorts() -> None:
+    system = System("postgres", "", memory_total_bytes=8 << 30, parallelism=1)
+    one, four = (int(preset(system, streams)["work_mem"].removesuffix("kB")) for streams in (1, 4))
+    assert one == 4 * four
