@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -55,7 +56,7 @@ def test_a_mistake_is_answered_and_the_connection_goes_on(session: DuckdbSession
 
 def test_connections_work_at_the_same_time_on_the_same_data(session: DuckdbSession) -> None:
     session.query("create table t as select range as n from range(1000)")
-    connections = [session.connect() for _ in range(4)]
+    connections = [session.line() for _ in range(4)]
     answers: list[str | None] = []
     threads = [
         threading.Thread(target=lambda one=one: answers.append(one.query("select sum(n) from t")[0][0]))
@@ -69,11 +70,19 @@ def test_connections_work_at_the_same_time_on_the_same_data(session: DuckdbSessi
 
 
 def test_a_statement_can_be_cancelled_from_another_thread(session: DuckdbSession) -> None:
-    connection = session.connect()
+    connection = session.line()
     threading.Timer(0.2, connection.cancel).start()
-    with pytest.raises(FailureError, match="INTERRUPT"):
+    with pytest.raises(FailureError, match="INTERRUPT") as cancelled:
         connection.query(LONG)
+    assert cancelled.value.sqlstate == "57014"
     assert connection.query("select 2") == [("2",)]
+
+
+def test_a_measured_statement_tells_its_rows_and_times_on_our_clock(session: DuckdbSession) -> None:
+    before_s = time.perf_counter()
+    rows, submitted_s, answered_s = session.line().measure("select * from range(5000)")
+    assert rows == 5000
+    assert before_s < submitted_s < answered_s < time.perf_counter()
 
 
 def test_a_process_that_is_killed_says_so_and_loses_no_commit(place: Path) -> None:

@@ -21,7 +21,6 @@ from ironbench.model.session import Session
 from ironbench.model.system import Layout, System
 from ironbench.printer import Printer
 from ironbench.workloads import tpch_tables
-from ironbench.workloads.tpch_tables import refresh
 
 pytestmark = pytest.mark.live
 
@@ -137,19 +136,6 @@ def test_a_data_directory_of_another_scale_factor_is_loaded_anew_only_where_it_i
             prepare.brought(session, dataset, 2, Printer(io.StringIO(), io.StringIO()), own_server=False)
         assert counts(session) == ROWS
         assert load(session, sf="0.02").rows > sum(ROWS.values())
-
-
-def test_refresh_sets_go_in_and_out(session: Session, place: Path) -> None:
-    load(session)
-    for one in refresh.prepared(0.01, [1, 2], session.engine, place):
-        for table, file in (("orders", one.orders), ("lineitem", one.lines)):
-            session.copy_in(f"COPY {table} ({refresh.COLUMNS[table]}) FROM STDIN", file.read_bytes())
-        listed = ", ".join(map(str, one.deleted))
-        session.query(f"delete from lineitem where l_orderkey in ({listed})")
-        session.query(f"delete from orders where o_orderkey in ({listed})")
-    assert counts(session)["orders"] == ROWS["orders"]
-    assert counts(session)["lineitem"] == ROWS["lineitem"]  # the new lines are those of the orders that went
-    assert session.query("select count(*) from orders where o_orderkey % 32 >= 8") == [("30",)]
 
 
 class Killing(Printer):

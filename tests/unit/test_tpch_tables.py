@@ -7,7 +7,7 @@ import pytest
 from ironbench.errors import InputError
 from ironbench.model.system import Layout, System
 from ironbench.workloads import tpch_tables
-from ironbench.workloads.tpch_tables import refresh, sizes
+from ironbench.workloads.tpch_tables import sizes
 from ironbench.workloads.tpch_tables.preset import preset
 
 OPTIONS = {"sf": "1"}
@@ -60,24 +60,6 @@ def test_indexes_name_only_keys_and_dates() -> None:
         for statement in tpch_tables.dataset(engine, OPTIONS).keys:
             columns = statement[statement.index("(") + 1 : statement.rindex(")")].split(", ")
             assert all(column.endswith(allowed) for column in columns), statement
-
-
-def test_refresh_sets_use_the_specified_keys() -> None:
-    inserted, deleted = refresh.keys(1.0, 1)
-    assert deleted[:9] == (1, 2, 3, 4, 5, 6, 7, 32, 33) and deleted[-1] == 5988 and len(deleted) == 1500
-    assert inserted[:3] == (9, 10, 11) and inserted[-1] == 5996
-    assert refresh.keys(1.0, 75)[1][0] == 444_001
-    assert refresh.keys(1.0, 150)[0][0] == 893_997
-
-
-def test_refresh_sets_delete_what_those_a_thousand_before_inserted() -> None:
-    assert refresh.keys(0.01, 1001)[1] == refresh.keys(0.01, 1)[0]
-    assert refresh.keys(0.01, 3001)[0] == refresh.keys(0.01, 1)[1]
-
-
-def test_all_orders_of_the_load_are_deleted_by_a_thousand_sets() -> None:
-    deleted = [key for number in range(1, 1001) for key in refresh.keys(0.0107, number)[1]]
-    assert len(deleted) == len(set(deleted)) == int(1_500_000 * 0.0107)
 
 
 def test_the_preset_follows_the_memory_and_leaves_alone_what_is_declared() -> None:

@@ -21,6 +21,8 @@ from ironbench.engines.process import ProcessId
 from ironbench.errors import EngineDiedError, FailureError, InputError
 from ironbench.model.session import Row
 
+CANCELLED = "57014"
+"""SQLSTATE query_canceled, as PostgreSQL says it."""
 STOP_S = 60.0
 """A database that is closed writes its checkpoint first."""
 _CODE = (
@@ -131,13 +133,16 @@ class DuckdbConnection:
         self._end = end
         self._number = number
         self._columns: list[str] = []
-        self.taken_s = 0.0
-        """By the last query inside DuckDB, until its last row was there."""
+
+    def measure(self, sql: str) -> tuple[int, float, float]:
+        """Rows, and when DuckDB was given the statement and when the last row was there (`time.perf_counter`)."""
+        rows, submitted_s, answered_s = self._asked({"measure": sql})["measured"]
+        return rows, submitted_s, answered_s
 
     def query(self, sql: str) -> list[Row]:
         """Runs one or more statements; the rows of the last. FailureError: what DuckDB says; EngineDiedError."""
-        answer = self._asked({"sql": sql})
-        self._columns, self.taken_s = answer["columns"], answer["taken_s"]
+        answer = self._asked({"query": sql})
+        self._columns = answer["columns"]
         return [tuple(row) for row in answer["rows"]]
 
     def columns(self) -> list[str]:
@@ -146,7 +151,7 @@ class DuckdbConnection:
 
     def copy_in(self, sql: str, data: bytes) -> int:
         """Rows copied by `COPY t (…) FROM STDIN`, of PostgreSQL's text format."""
-        return int(self._asked({"copy": sql}, data)["rows"][0][0])
+        return int(self._asked({"copy": sql}, data)["copied"])
 
     def cancel(self) -> None:
         """From another thread: the running statement ends with a failure."""
@@ -170,5 +175,7 @@ class DuckdbConnection:
             raise self._owner.died()
         told: dict[str, Any] = answer[0]
         if "refused" in told:
-            raise FailureError("DuckDB", told["refused"])
+            refused = FailureError("DuckDB", told["refused"])
+            refused.sqlstate = CANCELLED if told["kind"] == "InterruptException" else ""
+            raise refused
         return told

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -42,8 +42,8 @@ class DuckdbSession:
         self._stopped = False
         self.query("select 1")
 
-    def connect(self) -> DuckdbConnection:
-        """A connection of its own, for work in parallel; the caller closes it."""
+    def line(self, cpus: Sequence[int] = ()) -> DuckdbConnection:
+        """A connection of its own. All share one process, whose CPUs are the system's: `cpus` change nothing."""
         with self._using:
             return self._running().connect()
 
