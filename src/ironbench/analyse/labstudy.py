@@ -17,6 +17,7 @@ from ironbench.analyse.findings import findings
 from ironbench.analyse.growth import Growth, growths
 from ironbench.analyse.interaction import Interaction, interactions
 from ironbench.analyse.looks import LEAST_BLOCKS
+from ironbench.analyse.queries import Queries, queries
 from ironbench.analyse.same_load import SameLoad, same_loads
 from ironbench.analyse.study import facts
 from ironbench.analyse.subjects import work_name
@@ -94,6 +95,8 @@ class LabStudy:
     """What parts made free bring, where the lab has such cells."""
     waterfalls: tuple[Waterfall, ...]
     """Of the first comparisons: which part of a transaction's time the difference comes from."""
+    queries: Queries | None
+    """Query by query; None where the work is not made of queries."""
     noise: Noise | None
     """The highest floor known of this machine for the lab's metric."""
     differences: tuple[Difference, ...]
@@ -168,6 +171,7 @@ def lab_study(
         growths=growths([(cell.setup, cell.usable) for cell in cells]),
         ceilings=found_ceilings,
         waterfalls=_waterfalls(own, cells),
+        queries=queries([(cell.name, cell.usable) for cell in cells if cell.usable]),
         noise=_noise(lab, noise, settled),
         differences=differences(known),
         shared=shared(known),

@@ -11,6 +11,7 @@ from ironbench.analyse.balance import Entry, balance
 from ironbench.analyse.compare import ratio
 from ironbench.analyse.curve import Curve, curve
 from ironbench.analyse.differences import Difference, differences, facts_of, flattened, shared
+from ironbench.analyse.queries import Queries, queries
 from ironbench.analyse.sanity import Little, little
 from ironbench.analyse.scaling import Scaling, scalings
 from ironbench.analyse.shares import Shares, budgets, main_events, waits
@@ -83,6 +84,8 @@ class Study:
     trials: int
     scalings: tuple[Scaling, ...] = ()
     """The scalability law's curve of every part that has one."""
+    queries: Queries | None = None
+    """Query by query; None where the work is not made of queries."""
 
     @property
     def open_loop(self) -> bool:
@@ -127,6 +130,7 @@ def _study(records: Sequence[Record], archive: Archive, derived: Mapping[str, st
         min(record.started_at for record in records),
         len(records),
         scalings([(part.name, [trial for point in part.curve.points for trial in point.trials]) for part in parts]),
+        queries([(subject.name, subject.usable) for subject in found if subject.usable]),
     )
 
 

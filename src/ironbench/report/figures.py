@@ -12,6 +12,7 @@ from ironbench.report.charts import scalability as law
 from ironbench.report.charts.base import Table
 from ironbench.report.charts.curves import curves
 from ironbench.report.charts.latency import latency
+from ironbench.report.charts.queries import by_query
 from ironbench.report.charts.shares import budget, waits
 from ironbench.report.charts.timelines import devices, timelines
 from ironbench.report.numbers import NOT_KNOWN, between, measured, number, quantity, span, times
@@ -29,6 +30,7 @@ def sections(study: Study) -> list[Section]:
     """Everything with something to show; a section without content is left out."""
     found = [
         Section("curves", "Throughput and response time", charts=tuple(curves(study))),
+        Section("queries", "Query by query", charts=tuple(by_query(study.queries))),
         Section("law", "Scalability", law.lead(study.scalings), tuple(law.scalability(study.scalings))),
         Section("latency", "Latency", charts=tuple(latency(study))),
         Section("scripts", "Script by script, at the peak", tables=tuple(scripts(study))),

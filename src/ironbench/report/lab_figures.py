@@ -16,6 +16,7 @@ from ironbench.report.charts.budgets import budgets
 from ironbench.report.charts.effects import effects
 from ironbench.report.charts.growth import growth
 from ironbench.report.charts.order import order
+from ironbench.report.charts.queries import by_query
 from ironbench.report.charts.spent import spent, waterfalls
 from ironbench.report.figures import configuration, fact, fact_name
 from ironbench.report.findings import claimed_table, effect_table, metric_tables, ratio
@@ -34,6 +35,7 @@ def sections(study: LabStudy) -> list[Section]:
     found = [
         Section("claims", "What was expected", tables=(*_some(claims(study)), *_some(claimed_table(study.claimed)))),
         Section("findings", "Findings", charts=tuple(effects(study)), tables=_some(effect_table(study.effects))),
+        Section("queries", "Query by query", charts=tuple(by_query(study.queries))),
         Section("same-load", "At the same load", _LEAD_SAME_LOAD, tables=_some(same_load_table(study.same_loads))),
         Section("interactions", "Together and alone", _LEAD_TOGETHER, tables=_some(together(study))),
         Section("growth", "Scalability", _lead_growth(study), tuple(growth(study)), _some(laws(study))),

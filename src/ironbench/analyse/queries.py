@@ -1,0 +1,118 @@
+"""Queries one by one: how long each took in every system, beside a baseline, and with more processes at work on it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ironbench.analyse.ratio import paired
+from ironbench.catalogue import part_of
+from ironbench.model.record import Record
+
+_METRIC = "query_time_s"
+_LEVEL = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class QueryRatio:
+    """The time of one query over the baseline's, paired by block."""
+
+    query: str
+    ratio: float
+    """Geometric mean over blocks; below 1 the query is faster."""
+    low: float
+    high: float
+    """95 % interval; 0 and infinity below two blocks."""
+    blocks: int
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """One cell or system."""
+
+    name: str
+    times_s: Mapping[str, float]
+    """Query → geometric mean over its trials."""
+    ratios: tuple[QueryRatio, ...]
+    """To the baseline; empty for the baseline itself."""
+    parallelism: int | None = None
+    """Processes or threads at work on one statement, where that was declared."""
+
+    @property
+    def overall(self) -> float | None:
+        """Geometric mean of the ratios of all queries."""
+        return (
+            math.exp(math.fsum(math.log(one.ratio) for one in self.ratios) / len(self.ratios)) if self.ratios else None
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Queries:
+    """All subjects, the baseline first."""
+
+    subjects: tuple[Subject, ...]
+    names: tuple[str, ...]
+    """Of the queries that any subject answered, sorted."""
+
+    @property
+    def compared(self) -> tuple[Subject, ...]:
+        return tuple(subject for subject in self.subjects if subject.ratios)
+
+    @property
+    def by_parallelism(self) -> tuple[Subject, ...]:
+        """The subjects by degree of parallelism, where they differ in it and each degree stands once; else none."""
+        known = sorted(
+            (subject for subject in self.subjects if subject.parallelism), key=lambda one: one.parallelism or 0
+        )
+        degrees = {subject.parallelism for subject in known}
+        return tuple(known) if len(degrees) == len(known) > 1 and len(known) == len(self.subjects) else ()
+
+
+def queries(groups: Sequence[tuple[str, Sequence[Record]]]) -> Queries | None:
+    """`groups`: name and comparable trials of each subject, the baseline first; None where nobody timed queries."""
+    found = [(name, records) for name, records in groups if any(_times(record) for record in records)]
+    if not found:
+        return None
+    baseline = found[0][1]
+    subjects = tuple(
+        Subject(
+            name,
+            _typical(records),
+            _ratios(records, baseline) if place else (),
+            records[0].system.parallelism,
+        )
+        for place, (name, records) in enumerate(found)
+    )
+    return Queries(subjects, tuple(sorted({query for subject in subjects for query in subject.times_s})))
+
+
+def _times(record: Record) -> dict[str, float]:
+    return {
+        part_of(name).partition("=")[2]: value
+        for name, value in record.metrics.items()
+        if name.startswith(f"{_METRIC}{{query=") and value > 0
+    }
+
+
+def _typical(records: Sequence[Record]) -> dict[str, float]:
+    logs: dict[str, list[float]] = {}
+    for record in records:
+        for query, time_s in _times(record).items():
+            logs.setdefault(query, []).append(math.log(time_s))
+    return {query: math.exp(math.fsum(values) / len(values)) for query, values in sorted(logs.items())}
+
+
+def _ratios(records: Sequence[Record], baseline: Sequence[Record]) -> tuple[QueryRatio, ...]:
+    beside = {record.block: _times(record) for record in baseline}
+    pairs: dict[str, list[float]] = {}
+    for record in records:
+        for query, time_s in _times(record).items():
+            if query in beside.get(record.block, {}):
+                pairs.setdefault(query, []).append(time_s / beside[record.block][query])
+    found = []
+    for query, values in sorted(pairs.items()):
+        one = paired(values)
+        low, high = one.interval(_LEVEL)
+        found.append(QueryRatio(query, one.ratio, low, high, one.blocks))
+    return tuple(found)

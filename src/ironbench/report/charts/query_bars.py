@@ -1,0 +1,198 @@
+"""Each query's time beside the baseline's: bars from 1 on a logarithmic axis, with the interval of the blocks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from ironbench.analyse.queries import Queries, Subject
+from ironbench.report import theme
+from ironbench.report.charts import base
+from ironbench.report.charts.base import Chart, Table
+from ironbench.report.numbers import number
+
+_MOST = 4
+"""More systems side by side make bars too thin to see; the heat map and the table have all."""
+_TICKS = (
+    0.01,
+    0.02,
+    0.05,
+    0.07,
+    0.1,
+    0.15,
+    0.2,
+    0.25,
+    0.33,
+    0.5,
+    0.7,
+    0.8,
+    0.9,
+    1,
+    1.1,
+    1.25,
+    1.5,
+    2,
+    3,
+    4,
+    5,
+    7,
+    10,
+    20,
+    50,
+    100,
+)
+_MOST_TICKS = 9
+_REACH = 1.5
+"""An interval of few blocks may be very wide: the axis goes no further than this power of the ratios themselves."""
+
+
+def query_bars(found: Queries | None) -> list[Chart]:
+    """None where nothing was compared."""
+    if found is None or not found.compared:
+        return []
+    shown = found.compared[:_MOST]
+    names = [subject.name for subject in shown]
+    domain = _domain(shown)
+    rows = [
+        {
+            "query": one.query,
+            "system": subject.name,
+            "ratio": one.ratio,
+            "one": 1.0,
+            "low": min(max(one.low, domain[0]), domain[1]),
+            "high": max(min(one.high, domain[1]), domain[0]),
+            "said": f"{number(one.ratio, 3)} ×",
+            "interval": _interval(one.low, one.high, one.blocks),
+        }
+        for subject in shown
+        for one in subject.ratios
+    ]
+    overall = [{"system": subject.name, "ratio": subject.overall} for subject in shown]
+    return [
+        Chart(
+            "query-ratios",
+            f"Time of each query over that of {found.subjects[0].name}",
+            _alt(shown, found.subjects[0].name),
+            base.specification(_layers(names, domain), {"queries": rows, "overall": overall}, 320),
+            query_table(found),
+            "ratio, logarithmic; below 1 is faster",
+            base.keys(names, "square"),
+            note="Whiskers are 95 % intervals of the blocks' ratios; the line of each colour is the geometric mean of "
+            "all queries." + _left_out(found),
+            wide=True,
+        )
+    ]
+
+
+def query_table(found: Queries) -> Table:
+    """A row per query: the baseline's time, and each system's with its ratio."""
+    head: tuple[str, ...] = ("query", f"{found.subjects[0].name}, s")
+    for subject in found.compared:
+        head += (f"{subject.name}, s", "ratio", "interval")
+    rows = []
+    for query in found.names:
+        row = [query, _seconds(found.subjects[0], query)]
+        for subject in found.compared:
+            one = next((one for one in subject.ratios if one.query == query), None)
+            row += [_seconds(subject, query), number(one.ratio, 3) if one else "–"]
+            row += [_interval(one.low, one.high, one.blocks) if one else "–"]
+        rows.append(tuple(row))
+    return Table(head, tuple(rows), numbers=True)
+
+
+def _layers(names: list[str], domain: list[float]) -> list[dict[str, Any]]:
+    colour = {"field": "system", "type": "nominal", "scale": theme.system_colours(names)}
+    x: dict[str, Any] = {
+        "field": "query",
+        "type": "nominal",
+        "sort": None,
+        "axis": {"title": None, "labelAngle": 0},
+        "scale": {"paddingInner": 0.25 if len(names) > 1 else 0.35},
+    }
+    offset = {"xOffset": {"field": "system", "type": "nominal", "sort": names}} if len(names) > 1 else {}
+    y: dict[str, Any] = {
+        "field": "ratio",
+        "type": "quantitative",
+        "scale": {"type": "log", "domain": domain, "nice": False, "clamp": True},
+        "axis": {"title": None, "values": _ticks(domain), "format": "~r", "grid": True},
+    }
+    tooltip = [
+        {"field": "query"},
+        {"field": "system"},
+        {"field": "said", "title": "ratio"},
+        {"field": "interval", "title": "95 % interval"},
+    ]
+    bar = {
+        "data": {"name": "queries"},
+        "mark": {"type": "bar", "opacity": 0.85},
+        "encoding": {"x": x, **offset, "y": y, "y2": {"field": "one"}, "color": colour, "tooltip": tooltip},
+    }
+    whisker = {
+        "data": {"name": "queries"},
+        "mark": {"type": "rule", "color": "@ink", "strokeWidth": 1.2},
+        "encoding": {"x": x, **offset, "y": {**y, "field": "low"}, "y2": {"field": "high"}},
+    }
+    one: dict[str, Any] = {
+        "mark": {"type": "rule", "color": "@ink", "strokeWidth": 1.2},
+        "encoding": {"y": {**{key: value for key, value in y.items() if key != "field"}, "datum": 1}},
+    }
+    mean = {
+        "data": {"name": "overall"},
+        "mark": {"type": "rule", "strokeDash": [5, 4], "strokeWidth": 1.5},
+        "encoding": {"y": y, "color": colour},
+    }
+    return [bar, one, mean, whisker]
+
+
+def _domain(shown: Sequence[Subject]) -> list[float]:
+    """From the lowest to the highest of ratios and intervals, 1 inside."""
+    logs = [math.log(one.ratio) for subject in shown for one in subject.ratios]
+    reach = _REACH * max(math.log(1.25), *map(abs, logs))
+    ends = [
+        math.log(end) for subject in shown for one in subject.ratios for end in (one.low, one.high)
+        if 0 < end < math.inf
+    ]  # fmt: skip
+    low = min(-0.05, *logs, *(max(end, -reach) for end in ends))
+    high = max(0.05, *logs, *(min(end, reach) for end in ends))
+    return [math.exp(low - 0.04 * (high - low)), math.exp(high + 0.04 * (high - low))]
+
+
+def _ticks(domain: list[float]) -> list[float]:
+    """Round ratios, as many as can be read, 1 always among them."""
+    gap = math.log(domain[1] / domain[0]) / _MOST_TICKS
+    kept = [1.0]
+    for side in ([t for t in _TICKS if 1 < t <= domain[1]], [t for t in reversed(_TICKS) if domain[0] <= t < 1]):
+        last = 1.0
+        for tick in side:
+            if abs(math.log(tick / last)) >= gap:
+                kept.append(tick)
+                last = tick
+    return sorted(kept)
+
+
+def _interval(low: float, high: float, blocks: int) -> str:
+    if blocks < 2 or low <= 0 or math.isinf(high):
+        return "no interval"
+    return f"{number(low, 3)} to {number(high, 3)}"
+
+
+def _seconds(subject: Subject, query: str) -> str:
+    time_s = subject.times_s.get(query)
+    return "–" if time_s is None else number(time_s, 3)
+
+
+def _left_out(found: Queries) -> str:
+    rest = len(found.compared) - _MOST
+    return f" Of {len(found.compared)} systems the first {_MOST} are drawn; the table has all." if rest > 0 else ""
+
+
+def _alt(shown: Sequence[Subject], baseline: str) -> str:
+    words = []
+    for subject in shown:
+        best, worst = (pick(subject.ratios, key=lambda one: one.ratio) for pick in (min, max))
+        words.append(
+            f"{subject.name}: from {number(best.ratio, 3)} times for {best.query} to {number(worst.ratio, 3)} for "
+            f"{worst.query}, {number(subject.overall or 1.0, 3)} over all"
+        )
+    return f"Time of each query over that of {baseline}. {'; '.join(words)}."

@@ -1,0 +1,105 @@
+"""How much faster each query becomes when more processes or threads work on it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ironbench.analyse.queries import Queries
+from ironbench.report.charts import base
+from ironbench.report.charts.base import Chart, Key, Table
+from ironbench.report.numbers import number
+
+_ALL = "all queries"
+
+
+def speed_up(found: Queries | None) -> list[Chart]:
+    """Where subjects differ in nothing but the declared parallelism, as far as their names tell; else none."""
+    subjects = found.by_parallelism if found else ()
+    if not found or not subjects:
+        return []
+    first, last = subjects[0], subjects[-1]
+    shared = [query for query in found.names if all(query in subject.times_s for subject in subjects)]
+    if not shared:
+        return []
+    ratios = {
+        subject.parallelism or 1: {query: first.times_s[query] / subject.times_s[query] for query in shared}
+        for subject in subjects
+    }
+    means = {degree: _mean(list(values.values())) for degree, values in ratios.items()}
+    lines = [
+        {"query": query, "degree": degree, "gain": gain, "said": f"{number(gain, 3)} ×"}
+        for degree, values in ratios.items()
+        for query, gain in values.items()
+    ]
+    whole = [
+        {"query": _ALL, "degree": degree, "gain": gain, "said": f"{number(gain, 3)} ×"}
+        for degree, gain in means.items()
+    ]
+    ideal = [{"degree": degree, "gain": degree / (first.parallelism or 1)} for degree in ratios]
+    ranked = sorted(shared, key=lambda query: ratios[last.parallelism or 1][query])
+    ends = [
+        {"query": query, "degree": last.parallelism, "gain": ratios[last.parallelism or 1][query]}
+        for query in dict.fromkeys((ranked[0], ranked[-1]))
+    ]
+    each = [(query, *(number(values[query], 3) for values in ratios.values())) for query in shared]
+    all_of_them = (_ALL, *(number(gain, 3) for gain in means.values()))
+    table = Table(("query", *map(str, ratios)), (*each, all_of_them), numbers=True)
+    overall = number(means[last.parallelism or 1], 3)
+    return [
+        Chart(
+            "speed-up",
+            "Speed-up by parallelism, query by query",
+            f"With {last.parallelism} at work instead of {first.parallelism}, queries are {overall} times as fast over "
+            f"all; {ranked[-1]} gains most, {ranked[0]} least.",
+            base.specification(
+                _layers(list(ratios)), {"lines": lines, "whole": whole, "ideal": ideal, "ends": ends}, 340
+            ),
+            table,
+            "times as fast",
+            (
+                Key(_ALL, "s0", "line"),
+                Key("one query", "rule", "line"),
+                Key("as fast as there are more of them", "muted", "dash"),
+            ),
+        )
+    ]
+
+
+def _mean(values: list[float]) -> float:
+    import statistics
+
+    return statistics.geometric_mean(values)
+
+
+def _layers(degrees: list[int]) -> list[dict[str, Any]]:
+    x: dict[str, Any] = {
+        "field": "degree",
+        "type": "quantitative",
+        "scale": {"type": "log", "base": 2, "domain": [degrees[0], degrees[-1] * 1.12], "nice": False},
+        "axis": {"title": "processes or threads that work on a query", "values": degrees, "format": "d"},
+    }
+    y: dict[str, Any] = {
+        "field": "gain",
+        "type": "quantitative",
+        "scale": {"zero": False, "nice": True},
+        "axis": {"title": None, "tickCount": 6, "format": "~r", "grid": True},
+    }
+    tooltip = [{"field": "query"}, {"field": "degree"}, {"field": "said", "title": "speed-up"}]
+
+    def line(data: str, mark: dict[str, Any], **more: Any) -> dict[str, Any]:
+        return {"data": {"name": data}, "mark": {"type": "line", **mark}, "encoding": {"x": x, "y": y, **more}}
+
+    each = line(
+        "lines",
+        {"color": "@rule", "strokeWidth": 1.2, "point": {"color": "@rule", "size": 18}},
+        detail={"field": "query"},
+        tooltip=tooltip,
+    )
+    ideal = line("ideal", {"color": "@muted", "strokeDash": [5, 4]})
+    whole = line("whole", {"color": "@s0", "strokeWidth": 2.6, "point": {"color": "@s0", "size": 50}}, tooltip=tooltip)
+    named = {
+        "data": {"name": "ends"},
+        "mark": {"type": "text", "align": "left", "dx": 6, "fontSize": 11.5, "color": "@muted"},
+        "encoding": {"x": x, "y": y, "text": {"field": "query"}},
+    }
+    return [each, ideal, whole, named]

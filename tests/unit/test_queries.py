@@ -1,0 +1,80 @@
+"""Queries are compared one by one, paired by block, and drawn with what is not certain."""
+
+import math
+from dataclasses import replace
+
+import pytest
+from factories import DISK, Shelf, record
+from labfactory import lab, trials
+
+from ironbench.analyse.labstudy import LabStudy, lab_study
+from ironbench.analyse.queries import queries
+from ironbench.report.charts.queries import by_query
+from ironbench.report.lab_figures import sections
+
+
+def timed(times_s: dict[str, float], block: int, parallelism: int | None = None):
+    metrics = {f"query_time_s{{query={query}}}": time_s for query, time_s in times_s.items()}
+    return record(replace(DISK, parallelism=parallelism), 1, 1.0, block=block, metrics=metrics)
+
+
+def test_ratios_are_paired_by_block_so_that_a_slow_block_cancels() -> None:
+    slow = [1.0, 3.0, 1.5]
+    baseline = [timed({"q01": 2.0 * mood, "q02": 1.0}, block) for block, mood in enumerate(slow)]
+    other = [timed({"q01": 1.0 * mood, "q02": 1.0}, block) for block, mood in enumerate(slow)]
+    found = queries([("disk", baseline), ("ssd", other)])
+    assert found is not None
+    (compared,) = found.compared
+    first, second = compared.ratios
+    assert (first.query, first.blocks) == ("q01", 3)
+    assert first.ratio == pytest.approx(0.5)
+    assert first.low == pytest.approx(0.5) and first.high == pytest.approx(0.5)
+    assert second.ratio == 1.0
+    assert compared.overall == pytest.approx(math.sqrt(0.5))
+
+
+def test_one_block_has_a_ratio_and_no_interval() -> None:
+    found = queries([("a", [timed({"q01": 2.0}, 0)]), ("b", [timed({"q01": 1.0}, 0)])])
+    assert found is not None
+    (one,) = found.compared[0].ratios
+    assert (one.ratio, one.low, one.high) == (0.5, 0.0, math.inf)
+    (chart, _) = by_query(found)
+    assert "no interval" in chart.table.rows[0]
+
+
+def test_work_without_queries_has_no_such_charts() -> None:
+    assert queries([("a", [record(DISK, 1, 100.0)])]) is None
+    assert by_query(None) == []
+
+
+def test_subjects_stand_by_their_parallelism_only_where_each_degree_is_one_of_them() -> None:
+    groups = [(f"p{degree}", [timed({"q01": 4.0 / degree, "q02": 4.0}, 0, degree)]) for degree in (1, 4, 2)]
+    found = queries(groups)
+    assert found is not None
+    assert [subject.parallelism for subject in found.by_parallelism] == [1, 2, 4]
+    chart = by_query(found)[-1]
+    assert chart.id == "speed-up"
+    assert chart.table.rows == (
+        ("q01", "1.00", "2.00", "4.00"),
+        ("q02", "1.00", "1.00", "1.00"),
+        ("all queries", "1.00", "1.41", "2.00"),
+    )
+    twice = queries([*groups, ("again", groups[0][1])])
+    assert twice is not None and not twice.by_parallelism
+
+
+def study() -> LabStudy:
+    plan = lab({"storage": ("disk", "ssd")}, blocks=6)
+    found = [
+        replace(one, metrics={**one.metrics, "query_time_s{query=q07}": 2.0 if "disk" in one.cell.name else 1.0})
+        for one in trials(plan, {setup.cell.name: 1.0 for setup in plan.setups})
+    ]
+    return lab_study(plan, found, Shelf(found))
+
+
+def test_a_lab_of_queries_has_a_section_with_bars_and_a_map() -> None:
+    (section,) = [section for section in sections(study()) if section.id == "queries"]
+    assert [chart.id for chart in section.charts] == ["query-ratios", "query-map"]
+    bars = section.charts[0]
+    assert bars.table.rows == (("q07", "2.00", "1.00", "0.500", "0.500 to 0.500"),)
+    assert "q07" in bars.alt
