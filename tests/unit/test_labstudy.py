@@ -216,5 +216,5 @@ def test_intervals_at_more_than_95_percent_are_explained() -> None:
     plan = lab({"log": ("disk", "memory", "ssd")}, blocks=6)
     study = studied(plan, trials(plan, {s.cell.name: 1000.0 + 40 * n for n, s in enumerate(plan.setups)}))
     notes = " ".join(lab_figures.notes(study))
-    assert "Intervals are at 97.5\u202f%, not 95\u202f%" in notes
+    assert "Where an interval is at 97.5\u202f%, not 95\u202f%" in notes
     assert "shared out among 2 comparisons" in notes

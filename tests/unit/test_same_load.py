@@ -21,7 +21,7 @@ from ironbench.model.record import Record, Warning
 from ironbench.plan import same_load
 from ironbench.report import lab_text
 from ironbench.report.lab_json import document
-from ironbench.report.same_load import same_load_table
+from ironbench.report.same_load import same_load_tables
 
 START = 'question = "Faster?"\n[system]\nengine = "null"\n[workload]\nname = "select-only"\n[load]\nclients = 4\n'
 SPEED = '[vary.speed]\nslow = { set = { service = "1ms" } }\nfast = {}\n'
@@ -166,13 +166,9 @@ def test_the_report_shows_both_sides_at_each_rate(lab: Lab) -> None:
     study = lab_study(lab, records, Shelf(records))
     assert [one.share for one in study.same_loads] == [0.5, 0.7, 0.9]
     assert study.same_loads[1].rate == 700
-    table = same_load_table(study.same_loads)
-    assert table.rows[0][:4] == (
-        "log=memory over log=disk",
-        "50\u202f%, 500/s",
-        "2.00\u202fms against 4.00\u202fms",
-        "0.500\u202f×",
-    )
+    ((name, table),) = same_load_tables(study.same_loads)
+    assert name == "log=memory over log=disk"
+    assert table.rows[0][:5] == ("50\u202f%", "500/s", "2.00\u202fms", "4.00\u202fms", "0.500\u202f×")
     assert "Response times at the same load" in lab_text.render([study]).decode()
     assert [one["share"] for one in document(study)["same_loads"]] == [0.5, 0.7, 0.9]
     assert not any("rate=" in effect.contrast.cell for effect in study.others)
@@ -185,6 +181,7 @@ def test_a_side_that_fell_behind_is_named(lab: Lab) -> None:
         replace(record, warnings=(behind,)) if record.cell.name == "log=disk rate=90%" else record
         for record in records_of(lab)
     ]
-    rows = same_load_table(lab_study(lab, records, Shelf(records)).same_loads).rows
+    ((_, table),) = same_load_tables(lab_study(lab, records, Shelf(records)).same_loads)
+    rows = table.rows
     assert rows[2][-1] == "6 (log=disk fell behind in 6 of 6)"
     assert rows[0][-1] == "6"

@@ -24,6 +24,8 @@ class Entry:
     """`1`, `s`, `bytes/s` or `1/s`, per what the name says."""
     value: float | None
     note: str = ""
+    said: str = ""
+    """What is known where there is no number."""
 
 
 def balance(records: Sequence[Record], machine: Mapping[str, Any]) -> tuple[Entry, ...]:
@@ -100,8 +102,8 @@ def _checkpoints(records: Sequence[Record]) -> Entry:
     interval = _metric(records, "checkpoint_interval_s")
     count = _metric(records, "checkpoints")
     if interval is None and count is not None:
-        seen = "none" if count == 0 else f"{count:.0f}"
-        return Entry("checkpoint interval", "s", None, f"{seen} in {records[0].elapsed_s:.0f} s")
+        seen = "no checkpoint" if count == 0 else counted(count, "checkpoint")
+        return Entry("checkpoint interval", "s", None, said=f"{seen} in {records[0].elapsed_s:.0f} s")
     return Entry("checkpoint interval", "s", interval)
 
 

@@ -23,6 +23,8 @@ Attempts = Mapping[tuple[str, int], Sequence[Record]]
 """(cell, block) → its records of the stages seen, by attempt."""
 
 
+NEXT_TO_NOTHING = 0.01
+"""Of a share: a ratio of two such shares is one of rounding and chance."""
 _AWAITED = "{} still missing: a look before a stage is over was not declared, so the verdict is provisional."
 
 
@@ -213,13 +215,27 @@ def _suspicions(suspect: Sequence[Record], entered: int) -> list[str]:
 
 
 def _directed(cell: str, baseline: str, seen: Attempts) -> list[str]:
-    """Whole metrics with a better direction that both cells have, in the catalogue's order."""
-    there = {
-        name: {metric for (of, _), attempts in seen.items() if of == name for r in attempts for metric in r.metrics}
-        for name in (cell, baseline)
-    }
-    both = there[cell] & there[baseline]
-    return [name for name, metric in metrics().items() if name in both and metric.better != "neither"]
+    """Whole metrics with a better direction that both cells have, in the catalogue's order.
+
+    Without those whose ratio says nothing: service times of a closed loop, which are its response times, and shares
+    that are next to nothing in both cells.
+    """
+    sides = [[r for (of, _), tries in seen.items() if of == name for r in tries] for name in (cell, baseline)]
+    there = [{metric for record in side for metric in record.metrics} for side in sides]
+    trials = [record for side in sides for record in side]
+    closed = all(record.cell.load.rate is None for record in trials)
+    return [
+        name
+        for name, metric in metrics().items()
+        if name in there[0] & there[1]
+        and metric.better != "neither"
+        and not (closed and name.startswith("service_time"))
+        and not (name.endswith(("_share", "_fraction")) and _next_to_nothing(name, trials))
+    ]
+
+
+def _next_to_nothing(share: str, records: Sequence[Record]) -> bool:
+    return max((record.metrics.get(share, 0.0) for record in records), default=0.0) < NEXT_TO_NOTHING
 
 
 def _machines(one: _Compared) -> set[str]:

@@ -22,6 +22,13 @@ class Metric:
     doc: str
     source: str
     """Where the number comes from."""
+    title: str = ""
+    """What people call it; empty where its name says it (`words`)."""
+
+    @property
+    def words(self) -> str:
+        """`CPU steal (share of time)` for `cpu_steal_share`: the title, else the name without its unit."""
+        return self.title or _spelled(self.name)
 
 
 @cache
@@ -29,6 +36,29 @@ def metrics() -> dict[str, Metric]:
     """Every metric by name, in the catalogue's order."""
     text = files(__name__).joinpath("metrics.toml").read_text(encoding="utf-8")
     return {name: Metric(name=name, **row) for name, row in tomllib.loads(text).items()}
+
+
+def _spelled(name: str) -> str:
+    for suffix, said in _SUFFIXES:
+        if name.endswith(suffix):
+            name = name.removesuffix(suffix) + said
+            break
+    words = [_WORDS.get(word, word) for word in name.split("_")]
+    return " ".join(word for word in words if word)
+
+
+_SUFFIXES = (
+    ("_bytes_per_s", ", bytes per second"),
+    ("_per_s", " per second"),
+    ("_per_transaction_s", " per transaction"),
+    ("_share", " (share of time)"),
+    ("_fraction", " (share)"),
+    ("_s", ""),
+)
+_WORDS = {
+    "cpu": "CPU", "wal": "log", "psi": "pressure:", "io": "I/O", "p50": "median", "p90": "90th percentile",
+    "p95": "95th percentile", "p99": "99th percentile", "p999": "99.9th percentile",
+}  # fmt: skip
 
 
 def base_name(name: str) -> str:

@@ -63,7 +63,10 @@ def ironbench(
 
 def main() -> None:
     """Exit codes: 0 done, 1 a failure, 2 your input, 3 suspect, 4 an expectation refuted, 130 interrupted."""
+    from ironbench.cli.mistakes import refuse_repeated
+
     try:
+        refuse_repeated(sys.argv[1:], lambda: typer.main.get_command(app))
         code = app(standalone_mode=False, prog_name="ironbench") or 0
     except IronbenchError as error:
         Printer().error(error)

@@ -31,6 +31,7 @@ def compare(
     from ironbench.printer import Printer
     from ironbench.record import Store
     from ironbench.report.derived import sentences
+    from ironbench.words import counted
 
     (records_a, records_b), pairs = sides(a, b, results)
     for name, records in ((a, records_a), (b, records_b)):
@@ -40,6 +41,8 @@ def compare(
     apart = other_work(records_a, records_b)
     if apart and not pairs and not different_work:
         raise InputError(f"{a} and {b}", "; ".join(apart), "compare like with like, or insist with --different-work")
+    if {record.id for record in records_a} == {record.id for record in records_b}:
+        raise InputError(b, f"is the same {counted(len(records_b), 'trial')} as {a}", "name two systems, or two series")
     store = Store(Path(results))
     known = [facts(next(r for r in one if r.status.comparable), store) for one in (records_a, records_b)]
     derived = sentences([*records_a, *records_b]).values()

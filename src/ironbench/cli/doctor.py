@@ -36,7 +36,19 @@ def doctor(
     places = _places(data)
     printer.say("watching this machine for a second …")
     patient = meet(Tree(), places, LiveAttempts(), BUILD_PROFILE, own_pids=_own_pids())
-    return diagnose(printer, patient, everything, json)
+    code = diagnose(printer, patient, everything, json)
+    _hint_at_leftovers(printer)
+    return code
+
+
+def _hint_at_leftovers(printer: Printer) -> None:
+    """A server that nobody needs any more takes part in every trial."""
+    from ironbench.engines.cleanup import leftovers
+
+    left = leftovers()
+    if left:
+        printer.say(f"left by a killed ironbench: {'; '.join(left)}")
+        printer.say("  hint: `ironbench cleanup` ends and removes it")
 
 
 def diagnose(printer: Printer, patient: Patient, everything: bool, json: bool) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ironbench.errors import InputError
@@ -44,6 +44,22 @@ def number(option: str, hint: str) -> Callable[[Any], float]:
 def or_search(option: str, read: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """What `read` reads; text that asks for a search stays as it is."""
     return lambda text: text if str(text).startswith("auto") else read(text)
+
+
+def refuse_repeated(words: Sequence[str], command: Any) -> None:
+    """InputError for an option with one value that is given twice: the parser would take the last without a word."""
+    options = [word.partition("=")[0] for word in words[: words.index("--") if "--" in words else None]]
+    twice = {option for option in options if option.startswith("--") and options.count(option) > 1}
+    if not twice:
+        return
+    command = command()
+    for word in words:
+        command = getattr(command, "commands", {}).get(word, command)
+    for parameter in command.params:
+        for option in twice.intersection(parameter.opts):
+            if not parameter.multiple:
+                example = f"write {option} 1,2,4 for several" if option == "--clients" else "keep one of them"
+                raise InputError(option, f"is given {options.count(option)} times", example)
 
 
 def mistake(error: Any) -> InputError | None:

@@ -32,6 +32,11 @@ def report(
 
     printer = Printer()
     chosen = _format(output, format)
+    if not format and chosen not in formats.names():
+        ends = ", ".join(f".{name}" for name in formats.names() if name != "text")
+        raise InputError(
+            f"-o {output}", "its name does not say which format", f"end it in {ends} or .txt, or add --format"
+        )
     formats.get(chosen)
     if not output and chosen in ("png", "svg", "html"):
         raise InputError(f"--format {chosen}", "needs a file to go to", f"add -o report.{chosen}")

@@ -17,6 +17,7 @@ from ironbench.model.record import Record, Status
 from ironbench.model.secrets import Secrets
 from ironbench.model.system import Choice, Layout, Load, System
 from ironbench.plan import searching, sweep, values
+from ironbench.plan.design import in_words
 from ironbench.printer import Printer
 from ironbench.record import Store
 from ironbench.words import counted
@@ -79,7 +80,7 @@ def carried_out(asked: Asked, json: bool) -> int:
         printer.say(f"search for the best {plan.search.of} in {plan.search.low} to {plan.search.high}")
     else:
         count = len(plan.trials) + plan.confirmations
-        printer.say(f"{counted(count, 'trial')}, about {plan.estimate_s:.0f} s of measuring")
+        printer.say(f"{counted(count, 'trial')}, about {in_words(plan.estimate_s)} of warm-up and measuring")
     records = lab.run(plan, secrets, store, printer)
     if json:
         from ironbench.report.json import run_document
@@ -93,7 +94,22 @@ def carried_out(asked: Asked, json: bool) -> int:
         else:
             text.run_summary(records, printer)
         printer.say(f"records: {store.directory / 'trials'}  series: {plan.series}")
-    return exit_code(records)
+    code = exit_code(records)
+    if code == SUSPECT:
+        printer.say(suspect_words(records))
+    return code
+
+
+SUSPECT = 3
+
+
+def suspect_words(records: Sequence[Record]) -> str:
+    """Why a run that finished ends with exit code 3."""
+    doubtful = [record for record in records if record.status is Status.SUSPECT]
+    causes = dict.fromkeys(record.cause for record in doubtful if record.cause)
+    more = f", and {len(causes) - 1} other causes" if len(causes) > 1 else ""
+    first = next(iter(causes), "no cause recorded")
+    return f"exit code {SUSPECT}: {len(doubtful)} of {counted(len(records), 'trial')} suspect: {first}{more}"
 
 
 def exit_code(records: list[Record]) -> int:
@@ -102,7 +118,7 @@ def exit_code(records: list[Record]) -> int:
         return 1
     if Status.CUT_SHORT in statuses:
         return 130
-    return 3 if Status.SUSPECT in statuses else 0
+    return SUSPECT if Status.SUSPECT in statuses else 0
 
 
 def planned(asked: Asked) -> tuple[Plan, Secrets]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ironbench.analyse.claims import Outcome
 from ironbench.analyse.labstudy import LabStudy, lab_study
+from ironbench.cli.request import suspect_words
 from ironbench.model.record import Record, Status
 from ironbench.printer import Printer
 from ironbench.record import noise, progress
@@ -35,7 +36,13 @@ def told(directory: LabDirectory, records: Sequence[Record], json: bool, printer
 
         summary(study, printer)
         printer.say(f"lab: {directory.path}   report: ironbench report {directory.path} -o report.html")
-    return exit_code(study, measured)
+    code = exit_code(study, measured)
+    if code == SUSPECT:
+        printer.say(suspect_words(_own(study, measured)))
+    elif code == REFUTED:
+        refuted = [claim.claim.text for claim in study.claims if claim.outcome is Outcome.REFUTED]
+        printer.say(f"exit code {REFUTED}: refuted: {'; '.join(map(repr, refuted))}")
+    return code
 
 
 def exit_code(study: LabStudy, records: Sequence[Record]) -> int:
@@ -46,13 +53,13 @@ def exit_code(study: LabStudy, records: Sequence[Record]) -> int:
         return FAILED
     if any(claim.outcome is Outcome.REFUTED for claim in study.claims):
         return REFUTED
-    return SUSPECT if _suspect(study, records) else 0
+    return SUSPECT if any(record.status is Status.SUSPECT for record in _own(study, records)) else 0
 
 
-def _suspect(study: LabStudy, records: Sequence[Record]) -> list[Record]:
+def _own(study: LabStudy, records: Sequence[Record]) -> list[Record]:
     """Those that a verdict rests on: that a rated cell fell behind its rate is a finding, not a flaw."""
     rated = {setup.cell.name for setup in study.lab.rated}
-    return [record for record in records if record.status is Status.SUSPECT and record.cell.name not in rated]
+    return [record for record in records if record.cell.name not in rated]
 
 
 def interrupted(records: Sequence[Record]) -> bool:

@@ -45,7 +45,9 @@ def ready(plan: Plan, session: Session, trial: Trial, rehearse: Rehearse) -> Rea
     state = _warmed(plan, session, load, rehearse)
     done = state.prepared
     if system.memory_total_bytes is not None:
-        limit = f"{space.in_words(system.memory_total_bytes)} by a control group ({control_groups.parent().version})"
+        limit = (
+            f"{space.memory_in_words(system.memory_total_bytes)} by a control group ({control_groups.parent().version})"
+        )
         done = done.also({"memory_total": limit})
     own_postgres = system.dsn is None and session.engine == "postgres"
     if trial.purpose in OF_A_LAB:

@@ -50,6 +50,14 @@ def cleanup(remove_data: bool, environ: Mapping[str, str] = os.environ) -> Clean
     )
 
 
+def leftovers() -> list[str]:
+    """What a killed ironbench left that `cleanup` would end or remove, a line each; nothing is touched."""
+    entries = runtime.entries()
+    orphans = [entry for entry in entries if runtime.orphaned(entry)]
+    in_memory = ideal.abandoned([entry.data for entry in entries if entry not in orphans])
+    return [f"{entry.kind} in {entry.data}" for entry in orphans] + [str(path) for path in in_memory]
+
+
 def told(cleaned: Cleaned) -> list[str]:
     """What was done and what was left, a line each."""
     lines = []

@@ -61,7 +61,8 @@ def require(part: str, wanted_bytes: int, file_system: Path | None = None) -> No
     if wanted_bytes > available:
         raise InputError(
             f"system.ideal = {part}",
-            f"it needs {space.in_words(wanted_bytes)} of memory, and {space.in_words(available)} may be taken",
+            f"it needs {space.memory_in_words(wanted_bytes)} of memory, "
+            f"and {space.memory_in_words(available)} may be taken",
             "use less data, or a machine with more memory",
         )
 

@@ -37,6 +37,16 @@ def require(path: str | Path, estimate_bytes: int, what: str) -> None:
         )
 
 
+def memory_in_words(count: int) -> str:
+    """Memory, which is counted and sold in powers of 1024: 1.5 GiB."""
+    size = float(count)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if size < 1024:
+            return f"{size:.0f} {unit}" if size == int(size) else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} TiB"
+
+
 def in_words(count: int) -> str:
     """A size a person reads, in decimal units: 1.5 GB."""
     size = float(count)

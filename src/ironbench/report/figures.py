@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from ironbench.analyse.balance import Entry
 from ironbench.analyse.differences import Difference, telling
 from ironbench.analyse.study import Part, Study
 from ironbench.catalogue import part_of
@@ -94,15 +95,18 @@ def balance(study: Study) -> Table:
         cells = []
         for part in study.parts:
             entry = next((entry for entry in part.balance if entry.name == name), None)
-            if entry is None:
-                cells.append("–")
-            elif entry.value is None:
-                cells.append(f"{NOT_KNOWN} ({entry.note})" if entry.note else NOT_KNOWN)
-            else:
-                said = quantity(entry.value, entry.unit) + (" to 1" if entry.name.startswith("data to") else "")
-                cells.append(f"{said} ({entry.note})" if entry.note else said)
+            cells.append(ratio_of(entry))
         rows.append((name, *cells))
     return Table(("at the peak", *(part.name for part in study.parts)), tuple(rows))
+
+
+def ratio_of(entry: Entry | None) -> str:
+    """A ratio of the balance sheet in words."""
+    if entry is None:
+        return "–"
+    known = quantity(entry.value, entry.unit) if entry.value is not None else entry.said or NOT_KNOWN
+    said = known + (" to 1" if entry.value is not None and entry.name.startswith("data to") else "")
+    return f"{said} ({entry.note})" if entry.note else said
 
 
 def differences(study: Study) -> list[tuple[str, Table]]:

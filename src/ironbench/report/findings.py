@@ -15,23 +15,18 @@ from ironbench.words import THIN
 _FEW = 2
 """Of more comparisons than this the main metrics stand side by side; all are in the JSON document."""
 _MOST_ACROSS = 4
-_METRICS = {
-    "throughput": "throughput",
-    "response_time_mean_s": "mean response time",
-    "response_time_p50_s": "median response time",
-    "response_time_p90_s": "90th-percentile response time",
-    "response_time_p95_s": "95th-percentile response time",
-    "response_time_p99_s": "99th-percentile response time",
-    "response_time_p999_s": "99.9th-percentile response time",
-    "service_time_p50_s": "median service time",
-    "service_time_p99_s": "99th-percentile service time",
-}
+_ACROSS = (
+    "throughput",
+    *(f"{time}_time_{part}_s" for time in ("response", "service") for part in ("mean", "p50", "p90", "p95", "p99")),
+)
+"""In the order of preference."""
 
 
 def metric_words(metric: str) -> str:
     """`99th-percentile response time of pay` for `response_time_p99_s{script=pay}`."""
     name, part = base_name(metric), part_of(metric)
-    words = _METRICS.get(name, name)
+    known = metrics().get(name)
+    words = known.words if known else name
     return f"{words} of {part.partition('=')[2]}" if part else words
 
 
@@ -92,7 +87,7 @@ def _metric_rows(name: str, effects: Sequence[Effect]) -> tuple[tuple[str, ...],
 
 def _across(names: Sequence[str], effects: Sequence[Effect]) -> Table:
     there = {effect.finding.metric for effect in effects}
-    metrics = [metric for metric in _METRICS if metric in there][:_MOST_ACROSS]
+    metrics = [metric for metric in _ACROSS if metric in there][:_MOST_ACROSS]
     found = {(effect.contrast.name, effect.finding.metric): effect.finding for effect in effects}
     rows = []
     for name in names:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from ironbench.analyse.balance import Entry
 from ironbench.analyse.labstudy import LabStudy, Measured
 from ironbench.analyse.scalability import ENOUGH_DISTINCT, Estimate, Fit
 from ironbench.drive import checkpoints
@@ -18,10 +17,10 @@ from ironbench.report.charts.growth import growth
 from ironbench.report.charts.order import order
 from ironbench.report.charts.queries import by_query
 from ironbench.report.charts.spent import spent, waterfalls
-from ironbench.report.figures import configuration, fact, fact_name
+from ironbench.report.figures import configuration, fact, fact_name, ratio_of
 from ironbench.report.findings import claimed_table, effect_table, metric_tables, ratio
-from ironbench.report.numbers import NOT_KNOWN, confidence, quantity
-from ironbench.report.same_load import same_load_table
+from ironbench.report.numbers import confidence, quantity
+from ironbench.report.same_load import same_load_tables
 from ironbench.report.section import Section
 from ironbench.words import THIN
 
@@ -36,7 +35,7 @@ def sections(study: LabStudy) -> list[Section]:
         Section("claims", "What was expected", tables=(*_some(claims(study)), *_some(claimed_table(study.claimed)))),
         Section("findings", "Findings", charts=tuple(effects(study)), tables=_some(effect_table(study.effects))),
         Section("queries", "Query by query", charts=tuple(by_query(study.queries))),
-        Section("same-load", "At the same load", _LEAD_SAME_LOAD, tables=_some(same_load_table(study.same_loads))),
+        Section("same-load", "At the same load", _LEAD_SAME_LOAD, tables=tuple(same_load_tables(study.same_loads))),
         Section("interactions", "Together and alone", _LEAD_TOGETHER, tables=_some(together(study))),
         Section("growth", "Scalability", _lead_growth(study), tuple(growth(study)), _some(laws(study))),
         Section("trials", "Every trial", charts=(*points(study), *by_block(study))),
@@ -179,18 +178,9 @@ def balance(study: LabStudy) -> Table:
     known = [cell for cell in study.cells if cell.balance]
     rows = []
     for name in names:
-        said = [(cell, _entry(next((e for e in cell.balance if e.name == name), None))) for cell in known]
+        said = [(cell, ratio_of(next((e for e in cell.balance if e.name == name), None))) for cell in known]
         rows += [(name, value, cells) for value, cells in _by_value(said)]
     return Table(("ratio", "value", "in"), tuple(rows))
-
-
-def _entry(entry: Entry | None) -> str:
-    if entry is None:
-        return "–"
-    if entry.value is None:
-        return f"{NOT_KNOWN} ({entry.note})" if entry.note else NOT_KNOWN
-    said = quantity(entry.value, entry.unit) + (" to 1" if entry.name.startswith("data to") else "")
-    return f"{said} ({entry.note})" if entry.note else said
 
 
 def differences(study: LabStudy) -> Table:
@@ -281,7 +271,7 @@ def _why_so_sure(study: LabStudy) -> str:
     among += [f"{comparisons} comparisons"] if comparisons > 1 else []
     said = " to ".join(confidence(level) for level in dict.fromkeys((levels[0], levels[-1])))
     return (
-        f"Intervals are at {said}, not {confidence(_USUAL)}: the 5{THIN}% chance of a false alarm is shared out "
+        f"Where an interval is at {said}, not {confidence(_USUAL)}: the 5{THIN}% chance of a false alarm is shared out "
         f"among {' and '.join(among) or 'the looks'}, so that all of them together keep it."
     )
 

@@ -11,8 +11,8 @@ from ironbench.report import lab_figures, plain
 from ironbench.report.answer import answer, sentence
 from ironbench.report.charts.base import Table
 from ironbench.report.charts.blocks import points
-from ironbench.report.findings import effect_table, metric_tables
-from ironbench.report.same_load import same_load_table
+from ironbench.report.findings import claimed_table, effect_table, metric_tables
+from ironbench.report.same_load import same_load_tables
 
 _WIDTH = 100
 _UNDECLARED = (
@@ -75,13 +75,15 @@ def _answer(study: LabStudy) -> str:
 
 
 def _findings(study: LabStudy) -> list[str]:
-    return [f"Findings\n{plain.table(effect_table(study.effects))}"] if study.effects else []
+    found = [f"Findings\n{plain.table(effect_table(study.effects))}"] if study.effects else []
+    if study.claimed:
+        found.append(f"Findings that only a claim asks for\n{plain.table(claimed_table(study.claimed))}")
+    return found
 
 
 def _same_load(study: LabStudy) -> list[str]:
-    table = same_load_table(study.same_loads)
     title = "Response times at the same load, a share of the baseline's peak (no verdict)"
-    return [f"{title}\n{plain.table(table)}"] if table.rows else []
+    return [f"{title}: {plain.clean(name)}\n{plain.table(table)}" for name, table in same_load_tables(study.same_loads)]
 
 
 def _claims(study: LabStudy) -> list[str]:

@@ -10,31 +10,33 @@ from ironbench.report.charts.base import Table
 from ironbench.report.findings import interval, ratio
 from ironbench.report.numbers import quantity
 
-_SHOWN = (("response_time_p50_s", "median"), ("response_time_p99_s", "99th percentile"))
+_SHOWN = (("response_time_p50_s", "median"), ("response_time_p99_s", "99th perc."))
 """The other percentiles are in the JSON document."""
 
 
-def same_load_table(found: Sequence[SameLoad]) -> Table:
-    """A row for each comparison and rate: both sides' times, and their ratio."""
-    head = ["comparison", "at", *(word for _, name in _SHOWN for word in (name, "ratio", "interval")), "blocks"]
+def same_load_tables(found: Sequence[SameLoad]) -> list[tuple[str, Table]]:
+    """One for each comparison, a row for each rate: the cell's times, the baseline's, and their ratio."""
+    names = list(dict.fromkeys(one.contrast.name for one in found))
+    return [(name, _table([one for one in found if one.contrast.name == name])) for name in names]
+
+
+def _table(found: Sequence[SameLoad]) -> Table:
+    head = ["at", "rate", *(word for _, name in _SHOWN for word in (name, "baseline's", "ratio", "interval")), "blocks"]
     rows = []
     for one in found:
         by_metric = {finding.metric: finding for finding in one.findings}
         cells = [word for metric, _ in _SHOWN for word in _times(one, metric, by_metric.get(metric))]
         blocks = max(finding.blocks for finding in one.findings)
-        rows.append((one.contrast.name, _rate(one), *cells, f"{blocks}{_behind(one)}"))
+        rate = quantity(one.rate, "1/s") if one.rate else ""
+        rows.append((quantity(one.share, "share"), rate, *cells, f"{blocks}{_behind(one)}"))
     return Table(tuple(head), tuple(rows), numbers=True)
 
 
-def _rate(one: SameLoad) -> str:
-    return quantity(one.share, "share") + (f", {quantity(one.rate, '1/s')}" if one.rate else "")
-
-
-def _times(one: SameLoad, metric: str, finding: Finding | None) -> tuple[str, str, str]:
-    """`4.1 ms against 5.0 ms`, and the ratio of the two with its interval."""
+def _times(one: SameLoad, metric: str, finding: Finding | None) -> tuple[str, str, str, str]:
+    """Of both sides, and the ratio of the two with its interval."""
     if finding is None:
-        return "", "", ""
-    return f"{_time(one.cell, metric)} against {_time(one.baseline, metric)}", ratio(finding.ratio), interval(finding)
+        return "", "", "", ""
+    return _time(one.cell, metric), _time(one.baseline, metric), ratio(finding.ratio), interval(finding)
 
 
 def _time(side: Side, metric: str) -> str:

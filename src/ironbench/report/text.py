@@ -96,7 +96,8 @@ def _answer(found: Comparison) -> str:
     row = found.peaks.row("throughput") if found.peaks else None
     if row is None or row.ratio is None:
         return "There is no throughput of both to compare."
-    ranges = {"no spread": "each a single trial", "overlap": "ranges of repeats overlap", "apart": "ranges apart"}
+    single = "each a single trial" if row.a.n == row.b.n else f"{'A' if row.a.n == 1 else 'B'} is a single trial"
+    ranges = {"no spread": single, "overlap": "ranges of repeats overlap", "apart": "ranges of repeats do not overlap"}
     unit = unit_of("throughput")
     return (
         f"At its peak B has {times(row.ratio)} the throughput of A: "
@@ -158,7 +159,7 @@ def _row(row: Row) -> tuple[str, ...]:
 
 
 def _ranges(row: Row) -> str:
-    if row.a.n == 1 and row.b.n == 1:
+    if row.a.n == 1 or row.b.n == 1:
         return "no spread"
     return "overlap" if row.overlap else "apart"
 

@@ -37,7 +37,7 @@ def points(study: LabStudy) -> list[Chart]:
     x = {"field": "value", "type": "quantitative", "scale": kind, "axis": {**axis, "title": _title(suffix, kind)}}
     some_suspect = {trial["status"] for trial in trials} == {"ok", "suspect"}
     layers = [*rows.frame(len(cells), "cells", "said"), *_points(len(cells), x, _colours(cells), some_suspect)]
-    keys = [Key("one trial", "muted", "circle"), Key("median", "ink", "tick")]
+    keys = [Key("pale point: one trial", "muted", "circle"), Key("median", "ink", "tick")]
     keys += [Key("suspect trial", "warn", "ring")] if some_suspect else []
     return [
         Chart(

@@ -26,6 +26,8 @@ _TICKS = (
     1.5, 1.7, 2.0, 2.5, 3.0, 4.0, 5.0, 7.0, 10.0, 20.0, 50.0, 100.0,
 )  # fmt: skip
 _MOST_TICKS = 8
+_MARKS = 0.18
+"""How far above the middle of a row its marks begin, in rows."""
 _LONG = 70
 """A longer name of a comparison is cut to its first side; table and tooltip have all of it."""
 _REACH = 1.6
@@ -41,6 +43,10 @@ def effects(study: LabStudy) -> list[Chart]:
     margin = found[0].finding.margin
     domain = _domain(found, margin)
     data = rows.named([_row(effect, domain) for effect in found])
+    # Of each row only where its marks are: a name must not be read through a band.
+    shaded = [
+        {"low": 1 / (1 + margin), "high": 1 + margin, "top": row["place"] - _MARKS, "line": row["line"]} for row in data
+    ]
     points = [
         {"below": row["below"], "block": block + 1, "ratio": ratio, "said": ratio_words(ratio)}
         for row, effect in zip(data, found, strict=True)
@@ -54,18 +60,16 @@ def effects(study: LabStudy) -> list[Chart]:
         "scale": {"type": "log", "domain": domain, "nice": False, "clamp": True},
         "axis": {"title": _axis(study.metric), "values": _ticks(domain), "format": "~r", "grid": True},
     }
-    shaded = {"low": 1 / (1 + margin), "high": 1 + margin}
     layers = _layers(len(found), x, ended)
     keys = [Key(conclusion.value, LOOKS[conclusion][0], LOOKS[conclusion][1]) for conclusion in ended]
-    keys += [Key(f"equivalent: within {percent(margin)}", "rule", "square"), Key("one block", "muted", "dots")]
+    keys.append(Key(f"equivalent: within {percent(margin)}", "rule", "square"))
+    keys.append(Key("pale points: one block each", "muted", "dots"))
     return [
         Chart(
             "effects",
             f"{metric_words(study.metric).capitalize()} against the baseline",
             _alt(found, study.metric),
-            base.specification(
-                layers, {"effects": data, "blocks": points, "margin": [shaded]}, rows.height(len(found))
-            ),
+            base.specification(layers, {"effects": data, "blocks": points, "margin": shaded}, rows.height(len(found))),
             effect_table(found),
             "ratio with its interval, logarithmic",
             tuple(keys),
@@ -136,12 +140,17 @@ def _layers(count: int, x: dict[str, Any], ended: Sequence[Conclusion]) -> list[
     margin = {
         "data": {"name": "margin"},
         "mark": {"type": "rect", "color": "@rule", "opacity": 0.35},
-        "encoding": {"x": {**x, "field": "low"}, "x2": {"field": "high"}},
+        "encoding": {
+            "x": {**x, "field": "low"},
+            "x2": {"field": "high"},
+            "y": {**y, "field": "top"},
+            "y2": {"field": "line"},
+        },
     }
     one: dict[str, Any] = {
         "data": {"name": "margin"},
         "mark": {"type": "rule", "color": "@muted", "strokeWidth": 1.2},
-        "encoding": {"x": {**x, "datum": 1.0}},
+        "encoding": {"x": {**x, "datum": 1.0}, "y": {**y, "field": "top"}, "y2": {"field": "line"}},
     }
     del one["encoding"]["x"]["field"]
     block = {

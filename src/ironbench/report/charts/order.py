@@ -20,7 +20,7 @@ def order(study: LabStudy) -> list[Chart]:
     """Planned places with what became of them."""
     names = [cell.name for cell in study.cells]
     blocks: dict[int, list[str]] = {}
-    for trial in study.lab.trials:
+    for trial in (one for one in study.lab.trials if one.cell.name in names):
         blocks.setdefault(trial.block, []).append(trial.cell.name)
     if not 1 < len(names) <= theme.SYSTEMS or not 1 < len(blocks) <= _MOST:
         return []
@@ -38,7 +38,7 @@ def order(study: LabStudy) -> list[Chart]:
             f"{sum(row['status'] not in ('ok', 'suspect') for row in data)} trials did not end well.",
             base.specification(_layers(names, len(blocks)), {"order": data}, len(blocks) * _SQUARE + 40),
             _table(blocks, done),
-            "left to right: first to last of a block",
+            "left to right: first to last of a block" + (", rated cells left out" if study.lab.rated else ""),
             tuple(Key(name, f"s{place % theme.SYSTEMS}", "square") for place, name in enumerate(names)),
             "× failed, voided or cut short; ? suspect; – not run." if any(row["sign"] for row in data) else "",
         )

@@ -1,0 +1,78 @@
+"""Small words that a reader would stumble over."""
+
+from __future__ import annotations
+
+import pytest
+from factories import Shelf, record
+from labfactory import lab, trials
+
+from ironbench.analyse.balance import Entry
+from ironbench.analyse.findings import findings
+from ironbench.analyse.labstudy import lab_study
+from ironbench.catalogue import metrics
+from ironbench.cli.request import suspect_words
+from ironbench.engines import space
+from ironbench.model.lab import Claim
+from ironbench.model.record import Status
+from ironbench.plan.design import in_words
+from ironbench.report import lab_text
+from ironbench.report.figures import ratio_of
+from ironbench.words import in_percent
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(45, "45 s"), (95, "95 s"), (130, "2 min 10 s"), (300, "5 min"), (598, "10 min"), (7800, "2 h 10 min")],
+)
+def test_short_times_are_not_rounded_to_whole_minutes(seconds: float, words: str) -> None:
+    assert in_words(seconds) == words
+
+
+def test_shares_have_a_true_minus_and_a_space_that_does_not_break() -> None:
+    assert in_percent(-0.123) == "\u221212\u202f%"
+    assert in_percent(0.1234, 1, signed=True) == "+12.3\u202f%"
+
+
+def test_memory_is_counted_in_powers_of_1024_and_says_so() -> None:
+    assert [space.memory_in_words(count) for count in (2 << 30, 24 * 2**30 + 2**29, 100)] == [
+        "2 GiB",
+        "24.5 GiB",
+        "100 B",
+    ]
+
+
+def test_metrics_have_titles_that_are_words() -> None:
+    assert metrics()["response_time_max_s"].words == "longest response time"
+    assert metrics()["psi_io_some_share"].words == "pressure: I/O some (share of time)"
+    assert not any("_" in metric.words for metric in metrics().values())
+
+
+def test_what_is_known_of_a_ratio_without_a_number_is_said_alone() -> None:
+    assert ratio_of(Entry("checkpoint interval", "s", None, said="1 checkpoint in 30 s")) == "1 checkpoint in 30 s"
+    assert ratio_of(Entry("data to memory", "1", None, "size of the data not recorded")).startswith("not known (")
+
+
+def test_exit_code_3_says_why() -> None:
+    records = [record(), record(status=Status.SUSPECT, cause="the client was busy")]
+    assert suspect_words(records) == "exit code 3: 1 of 2 trials suspect: the client was busy"
+
+
+def test_other_metrics_are_those_whose_ratio_says_something() -> None:
+    plan = lab({"log": ("disk", "memory")}, blocks=6)
+    extra = {"service_time_p99_s": 0.01, "cpu_steal_share": 0.0004, "psi_io_some_share": 0.2}
+    records = trials(plan, {"log=disk": 1000.0, "log=memory": 1100.0})
+    for one in records:
+        one.metrics.update(extra)
+    found = {one.metric for one in findings(records, plan, 1)}
+    assert "psi_io_some_share" in found
+    assert not found & {"service_time_p99_s", "cpu_steal_share"}
+
+
+def test_what_only_a_claim_asks_for_has_its_row() -> None:
+    pair = ("log=memory", "log=disk")
+    claims = [Claim("p99: at most 1.1", "ratio", "response_time_p99_s", pair, None, 1.1)]
+    plan = lab({"log": ("disk", "memory")}, blocks=6, claims=claims)
+    records = trials(plan, {"log=disk": 1000.0, "log=memory": 1100.0})
+    text = lab_text.render([lab_study(plan, records, Shelf(records))]).decode()
+    _, _, table = text.partition("Findings that only a claim asks for")
+    assert "99th-percentile response time" in table.split("\n\n")[0]
