@@ -52,6 +52,15 @@ def test_files_hold_answers_unchanged() -> None:
     answer = Answer(("s_name", "numwait"), (('Supplier#1, "a"', "20"), ("b ", None)))
     assert answers.as_csv(answer) == 's_name|numwait\nSupplier#1, "a"|20\nb |\n'
     assert answers.from_csv(answers.as_csv(answer)) == answer
+    nothing = Answer(("avg_yearly",), ((None,),))
+    assert answers.from_csv(answers.as_csv(nothing)) == nothing
+    with pytest.raises(ValueError, match="columns"):
+        answers.from_csv("a|b\n1\n")
+
+
+def test_blanks_that_fill_a_column_of_fixed_length_are_no_part_of_an_answer() -> None:
+    kept = answers.answer(["s_name", "s_address"], [("Supplier#1   ", "a street "), (None, "x")])
+    assert kept.rows == (("Supplier#1", "a street "), (None, "x"))
 
 
 def test_a_wrong_answer_fails_a_check_of_its_own_and_the_one_of_all() -> None:

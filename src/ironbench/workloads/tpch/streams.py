@@ -23,6 +23,7 @@ CANCELLED = "57014"
 _CONNECTION_GONE = ("", "08", "57", "XX")
 """SQLSTATE classes after which no further query makes sense; "": the engine said nothing at all."""
 _WATCH_S = 0.02
+_AGAIN_S = 0.5
 
 
 class Step(Protocol):
@@ -81,6 +82,7 @@ class Stream(threading.Thread):
         self._between = threading.Lock()
         self._current: tuple[Step, float] | None = None
         self._ending = self._over_limit = False
+        self._cancelled_s = float("-inf")
 
     def run(self) -> None:
         for step in self._steps:
@@ -90,6 +92,7 @@ class Stream(threading.Thread):
                     return
                 began_s = time.perf_counter()
                 self._current, self._over_limit = (step, began_s), False
+                self._cancelled_s = float("-inf")
             try:
                 done = Ran(step.name, *step.run())
             except IronbenchError as error:
@@ -110,29 +113,31 @@ class Stream(threading.Thread):
 
     def hold_to_limit(self) -> None:
         with self._between:
-            if self._current is None or self._over_limit:
-                return
-            step, began_s = self._current
-            if time.perf_counter() - began_s > step.limit_s:
-                self._over_limit = True
-                _cancel(step)
+            if self._current is not None and not self._ending:
+                step, began_s = self._current
+                self._over_limit = time.perf_counter() - began_s > step.limit_s
+                if self._over_limit:
+                    self._cancel(step)
 
     def end(self) -> None:
         """Cancels what runs; nothing more is begun."""
         with self._between:
-            first, self._ending = not self._ending, True
-            if first and self._current is not None:
-                _cancel(self._current[0])
+            self._ending = True
+            if self._current is not None:
+                self._cancel(self._current[0])
+
+    def _cancel(self, step: Step) -> None:
+        """Now and then again: an engine may not have begun when it is first asked to end."""
+        now_s = time.perf_counter()
+        if now_s - self._cancelled_s > _AGAIN_S:
+            self._cancelled_s = now_s
+            with contextlib.suppress(IronbenchError):  # An engine that is gone is noticed by the stream itself.
+                step.line.cancel()
 
     @property
     def running(self) -> str:
         current = self._current
         return current[0].name if current else ""
-
-
-def _cancel(step: Step) -> None:
-    with contextlib.suppress(IronbenchError):  # An engine that does not take it is noticed by the stream itself.
-        step.line.cancel()
 
 
 def run(streams: Sequence[Stream], stopping: Callable[[], bool], show: Callable[[int, str], None]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,7 +21,8 @@ from ironbench.workloads.tpch.refresh import Refresh, RefreshSet
 from ironbench.workloads.tpch.streams import OVER_LIMIT, Query, Ran, Step, Stream
 from ironbench.workloads.tpch.validator import Validated, Validator
 
-_LIBRARIES = ("duckdb", "sqlite")
+_IN_CHILDREN = ("sqlite",)
+"""Engines that work in children of ours, one for each line."""
 _REFRESH_STREAM = -1
 
 
@@ -65,7 +67,7 @@ def driven(work: Work, dataset: Dataset) -> Outcome:
         checks=(*validated.checks, *_row_counts(asked, tests)),
         facts={**_facts(asked, sets, work), **validated.facts},
         warnings=(*validated.warnings, *_unfinished(tests)),
-        inside=work.session.engine in _LIBRARIES,
+        inside=work.session.engine in _IN_CHILDREN,
     )
     # Queries are too long and too unlike for a rate per second to mean anything.
     return replace(outcome, timeline={}, seconds={})
@@ -116,8 +118,6 @@ def _measured(work: Work, asked: Course, sets: Sequence[RefreshSet]) -> tuple[Te
 
 def _now(window: Window) -> float:
     """The window's begin on the clock of the streams."""
-    import time
-
     return time.perf_counter() - window.elapsed_s
 
 

@@ -42,7 +42,7 @@ class Asking:
         began_s = time.perf_counter()
         rows = self.line.query(self.sql)
         ended_s = time.perf_counter()
-        self.answers[self.query] = Answer(tuple(self.line.columns()), tuple(rows))
+        self.answers[self.query] = answers.answer(self.line.columns(), rows)
         return len(rows), began_s, ended_s
 
 
@@ -79,9 +79,10 @@ def from_folder(folder: Path) -> Mapping[int, Answer]:
     for query in QUERIES:
         file = folder / f"{texts.name(query)}.csv"
         try:
-            found[query] = answers.from_csv(file.read_text())
+            raw = answers.from_csv(file.read_text())
         except (OSError, ValueError) as error:
             raise InputError(f"--with expected={folder}", f"{file.name} cannot be read ({error})") from error
+        found[query] = answers.answer(raw.columns, raw.rows)
     return found
 
 

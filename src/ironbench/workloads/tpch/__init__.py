@@ -1,0 +1,139 @@
+"""22 questions of a wholesale supplier, derived from TPC-H: power, throughput, both, or a single stream of queries.
+
+Texts, parameters and figures are ours, after the TPC-H specification 2.17.3; docs/guide/tpch.md tells what was decided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from ironbench.errors import InputError
+from ironbench.model.system import Choice, Load, System
+from ironbench.model.work import Outcome, Work
+from ironbench.workloads import tpch_tables
+from ironbench.workloads.base import Dataset, Option, Workload
+from ironbench.workloads.tpch.course import TESTS, chosen, course
+from ironbench.workloads.tpch.plans import DEPTHS
+from ironbench.workloads.tpch_tables import preset
+
+_MOST_STREAMS = 200
+_LONGEST_S = 1e7
+_SECONDS_PER_SCALE = {"postgres": 30.0, "duckdb": 3.0, "sqlite": 150.0}
+"""One stream of 22 queries on two cores of a small virtual machine, for estimates of a lab's length."""
+
+
+class Tpch(Workload):
+    name = "tpch"
+    doc = (
+        "22 analytical queries over eight tables, derived from TPC-H: power and throughput tests with refresh functions"
+    )
+    derived = "Derived from TPC-H: not comparable with published TPC-H results."
+    engines = ("postgres", "duckdb", "sqlite")
+    drives = True
+    honours = frozenset({"cache", "checkpoint_s"})
+    usual_warmup_s = 0.0
+    options = (
+        tpch_tables.SCALE_FACTOR,
+        tpch_tables.INDEXES,
+        tpch_tables.REFERENCES,
+        Option(
+            "test",
+            "power",
+            "power: one stream between two refresh functions; throughput: several streams, and one of refresh "
+            "functions; both: one after the other; stream: the queries alone, once",
+            TESTS,
+        ),
+        Option("streams", "0", "of a throughput test; 0: the specified minimum", lowest=0, highest=_MOST_STREAMS),
+        Option("queries", "all", "all, or numbers such as 1,6,14: figures of merit need all"),
+        Option(
+            "parameters",
+            "drawn",
+            "drawn: by the specified distributions and --seed; validation: those whose answers are published",
+            ("drawn", "validation"),
+        ),
+        Option("limit", "3600", "longest time of a query in seconds", lowest=0.001, highest=_LONGEST_S, whole=False),
+        Option("refresh_orders", "100", "orders in each transaction of a refresh function", lowest=1, highest=10**9),
+        Option(
+            "plans",
+            "shape",
+            "after the measured time: no; shape: how the engine means to run each query, and its planning time; "
+            "measured: each is run again, with times and spills",
+            DEPTHS,
+        ),
+        Option(
+            "check",
+            "once",
+            "answers held against those kept for scale factors 0.01, 0.1, 1 and 10: once for each load of the data; "
+            "always; drawn: at this trial's own parameters, against expected=DIR; no",
+            ("once", "always", "drawn", "no"),
+        ),
+        Option("answers", "", "directory to write the 22 answers to, q01.csv … q22.csv"),
+        Option("expected", "", "directory of answers to be held against instead, as another engine wrote them"),
+    )
+
+    def validated(self, options: Mapping[str, str]) -> dict[str, str]:
+        found = super().validated(options)
+        found["queries"] = (
+            "all" if len(chosen(found["queries"])) == 22 else ",".join(map(str, chosen(found["queries"])))
+        )
+        for name in ("answers", "expected"):
+            if found[name]:
+                found[name] = str(_folder(name, found[name]))
+        if found["check"] == "drawn" and not (found["answers"] or found["expected"]):
+            raise InputError(
+                "--with check=drawn",
+                "there is nothing to hold such answers against",
+                "write one engine's by --with answers=DIR, and hold the other's against them by --with expected=DIR",
+            )
+        return found
+
+    def accepts(self, system: System, load: Load, choice: Choice) -> None:
+        super().accepts(system, load, choice)
+        if load.duration_s is not None:
+            raise InputError(
+                "--duration",
+                "a trial of tpch ends when its queries are answered",
+                "leave it out; --with limit=SECONDS bounds each query",
+            )
+
+    def usual_duration_s(self, options: Mapping[str, str]) -> float | None:
+        return None
+
+    def expected_s(self, engine: str, options: Mapping[str, str]) -> float | None:
+        streams = {"power": 1, "stream": 1, "throughput": 2, "both": 3}[options["test"]]
+        share = len(chosen(options["queries"])) / 22
+        return 1.0 + streams * share * _SECONDS_PER_SCALE.get(engine, 30.0) * float(options["sf"])
+
+    def dataset(self, engine: str, options: Mapping[str, str]) -> Dataset | None:
+        return tpch_tables.dataset(engine, options)
+
+    def preset(self, system: System, options: Mapping[str, str]) -> dict[str, str]:
+        if system.engine != "postgres":
+            return {}
+        tests = course(options, 0)
+        return preset.preset(system, tests.streams if tests.has_throughput else 1)
+
+    def writes(self, options: Mapping[str, str]) -> bool:
+        return options["test"] != "stream"
+
+    def drive(self, work: Work) -> Outcome:
+        from ironbench.workloads.tpch import trial
+
+        dataset = tpch_tables.dataset(work.session.engine, work.choice.options)
+        # Nobody may give a duration; a rehearsal has one.
+        return trial.driven(work, dataset) if work.load.duration_s is None else trial.rehearsed(work)
+
+
+def _folder(option: str, text: str) -> Path:
+    """The absolute path; InputError for what cannot be such a directory."""
+    place = Path(text).expanduser().absolute()
+    subject = f"--with {option}={text}"
+    if option == "expected" and not place.is_dir():
+        raise InputError(subject, "there is no such directory", "another engine writes one by --with answers=DIR")
+    if place.exists() and not place.is_dir():
+        raise InputError(subject, "it is no directory", "name one, or one that does not exist yet")
+    return place
+
+
+WORKLOAD = Tpch()
