@@ -25,6 +25,7 @@ __all__ = [
     "rehearse_script",
     "split_weight",
     "storage_pass",
+    "wide_sums",
     "write_hlog",
     "write_rows",
 ]
@@ -87,6 +88,8 @@ class Progress:
     def __new__(cls) -> Progress: ...
     def stop(self) -> None:
         """Ends the trial within a second; its result says `cut_short`."""
+    def finish(self) -> None:
+        """Closes the window of a trial that watches something, which is over now."""
     stopping: bool
     """Whether `stop` was called."""
     def show(self, phase: str, elapsed_s: float, transactions: int, errors: int) -> None:
@@ -239,3 +242,6 @@ def storage_pass(plan: bytes, progress: StorageProgress) -> StoragePass:
 
     `plan`: JSON by `crates/ironbench-device/src/storage/plan.rs`. FailureError: an I/O failed.
     """
+
+def wide_sums(wide: bytes) -> tuple[int, int, int]:
+    """Rows, sum of their content and sum of their keys of the table that JSON describes (`workloads/wide.py`)."""

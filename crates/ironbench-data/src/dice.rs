@@ -17,6 +17,11 @@ impl Dice {
         Self { state: mix(mix(seed ^ purpose.wrapping_mul(GOLDEN)).wrapping_add(number)) }
     }
 
+    /// Number `place` of those to come, from 0, without drawing those before.
+    pub fn nth(&self, place: u64) -> u64 {
+        mix(self.state.wrapping_add((place + 1).wrapping_mul(GOLDEN)))
+    }
+
     fn next(&mut self) -> u64 {
         self.state = self.state.wrapping_add(GOLDEN);
         mix(self.state)
@@ -37,7 +42,8 @@ impl Dice {
     }
 }
 
-fn mix(mut z: u64) -> u64 {
+/// One to one: different numbers give different ones.
+pub fn mix(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)

@@ -7,6 +7,7 @@ use crate::igen::Igen;
 use crate::pgbench::Pgbench;
 use crate::row::Sink;
 use crate::tpch::Tpch;
+use crate::wide::Wide;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -40,6 +41,7 @@ pub enum Generator {
     Igen(Igen),
     Pgbench(Pgbench),
     Tpch(Tpch),
+    Wide(Wide),
 }
 
 /// One table to fill.
@@ -59,6 +61,7 @@ impl Generator {
             Self::Igen(igen) => igen.tables(),
             Self::Pgbench(pgbench) => pgbench.tables(),
             Self::Tpch(tpch) => tpch.tables(),
+            Self::Wide(wide) => wide.tables(),
         }
     }
 
@@ -68,6 +71,7 @@ impl Generator {
             Self::Igen(igen) => igen.emit(table, units, sink),
             Self::Pgbench(pgbench) => pgbench.emit(table, units, sink),
             Self::Tpch(tpch) => tpch.emit(table, units, sink),
+            Self::Wide(wide) => wide.emit(units, sink),
         }
     }
 }

@@ -167,15 +167,7 @@ where
     }
 
     fn decimal(&mut self, hundredths: i64) {
-        let (digits, places) = base_10000(hundredths.unsigned_abs());
-        let digits = &digits[places.start..places.end];
-        let negative = if hundredths < 0 { 0x40 } else { 0 };
-        let weight = 3 - places.start as i16;
-        self.piece.extend_from_slice(&(8 + 2 * digits.len() as i32).to_be_bytes());
-        self.piece.extend_from_slice(&(digits.len() as u16).to_be_bytes());
-        self.piece.extend_from_slice(&if digits.is_empty() { 0 } else { weight }.to_be_bytes());
-        self.piece.extend_from_slice(&[negative, 0, 0, 2]);
-        digits.iter().for_each(|digit| self.piece.extend_from_slice(&digit.to_be_bytes()));
+        numeric(&mut self.piece, hundredths);
     }
 
     fn text(&mut self, value: &str) {
@@ -218,6 +210,19 @@ fn base_10000(hundredths: u64) -> ([u16; 5], std::ops::Range<usize>) {
     let end = 5 - digits.iter().rev().take_while(|&&digit| digit == 0).count();
     let start = digits.iter().take_while(|&&digit| digit == 0).count().min(end);
     (digits, start..end)
+}
+
+/// A `numeric` of two decimals in PostgreSQL's binary format, behind its length.
+pub fn numeric(out: &mut Vec<u8>, hundredths: i64) {
+    let (digits, places) = base_10000(hundredths.unsigned_abs());
+    let digits = &digits[places.start..places.end];
+    let negative = if hundredths < 0 { 0x40 } else { 0 };
+    let weight = 3 - places.start as i16;
+    out.extend_from_slice(&(8 + 2 * digits.len() as i32).to_be_bytes());
+    out.extend_from_slice(&(digits.len() as u16).to_be_bytes());
+    out.extend_from_slice(&if digits.is_empty() { 0 } else { weight }.to_be_bytes());
+    out.extend_from_slice(&[negative, 0, 0, 2]);
+    digits.iter().for_each(|digit| out.extend_from_slice(&digit.to_be_bytes()));
 }
 
 /// A short text built without allocating anew for every row.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use ironbench_core::Error;
 use ironbench_data::tpch::arrow::{self, FFI_ArrowArrayStream};
+use ironbench_data::wide::Wide;
 use ironbench_data::{Done, Generator, LoadPlan, Progress};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule};
@@ -94,6 +95,14 @@ impl ArrowRows {
 pub fn write_rows(py: Python<'_>, generator: &[u8], table: &str, threads: usize, path: &str) -> PyResult<u64> {
     let generator: Generator = serde_json::from_slice(generator).map_err(unreadable("generator"))?;
     py.detach(|| ironbench_data::write_file(&generator, table, threads, path)).map_err(raise)
+}
+
+/// Rows, and the sums of their content and of their keys, of the wide table that a plan describes (JSON).
+#[pyfunction]
+pub fn wide_sums(py: Python<'_>, wide: &[u8]) -> PyResult<(u64, i64, i64)> {
+    let wide: Wide = serde_json::from_slice(wide).map_err(unreadable("table"))?;
+    let sums = py.detach(|| wide.sums());
+    Ok((sums.rows, sums.content, sums.keys))
 }
 
 /// Of the error only the place is shown: its text may hold a value, and that may be the password.

@@ -7,9 +7,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use ironbench_core::Error;
 use ironbench_core::drive::outcome::{Columns, Outcome};
 use ironbench_core::drive::plan::Plan;
-use ironbench_core::drive::{self as core, Control};
+use ironbench_core::drive::{self as core, Bystander, Control};
+use ironbench_data::populate::Populate;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+use serde::Deserialize;
 
 use crate::door;
 use crate::errors::raise;
@@ -47,6 +49,11 @@ impl Progress {
     /// Ends the trial within a second; its result says `cut_short`.
     fn stop(&self) {
         self.control.stop();
+    }
+
+    /// Closes the window of a trial that watches something, which is over now.
+    fn finish(&self) {
+        self.control.finish();
     }
 
     #[getter]
@@ -145,5 +152,22 @@ pub fn drive(py: Python<'_>, plan: &[u8], progress: Option<&Bound<'_, Progress>>
         raise(Error::input("drive plan", format!("cannot be read ({place})")))
     })?;
     let control = progress.map_or_else(|| Arc::new(Control::new()), |progress| Arc::clone(&progress.get().control));
-    door::leave(py, |poll| core::drive(&plan, &control, poll)).map(DriveResult)
+    door::leave(py, |poll| driven(&plan, &control, poll)).map(DriveResult)
+}
+
+/// Work that is no script, by its kind.
+#[derive(Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+enum Work {
+    Populate(Populate),
+    Bystander(Bystander),
+}
+
+fn driven(plan: &Plan, control: &Control, poll: &mut dyn FnMut() -> bool) -> ironbench_core::Result<Outcome> {
+    let Some(work) = &plan.work else { return core::drive(plan, control, poll) };
+    let unreadable = |error: serde_json::Error| Error::input("work of the drive plan", error.to_string());
+    match Work::deserialize(work).map_err(unreadable)? {
+        Work::Populate(populate) => populate.drive(plan, control, poll),
+        Work::Bystander(bystander) => bystander.drive(plan, control, poll),
+    }
 }

@@ -20,7 +20,7 @@ mod _core {
     #[pymodule_export]
     use crate::connection::Connection;
     #[pymodule_export]
-    use crate::data::{ArrowRows, LoadProgress, cut_rows, load_rows, write_rows};
+    use crate::data::{ArrowRows, LoadProgress, cut_rows, load_rows, wide_sums, write_rows};
     #[pymodule_export]
     use crate::drive::{DriveResult, Progress, drive};
     #[pymodule_export]

@@ -21,18 +21,25 @@ def compiled_plan(
     load: Load,
     sources: Iterable[Source],
     client_cpus: Sequence[int] = (),
+    work: Mapping[str, Any] | None = None,
 ) -> bytes:
-    """The plan as JSON. `target` holds the password, if any: the result must not be stored."""
+    """The plan as JSON. `target` holds the password, if any: the result must not be stored.
+
+    `work`: what is done in place of scripts. A load without an end of its own leaves that to the work.
+    """
     schedule: dict[str, Any]
     if load.rate is None:
         schedule = {"kind": "closed", "think_time_s": load.think_time_s}
     else:
         schedule = {"kind": "open", "rate": load.rate, "arrivals": load.arrivals}
-    stop = {"duration_s": load.duration_s} if load.transactions is None else {"transactions": load.transactions}
+    stop: dict[str, Any] = {"transactions": load.transactions or 1}
+    if load.transactions is None and load.duration_s is not None:
+        stop = {"duration_s": load.duration_s}
     return msgspec.json.encode(
         {
             "engine": target,
             "scripts": [{"name": s.name, "text": s.text, "weight": s.weight} for s in scripts],
+            "work": work,
             "variables": list(variables.items()),
             "clients": load.clients,
             "threads": load.threads,

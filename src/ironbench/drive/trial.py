@@ -90,6 +90,8 @@ def _driven(
         own = replace(trial.cell.load, seed=trial_seed(load.seed, trial))
         if workload.drives:
             return worked(plan, session, own, sources, log.parent, show, started)
+        if (units := workload.units(options)) is not None:
+            own = replace(own, transactions=-(-units // own.clients))
         # `target` last: a library engine closes its own connection then, so that none of its locks is in the way.
         compiled = compiled_plan(
             session.target(load.protocol, load.io),
@@ -98,6 +100,7 @@ def _driven(
             own,
             sources,
             plan.system.client_cpus or (),
+            workload.core_work(session.engine, options),
         )
         in_child = session.engine in LIBRARIES
         return _unpacked(run(compiled, own, in_child, plan.system.server_cpus, log, show, session.within()), started)
@@ -111,11 +114,14 @@ def _driven(
         result = driving(trial, (*sources(), *ready.sources), show)
     alive = session.alive()
     checkable = has_data and alive and not result.summary["aborted"]
+    whole = alive and not result.summary["aborted"] and not result.summary["cut_short"]
+    figures = workload.measured(session, options, before, result.summary) if whole else {}
     checks = workload.check(session, options, before, result.summary) if checkable else ()
     prepared = preparing.after(ready, session) if alive else ready.prepared
     return replace(
         result,
         alive=alive,
+        metrics={**result.metrics, **figures},
         checks=(*result.checks, *checks),
         last_words="" if alive else _last_words(session),
         prepared=prepared.also(result.prepared.conditions, result.prepared.warnings),

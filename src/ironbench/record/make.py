@@ -37,9 +37,10 @@ def keep(
     observation, budget = observed
     prepared = prepared.also(driven.prepared.conditions, driven.prepared.warnings)
     workload = workloads.get(plan.choice.workload)
-    seen = judge.warnings(
-        plan.system, trial.cell.load, driven, observation, budget, workload.writes(plan.choice.options)
-    )
+    options = plan.choice.options
+    # Work that has an end is no stretch of a steady state: what it leaves behind is measured instead.
+    steady = workload.writes(options) and workload.usual_duration_s(options) is not None
+    seen = judge.warnings(plan.system, trial.cell.load, driven, observation, budget, steady)
     warnings = (*prepared.warnings, *seen)
     status, cause = judge.status(driven, warnings)
     record = Record(

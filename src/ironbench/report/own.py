@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ironbench.analyse.compare import Comparison
 from ironbench.analyse.study import Part, Study
-from ironbench.report import storage
+from ironbench.report import finished, storage
 from ironbench.report.charts.base import Table
 from ironbench.report.section import Section
 
@@ -28,14 +28,16 @@ class Presentation:
     """Ids of sections that say nothing of this workload."""
 
 
+_FINISHED = Presentation(finished.headline, finished.card, finished.table, finished.sections, finished.HIDES)
 _KNOWN = {
+    **dict.fromkeys(finished.WORKLOADS, _FINISHED),
     storage.WORKLOAD: Presentation(
         storage.headline,
         storage.card,
         storage.table,
         storage.sections,
         frozenset({"curves", "law", "latency", "scripts", "time"}),
-    )
+    ),
 }
 
 

@@ -126,6 +126,10 @@ class Workload(ABC):
         """The scripts in the engine's dialect, with their weights; none where the workload drives itself."""
         return []
 
+    def core_work(self, engine: str, options: Mapping[str, str]) -> Mapping[str, Any] | None:
+        """What the core does in place of scripts (`Work` in crates/ironbench-python/src/drive.rs); None: scripts."""
+        return None
+
     def drive(self, work: Work) -> Outcome:
         """Does one trial itself, where it `drives`. FailureError, EngineDiedError."""
         raise NotImplementedError(f"workload {self.name} has scripts")
@@ -136,6 +140,10 @@ class Workload(ABC):
 
     def expected_s(self, engine: str, options: Mapping[str, str]) -> float | None:
         """About how long a trial without a duration measures, for plans and budgets; None: nobody knows."""
+        return None
+
+    def units(self, options: Mapping[str, str]) -> int | None:
+        """Transactions that work of the core's takes, all clients together; None: the load says."""
         return None
 
     def accepts(self, system: System, load: Load, choice: Choice) -> None:
@@ -182,6 +190,12 @@ class Workload(ABC):
     ) -> tuple[Check, ...]:
         """Holds the data against the workload's rules after a trial."""
         return ()
+
+    def measured(
+        self, session: Session, options: Mapping[str, str], before: Any, summary: Mapping[str, Any]
+    ) -> Mapping[str, float]:
+        """Figures of its own right after a trial that came to its end, by catalogue name."""
+        return {}
 
     def compile(self, engine: str, choice: Choice, protocol: str) -> None:
         """Compiles all scripts before anything is started. InputError with file, line, column and caret."""

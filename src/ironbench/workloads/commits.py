@@ -61,7 +61,7 @@ def commits_check(session: Session, then: Commits, summary: Mapping[str, Any]) -
     """One check on PostgreSQL; none where the engine keeps no count of its own."""
     if then.server is None:
         return ()
-    asked = _wait_for_clients(session)
+    asked = wait_for_clients(session)
     now = Commits.read(session)
     assert now.server is not None
     # `read` flushes this session's counts up to and including its first statement.
@@ -78,7 +78,7 @@ def _allowance(summary: Mapping[str, Any]) -> int:
     return int(observed + AUTOVACUUM_PER_S * seconds + int(summary["clients"]) * (1 + prepared))
 
 
-def _wait_for_clients(session: Session) -> int:
+def wait_for_clients(session: Session) -> int:
     """Waits, for a short while, until clients and observers are gone; how many statements that took."""
     asked = 0
     deadline = time.monotonic() + SETTLE_S

@@ -33,6 +33,7 @@ impl Phase {
 pub struct Control {
     pub live: Live,
     stop: Arc<AtomicBool>,
+    finish: AtomicBool,
     phase: AtomicU8,
     /// Start of the window on the monotonic clock; 0: not known yet.
     window_start: AtomicU64,
@@ -47,6 +48,15 @@ impl Control {
     /// Ends the trial within a second; its result says `cut_short`.
     pub fn stop(&self) {
         self.stop.store(true, Relaxed);
+    }
+
+    /// Closes the window now, in good order: what the trial was to watch is over.
+    pub fn finish(&self) {
+        self.finish.store(true, Relaxed);
+    }
+
+    pub fn is_finished(&self) -> bool {
+        self.finish.load(Relaxed)
     }
 
     pub fn is_stopped(&self) -> bool {

@@ -45,7 +45,7 @@ pub struct Start<'a> {
 
 impl Start<'_> {
     pub fn must_end(&self) -> bool {
-        self.control.is_stopped() || self.abort.happened()
+        self.control.is_stopped() || self.control.is_finished() || self.abort.happened()
     }
 
     /// The schedule of all threads together.
@@ -229,7 +229,8 @@ impl<'scope, 'env> Crew<'scope, 'env> {
                 control.stop();
             }
             stopped |= now < window.end && control.is_stopped();
-            if !marked && (now >= window.end || stopped || self.abort.happened()) {
+            let over = now >= window.end || stopped || control.is_finished() || self.abort.happened();
+            if !marked && over {
                 sampler.mark();
                 control.set_phase(Phase::Drain);
                 marked = true;

@@ -8,9 +8,10 @@ use super::crew::{self, Ended, Haul, Orders, Start, Worker};
 use super::event_loop::EventLoop;
 use super::null::NullScript;
 use super::opening;
-use super::plan::{Engine, Io, Plan, Protocol};
+use super::plan::{Connection, Engine, Io, Plan};
 use super::postgres::{PostgresScript, Statements};
 use super::script::Clients;
+use super::transaction::Transaction;
 use crate::measure::{Recorder, clock};
 use crate::script::Program;
 use crate::wire::postgres::{Connected, Connector, Stream};
@@ -20,19 +21,14 @@ use crate::wire::transport::null::Null;
 use crate::wire::transport::uring::Uring;
 use crate::{Error, Result};
 
-type Poll<'a> = &'a mut dyn FnMut() -> bool;
+pub type Poll<'a> = &'a mut dyn FnMut() -> bool;
 
+/// Runs the scripts of a program.
 pub fn run(orders: &Orders, program: &Program, poll: Poll) -> Result<Haul> {
     let Plan { variables, clients, seed, max_tries, .. } = orders.plan;
     let clients = Clients::new(program, variables, *clients, *seed, *max_tries);
     match &orders.plan.engine {
-        Engine::Null { service_ns } => {
-            let make = |_, share: Range<usize>| {
-                let transport = Null::new(share.len(), *service_ns);
-                Ok(EventLoop::new(transport, share.map(|client| NullScript(clients.client(client))).collect()))
-            };
-            crew::run(orders, make, poll)
-        }
+        Engine::Null { service_ns } => null(orders, *service_ns, |client| NullScript(clients.client(client)), poll),
         Engine::Sqlite { path, pragmas } => {
             let pace = SharedPace::default();
             let mut patience = Patience::default();
@@ -48,29 +44,51 @@ pub fn run(orders: &Orders, program: &Program, poll: Poll) -> Result<Haul> {
         }
         Engine::Postgres { connection, protocol, io } => {
             let statements = Statements::of(program);
-            let connector = Connector::new(connection.clone())?;
-            let postgres = Postgres { orders, clients, protocol: *protocol, statements, connector };
-            postgres.run(*io, poll)
+            let script = |client| PostgresScript::new(clients.client(client), *protocol, &statements);
+            postgres(orders, connection, *io, script, poll)
         }
     }
 }
 
-struct Postgres<'a, 'o> {
-    orders: &'a Orders<'o>,
-    clients: Clients<'a>,
-    protocol: Protocol,
-    statements: Statements,
-    connector: Connector,
+/// Runs the transactions that `make` gives for each client against nothing.
+pub fn null<X: Transaction>(
+    orders: &Orders,
+    service_ns: u64,
+    make: impl Fn(usize) -> X + Sync,
+    poll: Poll,
+) -> Result<Haul> {
+    let make = |_, share: Range<usize>| {
+        let transport = Null::new(share.len(), service_ns);
+        Ok(EventLoop::new(transport, share.map(&make).collect()))
+    };
+    crew::run(orders, make, poll)
+}
+
+/// Runs the transactions that `make` gives for each client against a PostgreSQL server, each over a session of its own.
+pub fn postgres<X: Transaction>(
+    orders: &Orders,
+    connection: &Connection,
+    io: Io,
+    make: impl Fn(usize) -> X + Sync,
+    poll: Poll,
+) -> Result<Haul> {
+    let connector = Connector::new(connection.clone())?;
+    let make = |_, share: Range<usize>| {
+        let connect = || connector.connect_until(orders.control.stopped());
+        let sessions = opening::open(share.len(), orders.shares.len(), connect)?;
+        carried(io, sessions, share.map(&make).collect())
+    };
+    crew::run(orders, make, poll)
 }
 
 /// The transport is known only when the sessions are there: TLS runs through epoll, and so does a kernel without io_uring.
 #[expect(clippy::large_enum_variant, reason = "there is one for a thread")]
-enum PostgresLoop<'p> {
-    Uring(EventLoop<Uring, PostgresScript<'p>>),
-    Epoll(EventLoop<Epoll, PostgresScript<'p>>),
+enum PostgresLoop<X> {
+    Uring(EventLoop<Uring, X>),
+    Epoll(EventLoop<Epoll, X>),
 }
 
-impl Worker for PostgresLoop<'_> {
+impl<X: Transaction> Worker for PostgresLoop<X> {
     fn io(&self) -> &'static str {
         match self {
             Self::Uring(event_loop) => event_loop.io(),
@@ -86,32 +104,20 @@ impl Worker for PostgresLoop<'_> {
     }
 }
 
-impl Postgres<'_, '_> {
-    fn run(&self, io: Io, poll: Poll) -> Result<Haul> {
-        let make = |_, share: Range<usize>| {
-            let connect = || self.connector.connect_until(self.orders.control.stopped());
-            let sessions = opening::open(share.len(), self.orders.shares.len(), connect)?;
-            let script = |client| PostgresScript::new(self.clients.client(client), self.protocol, &self.statements);
-            self.make(io, sessions, share.map(script).collect())
-        };
-        crew::run(self.orders, make, poll)
+fn carried<X: Transaction>(io: Io, sessions: Vec<Connected>, transactions: Vec<X>) -> Result<PostgresLoop<X>> {
+    let tls = sessions.iter().any(Connected::is_tls);
+    if io == Io::Epoll || tls {
+        return Ok(PostgresLoop::Epoll(EventLoop::new(epoll(sessions)?, transactions)));
     }
-
-    fn make<'p>(&self, io: Io, sessions: Vec<Connected>, scripts: Vec<PostgresScript<'p>>) -> Result<PostgresLoop<'p>> {
-        let tls = sessions.iter().any(Connected::is_tls);
-        if io == Io::Epoll || tls {
-            return Ok(PostgresLoop::Epoll(EventLoop::new(epoll(sessions)?, scripts)));
+    match Uring::prepare(sessions.len()) {
+        Ok(prepared) => {
+            let sockets = sessions.into_iter().map(plain).collect();
+            let transport = prepared.carry(sockets).map_err(|e| Error::failure("io_uring", e.to_string()))?;
+            Ok(PostgresLoop::Uring(EventLoop::new(transport, transactions)))
         }
-        match Uring::prepare(sessions.len()) {
-            Ok(prepared) => {
-                let sockets = sessions.into_iter().map(plain).collect();
-                let transport = prepared.carry(sockets).map_err(|e| Error::failure("io_uring", e.to_string()))?;
-                Ok(PostgresLoop::Uring(EventLoop::new(transport, scripts)))
-            }
-            Err(_) if io == Io::Auto => Ok(PostgresLoop::Epoll(EventLoop::new(epoll(sessions)?, scripts))),
-            Err(error) => Err(Error::failure("io_uring", format!("cannot be used here: {error}"))
-                .hint("let ironbench choose, or use epoll")),
-        }
+        Err(_) if io == Io::Auto => Ok(PostgresLoop::Epoll(EventLoop::new(epoll(sessions)?, transactions))),
+        Err(error) => Err(Error::failure("io_uring", format!("cannot be used here: {error}"))
+            .hint("let ironbench choose, or use epoll")),
     }
 }
 

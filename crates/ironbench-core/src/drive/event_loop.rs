@@ -56,7 +56,9 @@ impl<T: Transport, X: Transaction> Worker for EventLoop<T, X> {
 
     fn run(self, start: &Start, recorder: &mut Recorder) -> Ended {
         let Self { transport, mut clients } = self;
-        clients.iter_mut().for_each(|client| client.left = start.transactions_per_client);
+        for client in &mut clients {
+            client.left = client.transaction.share().unwrap_or(start.transactions_per_client);
+        }
         let alive = clients.len();
         let pace = start.pace.clone();
         Running {
@@ -119,6 +121,11 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
                     Arrival::Bytes(client) => {
                         let mailbox = self.transport.mailbox(client);
                         let step = self.clients[client].transaction.reply(mailbox, &mut self.recorder.tally);
+                        self.follow(client, step, now);
+                    }
+                    Arrival::Shipped(client) => {
+                        let mailbox = self.transport.mailbox(client);
+                        let step = self.clients[client].transaction.shipped(mailbox, &mut self.recorder.tally);
                         self.follow(client, step, now);
                     }
                     Arrival::Lost(client, error) => self.lost(client, &error.to_string(), now),
@@ -246,6 +253,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         loop {
             match step {
                 Step::Send => return self.transport.send(client),
+                Step::Ship => return self.transport.ship(client),
                 Step::Receive if self.clients[client].state == State::Busy => return self.transport.receive(client),
                 Step::Receive => return,
                 Step::Ended(ending) => {

@@ -1,9 +1,11 @@
 //! The loop that runs transactions against an engine, once per trial: a frozen plan goes in, one result comes out.
 pub mod blocking;
+mod bystander;
 pub mod control;
-mod crew;
-mod engines;
+pub mod crew;
+pub mod engines;
 mod event_loop;
+mod kind;
 mod null;
 mod opening;
 pub mod outcome;
@@ -16,11 +18,13 @@ pub mod summary;
 mod tests;
 mod transaction;
 
+pub use bystander::Bystander;
 pub use control::Control;
+pub use kind::Kind;
 pub use outcome::Outcome;
 pub use transaction::{Ending, Step, Transaction};
 
-use crate::drive::crew::Orders;
+use crate::drive::crew::{Haul, Orders};
 use crate::script::{Program, Source};
 use crate::{Error, Result};
 use plan::{Engine, Plan, Protocol, Schedule, Stop};
@@ -35,12 +39,26 @@ const MOST_CLIENTS: usize = 10_000;
 /// Input: the plan or a script cannot be used, the server refuses the user. Failure: the engine cannot be reached at the
 /// start. What happens after the start is no error but in the outcome.
 pub fn drive(plan: &Plan, control: &Control, poll: &mut dyn FnMut() -> bool) -> Result<Outcome> {
-    check(plan)?;
     let program = compile(plan)?;
-    let orders =
-        Orders { plan, kinds: program.scripts.len(), shares: crew::shares(plan.clients, threads(plan)), control };
-    let haul = engines::run(&orders, &program, poll)?;
-    Ok(Outcome::new(plan, &program, haul, orders.shares.len()))
+    work(plan, control, threads(plan), &Kind::of_program(&program), |orders| engines::run(orders, &program, poll))
+}
+
+/// Runs a trial of work that is no script, under the same stopwatch: `run` puts `threads` workers on it, whose
+/// transactions are of `kinds`.
+///
+/// # Errors
+/// As of [`drive`], and whatever `run` returns.
+pub fn work(
+    plan: &Plan,
+    control: &Control,
+    threads: usize,
+    kinds: &[Kind],
+    run: impl FnOnce(&Orders) -> Result<Haul>,
+) -> Result<Outcome> {
+    check(plan)?;
+    let orders = Orders { plan, kinds: kinds.len(), shares: crew::shares(plan.clients, threads), control };
+    let haul = run(&orders)?;
+    Ok(Outcome::new(plan, kinds, haul, orders.shares.len()))
 }
 
 /// Engines that block have a thread for every client.

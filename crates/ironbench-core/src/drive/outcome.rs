@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::crew::Haul;
+use super::kind::Kind;
 use super::plan::Plan;
 use super::summary::{self, Summary};
 use crate::measure::recorder::{BUCKET_NS, Bucket};
 use crate::measure::seconds::{Second, summed};
 use crate::measure::{Histogram, clock};
-use crate::script::Program;
 use crate::{Error, Result};
 
 /// Column name → values.
@@ -30,11 +30,11 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    pub(super) fn new(plan: &Plan, program: &Program, haul: Haul, threads: usize) -> Self {
+    pub(super) fn new(plan: &Plan, kinds: &[Kind], haul: Haul, threads: usize) -> Self {
         let buckets = summed(haul.recordings.iter().map(|recording| recording.timeline.as_slice()));
-        let (histograms, lateness) = histograms(program, &haul);
+        let (histograms, lateness) = histograms(kinds, &haul);
         Self {
-            summary: summary::of(plan, program, &haul, threads, &lateness),
+            summary: summary::of(plan, kinds, &haul, threads, &lateness),
             timeline: columns(&buckets, clock::to_seconds(BUCKET_NS)),
             seconds: seconds(&buckets, &haul.seconds),
             histograms,
@@ -69,7 +69,7 @@ impl Outcome {
     }
 }
 
-fn histograms(program: &Program, haul: &Haul) -> (BTreeMap<String, Histogram>, Histogram) {
+fn histograms(kinds: &[Kind], haul: &Haul) -> (BTreeMap<String, Histogram>, Histogram) {
     let mut all = BTreeMap::<String, Histogram>::new();
     let mut lateness = Histogram::new();
     for name in ["response_time", "service_time"] {
@@ -80,9 +80,9 @@ fn histograms(program: &Program, haul: &Haul) -> (BTreeMap<String, Histogram>, H
         // In a closed loop a transaction is sent when it should be: both times are the same.
         let service = if recording.service.is_empty() { &recording.response } else { &recording.service };
         for (name, by_kind) in [("response_time", &recording.response), ("service_time", service)] {
-            for (script, histogram) in program.scripts.iter().zip(by_kind) {
+            for (kind, histogram) in kinds.iter().zip(by_kind) {
                 all.get_mut(name).expect("inserted above").merge(histogram);
-                all.entry(format!("{name}{{script={}}}", script.name)).or_default().merge(histogram);
+                all.entry(format!("{name}{{script={}}}", kind.name)).or_default().merge(histogram);
             }
         }
     }

@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 pub struct Plan {
     pub engine: Engine,
     pub scripts: Vec<ScriptSource>,
+    /// Work that is no script, for whoever does it.
+    #[serde(default)]
+    pub work: Option<serde_json::Value>,
     /// `-D` variables, defined for every client before the first transaction.
     pub variables: Vec<(String, String)>,
     pub clients: usize,

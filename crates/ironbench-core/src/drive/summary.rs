@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::crew::Haul;
+use super::kind::Kind;
 use super::plan::Plan;
 use crate::measure::cpu::Cpu;
 use crate::measure::tally::Counts;
 use crate::measure::{Histogram, Tally, clock};
-use crate::script::{Command, Program, Script};
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Summary {
@@ -91,9 +91,9 @@ pub struct ScriptSummary {
     pub completed: u64,
 }
 
-pub(super) fn of(plan: &Plan, program: &Program, haul: &Haul, threads: usize, lateness: &Histogram) -> Summary {
-    let mut measured = Tally::new(program.scripts.len());
-    let mut total = Tally::new(program.scripts.len());
+pub(super) fn of(plan: &Plan, kinds: &[Kind], haul: &Haul, threads: usize, lateness: &Histogram) -> Summary {
+    let mut measured = Tally::new(kinds.len());
+    let mut total = Tally::new(kinds.len());
     let mut cpu = Cpu::default();
     for recording in &haul.recordings {
         measured.merge(&recording.measured);
@@ -121,7 +121,7 @@ pub(super) fn of(plan: &Plan, program: &Program, haul: &Haul, threads: usize, la
         commits: total.commits,
         completed: total.total().transactions,
         server_commits_uncertain: haul.ended.abandoned,
-        scripts: scripts(program, &measured, &total),
+        scripts: scripts(kinds, &measured, &total),
         client_cpu_s: CpuSeconds { user: clock::to_seconds(cpu.user_ns), system: clock::to_seconds(cpu.system_ns) },
         client_cpu_per_transaction_s: (transactions > 0).then(|| cpu_s / transactions as f64),
         lateness_mean_s: none_is_zero(lateness.mean_s()),
@@ -142,14 +142,13 @@ pub(super) fn of(plan: &Plan, program: &Program, haul: &Haul, threads: usize, la
     }
 }
 
-fn scripts(program: &Program, measured: &Tally, total: &Tally) -> Vec<ScriptSummary> {
-    let statements = |script: &Script| script.commands.iter().filter(|c| matches!(c, Command::Sql(_))).count();
-    let summary = |(number, script): (usize, &Script)| {
+fn scripts(kinds: &[Kind], measured: &Tally, total: &Tally) -> Vec<ScriptSummary> {
+    let summary = |(number, kind): (usize, &Kind)| {
         let Counts { transactions, failed, retries, retried } = measured.kinds[number];
         ScriptSummary {
-            name: script.name.clone(),
-            weight: script.weight,
-            statements: statements(script),
+            name: kind.name.clone(),
+            weight: kind.weight,
+            statements: kind.statements,
             transactions,
             failed,
             retries,
@@ -157,5 +156,5 @@ fn scripts(program: &Program, measured: &Tally, total: &Tally) -> Vec<ScriptSumm
             completed: total.kinds[number].transactions,
         }
     };
-    program.scripts.iter().enumerate().map(summary).collect()
+    kinds.iter().enumerate().map(summary).collect()
 }

@@ -14,6 +14,7 @@ fn script(name: &str, text: &str, weight: u32) -> ScriptSource {
 fn plan(clients: usize, threads: usize, stop: Stop) -> Plan {
     Plan {
         engine: Engine::Null { service_ns: 0 },
+        work: None,
         scripts: vec![script("select", "\\set a random(1, 10)\nSELECT :a;\n", 1)],
         variables: Vec::new(),
         clients,

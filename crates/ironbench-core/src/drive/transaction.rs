@@ -8,6 +8,8 @@ use crate::wire::transport::Mailbox;
 pub enum Step {
     /// The outbox holds a message; go on with `reply` when something has come back.
     Send,
+    /// The outbox holds a piece of a stream that nobody answers; go on with `shipped` when it has left.
+    Ship,
     /// The reply is not complete; go on with `reply` when there is more.
     Receive,
     /// Go on with `resume` after this many nanoseconds.
@@ -26,7 +28,8 @@ pub struct Ending {
     pub well: bool,
 }
 
-/// One client's side of a dialogue with an engine. Implementors: scripts; later copy streams, batches, brokerage frames.
+/// One client's side of a dialogue with an engine. Implementors: scripts; streams of rows
+/// (crates/ironbench-data).
 ///
 /// The loop is compiled once for each pair of transport and transaction: these calls are never dynamic.
 pub trait Transaction {
@@ -38,6 +41,16 @@ pub trait Transaction {
 
     /// Takes what it can from the inbox; the outbox has been sent.
     fn reply(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step;
+
+    /// Goes on after `Step::Ship`: the outbox may be written anew. Meanwhile `reply` may have been called, too.
+    fn shipped(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
+        self.reply(mailbox, tally)
+    }
+
+    /// How many of its kind this client has to do, where the work itself says so and not the plan.
+    fn share(&self) -> Option<u64> {
+        None
+    }
 
     /// Writes the message by which a session ends, if the engine has one. No transaction is under way.
     fn farewell(&mut self, _mailbox: &mut Mailbox) {}

@@ -130,6 +130,11 @@ impl Client {
         }
     }
 
+    /// The SQL command with that id has another text from now on.
+    pub fn forget(&mut self, id: usize) {
+        self.statements[id].clear();
+    }
+
     /// Whether a transaction is open: a failed one must be rolled back before it is tried again.
     pub fn in_transaction(&self) -> bool {
         !self.connection.get().is_autocommit()

@@ -24,6 +24,8 @@ struct Client {
     sent: usize,
     /// Waits for room in the socket.
     blocked: bool,
+    /// Wants to know when all of the outbox has left.
+    shipping: bool,
 }
 
 pub struct Epoll {
@@ -32,6 +34,7 @@ pub struct Epoll {
     events: Vec<epoll::Event>,
     next: usize,
     failed: Vec<(usize, io::Error)>,
+    shipped: Vec<usize>,
 }
 
 /// Replies handled between two looks at timers and schedule.
@@ -50,10 +53,10 @@ impl Epoll {
             rustix::io::ioctl_fionbio(socket.fd(), true)?;
             epoll::add(&epoll, socket.fd(), EventData::new_u64(client as u64), READABLE)?;
             let mailbox = Mailbox { inbox: Inbox::holding(&unread), ..Mailbox::default() };
-            clients.push(Client { socket, mailbox, sent: 0, blocked: false });
+            clients.push(Client { socket, mailbox, sent: 0, blocked: false, shipping: false });
         }
         let events = Vec::with_capacity(MOST_EVENTS.min(clients.len()));
-        Ok(Self { epoll, clients, events, next: 0, failed: Vec::new() })
+        Ok(Self { epoll, clients, events, next: 0, failed: Vec::new(), shipped: Vec::new() })
     }
 
     #[cold]
@@ -67,7 +70,11 @@ impl Epoll {
     /// Sends as much as the socket takes.
     fn push(&mut self, id: usize) {
         let client = &mut self.clients[id];
-        match client.push() {
+        let pushed = client.push();
+        if matches!(pushed, Ok(true)) && std::mem::take(&mut client.shipping) {
+            self.shipped.push(id);
+        }
+        match pushed {
             Ok(true) if client.blocked => {
                 client.blocked = false;
                 self.watch(id, READABLE);
@@ -99,6 +106,12 @@ impl Transport for Epoll {
         self.push(client);
     }
 
+    fn ship(&mut self, client: usize) {
+        self.clients[client].sent = 0;
+        self.clients[client].shipping = true;
+        self.push(client);
+    }
+
     fn receive(&mut self, _client: usize) {
         // Everything has been read when an event is handed out; the next one comes by itself.
     }
@@ -116,7 +129,7 @@ impl Transport for Epoll {
         if !self.failed.is_empty() {
             return Ok(());
         }
-        let left = until.saturating_sub(now);
+        let left = if self.shipped.is_empty() { until.saturating_sub(now) } else { 0 };
         let timeout = rustix::event::Timespec { tv_sec: (left / SECOND) as i64, tv_nsec: (left % SECOND) as i64 };
         match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut self.events), Some(&timeout)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
@@ -128,6 +141,9 @@ impl Transport for Epoll {
     fn next(&mut self) -> Option<Arrival> {
         loop {
             let Some(event) = self.events.get(self.next) else {
+                if let Some(client) = self.shipped.pop() {
+                    return Some(Arrival::Shipped(client));
+                }
                 return self.failed.pop().map(|(client, error)| Arrival::Lost(client, error));
             };
             let (flags, id) = (event.flags, event.data.u64() as usize);

@@ -88,6 +88,8 @@ impl Inbox {
 pub enum Arrival {
     /// There is more in the client's inbox.
     Bytes(usize),
+    /// What `ship` was given has left for the kernel; the outbox may be written anew.
+    Shipped(usize),
     /// The engine has closed the connection, or it broke.
     Lost(usize, io::Error),
 }
@@ -103,6 +105,9 @@ pub trait Transport {
 
     /// Sends the outbox and expects a reply.
     fn send(&mut self, client: usize);
+
+    /// Sends the outbox of a stream that nobody answers; `Arrival::Shipped` tells when it has left.
+    fn ship(&mut self, client: usize);
 
     /// Expects more of the reply.
     fn receive(&mut self, client: usize);

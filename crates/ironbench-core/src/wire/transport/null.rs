@@ -14,6 +14,7 @@ pub struct Null {
     service_ns: u64,
     /// Sent and not yet answered, of clients served at once.
     sent: VecDeque<usize>,
+    shipped: VecDeque<usize>,
     /// Answers that `next` may hand out.
     answered: usize,
     served: BinaryHeap<Reverse<(u64, usize)>>,
@@ -23,7 +24,15 @@ pub struct Null {
 impl Null {
     pub fn new(clients: usize, service_ns: u64) -> Self {
         let mailboxes = (0..clients).map(|_| Mailbox::default()).collect();
-        Self { mailboxes, service_ns, sent: VecDeque::new(), answered: 0, served: BinaryHeap::new(), now: clock::now() }
+        Self {
+            mailboxes,
+            service_ns,
+            sent: VecDeque::new(),
+            shipped: VecDeque::new(),
+            answered: 0,
+            served: BinaryHeap::new(),
+            now: clock::now(),
+        }
     }
 }
 
@@ -45,6 +54,10 @@ impl Transport for Null {
         }
     }
 
+    fn ship(&mut self, client: usize) {
+        self.shipped.push_back(client);
+    }
+
     fn receive(&mut self, client: usize) {
         self.sent.push_back(client);
     }
@@ -53,7 +66,7 @@ impl Transport for Null {
     fn wait(&mut self, now: u64, until: u64) -> io::Result<()> {
         self.now = now;
         self.answered = self.sent.len();
-        if self.answered > 0 {
+        if self.answered > 0 || !self.shipped.is_empty() {
             return Ok(());
         }
         let wake = self.served.peek().map_or(until, |&Reverse((due, _))| due.min(until));
@@ -69,6 +82,9 @@ impl Transport for Null {
         if self.answered > 0 {
             self.answered -= 1;
             return self.sent.pop_front().map(Arrival::Bytes);
+        }
+        if let Some(client) = self.shipped.pop_front() {
+            return Some(Arrival::Shipped(client));
         }
         match self.served.peek() {
             Some(&Reverse((due, client))) if due <= self.now => {

@@ -46,11 +46,14 @@ pub struct Prepared {
     pool: Pool,
 }
 
-/// `user_data`: the client, and which of its two operations it was.
+/// `user_data`: the client, and which of its operations it was.
+const RECEIVE: u64 = 0;
 const SEND: u64 = 1;
+const SHIP: u64 = 2;
+const OPERATION_BITS: u32 = 2;
 
 fn tag(client: usize, operation: u64) -> u64 {
-    (client as u64) << 1 | operation
+    (client as u64) << OPERATION_BITS | operation
 }
 
 impl Uring {
@@ -78,6 +81,23 @@ impl Uring {
         self.queued += 1;
     }
 
+    /// The whole outbox as one operation.
+    #[inline]
+    fn sending(&self, id: usize) -> Entry {
+        let outbox = &self.clients[id].mailbox.outbox;
+        opcode::Send::new(Fixed(id as u32), outbox.as_ptr(), outbox.len() as u32)
+            .flags(libc::MSG_NOSIGNAL | libc::MSG_WAITALL)
+            .build()
+    }
+
+    #[inline]
+    fn dispatch(&mut self, id: usize, entry: &Entry) {
+        if !self.clients[id].armed {
+            self.arm(id);
+        }
+        self.queue(entry);
+    }
+
     #[cold]
     fn submit_queued(&mut self) {
         // What cannot be submitted now stays queued; `wait` meets the same error and reports it.
@@ -89,7 +109,7 @@ impl Uring {
     fn arm(&mut self, id: usize) {
         self.clients[id].armed = true;
         let entry = opcode::RecvMulti::new(Fixed(id as u32), GROUP);
-        self.queue(&entry.build().user_data(tag(id, 0)));
+        self.queue(&entry.build().user_data(tag(id, RECEIVE)));
     }
 
     /// Takes what was received into the client's inbox.
@@ -157,17 +177,13 @@ impl Transport for Uring {
 
     #[inline]
     fn send(&mut self, id: usize) {
-        let client = &self.clients[id];
-        let outbox = &client.mailbox.outbox;
-        let entry = opcode::Send::new(Fixed(id as u32), outbox.as_ptr(), outbox.len() as u32)
-            .flags(libc::MSG_NOSIGNAL | libc::MSG_WAITALL)
-            .build()
-            .flags(Flags::SKIP_SUCCESS)
-            .user_data(tag(id, SEND));
-        if !client.armed {
-            self.arm(id);
-        }
-        self.queue(&entry);
+        let entry = self.sending(id).flags(Flags::SKIP_SUCCESS).user_data(tag(id, SEND));
+        self.dispatch(id, &entry);
+    }
+
+    fn ship(&mut self, id: usize) {
+        let entry = self.sending(id).user_data(tag(id, SHIP));
+        self.dispatch(id, &entry);
     }
 
     fn receive(&mut self, _client: usize) {
@@ -206,8 +222,9 @@ impl Transport for Uring {
     fn next(&mut self) -> Option<Arrival> {
         while let Some(entry) = self.completed.get(self.next).cloned() {
             self.next += 1;
-            let id = (entry.user_data() >> 1) as usize;
-            if entry.user_data() & SEND == 0 {
+            let id = (entry.user_data() >> OPERATION_BITS) as usize;
+            let operation = entry.user_data() & ((1 << OPERATION_BITS) - 1);
+            if operation == RECEIVE {
                 match self.received(id, &entry) {
                     None => continue,
                     arrival => return arrival,
@@ -217,6 +234,7 @@ impl Transport for Uring {
                 // What the server said before it left is still to be read; the receive tells the rest.
                 libc::EPIPE | libc::ECONNRESET | libc::ECANCELED => {}
                 errno if errno > 0 => return Some(Arrival::Lost(id, io::Error::from_raw_os_error(errno))),
+                _ if operation == SHIP => return Some(Arrival::Shipped(id)),
                 _ => {}
             }
         }

@@ -126,6 +126,19 @@ pub fn bind(out: &mut Vec<u8>, statement: &str, parameters: u16, mut write: impl
     });
 }
 
+/// Like [`bind`], with parameters in binary: `write` appends each as its length in four bytes and its value.
+#[inline]
+pub fn bind_binary(out: &mut Vec<u8>, statement: &str, parameters: u16, write: impl FnOnce(&mut Vec<u8>)) {
+    message(out, b'B', |out| {
+        out.push(0);
+        text(out, statement);
+        out.extend_from_slice(&[0, 1, 0, 1]); // one format for all: binary
+        out.extend_from_slice(&parameters.to_be_bytes());
+        write(out);
+        out.extend_from_slice(&0i16.to_be_bytes());
+    });
+}
+
 /// Asks for the RowDescription of the unnamed portal.
 #[inline]
 pub fn describe_portal(out: &mut Vec<u8>) {

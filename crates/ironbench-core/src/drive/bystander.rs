@@ -1,0 +1,144 @@
+//! Somebody who uses the database while something else is done to it: opens a connection now and then, and reads a row by
+//! its key over one that is open. What the owner of a server feels while it is backed up.
+//!
+//! Both start on schedule, so that a reading that had to wait for the one before counts its wait.
+
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+
+use super::control::Control;
+use super::crew::{self, Ended, Haul, Orders, Start, Worker};
+use super::engines::Poll;
+use super::kind::Kind;
+use super::outcome::Outcome;
+use super::pace::Pace;
+use super::plan::{Engine, Plan};
+use crate::measure::clock::{self, MILLISECOND};
+use crate::measure::{Recorder, schedule::Schedule};
+use crate::script::Random;
+use crate::wire::postgres::{Connector, Session};
+use crate::{Error, Result};
+
+/// Longest sleep without looking whether to end.
+const LOOK_NS: u64 = 50 * MILLISECOND;
+const SELECT: usize = 0;
+const CONNECT: usize = 1;
+/// One thread and one share of the rate for each kind.
+pub const THREADS: usize = 2;
+
+/// What the bystander reads.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Bystander {
+    /// A query of one row up to and including `=`; a number from 1 to `keys` is put behind it.
+    pub select: String,
+    pub keys: i64,
+}
+
+impl Bystander {
+    pub fn drive(&self, plan: &Plan, control: &Control, poll: Poll) -> Result<Outcome> {
+        let Engine::Postgres { connection, .. } = &plan.engine else {
+            return Err(Error::input("bystander", "only a server has connections to open"));
+        };
+        if plan.clients != THREADS {
+            return Err(Error::input("bystander", format!("it takes {THREADS} clients")));
+        }
+        let kind = |name: &str| Kind { name: name.to_owned(), weight: 1, statements: 0 };
+        let connector = Connector::new(connection.clone())?;
+        super::work(plan, control, THREADS, &[kind("select"), kind("connect")], |orders| {
+            self.run(orders, &connector, poll)
+        })
+    }
+
+    fn run(&self, orders: &Orders, connector: &Connector, poll: Poll) -> Result<Haul> {
+        let make = |thread: usize, _: Range<usize>| {
+            let stopped = orders.control.stopped();
+            let wanted = Box::new(move || stopped.load(std::sync::atomic::Ordering::Relaxed));
+            let session = Session::open_unless(connector, wanted)?;
+            let random = Random::new(orders.plan.seed ^ thread as u64);
+            Ok(Watcher { kind: thread, look: self, connector, session, random })
+        };
+        crew::run(orders, make, poll)
+    }
+}
+
+struct Watcher<'a> {
+    kind: usize,
+    look: &'a Bystander,
+    connector: &'a Connector,
+    session: Session,
+    random: Random,
+}
+
+impl Watcher<'_> {
+    fn act(&mut self) -> Result<()> {
+        match self.kind {
+            SELECT => {
+                let key = self.random.integer(1, self.look.keys);
+                let rows = self.session.query(&format!("{} {key}", self.look.select))?;
+                if rows.len() == 1 {
+                    return Ok(());
+                }
+                Err(Error::failure("bystander", format!("{} rows have the key {key}", rows.len())))
+            }
+            CONNECT => Session::open(self.connector).map(drop),
+            _ => unreachable!("there are two threads"),
+        }
+    }
+}
+
+impl Worker for Watcher<'_> {
+    fn io(&self) -> &'static str {
+        "blocking"
+    }
+
+    fn run(mut self, start: &Start, recorder: &mut Recorder) -> Ended {
+        let Pace::Open(mut due) = start.pace.clone() else { unreachable!("the plan has a rate") };
+        clock::sleep_until(start.origin);
+        while wait(&due, start, recorder) {
+            let (intended, begun) = (due.due(), clock::now());
+            due.advance();
+            recorder.late(intended, begun);
+            let done = self.act();
+            let now = clock::now();
+            // Before the end of the trial is looked at: a reading that hung until then is what it is about.
+            if now >= recorder.boundary() {
+                recorder.cross(now);
+            }
+            match done {
+                Ok(()) => recorder.complete(self.kind, intended, begun, now),
+                Err(error) => {
+                    recorder.tally.kinds[self.kind].failed += 1;
+                    recorder.tally.error(&error.sqlstate, &error.to_string());
+                    if self.kind == SELECT && error.sqlstate.is_empty() {
+                        start.abort.abort(error.to_string());
+                    }
+                }
+            }
+        }
+        recorder.close(clock::now());
+        Ended { not_started: due.skip_until(recorder.window_end()), ..Ended::default() }
+    }
+}
+
+/// Until the next is due; false when the window closed before.
+fn wait(due: &Schedule, start: &Start, recorder: &mut Recorder) -> bool {
+    loop {
+        let now = clock::now();
+        look(now, start, recorder);
+        if recorder.is_closed() || now >= due.due() {
+            return !recorder.is_closed();
+        }
+        clock::sleep_until(due.due().min(now + LOOK_NS).min(recorder.boundary()));
+    }
+}
+
+fn look(now: u64, start: &Start, recorder: &mut Recorder) {
+    if now >= recorder.boundary() {
+        recorder.cross(now);
+    }
+    if start.must_end() {
+        recorder.close(now);
+    }
+}

@@ -1,0 +1,207 @@
+//! Filling a table under the stopwatch: a transaction is what one commit makes lasting.
+//!
+//! Commits are dealt out to the clients in turn before the start, so that every client knows its share and rows with
+//! neighbouring numbers arrive at about the same time. The first error ends the trial: a population with holes is none.
+
+mod null;
+mod postgres;
+mod sqlite;
+mod values;
+
+use std::ops::Range;
+
+use ironbench_core::drive::engines::{self, Poll};
+use ironbench_core::drive::outcome::Outcome;
+use ironbench_core::drive::plan::{Engine, Plan};
+use ironbench_core::drive::{Control, Kind, work};
+use ironbench_core::{Error, Result};
+use serde::{Deserialize, Serialize};
+
+use crate::wide::Wide;
+
+/// PostgreSQL numbers the parameters of a statement with 16 bits, SQLite allows 32 766 (SQLITE_MAX_VARIABLE_NUMBER).
+pub const MOST_BATCHED: u64 = 6_000;
+
+/// What `work` of a drive plan holds.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Populate {
+    pub table: Wide,
+    pub method: Method,
+    /// Rows of one commit.
+    pub commit: u64,
+    /// Rows of one INSERT, where they are batched.
+    pub batch: u64,
+}
+
+/// How rows are sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Method {
+    /// An INSERT of one row, and its answer awaited.
+    Rows,
+    /// An INSERT of many rows.
+    Batch,
+    /// One stream for each commit.
+    Copy,
+}
+
+impl Populate {
+    /// # Errors
+    /// Input: this cannot be done as it is described. Failure: the engine cannot be reached. What the engine refuses
+    /// later is in the outcome.
+    pub fn drive(&self, plan: &Plan, control: &Control, poll: Poll) -> Result<Outcome> {
+        self.check(plan.clients)?;
+        let share = |client| Share::new(self, client, plan.clients);
+        match &plan.engine {
+            Engine::Null { service_ns } => work(plan, control, plan.threads, &[self.kind(0)], |orders| {
+                engines::null(orders, *service_ns, |client| null::Filler::new(share(client)), poll)
+            }),
+            Engine::Postgres { connection, io, .. } => {
+                let statements = postgres::Statements::of(self);
+                work(plan, control, plan.threads, &[self.kind(statements.prepared())], |orders| {
+                    engines::postgres(
+                        orders,
+                        connection,
+                        *io,
+                        |client| postgres::Filler::new(share(client), &statements),
+                        poll,
+                    )
+                })
+            }
+            Engine::Sqlite { path, pragmas } => work(plan, control, plan.clients, &[self.kind(0)], |orders| {
+                sqlite::run(self, path, pragmas, orders, poll)
+            }),
+        }
+    }
+
+    /// How many commits the whole takes.
+    pub fn commits(&self) -> u64 {
+        self.table.count.div_ceil(self.commit.max(1))
+    }
+
+    /// The rows of a commit: numbers less one.
+    fn rows_of(&self, commit: u64) -> Range<u64> {
+        commit * self.commit..((commit + 1) * self.commit).min(self.table.count)
+    }
+
+    fn kind(&self, statements: usize) -> Kind {
+        Kind { name: "commit".to_owned(), weight: 1, statements }
+    }
+
+    fn check(&self, clients: usize) -> Result<()> {
+        let bad = |cause: String| Err(Error::input("population", cause));
+        if self.commit == 0 || self.table.width == 0 {
+            return bad("a commit has at least one row, and a row at least one character".to_owned());
+        }
+        if self.method == Method::Batch && !(1..=MOST_BATCHED).contains(&self.batch) {
+            return bad(format!("a batch of {} rows is not between 1 and {MOST_BATCHED}", self.batch));
+        }
+        if self.commits() < clients as u64 {
+            return bad(format!("{} commits are fewer than the {clients} clients", self.commits()));
+        }
+        Ok(())
+    }
+}
+
+/// What one client has to do.
+struct Share<'p> {
+    populate: &'p Populate,
+    next: u64,
+    step: u64,
+}
+
+impl<'p> Share<'p> {
+    fn new(populate: &'p Populate, client: usize, clients: usize) -> Self {
+        Self { populate, next: client as u64, step: clients as u64 }
+    }
+
+    /// Commits still to come.
+    fn left(&self) -> u64 {
+        self.populate.commits().saturating_sub(self.next).div_ceil(self.step)
+    }
+
+    /// The rows of the next commit; empty when there is none.
+    fn take(&mut self) -> Range<u64> {
+        let rows = self.populate.rows_of(self.next);
+        self.next += self.step;
+        rows
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wide::Keys;
+    use ironbench_core::drive::plan::{Schedule, Stop};
+    use proptest::prelude::*;
+
+    fn populate(rows: u64, commit: u64, method: Method) -> Populate {
+        Populate { table: Wide { count: rows, width: 50, keys: Keys::Random, seed: 1 }, method, commit, batch: 7 }
+    }
+
+    fn plan(clients: usize, threads: usize) -> Plan {
+        Plan {
+            engine: Engine::Null { service_ns: 0 },
+            scripts: Vec::new(),
+            work: None,
+            variables: Vec::new(),
+            clients,
+            threads,
+            client_cpus: Vec::new(),
+            seed: 1,
+            schedule: Schedule::Closed { think_time_s: 0.0 },
+            stop: Stop::Transactions(1),
+            warmup_s: 0.0,
+            max_tries: 1,
+            observers: Vec::new(),
+            start_at_ns: None,
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_row_belongs_to_one_commit_of_one_client(rows in 1u64..5000, commit in 1u64..400, clients in 1usize..20) {
+            let populate = populate(rows, commit, Method::Copy);
+            let mut seen = vec![0u8; rows as usize];
+            for client in 0..clients {
+                let mut share = Share::new(&populate, client, clients);
+                for _ in 0..share.left() {
+                    let taken = share.take();
+                    prop_assert!(!taken.is_empty());
+                    taken.for_each(|row| seen[row as usize] += 1);
+                }
+                prop_assert_eq!(share.left(), 0);
+            }
+            prop_assert!(seen.iter().all(|&times| times == 1));
+        }
+
+        #[test]
+        fn as_many_commits_are_counted_as_the_rows_take(rows in 1u64..3000, commit in 1u64..90, clients in 1usize..9, threads in 1usize..3) {
+            for method in [Method::Rows, Method::Batch, Method::Copy] {
+                let populate = populate(rows, commit, method);
+                let done = populate.drive(&plan(clients, threads), &Control::new(), &mut || true);
+                if populate.commits() < clients as u64 {
+                    prop_assert!(done.is_err());
+                    continue;
+                }
+                let summary = done.unwrap().summary;
+                prop_assert_eq!(summary.transactions, populate.commits());
+                prop_assert_eq!(summary.commits, populate.commits());
+                prop_assert!(!summary.cut_short && !summary.aborted);
+            }
+        }
+    }
+
+    #[test]
+    fn a_stopped_population_says_so() {
+        let control = Control::new();
+        let populate = populate(u64::MAX / 4, 1, Method::Rows);
+        let mut polls = 0;
+        let outcome = populate.drive(&plan(2, 1), &control, &mut || {
+            polls += 1;
+            polls < 3
+        });
+        assert!(outcome.unwrap().summary.cut_short);
+    }
+}

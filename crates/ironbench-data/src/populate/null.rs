@@ -1,0 +1,64 @@
+//! Rows made and thrown away: what the client alone costs.
+
+use std::ops::Range;
+
+use ironbench_core::drive::{Ending, Step, Transaction};
+use ironbench_core::measure::Tally;
+use ironbench_core::wire::transport::Mailbox;
+
+use super::values::Binary;
+use super::{Method, Share};
+use crate::populate::postgres::PIECE;
+
+pub struct Filler<'p> {
+    share: Share<'p>,
+    /// Of the present commit, still to be sent.
+    rows: Range<u64>,
+    payload: Vec<u8>,
+}
+
+impl<'p> Filler<'p> {
+    pub fn new(share: Share<'p>) -> Self {
+        Self { share, rows: 0..0, payload: Vec::new() }
+    }
+
+    fn go_on(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
+        mailbox.outbox.clear();
+        if self.rows.is_empty() {
+            tally.commits += 1;
+            return Step::Ended(Ending { kind: 0, well: true });
+        }
+        let populate = self.share.populate;
+        let (most_rows, most_bytes) = match populate.method {
+            Method::Rows => (1, usize::MAX),
+            Method::Batch => (populate.batch, usize::MAX),
+            Method::Copy => (u64::MAX, PIECE),
+        };
+        let mut sent = 0;
+        while sent < most_rows && mailbox.outbox.len() < most_bytes {
+            let Some(row) = self.rows.next() else { break };
+            populate.table.row(row + 1, &mut self.payload, &mut Binary(&mut mailbox.outbox));
+            sent += 1;
+        }
+        if populate.method == Method::Copy && !self.rows.is_empty() { Step::Ship } else { Step::Send }
+    }
+}
+
+impl Transaction for Filler<'_> {
+    fn share(&self) -> Option<u64> {
+        Some(self.share.left())
+    }
+
+    fn begin(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
+        self.rows = self.share.take();
+        self.go_on(mailbox, tally)
+    }
+
+    fn resume(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
+        self.go_on(mailbox, tally)
+    }
+
+    fn reply(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
+        self.go_on(mailbox, tally)
+    }
+}

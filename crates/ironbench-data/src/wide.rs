@@ -1,0 +1,188 @@
+//! Wide rows of one table: what population, backup and maintenance work on.
+//!
+//! A row is a pure function of its number, and so is every character of its payload: what a table must hold can be
+//! summed up without making it.
+
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+
+use crate::dice::{Dice, mix};
+use crate::plan::Table;
+use crate::row::Sink;
+
+pub const TABLE: &str = "wide_row";
+const KEYED: &[&str] = &["id", "number", "amount", "moment", "payload"];
+const AMOUNTS: u64 = 1_000_000;
+/// Seconds from 1970-01-01 to 2025-01-01.
+const FIRST_MOMENT: i64 = 1_735_689_600;
+/// Six bits each, none that a format would have to escape.
+const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-.";
+/// Characters made of one random number.
+const LETTERS_PER_NUMBER: u64 = 8;
+
+/// Where a row's key comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Keys {
+    /// The engine counts.
+    Identity,
+    /// The row's number.
+    Number,
+    /// Anywhere among all numbers of 64 bits, each once.
+    Random,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Wide {
+    pub count: u64,
+    /// Characters of the payload.
+    pub width: u64,
+    pub keys: Keys,
+    pub seed: u64,
+}
+
+/// What is drawn for the same number must not be alike.
+#[derive(Clone, Copy)]
+enum Purpose {
+    Amount = 101,
+    Payload,
+}
+
+/// What all rows add up to. The same sums in SQL: `src/ironbench/workloads/wide.py`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Sums {
+    pub rows: u64,
+    pub content: i64,
+    pub keys: i64,
+}
+
+impl Wide {
+    pub fn columns(&self) -> &'static [&'static str] {
+        if self.keys == Keys::Identity { &KEYED[1..] } else { KEYED }
+    }
+
+    pub fn tables(&self) -> Vec<Table> {
+        vec![Table { name: TABLE, columns: self.columns(), units: self.count, bytes_per_unit: self.width + 40 }]
+    }
+
+    /// The rows with the numbers `units.start + 1..=units.end`.
+    pub fn emit<S: Sink>(&self, units: Range<u64>, sink: &mut S) -> Result<(), S::Error> {
+        let mut payload = Vec::new();
+        for unit in units {
+            self.row(unit + 1, &mut payload, sink);
+            sink.end_row()?;
+        }
+        Ok(())
+    }
+
+    /// The values of one row, from 1.
+    pub fn row<S: Sink>(&self, number: u64, payload: &mut Vec<u8>, sink: &mut S) {
+        if self.keys != Keys::Identity {
+            sink.bigint(self.key(number));
+        }
+        sink.bigint(number as i64);
+        sink.integer(self.amount(number));
+        sink.timestamp(FIRST_MOMENT + number as i64);
+        payload.clear();
+        let dice = self.dice(Purpose::Payload, number);
+        for place in 0..self.width.div_ceil(LETTERS_PER_NUMBER) {
+            payload.extend_from_slice(&dice.nth(place).to_le_bytes().map(|byte| LETTERS[usize::from(byte & 63)]));
+        }
+        payload.truncate(self.width as usize);
+        sink.text(std::str::from_utf8(payload).expect("letters are ASCII"));
+    }
+
+    /// Bytes of a row's values as PostgreSQL's binary format counts them, without lengths.
+    pub fn row_bytes(&self) -> u64 {
+        self.width + if self.keys == Keys::Identity { 20 } else { 28 }
+    }
+
+    pub fn key(&self, number: u64) -> i64 {
+        match self.keys {
+            Keys::Identity | Keys::Number => number as i64,
+            Keys::Random => mix(number ^ mix(self.seed)) as i64,
+        }
+    }
+
+    pub fn sums(&self) -> Sums {
+        let mut sums = Sums { rows: self.count, content: 0, keys: 0 };
+        for number in 1..=self.count {
+            let letter = i64::from(self.letter(number, number % self.width));
+            sums.content += (i64::from(self.amount(number)) + letter) * (1 + number as i64 % 127);
+            sums.keys += self.key(number) & 65_535;
+        }
+        sums
+    }
+
+    fn amount(&self, number: u64) -> i32 {
+        self.dice(Purpose::Amount, number).below(AMOUNTS) as i32
+    }
+
+    fn letter(&self, number: u64, place: u64) -> u8 {
+        let eight = self.dice(Purpose::Payload, number).nth(place / LETTERS_PER_NUMBER).to_le_bytes();
+        LETTERS[usize::from(eight[(place % LETTERS_PER_NUMBER) as usize] & 63)]
+    }
+
+    fn dice(&self, purpose: Purpose, number: u64) -> Dice {
+        Dice::new(self.seed, purpose as u64, number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Generator;
+    use proptest::prelude::*;
+
+    fn rows(wide: &Wide) -> Vec<Vec<String>> {
+        let mut out = Vec::new();
+        crate::write_text(&Generator::Wide(wide.clone()), TABLE, 3, &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        text.lines().map(|line| line.split('\t').map(str::to_owned).collect()).collect()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(16))]
+        #[test]
+        fn sums_are_those_of_the_rows(count in 0u64..400, width in 1u64..300, seed: u64) {
+            let wide = Wide { count, width, keys: Keys::Random, seed };
+            let mut found = Sums { rows: 0, content: 0, keys: 0 };
+            for row in rows(&wide) {
+                let number: i64 = row[1].parse().unwrap();
+                let letter = i64::from(row[4].as_bytes()[number as usize % width as usize]);
+                found.rows += 1;
+                found.content += (row[2].parse::<i64>().unwrap() + letter) * (1 + number % 127);
+                found.keys += row[0].parse::<i64>().unwrap() & 65_535;
+            }
+            prop_assert_eq!(found, wide.sums());
+        }
+
+        #[test]
+        fn a_payload_is_as_wide_as_asked_for(width in 1u64..300) {
+            let wide = Wide { count: 3, width, keys: Keys::Number, seed: 1 };
+            for (at, row) in rows(&wide).iter().enumerate() {
+                prop_assert_eq!(row[4].len() as u64, width);
+                prop_assert_eq!(&row[0], &(at + 1).to_string());
+            }
+        }
+    }
+
+    #[test]
+    fn an_engine_that_counts_gets_no_keys_and_random_keys_are_all_different() {
+        let wide = |keys| Wide { count: 5000, width: 10, keys, seed: 4 };
+        assert_eq!(rows(&wide(Keys::Identity))[0][0], "1");
+        assert_eq!(wide(Keys::Identity).columns(), &KEYED[1..]);
+        let keys: std::collections::BTreeSet<_> = (1..=5000).map(|number| wide(Keys::Random).key(number)).collect();
+        assert_eq!(keys.len(), 5000);
+        assert!(keys.first().unwrap() < &0 && keys.last().unwrap() > &0);
+    }
+
+    #[test]
+    fn an_empty_table_has_no_pieces() {
+        let wide = Wide { count: 0, width: 10, keys: Keys::Identity, seed: 0 };
+        assert!(rows(&wide).is_empty());
+        assert_eq!(wide.sums(), Sums { rows: 0, content: 0, keys: 0 });
+    }
+}

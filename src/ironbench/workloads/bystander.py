@@ -1,0 +1,138 @@
+"""Somebody who uses the database while something else is done to it: what its owner feels meanwhile.
+
+Ten times a second, unless told otherwise, a connection is opened and closed again, and as often a row is read by its
+key over a connection that is open. Both are timed by the core (crates/ironbench-core/src/drive/bystander.rs) from the
+moment they were due, first while nothing else happens and then while it does.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from ironbench.errors import FailureError, IronbenchError
+from ironbench.model.work import Work
+from ironbench.workloads.base import Option
+
+if TYPE_CHECKING:
+    from ironbench._core import DriveResult, Histogram
+
+KINDS = ("select", "connect")
+PROBE = Option(
+    "probe", "10", "connections that a bystander opens, and rows that it reads, per second", lowest=1, highest=100
+)
+CALM = Option(
+    "calm", "5", "seconds that the bystander is watched before anything begins", lowest=1, highest=600, whole=False
+)
+_TOLD = {"mean": None, "p50": 0.50, "p99": 0.99}
+"""Of the calm, for comparison."""
+
+
+@dataclass(slots=True)
+class Seen:
+    """What the bystander felt."""
+
+    histograms: dict[str, Histogram] = field(default_factory=dict)
+    failed: int = 0
+    missed: int = 0
+    """Due and never begun, for the one before took so long."""
+    errors: dict[str, int] = field(default_factory=dict)
+    cause: str = ""
+    """Why it broke off."""
+
+
+class Bystander:
+    """Of one trial."""
+
+    def __init__(self, work: Work, select: str, keys: int) -> None:
+        """`select`: a query of one row up to `=`, which a number from 1 to `keys` follows."""
+        self._work = work
+        self._what = {"kind": "bystander", "select": select, "keys": keys}
+        self._per_s = int(work.choice.options["probe"])
+
+    def calm(self, duration_s: float) -> Seen:
+        """Nothing else happens. FailureError: the server is not there."""
+        from ironbench import _core
+
+        progress = _core.Progress()
+        self._work.on_stop(progress.stop)
+        return _seen(_core.drive(self._plan({"duration_s": duration_s}), progress))
+
+    @contextmanager
+    def watching(self) -> Iterator[Callable[[], Seen]]:
+        """While the block lasts; what it gives is called after it. FailureError then when it could not be watched."""
+        from ironbench import _core
+
+        progress = _core.Progress()
+        found: list[DriveResult] = []
+        errors: list[IronbenchError] = []
+
+        def watch() -> None:
+            try:
+                found.append(_core.drive(self._plan({"transactions": 1}), progress))
+            except IronbenchError as error:
+                errors.append(error)
+
+        thread = threading.Thread(target=watch, name="bystander", daemon=True)
+        thread.start()
+
+        def seen() -> Seen:
+            if errors:
+                raise FailureError("bystander", str(errors[0])) from errors[0]
+            return _seen(found[0])
+
+        try:
+            yield seen
+        finally:
+            progress.finish()
+            thread.join()
+
+    def _plan(self, stop: Mapping[str, Any]) -> bytes:
+        return msgspec.json.encode(
+            {
+                "engine": self._work.session.target(),
+                "scripts": [],
+                "work": self._what,
+                "variables": [],
+                "clients": len(KINDS),
+                "threads": len(KINDS),
+                "seed": self._work.load.seed,
+                "schedule": {"kind": "open", "rate": self._per_s * len(KINDS), "arrivals": "fixed"},
+                "stop": stop,
+                "warmup_s": 0.0,
+                "max_tries": 1,
+                "observers": [],
+            }
+        )
+
+
+def _seen(result: DriveResult) -> Seen:
+    summary = msgspec.json.decode(result.summary, type=dict[str, Any])
+    times = {kind: result.histograms[f"response_time{{script={kind}}}"] for kind in KINDS}
+    return Seen(times, summary["failed"], summary["not_started"], summary["errors"], summary["cause"])
+
+
+def metrics(calm: Seen, busy: Seen) -> dict[str, float]:
+    """By catalogue name; the times themselves follow from `histograms`."""
+    found = {"bystander_failed": float(busy.failed), "bystander_missed": float(busy.missed)}
+    for kind in KINDS:
+        quiet, felt = calm.histograms[kind], busy.histograms[kind]
+        if not quiet.count:
+            continue
+        for name, quantile in _TOLD.items():
+            value = quiet.mean_s if quantile is None else quiet.quantile(quantile)
+            found[f"bystander_{kind}_{name}_s{{phase=calm}}"] = value
+        if felt.count and quiet.mean_s > 0:
+            found[f"bystander_{kind}_slowdown"] = felt.mean_s / quiet.mean_s
+    return found
+
+
+def histograms(calm: Seen, busy: Seen) -> dict[str, Histogram]:
+    """Under the names of their metrics."""
+    found = {f"bystander_{kind}": busy.histograms[kind] for kind in KINDS}
+    return found | {f"bystander_{kind}{{phase=calm}}": calm.histograms[kind] for kind in KINDS}

@@ -1,0 +1,124 @@
+"""What is done to a database that is in use: backup, restore, building an index, vacuum (docs/guide/maintenance.md).
+
+A trial is one such operation. A bystander is watched before it and during it.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from ironbench.errors import InputError
+from ironbench.model.record import Check
+from ironbench.model.session import Session
+from ironbench.model.system import Choice, Load, System
+from ironbench.model.work import Outcome, Work
+from ironbench.workloads import bystander
+from ironbench.workloads.base import Dataset, Option, Workload
+from ironbench.workloads.bystander import CALM, PROBE, Bystander
+from ironbench.workloads.operations import Operation, carried_out
+from ironbench.workloads.wide import GB, ROW, TABLE, Wide
+
+USUAL_BYTES_PER_S = 100e6
+"""Seen on a small virtual machine; good for an order of magnitude."""
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What an operation came to."""
+
+    bytes: int
+    """Of the table, the backup or whatever was worked on."""
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    checks: tuple[Check, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """An operation that can begin."""
+
+    operation: Operation
+    done: Callable[[], Done]
+    """What it came to; asked once, right after it. FailureError."""
+
+
+class Maintenance(Workload):
+    """An operation on the table of wide rows; a subclass says which."""
+
+    engines = ("postgres",)
+    drives = True
+    honours = frozenset()
+    usual_warmup_s = 0.0
+    options: tuple[Option, ...] = (GB, ROW, PROBE, CALM)
+    unit = "operation"
+    """What one is called in messages."""
+
+    @contextmanager
+    @abstractmethod
+    def prepared(self, work: Work) -> Iterator[Ready]:
+        """Whatever was made for the operation goes with the block. FailureError."""
+
+    def usual_duration_s(self, options: Mapping[str, str]) -> float | None:
+        return None
+
+    def expected_s(self, engine: str, options: Mapping[str, str]) -> float:
+        return float(options["calm"]) + table(options).stored_bytes(engine) / USUAL_BYTES_PER_S
+
+    def dataset(self, engine: str, options: Mapping[str, str]) -> Dataset | None:
+        return table(options).dataset(engine, loaded=True)
+
+    def accepts(self, system: System, load: Load, choice: Choice) -> None:
+        super().accepts(system, load, choice)
+        if load.duration_s is not None:
+            raise InputError(
+                "--duration", f"means nothing to {self.name}: a trial lasts as long as the {self.unit}", "leave it out"
+            )
+
+    def drive(self, work: Work) -> Outcome:
+        one = Bystander(work, f"select amount from {TABLE} where id =", table(work.choice.options).rows)
+        with self.prepared(work) as ready:
+            calm_s = float(work.choice.options["calm"])
+            work.show(0.0, f"bystander alone for {calm_s:g} s")
+            calm = one.calm(calm_s)
+            with one.watching() as seen, work.window() as window:
+                took_s = carried_out(
+                    ready.operation, work.stopping, lambda s: work.show(0.5, f"{self.unit}, {s:.0f} s")
+                )
+            if took_s is None:
+                return Outcome(0)
+            busy, done = seen(), ready.done()
+        return self._outcome(took_s, calm, busy, done, window.elapsed_s)
+
+    def _outcome(
+        self, took_s: float, calm: bystander.Seen, busy: bystander.Seen, done: Done, elapsed_s: float
+    ) -> Outcome:
+        from ironbench._core import Histogram
+
+        whole = Histogram()
+        whole.record(round(took_s * 1e9))
+        own = {
+            "maintenance_elapsed_s": took_s,
+            "maintenance_bytes": float(done.bytes),
+            "maintenance_bytes_per_s": done.bytes / took_s,
+        }
+        return Outcome(
+            transactions=1,
+            errors=busy.errors,
+            histograms={"response_time": whole, **bystander.histograms(calm, busy)},
+            metrics={**own, **bystander.metrics(calm, busy), **done.metrics},
+            checks=done.checks,
+            cause=busy.cause and f"the bystander's connection broke: {busy.cause}",
+        )
+
+    def check(
+        self, session: Session, options: Mapping[str, str], before: Any, summary: Mapping[str, Any]
+    ) -> tuple[Check, ...]:
+        """The table still holds what was loaded."""
+        return () if summary["cut_short"] else table(options).checks(session)
+
+
+def table(options: Mapping[str, str]) -> Wide:
+    return Wide.of(options, "number")

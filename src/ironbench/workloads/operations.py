@@ -1,0 +1,162 @@
+"""One long thing that is done to a database, in a thread of its own, so that somebody may end it from outside."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+import msgspec
+
+from ironbench.errors import FailureError, IronbenchError
+from ironbench.model.session import Session
+
+_LOOK_S = 0.05
+_PATIENCE_S = 5.0
+"""How long a program may take to end once it was told to."""
+
+
+class Operation(Protocol):
+    """What is done. Raises FailureError; must end soon after `cancel`, which is called from another thread."""
+
+    def run(self) -> None: ...
+
+    def cancel(self) -> None: ...
+
+
+def carried_out(operation: Operation, stopping: Callable[[], bool], tell: Callable[[float], None]) -> float | None:
+    """Seconds that it took; None: somebody wanted it to end. `tell` hears now and then how long it has taken.
+
+    FailureError: what the operation raised.
+    """
+    errors = list[IronbenchError]()
+    ended_s = list[float]()
+    done = threading.Event()
+
+    def work() -> None:
+        try:
+            operation.run()
+        except IronbenchError as error:
+            errors.append(error)
+        finally:
+            ended_s.append(time.perf_counter())
+            done.set()
+
+    thread = threading.Thread(target=work, name="operation", daemon=True)
+    began_s = time.perf_counter()
+    thread.start()
+    cancelled = False
+    while not done.wait(_LOOK_S):
+        tell(time.perf_counter() - began_s)
+        if stopping() and not cancelled:
+            cancelled = True
+            operation.cancel()
+    thread.join()
+    if cancelled:
+        return None
+    if errors:
+        raise errors[0]
+    return ended_s[0] - began_s
+
+
+class Statement:
+    """SQL over a connection of its own."""
+
+    def __init__(self, session: Session, sql: str) -> None:
+        from ironbench import _core
+
+        self._sql = sql
+        self._connection = _core.Connection(msgspec.json.encode(session.target()["connection"]))
+
+    def run(self) -> None:
+        try:
+            self._connection.query(self._sql)
+        finally:
+            self._connection.close()
+
+    def cancel(self) -> None:
+        self._connection.cancel()
+
+
+class Program:
+    """A program that ends by itself."""
+
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
+        self._command = list(command)
+        self._environment = dict(environment)
+        self._process: subprocess.Popen[str] | None = None
+        self._cancelled = False
+        self._lock = threading.Lock()
+
+    def run(self) -> None:
+        with self._lock:
+            if self._cancelled:
+                return
+            try:
+                # A group of its own: the terminal's Ctrl-C is for us to hear and to pass on.
+                self._process = subprocess.Popen(
+                    self._command,
+                    env=self._environment,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.PIPE,
+                    text=True,
+                    errors="replace",
+                    process_group=0,
+                )
+            except OSError as error:
+                raise FailureError(self._command[0], error.strerror or str(error)) from error
+        _, said = self._process.communicate()
+        if self._process.returncode != 0 and not self._cancelled:
+            words = " / ".join(line.strip() for line in said.splitlines()[-3:]) or "it said nothing"
+            raise FailureError(self._command[0], f"ended with {self._process.returncode}: {words}")
+
+    def cancel(self) -> None:
+        with self._lock:
+            self._cancelled = True
+            if self._process is None:
+                return
+        # The whole group: pg_basebackup has a child for the log, which would go on.
+        _signal_group(self._process, signal.SIGTERM)
+        threading.Thread(target=self._end, args=(self._process,), daemon=True).start()
+
+    @staticmethod
+    def _end(process: subprocess.Popen[str]) -> None:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_PATIENCE_S)
+        _signal_group(process, signal.SIGKILL)
+
+
+def _signal_group(process: subprocess.Popen[str], what: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, what)
+
+
+class Steps:
+    """Operations one after the other; the next one is made when the one before is done."""
+
+    def __init__(self, *makes: Callable[[], Operation | None]) -> None:
+        self._makes = makes
+        self._now: Operation | None = None
+        self._cancelled = False
+        self.took_s: list[float] = []
+
+    def run(self) -> None:
+        for make in self._makes:
+            if self._cancelled:
+                return
+            began_s = time.perf_counter()
+            self._now = make()
+            if self._now is not None:
+                self._now.run()
+            self.took_s.append(time.perf_counter() - began_s)
+
+    def cancel(self) -> None:
+        self._cancelled = True
+        if self._now is not None:
+            self._now.cancel()

@@ -1,0 +1,136 @@
+"""`populate`: many connections fill a table with wide rows. Its guide: docs/guide/population.md."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ironbench.engines import space
+from ironbench.errors import InputError
+from ironbench.model.record import Check
+from ironbench.model.session import Session
+from ironbench.model.system import Choice, Load, System
+from ironbench.workloads.base import Dataset, Option, Workload
+from ironbench.workloads.populate import debt
+from ironbench.workloads.wide import GB, ROW, TABLE, Wide
+
+LOG_BYTES = 1 << 30
+"""PostgreSQL recycles its log at about `max_wal_size`, which is 1 GB unless set (manual, 19.5.2)."""
+LEAST_BYTES_PER_S = 5e6
+"""For the estimate of how long it takes: what a slow disk takes row by row."""
+USUAL_BYTES_PER_S = {"rows": 20e6, "batch": 50e6, "copy": 80e6}
+"""Seen on a small virtual machine; good for an order of magnitude."""
+
+
+class Populate(Workload):
+    name = "populate"
+    doc = "Connections fill an empty table with wide rows; a transaction is a commit, and a trial ends when all are in."
+    stable = False
+    usual_warmup_s = 0.0
+    options = (
+        GB,
+        ROW,
+        Option("keys", "identity", "identity: the engine counts; random: anywhere", choices=("identity", "random")),
+        Option(
+            "method",
+            "batch",
+            "rows: an insert for each row; batch: many in one insert; copy: a stream (PostgreSQL)",
+            choices=("rows", "batch", "copy"),
+        ),
+        Option("batch", "100", "rows in an insert of method batch", lowest=1, highest=6000),
+        Option("commit", "1000", "rows in a commit", lowest=1, highest=100_000_000),
+    )
+
+    def core_work(self, engine: str, options: Mapping[str, str]) -> Mapping[str, Any]:
+        return {
+            "kind": "populate",
+            "table": wide(options).described(),
+            "method": options["method"],
+            "commit": int(options["commit"]),
+            "batch": int(options["batch"]),
+        }
+
+    def units(self, options: Mapping[str, str]) -> int:
+        return -(-wide(options).rows // int(options["commit"]))
+
+    def usual_duration_s(self, options: Mapping[str, str]) -> float | None:
+        return None
+
+    def expected_s(self, engine: str, options: Mapping[str, str]) -> float:
+        rate = USUAL_BYTES_PER_S[options["method"]]
+        per_commit = int(options["commit"]) * int(options["row"])
+        return wide(options).value_bytes / (rate if per_commit > 100_000 else LEAST_BYTES_PER_S)
+
+    def accepts(self, system: System, load: Load, choice: Choice) -> None:
+        """InputError: SQLite has no COPY; fewer commits than clients; what means nothing to work that has an end."""
+        if choice.options["method"] == "copy" and system.engine == "sqlite":
+            raise InputError("--with method=copy", "SQLite has no COPY", "--with method=batch --with batch=1000")
+        refused = {
+            "--duration": load.duration_s is not None,
+            "--transactions": load.transactions is not None,
+            "--rate": load.rate is not None or load.rate_share is not None,
+            "--think-time": load.think_time_s > 0,
+            "--warmup": load.warmup_s > 0 or load.warmup_auto,
+            "--cache": bool(load.cache),
+        }
+        for option, told in refused.items():
+            if told:
+                cause = "means nothing to a population, which begins with an empty table and ends when all rows are in"
+                raise InputError(option, cause, "leave it out; --with gb=… says how much there is to do")
+        commits = self.units(choice.options)
+        if commits < load.clients:
+            raise InputError(
+                f"--clients {load.clients}",
+                f"all rows are in after {commits} commits, so some clients would have nothing to do",
+                "more rows by --with gb=…, or fewer in a commit by --with commit=…",
+            )
+
+    def compile(self, engine: str, choice: Choice, protocol: str) -> None:
+        """There are no scripts."""
+
+    def dataset(self, engine: str, options: Mapping[str, str]) -> Dataset | None:
+        return None if engine == "null" else wide(options).dataset(engine, loaded=False)
+
+    def estimate_bytes(self, engine: str, options: Mapping[str, str]) -> int:
+        """Of data and log at the end."""
+        if engine == "null":
+            return 0
+        stored = wide(options).stored_bytes(engine)
+        return stored + (min(stored * 2, LOG_BYTES) if engine == "postgres" else stored)
+
+    def before(self, session: Session, options: Mapping[str, str]) -> Any:
+        """An empty table, as every population begins. InputError: no room."""
+        if session.engine == "sqlite":
+            session.query(f"delete from {TABLE}")
+            session.query("vacuum")
+            session.query("pragma wal_checkpoint(truncate)")
+        else:
+            session.query(f"truncate {TABLE} restart identity")
+        directory = session.directories().get("data")
+        if directory is not None:
+            space.require(directory, wide(options).stored_bytes(session.engine), "the population")
+        return debt.before(session)
+
+    def measured(
+        self, session: Session, options: Mapping[str, str], before: Any, summary: Mapping[str, Any]
+    ) -> Mapping[str, float]:
+        table, elapsed_s = wide(options), float(summary["elapsed_s"])
+        found = {
+            "population_elapsed_s": elapsed_s,
+            "population_rows_per_s": table.rows / elapsed_s,
+            "population_bytes_per_s": table.value_bytes / elapsed_s,
+        }
+        return found | (debt.after(session, before, table, elapsed_s) if before is not None else {})
+
+    def check(
+        self, session: Session, options: Mapping[str, str], before: Any, summary: Mapping[str, Any]
+    ) -> tuple[Check, ...]:
+        """Every row is in, as it was made; of a population that was cut short nothing can be said."""
+        return () if summary["cut_short"] else wide(options).checks(session)
+
+
+def wide(options: Mapping[str, str]) -> Wide:
+    return Wide.of(options, options["keys"])
+
+
+WORKLOAD = Populate()

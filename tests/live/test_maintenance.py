@@ -1,0 +1,119 @@
+"""Backup, restore, index build and vacuum of a running server, a bystander beside them; and what can go wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from user import COMMAND
+
+pytestmark = pytest.mark.live
+
+SMALL = ("--with", "gb=0.005", "--with", "calm=1", "--with", "probe=50")
+
+
+def command(place: Path, results: Path, *words: str) -> list[str]:
+    known = ("--data", str(place / "data"), "--results", str(results))
+    return [*COMMAND, "run", *words, *known]
+
+
+def records(results: Path) -> list[dict[str, Any]]:
+    return [json.loads(path.read_text()) for path in sorted(results.glob("trials/*/record.json"))]
+
+
+def run(place: Path, results: Path, *words: str) -> dict[str, Any]:
+    done = subprocess.run(command(place, results, *words), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "meanwhile reading a row took" in done.stdout
+    return records(results)[-1]
+
+
+OPERATIONS = {
+    "backup": {"checks": "files agree"},
+    "backup --with format=tar": {"checks": "files agree"},
+    "backup --with format=discard": {"checks": "rows in the table"},
+    "restore": {"checks": "checksum of their content"},
+    "index-build": {"checks": "the index is valid"},
+    "index-build --with concurrently=on": {"checks": "the index is valid"},
+    "vacuum": {"checks": "dead rows left"},
+    "vacuum --with kind=full": {"checks": "dead rows left"},
+}
+
+
+@pytest.mark.parametrize("words", list(OPERATIONS))
+def test_an_operation_is_timed_checked_and_felt_by_a_bystander(place: Path, tmp_path: Path, words: str) -> None:
+    found = run(place, tmp_path, *words.split(), *SMALL)
+    assert found["status"] == "ok", found["cause"]
+    checks = {check["name"]: check["passed"] for check in found["checks"]}
+    assert all(checks.values()) and any(name.startswith(OPERATIONS[words]["checks"]) for name in checks)
+    metrics = found["metrics"]
+    assert 0 < metrics["maintenance_elapsed_s"] <= found["elapsed_s"]
+    assert metrics["maintenance_bytes_per_s"] > 0
+    for kind in ("select", "connect"):
+        assert metrics[f"bystander_{kind}_mean_s{{phase=calm}}"] > 0
+    assert metrics["bystander_failed"] == 0
+    left = {path.name for path in (place / "data").iterdir()}
+    assert not left & {"ironbench-backup", "ironbench-restored"}
+
+
+def test_a_restore_tells_copying_and_recovery_apart_and_its_rows_are_checked(place: Path, tmp_path: Path) -> None:
+    found = run(place, tmp_path, "restore", *SMALL)
+    metrics = found["metrics"]
+    parts = metrics["restore_copy_s"] + metrics["restore_recovery_s"]
+    assert parts == pytest.approx(metrics["maintenance_elapsed_s"], rel=0.1)
+    names = [check["name"] for check in found["checks"]]
+    assert names.count("rows in the table") == 2, "of the restored server and of the first"
+
+
+def test_a_vacuum_that_locks_the_table_is_felt(place: Path, tmp_path: Path) -> None:
+    """VACUUM FULL holds the table until it is done: a read that is due meanwhile waits for the rest of it."""
+    words = ("vacuum", "--with", "kind=full", "--with", "gb=0.1", "--with", "calm=1", "--with", "probe=50")
+    metrics = run(place, tmp_path, *words)["metrics"]
+    assert metrics["bystander_select_max_s"] > 0.3 * metrics["maintenance_elapsed_s"]
+    assert metrics["bystander_connect_max_s"] < metrics["maintenance_elapsed_s"]
+
+
+def test_a_backup_goes_where_it_is_told_and_is_gone_afterwards(place: Path, tmp_path: Path) -> None:
+    to = place / "elsewhere"
+    run(place, tmp_path, "backup", *SMALL, "--with", f"to={to}")
+    assert {path.name for path in to.iterdir()} == {"ironbench.json"}
+
+
+def _begun(place: Path, tmp_path: Path, *more: str) -> subprocess.Popen[str]:
+    """A backup under way, slow enough to meet."""
+    words = ("backup", "--with", "gb=0.05", "--with", "calm=1", "--with", "rate=1", *more)
+    running = subprocess.Popen(
+        command(place, tmp_path, *words), stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
+    )
+    deadline = time.monotonic() + 90
+    folder = place / "data" / "ironbench-backup"
+    while not (folder / "base").exists() and time.monotonic() < deadline and running.poll() is None:
+        time.sleep(0.05)
+    assert folder.exists(), running.communicate()[1]
+    return running
+
+
+def test_an_interrupted_backup_is_cut_short_and_leaves_nothing(place: Path, tmp_path: Path) -> None:
+    running = _begun(place, tmp_path)
+    running.send_signal(signal.SIGINT)
+    running.communicate(timeout=30)
+    assert running.returncode == 130
+    assert records(tmp_path)[0]["status"] == "cut-short"
+    assert not (place / "data" / "ironbench-backup").exists()
+    assert not (place / "data" / "cluster" / "postmaster.pid").exists()
+
+
+def test_a_server_killed_in_the_middle_of_a_backup_voids_it(place: Path, tmp_path: Path) -> None:
+    running = _begun(place, tmp_path)
+    os.kill(int((place / "data" / "cluster" / "postmaster.pid").read_text().splitlines()[0]), signal.SIGKILL)
+    running.communicate(timeout=60)
+    assert running.returncode == 1
+    (found,) = records(tmp_path)
+    assert found["status"] == "voided", found["cause"]
+    assert not (place / "data" / "ironbench-backup").exists()

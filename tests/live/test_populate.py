@@ -1,0 +1,148 @@
+"""Populations through the whole pipeline: every way to send rows, on every engine; and what can go wrong."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from user import COMMAND
+
+pytestmark = pytest.mark.live
+
+
+def command(place: Path, results: Path, *words: str) -> list[str]:
+    return [*COMMAND, "run", *words, "--results", str(results), *_data(place, words)]
+
+
+def _data(place: Path, words: tuple[str, ...]) -> list[str]:
+    return [] if "null" in words else ["--data", str(place / "data")]
+
+
+def records(results: Path) -> list[dict[str, Any]]:
+    return [json.loads(path.read_text()) for path in sorted(results.glob("trials/*/record.json"))]
+
+
+def run(place: Path, results: Path, *words: str, code: int = 0) -> dict[str, Any]:
+    done = subprocess.run(command(place, results, *words), capture_output=True, text=True, check=False)
+    assert done.returncode == code, done.stderr
+    assert code or "filled the table in" in done.stdout
+    return records(results)[-1]
+
+
+@pytest.mark.parametrize("method", ["rows", "batch", "copy"])
+@pytest.mark.parametrize("keys", ["identity", "random"])
+def test_every_row_arrives_on_postgres(place: Path, tmp_path: Path, method: str, keys: str) -> None:
+    words = ["populate", "--clients", "3", "--with", "gb=0.004", "--with", f"method={method}", "--with", f"keys={keys}"]
+    found = run(place, tmp_path, *words, "--with", "commit=333", "--with", "batch=50")
+    assert found["status"] == "ok", found["cause"]
+    assert {check["name"]: check["passed"] for check in found["checks"]} == {
+        "rows in the table": True,
+        "checksum of their content": True,
+        "checksum of their keys": True,
+    }
+    metrics = found["metrics"]
+    assert metrics["transactions"] == 13
+    assert metrics["population_bytes_per_s"] == pytest.approx(4e6 / metrics["population_elapsed_s"])
+    assert metrics["population_log_share"] > 1
+    assert metrics["population_log_flushes"] >= 1
+    assert metrics["debt_log_bytes"] <= metrics["population_log_bytes"] * 1.1 + 100_000
+    assert metrics["debt_data_bytes"] > 4e6, "no checkpoint has written any of it"
+    assert metrics["population_settled_s"] >= metrics["population_elapsed_s"]
+
+
+@pytest.mark.parametrize("method", ["rows", "batch"])
+def test_every_row_arrives_in_an_sqlite_file_whoever_writes_at_the_time(
+    place: Path, tmp_path: Path, method: str
+) -> None:
+    words = ["populate", "--engine", "sqlite", "--clients", "3", "--with", "gb=0.003", "--with", f"method={method}"]
+    found = run(place, tmp_path, *words, "--with", "commit=100", "--with", "batch=30", "--repeats", "2")
+    assert [record["status"] for record in records(tmp_path)] == ["ok", "ok"]
+    assert found["metrics"]["transactions"] == 30
+    assert len(found["checks"]) == 3
+
+
+@pytest.mark.parametrize("method", ["rows", "copy"])
+def test_the_null_engine_shows_what_making_rows_costs(place: Path, tmp_path: Path, method: str) -> None:
+    found = run(place, tmp_path, "populate", "--engine", "null", "--with", "gb=0.01", "--with", f"method={method}")
+    assert found["metrics"]["population_bytes_per_s"] > 1e6
+
+
+def test_a_missing_row_is_found(place: Path, postgres: Any) -> None:
+    from ironbench.workloads.wide import Wide
+
+    table = Wide(100, 64, "number")
+    for statement in table.dataset("postgres", loaded=True).schema:
+        postgres.query(statement)
+    try:
+        assert [check.passed for check in table.checks(postgres)] == [False] * 3
+    finally:
+        postgres.query("drop table wide_row")
+
+
+def test_an_interrupted_population_is_cut_short_and_leaves_no_server(place: Path, tmp_path: Path) -> None:
+    words = ["populate", "--clients", "2", "--with", "gb=2", "--with", "method=copy", "--with", "commit=100000"]
+    running = subprocess.Popen(command(place, tmp_path, *words), stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
+    _until_it_fills(place, running)
+    running.send_signal(signal.SIGINT)
+    assert running.wait(30) == 130
+    assert records(tmp_path)[0]["status"] == "cut-short"
+    assert not (place / "data" / "cluster" / "postmaster.pid").exists()
+
+
+def test_a_server_killed_in_the_middle_voids_the_population(place: Path, tmp_path: Path) -> None:
+    words = ["populate", "--clients", "2", "--with", "gb=2", "--with", "method=copy"]
+    running = subprocess.Popen(command(place, tmp_path, *words), stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
+    _until_it_fills(place, running)
+    os.kill(int((place / "data" / "cluster" / "postmaster.pid").read_text().splitlines()[0]), signal.SIGKILL)
+    assert running.wait(60) == 1
+    assert records(tmp_path)[0]["status"] == "voided"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small file system needs root")
+def test_a_full_disk_voids_the_population_and_says_so(place: Path, tmp_path: Path) -> None:
+    small = place / "small"
+    small.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=800m", "none", str(small)], check=False).returncode:
+        pytest.skip("this container may not mount")
+    try:
+        words = ["populate", "--clients", "2", "--with", "gb=0.2", "--with", "method=copy"]
+        running = subprocess.Popen(
+            command(small, tmp_path, *words), stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
+        )
+        _until_it_fills(small, running)
+        # Somebody else's file takes the room that was there when the trial began.
+        with contextlib.suppress(OSError), (small / "filler").open("wb") as file:
+            while True:
+                file.write(bytes(8 << 20))
+        _, said = running.communicate(timeout=90)
+        assert running.returncode == 1, said
+        (found,) = records(tmp_path)
+        assert found["status"] == "voided"
+        assert "No space left on device" in found["cause"], found["cause"]
+    finally:
+        subprocess.run(["umount", "--lazy", str(small)], check=False)
+
+
+def _until_it_fills(place: Path, running: subprocess.Popen[Any]) -> None:
+    """Until the table has some megabytes."""
+    deadline = time.monotonic() + 60
+    files = place / "data" / "cluster" / "base"
+    while time.monotonic() < deadline and running.poll() is None:
+        if any(path.stat().st_size > 3 << 20 for path in _tables(files)):
+            return
+        time.sleep(0.02)
+    raise AssertionError("it does not fill")
+
+
+def _tables(files: Path) -> list[Path]:
+    try:
+        return [path for path in files.glob("*/*") if path.name.isdigit() and path.exists()]
+    except OSError:
+        return []
