@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 import os
 import shutil
+import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,25 @@ def fast_directory() -> Iterator[Path]:
     path = Path(tempfile.mkdtemp(prefix="ironbench-tests-", dir=base))
     yield path
     shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Callable[[int], Path]]:
+    """Makes a file system of so many MB, in memory. Skips where mounting is not permitted."""
+    mounted: list[Path] = []
+
+    def mount(size_mb: int) -> Path:
+        path = tmp_path / f"small-disk-{len(mounted)}"
+        path.mkdir()
+        command = ["mount", "-t", "tmpfs", "-o", f"size={size_mb}m,mode=0755", "none", str(path)]
+        if subprocess.run(command, check=False, capture_output=True).returncode:
+            pytest.skip("mounting is not permitted here")
+        mounted.append(path)
+        return path
+
+    yield mount
+    for path in mounted:
+        subprocess.run(["umount", "--lazy", str(path)], check=True)
 
 
 @pytest.fixture(scope="session")

@@ -61,23 +61,6 @@ def system(request: pytest.FixtureRequest, place: Path) -> System:
     return System("postgres", "test", dsn=f"host={server.host} port={server.port} user=postgres dbname={name}")
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Callable[[int], Path]]:
-    """Makes a file system of so many MB, in memory. Skips where mounting is not permitted."""
-    mounted: list[Path] = []
-
-    def mount(size_mb: int) -> Path:
-        command = ["mount", "-t", "tmpfs", "-o", f"size={size_mb}m,mode=0755", "none", str(tmp_path)]
-        if subprocess.run(command, check=False, capture_output=True).returncode:
-            pytest.skip("mounting is not permitted here")
-        mounted.append(tmp_path)
-        return tmp_path
-
-    yield mount
-    for path in mounted:
-        subprocess.run(["umount", str(path)], check=True)
-
-
 def assert_incomplete_and_made_anew(session: Session, system: System) -> None:
     assert session.query("select count(*) from ironbench_load where loaded_at is null") == [("1",)]
     assert not load.ready(session, plan(system, 1), Watching()).reused

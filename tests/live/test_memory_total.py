@@ -23,8 +23,10 @@ from ironbench.errors import InputError
 from ironbench.machine import control_groups
 from ironbench.machine.tree import Tree
 from ironbench.model.plan import Plan
+from ironbench.model.record import Status
 from ironbench.model.system import Cell, Choice, Layout, Load, System, Trial
 from ironbench.printer import Printer
+from ironbench.record import judge
 
 pytestmark = pytest.mark.live
 
@@ -158,6 +160,22 @@ def test_a_trial_runs_within_its_limit_and_says_so(place: Path, engine: str) -> 
         assert "by a control group" in driven.prepared.conditions["memory_total"]
     assert groups() == before
     assert runtime.entries() == []
+
+
+def test_a_server_that_is_killed_for_memory_is_said_to_be(place: Path) -> None:
+    script = place / "greedy.sql"
+    script.write_text("select length(repeat('x', 400000000));\n")
+    told = System("postgres", "x", layout=Layout(str(place / "d")), memory_bytes=32 * MiB, memory_total_bytes=LIMIT)
+    told, secrets = engines.get("postgres").validated(told, 2)
+    trial = Trial(Cell("c", Load(clients=1, duration_s=2.0)), 0)
+    plan = Plan("s", told, Choice("script", {}, {}, (str(script),)), (trial,), 0)
+    with engines.running(told, secrets, 2) as session:
+        driven = drive(plan, session, trial, lambda: (), Printer(stderr=io.StringIO()))
+        status, cause = judge.status(driven, ())
+    if (Tree().read("/proc/vmstat") or "").find("oom_kill ") < 0:
+        pytest.skip("this kernel does not count what it kills")
+    assert status is Status.VOIDED
+    assert "out of memory: the kernel killed" in cause
 
 
 def test_limits_that_cannot_hold_are_refused_before_anything_starts(place: Path) -> None:

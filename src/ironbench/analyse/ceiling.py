@@ -90,7 +90,7 @@ def _verdict(finding: Finding, low: float, high: float, name: str, be: str) -> t
 def _as_speedup(finding: Finding) -> tuple[float, float, float]:
     if catalogue.metric(finding.metric).better != "lower":
         return finding.ratio, finding.low, finding.high
-    return tuple(_inverse(value) for value in (finding.ratio, finding.high, finding.low))  # type: ignore[return-value]
+    return _inverse(finding.ratio), _inverse(finding.high), _inverse(finding.low)
 
 
 def _inverse(value: float) -> float:

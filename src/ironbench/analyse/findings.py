@@ -23,6 +23,8 @@ Attempts = Mapping[tuple[str, int], Sequence[Record]]
 """(cell, block) → its records of the stages seen, by attempt."""
 
 
+OF_AN_OPEN_LOOP = ("service_time", "not_started", "unfinished", "lateness")
+"""In a closed loop these are response times once more, or given by the number of clients."""
 NEXT_TO_NOTHING = 0.01
 """Of a share: a ratio of two such shares is one of rounding and chance."""
 _AWAITED = "{} still missing: a look before a stage is over was not declared, so the verdict is provisional."
@@ -229,7 +231,7 @@ def _directed(cell: str, baseline: str, seen: Attempts) -> list[str]:
         for name, metric in metrics().items()
         if name in there[0] & there[1]
         and metric.better != "neither"
-        and not (closed and name.startswith("service_time"))
+        and not (closed and name.startswith(OF_AN_OPEN_LOOP))
         and not (name.endswith(("_share", "_fraction")) and _next_to_nothing(name, trials))
     ]
 

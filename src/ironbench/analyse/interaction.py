@@ -76,14 +76,15 @@ def _fours(lab: Lab) -> Iterator[tuple[dict[str, str], tuple[str, str, str, str]
     names = {frozenset(setup.cell.levels.items()): setup.cell.name for setup in lab.setups if not setup.skipped}
     first = {factor.name: factor.levels[0] for factor in lab.factors}
 
-    def cell(**levels: str) -> str | None:
+    def cell(levels: dict[str, str]) -> str | None:
         return names.get(frozenset((first | levels).items()))
 
     for one, other in itertools.combinations(lab.factors, 2):
         for a, b in _beyond_first(one, other):
-            four = (cell(**{one.name: a, other.name: b}), cell(**{one.name: a}), cell(**{other.name: b}), cell())
-            if None not in four:
-                yield {one.name: a, other.name: b}, four  # type: ignore[misc]
+            both, first_alone = cell({one.name: a, other.name: b}), cell({one.name: a})
+            other_alone, neither = cell({other.name: b}), cell({})
+            if both and first_alone and other_alone and neither:
+                yield {one.name: a, other.name: b}, (both, first_alone, other_alone, neither)
 
 
 def _beyond_first(one: Factor, other: Factor) -> Iterator[tuple[str, str]]:

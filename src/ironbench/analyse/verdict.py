@@ -93,8 +93,8 @@ def advice(found: Paired, better: str, margin: float, place: Look, comparisons: 
     if wanted is None:
         return (
             f"a quieter machine, longer trials or a wider margin, since blocks differ by "
-            f"{_percent(math.expm1(found.spread))} from one to the next and even {MOST_BLOCKS} of them would not find "
-            f"a difference of {_percent(margin)}"
+            f"{_percent(math.expm1(found.spread))} from one to the next and even {MOST_BLOCKS:,} of them would not "
+            f"find a difference of {_percent(margin)}"
         )
     if place.number < place.looks and wanted <= place.planned[-1]:
         return f"the {place.planned[-1]} blocks that are planned, which find {finds}"

@@ -19,6 +19,7 @@ from ironbench.drive.run import run
 from ironbench.drive.work import worked
 from ironbench.engines import scratch
 from ironbench.errors import EngineDiedError, FailureError, IronbenchError
+from ironbench.machine.starved import Starved
 from ironbench.model.driven import Driven
 from ironbench.model.observation import Source
 from ironbench.model.plan import Plan
@@ -47,16 +48,23 @@ def drive(
     `sources` are asked for when the engine is as it will be measured; `quiet_s`: see `before.at_last`.
     """
     title = title or f"{plan.system.label}  {trial.cell.name}  {trial.purpose} {trial.block + 1}"
-    started = datetime.now(UTC).isoformat(timespec="seconds")
+    started, starved = datetime.now(UTC).isoformat(timespec="seconds"), Starved()
     with scratch.folder() as folder:
         log = folder / "child.log"
         try:
-            return _driven(plan, session, trial, sources, printer, title, started, log, quiet_s)
+            result = _driven(plan, session, trial, sources, printer, title, started, log, quiet_s)
+            broken = not result.alive or result.summary.get("aborted", False)
+            return replace(result, last_words=_joined(starved, result.last_words)) if broken else result
         except IronbenchError as error:
             printer.error(error)
             alive = session.alive() and not isinstance(error, EngineDiedError)
-            words = "" if alive else _last_words(session)
+            words = _joined(starved, "" if alive else _last_words(session))
             return Driven(started, alive, failure=str(error), last_words=words, log=_read(log))
+
+
+def _joined(starved: Starved, words: str) -> str:
+    """What the kernel did, then what the engine said of it."""
+    return "; ".join(filter(None, (starved.words(), words)))
 
 
 def trial_seed(seed: int, trial: Trial) -> int:

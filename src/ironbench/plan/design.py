@@ -73,9 +73,9 @@ def _differ_in_rate_alone(cell: Sections, baseline: Sections) -> bool:
 def _pairs(declared: Declared, found: Sequence[DeclaredCell]) -> tuple[tuple[str, str], ...]:
     if declared.design != "full":
         return tuple((cell.name, found[0].name) for cell in found[1:])
-    by_levels = {tuple(cell.levels.items()): cell.name for cell in found}
+    by_levels = {frozenset(cell.levels.items()): cell.name for cell in found}
     return tuple(
-        (cell.name, by_levels[tuple((cell.levels | {factor.name: factor.names[0]}).items())])  # type: ignore[operator]
+        (cell.name, by_levels[frozenset({**cell.levels, factor.name: factor.names[0]}.items())])
         for factor in declared.factors
         for cell in found
         if cell.levels[factor.name] != factor.names[0]

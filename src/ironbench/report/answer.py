@@ -8,7 +8,7 @@ from ironbench.analyse.growth import ALL
 from ironbench.analyse.labstudy import Effect, LabStudy
 from ironbench.analyse.scalability import Fit
 from ironbench.model.finding import Conclusion
-from ironbench.report.findings import interval, metric_words, ratio, resolved
+from ironbench.report.findings import at_least, interval, metric_words, ratio
 from ironbench.report.numbers import confidence, percent, quantity
 
 _EACH = 3
@@ -108,7 +108,7 @@ def sentence(effect: Effect) -> str:
     if finding.barred:
         text += f". {finding.barred}"
     elif finding.detectable is not None:
-        text += f", and they would show only differences of {resolved(finding)} or more"
+        text += f", and they would show only differences of {at_least(finding.detectable)}"
     return f"{text}." + _advice(finding.advice)
 
 
@@ -125,6 +125,8 @@ def _endings(study: LabStudy) -> list[str]:
 
 def _ending(conclusion: Conclusion, ended: Sequence[Effect], everyone: int, baseline: str) -> str:
     how_many = "All" if len(ended) == everyone else str(len(ended))
+    if conclusion is Conclusion.CANNOT_TELL and len(ended) == everyone:
+        how_many = "None"
     verb = "is" if len(ended) == 1 else "are"
     names = _names(ended)
     if conclusion is Conclusion.EQUIVALENT:
@@ -132,9 +134,10 @@ def _ending(conclusion: Conclusion, ended: Sequence[Effect], everyone: int, base
         return f"{how_many} {verb} equivalent to {baseline} within {within}: {names}."
     if conclusion is Conclusion.CANNOT_TELL:
         known = [effect.finding.detectable for effect in ended if effect.finding.detectable is not None]
-        least = f" (these blocks would show only differences of {percent(max(known))} or more)" if known else ""
+        least = f" (these blocks would show only differences of {at_least(max(known))})" if known else ""
         advice = next((effect.finding.advice for effect in ended if effect.finding.advice), "")
-        text = f"{how_many} cannot be told from {baseline}{least}: {names}."
+        can = "can" if how_many == "None" else "cannot"
+        text = f"{how_many} {can} be told from {baseline}{least}: {names}."
         return text + _advice(advice)
     return f"{how_many} {verb} {conclusion.value} than {baseline}: {names}."
 

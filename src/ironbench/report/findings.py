@@ -54,7 +54,14 @@ def _number(value: float) -> str:
 
 def resolved(finding: Finding) -> str:
     """The smallest difference these blocks would find."""
-    return "–" if finding.detectable is None else percent(finding.detectable)
+    if finding.detectable is None:
+        return "–"
+    return percent(finding.detectable) if finding.detectable <= 1 else f"> 100{THIN}%"
+
+
+def at_least(detectable: float) -> str:
+    """`6.4 % or more`; beyond a doubling the figure itself says nothing any more."""
+    return f"{percent(detectable)} or more" if detectable <= 1 else "more than a doubling"
 
 
 def effect_table(effects: Sequence[Effect]) -> Table:

@@ -173,14 +173,22 @@ def ceilings(study: LabStudy) -> Table:
 
 
 def balance(study: LabStudy) -> Table:
-    """A row for each ratio; where cells differ, a row for each value with the cells that have it."""
+    """A row for each ratio with a column for each cell; of many cells a row for each value with those that have it."""
     names = dict.fromkeys(entry.name for cell in study.cells for entry in cell.balance)
     known = [cell for cell in study.cells if cell.balance]
-    rows = []
-    for name in names:
-        said = [(cell, ratio_of(next((e for e in cell.balance if e.name == name), None))) for cell in known]
-        rows += [(name, value, cells) for value, cells in _by_value(said)]
+    said = {
+        name: [(cell, ratio_of(next((e for e in cell.balance if e.name == name), None))) for cell in known]
+        for name in names
+    }
+    if len(known) <= _SIDE_BY_SIDE:
+        rows = [(name, *(words for _, words in cells)) for name, cells in said.items()]
+        return Table(("ratio", *(cell.name for cell in known)), tuple(rows))
+    rows = [(name, value, cells) for name in names for value, cells in _by_value(said[name])]
     return Table(("ratio", "value", "in"), tuple(rows))
+
+
+_SIDE_BY_SIDE = 4
+"""More cells than these do not fit beside each other."""
 
 
 def differences(study: LabStudy) -> Table:

@@ -21,14 +21,17 @@ def same_load_tables(found: Sequence[SameLoad]) -> list[tuple[str, Table]]:
 
 
 def _table(found: Sequence[SameLoad]) -> Table:
+    behind = any(map(_behind, found))
     head = ["at", "rate", *(word for _, name in _SHOWN for word in (name, "baseline's", "ratio", "interval")), "blocks"]
+    head += ["to know"] if behind else []
     rows = []
     for one in found:
         by_metric = {finding.metric: finding for finding in one.findings}
         cells = [word for metric, _ in _SHOWN for word in _times(one, metric, by_metric.get(metric))]
         blocks = max(finding.blocks for finding in one.findings)
         rate = quantity(one.rate, "1/s") if one.rate else ""
-        rows.append((quantity(one.share, "share"), rate, *cells, f"{blocks}{_behind(one)}"))
+        known = [_behind(one)] if behind else []
+        rows.append((quantity(one.share, "share"), rate, *cells, str(blocks), *known))
     return Table(tuple(head), tuple(rows), numbers=True)
 
 
@@ -48,4 +51,4 @@ def _behind(one: SameLoad) -> str:
     """Which side did not do what it was asked to."""
     names = [(one.contrast.cell, one.cell), (one.contrast.baseline, one.baseline)]
     said = [f"{name} fell behind in {side.behind} of {side.trials}" for name, side in names if side.behind]
-    return f" ({'; '.join(said)})" if said else ""
+    return "; ".join(said)

@@ -12,7 +12,6 @@ from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Key, Table
 from ironbench.report.charts.stacked import Bar, keys, stacked
 from ironbench.report.numbers import between, quantity, scale
-from ironbench.words import THIN
 
 COLOURS = dict(zip(PARTS, ("@p0", "@p7", "@p2", "@p8", "@p1", "@p3", "@p5", "@s6", "@p4", "@p6"), strict=True))
 """Part → colour, the same in every chart of a lab."""
@@ -64,7 +63,7 @@ def _table(study: LabStudy) -> Table:
     rows = []
     for cell in study.cells:
         for part in cell.time.parts if cell.time else ():
-            doubt = between(part.low * 100, part.high * 100, "1") + f"{THIN}%" if part.low < part.high else "counted"
+            doubt = between(part.low, part.high, "share") if part.low < part.high else "counted"
             rows.append((f"{cell.name}: {part.name}", quantity(part.time_s, "s"), quantity(part.share, "share"), doubt))
     return Table(("cell and part", "per transaction", "share", "interval"), tuple(rows))
 
