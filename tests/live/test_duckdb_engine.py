@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -12,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from ironbench import engines
-from ironbench.engines import process, runtime
+from ironbench.engines import cleanup, process, runtime
 from ironbench.engines.duckdb_session import FILE, DuckdbSession
 from ironbench.errors import EngineDiedError, FailureError, InputError
 from ironbench.model.system import Layout, System
@@ -151,6 +153,28 @@ def test_a_snapshot_brings_the_file_back(place: Path) -> None:
     session.query("update t set n = 2")
     session.stop()
     engine.restore(system, place / "snapshot")
+    session = start(place / "d")
+    assert session.query("select n from t") == [("1",)]
+    session.stop()
+
+
+def test_its_process_goes_when_its_owner_is_killed(place: Path) -> None:
+    code = (
+        "import sys, time; from ironbench import engines; from ironbench.model.system import Layout, System; "
+        "engine = engines.get('duckdb'); system = System('duckdb', 't', layout=Layout(sys.argv[1])); "
+        "session = engine.start(*engine.validated(system, 1), 1); "
+        "session.query('create table t as select 1 as n'); "
+        "sys.stdout.write(f'{session.processes()[0]}\\n'); sys.stdout.flush(); time.sleep(100)"
+    )
+    owner = subprocess.Popen([sys.executable, "-c", code, str(place / "d")], stdout=subprocess.PIPE, text=True)
+    assert owner.stdout is not None
+    one = process.identify(int(owner.stdout.readline()))
+    owner.kill()
+    owner.wait()
+    owner.stdout.close()
+    assert one is not None and one.wait(30.0)
+    cleanup.cleanup(remove_data=False)
+    assert not any(entry.data == str(place / "d") for entry in runtime.entries())
     session = start(place / "d")
     assert session.query("select n from t") == [("1",)]
     session.stop()

@@ -107,23 +107,23 @@ def test_every_engine_holds_the_same_rows(place: Path) -> None:
 
 def test_a_load_that_was_killed_goes_on_where_it_stopped(session: Session) -> None:
     with pytest.raises(FailureError, match="SIGKILL"):
-        load(session, Killing(), sf="0.2")
+        load(session, Killing(), sf="0.1")
     held = sum(counts(session).values())
     there = sum(piece["past"] - piece["first"] for piece in pieces.Pieces(session, "tpch").rows())
     assert there > 0
-    loaded = load(session, sf="0.2")
+    loaded = load(session, sf="0.1")
     assert loaded.resumed and not loaded.metrics().get("load_rows_per_s")
     now = counts(session)
     assert sum(now.values()) == loaded.rows > held
-    assert now["orders"] == 300_000 and now["partsupp"] == 160_000
-    assert session.query("select count(distinct l_orderkey) from lineitem") == [("300000",)]
-    assert load(session, sf="0.2").reused
+    assert now["orders"] == 150_000 and now["partsupp"] == 80_000
+    assert session.query("select count(distinct l_orderkey) from lineitem") == [("150000",)]
+    assert load(session, sf="0.1").reused
     assert not pieces.Pieces(session, "tpch").known()
 
 
 def test_a_load_is_begun_anew_for_another_scale_factor(session: Session) -> None:
     with pytest.raises(FailureError):
-        load(session, Killing(), sf="0.2")
+        load(session, Killing(), sf="0.1")
     assert not load(session).resumed
     assert counts(session) == ROWS
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ironbench.errors import InputError
+from ironbench.load import Loaded, space
 from ironbench.model.system import Layout, System
 from ironbench.workloads import tpch_tables
 from ironbench.workloads.tpch_tables import sizes
@@ -60,6 +61,18 @@ def test_indexes_name_only_keys_and_dates() -> None:
         for statement in tpch_tables.dataset(engine, OPTIONS).keys:
             columns = statement[statement.index("(") + 1 : statement.rindex(")")].split(", ")
             assert all(column.endswith(allowed) for column in columns), statement
+
+
+def test_a_load_is_refused_where_making_its_rows_takes_more_memory_than_there_is() -> None:
+    with pytest.raises(InputError, match=r"making the rows takes about 450\.0 MB"):
+        space.enough_memory(tpch_tables.dataset("postgres", OPTIONS), available_bytes=200 << 20)
+    space.enough_memory(tpch_tables.dataset("postgres", OPTIONS), available_bytes=1 << 30)
+
+
+def test_the_record_tells_the_phases_of_a_load_apart() -> None:
+    metrics = Loaded(10, 100, 3.0, {"schema": 0.5, "rows": 2.0, "keys": 0.5}).metrics()
+    assert metrics["load_phase_s{phase=rows}"] == 2.0 and metrics["load_rows_per_s"] == 5.0
+    assert "load_phase_s{phase=rows}" not in Loaded(10, 100, 3.0, {"rows": 2.0}, resumed=True).metrics()
 
 
 def test_the_preset_follows_the_memory_and_leaves_alone_what_is_declared() -> None:

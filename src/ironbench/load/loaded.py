@@ -31,6 +31,7 @@ class Loaded:
         if self.reused or self.resumed or not self.rows:
             return found
         found |= {"load_bytes": float(self.bytes), "load_elapsed_s": self.elapsed_s}
+        found |= {f"load_phase_s{{phase={name}}}": spent_s for name, spent_s in self.phases.items()}
         copying = self.phases.get("rows", 0.0)
         if copying > 0:
             found |= {"load_rows_per_s": self.rows / copying, "load_bytes_per_s": self.bytes / copying}

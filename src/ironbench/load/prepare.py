@@ -6,7 +6,7 @@ from ironbench import workloads
 from ironbench.load import pieces, rows
 from ironbench.load.loaded import Loaded
 from ironbench.load.marker import TABLE, Marker
-from ironbench.load.space import enough_space
+from ironbench.load.space import enough_memory, enough_space
 from ironbench.load.tables import present, refuse_changed, refuse_occupied, refuse_strangers, size
 from ironbench.model.plan import Plan
 from ironbench.model.session import Session
@@ -43,10 +43,12 @@ def brought(session: Session, dataset: Dataset, connections: int, printer: Print
     begun = known is not None and not known.complete and known.key == dataset.key
     if begun and len(found) == len(dataset.tables) and rows.resumable(session, dataset):
         printer.say(f"data: {dataset.key}, a load that was interrupted goes on")
+        enough_memory(dataset)
         return rows.loaded(session, dataset, connections, marker, printer, resume=True)
     if known is not None:
         if known.complete and found:
             printer.say(f"data: {known.key} is dropped for {dataset.key}")
         rows.drop(session, found)
     enough_space(session, dataset)
+    enough_memory(dataset)
     return rows.loaded(session, dataset, connections, marker, printer)

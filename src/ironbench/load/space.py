@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 
+from ironbench.engines import ideal
 from ironbench.errors import InputError
 from ironbench.model.session import Session
 from ironbench.workloads import Dataset
@@ -12,6 +13,21 @@ LOG_BYTES = 1 << 30
 """PostgreSQL recycles its log at about `max_wal_size`, which is 1 GB unless set (manual, 19.5.2)."""
 SLACK = 1.1
 """Sorting for keys, statistics, and the file system's own needs."""
+
+
+CHILD_BYTES = 450_000_000
+"""What the process that makes the rows of large data takes, measured: 300 MB of text, and what is on its way."""
+
+
+def enough_memory(dataset: Dataset, available_bytes: int | None = None) -> None:
+    """InputError when the process that makes the rows would not fit into the memory that is available."""
+    available = ideal.available_bytes() if available_bytes is None else available_bytes
+    if dataset.large and available < CHILD_BYTES:
+        raise InputError(
+            f"data {dataset.key}",
+            f"making the rows takes about {_human(CHILD_BYTES)} of memory, and {_human(available)} are available",
+            "end other programs, or load on a machine with more memory",
+        )
 
 
 def needs(session: Session, dataset: Dataset) -> dict[str, int]:

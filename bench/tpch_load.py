@@ -1,0 +1,252 @@
+"""Loading TPC-H-derived rows, made meanwhile, beside tools that load ready files; generation beside tpchgen-cli.
+
+Needs `tpchgen-cli` on the path (cargo install tpchgen-cli): the same generator, writing files.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.figures import at_least, at_most, said
+from bench.pairs import interleaved, ratio
+from bench.peers import BIN, postgres
+from ironbench import engines
+from ironbench.engines.postgres.session import PostgresSession
+from ironbench.load import child
+from ironbench.load.pieces import Pieces
+from ironbench.model.session import Session
+from ironbench.model.system import Layout, System
+from ironbench.workloads import Dataset, tpch_tables
+
+PAIRS = 4
+SCALE = "1"
+WORKERS = 2
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+WRITE = """
+import sys
+from ironbench import _core
+_core.write_rows(sys.stdin.buffer.read(), sys.argv[1], int(sys.argv[2]), sys.argv[3])
+"""
+FROM_PARQUET = """
+import sys, time
+import duckdb
+folder, path, threads = sys.argv[1:]
+database = duckdb.connect(path, config={"threads": threads})
+for table in ("lineitem", "orders", "partsupp", "part", "customer", "supplier", "nation", "region"):
+    database.execute(f"create table {table} as select * from '{folder}/{table}.parquet'")
+database.execute("checkpoint")
+database.close()
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Took:
+    """Wall-clock and processor time of one load."""
+
+    elapsed_s: float
+    cpu_s: float
+
+
+def main() -> None:
+    _generation()
+    with tempfile.TemporaryDirectory(prefix="ironbench-bench-") as folder:
+        _on_postgres(Path(folder))
+    with tempfile.TemporaryDirectory(prefix="ironbench-bench-") as folder:
+        _on_duckdb(Path(folder))
+
+
+def _dataset(engine: str) -> Dataset:
+    return tpch_tables.dataset(engine, {"sf": SCALE, "indexes": "no"})
+
+
+def _generation() -> None:
+    """Rows per second of each, the text that comments are cut from included."""
+    rows = _dataset("postgres").rows
+    ours, theirs = interleaved(PAIRS, _made_by_us, _made_by_them)
+    said(
+        f"generation, rows/s by {WORKERS} threads, to tpchgen-cli ({rows / min(theirs) / 1e6:.2f} M rows/s)",
+        ratio(theirs, ours),
+        at_least(0.9, "lower end ≥ 0.9"),
+    )
+
+
+def _made_by_us() -> float:
+    plan = _plan({"kind": "null"}, _dataset("postgres"))
+    begin = time.monotonic()
+    child.load(json.dumps(plan).encode(), lambda *_: None)
+    return time.monotonic() - begin
+
+
+def _made_by_them() -> float:
+    begin = time.monotonic()
+    for table in tpch_tables.TABLES:
+        command = [_tpchgen(), "-s", SCALE, "--num-threads", str(WORKERS), "--format", "tbl", "--stdout"]
+        subprocess.run([*command, "--tables", table], check=True, stdout=subprocess.DEVNULL)
+    return time.monotonic() - begin
+
+
+def _on_postgres(folder: Path) -> None:
+    dataset = _dataset("postgres")
+    with postgres(8, "script", {}) as session:
+        scripts = _files(dataset, folder)
+        ours, psql = interleaved(PAIRS, lambda: _ours(session, dataset), lambda: _psql(session, dataset, scripts))
+    said(
+        f"PostgreSQL, sf={SCALE}, no indexes: our time, generation included / {WORKERS} psql \\copy of ready files",
+        ratio([one.elapsed_s for one in ours], [one.elapsed_s for one in psql]),
+        at_most(1.3, "upper end ≤ 1.3"),
+    )
+    said("  core-seconds, ours / psql's, servers included", ratio([o.cpu_s for o in ours], [p.cpu_s for p in psql]))
+    said("  core-seconds of ours, smallest", min(one.cpu_s for one in ours))
+    _said_memory("PostgreSQL")
+
+
+def _on_duckdb(folder: Path) -> None:
+    dataset = _dataset("duckdb")
+    ours, parquet = interleaved(PAIRS, lambda: _into_duckdb(dataset, folder), lambda: _by_parquet(folder))
+    said(
+        f"DuckDB, sf={SCALE}: our time / generation to Parquet + create table as",
+        ratio([one.elapsed_s for one in ours], [one.elapsed_s for one in parquet]),
+        at_most(0.85, "upper end ≤ 0.85"),
+    )
+    said("  core-seconds, ours / theirs", ratio([one.cpu_s for one in ours], [one.cpu_s for one in parquet]))
+
+
+def _said_memory(engine: str) -> None:
+    """Of the largest child so far, which is the loader's, and of this process."""
+    peak_kb = (
+        resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss + resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    )
+    said(f"memory of loader and harness, {engine} excluded, MB", peak_kb * 1024 / 1e6, at_most(450))
+
+
+def _plan(target: dict[str, object], dataset: Dataset, pieces: Pieces | None = None) -> dict[str, object]:
+    plan: dict[str, object] = {"engine": target, "generator": dataset.generator, "connections": WORKERS}
+    return plan | ({"done": [], "note": pieces.note} if pieces else {})
+
+
+def _fresh(session: Session, dataset: Dataset) -> Pieces:
+    for table in dataset.tables:
+        session.query(f"drop table if exists {table}")
+    for statement in dataset.schema:
+        session.query(statement)
+    session.query("checkpoint")
+    pieces = Pieces(session, dataset.name)
+    pieces.begin()
+    return pieces
+
+
+def _timed(work: Callable[[], object], server: int | None) -> Took:
+    before = _cpu(server)
+    begin = time.monotonic()
+    work()
+    return Took(time.monotonic() - begin, _cpu(server) - before)
+
+
+def _cpu(server: int | None) -> float:
+    """Processor seconds of children that have ended, and of a server with its own."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime + (0.0 if server is None else _server_cpu(server))
+
+
+def _server_cpu(postmaster: int) -> float:
+    """Of the postmaster, of backends that it has waited for, and of those that live (proc_pid_stat(5))."""
+    ticks = 0
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            words = path.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if path.parent.name == str(postmaster):
+            ticks += sum(int(word) for word in words[11:15])
+        elif words[1] == str(postmaster):
+            ticks += int(words[11]) + int(words[12])
+    return ticks / _TICKS_PER_S
+
+
+def _ours(session: PostgresSession, dataset: Dataset) -> Took:
+    plan = json.dumps(_plan(session.target(), dataset, _fresh(session, dataset))).encode()
+    return _timed(lambda: child.load(plan, lambda *_: None), session.processes()[0])
+
+
+def _psql(session: PostgresSession, dataset: Dataset, scripts: Sequence[Path]) -> Took:
+    """As many psql at the same time as there are scripts."""
+    _fresh(session, dataset)
+    connection = session.target()["connection"]
+    command = [
+        str(BIN / "psql"), "-X", "-q", "-v", "ON_ERROR_STOP=1", "-h", connection["host"], "-p", str(connection["port"]),
+        "-U", connection["user"], "-d", connection["database"],
+    ]  # fmt: skip
+
+    def work() -> None:
+        running = [subprocess.Popen([*command, "-f", str(script)]) for script in scripts]
+        failed = [process for process in running if process.wait()]
+        if failed:
+            raise RuntimeError("psql failed")
+
+    return _timed(work, session.processes()[0])
+
+
+def _files(dataset: Dataset, folder: Path) -> list[Path]:
+    """The rows as text, every table cut into one part per connection, and a script of \\copy for each."""
+    generator = json.dumps(dataset.generator).encode()
+    scripts = [folder / f"{worker}.sql" for worker in range(WORKERS)]
+    commands: list[list[str]] = [[] for _ in scripts]
+    for table in dataset.tables:
+        whole = folder / table
+        subprocess.run([sys.executable, "-c", WRITE, table, str(WORKERS), str(whole)], input=generator, check=True)
+        subprocess.run(["split", "-d", "-n", f"l/{WORKERS}", whole, f"{whole}."], check=True)
+        whole.unlink()
+        for worker, lines in enumerate(commands):
+            lines.append(f"\\copy {table} from '{whole}.{worker:02}'\n")
+    for script, lines in zip(scripts, commands, strict=True):
+        script.write_text("".join(lines))
+    return scripts
+
+
+def _into_duckdb(dataset: Dataset, folder: Path) -> Took:
+    data = folder / "ours"
+    shutil.rmtree(data, ignore_errors=True)
+    engine = engines.get("duckdb")
+    system, secrets = engine.validated(System("duckdb", "bench", layout=Layout(str(data))), WORKERS)
+    with engines.running(system, secrets, WORKERS) as session:
+        plan = json.dumps(_plan(session.target(), dataset, _fresh(session, dataset))).encode()
+        session.restart()
+        return _timed(lambda: child.load(plan, lambda *_: None), None)
+
+
+def _by_parquet(folder: Path) -> Took:
+    data, files = folder / "theirs.duckdb", folder / "parquet"
+    data.unlink(missing_ok=True)
+    shutil.rmtree(files, ignore_errors=True)
+    generate = [
+        _tpchgen(),
+        "-s",
+        SCALE,
+        "--num-threads",
+        str(WORKERS),
+        "--format",
+        "parquet",
+        "--output-dir",
+        str(files),
+    ]
+    create = [sys.executable, "-c", FROM_PARQUET, str(files), str(data), str(WORKERS)]
+    return _timed(
+        lambda: [subprocess.run(one, check=True, stdout=subprocess.DEVNULL) for one in (generate, create)], None
+    )
+
+
+def _tpchgen() -> str:
+    found = shutil.which("tpchgen-cli")
+    if found is None:
+        raise RuntimeError("tpchgen-cli is not on the path: cargo install tpchgen-cli")
+    return found
