@@ -188,7 +188,7 @@ def _cost(found: Planned) -> Iterator[str]:
     before = preliminary.count(lab)
     loading = f", after {in_words(costs.once_s)} of loading where the data are not kept yet" if costs.once_s > 1 else ""
     unknown = any(own == 0 for own in costs.own_s)
-    measured = "plus the transactions, whose time is not known" if unknown else _each(lab, around)
+    measured = "plus the transactions, whose time is not known" if unknown else _each(costs.own_s, around)
     yield f"{counted(len(lab.trials) + before, 'trial')}, {measured}: {in_words(lab.estimate_s)} in all{loading}"
     if costs.peak_trials:
         yield f"of these {costs.peak_trials} before the first block, of the baseline in a closed loop, for its peak"
@@ -202,8 +202,8 @@ def _cost(found: Planned) -> Iterator[str]:
     yield f"about {quantity(lab.estimate_bytes, 'bytes')} of space for data, snapshots and records"
 
 
-def _each(lab: Lab, around_s: float) -> str:
-    lengths = sorted({trial.cell.load.duration_s or 0.0 for trial in lab.trials})
+def _each(own_s: Sequence[float | None], around_s: float) -> str:
+    lengths = sorted({round(own or 0.0, 1) for own in own_s})
     span = f"{lengths[0]:g} s" if len(lengths) == 1 else f"{lengths[0]:g} to {lengths[-1]:g} s"
     return f"each {span} measured and about {around_s:.0f} s of warm-up, starting, restoring and checking"
 
