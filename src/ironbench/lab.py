@@ -28,15 +28,17 @@ def run(plan: Plan, secrets: Secrets, store: Store, printer: Printer) -> list[Re
     with engines.running(plan.system, secrets, plan.most_clients) as session:
         loaded = load.ready(session, plan, printer)
 
-        def measuring(trials: Sequence[Trial], earlier: Sequence[Record]) -> list[Record]:
-            return measured(plan, session, loaded, trials, store, printer, earlier)
+        def measuring(trials: Sequence[Trial], earlier: Sequence[Record], said: Prepared = NOTHING) -> list[Record]:
+            return measured(plan, session, loaded, trials, store, printer, earlier, said)
 
         if plan.search:
             tried, best = lab_search.searched(plan, plan.search, measuring, partial(over, session), printer)
         else:
             tried = measuring(plan.trials, ())
             best = curve.peak(tried)
-        return tried if over(session, tried) else tried + measuring(plan.confirmation_trials(best), tried)
+        if over(session, tried):
+            return tried
+        return tried + measuring(plan.confirmation_trials(best), tried, lab_search.told(plan.search, tried))
 
 
 def conduct(
@@ -92,8 +94,12 @@ def measured(
     store: Store,
     printer: Printer,
     earlier: Sequence[Record] = (),
+    said: Prepared = NOTHING,
 ) -> list[Record]:
-    """The trials in order, each cell's pilot before them, up to one after which there is no going on."""
+    """The trials in order, each cell's pilot before them, up to one after which there is no going on.
+
+    `said`: what is to be said of every one of them.
+    """
     dataset = workloads.get(plan.choice.workload).dataset(session.engine, plan.choice.options)
     records: list[Record] = []
     waiting = list(reversed(trials))
@@ -101,8 +107,9 @@ def measured(
         known = [*earlier, *records]
         trial = lab_warmup.missing([waiting[-1].cell], known) or waiting.pop()
         settled = load.settled(session, dataset) if dataset else {}
-        trial, said = lab_warmup.applied(trial, known, store)
-        records.append(measure(plan, session, loaded, trial, store, printer, said.also(settled)))
+        trial, warmed = lab_warmup.applied(trial, known, store)
+        prepared = said.also(warmed.conditions, warmed.warnings).also(settled)
+        records.append(measure(plan, session, loaded, trial, store, printer, prepared))
         if over(session, records):
             break
     return records

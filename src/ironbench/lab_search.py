@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ironbench.analyse.optimum import Answer, Observed, next_step
+from ironbench.analyse.study import SEARCH
 from ironbench.errors import FailureError
 from ironbench.model.plan import Plan
+from ironbench.model.prepared import NOTHING, Prepared
 from ironbench.model.record import Record, Status
 from ironbench.model.search import Search
 from ironbench.model.system import Cell, Trial
@@ -36,6 +38,18 @@ def searched(
         records += measure([Trial(cell, block)], records)
         if over(records):
             return records, None
+
+
+def answer(search: Search, records: Sequence[Record]) -> Answer | None:
+    """What a search found, by its records alone; None when it was interrupted."""
+    step = next_step(search, observed(search, records))
+    return step if isinstance(step, Answer) else None
+
+
+def told(search: Search | None, records: Sequence[Record]) -> Prepared:
+    """What the fresh trials of the best load say of the search that chose it."""
+    found = answer(search, records) if search else None
+    return Prepared({SEARCH: found.sentence}) if found else NOTHING
 
 
 def observed(search: Search, records: Sequence[Record]) -> list[Observed]:

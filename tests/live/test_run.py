@@ -126,6 +126,12 @@ def test_a_search_tries_loads_until_it_has_an_answer_and_measures_that_afresh(us
     assert len({trial["cell"] for trial in fresh}) == 1
     assert {"clients=1", "clients=2", "clients=4", "clients=8"} <= {trial["cell"] for trial in trials}
     assert len({trial["id"] for trial in trials}) == len(trials)
+    found = told.document["search"]
+    assert found["of"] == "clients"
+    assert {trial["cell"] for trial in fresh} == {f"clients={found['point']}"}
+    assert found["sentence"] in told.stderr
+    report = user("report")
+    assert f"The search found: {found['sentence']}." in report.stdout
 
 
 def test_a_search_whose_limit_nothing_keeps_says_so(user: User) -> None:

@@ -92,6 +92,10 @@ class Study:
         return any(part.subject.records[0].cell.load.rate is not None for part in self.parts)
 
 
+SEARCH = "search"
+"""Condition of confirmation trials after a search: its answer in words."""
+
+
 def studies(records: Sequence[Record], archive: Archive, derived: Mapping[str, str] | None = None) -> tuple[Study, ...]:
     """One study for each work among `records`. `derived`: workload → sentence that must stand wherever it is shown."""
     return tuple(_study(group, archive, derived or {}) for group in by_work(records))
@@ -192,6 +196,8 @@ def _footnotes(records: Sequence[Record]) -> tuple[str, ...]:
         )
     notes.append("Each point is one trial; lines join medians of repeats, bands span their smallest to largest value.")
     if any(record.purpose == "confirmation" for record in records):
+        found = dict.fromkeys(r.conditions[SEARCH] for r in records if SEARCH in r.conditions)
+        notes += [f"The search found: {said}." for said in found]
         notes.append(
             "The peak was chosen on the sweep and measured again on fresh confirmation trials, because the best of "
             "several noisy numbers is too high by nature."

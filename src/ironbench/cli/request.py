@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from secrets import randbelow
 
-from ironbench import engines, lab, workloads
+from ironbench import engines, lab, lab_search, workloads
 from ironbench.drive import caches, checkpoints
 from ironbench.engines import place, space
 from ironbench.errors import InputError, nearest
@@ -85,7 +85,8 @@ def carried_out(asked: Asked, json: bool) -> int:
     if json:
         from ironbench.report.json import run_document
 
-        printer.data(run_document(records, store))
+        found = lab_search.answer(plan.search, records) if plan.search else None
+        printer.data(run_document(records, store, found))
     else:
         from ironbench.report import searched, text
 

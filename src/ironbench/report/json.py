@@ -14,6 +14,7 @@ from ironbench.report.derived import sentences
 
 if TYPE_CHECKING:
     from ironbench.analyse.labstudy import Effect
+    from ironbench.analyse.optimum import Answer
     from ironbench.record import Store
 
 
@@ -22,9 +23,12 @@ def render(studies: Sequence[Study]) -> bytes:
     return encoded({"schema": SCHEMA, "studies": [plain(study) for study in studies]})
 
 
-def run_document(records: Sequence[Record], store: Store) -> str:
-    """What `run --json` prints."""
-    return encoded(run_fields(records, store)).decode()
+def run_document(records: Sequence[Record], store: Store, found: Answer | None = None) -> str:
+    """What `run --json` prints; `found`: of a search."""
+    fields = run_fields(records, store)
+    if found is not None:
+        fields["search"] = {**plain(found), "of": found.search.of, "sentence": found.sentence}
+    return encoded(fields).decode()
 
 
 def run_fields(records: Sequence[Record], store: Store) -> dict[str, Any]:
