@@ -12,7 +12,7 @@ import own_server as pg
 import pytest
 
 from ironbench.engines import process, runtime
-from ironbench.engines.cleanup import cleanup, told
+from ironbench.engines.cleanup import cleanup, leftovers, told
 from ironbench.engines.process import ProcessId
 from ironbench.errors import FailureError
 
@@ -45,7 +45,9 @@ def test_what_outlives_both_ironbench_and_guard_is_ended_by_cleanup(place: Path)
         os.kill(parent.guard.pid, signal.SIGKILL)
         parent.kill(signal.SIGKILL)
         assert parent.server.alive()
+        assert leftovers() == [f"postgres in {place / 'd'}"]
         cleaned = cleanup(remove_data=False)
+        assert leftovers() == []
         assert [entry.server for entry in cleaned.ended] == [parent.server]
         assert not parent.server.alive()
         assert not parent.sockets.exists()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +11,8 @@ import pytest
 from lab_example import small
 
 from ironbench import lab, lab_begin, lab_stages
+from ironbench.analyse.labstudy import lab_study
+from ironbench.drive import clock
 from ironbench.drive.trial import trial_seed
 from ironbench.errors import FailureError, InputError
 from ironbench.model.lab import Lab
@@ -17,6 +20,7 @@ from ironbench.model.record import Record, Status
 from ironbench.model.system import Layout, Setup
 from ironbench.printer import Printer
 from ironbench.record.labs import LabDirectory
+from ironbench.report.answer import answer
 
 pytestmark = pytest.mark.live
 
@@ -48,6 +52,25 @@ def test_every_planned_trial_is_measured_once_in_order(place: Path, engine: str)
     assert sorted(places(directory.records())) == sorted(places(records))
     with directory.locked():
         assert len(lab.conduct({}, directory, Printer())) == len(records)  # nothing is left to do
+
+
+def test_a_clock_that_is_set_during_a_lab_is_told_and_nothing_is_lost(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An hour back, while the third trial runs: each reads the offset of both clocks three times, last at its end."""
+    readings = itertools.count(1)
+    real = clock._offset_s
+    monkeypatch.setattr(clock, "_offset_s", lambda: real() - (3600.0 if next(readings) >= 9 else 0.0))
+    directory = begun(small(stages=(2, 1)), place / "lab")
+    with directory.locked():
+        records = lab.conduct({}, directory, Printer())
+    stepped = [place for place, record in enumerate(records) if "clock-step" in {w.code for w in record.warnings}]
+    assert stepped == [2]
+    assert len(records) == 6 and all(record.status.comparable for record in records)
+    assert all(0.1 < record.elapsed_s < 5 for record in records)
+    study = lab_study(directory.lab(), records, directory.store)
+    assert study.complete
+    assert "The clock was set during 1 of 6 trials." in answer(study)
 
 
 def test_both_cells_of_a_block_draw_the_same_numbers_and_other_blocks_others() -> None:

@@ -93,6 +93,11 @@ def test_compare_says_ratios_in_text_and_in_json(results: str, capsys: pytest.Ca
     assert rows["throughput"]["ratio"] == pytest.approx(3, abs=0.3)
 
 
+def test_a_side_that_is_the_other_is_refused(results: str) -> None:
+    with pytest.raises(InputError, match=r"is the same .* as log on disk"):
+        compare("log on disk", "log on disk", results, False, False)
+
+
 def test_a_side_that_never_ran_is_refused_with_its_cause(results: str) -> None:
     with pytest.raises(InputError, match="no such host"):
         compare("dead", "log on disk", results, False, False)

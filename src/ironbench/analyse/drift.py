@@ -57,7 +57,8 @@ def _changed(found: Change, blocks: Sequence[int]) -> str:
 
 def _steep(metric: str, trials: Sequence[Record]) -> bool:
     """Whether a straight line over the trials in order of start climbs more between neighbours than they scatter."""
-    ranked = sorted(trials, key=lambda record: (record.started_at, record.block))
+    # By block first: times of day go back when somebody sets the clock during a lab.
+    ranked = sorted(trials, key=lambda record: (record.block, record.started_at))
     if len(ranked) < 2 * LEAST:
         return False
     logs = np.log([record.metrics[metric] for record in ranked])
