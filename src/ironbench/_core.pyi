@@ -19,10 +19,14 @@ __all__ = [
     "StorageProgress",
     "compile_scripts",
     "cut_rows",
+    "device_capacity",
     "drive",
     "load_rows",
+    "normal_device",
+    "probe_device",
     "read_hlog",
     "rehearse_script",
+    "replay_trace",
     "split_weight",
     "storage_pass",
     "wide_sums",
@@ -245,3 +249,34 @@ def storage_pass(plan: bytes, progress: StorageProgress) -> StoragePass:
 
 def wide_sums(wide: bytes) -> tuple[int, int, int]:
     """Rows, sum of their content and sum of their keys of the table that JSON describes (`workloads/wide.py`)."""
+
+def normal_device(text: str, models: bytes) -> str:
+    """A device expression, checked, in normal form. `models`: JSON, see `devices/models.py`.
+
+    InputError with the column and the nearest name.
+    """
+
+def device_capacity(text: str, models: bytes, capacity: int | None = None) -> int:
+    """Bytes that a device holds: at least `capacity`, or what its models hold. InputError as `normal_device`."""
+
+def probe_device(text: str, models: bytes, capacity: int | None, load: bytes) -> tuple[float, float, Histogram]:
+    """I/Os per second, bytes per second and latencies of a made-up load on a model, without waiting.
+
+    `load`: JSON by `crates/ironbench-device/src/replay/probe.rs`. InputError as `normal_device`. Releases the GIL.
+    """
+
+def replay_trace(
+    text: str,
+    models: bytes,
+    capacity: int | None,
+    columns: tuple[bytes, bytes, bytes, bytes, bytes],
+    closed: bool,
+    seed: int = 1,
+) -> tuple[bytes, dict[str, Histogram]]:
+    """A recorded trace on a model, without waiting: `closed` with think times kept, else with arrivals kept.
+
+    `columns`: `time_ns`, `op` (0 read, 1 write, 2 flush), `offset`, `length`, `completed_ns` as little-endian u64, u8,
+    u64, u32, u64, ordered by time. Returns JSON of totals and histograms `read`, `write`, `flush`, `recorded_read`, …
+
+    InputError as `normal_device`, or for a trace that cannot be or does not fit. Releases the GIL; Ctrl-C ends it.
+    """

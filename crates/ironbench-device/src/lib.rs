@@ -9,6 +9,8 @@ pub mod array;
 pub mod build;
 pub mod device;
 pub mod figures;
+#[cfg(test)]
+mod laws;
 pub mod model;
 pub mod replay;
 pub mod storage;

@@ -4,6 +4,7 @@ use pyo3::prelude::*;
 
 mod connection;
 mod data;
+mod device;
 mod door;
 mod drive;
 mod errors;
@@ -21,6 +22,8 @@ mod _core {
     use crate::connection::Connection;
     #[pymodule_export]
     use crate::data::{ArrowRows, LoadProgress, cut_rows, load_rows, wide_sums, write_rows};
+    #[pymodule_export]
+    use crate::device::{device_capacity, normal_device, probe_device, replay_trace};
     #[pymodule_export]
     use crate::drive::{DriveResult, Progress, drive};
     #[pymodule_export]

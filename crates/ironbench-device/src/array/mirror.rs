@@ -7,25 +7,23 @@ pub struct Mirror {
     members: Members,
     /// Of each member: when it will have done what it was given, and where its last read ended.
     states: Vec<(u64, u64)>,
+    /// Whose turn it is among members that are equally busy.
+    turn: usize,
 }
 
 impl Mirror {
     pub fn new(members: Members) -> Self {
         let states = vec![(0, u64::MAX); members.len()];
-        Self { members, states }
+        Self { members, states, turn: 0 }
     }
 
     /// The member whose last read ended here, so that a stream stays where the arm is; else the one that is done first,
     /// as Linux's md does (drivers/md/raid1.c, `read_balance`).
     fn reader(&self, now: u64, offset: u64) -> usize {
         let streaming = self.states.iter().position(|(_, end)| *end == offset);
-        // Between idle members the turn goes by the place, so that both arms have work.
-        let turn = (offset >> 20) as usize % self.states.len();
-        let rank = |index: &usize| {
-            let waiting = self.states[*index].0.max(now);
-            (waiting, (*index + self.states.len() - turn) % self.states.len())
-        };
-        streaming.unwrap_or_else(|| (0..self.states.len()).min_by_key(rank).unwrap_or(0))
+        let count = self.states.len();
+        let rank = |index: &usize| (self.states[*index].0.max(now), (*index + count - self.turn) % count);
+        streaming.unwrap_or_else(|| (0..count).min_by_key(rank).unwrap_or(0))
     }
 }
 
@@ -35,6 +33,7 @@ impl Device for Mirror {
             return all(&mut self.members, now, op, offset, length);
         }
         let reader = self.reader(now, offset);
+        self.turn = (reader + 1) % self.members.len();
         let done = self.members[reader].submit(now, op, offset, length);
         self.states[reader] = (done.max(self.states[reader].0), offset + u64::from(length));
         done

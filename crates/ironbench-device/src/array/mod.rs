@@ -12,6 +12,9 @@ pub use stripe::Stripe;
 
 use crate::device::{Device, Op};
 
+#[cfg(test)]
+mod tests;
+
 type Members = Vec<Box<dyn Device>>;
 
 /// All members do it; done when the last is.

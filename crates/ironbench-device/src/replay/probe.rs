@@ -5,10 +5,12 @@ use std::collections::BinaryHeap;
 
 use ironbench_core::measure::Histogram;
 use ironbench_core::script::Random;
+use serde::Deserialize;
 
 use crate::device::{Device, Op};
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Probe {
     /// Share of reads, 0 to 1.
     pub reads: f64,

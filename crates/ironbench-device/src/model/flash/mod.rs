@@ -5,7 +5,7 @@ mod units;
 
 pub use rating::checked;
 
-use self::rating::{BLOCK, amplification, read_occupancy};
+use self::rating::{BLOCK, amplification, reads};
 use self::units::{Program, Units};
 use super::line::{Line, PerByte, nanoseconds};
 use crate::device::{Device, Op};
@@ -22,12 +22,13 @@ pub struct Flash {
     read_link: Line,
     write_link: Line,
     duplex: bool,
-    byte: PerByte,
+    read_byte: PerByte,
     write_byte: PerByte,
-    /// One write command after another.
+    /// One command after another, where the controller is what limits them.
     commands: Line,
-    command: u64,
-    /// What a read and a write take beyond flash, interface and command.
+    read_command: u64,
+    write_command: u64,
+    /// What a read and a write take beyond that and flash.
     read_rest: u64,
     write_rest: u64,
     flush: Line,
@@ -59,9 +60,10 @@ impl Flash {
     pub fn new(figures: &FlashFigures, capacity: u64, used: Use) -> Self {
         let count = f64::from(figures.units);
         let shrunk = if figures.compresses { 1.0 - used.compressible } else { 1.0 };
-        let occupancy = read_occupancy(figures.read_iops, f64::from(figures.read_depth), count, figures.read_latency);
-        let block_link = BLOCK / figures.interface_rate;
-        let command = 1.0 / figures.write_iops;
+        let reads = reads(figures);
+        let write_rate = written_rate(figures, shrunk);
+        // Writes that come more slowly than one after another wait for flash, not for the controller.
+        let command = if 1.0 / figures.write_iops <= figures.write_latency { 1.0 / figures.write_iops } else { 0.0 };
         let rated = (figures.sustained_write_rate / (figures.sustained_write_iops * BLOCK)).max(1.0);
         let aged = amplification(used.fill, figures.spare) / amplification(figures.rated_fill, figures.spare);
         // No data are written less than once, and flash cannot store what a controller made of nothing.
@@ -75,18 +77,19 @@ impl Flash {
             read_link: Line::default(),
             write_link: Line::default(),
             duplex: figures.duplex,
-            byte: PerByte::of_rate(figures.read_rate),
-            write_byte: PerByte::of_rate(written_rate(figures, shrunk)),
+            read_byte: PerByte::of_rate(figures.read_rate),
+            write_byte: PerByte::of_rate(write_rate),
             commands: Line::default(),
-            command: nanoseconds(command),
-            read_rest: nanoseconds(figures.read_latency - occupancy - block_link),
-            write_rest: nanoseconds(figures.write_latency - command - block_link),
+            read_command: nanoseconds(reads.command),
+            write_command: nanoseconds(command),
+            read_rest: nanoseconds(figures.read_latency - reads.occupancy - reads.command),
+            write_rest: nanoseconds(figures.write_latency - command.max(BLOCK / write_rate)),
             flush: Line::default(),
             flush_latency: nanoseconds(figures.flush_latency),
             host_cpu: nanoseconds(figures.host_cpu),
             cached: figures.write_cache,
             protected: figures.protected,
-            block_read: occupancy * 1e9,
+            block_read: reads.occupancy * 1e9,
             byte_read: count / figures.read_rate * 1e9 * shrunk,
             byte_program: byte_program * 1e9,
             amplified: (rated * aged).max(1.0),
@@ -99,8 +102,10 @@ impl Flash {
     fn read(&mut self, now: u64, offset: u64, length: u32) -> u64 {
         let link = if self.duplex { &mut self.read_link } else { &mut self.write_link };
         // The slot on the interface is taken on arrival, so that its rate holds; data flow as units deliver them.
-        let carried = link.pass(now, self.byte.of(length));
-        let begin = carried - self.byte.of(length);
+        let carrying = self.read_byte.of(length);
+        let carried = link.pass(now, carrying);
+        let commanded = if self.read_command == 0 { now } else { self.commands.pass(now, self.read_command) };
+        let begin = commanded.max(carried - carrying);
         let (mut at, end) = (offset, offset + u64::from(length));
         let mut read = begin;
         while at < end {
@@ -109,7 +114,7 @@ impl Flash {
             read = read.max(self.units.read(begin, at / self.page, takes));
             at = next;
         }
-        carried.max(read + self.byte.of(length.min(BLOCK as u32))) + self.read_rest
+        carried.max(read) + self.read_rest
     }
 
     /// From 4 KiB at random to a whole page at the sequential rate, in a straight line.
@@ -123,8 +128,8 @@ impl Flash {
     }
 
     fn write(&mut self, now: u64, offset: u64, length: u32) -> u64 {
-        let commanded = self.commands.pass(now, self.command);
-        let carried = self.write_link.pass(commanded, self.write_byte.of(length));
+        let commanded = if self.write_command == 0 { now } else { self.commands.pass(now, self.write_command) };
+        let carried = self.write_link.pass(now, self.write_byte.of(length)).max(commanded);
         let amplified = if self.is_sequential(offset, length) { 1.0 } else { self.amplified };
         let byte = self.byte_program * amplified;
         let mut left = u64::from(length).max(512);

@@ -31,6 +31,26 @@ pub fn read_occupancy(iops: f64, depth: f64, units: f64, latency: f64) -> f64 {
     (low + high) / 2.0
 }
 
+/// Seconds of a random read of 4 KiB, in two places.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Reads {
+    /// One after another through the controller.
+    pub command: f64,
+    /// Side by side in the units.
+    pub occupancy: f64,
+}
+
+/// What limits random reads: units that collide, where the figures can be explained by that, else the controller. Units that
+/// were the limit of a slow device would need longer for a read than the whole read takes on an idle device.
+pub fn reads(figures: &FlashFigures) -> Reads {
+    let (iops, units) = (figures.read_iops, f64::from(figures.units));
+    let occupancy = read_occupancy(iops, f64::from(figures.read_depth), units, figures.read_latency);
+    if occupancy < figures.read_latency * 0.99 {
+        return Reads { command: 0.0, occupancy };
+    }
+    Reads { command: 1.0 / iops, occupancy: figures.read_latency - 1.0 / iops }
+}
+
 /// Flash writes per host write, when random writes go on for ever on a device filled to `fill` with a share `spare`
 /// of its flash in reserve.
 ///
@@ -61,6 +81,9 @@ pub fn checked(name: &str, figures: &FlashFigures) -> Result<()> {
             figures.read_depth,
             least * 1e6
         ));
+    }
+    if figures.read_latency < 1.0 / figures.read_iops * 0.999 && figures.read_depth > 1 {
+        return fault("its reads take less time than they would one after another".into());
     }
     if figures.sustained_write_iops > figures.write_iops || figures.sustained_write_rate > figures.write_rate {
         return fault("it writes faster for ever than while its buffer has room".into());

@@ -1,0 +1,148 @@
+use std::sync::{Arc, Mutex};
+
+use proptest::prelude::*;
+
+use super::*;
+
+type Log = Arc<Mutex<Vec<(usize, Op, u64, u32)>>>;
+
+/// Takes a microsecond and notes what it was asked.
+struct Noting {
+    index: usize,
+    capacity: u64,
+    log: Log,
+}
+
+impl Device for Noting {
+    fn submit(&mut self, now: u64, op: Op, offset: u64, length: u32) -> u64 {
+        assert!(op == Op::Flush || offset + u64::from(length) <= self.capacity);
+        self.log.lock().unwrap().push((self.index, op, offset, length));
+        now + 1000
+    }
+
+    fn capacity(&self) -> u64 {
+        self.capacity
+    }
+}
+
+const CHUNK: u64 = 16 << 10;
+
+fn members(count: usize) -> (Members, Log) {
+    let log = Log::default();
+    let one = |index| Box::new(Noting { index, capacity: 1 << 20, log: log.clone() }) as Box<dyn Device>;
+    ((0..count).map(one).collect(), log)
+}
+
+/// Every byte of every member that an operation touched, how often.
+fn touched(log: &Log, wanted: Op) -> std::collections::BTreeMap<(usize, u64), u32> {
+    let mut found = std::collections::BTreeMap::new();
+    for (index, op, offset, length) in log.lock().unwrap().iter() {
+        if *op == wanted {
+            (*offset..offset + u64::from(*length))
+                .step_by(512)
+                .for_each(|at| *found.entry((*index, at)).or_insert(0) += 1);
+        }
+    }
+    found
+}
+
+proptest! {
+    #[test]
+    fn stripes_touch_every_byte_once(first in 0u64..2000, sectors in 1u32..600, count in 1usize..7, write: bool) {
+        let (members, log) = members(count);
+        let mut stripe = Stripe::new(members, CHUNK);
+        let (offset, length) = (first * 512 % (stripe.capacity() - 600 * 512), sectors * 512);
+        let op = if write { Op::Write } else { Op::Read };
+        stripe.submit(0, op, offset, length);
+        let touched = touched(&log, op);
+        prop_assert_eq!(touched.len() as u32, sectors);
+        prop_assert!(touched.values().all(|times| *times == 1));
+        // No more I/Os than members: neighbours on a member are one.
+        prop_assert!(log.lock().unwrap().len() <= count);
+    }
+
+    #[test]
+    fn different_bytes_never_share_a_place(a in 0u64..4000, b in 0u64..4000, count in 3usize..7) {
+        prop_assume!(a != b);
+        for parity in [false, true] {
+            let places: Vec<_> = [a, b].into_iter().map(|sector| {
+                let (members, log) = members(count);
+                if parity {
+                    Parity::new(members, CHUNK).submit(0, Op::Read, sector * 512, 512);
+                } else {
+                    Stripe::new(members, CHUNK).submit(0, Op::Read, sector * 512, 512);
+                }
+                let (member, _, at, _) = log.lock().unwrap()[0];
+                (member, at)
+            }).collect();
+            prop_assert_ne!(places[0], places[1]);
+        }
+    }
+
+    #[test]
+    fn mirrors_write_everywhere_and_read_once(first in 0u64..1000, sectors in 1u32..600, count in 2usize..5) {
+        let (members, log) = members(count);
+        let mut mirror = Mirror::new(members);
+        mirror.submit(0, Op::Write, first * 512, sectors * 512);
+        prop_assert_eq!(touched(&log, Op::Write).len(), sectors as usize * count);
+        mirror.submit(0, Op::Read, first * 512, sectors * 512);
+        prop_assert_eq!(touched(&log, Op::Read).len(), sectors as usize);
+    }
+
+    #[test]
+    fn parity_writes_each_byte_once_and_its_parity(first in 0u64..2000, sectors in 1u32..600, count in 3usize..7) {
+        let (members, log) = members(count);
+        let mut parity = Parity::new(members, CHUNK);
+        let offset = first * 512;
+        let done = parity.submit(0, Op::Write, offset, sectors * 512);
+        let written = touched(&log, Op::Write);
+        prop_assert!(written.values().all(|times| *times == 1));
+        let width = (count as u64 - 1) * CHUNK;
+        let rows = (offset + u64::from(sectors) * 512 - 1) / width - offset / width + 1;
+        let spare = written.len() as u64 - u64::from(sectors);
+        prop_assert!(spare >= 1 && spare <= rows * (CHUNK / 512), "{} of parity in {} rows", spare, rows);
+        prop_assert!(done == 1000 || done == 2000);
+        // Nothing is read that a full row makes unnecessary.
+        let whole = offset % width == 0 && u64::from(sectors) * 512 % width == 0;
+        prop_assert_eq!(touched(&log, Op::Read).is_empty(), whole);
+    }
+}
+
+#[test]
+fn a_full_row_is_written_without_reading_and_a_small_write_reads_two() {
+    let (devices, log) = members(4);
+    let mut parity = Parity::new(devices, CHUNK);
+    parity.submit(0, Op::Write, 3 * CHUNK, 3 * CHUNK as u32);
+    assert_eq!(log.lock().unwrap().iter().filter(|io| io.1 == Op::Read).count(), 0);
+    parity.submit(0, Op::Write, 0, 4096);
+    assert_eq!(log.lock().unwrap().iter().filter(|io| io.1 == Op::Read).count(), 2);
+}
+
+#[test]
+fn a_stream_of_reads_stays_on_one_mirror_and_others_are_shared() {
+    let (devices, log) = members(2);
+    let mut mirror = Mirror::new(devices);
+    for i in 0..10u64 {
+        mirror.submit(i * 2000, Op::Read, i * 4096, 4096);
+    }
+    let first = log.lock().unwrap()[0].0;
+    assert!(log.lock().unwrap().iter().all(|io| io.0 == first));
+    log.lock().unwrap().clear();
+    for i in 0..100u64 {
+        mirror.submit(1_000_000, Op::Read, i * 7919 % 200 * 4096, 4096);
+    }
+    let on_first = log.lock().unwrap().iter().filter(|io| io.0 == 0).count();
+    assert!((40..=60).contains(&on_first), "{on_first}");
+}
+
+#[test]
+fn a_flush_reaches_every_member_unless_a_battery_keeps_what_was_written() {
+    let (devices, log) = members(3);
+    Stripe::new(devices, CHUNK).submit(0, Op::Flush, 0, 0);
+    assert_eq!(log.lock().unwrap().len(), 3);
+    let figures =
+        crate::figures::ControllerFigures { rate: 1e9, iops: 1e6, latency: 1e-6, cache: 65536.0, write_cache: true };
+    let (mut devices, log) = members(1);
+    let mut behind = Behind::new(&figures, devices.remove(0), true);
+    assert!(behind.submit(0, Op::Flush, 0, 0) <= 1000 && log.lock().unwrap().is_empty());
+}

@@ -1,0 +1,89 @@
+//! Device models for Python: their text form, what a benchmark would see of them, replay of traces.
+
+use std::collections::BTreeMap;
+
+use ironbench_core::Error;
+use ironbench_device::replay::{Pace, Probe, Replayed, Trace, probe, replay};
+use ironbench_device::{Device, Models, build, parse};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::door::leave;
+use crate::errors::raise;
+use crate::histogram::Histogram;
+
+type Columns<'a> = (&'a [u8], &'a [u8], &'a [u8], &'a [u8], &'a [u8]);
+
+#[pyfunction]
+pub fn normal_device(text: &str, models: &[u8]) -> PyResult<String> {
+    built(text, models, None, 0).map_err(raise)?;
+    Ok(parse(text).map_err(raise)?.to_string())
+}
+
+#[pyfunction]
+#[pyo3(signature = (text, models, capacity=None))]
+pub fn device_capacity(text: &str, models: &[u8], capacity: Option<u64>) -> PyResult<u64> {
+    Ok(built(text, models, capacity, 0).map_err(raise)?.capacity())
+}
+
+#[pyfunction]
+pub fn probe_device(
+    py: Python<'_>,
+    text: &str,
+    models: &[u8],
+    capacity: Option<u64>,
+    load: &[u8],
+) -> PyResult<(f64, f64, Histogram)> {
+    let load: Probe = serde_json::from_slice(load)
+        .map_err(|error| raise(Error::input("probe", format!("cannot be read: {error}"))))?;
+    let mut device = built(text, models, capacity, load.seed).map_err(raise)?;
+    let measured = py.detach(|| probe(&mut *device, &load));
+    Ok((measured.iops(), measured.rate(), measured.latency.into()))
+}
+
+#[pyfunction]
+#[pyo3(signature = (text, models, capacity, columns, closed, seed=1))]
+pub fn replay_trace<'py>(
+    py: Python<'py>,
+    text: &str,
+    models: &[u8],
+    capacity: Option<u64>,
+    columns: Columns<'_>,
+    closed: bool,
+    seed: u64,
+) -> PyResult<(Bound<'py, PyBytes>, BTreeMap<String, Histogram>)> {
+    let mut device = built(text, models, capacity, seed).map_err(raise)?;
+    let (time, op, offset, length, completed) = columns;
+    let pace = if closed { Pace::Closed } else { Pace::Open };
+    let replayed = leave(py, |go_on| {
+        let trace = Trace::from_bytes(time, op, offset, length, completed)?;
+        replay(&trace, &mut *device, pace, go_on)
+    })?;
+    let summary = serde_json::json!({
+        "elapsed_s": seconds(replayed.elapsed),
+        "recorded_elapsed_s": seconds(replayed.recorded_elapsed),
+        "thinking_s": seconds(replayed.thinking),
+        "host_cpu_s": seconds(replayed.host_cpu),
+        "read_bytes": replayed.bytes[0],
+        "written_bytes": replayed.bytes[1],
+    });
+    Ok((PyBytes::new(py, summary.to_string().as_bytes()), histograms(replayed)))
+}
+
+fn built(text: &str, models: &[u8], capacity: Option<u64>, seed: u64) -> ironbench_core::Result<Box<dyn Device>> {
+    build(&parse(text)?, &Models::from_json(models)?, capacity, seed)
+}
+
+fn histograms(replayed: Replayed) -> BTreeMap<String, Histogram> {
+    let mut found = BTreeMap::new();
+    for (prefix, latencies) in [("", replayed.latency), ("recorded_", replayed.recorded_latency)] {
+        for (op, latency) in ["read", "write", "flush"].into_iter().zip(latencies) {
+            found.insert(format!("{prefix}{op}"), latency.into());
+        }
+    }
+    found
+}
+
+fn seconds(nanoseconds: u64) -> f64 {
+    nanoseconds as f64 / 1e9
+}

@@ -1,0 +1,164 @@
+"""Device models: their figures, where each comes from, and published figures to hold them against."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from ironbench.catalogue.quantities import quantity
+from ironbench.errors import InputError, nearest
+
+KINDS: dict[str, tuple[str, ...]] = {
+    "free": ("capacity",),
+    "memory": ("capacity", "latency", "rate"),
+    "disk": (
+        *("capacity", "rpm", "seek_track_read", "seek_average_read", "seek_full_read", "seek_track_write"),
+        *("seek_average_write", "seek_full_write", "rate_outer", "rate_inner", "interface_rate", "overhead", "queue"),
+        *("cache", "write_cache", "read_ahead"),
+    ),
+    "flash": (
+        *("capacity", "units", "page", "read_latency", "read_iops", "read_depth", "read_rate", "write_latency"),
+        *("write_iops", "write_rate", "sustained_write_iops", "sustained_write_rate", "interface_rate", "duplex"),
+        *("buffer", "quick_flash", "write_cache", "protected", "flush_latency", "spare", "rated_fill", "compresses"),
+        "host_cpu",
+    ),
+    "volume": ("capacity", "iops", "rate", "read_latency", "write_latency", "io_size", "burst"),
+    "controller": ("rate", "iops", "latency", "cache", "write_cache"),
+}
+"""Kind of model → the figures it is made of, all of them needed. What they mean: `crates/ironbench-device/src/figures.rs`."""
+
+_SWITCHES = {"write_cache", "duplex", "protected", "compresses"}
+_WHOLE = {"queue", "units", "read_depth"}
+_MAY_BE_ZERO = {"cache", "buffer", "quick_flash", "host_cpu", "spare", "burst", "latency", "overhead", "rated_fill"}
+_ORIGINS = ("source", "derived", "assumed")
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One figure of a model."""
+
+    name: str
+    written: str
+    """As the catalogue has it, e.g. `7.5 ms`."""
+    value: float | int | bool
+    """In base units."""
+    origin: str
+    """`source`: published; `derived`: computed from published ones; `assumed`: neither; `yours`: of a user's file."""
+    why: str
+    """The source, the rule, or the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A published figure that the model was not built from."""
+
+    what: str
+    on: str
+    """The device expression that was measured."""
+    load: Mapping[str, Any]
+    """As the core's `probe_device` takes it."""
+    against: Mapping[str, Any] | None
+    """Where the figure is a ratio: the load of its denominator."""
+    of: str
+    """`iops` or `rate`."""
+    low: float
+    high: float
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceModel:
+    name: str
+    kind: str
+    doc: str
+    year: int | None
+    figures: tuple[Figure, ...]
+    published: tuple[Published, ...] = field(default=())
+
+    @property
+    def assumed(self) -> tuple[str, ...]:
+        """Names of the figures that nobody published."""
+        return tuple(figure.name for figure in self.figures if figure.origin == "assumed")
+
+    def values(self) -> dict[str, Any]:
+        """Kind and figures in base units, as the core takes them."""
+        return {"kind": self.kind} | {figure.name: figure.value for figure in self.figures}
+
+
+@cache
+def device_models() -> dict[str, DeviceModel]:
+    """The shipped models by name, in the catalogue's order."""
+    text = files(__package__).joinpath("devices.toml").read_text(encoding="utf-8")
+    return read(text, "catalogue/devices.toml", {})
+
+
+def read(text: str, place: str, known: Mapping[str, DeviceModel]) -> dict[str, DeviceModel]:
+    """Models from a TOML text, by name; `like` may name one above it or one of `known`. InputError."""
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(place, f"is no TOML: {error}") from error
+    sources = table.pop("sources", {})
+    found: dict[str, DeviceModel] = {}
+    for name, row in table.items():
+        if not isinstance(row, dict):
+            raise InputError(f"{place}: {name}", "is no table", f"write [{name}]")
+        found[name] = _model(f"{place}: {name}", name, row, sources, {**known, **found})
+    return found
+
+
+def _model(
+    subject: str, name: str, row: dict[str, Any], sources: Mapping[str, str], known: Mapping[str, DeviceModel]
+) -> DeviceModel:
+    unknown = set(row) - {"kind", "doc", "year", "like", "figures", "published"}
+    if unknown:
+        raise InputError(subject, f"has no {sorted(unknown)[0]}", "kind, doc, year, like, figures, published")
+    like = known.get(row.get("like", ""))
+    if "like" in row and like is None:
+        raise InputError(f"{subject}.like", f"there is no model {row['like']!r}", nearest(row["like"], list(known)))
+    kind = row.get("kind", like.kind if like else "")
+    if kind not in KINDS or (like is not None and like.kind != kind):
+        raise InputError(f"{subject}.kind", f"{kind!r} is no kind of model here", nearest(str(kind), list(KINDS)))
+    figures = {figure.name: figure for figure in like.figures} if like else {}
+    for key, told in row.get("figures", {}).items():
+        if key not in KINDS[kind]:
+            raise InputError(f"{subject}.{key}", f"a {kind} has no such figure", nearest(key, list(KINDS[kind])))
+        figures[key] = _figure(f"{subject}.{key}", key, told, sources)
+    missing = [key for key in KINDS[kind] if key not in figures]
+    if missing:
+        raise InputError(subject, f"lacks {', '.join(missing)}", "give each figure, or like = a model to start from")
+    published = tuple(_published(name, one) for one in row.get("published", ()))
+    ordered = tuple(figures[key] for key in KINDS[kind])
+    return DeviceModel(name, kind, row.get("doc", ""), row.get("year"), ordered, published)
+
+
+def _figure(subject: str, key: str, told: Any, sources: Mapping[str, str]) -> Figure:
+    if not isinstance(told, dict):
+        return Figure(key, str(told), _value(subject, key, told), "yours", "")
+    origins = [origin for origin in _ORIGINS if origin in told]
+    if "is" not in told or len(origins) != 1:
+        raise InputError(subject, "needs `is` and one of source, derived, assumed", 'e.g. { is = "7.5 ms", source = "…" }')
+    why = str(told[origins[0]])
+    return Figure(key, str(told["is"]), _value(subject, key, told["is"]), origins[0], sources.get(why, why))
+
+
+def _value(subject: str, key: str, written: Any) -> float | int | bool:
+    if (key in _SWITCHES) != isinstance(written, bool):
+        raise InputError(subject, f"{written!r} does not fit", "true or false" if key in _SWITCHES else "a figure")
+    if isinstance(written, bool):
+        return written
+    value = quantity(subject, written)
+    if value < 0 or (value == 0 and key not in _MAY_BE_ZERO):
+        raise InputError(subject, f"{written!r} is not above zero")
+    return int(value) if key in _WHOLE else value
+
+
+def _published(name: str, row: Mapping[str, Any]) -> Published:
+    low, high = (row["is"], row["is"]) if "is" in row else (row["low"], row["high"])
+    against = row.get("against")
+    on = row.get("on", name)
+    return Published(row["what"], on, row["load"], against, row["of"], float(low), float(high), row["source"])

@@ -1,0 +1,1 @@
+"""Emulated devices: modelled storage that real file systems and real databases run on."""
