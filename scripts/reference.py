@@ -19,6 +19,7 @@ def pages() -> dict[Path, str]:
         "workloads.md": workloads(),
         "engines.md": engines(),
         "observers.md": observers(),
+        "devices.md": devices(),
         "lab-file.md": lab_file(),
     }
     found = {FOLDER / name: NOTE + text for name, text in written.items()}
@@ -127,6 +128,12 @@ def observers() -> str:
     for one in observe.observers():
         parts += [f"## {one.name}", "", one.doc, ""]
     return "\n".join(parts)
+
+
+def devices() -> str:
+    from ironbench.devices import reference
+
+    return reference.page()
 
 
 def lab_file() -> str:

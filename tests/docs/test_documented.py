@@ -20,9 +20,15 @@ def test_reference_pages_are_those_the_program_writes() -> None:
 
 def test_every_verb_metric_observer_workload_and_engine_has_its_words() -> None:
     from ironbench.cli import app
-    from ironbench.cli.listing import engines, metrics, observers, workloads
+    from ironbench.cli.listing import devices, engines, metrics, observers, workloads
 
-    known = {"workloads": workloads(), "engines": engines(), "metrics": metrics(), "observers": observers()}
+    known = {
+        "workloads": workloads(),
+        "engines": engines(),
+        "devices": devices(),
+        "metrics": metrics(),
+        "observers": observers(),
+    }
     for kind, rows in known.items():
         assert rows
         assert named_on(kind) == [row["name"] for row in rows]

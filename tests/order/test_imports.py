@@ -10,7 +10,19 @@ SOURCE = Path(__file__).parents[2] / "src" / "ironbench"
 SHARED = {"model", "errors", "catalogue", "printer", "words", "_core"}
 """Seen by all: values, errors, shipped data, the mouth, how counts are said, the core."""
 
-STAGES = ["plan", "machine", "engines", "workloads", "load", "drive", "observe", "record", "analyse", "report"]
+STAGES = [
+    "plan",
+    "machine",
+    "devices",
+    "engines",
+    "workloads",
+    "load",
+    "drive",
+    "observe",
+    "record",
+    "analyse",
+    "report",
+]
 """In the order of the data."""
 
 EVERYTHING = {"lab", "cli"}

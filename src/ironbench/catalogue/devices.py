@@ -29,7 +29,7 @@ KINDS: dict[str, tuple[str, ...]] = {
     "volume": ("capacity", "iops", "rate", "read_latency", "write_latency", "io_size", "burst"),
     "controller": ("rate", "iops", "latency", "cache", "write_cache"),
 }
-"""Kind of model → the figures it is made of, all of them needed. What they mean: `crates/ironbench-device/src/figures.rs`."""
+"""Kind of model → the figures it is made of, all of them needed: see `crates/ironbench-device/src/figures.rs`."""
 
 _SWITCHES = {"write_cache", "duplex", "protected", "compresses"}
 _WHOLE = {"queue", "units", "read_depth"}
@@ -141,7 +141,9 @@ def _figure(subject: str, key: str, told: Any, sources: Mapping[str, str]) -> Fi
         return Figure(key, str(told), _value(subject, key, told), "yours", "")
     origins = [origin for origin in _ORIGINS if origin in told]
     if "is" not in told or len(origins) != 1:
-        raise InputError(subject, "needs `is` and one of source, derived, assumed", 'e.g. { is = "7.5 ms", source = "…" }')
+        raise InputError(
+            subject, "needs `is` and one of source, derived, assumed", 'e.g. { is = "7.5 ms", source = "…" }'
+        )
     why = str(told[origins[0]])
     return Figure(key, str(told["is"]), _value(subject, key, told["is"]), origins[0], sources.get(why, why))
 

@@ -10,6 +10,7 @@ import typer
 from ironbench.cli.cleanup import cleanup
 from ironbench.cli.compare import compare
 from ironbench.cli.cost import cost
+from ironbench.cli.device import app as device
 from ironbench.cli.doctor import doctor
 from ironbench.cli.lab import app as lab
 from ironbench.cli.leaderboard import leaderboard
@@ -32,6 +33,7 @@ app = typer.Typer(
 )
 app.command("run")(run)
 app.add_typer(lab)
+app.add_typer(device)
 app.add_typer(record)
 app.command("list")(list_)
 app.command("show")(show)

@@ -9,6 +9,7 @@ import typer
 KINDS = {
     "workloads": "work to drive a database with",
     "engines": "databases that can be started or reached",
+    "devices": "modelled storage that can be emulated, and what is built around it",
     "metrics": "the numbers in a record: unit, direction, meaning",
     "observers": "what is sampled during a trial",
     "records": "the trials in --results",
@@ -22,7 +23,7 @@ def list_(
     ] = "ironbench-results",
     json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
 ) -> int:
-    """List workloads, engines, metrics, observers or records."""
+    """List workloads, engines, devices, metrics, observers or records."""
     from ironbench.cli import listing
 
     return listing.listed(kind, results, json)

@@ -40,6 +40,15 @@ def engines() -> Rows:
     return [{"name": name, "what": engines.get(name).doc} for name in engines.names()]
 
 
+def devices() -> Rows:
+    from ironbench.devices import models
+
+    return [
+        {"name": name, "kind": model.kind, "year": model.year, "what": model.doc}
+        for name, model in models.models().items()
+    ]
+
+
 def metrics() -> Rows:
     from ironbench import catalogue
 
@@ -76,6 +85,7 @@ def kinds(results: str) -> dict[str, Callable[[], Rows]]:
     return {
         "workloads": workloads,
         "engines": engines,
+        "devices": devices,
         "metrics": metrics,
         "observers": observers,
         "records": lambda: records(results),

@@ -54,6 +54,7 @@ def _known() -> dict[str, tuple[str, dict[str, Any]]]:
     kinds = {
         "workload": listing.workloads,
         "engine": listing.engines,
+        "device": listing.devices,
         "metric": listing.metrics,
         "observer": listing.observers,
     }

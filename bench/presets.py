@@ -1,0 +1,44 @@
+"""Device models beside published figures that they were not built from."""
+
+from __future__ import annotations
+
+from bench.figures import said, within
+from ironbench.catalogue.devices import DeviceModel, Published
+from ironbench.devices import models
+from ironbench.devices.seen import probed
+
+TOLERANCE = 0.10
+
+
+def main() -> None:
+    known = models.models()
+    core = models.for_core(known)
+    for model in known.values():
+        for figure in model.published:
+            _held(model, figure, core)
+    none = [model.name for model in known.values() if not model.published and model.kind not in ("free", "controller")]
+    said("models without a published figure that they were not built from", ", ".join(none))
+
+
+def _held(model: DeviceModel, figure: Published, core: bytes) -> None:
+    value = _of(figure, figure.load, core)
+    if figure.against is not None:
+        value /= _of(figure, figure.against, core)
+    expected = f"{figure.low:g}" if figure.low == figure.high else f"{figure.low:g} to {figure.high:g}"
+    # Of a range that was published, its ends; of a single figure, 10 % around it.
+    low, high = (
+        (figure.low * (1 - TOLERANCE), figure.high * (1 + TOLERANCE))
+        if figure.low == figure.high
+        else (figure.low, figure.high)
+    )
+    off = f", {value / figure.low - 1:+.1%}" if figure.low == figure.high else ""
+    said(f"{model.name}: {figure.what}", value, within(low, high), f"{value:.4g} (published {expected}{off})")
+
+
+def _of(figure: Published, load: object, core: bytes) -> float:
+    seen = probed(figure.on, core, load)  # type: ignore[arg-type]
+    return seen.iops if figure.of == "iops" else seen.bytes_per_s
+
+
+if __name__ == "__main__":
+    main()

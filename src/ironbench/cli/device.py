@@ -1,0 +1,68 @@
+"""`ironbench device`: modelled storage. One function per verb; heavy imports wait until one runs."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    name="device",
+    help="Look at modelled storage, and replay traces on it.",
+    rich_markup_mode=None,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+trace = typer.Typer(
+    name="trace",
+    help="Use what emulated devices recorded.",
+    rich_markup_mode=None,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.add_typer(trace)
+
+MODELS = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--models", metavar="FILE", help="TOML with models of your own; also IRONBENCH_DEVICES.", show_default=False
+    ),
+]
+JSON = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
+
+
+@app.command("show")
+def show(
+    model: Annotated[str, typer.Argument(help='A model or expression, e.g. hdd-7200 or "raid0(4, ssd-sata-2011)".')],
+    capacity: Annotated[
+        str, typer.Option(metavar="SIZE", help="Scale the device to this; else as its models are.")
+    ] = "",
+    models: MODELS = None,
+    json: JSON = False,
+) -> int:
+    """Show a device model: its figures, where each comes from, and what a storage benchmark would see of it."""
+    from ironbench.cli import devicing
+
+    return devicing.shown(model, capacity, tuple(models or ()), json)
+
+
+@trace.command("replay")
+def replay(
+    file: Annotated[str, typer.Argument(metavar="TRACE", help="A trace (Parquet).")],
+    on: Annotated[str, typer.Option("--on", metavar="MODEL", help="The device to replay it on.")],
+    capacity: Annotated[
+        str, typer.Option(metavar="SIZE", help="Of that device; else as large as the trace needs.")
+    ] = "",
+    arrivals: Annotated[
+        bool,
+        typer.Option("--keep-arrivals", help="Keep the moments of arrival instead of the work and its think times."),
+    ] = False,
+    models: MODELS = None,
+    json: JSON = False,
+) -> int:
+    """Predict how long the work of a trace takes on another device, without waiting, and how far to believe it."""
+    from ironbench.cli import devicing
+
+    return devicing.replayed(file, on, capacity, arrivals, tuple(models or ()), json)

@@ -1,0 +1,72 @@
+"""The reference page of device models, written from the catalogue and the models themselves."""
+
+from __future__ import annotations
+
+from ironbench.catalogue.devices import DeviceModel, device_models
+from ironbench.devices import models
+from ironbench.devices.seen import LOADS, seen
+
+_INTRODUCTION = """# Devices
+
+What a model is and how devices are written: [Device models](../concepts/devices.md). Where each figure comes from is
+said beside it; **assumed** ones nobody published. Units: KB, MB, GB are powers of 1000, KiB, MiB, GiB powers of 1024.
+"""
+
+
+def page() -> str:
+    """Of every shipped model: its figures, and what a storage benchmark would see of it."""
+    known = device_models()
+    parts = [_INTRODUCTION, _table(known), ""]
+    for model in known.values():
+        parts += [_model(model), ""]
+    return "\n".join(parts)
+
+
+def _table(known: dict[str, DeviceModel]) -> str:
+    """I/Os per second (sequential: MB/s) of every model that holds data, rounded as the models deserve."""
+    core = models.for_core(known)
+    short = ["read, depth 1", "read, 32", "write, 1", "write, 32", "MB/s read", "MB/s write", "commits"]
+    assert len(short) == len(LOADS)
+    lines = [
+        "What a storage benchmark would see: random 4 KiB I/Os per second at two depths, sequential MB/s, and commits",
+        "per second of one client that writes 8 KiB to a log and syncs. Flash takes long writing more slowly.",
+        "",
+        f"| model | {' | '.join(short)} |",
+        f"|---|{'---:|' * len(short)}",
+    ]
+    for model in known.values():
+        if model.kind in ("free", "controller"):
+            continue
+        cells = [_short(one.bytes_per_s / 1e6 if "MiB" in one.what else one.iops) for one in seen(model.name, core)]
+        lines.append(f"| `{model.name}` | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _short(value: float) -> str:
+    return f"{float(f'{value:.2g}'):,.0f}" if value >= 10 else f"{value:.2g}"
+
+
+def _model(model: DeviceModel) -> str:
+    year = f"Of {model.year}. " if model.year else ""
+    lines = [
+        f"## {model.name}",
+        "",
+        f"{year}{model.doc}",
+        "",
+        "| figure | value | origin | from |",
+        "|---|---|---|---|",
+    ]
+    for figure in model.figures:
+        origin = (
+            "**assumed**" if figure.origin == "assumed" else {"source": "published"}.get(figure.origin, figure.origin)
+        )
+        written = {"True": "yes", "False": "no"}.get(figure.written, figure.written)
+        lines.append(f"| `{figure.name}` | {written} | {origin} | {figure.why.replace('|', chr(92) + '|')} |")
+    if model.published:
+        lines += ["", "Not used to build it, and held against it by `python -m bench presets`:", ""]
+        lines += [f"- {one.what}: {_expected(one.low, one.high)} ({one.source})" for one in model.published]
+    return "\n".join(lines)
+
+
+def _expected(low: float, high: float) -> str:
+    return f"{low:,.4g}" if low == high else f"{low:,.4g} to {high:,.4g}"

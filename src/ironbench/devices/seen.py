@@ -1,0 +1,43 @@
+"""What a storage benchmark would see of a device model, found without waiting."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from ironbench import _core
+
+_SMALL, _LARGE, _LOG = 4096, 1 << 20, 8192
+LOADS: dict[str, Mapping[str, Any]] = {
+    "4 KiB random read, depth 1": {"depth": 1},
+    "4 KiB random read, depth 32": {"depth": 32},
+    "4 KiB random write, depth 1": {"reads": 0, "depth": 1},
+    "4 KiB random write, depth 32": {"reads": 0, "depth": 32},
+    "1 MiB sequential read, depth 8": {"random": False, "length": _LARGE, "depth": 8, "count": 2000},
+    "1 MiB sequential write, depth 8": {"random": False, "length": _LARGE, "depth": 8, "count": 2000, "reads": 0},
+    "8 KiB log write and flush": {"reads": 0, "random": False, "length": _LOG, "flush": True, "count": 2000},
+}
+"""What is measured → the load, as the core's `probe_device` takes it: `crates/ironbench-device/src/replay/probe.rs`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    what: str
+    iops: float
+    bytes_per_s: float
+    mean_s: float
+    p99_s: float
+
+
+def probed(text: str, models: bytes, load: Mapping[str, Any], what: str = "", capacity: int | None = None) -> Seen:
+    """One load. `models`: as `models.for_core` makes them. InputError: the expression is wrong."""
+    iops, rate, latency = _core.probe_device(text, models, capacity, msgspec.json.encode(load))
+    return Seen(what, iops, rate, latency.mean_s, latency.quantile(0.99))
+
+
+def seen(text: str, models: bytes, capacity: int | None = None) -> tuple[Seen, ...]:
+    """Every load of `LOADS`; writes as a fresh device takes them. InputError: the expression is wrong."""
+    return tuple(probed(text, models, load, what, capacity) for what, load in LOADS.items())

@@ -1,0 +1,126 @@
+"""Replay of traces: the same work on another device, without waiting, and when not to believe it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ironbench.catalogue.devices import device_models
+from ironbench.cli import devicing
+from ironbench.devices import models, replay, trace
+from ironbench.errors import FailureError, InputError
+
+CORE = models.for_core(device_models())
+_MS = 1_000_000
+
+
+def made(rows: list[tuple[int, str, int, int, int]]) -> trace.Trace:
+    time, op, offset, length, completed = zip(*rows, strict=True) if rows else ((), (), (), (), ())
+    return trace.Trace(
+        np.array(time, "u8"),
+        np.array([trace.OPS.index(one) for one in op], "u1"),
+        np.array(offset, "u8"),
+        np.array(length, "u4"),
+        np.array(completed, "u8"),
+        np.full(len(time), "data", dtype=object),
+    )
+
+
+def one_client(count: int, think_ns: int, takes_ns: int, op: str = "read") -> trace.Trace:
+    """Random blocks of a gigabyte, one after another."""
+    rows = []
+    for i in range(count):
+        at = i * (think_ns + takes_ns)
+        rows.append((at, op, i * 7919 * 8192 % (1 << 30), 8192, at + takes_ns))
+    return made(rows)
+
+
+def test_a_faster_device_saves_its_own_time_and_not_the_programs() -> None:
+    found = replay.predicted(one_client(500, think_ns=1 * _MS, takes_ns=8 * _MS), "ssd-sata-2011", CORE)
+    assert found.recorded_s == pytest.approx(4.5, abs=0.01)
+    assert found.thinking_s == pytest.approx(0.499, abs=0.002)
+    assert 0.499 < found.predicted_s < 0.6
+    assert found.latencies[0].op == "read"
+    assert found.latencies[0].count == 500
+
+
+def test_kept_arrivals_keep_the_length() -> None:
+    found = replay.predicted(one_client(500, _MS, 8 * _MS), "ssd-sata-2011", CORE, closed=False)
+    assert found.predicted_s == pytest.approx(found.recorded_s, abs=0.01)
+
+
+def test_a_prediction_out_of_its_range_says_so() -> None:
+    reads = replay.predicted(one_client(300, 10_000, 8 * _MS), "hdd-7200", CORE)
+    assert reads.out_of_range == ()
+    writes = replay.predicted(one_client(300, 10_000, 8 * _MS, "write"), "hdd-7200(cache=off)", CORE)
+    assert any("100% of the bytes are writes" in doubt for doubt in writes.out_of_range)
+    flushes = replay.predicted(one_client(300, 10_000, 8 * _MS, "flush"), "ssd-nvme-2014", CORE)
+    assert any("group commit" in doubt and "more of them" in doubt for doubt in flushes.out_of_range)
+    far = replay.predicted(one_client(300, 10_000, 8 * _MS), "ssd-nvme-consumer", CORE)
+    assert any("far from what was recorded" in doubt for doubt in far.out_of_range)
+    thinking = replay.predicted(one_client(300, 10 * _MS, 200_000), "ssd-nvme-2014", CORE)
+    assert any("program's own" in doubt for doubt in thinking.out_of_range)
+
+
+def test_a_trace_comes_back_from_parquet_as_it_was_and_in_order(tmp_path: Path) -> None:
+    rows = [(5, "write", 4096, 512, 9), (1, "read", 0, 8192, 4), (7, "flush", 0, 0, 8)]
+    path = tmp_path / "it's a trace.parquet"
+    trace.write(path, made(rows))
+    found = trace.read(path)
+    assert found.time_ns.tolist() == [1, 5, 7]
+    assert [trace.OPS[op] for op in found.op] == ["read", "write", "flush"]
+    assert found.length.tolist() == [8192, 512, 0]
+    assert found.end() == 8192
+    assert found.partition.tolist() == ["data"] * 3
+
+
+def test_what_is_no_trace_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such file"):
+        trace.read(tmp_path / "none.parquet")
+    (tmp_path / "text").write_text("hello")
+    with pytest.raises(InputError, match="cannot be read"):
+        trace.read(tmp_path / "text")
+    import duckdb
+
+    duckdb.sql(f"COPY (SELECT 1 AS time_ns, 'read' AS opp) TO '{tmp_path}/other.parquet'")
+    with pytest.raises(InputError, match="no column op"):
+        trace.read(tmp_path / "other.parquet")
+    columns = "0 AS time_ns, 'erase' AS op, 0 AS \"offset\", 0 AS length, 0 AS completed_ns, 'data' AS \"partition\""
+    duckdb.sql(f"COPY (SELECT {columns}) TO '{tmp_path}/odd.parquet'")
+    with pytest.raises(InputError, match="op in it is none"):
+        trace.read(tmp_path / "odd.parquet")
+    with pytest.raises(InputError, match="nothing in it"):
+        replay.predicted(made([]), "hdd-7200", CORE)
+    with pytest.raises(InputError, match="completed before"):
+        replay.predicted(made([(5, "read", 0, 512, 4)]), "hdd-7200", CORE)
+    with pytest.raises(FailureError, match="cannot be written"):
+        trace.write(tmp_path / "no" / "where.parquet", made([(0, "read", 0, 512, 1)]))
+
+
+def test_a_trace_that_is_larger_than_the_device_is_refused() -> None:
+    with pytest.raises(InputError, match="holds"):
+        replay.predicted(one_client(10, _MS, _MS), "hdd-7200", CORE, capacity=1 << 20)
+
+
+def test_the_verbs_print_a_page_or_one_document(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "trace.parquet"
+    trace.write(path, one_client(100, _MS, 8 * _MS))
+    assert devicing.replayed(str(path), "raid0( 2,ssd-sata-2011 )", "", False, (), False) == 0
+    told = capsys.readouterr().out
+    assert "on raid0(2, ssd-sata-2011)" in told
+    assert "predicted" in told
+    devicing.replayed(str(path), "hdd-7200", "2GB", True, (), True)
+    document = json.loads(capsys.readouterr().out)
+    assert document["ios"] == 100
+    assert document["latencies"][0]["predicted"]["p99_s"] > 0
+    devicing.shown("spread(2 x hdd-10k, ssd-sata-2011)", "20GB", (), False)
+    told = capsys.readouterr().out
+    assert "hdd-10k (2005)" in told
+    assert "ssd-sata-2011 (2011)" in told
+    assert "what a benchmark would see" in told
+    assert "ASSUMED" in told
+    devicing.shown("raid-card", "", (), True)
+    assert json.loads(capsys.readouterr().out)["models"][0]["kind"] == "controller"
