@@ -41,6 +41,8 @@ pub struct Disk {
     passed: f64,
     last: Op,
     destage: Option<Destage>,
+    /// Without write cache: when the last write is on the platter.
+    written: u64,
 }
 
 /// Arm and spindle.
@@ -97,6 +99,7 @@ impl Disk {
             passed: 0.0,
             last: Op::Flush,
             destage: figures.write_cache.then(|| Destage::new(figures.cache as u64)),
+            written: 0,
         }
     }
 
@@ -159,7 +162,8 @@ impl Disk {
         // Known before the head got there: written in one go with the one before.
         let joined = offset == self.end && self.last == Op::Write && arrived <= self.free;
         let positioning = if joined { 0.0 } else { self.mechanics.position(Op::Write, &place, begin, held) };
-        self.promised(begin as f64 + positioning + transfer, arrived)
+        self.written = self.promised(begin as f64 + positioning + transfer, arrived);
+        self.written
     }
 }
 
@@ -169,8 +173,8 @@ impl Device for Disk {
             Op::Read => self.read(now, offset, length),
             Op::Write => self.write(now, offset, length),
             Op::Flush => {
-                let written = self.destage.as_ref().map_or(0, Destage::empty_at);
-                return now.max(written).max(self.free) + self.overhead;
+                let written = self.destage.as_ref().map_or(self.written, Destage::empty_at);
+                return now.max(written) + self.overhead;
             }
         };
         if op == Op::Read || self.destage.is_none() {
