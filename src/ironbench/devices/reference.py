@@ -69,4 +69,6 @@ def _model(model: DeviceModel) -> str:
 
 
 def _expected(low: float, high: float) -> str:
+    if high == float("inf"):
+        return f"more than {low:,.4g}"
     return f"{low:,.4g}" if low == high else f"{low:,.4g} to {high:,.4g}"
