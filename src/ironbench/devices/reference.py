@@ -29,7 +29,7 @@ def _table(known: dict[str, DeviceModel]) -> str:
     assert len(short) == len(LOADS)
     lines = [
         "What a storage benchmark would see: random 4 KiB I/Os per second at two depths, sequential MB/s, and commits",
-        "per second of one client that writes 8 KiB to a log and syncs. Flash takes long writing more slowly.",
+        "per second of one client that writes 8 KiB to a log and syncs. Flash slows down after gigabytes.",
         "",
         f"| model | {' | '.join(short)} |",
         f"|---|{'---:|' * len(short)}",
