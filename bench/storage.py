@@ -1,13 +1,15 @@
 """Workload storage beside fio: the same file, engine, block size and depth, on a device and in memory.
 
 fio runs with what makes it fastest (registered buffers and files, no map of random blocks). CPU time: ours of the
-threads that do the I/O, fio's by its own account of its process; both with the kernel's helper threads.
+threads that do the I/O, fio's of its processes less what it needs to start and report; both with the kernel's helper
+threads, which do all the work where a file system cannot promise not to block (fio's own account leaves them out).
 """
 
 from __future__ import annotations
 
 import json
 import os
+import shlex
 import statistics
 import subprocess
 import tempfile
@@ -15,6 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from bench.figures import at_least, at_most, said
 from bench.pairs import Ratio, interleaved, ratio
@@ -104,13 +107,24 @@ def _fio(test: Test, path: Path) -> Run:
     way = {"sequential": "", "random": "rand"}[test.order] + test.direction
     command = [
         "fio", "--name=peer", f"--filename={path}", f"--rw={way}", f"--bs={test.block_bytes}", f"--size={SIZE}",
-        f"--iodepth={test.depth}", f"--numjobs={test.threads}", f"--runtime={SECONDS}", "--time_based", "--direct=1",
+        f"--iodepth={test.depth}", f"--numjobs={test.threads}", "--direct=1",
         "--ioengine=io_uring", "--fixedbufs", "--registerfiles", "--norandommap", "--randrepeat=0",
         "--group_reporting", "--output-format=json",
     ]  # fmt: skip
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    job = json.loads(done.stdout[done.stdout.index("{") :])["jobs"][0]
+    job, cpu_s = _accounted([*command, f"--runtime={SECONDS}", "--time_based"])
+    _, idle_s = _accounted([*command, "--number_ios=1"])
     own = job[test.direction]
-    # usr_cpu and sys_cpu are percentages of the job's own run time (fio, stat.c: getrusage).
-    cpu_s = (job["usr_cpu"] + job["sys_cpu"]) / 100 * job["job_runtime"] / 1000
-    return Run(own["io_bytes"] / (own["runtime"] / 1000), cpu_s / own["total_ios"])
+    return Run(own["io_bytes"] / (own["runtime"] / 1000), (cpu_s - idle_s) / own["total_ios"])
+
+
+def _accounted(command: list[str]) -> tuple[dict[str, Any], float]:
+    """Its report, and the CPU seconds of the process and its children (wait4(2))."""
+    with tempfile.TemporaryFile("w+") as report:
+        process = subprocess.Popen(command, stdout=report)
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode:
+            raise RuntimeError(f"fio failed: {shlex.join(command)}")
+        report.seek(0)
+        text = report.read()
+    return json.loads(text[text.index("{") :])["jobs"][0], used.ru_utime + used.ru_stime
