@@ -14,7 +14,7 @@ from ironbench.errors import InputError
 from ironbench.model.system import Choice, Layout, Load, System
 from ironbench.workloads.storage import figures, files, profiles
 from ironbench.workloads.storage.passes import Pass
-from ironbench.workloads.storage.profiles import SETS, chosen, titled
+from ironbench.workloads.storage.profiles import SETS, chosen, known, order
 
 STORAGE = workloads.get("storage")
 
@@ -49,13 +49,21 @@ def test_sets_are_joined_without_doing_a_test_twice() -> None:
 def test_a_mix_comes_last_and_says_its_share() -> None:
     last = chosen("peak", 70)[-1]
     assert (last.name, last.read_percent) == ("rnd4k-q32t1-mix70", 70)
-    assert titled(last.name) == ("RND4K Q32T1", "mix")
+    assert known(last.name) == last
 
 
 @pytest.mark.parametrize("name", list(SETS))
 def test_every_test_is_known_by_its_name_again(name: str) -> None:
     for test in chosen(name, 0):
-        assert titled(test.name) == (test.title, test.direction)
+        assert known(test.name) == test
+    assert known("rnd4k") is None
+
+
+def test_a_line_reads_before_it_writes_and_mixed_comes_after() -> None:
+    names = [test.name for test in chosen("default", 70)]
+    lines = [name.rpartition("-")[0] for name in sorted(names, key=order)]
+    assert lines[:6] == ["seq1m-q8t1"] * 3 + ["seq1m-q1t1"] * 3
+    assert [name.rpartition("-")[2] for name in sorted(names, key=order)][:3] == ["read", "write", "mix70"]
 
 
 def test_every_set_is_explained() -> None:
@@ -134,9 +142,9 @@ def test_one_pass_has_no_best() -> None:
 def test_a_record_of_many_tests_keeps_what_is_asked_for_most() -> None:
     names = [test.name for test in chosen("default+nvme+sync", 0)][:14]
     found = figures.metrics([one_pass(name) for name in names for _ in range(2)])
-    assert len(found) == 14 * 7
+    assert len(found) == 14 * 6
     assert {base_name(name) for name in found} >= {"storage_bytes_per_s_lowest", "storage_bytes_per_s_best"}
-    assert sum(len(name) + 16 for name in found) < 6600
+    assert sum(len(name) + 16 for name in found) < 5800
 
 
 def test_a_sustained_write_tells_its_burst_from_what_settles() -> None:

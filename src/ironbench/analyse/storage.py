@@ -7,13 +7,11 @@ from dataclasses import dataclass
 
 from ironbench.analyse.summarise import Summary
 from ironbench.catalogue import base_name, part_of
-from ironbench.workloads.storage.profiles import titled
+from ironbench.workloads.storage.profiles import known, order
 
 WORKLOAD = "storage"
 RATE = "storage_bytes_per_s"
-IOPS = "storage_iops"
 _PROFILE = "profile="
-_DIRECTIONS = ("read", "write", "mix")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +25,7 @@ class Tested:
     """`read`, `write` or `mix`."""
     kind: str
     """`sequential`, `random`, `sync` or `sustained`."""
+    block_bytes: int
     figures: Mapping[str, Summary]
     """By metric without its part; of those a record has."""
 
@@ -49,17 +48,24 @@ class Tested:
         found = self.figures.get(metric)
         return found.centre if found else None
 
+    @property
+    def iops(self) -> float:
+        return self.rate.centre / self.block_bytes
+
 
 def tested(metrics: Mapping[str, Summary]) -> tuple[Tested, ...]:
-    """In the order in which they were recorded, lines together; empty where storage was not measured."""
+    """In the order of a table; empty where storage was not measured."""
     figures: dict[str, dict[str, Summary]] = {}
     for name, summary in metrics.items():
         part = part_of(name)
         if base_name(name).startswith("storage_") and part.startswith(_PROFILE):
             figures.setdefault(part.removeprefix(_PROFILE), {})[base_name(name)] = summary
-    found = [Tested(name, *titled(name), _kind(name), own) for name, own in figures.items() if RATE in own]
-    lines = list(dict.fromkeys(one.title for one in found))
-    return tuple(sorted(found, key=lambda one: (lines.index(one.title), _DIRECTIONS.index(one.direction))))
+    found = []
+    for name, own in sorted(figures.items(), key=lambda item: order(item[0])):
+        test = known(name)
+        if test is not None and RATE in own:
+            found.append(Tested(name, test.title, test.direction, _kind(name), test.block_bytes, own))
+    return tuple(found)
 
 
 def _kind(name: str) -> str:

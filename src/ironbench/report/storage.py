@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ironbench.analyse.compare import Comparison
-from ironbench.analyse.storage import IOPS, WORKLOAD, Tested, tested
+from ironbench.analyse.storage import WORKLOAD, Tested, tested
 from ironbench.analyse.study import Part, Study
 from ironbench.analyse.timelines import Line
 from ironbench.report.charts import storage as charts
 from ironbench.report.charts.base import Table
-from ironbench.report.numbers import count, measured, quantity, times
+from ironbench.report.numbers import count, quantity, times
 from ironbench.report.section import Section
 from ironbench.words import THIN
 
@@ -78,7 +78,7 @@ def table(study: Study) -> Table:
     if len(study.parts) == 1:
         return _known_table(of(study.parts[0]))
     names = [part.name for part in study.parts]
-    sides = [{one.name: one for one in of(part)} for part in study.parts]
+    sides = [{one.name: one for one in bandwidths(of(part))} for part in study.parts]
     rows = []
     for name in dict.fromkeys(name for side in sides for name in side):
         ones = [side.get(name) for side in sides]
@@ -90,10 +90,15 @@ def table(study: Study) -> Table:
     return Table(("MB/s", *names, *ratio_heads), tuple(rows), numbers=True)
 
 
+def bandwidths(lines: Sequence[Tested]) -> list[Tested]:
+    """Those of which bytes per second say something; all where there is nothing else."""
+    return [one for one in lines if one.kind != "sync"] or list(lines)
+
+
 def _known_table(lines: Sequence[Tested]) -> Table:
-    ways = [way for way in _WORDS if any(one.direction == way for one in lines)]
+    ways = [way for way in _WORDS if any(one.direction == way for one in bandwidths(lines))]
     by_title: dict[str, dict[str, Tested]] = {}
-    for one in lines:
+    for one in bandwidths(lines):
         by_title.setdefault(one.title, {})[one.direction] = one
     rows = []
     for title, ones in by_title.items():
@@ -123,9 +128,8 @@ def details(lines: Sequence[Tested]) -> Table:
     shown = [detail for detail in _DETAILS if any(detail[1] in one.figures for one in lines)]
     rows = []
     for one in lines:
-        iops = one.centre(IOPS)
         cells = [quantity(one.centre(metric), unit) if metric in one.figures else "–" for _, metric, unit in shown]
-        rows.append((f"{one.title} {_WORDS[one.direction]}", count(iops) if iops is not None else "–", *cells))
+        rows.append((f"{one.title} {_WORDS[one.direction]}", count(one.iops), *cells))
     return Table(("", "IOPS", *(name for name, _, _ in shown)), tuple(rows), numbers=True)
 
 
@@ -172,15 +176,21 @@ def compared(found: Comparison) -> list[tuple[str, Table]]:
     a, b = ({one.name: one for one in tested({row.metric: getattr(row, side) for row in rows})} for side in "ab")
     if not a:
         return []
-    rates = [_compared(one, b[name]) for name, one in a.items()]
-    head = ("MB/s, median of passes", "A", "B", "B / A", "A lowest to best", "B lowest to best", "ranges")
-    tables = [("", Table(head, tuple(rates), numbers=True))]
+    pairs = [(one, b[one.name]) for one in a.values() if one.name in b]
+    head = ("A", "B", "B / A", "A lowest to best", "B lowest to best", "ranges")
+    rates = [_compared(one, other) for one, other in pairs if one.kind != "sync"]
+    safe = [
+        (_title(one), count(one.iops), count(other.iops), _ratio(one, other))
+        for one, other in pairs
+        if one.kind == "sync"
+    ]
+    tables = [("", Table(("MB/s, median of passes", *head), tuple(rates), numbers=True))] if rates else []
+    tables += [("", Table(("log writes made safe per second", *head[:3]), tuple(safe), numbers=True))] if safe else []
     for words, metric in (("mean", "storage_latency_mean_s"), ("99 %", "storage_latency_p99_s")):
-        told = [(name, one.figures.get(metric), b[name].figures.get(metric)) for name, one in a.items()]
         cells = [
-            (_title(a[name]), measured(x, "s"), measured(y, "s"), times(y.centre / x.centre) if x.centre else "–")
-            for name, x, y in told
-            if x is not None and y is not None
+            (_title(one), quantity(x, "s"), quantity(y, "s"), times(y / x))
+            for one, other in pairs
+            if (x := one.centre(metric)) and (y := other.centre(metric))
         ]
         tables.append(("", Table((f"time of an I/O, {words}", "A", "B", "B / A"), tuple(cells), numbers=True)))
     return tables

@@ -36,7 +36,7 @@ struct Slot {
 impl Uring {
     /// Makes the ring of the calling thread, which must be the one that runs it.
     pub fn prepare(pass: &Pass, file: RawFd, stream: u64) -> io::Result<Self> {
-        let ring = ring(pass.depth)?;
+        let ring = ring(pass.depth, may_block(file))?;
         ring.submitter().register_files(&[file])?;
         let mut random = Random::new(pass.seed.wrapping_add(stream));
         let mut slots: Vec<_> = (0..pass.depth)
@@ -80,7 +80,8 @@ impl Uring {
             if free.len() == self.slots.len() {
                 break;
             }
-            match self.ring.submit_and_wait(1) {
+            let waited_for = usize::from(self.ring.completion().is_empty());
+            match self.ring.submit_and_wait(waited_for) {
                 Ok(_) => {}
                 Err(error) if matches!(error.raw_os_error(), Some(libc::EINTR | libc::EAGAIN | libc::EBUSY)) => {}
                 Err(error) => return Err(self.abandon(error)),
@@ -135,12 +136,18 @@ impl Uring {
 
 /// Why this kernel, or whoever administers it, allows no ring; None when it does.
 pub fn refusal() -> Option<String> {
-    ring(1).err().map(|error| error.to_string())
+    ring(1, false).err().map(|error| error.to_string())
 }
 
 /// Completions are worked off only while this thread waits for them (Linux 6.1), else as the kernel likes.
-fn ring(depth: u32) -> io::Result<IoUring> {
+///
+/// Where I/O may block, helper threads of the kernel do it. They put their completions into an ordinary ring by
+/// themselves, so that this thread often finds the next one without waiting: a sleep less for each.
+fn ring(depth: u32, may_block: bool) -> io::Result<IoUring> {
     let entries = depth.next_power_of_two();
+    if may_block {
+        return IoUring::builder().build(entries);
+    }
     IoUring::builder()
         .setup_single_issuer()
         .setup_defer_taskrun()
@@ -163,6 +170,14 @@ fn helpers_cpu() -> Cpu {
         fs::read_to_string(path.join("schedstat")).ok()?.split(' ').next()?.parse::<u64>().ok()
     };
     Cpu { user_ns: 0, system_ns: tasks.flatten().filter_map(ran).sum() }
+}
+
+/// Whether the file system cannot promise to answer without blocking (preadv2(2), RWF_NOWAIT), as that in memory.
+fn may_block(file: RawFd) -> bool {
+    let nothing = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
+    // SAFETY: it reads nothing.
+    let answer = unsafe { libc::preadv2(file, &raw const nothing, 1, 0, libc::RWF_NOWAIT) };
+    answer < 0 && io::Error::last_os_error().raw_os_error() == Some(libc::EOPNOTSUPP)
 }
 
 fn fault(result: i32) -> io::Error {

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ironbench.analyse.storage import IOPS, Tested
+from ironbench.analyse.storage import Tested
 from ironbench.analyse.timelines import Line
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Key, Table
-from ironbench.report.numbers import quantity, scale
+from ironbench.report.numbers import number, quantity, scale
 from ironbench.report.theme import SYSTEMS
 
 Parts = Sequence[tuple[str, Sequence[Tested]]]
@@ -74,20 +74,17 @@ def _bars(id: str, title: str, bars: Sequence[Bar], names: list[str]) -> list[Ch
 
 
 def _value(one: Tested, bandwidth: bool) -> float:
-    return one.rate.centre if bandwidth else one.rate.centre / _per_io(one)
-
-
-def _per_io(one: Tested) -> float:
-    return one.rate.centre / (one.centre(IOPS) or one.rate.centre or 1.0)
+    return one.rate.centre if bandwidth else one.iops
 
 
 def _row(name: str, one: Tested, bandwidth: bool, factor: float) -> dict[str, Any]:
     value = _value(one, bandwidth)
-    divisor = factor if bandwidth else factor * _per_io(one)
+    divisor = factor if bandwidth else factor * one.block_bytes
     return {
         "test": one.title,
         "name": name,
-        "said": quantity(value, "bytes/s" if bandwidth else "1/s").removesuffix("/s"),
+        "said": quantity(value, "bytes/s" if bandwidth else "1/s"),
+        "label": number(value / factor),
         "value": value / factor,
         "low": one.low / divisor,
         "high": one.high / divisor,
@@ -105,7 +102,7 @@ def _layers(tests: list[str], names: list[str]) -> list[dict[str, Any]]:
     colour = {"field": "name", "type": "nominal", "scale": {"domain": names, "range": _tokens(names)}}
     bar = {**place, "y": {"field": "value", **height}, "color": colour, "tooltip": tip}
     stroke = {**place, "y": {"field": "low", **height}, "y2": {"field": "high"}}
-    label = {**place, "y": {"field": "high", **height}, "text": {"field": "said"}}
+    label = {**place, "y": {"field": "high", **height}, "text": {"field": "label"}}
     marks = (
         ({"type": "bar"}, bar),
         ({"type": "rule", "color": "@ink", "strokeWidth": 1.6}, stroke),

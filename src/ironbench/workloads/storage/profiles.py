@@ -109,14 +109,19 @@ def _mixed(read: Test, percent: int) -> Test:
     return replace(read, name=name, direction="mix", read_percent=percent)
 
 
-def titled(name: str) -> tuple[str, str]:
-    """Line and direction of a test by its name in metrics; the name itself where no set has it."""
-    for lines in SETS.values():
-        for line in lines:
-            for test in line:
-                if test.name == name:
-                    return test.title, test.direction
-                head, mix, percent = name.rpartition("mix")
-                if mix and len(line) == 2 and f"{head}read" == test.name and percent.isdigit():
-                    return test.title, "mix"
-    return name, "read"
+def known(name: str) -> Test | None:
+    """A test by its name in metrics, a mixed one too; None where no set has it."""
+    head, _, percent = name.rpartition("mix")
+    for test in (test for lines in SETS.values() for line in lines for test in line):
+        if test.name == name:
+            return test
+        if percent.isdigit() and test.name == f"{head}read":
+            return _mixed(test, int(percent))
+    return None
+
+
+def order(name: str) -> int:
+    """Where a test stands in a table: lines as in their sets, reading before writing."""
+    names = [test.name for lines in SETS.values() for line in lines for test in line]
+    plain = name.rpartition("mix")[0] + "write" if "mix" in name else name
+    return names.index(plain) * 2 + ("mix" in name) if plain in names else len(names) * 2
