@@ -10,6 +10,7 @@ __all__ = [
     "Connection",
     "DriveResult",
     "Histogram",
+    "Kernels",
     "LoadProgress",
     "Progress",
     "Sampled",
@@ -24,6 +25,7 @@ __all__ = [
     "load_rows",
     "normal_device",
     "probe_device",
+    "mandelbrot_steps",
     "read_hlog",
     "rehearse_script",
     "replay_trace",
@@ -280,3 +282,23 @@ def replay_trace(
 
     InputError as `normal_device`, or for a trace that cannot be or does not fit. Releases the GIL; Ctrl-C ends it.
     """
+
+@final
+class Kernels:
+    """The threads of one trial of a processor or memory kernel: made, started, joined, each once."""
+
+    def __new__(cls, plan: bytes) -> Kernels:
+        """A plan (JSON, crates/ironbench-kernels/src/plan.rs). The threads prepare and warm up. InputError."""
+    def ready(self, timeout_s: float) -> bool:
+        """Waits so long for all threads to be ready."""
+    def start(self, duration_s: float) -> None:
+        """The window begins now."""
+    def done(self, timeout_s: float) -> bool:
+        """Waits so long for all threads to end."""
+    def stop(self) -> None:
+        """Ends the work early; may be called by a signal handler."""
+    def result(self) -> tuple[bytes, dict[str, Histogram]]:
+        """Waits for the threads: a summary (JSON) and histograms, of whole units under the empty name. FailureError."""
+
+def mandelbrot_steps(width: int, height: int, limit: int) -> bytes:
+    """The steps of each point, row by row, as little-endian 32-bit numbers."""

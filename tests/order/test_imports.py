@@ -82,7 +82,7 @@ def test_only_the_printer_prints() -> None:
         assert "print" not in names, f"{path} prints"
 
 
-@pytest.mark.parametrize("crate", ["ironbench-core", "ironbench-data", "ironbench-device"])
+@pytest.mark.parametrize("crate", ["ironbench-core", "ironbench-data", "ironbench-device", "ironbench-kernels"])
 def test_only_one_crate_knows_python(crate: str) -> None:
     manifest = SOURCE.parents[1] / "crates" / crate / "Cargo.toml"
     assert "pyo3" not in manifest.read_text()

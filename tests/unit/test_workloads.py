@@ -33,7 +33,7 @@ def test_workloads_are_found_by_scanning() -> None:
 def test_an_unknown_workload_is_refused_with_the_nearest_name() -> None:
     with pytest.raises(InputError, match="workload igen-oltpp: there is no such workload") as told:
         workloads.get("igen-oltpp")
-    assert told.value.hint == "did you mean igen-oltp?"
+    assert told.value.hint.startswith("did you mean igen-oltp")
 
 
 @pytest.mark.parametrize("engine", ["postgres", "sqlite", "null"])

@@ -4,6 +4,7 @@
 //! many threads make them. `row` says how values become bytes; `igen`, `pgbench`, `tpch` and `wide` know the tables; `load`
 //! shares the work among connections, `populate` does so under the stopwatch.
 
+pub mod batch;
 pub mod dice;
 pub mod igen;
 pub mod load;

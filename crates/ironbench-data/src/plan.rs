@@ -3,6 +3,7 @@
 use ironbench_core::drive::plan::Engine;
 use serde::{Deserialize, Serialize};
 
+use crate::batch::Batch;
 use crate::igen::Igen;
 use crate::pgbench::Pgbench;
 use crate::row::Sink;
@@ -38,6 +39,7 @@ pub struct Done {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "rows", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Generator {
+    Batch(Batch),
     Igen(Igen),
     Pgbench(Pgbench),
     Tpch(Tpch),
@@ -58,6 +60,7 @@ pub struct Table {
 impl Generator {
     pub fn tables(&self) -> Vec<Table> {
         match self {
+            Self::Batch(batch) => batch.tables(),
             Self::Igen(igen) => igen.tables(),
             Self::Pgbench(pgbench) => pgbench.tables(),
             Self::Tpch(tpch) => tpch.tables(),
@@ -68,6 +71,7 @@ impl Generator {
     /// Emits the rows of the given units of `table`, in order.
     pub fn emit<S: Sink>(&self, table: &str, units: std::ops::Range<u64>, sink: &mut S) -> Result<(), S::Error> {
         match self {
+            Self::Batch(batch) => batch.emit(table, units, sink),
             Self::Igen(igen) => igen.emit(table, units, sink),
             Self::Pgbench(pgbench) => pgbench.emit(table, units, sink),
             Self::Tpch(tpch) => tpch.emit(table, units, sink),

@@ -9,6 +9,7 @@ mod door;
 mod drive;
 mod errors;
 mod histogram;
+mod kernels;
 mod sampler;
 mod script;
 mod sqlite;
@@ -28,6 +29,8 @@ mod _core {
     use crate::drive::{DriveResult, Progress, drive};
     #[pymodule_export]
     use crate::histogram::{Histogram, read_hlog, write_hlog};
+    #[pymodule_export]
+    use crate::kernels::{Kernels, mandelbrot_steps};
     #[pymodule_export]
     use crate::sampler::{Sampled, Sampler};
     #[pymodule_export]

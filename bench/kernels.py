@@ -1,0 +1,94 @@
+"""The kernels of igen-cpu and igen-ram beside bare loops and references written apart from them. Needs idle CPUs."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from bench.figures import at_least, within
+from bench.pairs import interleaved, ratio, said
+
+PAIRS = 8
+SECONDS = 2.0
+SCALAR = {"kind": "mandelbrot", "width": 480, "height": 320, "limit": 256, "variant": "scalar"}
+VECTOR = {**SCALAR, "variant": "vector"}
+LOTTERY = {"kind": "lottery", "bytes": 64 << 20, "huge": "default", "draws": 100_000, "probe_s": 0.0}
+PROBE = {"kind": "lottery", "bytes": 384 << 20, "huge": "default", "draws": 1000, "probe_s": 1.0}
+REFERENCE = Path(__file__).parent / "reference" / "memory.rs"
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory(prefix="ironbench-kernels-") as made:
+        reference = Path(made) / "memory"
+        subprocess.run(["rustc", "-C", "opt-level=3", "-o", reference, REFERENCE], check=True)
+        overhead()
+        scaling()
+        memory(reference)
+
+
+def overhead() -> None:
+    """One thread of the harness beside the same kernel in a bare loop."""
+    for name, kernel in (("scalar", SCALAR), ("vector", VECTOR), ("lottery", LOTTERY)):
+        ours, bare = interleaved(PAIRS, partial(_rate, kernel, 1), partial(_bare, name))
+        said(f"{name}: one thread over a bare loop", ratio(ours, bare), at_least(0.99))
+
+
+def scaling() -> None:
+    """Two threads beside twice one thread."""
+    for name, kernel in (("scalar", SCALAR), ("vector", VECTOR)):
+        two, one = interleaved(PAIRS, partial(_rate, kernel, 2), partial(_rate, kernel, 1))
+        said(f"{name}: two threads over twice one", ratio(two, [2 * rate for rate in one]), at_least(0.95))
+    vector, scalar = interleaved(PAIRS, partial(_rate, VECTOR, 1), partial(_rate, SCALAR, 1))
+    said("vector over scalar", ratio(vector, scalar))
+
+
+def memory(reference: Path) -> None:
+    """Probes beside a pointer chase and a triad that share no code with them."""
+    latency, chase = interleaved(PAIRS, partial(_probed, "latency_s"), partial(_referred, reference, "chase"))
+    said("latency over a pointer chase", ratio([one * 1e9 for one in latency], chase), within(0.9, 1.1))
+    ours, triad = interleaved(PAIRS, partial(_probed, "triad"), partial(_referred, reference, "triad"))
+    said("triad over a STREAM-style triad", ratio(ours, triad), within(0.9, 1.1))
+
+
+def _run(kernel: Mapping[str, Any], threads: int, seconds: float) -> list[dict[str, Any]]:
+    from ironbench import _core
+
+    plan = {"threads": threads, "pin": [], "warmup_s": 0.2, "seed": 1, "kernel": dict(kernel)}
+    crew = _core.Kernels(json.dumps(plan).encode())
+    while not crew.ready(1.0):
+        pass
+    crew.start(seconds)
+    while not crew.done(1.0):
+        pass
+    found: list[dict[str, Any]] = json.loads(crew.result()[0])["threads"]
+    return found
+
+
+def _rate(kernel: Mapping[str, Any], threads: int) -> float:
+    return sum(one["units"] / one["last_s"] for one in _run(kernel, threads, SECONDS))
+
+
+def _probed(what: str) -> float:
+    return float(_run(PROBE, 1, 0.1)[0]["report"][what])
+
+
+def _bare(name: str) -> float:
+    command = ["cargo", "run", "--release", "--quiet", "--locked", "-p", "ironbench-kernels", "--example", "bare_loop"]
+    return _printed([*command, "--", name, str(SECONDS)])
+
+
+def _referred(reference: Path, what: str) -> float:
+    return _printed([str(reference), what, "1.0"])
+
+
+def _printed(command: list[str]) -> float:
+    return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,343 @@
+//! Threads that do units of work from a common start to a common end, each with counts of its own.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use ironbench_core::measure::Histogram;
+use ironbench_core::{Error, Result};
+use serde_json::{Value, json};
+
+use crate::fractal::Fractal;
+use crate::game::Game;
+use crate::mandelbrot::View;
+use crate::plan::{Kernel, KernelPlan};
+
+/// Whether the work shall end; asked often by units that take long.
+pub type Over<'a> = &'a dyn Fn() -> bool;
+const BUCKET: Duration = Duration::from_millis(100);
+
+/// One thread's work.
+pub trait Work: Send {
+    /// All that is not to be measured.
+    fn prepare(&mut self, over: Over<'_>) -> Result<()>;
+    /// One unit; None: it was given up because the work is over.
+    fn unit(&mut self, over: Over<'_>) -> Result<Option<Done>>;
+    /// Figures of its own, and what it checked.
+    fn report(&mut self) -> Value;
+}
+
+/// A unit that ended well.
+#[derive(Debug, Default)]
+pub struct Done {
+    /// Nanoseconds from the unit's begin that count as its response time; None: all of it.
+    pub took_ns: Option<u64>,
+    /// Parts of the response time, by name.
+    pub parts: Vec<(&'static str, u64)>,
+}
+
+/// What one thread counts: on cache lines of its own (two, for processors fetch them in pairs), so that no thread's
+/// counting slows another's.
+#[repr(align(128))]
+#[derive(Default)]
+struct Counts {
+    all: Histogram,
+    parts: Vec<(&'static str, Histogram)>,
+    /// Units ended in each tenth of a second.
+    ended: Vec<u32>,
+    units: u64,
+    last: Duration,
+    report: Value,
+}
+
+/// What all threads share; written before the start and at the end only.
+struct Shared {
+    stop: AtomicBool,
+    ready: AtomicUsize,
+    finished: AtomicUsize,
+    /// When the window began, and its deadline.
+    window: Mutex<Option<(Instant, Instant)>>,
+    opened: Condvar,
+    error: Mutex<Option<Error>>,
+}
+
+/// A trial's threads.
+pub struct Crew {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<Counts>>,
+}
+
+/// What came of a trial.
+pub struct Outcome {
+    pub all: Histogram,
+    pub parts: Vec<(&'static str, Histogram)>,
+    /// JSON: `ended`, and `threads` with units, end of the last one in seconds, CPU and report of each.
+    pub summary: Value,
+}
+
+impl Crew {
+    /// Starts the threads; they prepare, warm up and wait for `start`.
+    pub fn new(plan: &KernelPlan) -> Result<Self> {
+        let shared = Arc::new(Shared {
+            stop: AtomicBool::new(false),
+            ready: AtomicUsize::new(0),
+            finished: AtomicUsize::new(0),
+            window: Mutex::new(None),
+            opened: Condvar::new(),
+            error: Mutex::new(None),
+        });
+        let warmup = Duration::from_secs_f64(plan.warmup_s);
+        let mut crew = Self { shared, threads: Vec::with_capacity(plan.threads) };
+        for number in 0..plan.threads {
+            let work = work(plan, number);
+            let cpu = (!plan.pin.is_empty()).then(|| plan.pin[number % plan.pin.len()]);
+            let shared = Arc::clone(&crew.shared);
+            let name = format!("kernel-{number}");
+            let thread = std::thread::Builder::new().name(name).spawn(move || run(work, cpu, warmup, &shared));
+            match thread {
+                Ok(thread) => crew.threads.push(thread),
+                Err(error) => {
+                    crew.stop();
+                    return Err(Error::failure("kernel", format!("thread {number} cannot be started: {error}")));
+                }
+            }
+        }
+        Ok(crew)
+    }
+
+    /// Whether all threads wait for the start (or gave up).
+    pub fn is_ready(&self) -> bool {
+        self.shared.ready.load(Ordering::Acquire) == self.threads.len()
+    }
+
+    /// The window begins now and lasts so long.
+    pub fn start(&self, duration: Duration) {
+        let now = Instant::now();
+        *lock(&self.shared.window) = Some((now, now + duration));
+        self.shared.opened.notify_all();
+    }
+
+    pub fn is_done(&self) -> bool {
+        self.shared.finished.load(Ordering::Acquire) == self.threads.len()
+    }
+
+    /// Ends the work early; what was done until then counts.
+    pub fn stop(&self) {
+        self.shared.stop.store(true, Ordering::Relaxed);
+        self.shared.opened.notify_all();
+    }
+
+    /// Waits for all threads. The first error of a thread, if any.
+    pub fn join(mut self) -> Result<Outcome> {
+        let (mut all, mut parts, mut ended) = (Histogram::new(), Vec::<(&'static str, Histogram)>::new(), Vec::new());
+        let mut threads = Vec::new();
+        for thread in std::mem::take(&mut self.threads) {
+            let counts = thread.join().map_err(|_| Error::failure("kernel", "a thread of it panicked"))?;
+            all.merge(&counts.all);
+            for (name, times) in &counts.parts {
+                merge(&mut parts, name, times);
+            }
+            ended.resize(counts.ended.len().max(ended.len()), 0_u64);
+            for (sum, one) in ended.iter_mut().zip(&counts.ended) {
+                *sum += u64::from(*one);
+            }
+            threads.push(json!({
+                "units": counts.units,
+                "last_s": counts.last.as_secs_f64(),
+                "report": counts.report,
+            }));
+        }
+        if let Some(error) = lock(&self.shared.error).take() {
+            return Err(error);
+        }
+        Ok(Outcome { all, parts, summary: json!({ "ended": ended, "threads": threads }) })
+    }
+}
+
+impl Drop for Crew {
+    /// No thread outlives its crew.
+    fn drop(&mut self) {
+        self.stop();
+        for thread in self.threads.drain(..) {
+            // A panic was told where the crew was joined; here there is nobody to tell.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn work(plan: &KernelPlan, number: usize) -> Box<dyn Work> {
+    match plan.kernel {
+        Kernel::Mandelbrot { width, height, limit, variant } => {
+            Box::new(Fractal::new(View { width, height, limit }, variant))
+        }
+        Kernel::Lottery { bytes, huge, draws, probe_s } => {
+            let seed = plan.seed.wrapping_add(number as u64);
+            Box::new(Game::new(bytes, huge, draws, Duration::from_secs_f64(probe_s), seed))
+        }
+    }
+}
+
+fn run(mut work: Box<dyn Work>, cpu: Option<usize>, warmup: Duration, shared: &Shared) -> Counts {
+    let mut counts = Counts::default();
+    let outcome = prepared(work.as_mut(), cpu, warmup, shared);
+    shared.ready.fetch_add(1, Ordering::Release);
+    let worked = outcome.and_then(|()| measured(work.as_mut(), shared, &mut counts));
+    if let Err(error) = worked {
+        lock(&shared.error).get_or_insert(error);
+        shared.stop.store(true, Ordering::Relaxed);
+    }
+    shared.finished.fetch_add(1, Ordering::Release);
+    counts.report = work.report();
+    counts
+}
+
+fn prepared(work: &mut dyn Work, cpu: Option<usize>, warmup: Duration, shared: &Shared) -> Result<()> {
+    if let Some(cpu) = cpu {
+        let mut set = rustix::thread::CpuSet::new();
+        set.set(cpu);
+        rustix::thread::sched_setaffinity(None, &set).map_err(|error| {
+            Error::failure(format!("CPU {cpu}"), format!("a thread cannot be pinned to it: {error}"))
+        })?;
+    }
+    let stopped = || shared.stop.load(Ordering::Relaxed);
+    work.prepare(&stopped)?;
+    let until = Instant::now() + warmup;
+    let over = || stopped() || Instant::now() >= until;
+    while !over() {
+        work.unit(&over)?;
+    }
+    Ok(())
+}
+
+fn measured(work: &mut dyn Work, shared: &Shared, counts: &mut Counts) -> Result<()> {
+    let Some((start, deadline)) = opened(shared) else { return Ok(()) };
+    let over = || shared.stop.load(Ordering::Relaxed) || Instant::now() >= deadline;
+    while !over() {
+        let began = Instant::now();
+        let Some(done) = work.unit(&over)? else { break };
+        counts.count(&done, began, start);
+    }
+    Ok(())
+}
+
+/// Waits for the window; None: it never opens.
+fn opened(shared: &Shared) -> Option<(Instant, Instant)> {
+    let mut window = lock(&shared.window);
+    while window.is_none() {
+        if shared.stop.load(Ordering::Relaxed) {
+            return None;
+        }
+        // With a limit, for `stop` sets its flag without the lock.
+        let waited = shared.opened.wait_timeout(window, Duration::from_millis(50));
+        window = waited.unwrap_or_else(PoisonError::into_inner).0;
+    }
+    *window
+}
+
+impl Counts {
+    fn count(&mut self, done: &Done, began: Instant, start: Instant) {
+        let now = Instant::now();
+        self.last = now - start;
+        self.all.record(done.took_ns.unwrap_or_else(|| (now - began).as_nanos() as u64));
+        for (name, ns) in &done.parts {
+            let times = match self.parts.iter().position(|(known, _)| known == name) {
+                Some(place) => &mut self.parts[place].1,
+                None => {
+                    self.parts.push((name, Histogram::new()));
+                    &mut self.parts.last_mut().expect("just pushed").1
+                }
+            };
+            times.record(*ns);
+        }
+        let bucket = (self.last.as_nanos() / BUCKET.as_nanos()) as usize;
+        if self.ended.len() <= bucket {
+            self.ended.resize(bucket + 1, 0);
+        }
+        self.ended[bucket] += 1;
+        self.units += 1;
+    }
+}
+
+fn merge(parts: &mut Vec<(&'static str, Histogram)>, name: &'static str, times: &Histogram) {
+    match parts.iter_mut().find(|(known, _)| *known == name) {
+        Some((_, sum)) => sum.merge(times),
+        None => parts.push((name, times.clone())),
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(kernel: &str, threads: usize) -> KernelPlan {
+        let text = format!(r#"{{"threads": {threads}, "pin": [], "warmup_s": 0, "seed": 1, "kernel": {kernel}}}"#);
+        serde_json::from_str(&text).unwrap()
+    }
+
+    const SMALL: &str = r#"{"kind": "mandelbrot", "width": 64, "height": 32, "limit": 64, "variant": "vector"}"#;
+    const LOTTERY: &str = r#"{"kind": "lottery", "bytes": 1000000, "huge": "default", "draws": 1000, "probe_s": 0.0}"#;
+
+    fn driven(kernel: &str, threads: usize) -> Outcome {
+        let crew = Crew::new(&plan(kernel, threads)).unwrap();
+        while !crew.is_ready() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        crew.start(Duration::from_millis(50));
+        crew.join().unwrap()
+    }
+
+    #[test]
+    fn counts_of_threads_share_no_cache_line() {
+        assert!(align_of::<Counts>() >= 128 && size_of::<Counts>().is_multiple_of(128));
+    }
+
+    #[test]
+    fn every_unit_of_every_thread_is_counted_and_right() {
+        for (kernel, threads) in [(SMALL, 3), (LOTTERY, 2)] {
+            let found = driven(kernel, threads);
+            let reports = found.summary["threads"].as_array().unwrap();
+            assert_eq!(reports.len(), threads);
+            let units: u64 = reports.iter().map(|one| one["units"].as_u64().unwrap()).sum();
+            let ended: u64 = found.summary["ended"].as_array().unwrap().iter().map(|one| one.as_u64().unwrap()).sum();
+            assert!(units > 0);
+            assert_eq!((found.all.count(), ended), (units, units));
+            assert!(reports.iter().all(|one| one["report"]["wrong"] == 0), "{reports:?}");
+        }
+    }
+
+    #[test]
+    fn a_lottery_tells_allocation_and_search_apart() {
+        let found = driven(LOTTERY, 1);
+        let names: Vec<_> = found.parts.iter().map(|(name, times)| (*name, times.count())).collect();
+        assert_eq!(names, [("allocate", found.all.count()), ("search", found.all.count())]);
+    }
+
+    #[test]
+    fn a_crew_that_is_stopped_ends_before_its_time() {
+        let crew = Crew::new(&plan(SMALL, 2)).unwrap();
+        crew.start(Duration::from_secs(60));
+        crew.stop();
+        let began = Instant::now();
+        crew.join().unwrap();
+        assert!(began.elapsed() < Duration::from_secs(10));
+    }
+
+    #[test]
+    fn a_crew_that_is_dropped_leaves_no_thread() {
+        drop(Crew::new(&plan(SMALL, 2)).unwrap());
+    }
+
+    #[test]
+    fn memory_that_cannot_be_had_is_an_error() {
+        let kernel = r#"{"kind": "lottery", "bytes": 4611686018427387904, "huge": "no", "draws": 1, "probe_s": 0.0}"#;
+        let crew = Crew::new(&plan(kernel, 1)).unwrap();
+        crew.start(Duration::from_millis(10));
+        let error = crew.join().err().unwrap();
+        assert_eq!(error.subject, "memory");
+    }
+}

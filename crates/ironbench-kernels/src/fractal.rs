@@ -1,0 +1,57 @@
+//! One thread's work of `igen-cpu`: the same picture again and again, each held against its checksum.
+
+use ironbench_core::Result;
+use serde_json::{Value, json};
+
+use crate::crew::{Done, Over, Work};
+use crate::mandelbrot::{self, Variant, View};
+
+pub struct Fractal {
+    view: View,
+    variant: Variant,
+    steps: Vec<u32>,
+    expected: u64,
+    wrong: u64,
+}
+
+impl Fractal {
+    pub fn new(view: View, variant: Variant) -> Self {
+        Self { view, variant, steps: Vec::new(), expected: 0, wrong: 0 }
+    }
+}
+
+impl Work for Fractal {
+    /// The checksum to hold to is that of the other variant: two ways to compute a picture agree on it.
+    fn prepare(&mut self, _over: Over<'_>) -> Result<()> {
+        self.steps = vec![0; self.view.width * self.view.height];
+        let other = match self.variant {
+            Variant::Scalar => Variant::Vector,
+            Variant::Vector => Variant::Scalar,
+        };
+        mandelbrot::draw(self.view, other, &mut self.steps);
+        self.expected = mandelbrot::checksum(&self.steps);
+        Ok(())
+    }
+
+    fn unit(&mut self, _over: Over<'_>) -> Result<Option<Done>> {
+        // The optimiser must not see that the picture is always the same.
+        mandelbrot::draw(std::hint::black_box(self.view), self.variant, &mut self.steps);
+        self.wrong += u64::from(mandelbrot::checksum(&self.steps) != self.expected);
+        Ok(Some(Done::default()))
+    }
+
+    fn report(&mut self) -> Value {
+        let steps = mandelbrot::counted(self.view, &self.steps);
+        json!({
+            "wrong": self.wrong,
+            "checksum": format!("{:016x}", self.expected),
+            "float_steps": steps.float,
+            "integer_steps": steps.integer,
+            "operations": (steps.float + steps.integer) * mandelbrot::OPERATIONS_PER_STEP,
+            "instructions": match self.variant {
+                Variant::Scalar => "scalar",
+                Variant::Vector => mandelbrot::instructions(),
+            },
+        })
+    }
+}

@@ -1,0 +1,125 @@
+//! One thread's work of `igen-ram`: buy tickets for all the memory it is given, hold draws, give the memory back; again.
+
+use std::time::{Duration, Instant};
+
+use ironbench_core::Result;
+use serde_json::{Value, json};
+
+use crate::crew::{Done, Over, Work};
+use crate::lottery;
+use crate::probes::{self, Bandwidth};
+use crate::region::{Huge, Region};
+
+/// Tickets written, and draws held, between two questions whether the work is over.
+const FILLED: usize = 1 << 19;
+const DRAWN: u64 = 1 << 13;
+
+pub struct Game {
+    bytes: usize,
+    huge: Huge,
+    draws: u64,
+    probe: Duration,
+    seed: u64,
+    state: u64,
+    /// Of every game: the state its draws began with, and the winners that memory gave.
+    held: Vec<(u64, u64)>,
+    bandwidth: Bandwidth,
+    latency_s: f64,
+    huge_bytes: Option<u64>,
+    nodes: Option<String>,
+}
+
+impl Game {
+    pub fn new(bytes: usize, huge: Huge, draws: u64, probe: Duration, seed: u64) -> Self {
+        Self {
+            bytes,
+            huge,
+            draws,
+            probe,
+            seed,
+            state: seed,
+            held: Vec::new(),
+            bandwidth: Bandwidth::default(),
+            latency_s: 0.0,
+            huge_bytes: None,
+            nodes: None,
+        }
+    }
+
+    fn tickets(&self) -> u64 {
+        (self.bytes / 8) as u64
+    }
+
+    fn bought(&self, over: Over<'_>) -> Result<Option<Region>> {
+        let mut region = Region::new(self.bytes, self.huge)?;
+        let mut first = 0;
+        for part in region.words_mut().chunks_mut(FILLED) {
+            if over() {
+                return Ok(None);
+            }
+            lottery::fill(part, first);
+            first += part.len() as u64;
+        }
+        Ok(Some(region))
+    }
+
+    fn searched(&mut self, region: &Region, over: Over<'_>) -> Option<u64> {
+        let (mut winners, mut rest) = (0, self.draws);
+        while rest > 0 {
+            if over() {
+                return None;
+            }
+            let draws = rest.min(DRAWN);
+            winners += lottery::search(region.words(), &mut self.state, draws);
+            rest -= draws;
+        }
+        Some(winners)
+    }
+
+    /// Games whose winners are not those that the closed form gives for the same draws.
+    fn wrong(&self) -> u64 {
+        let expected = |&(mut state, _): &(u64, u64)| lottery::expected(self.tickets(), &mut state, self.draws);
+        self.held.iter().filter(|game| expected(game) != game.1).count() as u64
+    }
+}
+
+impl Work for Game {
+    fn prepare(&mut self, over: Over<'_>) -> Result<()> {
+        if !self.probe.is_zero() && !over() {
+            self.bandwidth = probes::bandwidth(self.bytes.min(probes::BANDWIDTH_BYTES), self.huge, self.probe)?;
+            self.latency_s = probes::latency(self.bytes.min(probes::LATENCY_BYTES), self.huge, self.seed, self.probe)?;
+        }
+        if let Some(region) = self.bought(over)? {
+            (self.huge_bytes, self.nodes) = (region.huge_bytes(), region.nodes());
+        }
+        Ok(())
+    }
+
+    fn unit(&mut self, over: Over<'_>) -> Result<Option<Done>> {
+        let began = Instant::now();
+        let Some(region) = self.bought(over)? else { return Ok(None) };
+        let allocated = began.elapsed();
+        let before = self.state;
+        let Some(winners) = self.searched(&region, over) else { return Ok(None) };
+        let took = began.elapsed();
+        self.held.push((before, winners));
+        let (allocate_ns, all_ns) = (allocated.as_nanos() as u64, took.as_nanos() as u64);
+        Ok(Some(Done {
+            took_ns: Some(all_ns),
+            parts: vec![("allocate", allocate_ns), ("search", all_ns - allocate_ns)],
+        }))
+    }
+
+    fn report(&mut self) -> Value {
+        json!({
+            "wrong": self.wrong(),
+            "winners": self.held.iter().map(|(_, winners)| winners).sum::<u64>(),
+            "tickets": self.tickets(),
+            "copy": self.bandwidth.copy,
+            "triad": self.bandwidth.triad,
+            "latency_s": self.latency_s,
+            "huge_bytes": self.huge_bytes,
+            "nodes": self.nodes,
+        })
+    }
+}

@@ -1,0 +1,15 @@
+//! What processor and memory do by themselves: a picture of the Mandelbrot set, a lottery held in memory, and the plain
+//! bandwidth and latency that explain the lottery's figures.
+
+pub mod complex;
+pub mod crew;
+pub mod fractal;
+pub mod game;
+pub mod lottery;
+pub mod mandelbrot;
+pub mod plan;
+pub mod probes;
+pub mod region;
+
+pub use crew::Crew;
+pub use plan::KernelPlan;

@@ -1,0 +1,125 @@
+//! A lottery held in memory: sold tickets in order of their numbers, and draws that look their number up.
+//!
+//! Of every four numbers one is sold: the ticket at place i has the number 4i + h(i), h a hash of two bits. So the
+//! numbers look random, the memory must be read to know them, and yet a formula says of every number whether it is sold.
+
+/// Of so many numbers one is sold.
+pub const GAP: u64 = 4;
+
+/// The number of the ticket at a place: the closed form that memory is held against.
+#[inline(always)]
+pub fn number(place: u64) -> u64 {
+    place * GAP + (mixed(place) & (GAP - 1))
+}
+
+/// Whether a number was sold, without looking at any ticket.
+pub fn is_sold(drawn: u64, tickets: u64) -> bool {
+    drawn / GAP < tickets && number(drawn / GAP) == drawn
+}
+
+/// The draw after a draw: numbers from 0 to 4 × `tickets` − 1, all equally likely but for 2⁻⁴⁰ (Lemire, "Fast Random
+/// Integer Generation in an Interval", 2019, without the rejection).
+#[inline(always)]
+pub fn draw(state: &mut u64, tickets: u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    ((u128::from(mixed(*state)) * u128::from(tickets * GAP)) >> 64) as u64
+}
+
+/// The output function of SplitMix64 (Steele, Lea, Flood, "Fast Splittable Pseudorandom Number Generators", 2014).
+#[inline(always)]
+fn mixed(value: u64) -> u64 {
+    let mut z = value;
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// Writes the tickets from `first` on.
+pub fn fill(tickets: &mut [u64], first: u64) {
+    for (place, ticket) in tickets.iter_mut().enumerate() {
+        *ticket = number(first + place as u64);
+    }
+}
+
+/// Holds `draws` draws and counts the winners: each is a binary search through memory.
+///
+/// The search has no branch to predict, so that every step waits for memory, as in a tree: 27 steps in 1 GB, of which
+/// the first stay in caches.
+#[inline(never)]
+pub fn search(tickets: &[u64], state: &mut u64, draws: u64) -> u64 {
+    let count = tickets.len() as u64;
+    let mut winners = 0;
+    for _ in 0..draws {
+        let drawn = draw(state, count);
+        let (mut base, mut rest) = (0_usize, tickets.len());
+        while rest > 1 {
+            let half = rest / 2;
+            // SAFETY: base + half < base + rest ≤ tickets.len().
+            let middle = unsafe { *tickets.get_unchecked(base + half) };
+            base = if middle <= drawn { base + half } else { base };
+            rest -= half;
+        }
+        winners += u64::from(tickets[base] == drawn);
+    }
+    winners
+}
+
+/// The winners of the same draws by the closed form.
+pub fn expected(tickets: u64, state: &mut u64, draws: u64) -> u64 {
+    (0..draws).filter(|_| is_sold(draw(state, tickets), tickets)).count() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sold(count: usize) -> Vec<u64> {
+        let mut tickets = vec![0; count];
+        fill(&mut tickets, 0);
+        tickets
+    }
+
+    #[test]
+    fn tickets_are_in_order_and_one_number_of_four_is_sold() {
+        let tickets = sold(10_000);
+        assert!(tickets.windows(2).all(|pair| pair[0] < pair[1]));
+        for (place, ticket) in tickets.iter().enumerate() {
+            assert_eq!(ticket / GAP, place as u64);
+        }
+        assert_eq!((0..40_000).filter(|&one| is_sold(one, 10_000)).count(), 10_000);
+    }
+
+    #[test]
+    fn the_search_finds_what_the_closed_form_says() {
+        for count in [1, 2, 3, 1000, 4097] {
+            let tickets = sold(count);
+            let (mut one, mut other) = (7, 7);
+            let found = search(&tickets, &mut one, 20_000);
+            assert_eq!(found, expected(count as u64, &mut other, 20_000), "{count} tickets");
+            assert_eq!(one, other);
+        }
+    }
+
+    #[test]
+    fn about_a_quarter_of_the_draws_win() {
+        let winners = expected(1_000_000, &mut 1, 100_000);
+        assert!((24_000..26_000).contains(&winners), "{winners}");
+    }
+
+    #[test]
+    fn a_ticket_that_memory_lost_is_missed() {
+        let mut tickets = sold(64);
+        let right = search(&tickets, &mut 3, 10_000);
+        tickets[20] ^= 1;
+        assert_ne!(search(&tickets, &mut 3, 10_000), right);
+    }
+
+    #[test]
+    fn a_part_filled_later_continues_the_numbers() {
+        let mut tickets = vec![0; 100];
+        let (first, rest) = tickets.split_at_mut(37);
+        fill(first, 0);
+        fill(rest, 37);
+        assert_eq!(tickets, sold(100));
+    }
+}

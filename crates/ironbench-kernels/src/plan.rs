@@ -1,0 +1,24 @@
+//! What a trial of a kernel is told.
+
+use serde::Deserialize;
+
+use crate::mandelbrot::Variant;
+use crate::region::Huge;
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KernelPlan {
+    pub threads: usize,
+    /// Thread i runs on the i-th of these CPUs only, in turns; empty: the kernel places them.
+    pub pin: Vec<usize>,
+    pub warmup_s: f64,
+    pub seed: u64,
+    pub kernel: Kernel,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
+pub enum Kernel {
+    Mandelbrot { width: usize, height: usize, limit: u32, variant: Variant },
+    Lottery { bytes: usize, huge: Huge, draws: u64, probe_s: f64 },
+}

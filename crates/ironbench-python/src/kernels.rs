@@ -1,0 +1,92 @@
+//! Processor and memory kernels for Python.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use ironbench_core::Error;
+use ironbench_kernels::{Crew, KernelPlan, mandelbrot};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::errors::raise;
+use crate::histogram::Histogram;
+
+const POLL: Duration = Duration::from_millis(5);
+
+/// The threads of one trial of a kernel.
+#[pyclass(module = "ironbench._core", frozen)]
+pub struct Kernels(Mutex<Option<Crew>>);
+
+impl Kernels {
+    fn crew(&self) -> MutexGuard<'_, Option<Crew>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until `done` holds, at most so long, without Python's lock; whether it holds.
+    fn wait(&self, py: Python<'_>, timeout_s: f64, done: fn(&Crew) -> bool) -> bool {
+        py.detach(|| {
+            let until = Instant::now() + Duration::from_secs_f64(timeout_s.clamp(0.0, 3600.0));
+            loop {
+                if self.crew().as_ref().is_none_or(done) {
+                    return true;
+                }
+                if Instant::now() >= until {
+                    return false;
+                }
+                std::thread::sleep(POLL);
+            }
+        })
+    }
+}
+
+#[pymethods]
+impl Kernels {
+    /// Starts the threads of a plan (JSON, crates/ironbench-kernels/src/plan.rs); they prepare and warm up.
+    #[new]
+    fn new(py: Python<'_>, plan: &[u8]) -> PyResult<Self> {
+        let plan: KernelPlan =
+            serde_json::from_slice(plan).map_err(|error| raise(Error::input("kernel plan", error.to_string())))?;
+        let crew = py.detach(|| Crew::new(&plan)).map_err(raise)?;
+        Ok(Self(Mutex::new(Some(crew))))
+    }
+
+    fn ready(&self, py: Python<'_>, timeout_s: f64) -> bool {
+        self.wait(py, timeout_s, Crew::is_ready)
+    }
+
+    fn start(&self, duration_s: f64) {
+        if let Some(crew) = self.crew().as_ref() {
+            crew.start(Duration::from_secs_f64(duration_s.clamp(0.0, 1e9)));
+        }
+    }
+
+    fn done(&self, py: Python<'_>, timeout_s: f64) -> bool {
+        self.wait(py, timeout_s, Crew::is_done)
+    }
+
+    fn stop(&self) {
+        if let Some(crew) = self.crew().as_ref() {
+            crew.stop();
+        }
+    }
+
+    /// Waits for the threads: a summary (JSON) and the histograms of whole units and of their parts.
+    fn result<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyBytes>, BTreeMap<String, Histogram>)> {
+        let crew = self.crew().take().ok_or_else(|| raise(Error::input("kernel", "was joined already")))?;
+        let found = py.detach(|| crew.join()).map_err(raise)?;
+        let mut histograms = BTreeMap::from([(String::new(), Histogram::from(found.all))]);
+        histograms.extend(found.parts.into_iter().map(|(name, times)| (name.to_owned(), Histogram::from(times))));
+        Ok((PyBytes::new(py, found.summary.to_string().as_bytes()), histograms))
+    }
+}
+
+/// The steps of every point of a picture of the Mandelbrot set, row by row, as little-endian 32-bit numbers.
+#[pyfunction]
+pub fn mandelbrot_steps<'py>(py: Python<'py>, width: usize, height: usize, limit: u32) -> Bound<'py, PyBytes> {
+    let mut steps = vec![0; width * height];
+    let view = mandelbrot::View { width, height, limit };
+    py.detach(|| mandelbrot::draw(view, mandelbrot::Variant::Vector, &mut steps));
+    let bytes: Vec<u8> = steps.iter().flat_map(|one| one.to_le_bytes()).collect();
+    PyBytes::new(py, &bytes)
+}

@@ -1,0 +1,206 @@
+"""One system's lead over another: at each number of clients, and peak against peak, for every work that both did."""
+
+from __future__ import annotations
+
+import math
+import re
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ironbench.analyse.archive import Archive
+from ironbench.analyse.curve import Curve, curve
+from ironbench.analyse.differences import Difference, differences, flattened
+from ironbench.analyse.distributions import t_quantile
+from ironbench.analyse.subjects import Subject, work_name
+from ironbench.errors import InputError
+from ironbench.model.record import Record
+
+_HERTZ = re.compile(r"@\s*([\d.]+)\s*GHz", re.IGNORECASE)
+PEAK_METRICS = ("throughput", "response_time_mean_s")
+
+
+@dataclass(frozen=True, slots=True)
+class Lead:
+    """B over A in one metric."""
+
+    ratio: float
+    """Of the geometric means."""
+    low: float | None
+    """95 % interval; None: fewer than two trials on a side."""
+    high: float | None
+    margin: float
+    trials: tuple[int, int]
+    higher_is_better: bool = True
+
+    @property
+    def words(self) -> str:
+        """`leads by 28 %`, `equal within 5 %`, or what keeps that from being said."""
+        if self.low is None or self.high is None:
+            return "no interval: one trial"
+        if 1 / (1 + self.margin) <= self.low and self.high <= 1 + self.margin:
+            return f"equal within {self.margin:.0%}"
+        if self.low > 1 or self.high < 1:
+            ahead = (self.ratio > 1) == self.higher_is_better
+            gain = max(self.ratio, 1 / self.ratio) - 1
+            return f"{'leads' if ahead else 'trails'} by {gain:.0%}"
+        return "cannot tell"
+
+
+@dataclass(frozen=True, slots=True)
+class Peaks:
+    """Both at their own peaks: chosen on sweep trials, measured on fresh ones where there are any."""
+
+    clients: tuple[int, int]
+    confirmed: bool
+    values: Mapping[str, tuple[float, float]]
+    """Metric → medians of A and B."""
+    leads: Mapping[str, Lead]
+
+
+@dataclass(frozen=True, slots=True)
+class WorkLead:
+    """One work that both did."""
+
+    work: str
+    curves: tuple[Curve, Curve]
+    peaks: Peaks | None
+    by_clients: tuple[tuple[int, Lead], ...]
+    """Throughput, where both were measured with that number of clients."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leads:
+    """Everything `lead` says."""
+
+    a: str
+    b: str
+    works: tuple[WorkLead, ...]
+    cores: tuple[int | None, int | None]
+    hertz_ratio: float | None
+    """Of the processors' highest frequencies, B over A; None where one is not known."""
+    differences: tuple[Difference, ...]
+    """Of the machines."""
+    apart: tuple[str, ...]
+    """Work that only one of them did, or did with another ironbench."""
+
+
+def leads(
+    a: str, records_a: Sequence[Record], b: str, records_b: Sequence[Record], archive: Archive, margin: float
+) -> Leads:
+    """InputError: they have no work in common."""
+    sides = _by_work(records_a), _by_work(records_b)
+    both = [work for work in sides[0] if work in sides[1]]
+    if not both:
+        raise InputError(f"{a} and {b}", "have no work in common", "the same workload with the same options on both")
+    first, second = records_a[0], records_b[0]
+    machines = [archive.machine(one.machine) for one in (first, second)]
+    hertz = [_hertz(machine) for machine in machines]
+    return Leads(
+        a,
+        b,
+        tuple(_work(work, Subject(a, sides[0][work]), Subject(b, sides[1][work]), margin) for work in both),
+        (_cores(first, machines[0]), _cores(second, machines[1])),
+        hertz[1] / hertz[0] if hertz[0] and hertz[1] else None,
+        differences([_environment(one, machine) for one, machine in zip((first, second), machines, strict=True)]),
+        tuple(_apart(a, b, sides, both)),
+    )
+
+
+def lead(a: Sequence[float], b: Sequence[float], margin: float, higher_is_better: bool = True) -> Lead | None:
+    """Welch's t interval of the difference of mean logarithms (Welch, "The generalization of Student's problem when
+    several different population variances are involved", 1947): the machines were not measured in turns, so nothing
+    pairs. None: a side has no value above 0."""
+    logs = [[math.log(value) for value in side if value > 0] for side in (a, b)]
+    if not logs[0] or not logs[1]:
+        return None
+    centre = statistics.fmean(logs[1]) - statistics.fmean(logs[0])
+    trials = len(logs[0]), len(logs[1])
+    if min(trials) < 2:
+        return Lead(math.exp(centre), None, None, margin, trials, higher_is_better)
+    parts = [statistics.variance(side) / len(side) for side in logs]
+    spread = math.sqrt(sum(parts))
+    if spread == 0:
+        return Lead(math.exp(centre), math.exp(centre), math.exp(centre), margin, trials, higher_is_better)
+    freedom = sum(parts) ** 2 / sum(part**2 / (len(side) - 1) for part, side in zip(parts, logs, strict=True))
+    half = t_quantile(0.975, freedom) * spread
+    low, high = math.exp(centre - half), math.exp(centre + half)
+    return Lead(math.exp(centre), low, high, margin, trials, higher_is_better)
+
+
+def _work(work: str, a: Subject, b: Subject, margin: float) -> WorkLead:
+    curves = curve(a), curve(b)
+    points = {point.clients: point for point in curves[1].points}
+    found = []
+    for point in curves[0].points:
+        if point.clients in points:
+            other = points[point.clients]
+            one = lead(_values(point.trials, "throughput"), _values(other.trials, "throughput"), margin)
+            if one is not None:
+                found.append((point.clients, one))
+    return WorkLead(work, curves, _peaks(curves, margin), tuple(found))
+
+
+def _peaks(curves: tuple[Curve, Curve], margin: float) -> Peaks | None:
+    a, b = curves[0].peak, curves[1].peak
+    if a is None or b is None:
+        return None
+    values, leads = {}, {}
+    for metric in PEAK_METRICS:
+        if metric in a.metrics and metric in b.metrics:
+            values[metric] = a.metrics[metric].centre, b.metrics[metric].centre
+            higher = metric == "throughput"
+            one = lead(_values(a.trials, metric), _values(b.trials, metric), margin, higher)
+            if one is not None:
+                leads[metric] = one
+    return Peaks((a.clients, b.clients), a.confirmed and b.confirmed, values, leads)
+
+
+def _values(trials: Sequence[Record], metric: str) -> list[float]:
+    return [record.metrics[metric] for record in trials if metric in record.metrics]
+
+
+def _by_work(records: Sequence[Record]) -> dict[str, tuple[Record, ...]]:
+    """Trials that count, by work and the ironbench that drove it: another version may drive other work."""
+    found: dict[str, list[Record]] = {}
+    for record in records:
+        if record.purpose not in ("pilot", "peak"):
+            version = record.software.get("ironbench", "")
+            found.setdefault(f"{work_name(record.choice)}{f' (ironbench {version})' if version else ''}", []).append(
+                record
+            )
+    return {work: tuple(group) for work, group in found.items()}
+
+
+def _apart(a: str, b: str, sides: Sequence[Mapping[str, Any]], both: Sequence[str]) -> list[str]:
+    return [
+        f"only {name} did {work}" for name, side in zip((a, b), sides, strict=True) for work in side if work not in both
+    ]
+
+
+def _environment(record: Record, machine: Mapping[str, Any]) -> dict[str, str]:
+    held = {"held to CPUs": _held(record)} if _held(record) else {}
+    limits = {"memory limit": record.system.memory_total_bytes} if record.system.memory_total_bytes else {}
+    return {**flattened("machine", dict(machine)), **flattened("system", {**held, **limits})}
+
+
+def _held(record: Record) -> tuple[int, ...]:
+    """CPUs that its work was held to: the engine's, or where there is none, the threads'."""
+    return record.system.server_cpus or (record.system.client_cpus if record.system.engine == "none" else None) or ()
+
+
+def _cores(record: Record, machine: Mapping[str, Any]) -> int | None:
+    """Of the machine, or as many CPUs as the work was held to."""
+    cores = machine.get("cpu", {}).get("cores")
+    held = len(_held(record))
+    return min(int(cores or held), held) if held else (int(cores) if cores else None)
+
+
+def _hertz(machine: Mapping[str, Any]) -> float | None:
+    """The highest frequency that the kernel tells, else the one in the processor's name."""
+    cpu = machine.get("cpu", {})
+    if cpu.get("max_hz"):
+        return float(cpu["max_hz"])
+    named = _HERTZ.search(str(cpu.get("model", "")))
+    return float(named[1]) * 1e9 if named else None

@@ -1,0 +1,22 @@
+-- Order history in a partition for each month; months are numbered, so that ageing never meets the end of a calendar.
+create table batch_product (
+    product_id integer not null, price_cents integer not null, revision integer not null);
+create table batch_history (
+    line_id bigint not null, month integer not null, product_id integer not null, quantity integer not null,
+    price_cents integer not null, amount_cents bigint not null) partition by range (month);
+create sequence batch_line_seq owned by batch_history.line_id;
+create table batch_month (month integer primary key);
+create table batch_ledger (
+    month integer not null, shard integer not null, lines bigint not null, amount_cents bigint not null,
+    primary key (month, shard)) with (fillfactor = 50);
+create table batch_archive (month integer primary key, lines bigint not null, amount_cents bigint not null);
+create table batch_price_change (product_id integer not null, old_cents integer not null, new_cents integer not null);
+create table batch_job (job_id bigint primary key, kind text not null, lines bigint not null);
+create sequence batch_job_seq owned by batch_job.job_id;
+do $$
+begin
+    for month in 1..12 loop
+        execute format('create table batch_history_%s partition of batch_history for values from (%s) to (%s)',
+                       month, month, month + 1) ;
+    end loop;
+end $$;

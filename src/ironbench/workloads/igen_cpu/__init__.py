@@ -1,0 +1,79 @@
+"""`igen-cpu`: pictures of the Mandelbrot set, half floating-point and half integer work."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from ironbench.errors import FailureError, InputError
+from ironbench.model.system import Choice, Load, System
+from ironbench.model.work import Outcome, Work
+from ironbench.workloads import kernels
+from ironbench.workloads.base import Option, Workload
+
+
+class IgenCpu(Workload):
+    name = "igen-cpu"
+    doc = (
+        "The processor alone: pictures of the Mandelbrot set with complex numbers of our own, half floating-point and "
+        "half integer work; a client is a thread, a transaction a picture"
+    )
+    engines = ("none",)
+    drives = True
+    honours = kernels.HONOURS
+    usual_warmup_s = 1.0
+    options = (
+        Option("variant", "scalar", "one point after the other, or several side by side", ("scalar", "vector")),
+        Option("width", "480", "points of a row", lowest=8, highest=20000),
+        Option("height", "320", "rows", lowest=8, highest=20000),
+        Option("limit", "256", "most steps of a point", lowest=8, highest=1_000_000),
+        kernels.PIN,
+        Option("png", "", "a file to write the picture to, e.g. png=set.png"),
+    )
+
+    def writes(self, options: Mapping[str, str]) -> bool:
+        """No data of any database."""
+        return False
+
+    def accepts(self, system: System, load: Load, choice: Choice) -> None:
+        super().accepts(system, load, choice)
+        path = Path(choice.options["png"])
+        if choice.options["png"] and (path.is_dir() or not path.absolute().parent.is_dir()):
+            raise InputError(f"--with png={path}", "is not in a directory that exists", "name a file, e.g. png=set.png")
+
+    def drive(self, work: Work) -> Outcome:
+        options = work.choice.options
+        size = {name: int(options[name]) for name in ("width", "height", "limit")}
+        if options["png"]:
+            _picture(Path(options["png"]), **size)
+        ran = kernels.ran(work, {"kind": "mandelbrot", "variant": options["variant"], **size})
+        first = ran.reports[0]
+        return Outcome(
+            transactions=ran.units,
+            histograms={"response_time": ran.histograms[""]},
+            timeline=ran.columns["timeline"],
+            seconds=ran.columns["seconds"],
+            metrics={
+                "throughput": ran.rate,
+                "float_operations_share": first["float_steps"] / (first["float_steps"] + first["integer_steps"]),
+                "kernel_operations_per_s": ran.rate * first["operations"],
+            },
+            checks=(kernels.right("checksum of the picture", ran.reports, ran.units),),
+            facts={**ran.facts, "instructions": first["instructions"], "checksum": first["checksum"]},
+            warnings=ran.warnings,
+            inside=True,
+        )
+
+
+def _picture(path: Path, width: int, height: int, limit: int) -> None:
+    """FailureError: the file cannot be written."""
+    from ironbench import _core
+    from ironbench.workloads.igen_cpu import picture
+
+    try:
+        path.write_bytes(picture.png(_core.mandelbrot_steps(width, height, limit), width, limit))
+    except OSError as error:
+        raise FailureError(str(path), error.strerror or str(error), "name another file") from error
+
+
+WORKLOAD = IgenCpu()

@@ -1,0 +1,117 @@
+"""`igen-ram`: a lottery held in memory, and the bandwidth and latency that explain its figures."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ironbench.errors import InputError
+from ironbench.model.system import Choice, Load, System
+from ironbench.model.work import Outcome, Work
+from ironbench.plan import values
+from ironbench.workloads import kernels
+from ironbench.workloads.base import Option, Workload
+from ironbench.workloads.igen_ram import free
+
+_PROBE_S = 0.5
+
+
+class IgenRam(Workload):
+    name = "igen-ram"
+    doc = (
+        "Memory alone: each thread fills its memory with lottery tickets, looks up the numbers of many draws and gives "
+        "the memory back; a client is a thread, a transaction one such lottery"
+    )
+    engines = ("none",)
+    drives = True
+    honours = kernels.HONOURS
+    usual_warmup_s = 0.0
+    options = (
+        Option("memory", "1GB", "for the tickets of each thread"),
+        Option("draws", "1000000", "draws of a lottery", lowest=1, highest=1e12),
+        Option("huge", "default", "huge pages: asked for, refused, or as the machine is set", ("default", "yes", "no")),
+        Option("probes", "yes", "measure bandwidth and latency before each trial", ("yes", "no")),
+        kernels.PIN,
+    )
+
+    def validated(self, options: Mapping[str, str]) -> dict[str, str]:
+        found = super().validated(options)
+        subject = f"--with memory={found['memory']}"
+        if values.size(subject, found["memory"]) < 1 << 20:
+            raise InputError(subject, "is too little for a lottery", "1MB or more is possible")
+        return found
+
+    def writes(self, options: Mapping[str, str]) -> bool:
+        """No data of any database."""
+        return False
+
+    def accepts(self, system: System, load: Load, choice: Choice) -> None:
+        super().accepts(system, load, choice)
+        free.require(load.clients, values.size("--with memory", choice.options["memory"]))
+
+    def drive(self, work: Work) -> Outcome:
+        options, draws = work.choice.options, int(work.choice.options["draws"])
+        size = values.size("--with memory", options["memory"])
+        free.require(work.load.clients, size)
+        probe_s = _PROBE_S if options["probes"] == "yes" else 0.0
+        kernel = {"kind": "lottery", "bytes": size, "huge": options["huge"], "draws": draws, "probe_s": probe_s}
+        ran = kernels.ran(work, kernel)
+        parts = {f"response_time{{phase={name}}}": times for name, times in ran.histograms.items() if name}
+        return Outcome(
+            transactions=ran.units,
+            histograms={"response_time": ran.histograms[""], **parts},
+            metrics={
+                "throughput": ran.rate,
+                "draws_per_s": ran.rate * draws,
+                **_phases(parts, work.load.clients, draws, size),
+                **(_probed(ran.reports) if probe_s else {}),
+            },
+            checks=(kernels.right("winners by the closed form", ran.reports, ran.units),),
+            facts={**ran.facts, **_placed(ran.reports, size)},
+            warnings=ran.warnings,
+            inside=True,
+        )
+
+
+def _phases(parts: Mapping[str, Any], threads: int, draws: int, size: int) -> dict[str, float]:
+    """Both phases by themselves, all threads together."""
+    search, allocate = (parts.get(f"response_time{{phase={name}}}") for name in ("search", "allocate"))
+    if search is None or allocate is None:
+        return {}
+    return {
+        "draws_per_s{phase=search}": threads * draws / search.mean_s,
+        "memory_fill_bytes_per_s": threads * size / allocate.mean_s,
+        "response_time_mean_s{phase=search}": search.mean_s,
+        "response_time_mean_s{phase=allocate}": allocate.mean_s,
+    }
+
+
+def _probed(reports: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """All threads at once: their bandwidths add up, of their latencies the mean counts."""
+    return {
+        "memory_copy_bytes_per_s": sum(one["copy"] for one in reports),
+        "memory_triad_bytes_per_s": sum(one["triad"] for one in reports),
+        "memory_latency_s": statistics.fmean(one["latency_s"] for one in reports),
+    }
+
+
+def _placed(reports: Sequence[Mapping[str, Any]], size: int) -> dict[str, str]:
+    """What the kernel gave: asked for is not given."""
+    known = [one["huge_bytes"] for one in reports if one["huge_bytes"] is not None]
+    share = f"{sum(known) / (len(known) * size):.0%} of the memory" if known else "not visible here"
+    nodes = [one["nodes"] for one in reports if one["nodes"]]
+    placed = "; ".join(dict.fromkeys(_nodes(text) for text in nodes)) if nodes else "not visible here"
+    return {"huge pages": share, "NUMA nodes": placed}
+
+
+def _nodes(text: str) -> str:
+    """`N0=262144` pages as `node 0`; of several nodes with their shares."""
+    pages = {name[1:]: int(count) for name, _, count in (word.partition("=") for word in text.split())}
+    if len(pages) == 1:
+        return f"node {next(iter(pages))}"
+    whole = sum(pages.values())
+    return ", ".join(f"node {node} {count / whole:.0%}" for node, count in pages.items())
+
+
+WORKLOAD = IgenRam()

@@ -1,0 +1,115 @@
+"""Driving a kernel of the core: threads that do units of work from a common start to a common end."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from ironbench.errors import FailureError
+from ironbench.model.record import Check, Warning
+from ironbench.model.system import Load
+from ironbench.model.work import Work
+from ironbench.workloads.base import Option, checked
+
+if TYPE_CHECKING:
+    from ironbench._core import Histogram
+
+_BUCKET_S = 0.1
+_LOOK_S = 0.2
+HONOURS = frozenset({"duration_s", "clients", "warmup_s"})
+PIN = Option("pin", "no", "hold each thread to a CPU of its own", ("no", "yes"))
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What the threads came to."""
+
+    units: int
+    rate: float
+    """Units per second: of each thread its units over the time until its last one ended, summed."""
+    reports: tuple[Mapping[str, Any], ...]
+    """The kernel's own figures, by thread."""
+    histograms: Mapping[str, Histogram]
+    """Of whole units under the empty name, and of their parts."""
+    columns: Mapping[str, Mapping[str, bytes]]
+    """`timeline` and `seconds`."""
+    warnings: tuple[Warning, ...]
+    facts: Mapping[str, str]
+
+
+def ran(work: Work, kernel: Mapping[str, Any]) -> Ran:
+    """Starts the threads, opens the window when all are ready, and waits for its end. FailureError."""
+    from ironbench import _core
+
+    load = work.load
+    assert load.duration_s is not None
+    allowed = sorted(os.sched_getaffinity(0))
+    pinned = work.choice.options["pin"] == "yes"
+    plan = {
+        "threads": load.clients,
+        "pin": allowed if pinned else [],
+        "warmup_s": load.warmup_s,
+        "seed": load.seed,
+        "kernel": dict(kernel),
+    }
+    crew = _core.Kernels(msgspec.json.encode(plan))
+    work.on_stop(crew.stop)
+    while not crew.ready(_LOOK_S):
+        work.show(0.0, "preparing")
+    with work.window() as window:
+        crew.start(load.duration_s)
+        while not crew.done(_LOOK_S):
+            work.show(min(1.0, window.elapsed_s / load.duration_s), "running")
+        raw, histograms = crew.result()
+        elapsed_s = window.elapsed_s
+    found = msgspec.json.decode(raw)
+    if not histograms[""].count and not work.stopping():
+        raise FailureError("kernel", f"not one unit of work ended within {load.duration_s:g} s", "give it more time")
+    threads = found["threads"]
+    return Ran(
+        sum(one["units"] for one in threads),
+        sum(one["units"] / one["last_s"] for one in threads if one["units"]),
+        tuple(one["report"] for one in threads),
+        histograms,
+        _columns(found["ended"], elapsed_s),
+        _crowded(load, allowed),
+        {"threads pinned": "each to a CPU" if pinned else "no", "CPUs": ",".join(map(str, allowed))},
+    )
+
+
+def right(name: str, reports: Sequence[Mapping[str, Any]], units: int) -> Check:
+    """No unit of any thread gave a wrong result."""
+    wrong = sum(report["wrong"] for report in reports)
+    return checked(name, f"{units} right", f"{units - wrong} right")
+
+
+def _crowded(load: Load, allowed: Sequence[int]) -> tuple[Warning, ...]:
+    if load.clients <= len(allowed):
+        return ()
+    text = f"{load.clients} threads on {len(allowed)} CPUs: they take turns, and their times contain the waiting"
+    return (Warning("more-threads-than-cpus", text),)
+
+
+def _columns(ended: Sequence[int], elapsed_s: float) -> dict[str, Mapping[str, bytes]]:
+    import numpy as np
+
+    found: dict[str, Mapping[str, bytes]] = {}
+    counts = np.asarray(ended, dtype="f8")
+    for name, width_s in (("timeline", _BUCKET_S), ("seconds", 1.0)):
+        rows = max(1, -int(-elapsed_s // width_s))
+        many = round(width_s / _BUCKET_S)
+        padded = np.zeros(rows * many)
+        padded[: min(len(counts), len(padded))] = counts[: len(padded)]
+        zeros = np.zeros(rows)
+        columns = {
+            "t_s": np.arange(rows) * width_s,
+            "transactions": padded.reshape(rows, many).sum(axis=1),
+            "errors": zeros,
+            "retries": zeros,
+        }
+        found[name] = {column: values.astype("<f8").tobytes() for column, values in columns.items()}
+    return found
