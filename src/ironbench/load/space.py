@@ -51,10 +51,11 @@ def enough_space(session: Session, dataset: Dataset) -> None:
         free = shutil.disk_usage(directory).free
         if free < size:
             what = " ".join(f"{name}={value}" for name, value in dataset.facts.items())
+            smaller = f"choose a smaller {next(iter(dataset.facts), 'scale')} by --with"
             raise InputError(
                 directory,
                 f"the data ({what}) need about {_human(size)} and {_human(free)} are free",
-                "choose a smaller scale by --with scale=N, or a directory on a larger device by --data D",
+                f"{smaller}, or a directory on a larger device by --data D",
             )
 
 

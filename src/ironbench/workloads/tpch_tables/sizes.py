@@ -14,9 +14,9 @@ _ROWS = {
 }
 """At scale factor 1 (specification, clause 4.2.5); lines vary with what is drawn, the others are exact."""
 _FIXED = {"nation": 25, "region": 5}
-BYTES = {"postgres": 1_300_000_000, "duckdb": 1_300_000_000, "sqlite": 1_000_000_000}
+BYTES = {"postgres": 1_200_000_000, "duckdb": 1_300_000_000, "sqlite": 1_000_000_000}
 """Of the rows at scale factor 1. DuckDB's is without compression: with it, a load needs less than was checked for."""
-INDEX_BYTES = {"postgres": 800_000_000, "duckdb": 0, "sqlite": 600_000_000}
+INDEX_BYTES = {"postgres": 600_000_000, "duckdb": 0, "sqlite": 600_000_000}
 
 
 def rows_of(table: str, sf: float) -> int:
