@@ -78,3 +78,22 @@ def test_a_lab_of_queries_has_a_section_with_bars_and_a_map() -> None:
     bars = section.charts[0]
     assert bars.table.rows == (("q07", "2.00", "1.00", "0.500", "0.500 to 0.500"),)
     assert "q07" in bars.alt
+
+
+def test_a_report_of_one_system_leads_with_its_figures_of_merit_and_each_query() -> None:
+    from ironbench.analyse.study import study_of
+    from ironbench.model.system import Choice
+    from ironbench.report import own
+
+    figures = {"power": 360.0, "power_unrounded": 2215.0, "query_time_geomean_s": 0.5, "query_time_s{query=q01}": 0.5}
+    work = Choice("tpch", {"sf": "0.01", "answers": "/somewhere", "plans": "no"})
+    one = replace(record(DISK, 1, 33.0, metrics=figures), choice=work)
+    other = replace(one, id="other", block=1, choice=replace(work, options={**work.options, "answers": ""}))
+    (study,) = study_of([one, other])
+    assert study.work == "tpch sf=0.01"
+    shown = own.presentation(study)
+    assert shown is not None
+    assert shown.headline(study)[0][1].startswith("power, unrounded 2")
+    assert shown.peaks(study).rows[0] == ("power", "360.0")
+    by_query = shown.sections(study)[1]
+    assert by_query.tables[0][1].rows[0][0] == "q01"

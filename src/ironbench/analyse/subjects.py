@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
+from ironbench import workloads
 from ironbench.analyse.differences import differing, facts_of
+from ironbench.errors import InputError
 from ironbench.model.record import Record, Status
 from ironbench.model.system import Choice, Load
 
@@ -42,15 +44,25 @@ def shape(load: Load) -> Load:
 
 def work(record: Record) -> str:
     """Trials with the same work may share a chart: workload, options, defines and scripts."""
-    return _text(record.choice)
+    return _text(replace(record.choice, options=_of_work(record.choice)))
 
 
 def work_name(choice: Choice) -> str:
     """`igen-oltp scale=2 weight=light`, in the words of the command line."""
     words = [choice.workload, *choice.scripts]
-    words += [f"{key}={value}" for key, value in sorted(choice.options.items())]
+    words += [f"{key}={value}" for key, value in sorted(_of_work(choice).items())]
     words += [f"{key}={value}" for key, value in sorted(choice.defines.items())]
     return " ".join(words)
+
+
+def _of_work(choice: Choice) -> dict[str, str]:
+    """The options that shape what is measured; all of them where this version does not know the workload."""
+    try:
+        known = workloads.get(choice.workload).options
+    except InputError:
+        return choice.options
+    beside = {option.name for option in known if option.beside}
+    return {name: value for name, value in choice.options.items() if name not in beside}
 
 
 def by_work(records: Sequence[Record]) -> list[tuple[Record, ...]]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ironbench.analyse.compare import Comparison
 from ironbench.analyse.study import Part, Study
-from ironbench.report import finished, storage
+from ironbench.report import finished, storage, tpch
 from ironbench.report.charts.base import Table
 from ironbench.report.section import Section
 
@@ -31,6 +31,7 @@ class Presentation:
 _FINISHED = Presentation(finished.headline, finished.card, finished.table, finished.sections, finished.HIDES)
 _KNOWN = {
     **dict.fromkeys(finished.WORKLOADS, _FINISHED),
+    tpch.WORKLOAD: Presentation(tpch.headline, tpch.card, tpch.table, tpch.sections, tpch.HIDES),
     storage.WORKLOAD: Presentation(
         storage.headline,
         storage.card,

@@ -36,6 +36,8 @@ class Option:
     highest: float | None = None
     whole: bool = True
     """A number without fraction; only with bounds."""
+    beside: bool = False
+    """Whether it leaves the measured work as it is: trials that differ in it alone did the same work."""
 
     def validated(self, text: str) -> str:
         """The value in its normal form. InputError names option, value and what is possible."""

@@ -60,6 +60,7 @@ class Tpch(Workload):
             "after the measured time: no; shape: how the engine means to run each query, and its planning time; "
             "measured: each is run again, with times and spills",
             DEPTHS,
+            beside=True,
         ),
         Option(
             "check",
@@ -67,9 +68,12 @@ class Tpch(Workload):
             "answers held against those kept for scale factors 0.01, 0.1, 1 and 10: once for each load of the data; "
             "always; drawn: at this trial's own parameters, against expected=DIR; no",
             ("once", "always", "drawn", "no"),
+            beside=True,
         ),
-        Option("answers", "", "directory to write the 22 answers to, q01.csv … q22.csv"),
-        Option("expected", "", "directory of answers to be held against instead, as another engine wrote them"),
+        Option("answers", "", "directory to write the 22 answers to, q01.csv … q22.csv", beside=True),
+        Option(
+            "expected", "", "directory of answers to be held against instead, as another engine wrote them", beside=True
+        ),
     )
 
     def validated(self, options: Mapping[str, str]) -> dict[str, str]:
