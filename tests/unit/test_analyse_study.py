@@ -172,7 +172,7 @@ def test_the_balance_sheet_holds_ratios_and_says_what_is_not_known() -> None:
     assert sheet["clients per core"].value == 4
     assert sheet["log device: bandwidth used per core"].value == pytest.approx(11e6)
     assert sheet["checkpoint interval"].value is None
-    assert sheet["checkpoint interval"].note == "none in 30 s"
+    assert sheet["checkpoint interval"].said == "no checkpoint in 30 s"
 
 
 def test_cores_given_to_the_engine_count_before_those_of_the_machine() -> None:
