@@ -47,7 +47,8 @@ def _done(work: Work) -> Done:
     size, pages, dead = one_row(
         work.session,
         f"select pg_total_relation_size('{TABLE}'), "
-        f"pg_relation_size('{TABLE}') / current_setting('block_size')::integer, n_dead_tup from pg_stat_user_tables where relname = '{TABLE}'",
+        f"pg_relation_size('{TABLE}') / current_setting('block_size')::integer, "
+        f"n_dead_tup from pg_stat_user_tables where relname = '{TABLE}'",
     )
     check = checked("dead rows left", 0, dead)
     if work.choice.options["kind"] == "full":  # it writes a new table and leaves the old one's count as it was
