@@ -213,3 +213,10 @@ def test_five_hundred_cells_are_planned(lab_file: Path) -> None:
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such file"):
         declared.lab(tmp_path / "none.toml")
+
+
+def test_cells_of_different_workloads_are_not_compared() -> None:
+    lab, _ = declared.lab(Path(__file__).parents[2] / "labs" / "old-against-new.toml", None)
+    works = {setup.cell.name: setup.choice.workload for setup in lab.setups}
+    assert len(lab.comparisons) == 4
+    assert all(works[cell] == works[baseline] for cell, baseline in lab.comparisons)

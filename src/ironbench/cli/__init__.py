@@ -13,6 +13,7 @@ from ironbench.cli.cost import cost
 from ironbench.cli.device import app as device
 from ironbench.cli.doctor import doctor
 from ironbench.cli.lab import app as lab
+from ironbench.cli.lead import lead
 from ironbench.cli.leaderboard import leaderboard
 from ironbench.cli.list import list_
 from ironbench.cli.record import app as record
@@ -39,6 +40,7 @@ app.command("list")(list_)
 app.command("show")(show)
 app.command("compare")(compare)
 app.command("report")(report)
+app.command("lead")(lead)
 app.command("leaderboard")(leaderboard)
 app.command("cost")(cost)
 app.command("doctor")(doctor)

@@ -19,7 +19,7 @@ from ironbench.model.observation import Source
 from ironbench.model.plan import Plan
 from ironbench.model.prepared import Prepared
 from ironbench.model.session import Session
-from ironbench.model.system import Load
+from ironbench.model.system import Load, System
 from ironbench.model.work import Outcome, Work
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def worked(
     """One trial. `folder` is this trial's own. What the workload raises is raised."""
     workload = workloads.get(plan.choice.workload)
     window = MeasuredWindow(session.target(load.protocol, load.io), sources)
-    with heard() as interrupt, _bound(plan.system.client_cpus):
+    with heard() as interrupt, _bound(_cpus(plan.system)):
         work = Work(
             session=session,
             system=plan.system,
@@ -151,6 +151,12 @@ def _cpu() -> tuple[float, float]:
     """CPU seconds, user and system, of this process and of children that it waited for (getrusage(2))."""
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(one.ru_utime for one in used), sum(one.ru_stime for one in used)
+
+
+def _cpus(system: System) -> tuple[int, ...] | None:
+    """Where there is no engine, the work is the system: what limits a server limits it."""
+    own = system.server_cpus if system.engine == "none" else None
+    return own or system.client_cpus
 
 
 @contextmanager

@@ -30,7 +30,6 @@ class NoEngine:
             ("--dsn", system.dsn),
             ("--memory", system.memory_bytes),
             ("--memory-total", system.memory_total_bytes),
-            ("--server-cpus", system.server_cpus),
             ("parallelism", system.parallelism),
         ):
             if told is not None:

@@ -60,7 +60,9 @@ def comparisons(declared: Declared, found: Sequence[DeclaredCell]) -> tuple[tupl
     and would only make the others less sure (Holm).
     """
     sections = {cell.name: cell.sections for cell in found}
-    pairs = _pairs(declared, found)
+    every = _pairs(declared, found)
+    # Throughputs of two workloads count different things.
+    pairs = tuple(p for p in every if len({sections[name].workload.name for name in p}) == 1) or every
     telling = tuple(pair for pair in pairs if not _differ_in_rate_alone(*(sections[name] for name in pair)))
     return telling or pairs
 

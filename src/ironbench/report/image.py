@@ -59,6 +59,15 @@ def lab_svg(studies: Sequence[LabStudy]) -> bytes:
     return text.encode()
 
 
+def charts_png(title: str, notes: Sequence[str], charts: Sequence[Chart]) -> bytes:
+    """Any charts under a title and what is said of them."""
+    import vl_convert
+
+    rows = [_row([chart]) for chart in charts]
+    data: bytes = vl_convert.vegalite_to_png(_picture([_titled(title, notes, rows)]), scale=2, format_locale=_LOCALE)
+    return data
+
+
 def _picture(parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
     whole = {
         "padding": 28,

@@ -1,0 +1,46 @@
+"""`ironbench lead`: one system's lead over another, at each number of clients and peak against peak."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+
+def lead(
+    a: Annotated[str, typer.Argument(help="The system that counts as 1: a label, series or record.")],
+    b: Annotated[str, typer.Argument(help="The system beside it.")],
+    margin: Annotated[float, typer.Option(metavar="SHARE", help="Ratios within it are called equal.")] = 0.05,
+    output: Annotated[
+        str, typer.Option("--output", "-o", metavar="FILE", help="FILE.html, .png or .json.  [default: text]")
+    ] = "",
+    results: Annotated[
+        str, typer.Option(metavar="DIR", help="Where records are.", envvar="IRONBENCH_RESULTS")
+    ] = "ironbench-results",
+    json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
+) -> int:
+    """Say how far B is ahead of A in every work that both did: at each number of clients and at the peaks."""
+    from pathlib import Path
+
+    from ironbench.analyse import lead as analysis
+    from ironbench.cli.leading import written
+    from ironbench.errors import InputError
+    from ironbench.printer import Printer
+    from ironbench.record import Store
+    from ironbench.report import lead as report
+
+    if not 0 < margin < 1:
+        raise InputError(f"--margin {margin:g}", "is out of range", "a share between 0 and 1, e.g. 0.05")
+    store = Store(Path(results))
+    first, second = ([one for one in side if one.status.comparable] for side in store.select_each([a, b]))
+    for name, side in ((a, first), (b, second)):
+        if not side:
+            raise InputError(name, "has no trial that may be compared", "run it again")
+    found = analysis.leads(a, first, b, second, store, margin)
+    printer = Printer()
+    if output:
+        written(output, found)
+        printer.data(output)
+    else:
+        printer.data(report.document(found) if json else report.text(found))
+    return 0

@@ -1,0 +1,165 @@
+"""What `lead` found: as text, JSON, a page and a picture."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any
+
+import msgspec
+
+from ironbench.analyse.differences import telling
+from ironbench.analyse.lead import Lead, Leads, WorkLead
+from ironbench.report import elements, figures, image, plain
+from ironbench.report.charts import lead as charts
+from ironbench.report.charts.base import Chart, Table
+from ironbench.report.numbers import NOT_KNOWN, number, quantity, unit_of
+from ironbench.report.section import Section
+
+_TITLES = {"throughput": "throughput at the peak", "response_time_mean_s": "response time at the peak"}
+_FAIR = (
+    "The two were not measured in turns: a lead holds for these machines as they were set up, differences named below "
+    "included."
+)
+
+
+def text(found: Leads) -> str:
+    """How the machines differ first, then peaks, then the lead at each number of clients."""
+    blocks = [_title(found), _FAIR, _differences(found), "\n".join(sentences(found)), plain.table(peaks(found))]
+    blocks += [f"{plain.clean(work.work)}\n{plain.table(by_clients(found, work))}" for work in found.works]
+    blocks.append("\n".join(f"! {plain.clean(line)}" for line in found.apart))
+    return "\n\n".join(block for block in blocks if block)
+
+
+def document(found: Leads) -> str:
+    """The same as one JSON document."""
+    works = [
+        {
+            "work": work.work,
+            "peaks": None
+            if work.peaks is None
+            else {
+                "clients": work.peaks.clients,
+                "confirmed": work.peaks.confirmed,
+                "values": dict(work.peaks.values),
+                "leads": {metric: _lead(one) for metric, one in work.peaks.leads.items()},
+            },
+            "by_clients": [{"clients": clients, **_lead(one)} for clients, one in work.by_clients],
+        }
+        for work in found.works
+    ]
+    whole = {
+        "schema": 1,
+        "baseline": found.a,
+        "system": found.b,
+        "cores": found.cores,
+        "frequency_ratio": found.hertz_ratio,
+        "works": works,
+        "apart": found.apart,
+        "differences": [msgspec.to_builtins(row) for row in found.differences],
+    }
+    return msgspec.json.format(msgspec.json.encode(whole), indent=2).decode()
+
+
+def page(found: Leads) -> bytes:
+    """One file, as the reports are."""
+    drawn: dict[str, Chart] = {}
+    chart = charts.peaks(found)
+    tables = (("Peaks", peaks(found)), *((work.work, by_clients(found, work)) for work in found.works))
+    sections = [Section("lead", "Peak against peak", charts=(chart,) if chart else (), tables=tables)]
+    told = telling(found.differences)[0]
+    if told:
+        rows = Table(("", found.a, found.b), tuple(figures.difference_rows(told)))
+        sections.insert(0, Section("differences", "What differs", lead=_FAIR, tables=(("", rows),)))
+    said = "".join(f"<p>{escape(line)}</p>" for line in sentences(found))
+    body = (
+        f'<header class="top"><h1>{escape(_title(found))}</h1></header><main>{elements.NO_SCRIPT}'
+        f'<div class="headline">{said}</div>{elements.cautions(found.apart)}'
+        f"{''.join(elements.section(one, 'lead', drawn) for one in sections)}</main>"
+    )
+    return elements.page(_title(found), [body], drawn)
+
+
+def png(found: Leads) -> bytes:
+    """The chart with its sentences, drawn without a browser."""
+    chart = charts.peaks(found)
+    return image.charts_png(_title(found), [*sentences(found), _FAIR], [chart] if chart else [])
+
+
+def sentences(found: Leads) -> list[str]:
+    """What the hardware would let expect, and each work's peak in words."""
+    said = [_hardware(found)]
+    for work in found.works:
+        if work.peaks is None:
+            said.append(f"{work.work}: one of them has no usable trial.")
+            continue
+        parts = [f"{_TITLES[metric]} {charts.said(one)}" for metric, one in work.peaks.leads.items()]
+        fresh = "" if work.peaks.confirmed else " (on the trials that chose the peaks: not confirmed)"
+        said.append(f"{work.work}: {'; '.join(parts)}{fresh}.")
+    return said
+
+
+def peaks(found: Leads) -> Table:
+    """As F7 shows them: values of both, and the ratio with A as 1."""
+    rows = []
+    for work in found.works:
+        if work.peaks is None:
+            continue
+        for metric, (a, b) in work.peaks.values.items():
+            one = work.peaks.leads.get(metric)
+            at = f"{work.peaks.clients[0]} and {work.peaks.clients[1]} clients"
+            rows.append((f"{work.work}, {_TITLES[metric]}", *_both(metric, a, b), _ratio(one), _interval(one), at))
+    rows.append(("clock frequency", "", "", number(found.hertz_ratio) if found.hertz_ratio else NOT_KNOWN, "", ""))
+    cores = [str(count) if count else NOT_KNOWN for count in found.cores]
+    a_cores, b_cores = found.cores
+    rows.append(("cores", *cores, number(b_cores / a_cores) if a_cores and b_cores else NOT_KNOWN, "", ""))
+    return Table(("", found.a, found.b, f"{found.b} / {found.a}", "95 % interval", "at"), tuple(rows), numbers=True)
+
+
+def by_clients(found: Leads, work: WorkLead) -> Table:
+    """The lead in throughput at each number of clients (or threads)."""
+    points = [{point.clients: point for point in curve.points} for curve in work.curves]
+    rows = []
+    for clients, one in work.by_clients:
+        values = [side[clients].metrics["throughput"].centre for side in points]
+        rows.append((str(clients), *_both("throughput", *values), _ratio(one), _interval(one), one.words))
+    head = ("clients", found.a, found.b, f"{found.b} / {found.a}", "95 % interval", f"{found.b} …")
+    return Table(head, tuple(rows), numbers=True)
+
+
+def _title(found: Leads) -> str:
+    return f"{found.b} beside {found.a}"
+
+
+def _hardware(found: Leads) -> str:
+    known = [str(count) if count else NOT_KNOWN for count in found.cores]
+    clock = (
+        f"the clock frequency × {number(found.hertz_ratio)}"
+        if found.hertz_ratio
+        else "a clock frequency that is not known"
+    )
+    return f"Beside {found.a}, {found.b} has {clock}, and {known[1]} cores against {known[0]}."
+
+
+def _differences(found: Leads) -> str:
+    told = telling(found.differences)[0]
+    if not told:
+        return "The machines do not differ in anything that is known of them."
+    return "What differs\n" + plain.facts(Table((), (("", found.a, found.b), *figures.difference_rows(told))))
+
+
+def _both(metric: str, *values: float) -> tuple[str, ...]:
+    return tuple(quantity(value, unit_of(metric)) for value in values)
+
+
+def _ratio(one: Lead | None) -> str:
+    return number(one.ratio) if one else NOT_KNOWN
+
+
+def _interval(one: Lead | None) -> str:
+    if one is None or one.low is None or one.high is None:
+        return "–"
+    return f"{number(one.low)} to {number(one.high)}"
+
+
+def _lead(one: Lead) -> dict[str, Any]:
+    return {**msgspec.to_builtins(one), "words": one.words}

@@ -1,0 +1,81 @@
+"""Leads: with an interval and a margin, beside what the hardware would let expect."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from factories import DISK, MEMORY, Shelf, record, sweep
+
+from ironbench.analyse.lead import lead, leads
+from ironbench.errors import InputError
+from ironbench.report import lead as report
+
+OLD = {"cpu": {"model": "Old @ 2.40GHz", "cores": 8}}
+NEW = {"cpu": {"model": "New", "cores": 8, "max_hz": 3_040_000_000}}
+
+
+def found(margin: float = 0.05):
+    old = sweep(DISK, 3000, 5)
+    new = [replace(one, machine="m2") for one in sweep(MEMORY, 4800, 5, seed=2)]
+    return leads("old", old, "new", new, Shelf([*old, *new], machines={"m1": OLD, "m2": NEW}), margin)
+
+
+def test_a_lead_carries_its_interval_and_a_word() -> None:
+    ahead = lead([100, 101, 99], [128, 127, 129], 0.05)
+    assert ahead is not None and ahead.low is not None and ahead.high is not None
+    assert ahead.low < 1.28 < ahead.high
+    assert ahead.words == "leads by 28%"
+    assert lead([100, 101, 99], [101, 100, 100], 0.05).words == "equal within 5%"
+    assert lead([100, 150, 70], [110, 80, 160], 0.05).words == "cannot tell"
+    assert lead([100], [130], 0.05).words == "no interval: one trial"
+    slower = lead([10, 10.1, 9.9], [5, 5.1, 4.9], 0.05, higher_is_better=False)
+    assert slower.words == "leads by 100%"
+
+
+def test_welch_interval_is_that_of_a_textbook() -> None:
+    """Unequal variances: means of logarithms 0 and 1, variances 0.01 and 0.25, three and four values."""
+    import math
+
+    a = [math.exp(x) for x in (-0.1, 0.0, 0.1)]
+    b = [math.exp(1 + x) for x in (-0.5, 0.5, -0.5, 0.5)]
+    one = lead(a, b, 0.05)
+    spread = math.sqrt(0.01 / 3 + (1 / 3) / 4)
+    freedom = spread**4 / ((0.01 / 3) ** 2 / 2 + (1 / 12) ** 2 / 3)
+    assert freedom == pytest.approx(3.22, abs=0.05)
+    from ironbench.analyse.distributions import t_quantile
+
+    assert math.log(one.high) - 1 == pytest.approx(t_quantile(0.975, freedom) * spread)
+
+
+def test_peaks_are_those_of_fresh_trials_beside_frequency_and_cores() -> None:
+    shown = found()
+    work = shown.works[0]
+    assert work.peaks is not None
+    assert work.peaks.confirmed
+    assert shown.hertz_ratio == pytest.approx(3.04 / 2.4)
+    assert shown.cores == (8, 8)
+    assert work.peaks.leads["throughput"].ratio == pytest.approx(1.6, rel=0.05)
+    assert [clients for clients, _ in work.by_clients] == [1, 2, 4, 8, 12, 16, 20]
+    text = report.text(shown)
+    assert text.index("What differs") < text.index("throughput at the peak")
+    assert "the clock frequency × 1.27" in text
+    assert json.loads(report.document(shown))["works"][0]["peaks"]["confirmed"] is True
+
+
+def test_a_page_and_a_picture_are_drawn() -> None:
+    assert b"Peak against peak" in report.page(found())
+    assert report.png(found()).startswith(b"\x89PNG")
+
+
+def test_different_work_is_told_apart_and_none_in_common_refused() -> None:
+    old, other = record(machine="m1"), record(MEMORY, machine="m1")
+    larger = replace(other, choice=replace(other.choice, options={"scale": "8"}))
+    with pytest.raises(InputError, match="no work in common"):
+        leads("a", [old], "b", [larger], Shelf(), 0.05)
+    both = leads("a", [old], "b", [other, larger], Shelf(), 0.05)
+    assert both.apart == ("only b did igen-oltp scale=8",)
+    newer = replace(other, software={"ironbench": "9.0"})
+    with pytest.raises(InputError, match="no work in common"):
+        leads("a", [old], "b", [newer], Shelf(), 0.05)
