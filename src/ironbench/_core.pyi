@@ -23,9 +23,9 @@ __all__ = [
     "device_capacity",
     "drive",
     "load_rows",
+    "mandelbrot_steps",
     "normal_device",
     "probe_device",
-    "mandelbrot_steps",
     "read_hlog",
     "rehearse_script",
     "replay_trace",
@@ -86,6 +86,34 @@ def write_hlog(histograms: Mapping[str, Histogram], start_unix_s: float, interva
     """HdrHistogram's standard interval log, one tagged line per histogram."""
 
 def read_hlog(text: str) -> dict[str, Histogram]: ...
+
+@final
+class LiveDevice:
+    """A modelled device as files of a FUSE file system, mounted in `directory`; `spec` is JSON.
+
+    InputError, FailureError. Only for the process of a device: making one changes how its threads run.
+    """
+
+    def __new__(cls, spec: bytes, directory: str) -> LiveDevice: ...
+    def calibrate(self, block_device: str, length: int) -> bytes:
+        """Measures the way to the device through a loop device of one of its files: JSON. Overwrites `length` bytes."""
+
+    def pace(self, on: bool) -> None:
+        """Whether answers come when the model says, or at once."""
+
+    def counters(self) -> bytes:
+        """Cumulative since the mount, as JSON."""
+
+    def cut(self, how: str, seed: int) -> int:
+        """The power goes: `lose`, `subset` or `torn`. Returns how many writes were at stake."""
+
+    def end_trace(self) -> None:
+        """Writes what is left of the trace and closes its file."""
+
+    def revive(self) -> None:
+        """The power is back."""
+
+    def unmount(self) -> None: ...
 
 @final
 class Progress:

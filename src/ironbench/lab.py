@@ -6,8 +6,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from ironbench import engines, lab_peak, lab_search, lab_stages, lab_trial, lab_warmup, load, workloads
+from ironbench import devices, engines, lab_peak, lab_search, lab_stages, lab_trial, lab_warmup, load, workloads
 from ironbench.analyse import curve
+from ironbench.devices.mounting import NO_DEVICES, Devices
 from ironbench.lab_data import Data
 from ironbench.lab_progress import Pace
 from ironbench.lab_trial import Bench, measure
@@ -25,18 +26,22 @@ from ironbench.record.labs import LabDirectory
 
 def run(plan: Plan, secrets: Secrets, store: Store, printer: Printer) -> list[Record]:
     """Starts the engine, loads the data once, measures every trial in order, then the peak afresh."""
-    with engines.running(plan.system, secrets, plan.most_clients) as session:
+    with (
+        devices.mounted(plan) as storage,
+        engines.running(plan.system, secrets, plan.most_clients) as session,
+    ):
         loaded = load.ready(session, plan, printer)
+        storage.pace(model=True)
 
         def measuring(trials: Sequence[Trial], earlier: Sequence[Record], said: Prepared = NOTHING) -> list[Record]:
-            return measured(plan, session, loaded, trials, store, printer, earlier, said)
+            return measured(plan, session, loaded, trials, store, printer, earlier, said, storage)
 
         if plan.search:
             tried, best = lab_search.searched(plan, plan.search, measuring, partial(over, session), printer)
         else:
             tried = measuring(plan.trials, ())
             best = curve.peak(tried)
-        if over(session, tried):
+        if over(session, tried) or storage.death():
             return tried
         return tried + measuring(plan.confirmation_trials(best), tried, lab_search.told(plan.search, tried))
 
@@ -95,6 +100,7 @@ def measured(
     printer: Printer,
     earlier: Sequence[Record] = (),
     said: Prepared = NOTHING,
+    storage: Devices = NO_DEVICES,
 ) -> list[Record]:
     """The trials in order, each cell's pilot before them, up to one after which there is no going on.
 
@@ -109,8 +115,8 @@ def measured(
         settled = load.settled(session, dataset) if dataset else {}
         trial, warmed = lab_warmup.applied(trial, known, store)
         prepared = said.also(warmed.conditions, warmed.warnings).also(settled)
-        records.append(measure(plan, session, loaded, trial, store, printer, prepared))
-        if over(session, records):
+        records.append(measure(plan, session, loaded, trial, store, printer, prepared, storage=storage))
+        if over(session, records) or storage.death():
             break
     return records
 

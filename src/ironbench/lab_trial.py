@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from ironbench import engines, observe
+from ironbench import devices, engines, observe
+from ironbench.devices.mounting import NO_DEVICES, Devices
 from ironbench.drive.trial import drive
 from ironbench.errors import IronbenchError, UnwrittenError
 from ironbench.lab_data import Data
@@ -34,8 +35,9 @@ def measure(
     prepared: Prepared = NOTHING,
     title: str = "",
     quiet_s: float | None = None,
+    storage: Devices = NO_DEVICES,
 ) -> Record:
-    """One trial, from driving it to its record in the store."""
+    """One trial, from driving it to its record in the store. `storage`: what is emulated under the engine."""
     how = trial.cell.load
     driven = drive(
         plan,
@@ -46,6 +48,8 @@ def measure(
         title,
         quiet_s,
     )
+    driven = replace(driven, storage_died=storage.death())
+    prepared = prepared.also(storage.conditions())
     watched = observe.observed(driven, how)
     record = make.keep(store, plan, session, loaded, trial, driven, watched, prepared)
     if not record.status.comparable and not driven.failure:  # a failure was said when it happened
@@ -75,13 +79,16 @@ def attempt(bench: Bench, trial: Trial, said: Prepared, title: str) -> Record:
     plan = Plan(bench.lab.series, setup.system, setup.choice, (trial,), 0)
     prepared, record = bench.known.also(said.conditions, said.warnings), None
     try:
-        prepared = _before(bench, setup, trial, prepared)
-        with engines.running(setup.system, _secrets(bench, trial), most_clients(bench.lab)) as session:
-            loaded = bench.data.loaded(setup)
-            record = measure(
-                plan, session, loaded, trial, bench.store, bench.printer, prepared, title, bench.lab.method.quiet_s
-            )
-        if record.status.comparable and trial.purpose == "lab":  # others are in no block, whatever their number
+        with devices.mounted(plan) as storage:
+            prepared = _before(bench, setup, trial, prepared)
+            with engines.running(setup.system, _secrets(bench, trial), most_clients(bench.lab)) as session:
+                loaded, quiet_s = bench.data.loaded(setup), bench.lab.method.quiet_s
+                storage.pace(model=True)
+                record = measure(
+                    plan, session, loaded, trial, bench.store, bench.printer, prepared, title, quiet_s, storage
+                )
+        lasting = not setup.system.layout.devices  # an emulated one ends with its trial
+        if record.status.comparable and lasting and trial.purpose == "lab":  # others are in no block
             bench.data.kept(setup, trial.block)
     except UnwrittenError:
         raise

@@ -13,8 +13,8 @@ SHARED = {"model", "errors", "catalogue", "printer", "words", "_core"}
 STAGES = [
     "plan",
     "machine",
-    "devices",
     "engines",
+    "devices",
     "workloads",
     "load",
     "drive",

@@ -11,6 +11,7 @@ pub mod device;
 pub mod figures;
 #[cfg(test)]
 mod laws;
+pub mod live;
 pub mod model;
 pub mod replay;
 pub mod storage;

@@ -10,6 +10,7 @@ mod drive;
 mod errors;
 mod histogram;
 mod kernels;
+mod live;
 mod sampler;
 mod script;
 mod sqlite;
@@ -31,6 +32,8 @@ mod _core {
     use crate::histogram::{Histogram, read_hlog, write_hlog};
     #[pymodule_export]
     use crate::kernels::{Kernels, mandelbrot_steps};
+    #[pymodule_export]
+    use crate::live::LiveDevice;
     #[pymodule_export]
     use crate::sampler::{Sampled, Sampler};
     #[pymodule_export]

@@ -11,6 +11,8 @@ from pathlib import Path
 from ironbench import engines, workloads
 from ironbench.cli import measurable, request, resolving
 from ironbench.cli.resolving import Resolution
+from ironbench.devices import arrange
+from ironbench.devices.declared import wanted
 from ironbench.drive import caches
 from ironbench.engines.ideal import require as require_memory
 from ironbench.errors import InputError, collected
@@ -270,6 +272,7 @@ class _House:
             system = replace(
                 resolve.system(sections, self._label(cell, engine.name), folder, available), engine=engine.name
             )
+            storage = wanted(sections.devices, sections.layout, folder)
             choice = resolve.choice(sections, workload.validated(resolve.options(sections)), folder)
             usual = workload.usual_duration_s(choice.options), workload.usual_warmup_s
             system, load = ideal.arranged(system, resolve.load(sections.load, self.declared.seed, *usual), available)
@@ -284,9 +287,11 @@ class _House:
         if engine.name not in workload.engines:
             return replace(setup, skipped=f"workload {workload.name} does not run on {engine.name}")
         try:
+            estimate_bytes = workload.estimate_bytes(engine.name, choice.options)
+            mounted = arrange.arranged(storage, estimate_bytes, "layout")
+            system = replace(system, layout=arrange.laid_out(system.layout, mounted))
             found, self.secrets[cell.name] = self._validated(system, load.clients)
             caches.require(found, load)
-            estimate_bytes = workload.estimate_bytes(engine.name, choice.options)
             request.room(found, estimate_bytes)
             if "data" in found.ideal:
                 require_memory("data", estimate_bytes)

@@ -8,7 +8,7 @@ import typer
 
 app = typer.Typer(
     name="device",
-    help="Look at modelled storage, and replay traces on it.",
+    help="Look at modelled storage, mount it as a real file system, replay traces on it.",
     rich_markup_mode=None,
     no_args_is_help=True,
     add_completion=False,
@@ -46,6 +46,37 @@ def show(
     from ironbench.cli import devicing
 
     return devicing.shown(model, capacity, tuple(models or ()), json)
+
+
+@app.command("mount")
+def mount(
+    model: Annotated[str, typer.Argument(help="A device expression, e.g. hdd-7200.")],
+    directory: Annotated[
+        str, typer.Argument(metavar="[DIR]", help="Where: an empty directory, or one that is made.", show_default=False)
+    ] = "",
+    capacity: Annotated[str, typer.Option(metavar="SIZE", help="Of the device.")] = "1GB",
+    fs: Annotated[str, typer.Option(metavar="NAME", help="ext4, xfs or btrfs; btrfs:compress=zstd.")] = "ext4",
+    backing: Annotated[str, typer.Option(metavar="DIR|ram", help="What holds the bytes.")] = "ram",
+    seed: Annotated[int, typer.Option(metavar="N", help="Of whatever in the model is random.")] = 0,
+    trace: Annotated[
+        str, typer.Option(metavar="FILE", help="Parquet file for every I/O, written when the device ends.")
+    ] = "",
+    detach: Annotated[bool, typer.Option("--detach", help="Return at once; `device unmount` ends it.")] = False,
+) -> int:
+    """Mount an emulated device, until Ctrl-C or `ironbench device unmount`. Prints where it is mounted."""
+    from ironbench.cli import mounting
+
+    return mounting.mounted(mounting.wanted(model, directory, capacity, fs, backing), seed, detach, trace)
+
+
+@app.command("unmount")
+def unmount(
+    device: Annotated[str, typer.Argument(metavar="MODEL|DIR", help="Its expression, or where it is mounted.")],
+) -> int:
+    """Unmount an emulated device that `device mount` mounted."""
+    from ironbench.cli import mounting
+
+    return mounting.unmounted(device)
 
 
 @trace.command("replay")

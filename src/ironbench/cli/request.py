@@ -9,6 +9,7 @@ from pathlib import Path
 from secrets import randbelow
 
 from ironbench import engines, lab, lab_search, workloads
+from ironbench.devices import arrange, file_systems
 from ironbench.drive import caches, checkpoints
 from ironbench.engines import place, space
 from ironbench.errors import InputError, nearest
@@ -67,6 +68,10 @@ class Asked:
     observe: bool
     label: str
     results: str
+    capacity: str = ""
+    fs: str = ""
+    backing: str = ""
+    trace: str = ""
     limit: tuple[str, ...] = ()
 
 
@@ -139,7 +144,8 @@ def planned(asked: Asked) -> tuple[Plan, Secrets]:
     clients = () if by_clients else values.counts("--clients", asked.clients, 1, sweep.MOST_CLIENTS)
     often_s = _checkpoint(asked)
     choice = _choice(asked, workload)
-    wanted = preset(_system(asked, often_s), workload, choice)
+    estimate_bytes = workload.estimate_bytes(engine.name, choice.options)
+    wanted = preset(_system(asked, often_s, estimate_bytes), workload, choice)
     system, secrets = engine.validated(wanted, search.high if search and by_clients else max(clients))
     if search is None:
         load = _load(asked, workload, choice, often_s)
@@ -151,7 +157,9 @@ def planned(asked: Asked) -> tuple[Plan, Secrets]:
     for trial in plan.trials:
         workload.accepts(system, trial.cell.load, choice)
     workload.compile(engine.name, choice, PROTOCOLS.get(engine.name, asked.protocol))
-    room(system, workload.estimate_bytes(engine.name, choice.options))
+    room(system, estimate_bytes)
+    if asked.trace:
+        plan = replace(plan, traces=str(Path(asked.trace).absolute()))
     return plan, secrets
 
 
@@ -174,7 +182,10 @@ def only_scripts_take_files(files: Sequence[str], workload: workloads.Workload) 
 def room(system: System, estimate_bytes: int) -> None:
     """Refuses data that cannot fit. A directory of ours may hold them already: the load sees that, and asks again."""
     data = system.layout.data
-    if data is not None and not place.ours(Path(data)):
+    device_bytes = arrange.room_bytes(system.layout.devices, "data")
+    if device_bytes is not None:
+        arrange.require_room(device_bytes, estimate_bytes)
+    elif data is not None and not place.ours(Path(data)):
         space.require(data, estimate_bytes, "the workload's data")
 
 
@@ -197,14 +208,14 @@ def _as_setting(asked: Asked, often_s: float | None) -> bool:
     return often_s is not None and often_s >= checkpoints.SHORTEST_TIMEOUT_S and not asked.dsn
 
 
-def _system(asked: Asked, often_s: float | None) -> System:
+def _system(asked: Asked, often_s: float | None, estimate_bytes: int) -> System:
     own = {"checkpoint_timeout": f"{often_s:.0f}s"} if _as_setting(asked, often_s) else {}
     available = os.sched_getaffinity(0)
     return System(
         engine=asked.engine,
         label=asked.label or asked.engine,
         settings=values.pairs("--set", asked.set_) | own,
-        layout=Layout(*(_directory(option, text) for option, text in _places(asked))),
+        layout=_layout(asked, estimate_bytes),
         memory_bytes=values.size("--memory", asked.memory) if asked.memory else None,
         memory_total_bytes=values.size("--memory-total", asked.memory_total) if asked.memory_total else None,
         server_cpus=values.cpus("--server-cpus", asked.server_cpus, available) if asked.server_cpus else None,
@@ -213,21 +224,23 @@ def _system(asked: Asked, often_s: float | None) -> System:
     )
 
 
-def _places(asked: Asked) -> tuple[tuple[str, str], ...]:
-    return ("--data", asked.data), ("--temp", asked.temp), ("--log", asked.log)
-
-
-def _directory(option: str, text: str) -> str | None:
-    """A directory contains `/` or starts with `.`; anything else would be a device expression."""
-    if not text:
-        return None
-    if "/" not in text and not text.startswith("."):
-        raise InputError(
-            option,
-            f"{text!r} is not a directory: it has no slash, and there is no modelled device of that name",
-            f"the directory of that name is written ./{text}",
-        )
-    return str(Path(text).absolute())
+def _layout(asked: Asked, estimate_bytes: int) -> Layout:
+    """A directory contains `/` or starts with `.`; anything else is a device expression."""
+    told = {"data": asked.data, "temp": asked.temp, "log": asked.log}
+    capacity_bytes = values.size("--capacity", asked.capacity) if asked.capacity else None
+    wanted = arrange.shared(told, capacity_bytes, asked.fs or file_systems.DEFAULT, asked.backing or arrange.RAM)
+    if not wanted:
+        for option, text in (
+            ("--capacity", asked.capacity),
+            ("--fs", asked.fs),
+            ("--backing", asked.backing),
+            ("--trace", asked.trace),
+        ):
+            if text:
+                raise InputError(option, "no emulated device is named", "name one with --data, --temp or --log")
+    real = {role: text for role, text in told.items() if text and not arrange.is_expression(text)}
+    places = {role: str(Path(text).absolute()) for role, text in real.items()}
+    return arrange.laid_out(Layout().at(places), arrange.arranged(wanted, estimate_bytes))
 
 
 def _load(

@@ -77,9 +77,19 @@ def run(
     define: Annotated[list[str] | None, OPTION("-D", metavar="VAR=VALUE", help="Variable for the scripts.")] = None,
     with_: Annotated[list[str] | None, OPTION("--with", metavar="KEY=VALUE", help="Workload option.")] = None,
     set_: Annotated[list[str] | None, OPTION("--set", metavar="KEY=VALUE", help="Engine setting.")] = None,
-    data: Annotated[str, OPTION(metavar="DIR", help="Directory for the data.")] = "",
-    temp: Annotated[str, OPTION(metavar="DIR", help="Directory for spills.")] = "",
-    log: Annotated[str, OPTION(metavar="DIR", help="Directory for the log (WAL).")] = "",
+    data: Annotated[str, OPTION(metavar="DIR|DEVICE", help="Directory or emulated device for the data.")] = "",
+    temp: Annotated[str, OPTION(metavar="DIR|DEVICE", help="The same for spills.")] = "",
+    log: Annotated[str, OPTION(metavar="DIR|DEVICE", help="The same for the log (WAL).")] = "",
+    capacity: Annotated[
+        str, OPTION(metavar="SIZE", help="Of each emulated device.  [default: twice the data, and some more]")
+    ] = "",
+    fs: Annotated[str, OPTION(metavar="NAME", help="File system of emulated devices: ext4, xfs or btrfs.")] = "",
+    backing: Annotated[
+        str, OPTION(metavar="DIR|ram", help="What holds the bytes of emulated devices.  [default: ram]")
+    ] = "",
+    trace: Annotated[
+        str, OPTION(metavar="DIR", help="Where Parquet traces of emulated devices go, if they are wanted.")
+    ] = "",
     memory: Annotated[str, OPTION(metavar="SIZE", help="The engine's own data cache, e.g. 1GB.")] = "",
     memory_total: Annotated[
         str, OPTION(metavar="SIZE", help="Enforced limit on the engine and the page cache of its files, e.g. 2GB.")
@@ -137,5 +147,9 @@ def run(
         observe=observe,
         label=label,
         results=results,
+        capacity=capacity,
+        fs=fs,
+        backing=backing,
+        trace=trace,
     )
     return request.carried_out(asked, json)

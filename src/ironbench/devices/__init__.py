@@ -1,1 +1,31 @@
-"""Emulated devices: modelled storage that real file systems and real databases run on."""
+"""Emulated devices: modelled storage that real file systems and real databases run on.
+
+Only what the process of a device needs is loaded with this package: it has the standard library and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ironbench.devices.mounting import Devices
+    from ironbench.model.plan import Plan
+
+
+@contextmanager
+def mounted(plan: Plan) -> Iterator[Devices]:
+    """The devices of the plan's system, for as long as the block lasts.
+
+    They answer at once until told to follow their models. InputError, FailureError.
+    """
+    from ironbench.devices import mounting
+
+    traces = None
+    if plan.traces:
+        Path(plan.traces).mkdir(parents=True, exist_ok=True)
+        traces = Path(plan.traces, plan.series)
+    with mounting.mounted(plan.system.layout.devices, plan.trials[0].cell.load.seed, traces) as found:
+        yield found

@@ -21,10 +21,13 @@ from typing import Any
 from ironbench.engines import process, shared_memory
 from ironbench.engines.process import ProcessId
 from ironbench.errors import FailureError
+from ironbench.machine import attached
 
 ORPHAN_PATIENCE_S = 20.0
 """How long a server whose owner died may take to stop in good order."""
 GROUP_PATIENCE_S = 5.0
+DEVICE = "device"
+"""Kind of the entry of an emulated device. Engines may lie on it: it is ended after them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +36,7 @@ class Entry:
 
     id: str
     kind: str
-    """The engine's name."""
+    """The engine's name, or `DEVICE`."""
     owner: ProcessId
     data: str
     """Its data directory; kept when it ends."""
@@ -96,9 +99,9 @@ def read(path: Path) -> Entry | None:
 
 
 def entries() -> list[Entry]:
-    """All entries, by id."""
+    """All entries by id, emulated devices after the engines that may lie on them."""
     found = (read(path) for path in sorted(directory().glob("*.json")))
-    return [entry for entry in found if entry is not None]
+    return sorted((entry for entry in found if entry is not None), key=lambda entry: entry.kind == DEVICE)
 
 
 def orphaned(entry: Entry) -> bool:
@@ -113,6 +116,11 @@ def with_server(entry: Entry, server: ProcessId | None, guard: ProcessId | None)
     return entry
 
 
+def owned(entry: Entry, owner: ProcessId) -> Entry:
+    """The entry of a thing that from now on belongs to another process."""
+    return replace(entry, owner=owner)
+
+
 def end(entry: Entry, patience_s: float = ORPHAN_PATIENCE_S) -> bool:
     """Ends the server of an entry, removes its directories and the entry; False when the server could not be ended.
 
@@ -122,6 +130,8 @@ def end(entry: Entry, patience_s: float = ORPHAN_PATIENCE_S) -> bool:
         return False
     for name in entry.shared:
         shared_memory.remove(name)
+    if entry.kind == DEVICE and any(attached.take_apart(Path(path), patience_s) for path in entry.remove):
+        return False
     for path in entry.remove:
         shutil.rmtree(path, ignore_errors=True)
     left = [group for group in entry.groups if not _group_removed(Path(group))]

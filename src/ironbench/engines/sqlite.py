@@ -58,7 +58,9 @@ class SqliteEngine:
         if "temp" in system.ideal:
             settings["temp_store"] = "memory"
         data = system.layout.data or str(place.default("sqlite", "3"))
-        return replace(system, settings=settings, layout=Layout(place.check(data, "data"))), Secrets()
+        return replace(
+            system, settings=settings, layout=replace(system.layout, data=place.check(data, "data"))
+        ), Secrets()
 
     def identity(self, system: System, secrets: Secrets) -> dict[str, str]:
         from ironbench import _core

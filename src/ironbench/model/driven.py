@@ -23,6 +23,8 @@ class Driven:
     alive: bool
     """Whether the engine still ran afterwards."""
     failure: str = ""
+    storage_died: str = ""
+    """How an emulated device under it died; empty while all live."""
     last_words: str = ""
     """What an engine that does not run any more said at its end."""
     summary: Mapping[str, Any] = field(default_factory=dict)

@@ -22,6 +22,9 @@ class Plan:
     search: Search | None = None
     """The trials are then where a search starts; each further one follows from those before."""
 
+    traces: str = ""
+    """Directory for the traces of emulated devices; empty: none are wanted."""
+
     @property
     def most_clients(self) -> int:
         return max(trial.cell.load.clients for trial in self.trials)

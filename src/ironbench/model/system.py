@@ -2,7 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """Part of an emulated device that holds one role."""
+
+    role: str
+    bytes: int
+    directory: str
+    """Where its file system is mounted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """An emulated device: it exists while a system on it is measured. Its partitions share its queue."""
+
+    model: str
+    """The device expression in its normal form."""
+    partitions: tuple[Partition, ...]
+    """In the order in which they lie on it."""
+    file_system: str = "ext4"
+    """`ext4`, `xfs` or `btrfs`, with an option of its mount after a colon: `btrfs:compress=zstd`."""
+    backing: str = "ram"
+    """Directory that holds its bytes, or `ram`."""
+    depth: int = 1
+    """So many reads at a time it gains from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,6 +39,13 @@ class Layout:
     data: str | None = None
     temp: str | None = None
     log: str | None = None
+    devices: tuple[Device, ...] = ()
+    """Emulated devices that are mounted for the roles whose directories are theirs."""
+
+    def at(self, directories: Mapping[str, str | None]) -> Layout:
+        """The layout with these roles in these directories."""
+        places = {role: directories.get(role, getattr(self, role)) for role in ("data", "temp", "log")}
+        return Layout(places["data"], places["temp"], places["log"], self.devices)
 
 
 @dataclass(frozen=True, slots=True)

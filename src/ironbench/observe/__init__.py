@@ -102,6 +102,7 @@ def observed(driven: Driven, load: Load | None = None) -> tuple[Observation, Bud
         client_cpu_s=0.0 if inside else threads_cpu_s,
         library_cpu_s=threads_cpu_s if inside else 0.0,
         observer_cpu_s=summary.get("observer_cpu_s") or 0.0,
+        emulation_cpu_s=observation.metrics.get("emulation_cpu_cores", 0.0) * window_s,
         observer_pids=summary.get("observer_backend_pids") or (),
     )
     return observation, shares

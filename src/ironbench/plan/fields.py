@@ -32,8 +32,10 @@ def _types(struct: type[msgspec.Struct]) -> dict[str, Any]:
     }
 
 
-SECTIONS: dict[str, tuple[str, ...]] = {name: tuple(_types(kind)) for name, kind in _types(Sections).items()}
-"""Section → its fields."""
+SECTIONS: dict[str, tuple[str, ...]] = {
+    name: tuple(_types(kind)) for name, kind in _types(Sections).items() if isinstance(kind, type)
+}
+"""Section → its fields; [devices] has names of the user's own."""
 SHORT: dict[str, Path] = {name: (section, name) for section, names in SECTIONS.items() for name in names}
 """Last word → path; no two fields of different sections share one."""
 

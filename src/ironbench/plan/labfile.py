@@ -139,7 +139,7 @@ def read(text: str, name: str) -> Declared:
     document = fields.with_dotted_keys(document)
     collected(partial(check, document, LabFile, name) for check in (fields.validate, fields.validate_kinds))
     file = fields.converted(document, LabFile, name)
-    base = {section: document.get(section, {}) for section in fields.SECTIONS}
+    base = {section: document.get(section, {}) for section in (*fields.SECTIONS, "devices")}
     return _mended(text, name, file, base, document.get("vary", {}))
 
 

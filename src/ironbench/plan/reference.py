@@ -8,8 +8,9 @@ from typing import Any
 import msgspec
 
 from ironbench.plan.labfile import LabFile
+from ironbench.plan.sections import DeviceSection
 
-_SECTIONS = ("system", "layout", "limits", "workload", "load", "measure", "expect")
+_SECTIONS = ("system", "devices", "layout", "limits", "workload", "load", "measure", "expect")
 
 
 def schema() -> str:
@@ -39,7 +40,8 @@ def page() -> str:
         *_section("At the top", LabFile, leave_out=_SECTIONS),
     ]
     for name in _SECTIONS:
-        parts += _section(f"[{name}]", _field(LabFile, name).type.cls)
+        kind = _field(LabFile, name).type
+        parts += _section("[devices.NAME]", DeviceSection) if name == "devices" else _section(f"[{name}]", kind.cls)
     return "\n".join(parts)
 
 

@@ -17,7 +17,10 @@ WARMUP_S = 5.0
 
 
 def system(sections: Sections, label: str, folder: Path, cpus: Iterable[int]) -> System:
-    """`folder` is the lab file's: relative directories start there. `cpus` are those available here. InputError."""
+    """`folder` is the lab file's: relative directories start there. `cpus` are those available here. InputError.
+
+    Roles on emulated devices have no directory as yet (`ironbench.devices`).
+    """
     told, limits = sections.system, sections.limits
     settings = _texts(told.set)
     if told.bin:
@@ -26,8 +29,8 @@ def system(sections: Sections, label: str, folder: Path, cpus: Iterable[int]) ->
         engine=told.engine,
         label=label,
         settings=settings,
-        layout=Layout(
-            *(_directory(f"layout.{role}", getattr(sections.layout, role), folder) for role in ("data", "temp", "log"))
+        layout=Layout().at(
+            {role: _directory(getattr(sections.layout, role), folder) for role in ("data", "temp", "log")}
         ),
         memory_bytes=_size("system.memory", told.memory),
         server_cpus=_cpus("limits.server_cpus", limits.server_cpus, cpus),
@@ -120,12 +123,10 @@ def _ideal(told: str | list[str]) -> tuple[str, ...]:
     return tuple(part for part in IDEAL if part in wanted)
 
 
-def _directory(subject: str, told: str, folder: Path) -> str | None:
+def _directory(told: str, folder: Path) -> str | None:
     if not told:
         return None
-    if "/" not in told and not told.startswith("."):
-        raise InputError(subject, f"{told!r} is not a directory", f"write one with a slash, for example ./{told}")
-    return _path(told, folder)
+    return _path(told, folder) if "/" in told or told.startswith(".") else None
 
 
 def _path(told: str, folder: Path) -> str:

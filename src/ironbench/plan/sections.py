@@ -33,12 +33,24 @@ class SystemSection(Struct, forbid_unknown_fields=True):
     set: Annotated[dict[str, Setting], Meta(description="Engine settings, in the engine's own words.")] = {}
 
 
-class LayoutSection(Struct, forbid_unknown_fields=True):
-    """Where the engine's bytes live."""
+class DeviceSection(Struct, forbid_unknown_fields=True):
+    """An emulated device that `[layout]` names; roles that name the same one share it, each has a partition of its own.
 
-    data: Annotated[str, Meta(description="Directory for the data.")] = ""
-    temp: Annotated[str, Meta(description="Directory for spills.")] = ""
-    log: Annotated[str, Meta(description="Directory for the log (WAL).")] = ""
+    A device that needs nothing but its model is written `name = "expression"`.
+    """
+
+    model: Annotated[str, Meta(description="A device expression, e.g. `raid0(4, ssd-sata-2011)`. Required.")] = ""
+    capacity: Annotated[Size, Meta(description="Default: twice the data, and some more.")] = ""
+    fs: Annotated[str, Meta(description="`ext4`, `xfs` or `btrfs`; `btrfs:compress=zstd`. Default ext4.")] = ""
+    backing: Annotated[str, Meta(description="Directory that holds its bytes. Default: memory.")] = ""
+
+
+class LayoutSection(Struct, forbid_unknown_fields=True):
+    """Where the engine's bytes live: in directories (with a slash), or on emulated devices."""
+
+    data: Annotated[str, Meta(description="Directory, name in [devices], or device expression for the data.")] = ""
+    temp: Annotated[str, Meta(description="The same for spills.")] = ""
+    log: Annotated[str, Meta(description="The same for the log (WAL).")] = ""
 
 
 class LimitsSection(Struct, forbid_unknown_fields=True):
@@ -98,6 +110,9 @@ class Sections(Struct, forbid_unknown_fields=True):
     """Everything that a level can change."""
 
     system: SystemSection = field(default_factory=SystemSection)
+    devices: Annotated[dict[str, str | DeviceSection], Meta(description="Emulated devices by names of your own.")] = (
+        field(default_factory=dict)
+    )
     layout: LayoutSection = field(default_factory=LayoutSection)
     limits: LimitsSection = field(default_factory=LimitsSection)
     workload: WorkloadSection = field(default_factory=WorkloadSection)

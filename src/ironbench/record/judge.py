@@ -21,6 +21,9 @@ STEAL = 0.02
 OUR_SHARE = 0.15
 """Client, observers and emulation together, of the CPU time used."""
 RATE_KEPT = 0.98
+FAITHFUL_LOAD = 0.5
+"""Share of the I/Os that get through with nothing else to do: a database needs the CPU, too."""
+FAITHFUL_LATENESS = 0.05
 CHANGED = 0.10
 """Change of throughput within a trial that is told; smaller ones are told by the spread of blocks."""
 _BATCHES = 20
@@ -40,6 +43,7 @@ def warnings(
         found += _budget(budget)
     if writes and system.engine == "postgres":
         found += _checkpoints(observation, summary["elapsed_s"])
+    found += _emulation(system, observation, budget)
     if summary.get("samples_dropped"):
         found.append(Warning("samples-dropped", f"{summary['samples_dropped']} observer samples were dropped"))
     return tuple(found)
@@ -54,6 +58,8 @@ SUSPECT = frozenset({"client-saturated", "steal", "own-cpu-share", "short-of-two
 def status(driven: Driven, warnings: tuple[Warning, ...]) -> tuple[Status, str]:
     """The trial's status and, when it is not `ok`, why."""
     summary = driven.summary
+    if driven.storage_died:
+        return Status.VOIDED, driven.storage_died
     if driven.failure:
         if driven.alive:
             return Status.FAILED, driven.failure
@@ -137,8 +143,31 @@ def _budget(budget: Budget) -> list[Warning]:
         found.append(
             Warning(
                 "own-cpu-share",
-                f"the client and observers used {in_percent(ours)} of the CPU time used: "
+                f"client, observers and emulation used {in_percent(ours)} of the CPU time used: "
                 "verdicts about CPU do not hold",
+            )
+        )
+    return found
+
+
+def _emulation(system: System, observation: Observation, budget: Budget | None) -> list[Warning]:
+    """Every emulated result says so."""
+    late = {name: value for name, value in observation.metrics.items() if name.startswith("emulation_late_share")}
+    models = ", ".join(dict.fromkeys(device.model for device in system.layout.devices))
+    if not (late or models):
+        return []
+    took = f"; the emulation took {in_percent(budget.emulation)} of the machine's CPU" if budget is not None else ""
+    found = [
+        Warning("emulated", f"storage was emulated{f' ({models})' if models else ''}, its times are a model's{took}")
+    ]
+    load = observation.metrics.get("emulation_load_share", 0.0)
+    worst = max(late.values(), default=0.0)
+    if load > FAITHFUL_LOAD or worst > FAITHFUL_LATENESS:
+        found.append(
+            Warning(
+                "emulation-limit",
+                f"the emulated device reached {in_percent(load)} of what gets through here and was late by "
+                f"{in_percent(worst, 1)} of its time: the real one would be faster",
             )
         )
     return found

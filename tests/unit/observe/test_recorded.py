@@ -20,7 +20,8 @@ def test_every_metric_and_series_is_in_the_catalogue(recorded: Samples) -> None:
 
 def test_every_observer_finds_something_in_the_recording(recorded: Samples) -> None:
     for observer in observe.observers():
-        assert observer.parse(recorded, WINDOW_S).metrics, observer.name
+        if observer.name != "emulation":  # recorded on real devices; see test_emulation.py
+            assert observer.parse(recorded, WINDOW_S).metrics, observer.name
 
 
 def test_without_samples_nothing_is_claimed() -> None:

@@ -33,11 +33,13 @@ class PostgresEngine:
         found = installation.find(system.settings.get("bin"))
         if system.ideal:
             system = ideal.arranged(system, str(clusters.of(system.layout, found).place))
+        system = replace(system, settings=settings.for_devices(system, found) | system.settings)
         settings.validate(system, clients, found)
         identity.choose(found)
         wanted = clusters.of(system.layout, found)
         clusters.validate(wanted, found)
-        layout = Layout(str(wanted.place), _text(wanted.temp_place), _text(wanted.log_place))
+        places = str(wanted.place), _text(wanted.temp_place), _text(wanted.log_place)
+        layout = Layout(*places, system.layout.devices)
         return replace(system, layout=layout), Secrets()
 
     def identity(self, system: System, secrets: Secrets) -> dict[str, str]:

@@ -33,10 +33,9 @@ def arranged(system: System, data: str) -> System:
         where = ideal.directory(data, part)
         ideal.require(part, needed, ideal.MEMORY)
         limit = system.memory_total_bytes
-        changed = {part: where}
         system = replace(
             system,
-            layout=replace(system.layout, **changed),
+            layout=system.layout.at({part: where}),
             memory_total_bytes=None if limit is None else limit + needed,
         )
     if "data" in system.ideal:

@@ -66,6 +66,26 @@ LOADING = {
 """For a load whose files are synced as a whole after the server has stopped: a crash before that makes them void."""
 
 
+MOST_WORKERS = 32
+"""What io_workers takes (PostgreSQL 18 documentation, 19.4.6)."""
+USUAL_WORKERS = 3
+
+
+def for_devices(system: System, installation: Installation) -> dict[str, str]:
+    """How many reads at a time suit the emulated device of the data, where nobody set that: the server cannot know.
+
+    With io_method=worker no more reads are under way than there are I/O workers, 3 by default.
+    """
+    depth = next((d.depth for d in system.layout.devices if any(p.role == "data" for p in d.partitions)), 0)
+    if not depth:
+        return {}
+    wanted = {
+        "effective_io_concurrency": str(depth),
+        "io_workers": str(min(MOST_WORKERS, max(USUAL_WORKERS, depth))),
+    }
+    return {name: value for name, value in wanted.items() if name in known(installation)}
+
+
 def shaping(settings: Mapping[str, str]) -> dict[str, str]:
     """Those of the settings that shape what a load writes."""
     return {name: settings[name] for name in SHAPING if name in settings}

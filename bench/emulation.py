@@ -1,0 +1,171 @@
+"""Emulated devices seen from outside: fio on the mounted file system, beside the model by a virtual clock.
+
+The model's side is `_core.probe_device`: the same closed loop, without waiting. Every point has at least 10 000 I/Os,
+or as many as fit into its longest time: a disk that does 80 a second is measured by its first 1600.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+from bench.figures import at_least, at_most, said, within
+from bench.pairs import interleaved, ratio
+from ironbench import _core
+from ironbench.catalogue.devices import device_models
+from ironbench.devices import arrange, mounting
+from ironbench.devices.models import for_core, models
+from ironbench.model.system import Device, Partition
+
+CAPACITY = 1 << 30
+SPAN = 512 << 20
+"""Of the file that fio reads and writes."""
+LONGEST_S, SHORTEST_S = 20.0, 3.0
+COUNT = 10_000
+LIVE_IOPS = 100_000
+FREE_RUNS = 5
+PAIRS = 6
+SHARE_OF_MODEL = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One load, in fio's words and in the probe's."""
+
+    name: str
+    fio: str
+    length: int
+    depth: int
+    reads: float
+    random: bool
+
+
+POINTS = (
+    Point("4 KiB random read, depth 1", "randread", 4096, 1, 1.0, True),
+    Point("4 KiB random read, depth 32", "randread", 4096, 32, 1.0, True),
+    Point("4 KiB random write, depth 1", "randwrite", 4096, 1, 0.0, True),
+    Point("4 KiB random write, depth 32", "randwrite", 4096, 32, 0.0, True),
+    Point("1 MiB sequential read, depth 8", "read", 1 << 20, 8, 1.0, False),
+    Point("1 MiB sequential write, depth 8", "write", 1 << 20, 8, 0.0, False),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What fio saw."""
+
+    iops: float
+    mean_s: float
+    p99_s: float
+
+
+def main() -> None:
+    if shutil.which("fio") is None:
+        raise RuntimeError("fio is not installed")
+    _free()
+    for name, model in device_models().items():
+        if model.kind not in ("free", "memory", "controller"):
+            _against_model(name)
+    _beside_tmpfs()
+
+
+@contextmanager
+def mounted(model: str, file_system: str = "xfs") -> Iterator[Path]:
+    """The device, following its model, with a file that fio may use."""
+    with tempfile.TemporaryDirectory(prefix="ironbench-bench-") as folder:
+        point = Path(folder, "d")
+        device = Device(model, (Partition("data", CAPACITY, str(point)),), file_system, arrange.RAM)
+        with mounting.mounted((device,)) as devices:
+            file = point / "fio"
+            with file.open("wb") as written:
+                for _ in range(SPAN >> 20):
+                    written.write(b"\0" * (1 << 20))
+            devices.pace(model=True)
+            yield file
+
+
+def fio(file: Path, point: Point, seconds: float) -> Seen:
+    words = [
+        "fio", "--name=x", f"--filename={file}", f"--rw={point.fio}", f"--bs={point.length}", f"--size={SPAN}",
+        f"--iodepth={point.depth}", "--ioengine=io_uring", "--direct=1", "--time_based", f"--runtime={seconds}",
+        "--ramp_time=1", "--randrepeat=0", "--norandommap", "--output-format=json",
+    ]  # fmt: skip
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    job = json.loads(done.stdout[done.stdout.index("{") :])["jobs"][0]
+    kind = job["read" if point.reads else "write"]
+    times = kind["clat_ns"]
+    return Seen(kind["iops"], kind["lat_ns"]["mean"] / 1e9, times["percentile"]["99.000000"] / 1e9)
+
+
+def modelled(model: str, point: Point, count: int) -> Seen:
+    load = {"reads": point.reads, "random": point.random, "length": point.length, "depth": point.depth}
+    load |= {"count": count, "warm_up": max(count // 10, 1), "span": SPAN}
+    known = for_core(models())
+    iops, _, latency = _core.probe_device(model, known, CAPACITY, json.dumps(load).encode())
+    return Seen(iops, latency.mean_s, latency.quantile(0.99))
+
+
+def _free() -> None:
+    with mounted("free") as file:
+        deep = [fio(file, POINTS[1], SHORTEST_S).iops for _ in range(FREE_RUNS)]
+        shallow = [fio(file, POINTS[0], SHORTEST_S).mean_s * 1e6 for _ in range(FREE_RUNS)]
+    said("free device, 4 KiB reads/s at depth 32", median(deep), at_least(150_000), _spread(deep, 0))
+    said("free device, 4 KiB read at depth 1, us", median(shallow), at_most(35), _spread(shallow, 1))
+
+
+def _against_model(name: str) -> None:
+    for point in POINTS:
+        wanted = modelled(name, point, COUNT)
+        if wanted.iops > LIVE_IOPS:
+            sys.stderr.write(f"{name}, {point.name}: {wanted.iops:.0f}/s is for replay\n")
+            continue
+        seconds = min(LONGEST_S, max(SHORTEST_S, COUNT / wanted.iops))
+        with mounted(name) as file:
+            seen = fio(file, point, seconds)
+        bounds = within(1 - SHARE_OF_MODEL, 1 + SHARE_OF_MODEL)
+        what = f"{name}, {point.name}:"
+        said(
+            f"{what} IOPS / model",
+            seen.iops / wanted.iops,
+            bounds,
+            f"{seen.iops / wanted.iops:.3f} ({seen.iops:.0f}/s)",
+        )
+        told = f"{seen.mean_s / wanted.mean_s:.3f} ({seen.mean_s * 1e6:.0f} us)"
+        said(f"{what} mean latency / model", seen.mean_s / wanted.mean_s, bounds, told)
+        if wanted.p99_s >= 1e-3:
+            said(f"{what} p99 / model", seen.p99_s / wanted.p99_s, within(0.9, 1.1))
+        else:
+            said(f"{what} p99 - model, us", (seen.p99_s - wanted.p99_s) * 1e6, within(-80, 80))
+
+
+def _beside_tmpfs() -> None:
+    """A half-cached read-write mix of PostgreSQL on the free device and on a plain tmpfs."""
+    emulated, plain = interleaved(PAIRS, lambda: _mix("free"), lambda: _mix("/dev/shm/ironbench-bench-emulation"))
+    found = ratio(emulated, plain)
+    said("half-cached igen-oltp, free device / tmpfs", found, at_least(0.75), str(found))
+
+
+def _mix(data: str) -> float:
+    words = ["run", "igen-oltp", "--data", data, "--with", "scale=8", "--memory", "64MB", "--memory-total", "256MB"]
+    words += ["--clients", "8", "--duration", "10s", "--warmup", "3s", "--no-observe", "--json"]
+    with tempfile.TemporaryDirectory() as results:
+        command = [sys.executable, "-c", "from ironbench.cli import main; main()", *words, "--results", results]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    shutil.rmtree(data, ignore_errors=True) if data.startswith("/") else None
+    if done.returncode not in (0, 3):
+        raise RuntimeError(done.stderr)
+    return float(json.loads(done.stdout)["trials"][0]["metrics"]["throughput"])
+
+
+def _spread(values: list[float], digits: int) -> str:
+    return (
+        f"{median(values):.{digits}f} (median of {len(values)}, {min(values):.{digits}f} to {max(values):.{digits}f})"
+    )

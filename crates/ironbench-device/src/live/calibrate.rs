@@ -1,0 +1,91 @@
+//! How long the way to a device takes here: measured through its block device, with direct I/O, as a file system sees it.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::Op;
+
+/// Addresses, lengths and offsets that suit every kind of direct I/O (open(2), O_DIRECT).
+const ALIGNED: usize = 4096;
+
+#[repr(C, align(4096))]
+struct Page([u8; ALIGNED]);
+
+/// A part of a block device that may be overwritten.
+#[derive(Debug)]
+pub struct Probe {
+    file: File,
+    length: u64,
+}
+
+impl Probe {
+    pub fn open(path: &str, length: u64) -> io::Result<Self> {
+        let file = OpenOptions::new().read(true).write(true).custom_flags(libc::O_DIRECT).open(path)?;
+        Ok(Self { file, length })
+    }
+
+    /// Mean nanoseconds of one I/O after another at scattered places. The slowest tenth does not count: it is other
+    /// work of the machine.
+    pub fn mean_ns(&self, op: Op, size: usize, count: usize) -> io::Result<f64> {
+        let mut pages = pages(size);
+        let mut taken = Vec::with_capacity(count);
+        for number in 0..count + count / 8 {
+            let started = Instant::now();
+            self.one(op, &mut pages, number as u64)?;
+            if number >= count / 8 {
+                taken.push(started.elapsed().as_nanos() as f64);
+            }
+        }
+        taken.sort_by(f64::total_cmp);
+        taken.truncate((taken.len() * 9 / 10).max(1));
+        Ok(taken.iter().sum::<f64>() / taken.len() as f64)
+    }
+
+    /// 4 KiB reads a second with so many at a time.
+    pub fn rate(&self, depth: usize, span: Duration) -> io::Result<f64> {
+        let done = AtomicU64::new(0);
+        let started = Instant::now();
+        let read = |first: usize| {
+            let mut pages = pages(ALIGNED);
+            let mut number = (first as u64) << 32;
+            while started.elapsed() < span {
+                self.one(Op::Read, &mut pages, number)?;
+                number += 1;
+                done.fetch_add(1, Ordering::Relaxed);
+            }
+            io::Result::Ok(())
+        };
+        let outcome = std::thread::scope(|scope| {
+            let read = &read;
+            let threads: Vec<_> = (0..depth).map(|first| scope.spawn(move || read(first))).collect();
+            threads.into_iter().try_for_each(|thread| thread.join().expect("reading does not panic"))
+        });
+        outcome?;
+        Ok(done.load(Ordering::Relaxed) as f64 / started.elapsed().as_secs_f64())
+    }
+
+    fn one(&self, op: Op, pages: &mut [Page], number: u64) -> io::Result<()> {
+        let bytes = bytes(pages);
+        let places = (self.length / bytes.len() as u64).max(1);
+        // Fibonacci hashing: scattered, and different for different numbers (Knuth, volume 3, section 6.4).
+        let place = (number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20) % places;
+        let offset = place * bytes.len() as u64;
+        match op {
+            Op::Read => self.file.read_exact_at(bytes, offset),
+            Op::Write => self.file.write_all_at(bytes, offset),
+            Op::Flush => self.file.sync_data(),
+        }
+    }
+}
+
+fn pages(size: usize) -> Vec<Page> {
+    (0..size / ALIGNED).map(|_| Page([0; ALIGNED])).collect()
+}
+
+fn bytes(pages: &mut [Page]) -> &mut [u8] {
+    // SAFETY: pages are plain bytes without padding, one after the other.
+    unsafe { std::slice::from_raw_parts_mut(pages.as_mut_ptr().cast(), pages.len() * ALIGNED) }
+}

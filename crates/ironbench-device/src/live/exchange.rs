@@ -1,0 +1,317 @@
+//! Where requests meet the model and the images, and answers wait until they are due.
+
+use std::io;
+use std::sync::atomic::Ordering::{Acquire, Release};
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use fuser::{Errno, ReplyData, ReplyEmpty, ReplyWrite};
+use ironbench_core::{Error, Result};
+use serde::Serialize;
+
+use super::due::{Clock, Due};
+use super::image::Image;
+use super::pace::{Mode, Overhead, Pace, Plan};
+use super::process;
+use super::recording::Recording;
+use super::spec::Spec;
+use super::tally::{Counts, Tally};
+use super::undo::{Cut, Undo};
+use crate::Op;
+
+/// A held answer is woken for so much earlier, and spun for: most sleepers wake within it when the processor may not
+/// sleep deeply (43 µs late without that, 17 µs with it, p99 30 µs).
+const SPIN_NS: u64 = 30_000;
+
+#[derive(Debug)]
+pub struct Partition {
+    pub name: String,
+    pub length: u64,
+    /// Where it begins on the device.
+    start: u64,
+    image: Image,
+    tally: Tally,
+}
+
+#[derive(Debug)]
+pub enum Answer {
+    Read(ReplyData),
+    Write(ReplyWrite),
+    Done(ReplyEmpty),
+}
+
+impl Answer {
+    fn refuse(self, error: Errno) {
+        match self {
+            Self::Read(reply) => reply.error(error),
+            Self::Write(reply) => reply.error(error),
+            Self::Done(reply) => reply.error(error),
+        }
+    }
+}
+
+/// An I/O whose answer is held back.
+#[derive(Debug)]
+struct Held {
+    answer: Answer,
+    partition: usize,
+    op: Op,
+    offset: u64,
+    length: u32,
+    arrival: u64,
+    plan: Plan,
+    /// Of a flush: the last write that it covers.
+    covers: u64,
+}
+
+#[derive(Debug)]
+pub struct Exchange {
+    board: Arc<Board>,
+    due: Due<Held>,
+}
+
+/// What both the threads that receive and the one that answers know.
+#[derive(Debug)]
+struct Board {
+    model: String,
+    clock: Clock,
+    pace: Pace,
+    reads_per_s: AtomicU64,
+    partitions: Vec<Partition>,
+    undo: Option<Mutex<Undo>>,
+    recording: Option<Recording>,
+    dead: AtomicBool,
+}
+
+/// As the file `counters` tells it.
+#[derive(Debug, Serialize)]
+struct Told<'a> {
+    model: &'a str,
+    now_ns: u64,
+    /// CPU time of this whole process so far.
+    cpu_ns: u64,
+    /// Whether the model decides when answers come.
+    modelled: bool,
+    /// 4 KiB reads a second that get through here; see `Calibration`.
+    reads_per_s: f64,
+    /// Rows that did not get into the trace.
+    untraced: u64,
+    partitions: std::collections::BTreeMap<&'a str, Counts>,
+}
+
+impl Exchange {
+    pub fn new(spec: &Spec) -> Result<Self> {
+        let mut start = 0;
+        let mut partitions = Vec::new();
+        for one in &spec.partitions {
+            let image = match &spec.backing {
+                None => Image::in_memory(one.bytes)?,
+                Some(folder) => Image::in_file(&folder.join(&one.name), one.bytes)?,
+            };
+            let tally = Tally::default();
+            partitions.push(Partition { name: one.name.clone(), length: one.bytes, start, image, tally });
+            start += one.bytes;
+        }
+        let clock = Clock::start();
+        let recording = spec.trace.as_deref().map(Recording::start);
+        let board = Arc::new(Board {
+            model: spec.model.clone(),
+            clock,
+            pace: Pace::new(spec.device()?),
+            reads_per_s: AtomicU64::new(0),
+            partitions,
+            recording: recording.transpose().map_err(|error| Error::failure("trace", error.to_string()))?,
+            undo: spec.cuttable.then(|| Mutex::new(Undo::default())),
+            dead: AtomicBool::new(false),
+        });
+        let theirs = Arc::clone(&board);
+        let due = Due::start(clock, SPIN_NS, move |held| theirs.answer(held))
+            .map_err(|error| Error::failure("live device", error.to_string()))?;
+        Ok(Self { board, due })
+    }
+
+    pub fn partitions(&self) -> &[Partition] {
+        &self.board.partitions
+    }
+
+    pub fn pace(&self, mode: Mode) {
+        self.board.pace.set(mode, self.board.clock.now());
+    }
+
+    pub fn calibrated(&self, overhead: Overhead, reads_per_s: f64) {
+        self.board.pace.calibrated(overhead);
+        self.board.reads_per_s.store(reads_per_s as u64, Release);
+    }
+
+    /// Cumulative, as JSON.
+    pub fn counters(&self) -> Vec<u8> {
+        let partitions = self.partitions().iter().map(|one| (one.name.as_str(), one.tally.counts())).collect();
+        let told = Told {
+            model: &self.board.model,
+            now_ns: self.board.clock.now(),
+            cpu_ns: process::cpu_ns(),
+            modelled: self.board.pace.mode() == Mode::Model,
+            reads_per_s: self.board.reads_per_s.load(Acquire) as f64,
+            untraced: self.board.recording.as_ref().map_or(0, Recording::dropped),
+            partitions,
+        };
+        serde_json::to_vec(&told).expect("numbers and names are JSON")
+    }
+
+    pub fn end_trace(&self) -> Result<()> {
+        let ended = self.board.recording.as_ref().map_or(Ok(()), Recording::end);
+        ended.map_err(|error| Error::failure("trace", error.to_string()))
+    }
+
+    /// Total lateness and number of held answers so far.
+    pub fn lateness(&self) -> (u64, u64) {
+        let mut sums = (0, 0);
+        for partition in self.partitions() {
+            let counts = partition.tally.counts();
+            for kind in [&counts.read, &counts.write, &counts.flush] {
+                sums = (sums.0 + kind.late_ns, sums.1 + kind.late);
+            }
+        }
+        sums
+    }
+
+    /// From now on every request fails, and what was not flushed becomes what the cut makes of it.
+    /// Returns how many writes were at stake. Input error when the device was not made for it.
+    pub fn cut(&self, how: Cut, seed: u64) -> Result<usize> {
+        let Some(undo) = &self.board.undo else {
+            return Err(Error::input("power cut", "this device was not mounted for it"));
+        };
+        self.board.dead.store(true, Release);
+        let (steps, at_stake) = locked(undo).cut(how, seed);
+        for (partition, offset, bytes) in steps {
+            let image = &self.board.partitions[partition].image;
+            image.write(offset, &bytes).map_err(|error| Error::failure("power cut", error.to_string()))?;
+        }
+        Ok(at_stake)
+    }
+
+    /// Power is back.
+    pub fn revive(&self) {
+        self.board.dead.store(false, Release);
+    }
+
+    pub fn read(&self, partition: usize, offset: u64, size: u32, answer: Answer) {
+        let length = self.board.within(partition, offset, size);
+        self.submit(partition, Op::Read, offset, length, answer, 0);
+    }
+
+    pub fn write(&self, partition: usize, offset: u64, data: &[u8], answer: Answer) {
+        let length = self.board.within(partition, offset, data.len() as u32);
+        if (length as usize) < data.len() {
+            return answer.refuse(Errno::ENOSPC);
+        }
+        match self.board.store(partition, offset, data) {
+            Ok(()) => self.submit(partition, Op::Write, offset, length, answer, 0),
+            Err(error) => answer.refuse(errno(&error)),
+        }
+    }
+
+    pub fn flush(&self, partition: usize, answer: Answer) {
+        let covers = self.board.undo.as_ref().map_or(0, |undo| locked(undo).last());
+        self.submit(partition, Op::Flush, 0, 0, answer, covers);
+    }
+
+    /// Takes no time of the model's.
+    pub fn discard(&self, partition: usize, offset: u64, length: u64, answer: Answer) {
+        let image = &self.board.partitions[partition];
+        if self.board.dead.load(Acquire) {
+            return answer.refuse(Errno::EIO);
+        }
+        match image.image.discard(offset.min(image.length), length.min(image.length.saturating_sub(offset))) {
+            Ok(()) => self.board.reply(answer, partition, 0, 0),
+            Err(error) => answer.refuse(errno(&error)),
+        }
+    }
+
+    fn submit(&self, partition: usize, op: Op, offset: u64, length: u32, answer: Answer, covers: u64) {
+        let board = &self.board;
+        if board.dead.load(Acquire) {
+            return answer.refuse(Errno::EIO);
+        }
+        let place = &board.partitions[partition];
+        place.tally.began();
+        let (arrival, plan) = board.pace.plan(|| board.clock.now(), op, place.start + offset, length);
+        let held = Held { answer, partition, op, offset, length, arrival, plan, covers };
+        if plan.due <= arrival { board.answer(held) } else { self.due.hold(plan.due, held) }
+    }
+}
+
+impl Board {
+    fn answer(&self, held: Held) {
+        let Held { answer, partition, op, offset, length, arrival, plan, covers } = held;
+        let tally = &self.partitions[partition].tally;
+        if self.dead.load(Acquire) {
+            tally.failed();
+            return answer.refuse(Errno::EIO);
+        }
+        let mut now = self.clock.now();
+        let worked = now + plan.host_cpu_ns;
+        while now < worked {
+            std::hint::spin_loop();
+            now = self.clock.now();
+        }
+        let overhead = self.pace.overhead();
+        let late_ns = if plan.modelled { now.saturating_sub(plan.due + overhead.late_ns) } else { 0 };
+        let beside = overhead.of(op, length).saturating_sub(overhead.late_ns);
+        tally.ended(op, length, now - arrival + beside, late_ns);
+        if let (Some(recording), true) = (&self.recording, plan.asked) {
+            // As the file system sees it: the way there before, the way back after.
+            recording.note(arrival, op, self.partitions[partition].start + offset, length, now + beside);
+        }
+        if let (Op::Flush, Some(undo)) = (op, &self.undo) {
+            locked(undo).flushed(covers);
+        }
+        self.reply(answer, partition, offset, length);
+    }
+
+    fn reply(&self, answer: Answer, partition: usize, offset: u64, length: u32) {
+        match answer {
+            Answer::Write(reply) => reply.written(length),
+            Answer::Done(reply) => reply.ok(),
+            Answer::Read(reply) => {
+                let mut reply = Some(reply);
+                let tell = |bytes: &[u8]| {
+                    if let Some(reply) = reply.take() {
+                        reply.data(bytes);
+                    }
+                };
+                let outcome = self.partitions[partition].image.read(offset, length as usize, tell);
+                if let (Err(error), Some(reply)) = (outcome, reply) {
+                    reply.error(errno(&error));
+                }
+            }
+        }
+    }
+
+    fn store(&self, partition: usize, offset: u64, data: &[u8]) -> io::Result<()> {
+        let image = &self.partitions[partition].image;
+        let Some(undo) = &self.undo else { return image.write(offset, data) };
+        // Held over both, so that the log has the writes of one place in their order.
+        let mut undo = locked(undo);
+        if self.dead.load(Acquire) {
+            return Err(io::Error::from_raw_os_error(libc::EIO));
+        }
+        let before = image.read(offset, data.len(), <[u8]>::to_vec)?;
+        image.write(offset, data)?;
+        undo.note(partition, offset, before, data.to_vec());
+        Ok(())
+    }
+
+    fn within(&self, partition: usize, offset: u64, length: u32) -> u32 {
+        let left = self.partitions[partition].length.saturating_sub(offset);
+        u32::try_from(left).unwrap_or(u32::MAX).min(length)
+    }
+}
+
+fn errno(error: &io::Error) -> Errno {
+    Errno::from_i32(error.raw_os_error().unwrap_or(libc::EIO))
+}
+
+fn locked(undo: &Mutex<Undo>) -> MutexGuard<'_, Undo> {
+    undo.lock().unwrap_or_else(PoisonError::into_inner)
+}

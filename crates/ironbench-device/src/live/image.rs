@@ -1,0 +1,205 @@
+//! The bytes of a partition: in memory, or in a sparse file of a directory.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::ptr::NonNull;
+
+use ironbench_core::{Error, Result};
+
+/// Bytes by offset; offsets and lengths are within the image.
+#[derive(Debug)]
+pub enum Image {
+    Memory(Memory),
+    File(File),
+}
+
+impl Image {
+    /// Memory is taken page by page as it is written (mmap(2), MAP_NORESERVE).
+    pub fn in_memory(length: u64) -> Result<Self> {
+        Memory::new(length).map(Self::Memory)
+    }
+
+    /// A new file, as long as the image and empty as yet: what is written to it takes room of its file system.
+    pub fn in_file(path: &Path, length: u64) -> Result<Self> {
+        let failed = |error: io::Error| Error::failure(format!("image {}", path.display()), error.to_string());
+        let file = OpenOptions::new().read(true).write(true).create_new(true).open(path).map_err(failed)?;
+        file.set_len(length).map_err(failed)?;
+        Ok(Self::File(file))
+    }
+
+    /// Gives `use_` the bytes as they are now.
+    pub fn read<T>(&self, offset: u64, length: usize, use_: impl FnOnce(&[u8]) -> T) -> io::Result<T> {
+        match self {
+            Self::Memory(memory) => Ok(use_(memory.bytes(offset, length))),
+            Self::File(file) => {
+                let mut bytes = vec![0; length];
+                file.read_exact_at(&mut bytes, offset)?;
+                Ok(use_(&bytes))
+            }
+        }
+    }
+
+    pub fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Memory(memory) => {
+                memory.write(offset, bytes);
+                Ok(())
+            }
+            Self::File(file) => file.write_all_at(bytes, offset),
+        }
+    }
+
+    /// The bytes become zeroes, and what held them is given back.
+    pub fn discard(&self, offset: u64, length: u64) -> io::Result<()> {
+        match self {
+            Self::Memory(memory) => memory.discard(offset, length),
+            Self::File(file) => {
+                let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+                // SAFETY: the descriptor is open, and the call takes no pointers.
+                let done =
+                    unsafe { libc::fallocate(file.as_raw_fd(), mode, offset as libc::off_t, length as libc::off_t) };
+                if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+            }
+        }
+    }
+}
+
+/// Anonymous memory. Reads and writes of the same bytes at the same time are the file system's to avoid, as on a disk:
+/// either may come first, and nothing but the bytes depends on it.
+#[derive(Debug)]
+pub struct Memory {
+    start: NonNull<u8>,
+    length: usize,
+}
+
+// SAFETY: the mapping belongs to this value and lives as long; threads share nothing but plain bytes in it.
+unsafe impl Send for Memory {}
+// SAFETY: as above.
+unsafe impl Sync for Memory {}
+
+/// MADV_DONTNEED fails on locked pages; this does not (madvise(2), Linux 5.18).
+const MADV_DONTNEED_LOCKED: libc::c_int = 24;
+
+impl Memory {
+    fn new(length: u64) -> Result<Self> {
+        let length = usize::try_from(length).map_err(|_| Error::input("capacity", "is more than memory can hold"))?;
+        // SAFETY: a new private mapping at an address of the kernel's choice.
+        let start = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                length,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+                -1,
+                0,
+            )
+        };
+        if start == libc::MAP_FAILED {
+            return Err(Error::failure("memory of the device", io::Error::last_os_error().to_string()));
+        }
+        // A helper that is started must not get a copy of the page tables.
+        // SAFETY: the range is the mapping just made.
+        unsafe { libc::madvise(start, length, libc::MADV_DONTFORK) };
+        let start = NonNull::new(start.cast()).expect("a mapping is never at address 0");
+        Ok(Self { start, length })
+    }
+
+    fn bytes(&self, offset: u64, length: usize) -> &[u8] {
+        let offset = self.within(offset, length);
+        // SAFETY: within the mapping, as just asserted; see the type for who else may write there.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr().add(offset), length) }
+    }
+
+    fn write(&self, offset: u64, bytes: &[u8]) {
+        let offset = self.within(offset, bytes.len());
+        // SAFETY: within the mapping, as just asserted; `bytes` is not of it.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.start.as_ptr().add(offset), bytes.len()) }
+    }
+
+    fn discard(&self, offset: u64, length: u64) -> io::Result<()> {
+        const PAGE: usize = 4096;
+        let length = length as usize;
+        let offset = self.within(offset, length);
+        let (first, last) = (offset.next_multiple_of(PAGE), (offset + length) / PAGE * PAGE);
+        let zero = |from: usize, to: usize| {
+            // SAFETY: within the mapping, as just asserted.
+            unsafe { std::ptr::write_bytes(self.start.as_ptr().add(from), 0, to.saturating_sub(from)) };
+        };
+        if first >= last {
+            zero(offset, offset + length);
+            return Ok(());
+        }
+        zero(offset, first);
+        zero(last, offset + length);
+        // SAFETY: whole pages within the mapping.
+        let given = unsafe { libc::madvise(self.start.as_ptr().add(first).cast(), last - first, MADV_DONTNEED_LOCKED) };
+        if given != 0 {
+            zero(first, last);
+        }
+        Ok(())
+    }
+
+    fn within(&self, offset: u64, length: usize) -> usize {
+        let offset = offset as usize;
+        assert!(offset <= self.length && length <= self.length - offset, "{offset} + {length} is outside the image");
+        offset
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // SAFETY: the mapping was made by `new` and nobody refers to it any more.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.length) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const LENGTH: usize = 64 << 10;
+
+    fn both() -> (Image, Image, std::path::PathBuf) {
+        let name = format!("ironbench-image-{}-{:?}", std::process::id(), std::thread::current().id());
+        let path = std::env::temp_dir().join(name);
+        let _ = std::fs::remove_file(&path);
+        (Image::in_memory(LENGTH as u64).unwrap(), Image::in_file(&path, LENGTH as u64).unwrap(), path)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn what_was_written_last_is_read_whatever_holds_it(
+            steps in prop::collection::vec((any::<bool>(), 0..LENGTH, 0..20_000usize, any::<u8>()), 1..20)
+        ) {
+            let (memory, file, path) = both();
+            let mut known = vec![0u8; LENGTH];
+            for (writes, offset, length, byte) in steps {
+                let length = length.min(LENGTH - offset);
+                let byte = if writes { byte } else { 0 };
+                known[offset..offset + length].fill(byte);
+                for image in [&memory, &file] {
+                    if writes {
+                        image.write(offset as u64, &vec![byte; length]).unwrap();
+                    } else if length > 0 {
+                        image.discard(offset as u64, length as u64).unwrap();
+                    }
+                }
+            }
+            for image in [&memory, &file] {
+                prop_assert!(image.read(0, LENGTH, |bytes| bytes == known).unwrap());
+            }
+            std::fs::remove_file(path).unwrap();
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "outside the image")]
+    fn what_is_outside_an_image_is_never_touched() {
+        Image::in_memory(4096).unwrap().write(4000, &[1; 100]).unwrap();
+    }
+}

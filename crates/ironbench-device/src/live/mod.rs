@@ -1,0 +1,145 @@
+//! A modelled device that real file systems can be made on: files of a FUSE file system, answered when the model says.
+//!
+//! The caller makes loop devices of the files (`ironbench.devices` in Python does). Nothing here may wait for memory
+//! that only a write to this device would free: see `process`.
+
+mod calibrate;
+mod due;
+mod exchange;
+mod filesystem;
+mod image;
+mod pace;
+mod process;
+mod recording;
+mod spec;
+mod tally;
+mod undo;
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use fuser::{BackgroundSession, Config, MountOption, Session};
+use ironbench_core::{Error, Result};
+use serde::Serialize;
+
+use calibrate::Probe;
+use exchange::Exchange;
+use filesystem::Files;
+use pace::{Mode, Overhead, Way};
+pub use process::Granted;
+pub use spec::Spec;
+pub use undo::Cut;
+
+use crate::Op;
+
+/// Threads that receive requests. Images in files make them wait for those.
+const THREADS_IN_MEMORY: usize = 2;
+const THREADS_IN_FILES: usize = 16;
+/// A held answer of the calibration: longer than any spin, so that sleeping is part of what is measured.
+const HELD_NS: u64 = 200_000;
+const SMALL: usize = 4096;
+const LARGE: usize = 256 << 10;
+const SMALL_COUNT: usize = 400;
+const LARGE_COUNT: usize = 100;
+const RATE_DEPTH: usize = 16;
+const RATE_SPAN: Duration = Duration::from_millis(300);
+
+/// What the way to a device here is like.
+#[derive(Debug, Clone, Serialize)]
+pub struct Calibration {
+    pub overhead: Overhead,
+    /// 4 KiB reads a second that get through when nothing is held.
+    pub reads_per_s: f64,
+    /// Mean time of one 4 KiB read after another when nothing is held.
+    pub read_latency_ns: f64,
+    pub granted: Granted,
+}
+
+/// A mounted device. Dropping it unmounts its files, which must not be in use any more.
+#[derive(Debug)]
+pub struct Live {
+    exchange: Arc<Exchange>,
+    session: Mutex<Option<BackgroundSession>>,
+    granted: Granted,
+    _awake: process::Awake,
+}
+
+impl Live {
+    /// The files appear in `directory`. Answers come at once until `pace` says otherwise.
+    pub fn mount(spec: &Spec, directory: &Path) -> Result<Self> {
+        let (granted, awake) = process::prepare();
+        let exchange = Arc::new(Exchange::new(spec)?);
+        let mut config = Config::default();
+        config.mount_options =
+            vec![MountOption::FSName("ironbench".into()), MountOption::NoDev, MountOption::NoSuid, MountOption::NoExec];
+        config.n_threads = Some(if spec.backing.is_some() { THREADS_IN_FILES } else { THREADS_IN_MEMORY });
+        config.clone_fd = true;
+        let mounted = Session::new(Files(Arc::clone(&exchange)), directory, &config).and_then(Session::spawn);
+        let session = mounted.map_err(|error| {
+            Error::failure(format!("FUSE file system on {}", directory.display()), error.to_string())
+                .hint("emulated devices need root and the kernel's FUSE (`ironbench doctor`)")
+        })?;
+        Ok(Self { exchange, session: Mutex::new(Some(session)), granted, _awake: awake })
+    }
+
+    /// Measures the way through a block device made of one of the files, whose first `length` bytes are overwritten.
+    pub fn calibrate(&self, block_device: &str, length: u64) -> Result<Calibration> {
+        let measured = self.measured(block_device, length);
+        self.exchange.pace(Mode::Free);
+        measured.map_err(|error| Error::failure(format!("calibration on {block_device}"), error.to_string()))
+    }
+
+    /// Whether the model decides when answers come; otherwise they come at once.
+    pub fn pace(&self, on: bool) {
+        self.exchange.pace(if on { Mode::Model } else { Mode::Free });
+    }
+
+    pub fn counters(&self) -> Vec<u8> {
+        self.exchange.counters()
+    }
+
+    /// See `Exchange::cut`.
+    pub fn cut(&self, how: Cut, seed: u64) -> Result<usize> {
+        self.exchange.cut(how, seed)
+    }
+
+    pub fn revive(&self) {
+        self.exchange.revive();
+    }
+
+    /// Ends the trace, if there is one.
+    pub fn end_trace(&self) -> Result<()> {
+        self.exchange.end_trace()
+    }
+
+    /// Unmounts the files. Failure while something uses them.
+    pub fn unmount(&self) -> Result<()> {
+        let session = self.session.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let ended = session.map_or(Ok(()), BackgroundSession::umount_and_join);
+        ended.map_err(|error| Error::failure("FUSE file system", error.to_string()))
+    }
+
+    fn measured(&self, block_device: &str, length: u64) -> std::io::Result<Calibration> {
+        let probe = Probe::open(block_device, length)?;
+        self.exchange.pace(Mode::Free);
+        probe.mean_ns(Op::Write, LARGE, LARGE_COUNT)?; // the image's pages are there from then on
+        let read_latency_ns = probe.mean_ns(Op::Read, SMALL, SMALL_COUNT)?;
+        let reads_per_s = probe.rate(RATE_DEPTH, RATE_SPAN)?;
+        self.exchange.pace(Mode::Fixed(HELD_NS));
+        let before = self.exchange.lateness();
+        let way = |op: Op| -> std::io::Result<Way> {
+            let small = probe.mean_ns(op, SMALL, SMALL_COUNT)? - HELD_NS as f64;
+            let large = probe.mean_ns(op, LARGE, LARGE_COUNT)? - HELD_NS as f64;
+            Ok(Way::through((SMALL, small), (LARGE, large)))
+        };
+        let (read, write) = (way(Op::Read)?, way(Op::Write)?);
+        let each_ns = (probe.mean_ns(Op::Flush, SMALL, LARGE_COUNT)? - HELD_NS as f64).max(0.0);
+        let flush = Way { each_ns, byte_ns: 0.0 };
+        let after = self.exchange.lateness();
+        let late_ns = (after.0 - before.0) / (after.1 - before.1).max(1);
+        let overhead = Overhead { read, write, flush, late_ns };
+        self.exchange.calibrated(overhead, reads_per_s);
+        Ok(Calibration { overhead, reads_per_s, read_latency_ns, granted: self.granted.clone() })
+    }
+}

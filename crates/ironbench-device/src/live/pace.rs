@@ -1,0 +1,205 @@
+//! When an answer is due: the model's word, less what the way to the device takes anyway.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde::Serialize;
+
+use crate::{Device, Op};
+
+/// Nanoseconds that the way to the device takes beside the device: so much for each I/O, so much more for each byte.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Way {
+    pub each_ns: f64,
+    pub byte_ns: f64,
+}
+
+impl Way {
+    /// From the mean times of a small and a large I/O.
+    pub fn through(small: (usize, f64), large: (usize, f64)) -> Self {
+        let byte_ns = ((large.1 - small.1) / (large.0 - small.0) as f64).max(0.0);
+        Self { each_ns: (small.1 - byte_ns * small.0 as f64).max(0.0), byte_ns }
+    }
+
+    fn of(self, length: u32) -> u64 {
+        (self.each_ns + self.byte_ns * f64::from(length)) as u64
+    }
+}
+
+/// What was measured at mount.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Overhead {
+    pub read: Way,
+    pub write: Way,
+    pub flush: Way,
+    /// Held answers are usually so late; the ways contain it.
+    pub late_ns: u64,
+}
+
+impl Overhead {
+    pub fn of(&self, op: Op, length: u32) -> u64 {
+        match op {
+            Op::Read => self.read.of(length),
+            Op::Write => self.write.of(length),
+            Op::Flush => self.flush.of(0),
+        }
+    }
+}
+
+/// What decides when an answer is due.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Mode {
+    /// At once: while file systems are made and data loaded.
+    Free,
+    /// So many nanoseconds later: to measure what comes on top.
+    Fixed(u64),
+    Model,
+}
+
+/// When an I/O that arrived will be answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Plan {
+    /// May lie before the arrival: then the way alone takes longer than the model.
+    pub due: u64,
+    /// Whether a model said so; otherwise nothing is late.
+    pub modelled: bool,
+    /// Whether the model was asked at all.
+    pub asked: bool,
+    /// Of the host's processor, to be taken away before the answer.
+    pub host_cpu_ns: u64,
+}
+
+pub struct Pace {
+    inner: Mutex<Inner>,
+}
+
+struct Inner {
+    device: Box<dyn Device>,
+    mode: Mode,
+    /// Added to our time to make the model's, which stands still while the model is not asked.
+    behind: u64,
+    last: u64,
+    overhead: Overhead,
+}
+
+impl Pace {
+    pub fn new(device: Box<dyn Device>) -> Self {
+        let inner = Inner { device, mode: Mode::Free, behind: 0, last: 0, overhead: Overhead::default() };
+        Self { inner: Mutex::new(inner) }
+    }
+
+    /// `now` reads the clock: calls reach the model in the order of their times.
+    pub fn plan(&self, now: impl FnOnce() -> u64, op: Op, offset: u64, length: u32) -> (u64, Plan) {
+        let mut inner = self.locked();
+        let arrival = now();
+        let at_once = Plan { due: arrival, modelled: false, asked: false, host_cpu_ns: 0 };
+        let plan = match inner.mode {
+            Mode::Free => at_once,
+            Mode::Fixed(span) => Plan { due: arrival + span, modelled: true, ..at_once },
+            Mode::Model => {
+                let asked = (arrival.saturating_sub(inner.behind)).max(inner.last);
+                inner.last = asked;
+                let done = inner.device.submit(asked, op, offset, length);
+                let host_cpu_ns = inner.device.host_cpu(op, length);
+                if done <= asked {
+                    Plan { asked: true, host_cpu_ns, ..at_once }
+                } else {
+                    let due = (arrival + (done - asked)).saturating_sub(inner.overhead.of(op, length));
+                    Plan { due, modelled: true, asked: true, host_cpu_ns }
+                }
+            }
+        };
+        (arrival, plan)
+    }
+
+    pub fn set(&self, mode: Mode, now: u64) {
+        let mut inner = self.locked();
+        if mode == Mode::Model && inner.mode != Mode::Model {
+            inner.behind = now.saturating_sub(inner.last);
+        }
+        inner.mode = mode;
+    }
+
+    pub fn mode(&self) -> Mode {
+        self.locked().mode
+    }
+
+    pub fn calibrated(&self, overhead: Overhead) {
+        self.locked().overhead = overhead;
+    }
+
+    pub fn overhead(&self) -> Overhead {
+        self.locked().overhead
+    }
+
+    fn locked(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl std::fmt::Debug for Pace {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let inner = self.locked();
+        out.debug_struct("Pace").field("mode", &inner.mode).field("overhead", &inner.overhead).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Takes 100 µs for everything, one thing at a time.
+    struct Slow {
+        free_at: u64,
+    }
+
+    impl Device for Slow {
+        fn submit(&mut self, now: u64, _op: Op, _offset: u64, _length: u32) -> u64 {
+            self.free_at = self.free_at.max(now) + 100_000;
+            self.free_at
+        }
+
+        fn capacity(&self) -> u64 {
+            1 << 30
+        }
+    }
+
+    fn pace() -> Pace {
+        Pace::new(Box::new(Slow { free_at: 0 }))
+    }
+
+    #[test]
+    fn the_way_is_taken_off_what_the_model_says() {
+        let pace = pace();
+        let way = Way { each_ns: 20_000.0, byte_ns: 0.5 };
+        pace.calibrated(Overhead { read: way, ..Overhead::default() });
+        pace.set(Mode::Model, 0);
+        let (arrival, plan) = pace.plan(|| 1_000, Op::Read, 0, 4096);
+        assert_eq!((arrival, plan.due, plan.modelled), (1_000, 101_000 - 22_048, true));
+        // The device is busy until 101 000, whatever the way takes.
+        assert_eq!(pace.plan(|| 2_000, Op::Write, 0, 4096).1.due, 201_000);
+    }
+
+    #[test]
+    fn the_models_time_stands_still_while_it_is_not_asked() {
+        let pace = pace();
+        pace.set(Mode::Model, 0);
+        assert_eq!(pace.plan(|| 0, Op::Read, 0, 512).1.due, 100_000);
+        pace.set(Mode::Free, 50_000);
+        assert_eq!(
+            pace.plan(|| 60_000, Op::Read, 0, 512).1,
+            Plan { due: 60_000, modelled: false, asked: false, host_cpu_ns: 0 }
+        );
+        pace.set(Mode::Model, 1_000_000);
+        // What it was asked for at its time 0 keeps it busy for 100 µs of its time still.
+        assert_eq!(pace.plan(|| 1_000_000, Op::Read, 0, 512).1.due, 1_200_000);
+    }
+
+    #[test]
+    fn a_way_goes_through_both_measurements() {
+        let way = Way::through((4096, 25_000.0), (262_144, 60_000.0));
+        for (length, expected) in [(4096u32, 25_000), (262_144, 60_000)] {
+            assert!(way.of(length).abs_diff(expected) <= 1);
+        }
+        assert_eq!(Way::through((4096, 25_000.0), (262_144, 20_000.0)).byte_ns, 0.0);
+    }
+}

@@ -1,0 +1,64 @@
+//! What the process of a device does for itself, so that it never waits for its own device and wakes on time.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+
+/// Lock pages as they are touched (mlockall(2), Linux 4.4), not all of a sparse image at once.
+const MCL_ONFAULT: libc::c_int = 4;
+/// Memory that this process asks for must not be freed by writing to its own device (prctl(2), Linux 5.6).
+const PR_SET_IO_FLUSHER: libc::c_int = 57;
+
+/// What was granted, for the record.
+#[derive(Debug, Clone, Default, serde::Serialize)]
+pub struct Granted {
+    pub memory_locked: bool,
+    pub io_flusher: bool,
+    pub dma_latency: bool,
+    /// Threads run before ordinary ones (sched(7), SCHED_FIFO), as an interrupt of a real device would.
+    pub real_time: bool,
+}
+
+/// Held for as long as the processor must not sleep deeply.
+#[derive(Debug)]
+pub struct Awake(#[allow(dead_code)] Option<File>);
+
+pub fn prepare() -> (Granted, Awake) {
+    // SAFETY: these calls take numbers only.
+    let memory_locked = unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE | MCL_ONFAULT) } == 0;
+    // The kernel wants whole words, and zero in those that it does not use.
+    let (yes, none): (libc::c_ulong, libc::c_ulong) = (1, 0);
+    // SAFETY: as above.
+    let io_flusher = unsafe { libc::prctl(PR_SET_IO_FLUSHER, yes, none, none, none) } == 0;
+    let _ = std::fs::write("/proc/self/oom_score_adj", "-1000");
+    let awake = held_awake();
+    (Granted { memory_locked, io_flusher, dma_latency: awake.is_some(), real_time: may_hasten() }, Awake(awake))
+}
+
+/// The kernel keeps the processor out of idle states for as long as this stays open (Documentation/power/pm_qos_interface).
+fn held_awake() -> Option<File> {
+    let mut file = OpenOptions::new().write(true).open("/dev/cpu_dma_latency").ok()?;
+    file.write_all(&0i32.to_ne_bytes()).ok()?;
+    Some(file)
+}
+
+/// The calling thread wakes on time and goes before ordinary ones, as far as that is allowed.
+pub fn hasten_thread() -> bool {
+    // SAFETY: numbers only; the second call reads a structure that lives on the stack.
+    unsafe {
+        libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong);
+        let priority = libc::sched_param { sched_priority: 1 };
+        libc::sched_setscheduler(0, libc::SCHED_FIFO, &priority) == 0
+    }
+}
+
+/// User and system time of all threads of this process so far.
+pub fn cpu_ns() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the call writes to a structure that lives on the stack.
+    unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+fn may_hasten() -> bool {
+    std::thread::spawn(hasten_thread).join().unwrap_or(false)
+}

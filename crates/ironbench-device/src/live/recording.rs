@@ -1,0 +1,106 @@
+//! The trace of a device: one row per I/O, written by a thread of its own.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+use crate::Op;
+
+const ROWS: usize = 16 << 10;
+/// So many pieces may wait to be written; beyond them rows are dropped and counted.
+const PIECES: usize = 64;
+/// Bytes of a row: time, offset, completed 8 each, length 4, op 1, none 3; little-endian.
+const ROW: usize = 32;
+
+#[derive(Debug)]
+pub struct Recording {
+    piece: Mutex<Vec<u8>>,
+    sender: Mutex<Option<SyncSender<Vec<u8>>>>,
+    writer: Mutex<Option<JoinHandle<std::io::Result<()>>>>,
+    dropped: AtomicU64,
+}
+
+impl Recording {
+    pub fn start(path: &Path) -> std::io::Result<Self> {
+        let mut file = BufWriter::new(File::create(path)?);
+        let (sender, pieces) = sync_channel::<Vec<u8>>(PIECES);
+        let writer = std::thread::Builder::new().name("device-trace".into()).spawn(move || {
+            pieces.iter().try_for_each(|piece| file.write_all(&piece))?;
+            file.flush()
+        })?;
+        Ok(Self {
+            piece: Mutex::new(Vec::with_capacity(ROWS * ROW)),
+            sender: Mutex::new(Some(sender)),
+            writer: Mutex::new(Some(writer)),
+            dropped: AtomicU64::new(0),
+        })
+    }
+
+    pub fn note(&self, time: u64, op: Op, offset: u64, length: u32, completed: u64) {
+        let mut piece = locked(&self.piece);
+        for word in [time, offset, completed] {
+            piece.extend_from_slice(&word.to_le_bytes());
+        }
+        piece.extend_from_slice(&length.to_le_bytes());
+        piece.extend_from_slice(&[op as u8, 0, 0, 0]);
+        if piece.len() >= ROWS * ROW {
+            let full = std::mem::replace(&mut *piece, Vec::with_capacity(ROWS * ROW));
+            drop(piece);
+            self.send(full);
+        }
+    }
+
+    pub fn dropped(&self) -> u64 {
+        self.dropped.load(Relaxed)
+    }
+
+    /// Writes what is left and closes the file.
+    pub fn end(&self) -> std::io::Result<()> {
+        let rest = std::mem::take(&mut *locked(&self.piece));
+        if let Some(sender) = locked(&self.sender).take() {
+            let _ = sender.send(rest);
+        }
+        let writer = locked(&self.writer).take();
+        writer.map_or(Ok(()), |thread| thread.join().expect("writing does not panic"))
+    }
+
+    fn send(&self, piece: Vec<u8>) {
+        if let Some(sender) = &*locked(&self.sender) {
+            if let Err(TrySendError::Full(piece) | TrySendError::Disconnected(piece)) = sender.try_send(piece) {
+                self.dropped.fetch_add((piece.len() / ROW) as u64, Relaxed);
+            }
+        }
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_is_in_the_file_in_the_order_in_which_it_was_noted() {
+        let path = std::env::temp_dir().join(format!("ironbench-trace-{}", std::process::id()));
+        let recording = Recording::start(&path).unwrap();
+        for number in 0..40_000u64 {
+            recording.note(number, Op::Write, number * 4096, 4096, number + 5);
+        }
+        recording.end().unwrap();
+        let bytes = std::fs::read(&path).unwrap();
+        std::fs::remove_file(path).unwrap();
+        assert_eq!((bytes.len(), recording.dropped()), (40_000 * ROW, 0));
+        let word = |row: usize, place: usize| {
+            u64::from_le_bytes(bytes[row * ROW + place..row * ROW + place + 8].try_into().unwrap())
+        };
+        assert!((0..40_000).all(|row| word(row, 0) == row as u64 && word(row, 16) == row as u64 + 5));
+        assert_eq!((bytes[ROW + 24], bytes[ROW + 28]), (0, Op::Write as u8));
+    }
+}

@@ -1,0 +1,58 @@
+//! What a live device is made from, as the process of the device is told.
+
+use std::path::PathBuf;
+
+use ironbench_core::{Error, Result};
+use serde::Deserialize;
+
+use crate::{Device, Free, Models, build, parse};
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Spec {
+    /// A device expression.
+    pub model: String,
+    /// What its names mean: name → kind and figures in base units.
+    #[serde(default)]
+    pub models: serde_json::Value,
+    pub seed: u64,
+    /// In the order in which they lie on the device.
+    pub partitions: Vec<PartitionSpec>,
+    /// Directory of the images; none: they are in memory.
+    pub backing: Option<PathBuf>,
+    /// Whether a power cut must be possible: then every write is kept twice until it is flushed.
+    pub cuttable: bool,
+    /// Where what the model was asked is written; see `recording`.
+    #[serde(default)]
+    pub trace: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PartitionSpec {
+    pub name: String,
+    pub bytes: u64,
+}
+
+impl Spec {
+    pub fn read(json: &[u8]) -> Result<Self> {
+        let spec: Self =
+            serde_json::from_slice(json).map_err(|error| Error::input("live device", error.to_string()))?;
+        if spec.partitions.is_empty() || spec.partitions.iter().any(|one| one.bytes == 0 || one.bytes % 4096 != 0) {
+            return Err(Error::input("live device", "a partition is some pages of 4096 bytes"));
+        }
+        Ok(spec)
+    }
+
+    pub fn capacity(&self) -> u64 {
+        self.partitions.iter().map(|one| one.bytes).sum()
+    }
+
+    pub fn device(&self) -> Result<Box<dyn Device>> {
+        if self.models.is_null() && self.model == "free" {
+            return Ok(Box::new(Free::new(self.capacity())));
+        }
+        let models = Models::from_json(self.models.to_string().as_bytes())?;
+        build(&parse(&self.model)?, &models, Some(self.capacity()), self.seed)
+    }
+}

@@ -1,0 +1,193 @@
+//! What a partition was asked for and how long it took, counted as it happens; readable at any time.
+
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
+use serde::Serialize;
+
+use crate::Op;
+
+/// Sizes by power of two: up to 512 bytes, 1 KiB, … 1 MiB, more.
+const SIZES: usize = 13;
+const SMALLEST_SIZE: u64 = 512;
+/// Latencies in eighths of an octave (9 % apart) from 1 µs to 2^27 µs.
+const PER_OCTAVE: u64 = 8;
+const LATENCIES: usize = (27 * PER_OCTAVE) as usize + 1;
+/// The kinds, as indices.
+const KINDS: usize = 3;
+
+#[derive(Debug)]
+pub struct Tally {
+    kinds: [Kind; KINDS],
+    in_flight: AtomicU64,
+    deepest: AtomicU64,
+}
+
+#[derive(Debug)]
+struct Kind {
+    count: AtomicU64,
+    bytes: AtomicU64,
+    latency_ns: AtomicU64,
+    /// How much later than its model wanted; only what was late.
+    late_ns: AtomicU64,
+    late: AtomicU64,
+    sizes: [AtomicU64; SIZES],
+    latencies: [AtomicU64; LATENCIES],
+}
+
+impl Default for Kind {
+    fn default() -> Self {
+        let zero = || AtomicU64::new(0);
+        Self {
+            count: zero(),
+            bytes: zero(),
+            latency_ns: zero(),
+            late_ns: zero(),
+            late: zero(),
+            sizes: std::array::from_fn(|_| zero()),
+            latencies: std::array::from_fn(|_| zero()),
+        }
+    }
+}
+
+impl Default for Tally {
+    fn default() -> Self {
+        Self {
+            kinds: std::array::from_fn(|_| Kind::default()),
+            in_flight: AtomicU64::new(0),
+            deepest: AtomicU64::new(0),
+        }
+    }
+}
+
+/// Cumulative since the mount. Histograms are sparse: bucket and count.
+#[derive(Debug, Serialize)]
+pub struct Counts {
+    pub read: KindCounts,
+    pub write: KindCounts,
+    pub flush: KindCounts,
+    pub in_flight: u64,
+    /// The most that were ever in flight.
+    pub deepest: u64,
+}
+
+#[derive(Debug, Serialize)]
+pub struct KindCounts {
+    pub count: u64,
+    pub bytes: u64,
+    pub latency_ns: u64,
+    pub late: u64,
+    pub late_ns: u64,
+    /// Largest size of the bucket in bytes, count.
+    pub sizes: Vec<(u64, u64)>,
+    /// Upper edge of the bucket in nanoseconds, count.
+    pub latencies: Vec<(u64, u64)>,
+}
+
+impl Tally {
+    pub fn began(&self) {
+        let now = self.in_flight.fetch_add(1, Relaxed) + 1;
+        self.deepest.fetch_max(now, Relaxed);
+    }
+
+    /// `late_ns`: see `Kind`.
+    pub fn ended(&self, op: Op, length: u32, latency_ns: u64, late_ns: u64) {
+        self.in_flight.fetch_sub(1, Relaxed);
+        let kind = &self.kinds[op as usize];
+        kind.count.fetch_add(1, Relaxed);
+        kind.bytes.fetch_add(u64::from(length), Relaxed);
+        kind.latency_ns.fetch_add(latency_ns, Relaxed);
+        if late_ns > 0 {
+            kind.late.fetch_add(1, Relaxed);
+            kind.late_ns.fetch_add(late_ns, Relaxed);
+        }
+        kind.sizes[size_bucket(u64::from(length))].fetch_add(1, Relaxed);
+        kind.latencies[latency_bucket(latency_ns)].fetch_add(1, Relaxed);
+    }
+
+    /// It was refused: nothing of it counts.
+    pub fn failed(&self) {
+        self.in_flight.fetch_sub(1, Relaxed);
+    }
+
+    pub fn counts(&self) -> Counts {
+        let of = |op: Op| self.kinds[op as usize].counts();
+        Counts {
+            read: of(Op::Read),
+            write: of(Op::Write),
+            flush: of(Op::Flush),
+            in_flight: self.in_flight.load(Relaxed),
+            deepest: self.deepest.load(Relaxed),
+        }
+    }
+}
+
+impl Kind {
+    fn counts(&self) -> KindCounts {
+        let sparse = |buckets: &[AtomicU64], edge: fn(usize) -> u64| {
+            let counted = buckets.iter().map(|bucket| bucket.load(Relaxed)).enumerate();
+            counted.filter(|&(_, count)| count > 0).map(|(place, count)| (edge(place), count)).collect()
+        };
+        KindCounts {
+            count: self.count.load(Relaxed),
+            bytes: self.bytes.load(Relaxed),
+            latency_ns: self.latency_ns.load(Relaxed),
+            late: self.late.load(Relaxed),
+            late_ns: self.late_ns.load(Relaxed),
+            sizes: sparse(&self.sizes, |place| SMALLEST_SIZE << place),
+            latencies: sparse(&self.latencies, latency_edge),
+        }
+    }
+}
+
+fn size_bucket(length: u64) -> usize {
+    let octave = length.max(SMALLEST_SIZE).next_power_of_two().ilog2() - SMALLEST_SIZE.ilog2();
+    (octave as usize).min(SIZES - 1)
+}
+
+fn latency_bucket(ns: u64) -> usize {
+    let us = ns as f64 / 1e3;
+    if us <= 1.0 {
+        return 0;
+    }
+    ((us.log2() * PER_OCTAVE as f64).ceil() as usize).min(LATENCIES - 1)
+}
+
+fn latency_edge(place: usize) -> u64 {
+    (1e3 * (place as f64 / PER_OCTAVE as f64).exp2()).round() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn everything_counted_is_told() {
+        let tally = Tally::default();
+        tally.began();
+        tally.began();
+        tally.ended(Op::Read, 4096, 80_000, 0);
+        tally.ended(Op::Write, 8192, 2_000_000, 1_000);
+        tally.began();
+        tally.failed();
+        let counts = tally.counts();
+        assert_eq!((counts.read.count, counts.read.bytes, counts.read.sizes), (1, 4096, vec![(4096, 1)]));
+        assert_eq!((counts.write.latency_ns, counts.write.late, counts.write.late_ns), (2_000_000, 1, 1_000));
+        assert_eq!((counts.in_flight, counts.deepest, counts.flush.count), (0, 2, 0));
+    }
+
+    proptest! {
+        #[test]
+        fn a_latency_is_within_the_edges_of_its_bucket(ns in 1_001u64..100_000_000_000) {
+            let place = latency_bucket(ns);
+            prop_assert!(ns <= latency_edge(place) + 1 && ns + 1 >= latency_edge(place - 1));
+        }
+
+        #[test]
+        fn a_size_is_at_most_its_buckets(length in 0u64..(1 << 20)) {
+            let edge = SMALLEST_SIZE << size_bucket(length);
+            prop_assert!(length <= edge && (edge == SMALLEST_SIZE || length > edge / 2));
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! What a power cut takes: writes that no flush has followed.
+
+use serde::Deserialize;
+
+/// What becomes of writes that were not flushed when the power goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Cut {
+    /// All of them are lost.
+    Lose,
+    /// Some of them are there, in whatever order they were sent.
+    Subset,
+    /// Of each some sectors are there.
+    Torn,
+}
+
+/// The unit that a device writes as a whole.
+const SECTOR: usize = 512;
+
+#[derive(Debug)]
+struct Written {
+    number: u64,
+    partition: usize,
+    offset: u64,
+    before: Vec<u8>,
+    after: Vec<u8>,
+}
+
+/// The writes since the last flush, oldest first.
+#[derive(Debug, Default)]
+pub struct Undo {
+    written: std::collections::VecDeque<Written>,
+    number: u64,
+}
+
+impl Undo {
+    pub fn note(&mut self, partition: usize, offset: u64, before: Vec<u8>, after: Vec<u8>) {
+        self.number += 1;
+        self.written.push_back(Written { number: self.number, partition, offset, before, after });
+    }
+
+    /// The last write so far: a flush that begins now covers it.
+    pub fn last(&self) -> u64 {
+        self.number
+    }
+
+    /// A flush that covered these writes is done.
+    pub fn flushed(&mut self, last: u64) {
+        while self.written.front().is_some_and(|first| first.number <= last) {
+            self.written.pop_front();
+        }
+    }
+
+    /// What to write, in this order, so that the partitions are as the cut leaves them; how many writes were at stake.
+    pub fn cut(&mut self, how: Cut, seed: u64) -> (Vec<(usize, u64, Vec<u8>)>, usize) {
+        let mut dice = Dice(seed);
+        let written: Vec<Written> = self.written.drain(..).collect();
+        let mut steps: Vec<_> =
+            written.iter().rev().map(|one| (one.partition, one.offset, one.before.clone())).collect();
+        for one in &written {
+            match how {
+                Cut::Lose => {}
+                Cut::Subset if dice.heads() => steps.push((one.partition, one.offset, one.after.clone())),
+                Cut::Subset => {}
+                Cut::Torn => {
+                    let sectors = one.after.chunks(SECTOR).enumerate().filter(|_| dice.heads());
+                    steps.extend(
+                        sectors.map(|(place, sector)| {
+                            (one.partition, one.offset + (place * SECTOR) as u64, sector.to_vec())
+                        }),
+                    );
+                }
+            }
+        }
+        (steps, written.len())
+    }
+}
+
+/// SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014).
+struct Dice(u64);
+
+impl Dice {
+    fn heads(&mut self) -> bool {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        (mixed ^ (mixed >> 31)) & 1 == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LENGTH: usize = 8 * SECTOR;
+
+    /// A partition, the writes made to it, and the undo log of those after the flush.
+    fn disk(flush_after: usize) -> (Vec<u8>, Vec<u8>, Undo) {
+        let (mut disk, mut undo, mut flushed) = (vec![0u8; LENGTH], Undo::default(), vec![0u8; LENGTH]);
+        for number in 1..=40usize {
+            let offset = (number * 5 % 7) * SECTOR;
+            let after = vec![number as u8; 2 * SECTOR];
+            undo.note(0, offset as u64, disk[offset..offset + after.len()].to_vec(), after.clone());
+            disk[offset..offset + after.len()].copy_from_slice(&after);
+            if number == flush_after {
+                let last = undo.last();
+                undo.flushed(last);
+                flushed = disk.clone();
+            }
+        }
+        (disk, flushed, undo)
+    }
+
+    fn after(mut disk: Vec<u8>, steps: Vec<(usize, u64, Vec<u8>)>) -> Vec<u8> {
+        for (_, offset, bytes) in steps {
+            disk[offset as usize..offset as usize + bytes.len()].copy_from_slice(&bytes);
+        }
+        disk
+    }
+
+    #[test]
+    fn what_was_flushed_survives_every_cut() {
+        for how in [Cut::Lose, Cut::Subset, Cut::Torn] {
+            let (whole, _, mut undo) = disk(40);
+            let (steps, lost) = undo.cut(how, 1);
+            assert_eq!((after(whole.clone(), steps), lost), (whole, 0));
+        }
+    }
+
+    #[test]
+    fn losing_brings_back_what_the_last_flush_left() {
+        let (whole, flushed, mut undo) = disk(17);
+        let (steps, lost) = undo.cut(Cut::Lose, 1);
+        assert_eq!((after(whole, steps), lost), (flushed, 23));
+    }
+
+    #[test]
+    fn a_torn_write_leaves_sectors_of_old_and_new() {
+        let mut undo = Undo::default();
+        undo.note(0, 0, vec![0; LENGTH], vec![1; LENGTH]);
+        let left = after(vec![1; LENGTH], undo.cut(Cut::Torn, 3).0);
+        let sectors: Vec<u8> = left.chunks(SECTOR).map(|sector| sector[0]).collect();
+        assert!(sectors.contains(&0) && sectors.contains(&1));
+        assert!(left.chunks(SECTOR).all(|sector| sector.iter().all(|&byte| byte == sector[0])));
+    }
+
+    #[test]
+    fn the_same_seed_loses_the_same() {
+        let cut = |seed| {
+            let (whole, _, mut undo) = disk(0);
+            after(whole, undo.cut(Cut::Subset, seed).0)
+        };
+        assert_eq!(cut(9), cut(9));
+        assert_ne!(cut(9), cut(10));
+    }
+}

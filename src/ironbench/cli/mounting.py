@@ -1,0 +1,122 @@
+"""Mounts and unmounts emulated devices for a person."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from pathlib import Path
+from types import FrameType
+
+from ironbench.devices import arrange, capability, expression, file_systems
+from ironbench.devices.mounting import ORDER, Mounted
+from ironbench.engines import runtime
+from ironbench.errors import FailureError, InputError
+from ironbench.model.system import Device, Partition
+from ironbench.plan import values
+from ironbench.printer import Printer
+
+PARTITION = "data"
+_WATCH_S = 0.2
+_UNMOUNT_S = 60.0
+
+
+def mounted(device: Device, seed: int, detach: bool, trace: str) -> int:
+    """Until Ctrl-C or until somebody unmounts it; with `detach` it stays. InputError, FailureError."""
+    printer = Printer()
+    path = traced(trace) if trace else None
+    if path and detach:
+        raise InputError("--trace", "given together with --detach", "a trace is written when Ctrl-C ends the device")
+    one = Mounted(device, seed, detached=detach, trace=path)
+    try:
+        one.pace(model=True)
+        point = device.partitions[0].directory
+        for line in _told(one):
+            printer.say(line)
+        printer.data(point)
+        if detach:
+            printer.say(f"`ironbench device unmount {point}` ends it")
+            one.release()
+            return 0
+        printer.say("Ctrl-C unmounts it")
+        _wait(one)
+        if one.status:
+            raise FailureError(f"device {device.model}", one.death())
+    finally:
+        one.stop()
+    return 0
+
+
+def traced(told: str) -> Path:
+    """Where a trace goes. InputError."""
+    path = Path(told).absolute()
+    if not path.parent.is_dir():
+        raise InputError(f"--trace {told}", f"there is no directory {path.parent}")
+    return path
+
+
+def unmounted(told: str) -> int:
+    """InputError: nothing of that name is mounted. FailureError: it is in use."""
+    found = [entry for entry in runtime.entries() if entry.kind == runtime.DEVICE and _is(entry, told)]
+    if not found:
+        mounted = ", ".join(entry.data for entry in runtime.entries() if entry.kind == runtime.DEVICE)
+        raise InputError(
+            told, "no emulated device is mounted there or called that", f"mounted: {mounted}" if mounted else ""
+        )
+    for entry in found:
+        if entry.server is not None and entry.server.signal(signal.SIGTERM):
+            entry.server.wait(_UNMOUNT_S)
+        if runtime.path_of(entry).exists() and not runtime.end(entry, patience_s=1.0):
+            raise FailureError(entry.data, "it is in use", "end the programs that use it, and try again")
+        Printer().say(f"unmounted: {entry.data}")
+    return 0
+
+
+def wanted(model: str, directory: str, capacity: str, fs: str, backing: str) -> Device:
+    """The device that somebody asked for. InputError."""
+    name = expression.normal("device", model)
+    capability.require(f"device {name}")
+    bytes_ = values.size("--capacity", capacity)
+    file_system = file_systems.validated("--fs", fs)
+    alone = arrange.Wanted(name, (PARTITION,), bytes_, file_system, backing)
+    (device,) = arrange.arranged((alone,), 0, f"device {name}")
+    if not directory:
+        return device
+    partition = Partition(PARTITION, device.partitions[0].bytes, str(Path(directory).absolute()))
+    return Device(device.model, (partition,), device.file_system, device.backing)
+
+
+def _told(one: Mounted) -> list[str]:
+    measured = one.calibration
+    granted = [name.replace("_", " ") for name, has in measured["granted"].items() if not has]
+    lines = [
+        f"{one.device.model}: the way to it takes {measured['read_latency_ns'] / 1e3:.0f} us, "
+        f"{measured['reads_per_s']:.0f} reads of 4 KiB a second get through"
+    ]
+    if granted:
+        lines.append(f"not granted here, so that it is less faithful: {', '.join(granted)}")
+    return lines
+
+
+def _wait(one: Mounted) -> None:
+    """Until Ctrl-C, SIGTERM, or the end of its process, which unmounting by another command brings."""
+
+    def end(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, end)
+    try:
+        while one.status is None:
+            time.sleep(_WATCH_S)
+    except KeyboardInterrupt:
+        return
+
+
+def _is(entry: runtime.Entry, told: str) -> bool:
+    if "/" in told or told.startswith("."):
+        return Path(told).absolute() == Path(entry.data)
+    try:
+        order = json.loads((Path(entry.remove[0]) / ORDER).read_text())
+    except (OSError, ValueError, IndexError):
+        return False
+    return bool(order["spec"]["model"] == told)

@@ -1,0 +1,145 @@
+"""From device expressions to devices with partitions: who shares which, how large each is, where it is mounted."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ironbench.devices import capability, expression, file_systems
+from ironbench.engines import ideal, place, space
+from ironbench.errors import InputError
+from ironbench.model.system import Device, Layout, Partition
+
+ROLES = ("data", "temp", "log")
+RAM = "ram"
+PAGE = 4096
+LOG_BYTES = 2 << 30
+"""PostgreSQL keeps 1 GB of log between checkpoints unless told otherwise (max_wal_size), and may exceed it."""
+TEMP_BYTES = 1 << 30
+SPARE_BYTES = 1 << 30
+GROWTH = 2.0
+"""Room for data, as a multiple of what is loaded: tables grow, and a restore may briefly hold two copies."""
+LEAST_BYTES = 64 << 20
+FILE_SYSTEM_SHARE = 0.1
+"""About what the structures of a file system take of a small partition."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """One device as the user declared it."""
+
+    model: str
+    roles: tuple[str, ...]
+    capacity_bytes: int | None = None
+    file_system: str = file_systems.DEFAULT
+    backing: str = RAM
+    name: str = ""
+    """Of the user's own: two devices of one model are two."""
+
+
+def is_expression(text: str) -> bool:
+    """A directory contains `/` or starts with `.`; anything else is a device expression."""
+    return bool(text) and "/" not in text and not text.startswith(".")
+
+
+def shared(told: Mapping[str, str], capacity_bytes: int | None, file_system: str, backing: str) -> tuple[Wanted, ...]:
+    """Role → expression as devices: roles that name the same device share it. InputError for a bad expression."""
+    by_model: dict[str, list[str]] = {}
+    for role in ROLES:
+        if is_expression(told.get(role, "")):
+            by_model.setdefault(expression.normal(f"--{role}", told[role]), []).append(role)
+    return tuple(Wanted(model, tuple(roles), capacity_bytes, file_system, backing) for model, roles in by_model.items())
+
+
+def arranged(
+    wanted: Sequence[Wanted], estimate_bytes: int, subject: str = "--data, --temp, --log"
+) -> tuple[Device, ...]:
+    """The devices with their partitions. InputError: not possible here, too small, not enough memory."""
+    if not wanted:
+        return ()
+    capability.require(subject)
+    placed = {role for one in wanted for role in one.roles}
+    devices = tuple(_arranged(one, number, placed, estimate_bytes) for number, one in enumerate(wanted))
+    _require_memory(subject, devices)
+    return devices
+
+
+def laid_out(layout: Layout, devices: tuple[Device, ...]) -> Layout:
+    """The layout with its roles on the devices."""
+    return replace(layout.at(directories(devices)), devices=devices)
+
+
+def directories(devices: Sequence[Device]) -> dict[str, str]:
+    """Role → where its partition is mounted."""
+    return {partition.role: partition.directory for device in devices for partition in device.partitions}
+
+
+def room_bytes(devices: Sequence[Device], role: str) -> int | None:
+    """Bytes of the partition of a role; None when it is on none."""
+    for device in devices:
+        for partition in device.partitions:
+            if partition.role == role:
+                return partition.bytes
+    return None
+
+
+def require_room(device_bytes: int, estimate_bytes: int) -> None:
+    """InputError when data would not fit on the partition that they are meant for."""
+    if estimate_bytes * (1 + space.RESERVE) > device_bytes * (1 - FILE_SYSTEM_SHARE):
+        raise InputError(
+            "--data",
+            f"the workload's data take about {space.in_words(estimate_bytes)}, and the device's partition for them has "
+            f"{space.in_words(device_bytes)}",
+            "give the device more capacity, or choose a smaller scale",
+        )
+
+
+def _arranged(wanted: Wanted, number: int, placed: set[str], estimate_bytes: int) -> Device:
+    subject = f"device {wanted.model}"
+    file_systems.validated("--fs", wanted.file_system)
+    backing = wanted.backing if wanted.backing == RAM else place.check(wanted.backing, "backing")
+    needs = {role: _needed(role, placed, estimate_bytes) for role in wanted.roles}
+    if wanted.capacity_bytes is not None:
+        scale = wanted.capacity_bytes / sum(needs.values())
+        needs = {role: int(need * scale) for role, need in needs.items()}
+    sizes = {role: max(PAGE, need // PAGE * PAGE) for role, need in needs.items()}
+    least = max(LEAST_BYTES, file_systems.smallest_bytes(wanted.file_system))
+    for role, size in sizes.items():
+        if size < least:
+            raise InputError(
+                subject,
+                f"its partition for {role} would have {space.in_words(size)}, and {wanted.file_system} needs "
+                f"{space.in_words(least)}",
+                "give it more capacity, or choose another file system",
+            )
+    key = hashlib.sha256(repr((wanted, number, sorted(sizes.items()))).encode()).hexdigest()[:12]
+    folder = place.base() / "devices" / key
+    partitions = tuple(Partition(role, size, str(folder / role)) for role, size in sizes.items())
+    depth = expression.depth(wanted.model, sum(sizes.values()))
+    return Device(wanted.model, partitions, wanted.file_system, backing, depth)
+
+
+def _needed(role: str, placed: set[str], estimate_bytes: int) -> int:
+    if role == "log":
+        return LOG_BYTES
+    if role == "temp":
+        return TEMP_BYTES + estimate_bytes
+    beside = (0 if "log" in placed else LOG_BYTES) + (0 if "temp" in placed else TEMP_BYTES)
+    return int(GROWTH * estimate_bytes) + SPARE_BYTES + beside
+
+
+def _require_memory(subject: str, devices: Sequence[Device]) -> None:
+    """A device in memory that cannot be filled would end in the kernel killing processes."""
+    wanted = sum(one.bytes for device in devices if device.backing == RAM for one in device.partitions)
+    may = int(ideal.available_bytes() * ideal.MOST_OF_MEMORY)
+    if wanted > may:
+        raise InputError(
+            subject,
+            f"the devices hold {space.in_words(wanted)} in memory, and {space.in_words(may)} may be taken",
+            "make them smaller with --capacity, or keep their bytes in a directory with --backing DIR",
+        )
+    for device in devices:
+        if device.backing != RAM and not space.existing(Path(device.backing)).is_dir():
+            raise InputError(f"--backing {device.backing}", "it is not a directory")

@@ -1,0 +1,49 @@
+"""What emulated devices need of a machine."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+from ironbench.errors import InputError
+
+FUSE = Path("/dev/fuse")
+LOOPS = Path("/dev/loop-control")
+_PROGRAMS = ("losetup", "mount", "umount", "sync")
+_CAPABILITIES = Path("/proc/self/status")
+_SYS_ADMIN = 21
+"""Bit of CAP_SYS_ADMIN (capabilities(7)), without which nothing can be mounted."""
+WITHOUT = "name a directory instead (one with a slash): everything else works without emulated devices"
+
+
+def require(subject: str) -> None:
+    """InputError that says what is missing here."""
+    missing = lacking()
+    if missing:
+        raise InputError(subject, f"emulated devices need {missing}", WITHOUT)
+
+
+def lacking(root: Path = Path("/")) -> str:
+    """What is missing, in words; "" when nothing is."""
+    if not _may_mount(root / "proc/self/status"):
+        return "root (the right to mount file systems), which this process does not have"
+    for path, what in ((FUSE, "FUSE"), (LOOPS, "loop devices")):
+        here = root / path.relative_to("/")
+        if not here.exists():
+            return f"the kernel's {what}, and there is no {path}"
+        if not os.access(here, os.R_OK | os.W_OK):
+            return f"the kernel's {what}, and {path} cannot be opened"
+    for program in _PROGRAMS:
+        if shutil.which(program) is None:
+            return f"the program {program}, which is not installed"
+    return ""
+
+
+def _may_mount(status: Path) -> bool:
+    try:
+        lines = status.read_text().splitlines()
+    except OSError:
+        return os.geteuid() == 0
+    effective = next((int(line.split()[1], 16) for line in lines if line.startswith("CapEff:")), 0)
+    return bool(effective >> _SYS_ADMIN & 1)

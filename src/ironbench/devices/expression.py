@@ -1,0 +1,54 @@
+"""What a device expression means here: its normal form, the I/Os it gains from, how fast it is."""
+
+from __future__ import annotations
+
+import json
+
+from ironbench.devices.models import for_core, models
+from ironbench.devices.models import normal as normal_form
+from ironbench.errors import InputError
+
+DEEP = 64
+"""Reads at a time that saturate a device."""
+MOST_DEPTH = 64
+NEXT_TO_NOTHING_S = 2e-6
+_COUNT = 2000
+
+
+def normal(subject: str, text: str) -> str:
+    """The expression in its normal form. InputError with the position of a mistake and the nearest name."""
+    try:
+        return normal_form(text)
+    except InputError as error:
+        raise InputError(
+            subject,
+            f"{text!r} is not a directory: it has no slash; as a device: {error.cause}",
+            "; ".join(filter(None, (error.hint, f"the directory of that name is written ./{text}"))),
+        ) from None
+
+
+def read_rate(model: str, capacity_bytes: int, depth: int) -> float:
+    """4 KiB random reads a second with so many at a time, by the model alone."""
+    return _reads(model, capacity_bytes, depth)[0]
+
+
+def as_good_as_free(model: str, capacity_bytes: int) -> bool:
+    """Whether a read takes next to nothing beside the way to any emulated device: the model makes no difference."""
+    return _reads(model, capacity_bytes, 1)[1] < NEXT_TO_NOTHING_S
+
+
+def depth(model: str, capacity_bytes: int) -> int:
+    """So many reads at a time the device gains from; 1 where it takes next to no time."""
+    if as_good_as_free(model, capacity_bytes):
+        return 1
+    gain = read_rate(model, capacity_bytes, DEEP) / read_rate(model, capacity_bytes, 1)
+    return max(1, min(MOST_DEPTH, round(gain)))
+
+
+def _reads(model: str, capacity_bytes: int, depth: int) -> tuple[float, float]:
+    """Reads a second, and seconds that one takes."""
+    from ironbench import _core
+
+    load = {"length": 4096, "depth": depth, "count": _COUNT, "warm_up": _COUNT // 10}
+    iops, _, latency = _core.probe_device(model, for_core(models()), capacity_bytes, json.dumps(load).encode())
+    return iops, latency.mean_s

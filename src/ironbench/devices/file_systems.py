@@ -1,0 +1,79 @@
+"""File systems that an emulated device can carry: how each is made and mounted.
+
+Only the standard library: the process of an emulated device runs this without site-packages.
+"""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from ironbench.errors import InputError
+from ironbench.machine import attached
+
+DEFAULT = "ext4"
+
+
+@dataclass(frozen=True, slots=True)
+class FileSystem:
+    """One kind."""
+
+    program: str
+    make: tuple[str, ...]
+    smallest_bytes: int
+    package: str
+    """Where Debian has the program."""
+    options: tuple[str, ...] = ()
+    """What may follow its name after a colon: options of its mount, up to their `=`."""
+
+
+KINDS = {
+    # Tables of inodes are written at once, not by a thread of the kernel during trials (mkfs.ext4(8), -E).
+    "ext4": FileSystem(
+        "mkfs.ext4",
+        ("-q", "-F", "-m", "0", "-E", "lazy_itable_init=0,lazy_journal_init=0"),
+        16 << 20,
+        "e2fsprogs",
+        ("data=",),
+    ),
+    "xfs": FileSystem("mkfs.xfs", ("-q", "-f"), 300 << 20, "xfsprogs"),
+    "btrfs": FileSystem("mkfs.btrfs", ("-q", "-f"), 128 << 20, "btrfs-progs", ("compress=", "compress-force=")),
+}
+"""Smallest sizes: mkfs.xfs(8) refuses less than 300 MB, mkfs.btrfs(8) less than 109 MiB."""
+
+
+def validated(subject: str, text: str) -> str:
+    """`NAME` or `NAME:OPTION`, e.g. `btrfs:compress=zstd`. InputError, also where its program is not installed."""
+    name, _, option = text.partition(":")
+    kind = KINDS.get(name)
+    if kind is None:
+        raise InputError(subject, f"{name!r} is no file system that a device can carry", f"known: {', '.join(KINDS)}")
+    if option and not any(option.startswith(known) for known in kind.options):
+        known = ", ".join(f"{name}:{one}…" for one in kind.options) or f"{name} takes none here"
+        raise InputError(subject, f"{option!r} is no option of {name} here", known)
+    if shutil.which(kind.program) is None:
+        raise InputError(
+            subject,
+            f"{kind.program} is not installed",
+            f"Debian and Ubuntu have it in the package {kind.package}; or choose another file system",
+        )
+    return text
+
+
+def smallest_bytes(text: str) -> int:
+    """The smallest partition that carries it."""
+    return KINDS[text.partition(":")[0]].smallest_bytes
+
+
+def make(text: str, block: str) -> None:
+    """FailureError."""
+    kind = KINDS[text.partition(":")[0]]
+    attached.command(kind.program, *kind.make, block)
+
+
+def mount(text: str, block: str, point: Path) -> None:
+    """FailureError."""
+    name, _, option = text.partition(":")
+    words = ["mount", "-t", name, *(["-o", option] if option else []), block, str(point)]
+    attached.command(*words)

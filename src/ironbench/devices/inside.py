@@ -1,0 +1,225 @@
+"""The process of one emulated device: it answers for the device, and takes everything apart when it ends.
+
+`python -I -S` runs it. Its first line on standard input is an `Order`; then come lines with one word each: `model` and
+`free` say who decides when the device answers, `stop` ends it. The end of standard input means that the ironbench that
+started it is gone, and then this process goes, too. A pipe, not the parent-death signal: that one fires already when
+the thread ends that started the process (prctl(2)). It writes one JSON object a line: `ready` or `failed`, then an
+answer to each word.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import shutil
+import signal
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ironbench.devices import file_systems
+from ironbench.engines import process, runtime
+from ironbench.errors import FailureError, IronbenchError
+from ironbench.machine import attached
+
+FILES = "files"
+"""Where in its folder a device shows its files."""
+COUNTERS = "counters"
+IMAGES = "images"
+CALIBRATED_BYTES = 32 << 20
+"""So much of a partition is overwritten to measure the way to it."""
+STOPPED_PATIENCE_S = 10.0
+"""How long a mount may be in use still, when we are told to stop: its engine was stopped before …"""
+ORPHAN_PATIENCE_S = 45.0
+"""… and when our owner is gone: the engine's guard ends the engine meanwhile, which writes its last to this device."""
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What the process is to make."""
+
+    entry: str
+    """Path of the register's entry."""
+    folder: str
+    """Of this device alone; removed at the end."""
+    spec: dict[str, Any]
+    """See `crates/ironbench-device/src/live/spec.rs`."""
+    file_system: str
+    points: dict[str, str]
+    """Partition → where its file system is mounted."""
+    detached: bool
+    """Whether it outlives whoever started it."""
+
+
+def main() -> None:
+    order = Order(**json.loads(sys.stdin.readline()))
+    woken = _signals()
+    device = Made(order)
+    try:
+        ready = device.make()
+    except IronbenchError as error:
+        left = device.unmake(STOPPED_PATIENCE_S)
+        cause = "; ".join([error.cause, *left])
+        _say({"failed": {"subject": error.subject, "cause": cause, "hint": error.hint}})
+        return
+    _say({"ready": ready})
+    patience_s = _serve(device, woken, order.detached)
+    _say({"stopped": device.unmake(patience_s)})
+    # The rest would be the interpreter's own tidying: nothing of the device needs it.
+    os._exit(0)
+
+
+class Made:
+    """The device and what hangs on it."""
+
+    def __init__(self, order: Order) -> None:
+        self._order = order
+        self._folder = Path(order.folder)
+        self._live: Any = None
+        self._made: list[Path] = []
+
+    def make(self) -> dict[str, Any]:
+        """Files, loop devices, file systems, mounts; what was measured on the way. FailureError, InputError."""
+        from ironbench import _core
+
+        self._note()
+        files = self._folder / FILES
+        files.mkdir()
+        self._live = _core.LiveDevice(json.dumps(self._order.spec).encode(), str(files))
+        blocks = {name: attached.attach(files / name) for name in self._order.points}
+        sizes = {one["name"]: one["bytes"] for one in self._order.spec["partitions"]}
+        largest = max(blocks, key=lambda name: sizes[name])
+        measured = json.loads(self._live.calibrate(blocks[largest], min(CALIBRATED_BYTES, sizes[largest])))
+        for name, block in blocks.items():
+            self._furnish(block, Path(self._order.points[name]))
+        return {"calibration": measured, "blocks": blocks, "counters": str(files / COUNTERS)}
+
+    def say(self, word: str) -> dict[str, Any]:
+        """Does what one word on standard input asks for."""
+        if word in ("model", "free"):
+            if word == "model":
+                for point in self._order.points.values():
+                    _flush(Path(point))
+            self._live.pace(word == "model")
+            return {"paced": word}
+        if word.startswith("cut "):
+            _, how, seed = word.split()
+            return {"cut": self._live.cut(how, int(seed))}
+        if word == "power":
+            return {"blocks": self._powered()}
+        return {"unknown": word}
+
+    def unmake(self, patience_s: float) -> list[str]:
+        """Everything in reverse, fast; what could not be undone, a line each. Removes the register's entry."""
+        if self._live is not None:
+            self._live.pace(False)
+            with contextlib.suppress(IronbenchError):
+                self._live.end_trace()
+        left = attached.take_apart(self._folder, patience_s)
+        if self._live is not None and not left:
+            with contextlib.suppress(IronbenchError):
+                self._live.unmount()
+        for point in reversed(self._made):
+            with contextlib.suppress(OSError):
+                point.rmdir()
+        if left:
+            return left  # the entry stays: `ironbench cleanup` tries again
+        entry = runtime.read(Path(self._order.entry))
+        for path in entry.remove if entry else (self._order.folder,):
+            shutil.rmtree(path, ignore_errors=True)
+        if entry is not None:
+            runtime.forget(entry)
+        return left
+
+    def _powered(self) -> dict[str, str]:
+        """After a power cut: block devices and mounts anew, for the kernel's caches went with the power."""
+        files = self._folder / FILES
+        if left := [*self._unmounted(), *(f"{loop.device} is in use still" for loop in attached.loops(self._folder))]:
+            raise FailureError("power", "; ".join(left), "end the programs that use the device first")
+        self._live.revive()
+        blocks = {name: attached.attach(files / name) for name in self._order.points}
+        for name, block in blocks.items():
+            file_systems.mount(self._order.file_system, block, Path(self._order.points[name]))
+        return blocks
+
+    def _unmounted(self) -> list[str]:
+        left = []
+        for loop in attached.loops(self._folder):
+            for point in attached.mount_points(loop.device):
+                try:
+                    attached.unmount(point, STOPPED_PATIENCE_S)
+                except FailureError as error:
+                    left.append(str(error))
+            attached.detach(loop.device)
+        attached.wait_gone(self._folder, STOPPED_PATIENCE_S)
+        return left
+
+    def _note(self) -> None:
+        entry = runtime.read(Path(self._order.entry))
+        own = process.identify(os.getpid())
+        if entry is None or own is None:
+            raise FailureError("emulated device", f"its entry {self._order.entry} is gone")
+        runtime.with_server(runtime.owned(entry, own) if self._order.detached else entry, own, None)
+
+    def _furnish(self, block: str, point: Path) -> None:
+        if not point.exists():
+            missing = [path for path in (point, *point.parents) if not path.exists()]
+            point.mkdir(parents=True)
+            self._made += reversed(missing)
+        file_systems.make(self._order.file_system, block)
+        file_systems.mount(self._order.file_system, block, point)
+
+
+def _serve(device: Made, woken: int, detached: bool) -> float:
+    """Until there is a reason to end; how long what hangs on the device may be in use then."""
+    poller = select.poll()
+    poller.register(woken, select.POLLIN)
+    poller.register(0, select.POLLIN | select.POLLHUP)
+    rest = b""
+    while True:
+        for fd, _ in poller.poll():
+            if fd == woken:
+                return STOPPED_PATIENCE_S
+            data = os.read(0, 4096)
+            if not data and detached:
+                poller.unregister(0)
+                continue
+            if not data:
+                return ORPHAN_PATIENCE_S
+            *lines, rest = (rest + data).split(b"\n")
+            for line in lines:
+                if line == b"stop":
+                    return STOPPED_PATIENCE_S
+                _say(_answered(device, line.decode()))
+
+
+def _answered(device: Made, word: str) -> dict[str, Any]:
+    try:
+        return device.say(word)
+    except IronbenchError as error:
+        return {"failed": {"subject": error.subject, "cause": error.cause, "hint": error.hint}}
+
+
+def _flush(point: Path) -> None:
+    """Writes what the file system holds back (syncfs(2), by sync(1))."""
+    attached.command("sync", "--file-system", str(point))
+
+
+def _signals() -> int:
+    """A descriptor that becomes readable when we are told to end."""
+    woken, wake = os.pipe()
+    os.set_blocking(wake, False)
+    signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda *_: None)
+    return woken
+
+
+def _say(message: dict[str, Any]) -> None:
+    try:
+        os.write(1, json.dumps(message).encode() + b"\n")
+    except OSError:
+        return  # nobody listens any more

@@ -1,0 +1,335 @@
+"""Our end of the processes of emulated devices: started, told whether to follow their models, and ended with us."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from ironbench.devices import expression
+from ironbench.devices.arrange import RAM
+from ironbench.devices.inside import IMAGES, STOPPED_PATIENCE_S, Order
+from ironbench.devices.models import for_core, models
+from ironbench.devices.recorded import finish, raw
+from ironbench.engines import place, process, runtime, space
+from ironbench.errors import FailureError, InputError
+from ironbench.machine import attached
+from ironbench.model.system import Device
+
+ORDER = "order.json"
+_PREFIX = "device-"
+_LOG = "log"
+_WATCH_S = 0.2
+TOO_FAST = 4.0
+"""A model that does so many times what gets through here is refused."""
+
+
+class Mounted:
+    """One mounted device."""
+
+    def __init__(
+        self,
+        device: Device,
+        seed: int = 0,
+        *,
+        detached: bool = False,
+        cuttable: bool = False,
+        trace: Path | None = None,
+    ) -> None:
+        """Starts its process and waits until everything is mounted. InputError, FailureError.
+
+        `detached`: it stays when we end. `cuttable`: a power cut must be possible. `trace`: of what the model is asked.
+        """
+        _refuse_used(device)
+        self.device = device
+        self._trace = trace
+        self._folder, self._entry = _registered(device)
+        spec = _spec(device, seed, self._entry) | {"cuttable": cuttable, "trace": str(raw(trace)) if trace else None}
+        points = {one.role: one.directory for one in device.partitions}
+        entry, folder = str(runtime.path_of(self._entry)), str(self._folder)
+        order = Order(entry, folder, spec, device.file_system, points, detached)
+        (self._folder / ORDER).write_text(json.dumps(asdict(order)))
+        self._process = _started(self._folder)
+        self._stopped = False
+        self._send(json.dumps(asdict(order)))
+        answer = self._hear()
+        if "ready" not in answer:
+            self._end()
+            raise _failure(device, answer)
+        self.calibration: dict[str, Any] = answer["ready"]["calibration"]
+        try:
+            self._refuse_too_fast(self.calibration["reads_per_s"])
+        except InputError:
+            self.stop()
+            raise
+        self.blocks: dict[str, str] = answer["ready"]["blocks"]
+
+    def pace(self, model: bool) -> None:
+        """Whether it answers when its model says, or at once. FailureError when its process is gone."""
+        self._send("model" if model else "free")
+        answer = self._hear()
+        if "paced" not in answer:
+            raise _failure(self.device, answer)
+
+    @property
+    def status(self) -> int | None:
+        """Exit status of its process once that has ended."""
+        return self._process.poll()
+
+    def cut(self, how: str, seed: int) -> int:
+        """The power goes: `lose`, `subset` or `torn` (`crates/ironbench-device/src/live/undo.rs`).
+
+        From then on every request fails. Returns how many writes no flush had followed. FailureError.
+        """
+        self._send(f"cut {how} {seed}")
+        answer = self._hear()
+        if "cut" not in answer:
+            raise _failure(self.device, answer)
+        return int(answer["cut"])
+
+    def restore_power(self) -> None:
+        """After a cut, once nothing uses the file systems any more: mounts them again. FailureError."""
+        self._send("power")
+        answer = self._hear()
+        if "blocks" not in answer:
+            raise _failure(self.device, answer)
+        self.blocks = answer["blocks"]
+
+    def death(self) -> str:
+        """How its process ended, in words; "" while it runs."""
+        code = self._process.poll()
+        if code is None or self._stopped:
+            return ""
+        how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+        return f"the process of the emulated device {self.device.model} {how}"
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def release(self) -> None:
+        """Leaves a detached device to itself."""
+        self._stopped = True
+        for stream in (self._process.stdin, self._process.stdout):
+            assert stream is not None
+            stream.close()
+
+    def stop(self) -> None:
+        """Unmounts and ends it; whatever its process did not get to, we do. FailureError names what is left."""
+        if self._stopped:
+            return
+        self._send("stop")
+        left = self._hear().get("stopped")
+        self._end()
+        if self._trace is not None and raw(self._trace).exists():
+            finish(self._trace, self.device.partitions)
+        if left:
+            raise FailureError(
+                f"emulated device {self.device.model}",
+                "; ".join(left),
+                "end the programs that use it, then `ironbench cleanup` removes the rest",
+            )
+
+    def _refuse_too_fast(self, reads_per_s: float) -> None:
+        """InputError for a model far beyond what gets through here: its results would be this machine's."""
+        size = sum(one.bytes for one in self.device.partitions)
+        if expression.as_good_as_free(self.device.model, size):
+            return
+        modelled = expression.read_rate(self.device.model, size, expression.DEEP)
+        if modelled > reads_per_s * TOO_FAST:
+            raise InputError(
+                f"device {self.device.model}",
+                f"it does {modelled:.0f} reads a second, and {reads_per_s:.0f} get through here",
+                "replay it (`ironbench device trace replay`); `free` is the fastest that can be emulated",
+            )
+
+    def _end(self) -> None:
+        self._stopped = True
+        for stream in (self._process.stdin, self._process.stdout):
+            if stream is not None:
+                with contextlib.suppress(BrokenPipeError):
+                    stream.close()
+        self._process.wait()
+        if self._folder.exists() and not attached.take_apart(self._folder, STOPPED_PATIENCE_S):
+            for path in self._entry.remove:
+                shutil.rmtree(path, ignore_errors=True)
+            runtime.forget(self._entry)
+        for partition in self.device.partitions:
+            _remove_empty(Path(partition.directory))
+
+    def _send(self, line: str) -> None:
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            os.write(self._process.stdin.fileno(), f"{line}\n".encode())
+
+    def _hear(self) -> dict[str, Any]:
+        """Its next answer; empty when it has ended."""
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        message: dict[str, Any] = json.loads(line) if line else {}
+        return message
+
+
+class Devices:
+    """All devices of one system."""
+
+    def __init__(self, mounted: Sequence[Mounted]) -> None:
+        self.mounted = tuple(mounted)
+
+    def pace(self, model: bool) -> None:
+        """Whether they follow their models: not while data are loaded. FailureError when one is gone."""
+        for one in self.mounted:
+            one.pace(model)
+
+    def death(self) -> str:
+        """How one of them died, in words; "" while all live."""
+        return next((said for one in self.mounted if (said := one.death())), "")
+
+    def conditions(self) -> dict[str, str]:
+        """What was mounted, in words, by the roles it holds."""
+        return {_subject(one.device): _described(one) for one in self.mounted}
+
+
+NO_DEVICES = Devices(())
+"""Of a system on real ones."""
+
+
+class _Watch(threading.Thread):
+    """Ends our servers as soon as a device under them has died.
+
+    PostgreSQL that cannot read its log while it recovers from the first error does not even follow a fast shutdown.
+    """
+
+    def __init__(self, devices: Devices) -> None:
+        super().__init__(name="device-watch", daemon=True)
+        self._devices = devices
+        self._over = threading.Event()
+
+    def run(self) -> None:
+        while not self._over.wait(_WATCH_S):
+            if self._devices.death():
+                _end_servers()
+
+    def end(self) -> None:
+        self._over.set()
+        self.join()
+
+
+def _end_servers() -> None:
+    own = process.identify(os.getpid())
+    for entry in runtime.entries():
+        if entry.kind != runtime.DEVICE and entry.owner == own and entry.server is not None:
+            entry.server.signal(signal.SIGQUIT)
+
+
+@contextmanager
+def mounted(devices: Sequence[Device], seed: int = 0, traces: Path | None = None) -> Iterator[Devices]:
+    """The devices, for as long as the block lasts. They answer at once until told to follow their models.
+
+    `traces`: the beginning of the names of their traces.
+    """
+    with ExitStack() as stack:
+        found = []
+        for device in devices:
+            roles = "+".join(partition.role for partition in device.partitions)
+            trace = traces.with_name(f"{traces.name}-{roles}.parquet") if traces else None
+            one = Mounted(device, seed, trace=trace)
+            stack.callback(one.stop)
+            found.append(one)
+        all_ = Devices(found)
+        if found:
+            watch = _Watch(all_)
+            watch.start()
+            stack.callback(watch.end)
+        yield all_
+
+
+def _subject(device: Device) -> str:
+    return f"device of {' and '.join(partition.role for partition in device.partitions)}"
+
+
+def _described(one: Mounted) -> str:
+    device, measured = one.device, one.calibration
+    size = space.in_words(sum(partition.bytes for partition in device.partitions))
+    way_us = measured["read_latency_ns"] / 1e3
+    return (
+        f"emulated {device.model}, {size}, {device.file_system}, in {'memory' if device.backing == RAM else 'a file'}; "
+        f"here a read takes {way_us:.0f} us and {measured['reads_per_s']:.0f}/s get through at most"
+    )
+
+
+def _refuse_used(device: Device) -> None:
+    for partition in device.partitions:
+        point = Path(partition.directory)
+        if attached.is_mount_point(point):
+            raise InputError(
+                f"mount point {point}",
+                "something is mounted there already",
+                "another ironbench may use the same device: wait for it, or `ironbench device unmount` it",
+            )
+        if point.exists() and (not point.is_dir() or any(point.iterdir())):
+            raise InputError(f"mount point {point}", "it is not an empty directory", "name another one")
+
+
+def _registered(device: Device) -> tuple[Path, runtime.Entry]:
+    import tempfile
+
+    folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=runtime.directory()))
+    remove = [str(folder)]
+    if device.backing != RAM:
+        place.claim(device.backing, "backing")
+        remove.append(tempfile.mkdtemp(prefix=f"{IMAGES}-", dir=device.backing))
+    return folder, runtime.new(runtime.DEVICE, device.partitions[0].directory, tuple(remove))
+
+
+def _spec(device: Device, seed: int, entry: runtime.Entry) -> dict[str, Any]:
+    return {
+        "model": device.model,
+        "models": json.loads(for_core(models())),
+        "seed": seed,
+        "partitions": [{"name": one.role, "bytes": one.bytes} for one in device.partitions],
+        "backing": entry.remove[1] if device.backing != RAM else None,
+    }
+
+
+def _started(folder: Path) -> subprocess.Popen[bytes]:
+    parent = str(Path(__file__).resolve().parents[2])
+    code = f"import sys; sys.path.insert(0, {parent!r}); import ironbench.devices.inside as i; i.main()"
+    with (folder / _LOG).open("ab") as log:
+        return subprocess.Popen(
+            [sys.executable, "-I", "-S", "-c", code],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            start_new_session=True,  # Ctrl-C in our terminal is ours alone
+            cwd="/",
+            bufsize=-1,
+        )
+
+
+def _failure(device: Device, answer: dict[str, Any]) -> FailureError:
+    failed = answer.get("failed")
+    if failed:
+        return FailureError(failed["subject"], failed["cause"], failed["hint"])
+    return FailureError(f"emulated device {device.model}", "its process ended", "its last words are in the log above")
+
+
+def _remove_empty(point: Path) -> None:
+    """A mount point that we made, and its folder; others hold something or are not below ours."""
+    base = place.base() / "devices"
+    while point != base and point.is_relative_to(base):
+        try:
+            point.rmdir()
+        except OSError:
+            return
+        point = point.parent

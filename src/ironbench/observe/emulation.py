@@ -1,0 +1,123 @@
+"""What the process of an emulated device says of itself: sizes, latencies, its CPU time, how true to its model it is.
+
+A device shows its counters as a file beside its partitions (`crates/ironbench-device/src/live`). Each role's directory
+is led to it by its mount and its loop device, so a device that somebody else mounted is seen, too.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+
+from ironbench.machine.tree import Tree
+from ironbench.model.observation import Observation, Series, Source
+from ironbench.model.session import Session
+from ironbench.observe.base import Samples
+from ironbench.observe.disk import role_devices
+from ironbench.observe.points import Growth, Values, growth, points, present, rate_series, steps
+
+_PREFIX = "emulation."
+_COUNTERS = "counters"
+_KINDS = ("read", "write", "flush")
+_QUANTILE = 0.99
+
+
+class Emulation:
+    name = "emulation"
+    doc = "Emulated devices: sizes and latencies of their I/O by role, their CPU time, how late they answered"
+
+    def sources(self, session: Session, machine: Tree) -> tuple[Source, ...]:
+        roles: dict[str, list[str]] = {}
+        for role, number in role_devices(session.directories(), machine).items():
+            backing = (machine.read(f"/sys/dev/block/{number}/loop/backing_file") or "").strip()
+            counters = str(Path(backing).with_name(_COUNTERS)) if backing else ""
+            if counters and machine.exists(counters):
+                roles.setdefault(counters, []).append(f"{role}={Path(backing).name}")
+        return tuple(Source(f"{_PREFIX}{','.join(named)}", "file", path) for path, named in roles.items())
+
+    def parse(self, samples: Samples, window_s: float) -> Observation:
+        metrics: dict[str, float] = {}
+        series: list[Series] = []
+        cpu_s, load = 0.0, 0.0
+        for source in samples:
+            if not source.startswith(_PREFIX):
+                continue
+            found = points(samples[source], _parse)
+            if (grown := growth(found, window_s)) is None:
+                continue
+            each = steps(found)
+            cpu_s += grown.rate("cpu_s")
+            if ceiling := found[-1].values["reads_per_s"]:
+                load = max(load, grown.rate("done") / ceiling)
+            for named in source.removeprefix(_PREFIX).split(","):
+                role, _, partition = named.partition("=")
+                metrics.update(_of_role(grown, role, partition))
+                series += _series(each, role, partition)
+        if metrics:
+            metrics |= {"emulation_cpu_cores": cpu_s, "emulation_load_share": load}
+        return Observation(metrics, tuple(series))
+
+
+def quantile(counts: dict[float, float], q: float) -> float | None:
+    """Upper edge of the bucket in which the quantile lies; None when nothing was counted."""
+    total = sum(counts.values())
+    if total <= 0:
+        return None
+    passed = 0.0
+    for edge in sorted(counts):
+        passed += counts[edge]
+        if passed >= q * total:
+            return edge
+    return max(counts)
+
+
+def _of_role(grown: Growth, role: str, partition: str) -> dict[str, float]:
+    label = f"{{role={role}}}"
+    found: dict[str, float | None] = {}
+    for kind in _KINDS:
+        found[f"device_{kind}_latency_p99_s{label}"] = _latency(grown, f"{partition}.{kind}", _QUANTILE)
+        if kind != "flush":
+            found[f"device_{kind}_size_bytes{label}"] = grown.ratio(
+                f"{partition}.{kind}.bytes", f"{partition}.{kind}.count"
+            )
+    held_s = sum(grown.by.get(f"{partition}.{kind}.latency_s", 0.0) for kind in _KINDS)
+    late_s = sum(grown.by.get(f"{partition}.{kind}.late_s", 0.0) for kind in _KINDS)
+    found[f"emulation_late_share{label}"] = late_s / held_s if held_s > 0 else None
+    return present(found)
+
+
+def _series(each: list[tuple[float, Growth]], role: str, partition: str) -> list[Series]:
+    return [
+        rate_series(
+            f"device_{kind}_latency_p99_s{{role={role}}}",
+            each,
+            partial(_latency, key=f"{partition}.{kind}", q=_QUANTILE),
+        )
+        for kind in _KINDS
+    ]
+
+
+def _latency(grown: Growth, key: str, q: float) -> float | None:
+    prefix = f"{key}.within."
+    return quantile({float(name[len(prefix) :]): by for name, by in grown.by.items() if name.startswith(prefix)}, q)
+
+
+def _parse(text: str) -> Values:
+    """`cpu_s`, `done`, `reads_per_s`; of each partition and kind `data.read.count`, `.bytes`, `.within.<edge>` …"""
+    told = json.loads(text)
+    values: Values = {"cpu_s": told["cpu_ns"] / 1e9, "reads_per_s": told["reads_per_s"], "done": 0.0}
+    for name, counts in told["partitions"].items():
+        for kind in _KINDS:
+            key, one = f"{name}.{kind}", counts[kind]
+            values[f"{key}.count"] = one["count"]
+            values[f"{key}.bytes"] = one["bytes"]
+            values[f"{key}.latency_s"] = one["latency_ns"] / 1e9
+            values[f"{key}.late_s"] = one["late_ns"] / 1e9
+            values["done"] += one["count"]
+            for edge, count in one["latencies"]:
+                values[f"{key}.within.{edge / 1e9:.9g}"] = count
+    return values
+
+
+OBSERVER = Emulation()

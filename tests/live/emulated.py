@@ -1,0 +1,31 @@
+"""What tests of emulated devices share: whether they can run here, and what is left afterwards."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from ironbench.devices import capability
+from ironbench.machine import attached
+
+LACKING = capability.lacking()
+needs_devices = pytest.mark.skipif(bool(LACKING), reason=f"emulated devices need {LACKING}")
+HERE = [name for name in ("ext4", "xfs", "btrfs") if shutil.which(f"mkfs.{name}")]
+
+
+def nothing_left(home: Path) -> bool:
+    """No loop device, no mount and no file system in `home`."""
+    return not attached.loops(home) and not attached.mounted_within(home, "")
+
+
+def device_pid(register: Path) -> int:
+    """Process of the one device in a register."""
+    import json
+
+    (entry,) = (json.loads(path.read_text()) for path in register.glob("*.json"))
+    return int(entry["server"]["pid"])
+
+
+def kill(pid: int, number: int) -> None:
+    os.kill(pid, number)

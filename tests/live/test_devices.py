@@ -1,0 +1,141 @@
+"""An emulated device is mounted, used, and leaves nothing behind, however it ends."""
+
+import json
+import os
+import shutil
+import signal
+from pathlib import Path
+
+import pytest
+from emulated import HERE, needs_devices, nothing_left
+from user import User, eventually
+
+pytestmark = [pytest.mark.live, needs_devices]
+
+
+@pytest.fixture
+def user(tmp_path: Path) -> User:
+    return User(tmp_path / "home with a space")
+
+
+def entries(user: User) -> list[dict]:
+    return [json.loads(path.read_text()) for path in user.register.glob("*.json")]
+
+
+@pytest.mark.parametrize("file_system", HERE)
+def test_a_device_carries_a_file_system_until_it_is_told_to_end(user: User, file_system: str) -> None:
+    point = user.home / "mount point"
+    told = user("device", "mount", "free", str(point), "--fs", file_system, "--capacity", "400MB", "--detach")
+    assert (told.code, told.stdout.strip()) == (0, str(point)), told.stderr
+    assert point.is_mount()
+    longest = point / ("n" * 255)
+    longest.write_bytes(b"x" * 100_000)
+    assert longest.read_bytes() == b"x" * 100_000
+    ended = user("device", "unmount", str(point))
+    assert (ended.code, nothing_left(user.home)) == (0, True), ended.stderr
+    assert not point.is_mount() and user.nothing_runs()
+
+
+def test_a_device_in_the_foreground_ends_with_ctrl_c(user: User) -> None:
+    point = user.home / "d"
+    with user.begun("device", "mount", "free", str(point)) as begun:
+        begun.wait_for("Ctrl-C unmounts it")
+        assert point.is_mount()
+        told, _ = begun.end(signal.SIGINT)
+    assert (told.code, told.stdout.strip()) == (0, str(point)), told.stderr
+    assert nothing_left(user.home) and user.nothing_runs()
+
+
+def test_a_device_ends_with_the_ironbench_that_is_killed(user: User) -> None:
+    with user.begun("device", "mount", "free", str(user.home / "d")) as begun:
+        begun.wait_for("Ctrl-C unmounts it")
+        begun.end(signal.SIGKILL)
+    assert eventually(lambda: nothing_left(user.home) and user.nothing_runs())
+
+
+def test_cleanup_takes_apart_what_outlived_both_processes(user: User) -> None:
+    with user.begun("device", "mount", "free", str(user.home / "d")) as begun:
+        begun.wait_for("Ctrl-C unmounts it")
+        (entry,) = entries(user)
+        os.kill(begun.process.pid, signal.SIGSTOP)  # so that it cannot tidy up after its device
+        os.kill(entry["server"]["pid"], signal.SIGKILL)
+        os.kill(begun.process.pid, signal.SIGKILL)
+        begun.end()
+    assert not nothing_left(user.home)
+    told = user("cleanup")
+    assert (told.code, nothing_left(user.home), user.nothing_runs()) == (0, True, True), told.stderr
+    assert "device" in told.stderr
+
+
+def test_a_mount_point_that_is_not_empty_is_refused(user: User) -> None:
+    (user.home / "d").mkdir()
+    (user.home / "d" / "file").touch()
+    told = user("device", "mount", "free", str(user.home / "d"))
+    assert told.code == 2 and "not an empty directory" in told.stderr and user.nothing_runs()
+
+
+def test_a_mount_point_that_is_in_use_is_refused(user: User) -> None:
+    point = str(user.home / "d")
+    assert user("device", "mount", "free", point, "--detach").code == 0
+    told = user("device", "mount", "free", point)
+    assert told.code == 2 and "mounted there already" in told.stderr
+    assert user("device", "unmount", "free").code == 0
+    assert nothing_left(user.home)
+
+
+def test_more_memory_than_there_is_is_refused(user: User) -> None:
+    told = user("device", "mount", "free", "--capacity", "100TB")
+    assert told.code == 2 and "in memory" in told.stderr and user.nothing_runs()
+
+
+@pytest.mark.parametrize("engine", ["postgres", "sqlite"])
+def test_a_workload_runs_on_a_device(user: User, engine: str) -> None:
+    words = ["--engine", engine, "--data", "free", "--duration", "1s", "--warmup", "0s", "--with", "scale=1"]
+    told = user("run", "igen-oltp", *words, *(["--log", "free"] if engine == "postgres" else []))
+    assert told.code in (0, 3), told.stderr
+    (record,) = user.records()
+    assert any("emulated free" in text for text in record["conditions"].values())
+    assert record["metrics"]["device_writes_per_s{role=data}"] >= 0
+    assert nothing_left(user.home) and user.nothing_runs()
+
+
+def test_a_device_that_is_killed_voids_the_trial_and_nothing_hangs(user: User) -> None:
+    words = ["--data", "free", "--duration", "30s", "--warmup", "0s", "--with", "scale=1"]
+    with user.begun("run", "igen-oltp", *words) as begun:
+        assert eventually(lambda: any(entry["kind"] == "device" for entry in entries(user)))
+        begun.wait_for("sweep 1")
+        device = next(entry for entry in entries(user) if entry["kind"] == "device")
+        assert eventually(lambda: (user.home / "runtime").exists())
+        os.kill(device["server"]["pid"], signal.SIGKILL)
+        told, took_s = begun.end()
+    assert told.code == 1 and took_s < 60, told.stderr
+    (record,) = user.records()
+    assert record["status"] == "voided" and "SIGKILL" in record["cause"]
+    assert nothing_left(user.home) and user.nothing_runs()
+
+
+def test_a_full_backing_reaches_the_engine_as_no_space(user: User) -> None:
+    small = user.home / "small"
+    small.mkdir()
+    if os.system(f"mount -t tmpfs -o size=80m tmpfs '{small}'") != 0:
+        pytest.skip("nothing can be mounted here")
+    try:
+        words = ["--data", "free", "--backing", str(small), "--duration", "1s", "--with", "scale=4"]
+        told = user("run", "igen-oltp", *words)
+        assert told.code == 1 and "space" in told.stderr.lower(), told.stderr
+    finally:
+        os.system(f"umount -l '{small}'")
+    assert user.nothing_runs()
+    shutil.rmtree(small, ignore_errors=True)
+
+
+@pytest.mark.long
+def test_writing_under_memory_pressure_never_stops(user: User) -> None:
+    """Everything dirty must get through the device although the engine's control group has no memory left."""
+    words = ["--data", "free", "--fs", "ext4", "--with", "scale=8", "--clients", "8", "--duration", "30s"]
+    told = user("run", "igen-oltp", *words, "--memory", "32MB", "--memory-total", "192MB", "--warmup", "0s")
+    if "--memory-total" in told.stderr and told.code == 2:
+        pytest.skip(told.stderr)
+    assert told.code in (0, 3), told.stderr
+    (record,) = user.records()
+    assert record["metrics"]["throughput"] > 0 and nothing_left(user.home)
