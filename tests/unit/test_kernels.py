@@ -128,3 +128,9 @@ def test_a_plan_that_makes_no_sense_and_memory_that_cannot_be_had_are_errors() -
     crew.start(0.1)
     with pytest.raises(FailureError, match="cannot be had"):
         crew.result()
+
+
+def test_what_limits_a_server_limits_work_without_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    options = ["--with", "width=64", "--with", "height=40", "--server-cpus", "0"]
+    record = run(monkeypatch, tmp_path, "igen-cpu", *options, "--clients", "1", "--duration", "0.2s")
+    assert record.conditions["CPUs"] == "0"

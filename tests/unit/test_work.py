@@ -107,7 +107,6 @@ def test_no_engine_keeps_nothing_and_answers_nothing(tmp_path: Path) -> None:
         {"dsn": "host=h"},
         {"memory_bytes": 1},
         {"memory_total_bytes": 1},
-        {"server_cpus": (0,)},
         {"layout": Layout(data="/not/there")},
         {"ideal": ("log",)},
     ],

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from ironbench.analyse.lead import Leads
 from ironbench.errors import FailureError, InputError, nearest
 from ironbench.report import lead as report
 
-_FORMATS = {".html": report.page, ".png": report.png, ".json": lambda found: report.document(found).encode()}
+_FORMATS: dict[str, Callable[[Leads], bytes]] = {
+    ".html": report.page,
+    ".png": report.png,
+    ".json": lambda found: report.document(found).encode(),
+}
 
 
 def written(output: str, found: Leads) -> None:
