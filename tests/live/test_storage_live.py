@@ -13,6 +13,9 @@ import pytest
 
 pytestmark = pytest.mark.live
 
+SUSPECT = 3
+"""Exit code on a crowded machine: everything here holds for such trials, too."""
+GOOD = ("ok", "suspect")
 SHORT = ["--with", "seconds=0.1", "--with", "passes=2", "--with", "size=16MB"]
 
 
@@ -22,7 +25,10 @@ def ironbench(*words: str) -> list[str]:
 
 def run(place: Path, results: Path, *more: str, check: bool = True) -> subprocess.CompletedProcess[str]:
     words = ["run", "storage", "--data", str(place), "--results", str(results), *SHORT, *more]
-    return subprocess.run(ironbench(*words), check=check, capture_output=True, text=True)
+    done = subprocess.run(ironbench(*words), check=False, capture_output=True, text=True)
+    if check:
+        assert done.returncode in (0, SUSPECT), done.stderr
+    return done
 
 
 def records(results: Path) -> list[dict]:
@@ -35,7 +41,7 @@ def test_it_prints_the_table_people_know_and_records_it(place: Path, tmp_path: P
     for line in ("SEQ1M Q8T1", "SEQ1M Q1T1", "RND4K Q32T1", "RND4K Q1T1"):
         assert line in done.stdout
     (record,) = records(tmp_path)
-    assert record["status"] == "ok"
+    assert record["status"] in GOOD
     assert record["conditions"] == {"direct": "on", "io": io}
     metrics = record["metrics"]
     for test in ("seq1m-q8t1-read", "rnd4k-q32t1-write"):
@@ -61,7 +67,7 @@ def test_directories_side_by_side_are_measured_together(place: Path, tmp_path: P
     other.mkdir()
     run(place, tmp_path, "--with", f"beside={other}", "--with", "tests=peak")
     (record,) = records(tmp_path)
-    assert record["status"] == "ok" and record["choice"]["options"]["beside"] == str(other)
+    assert record["status"] in GOOD and record["choice"]["options"]["beside"] == str(other)
     assert list(other.iterdir()) == []
 
 

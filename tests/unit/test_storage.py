@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from ironbench.model.system import Choice, Layout, Load, System
 from ironbench.workloads.storage import figures, files, profiles
 from ironbench.workloads.storage.passes import Pass
 from ironbench.workloads.storage.profiles import SETS, chosen, known, order
+from ironbench.workloads.storage.schedule import due
 
 STORAGE = workloads.get("storage")
 
@@ -32,7 +34,7 @@ def one_pass(name: str = "rnd4k-q1t1-read", ios: int = 1000, seconds: float = 2.
     size = ios * test.block_bytes
     empty = Histogram()
     way = (empty, times) if test.direction == "write" else (times, empty)
-    return Pass(test, began_s, seconds, ios, size, (size,), ios * 1e-5, *way, tuple(buckets), "io_uring", "", False)
+    return Pass(test, began_s, seconds, ios, size, ios * 1e-5, *way, tuple(buckets), "io_uring", "", False)
 
 
 def test_the_default_is_the_table_of_disk_benchmarks() -> None:
@@ -160,3 +162,26 @@ def test_a_sustained_write_tells_its_burst_from_what_settles() -> None:
 
 def test_a_pass_without_any_io_says_nothing() -> None:
     assert figures.metrics([one_pass(ios=0)]) == {}
+
+
+def test_several_directories_are_measured_alone_and_together() -> None:
+    planned = due(options(tests="real-world", passes="2"), 2)
+    assert [one.alone for one in planned[:3]] == [0, 1, None]
+    assert len(planned) == 4 * 2 * 3
+    together = [one_pass(ios=3000)]
+    alone = [replace(one_pass(ios=2000), alone=number) for number in (0, 1)]
+    found = figures.metrics([*alone, *together])
+    assert found["storage_bytes_per_s{profile=rnd4k-q1t1-read}"] == 3000 * 4096 / 2
+    assert found["storage_alone_bytes_per_s{profile=rnd4k-q1t1-read}"] == 2 * 2000 * 4096 / 2
+
+
+def test_a_duration_is_shared_among_all_passes() -> None:
+    planned = due(options(tests="peak+sustained", passes="2"), 1, duration_s=10.0)
+    assert sum(one.seconds for one in planned) == pytest.approx(10.0)
+
+
+def test_what_a_trial_will_have_is_known_before() -> None:
+    promised = STORAGE.measures(options(tests="default+sync", passes="2"))
+    names = [test.name for test in chosen("default+sync", 0)]
+    found = figures.metrics([one_pass(name) for name in names for _ in range(2)])
+    assert {f"{name}{{{part}}}" for name, parts in promised.items() for part in parts} == set(found)

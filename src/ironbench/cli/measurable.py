@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from ironbench import catalogue, workloads
 from ironbench.errors import InputError, nearest
@@ -52,11 +52,23 @@ def _missing(metric: str, setup: Setup) -> tuple[str, str]:
         return f"workload {workload.name} writes nothing", _OTHERS
     if base in _OPEN_LOOP and not rates.open_loop(setup.cell.load):
         return "only an open loop has it", "give load.rate, or name another metric"
+    if source.startswith("storage workload"):
+        return _of_storage(base, part, workload.measures(setup.choice.options), workload.name)
     kind, _, value = part.partition("=")
     if kind == "script":
         return _of_script(base, value, setup)
     if kind == "role" and value not in _ROLES:
         return f"there is no role {value}", nearest(value, list(_ROLES))
+    return "", ""
+
+
+def _of_storage(base: str, part: str, measures: Mapping[str, Sequence[str]], workload: str) -> tuple[str, str]:
+    if base not in measures:
+        return f"workload {workload} has none with these options", _OTHERS
+    if part not in measures[base]:
+        return "it is recorded of each test", nearest(
+            f"{base}{{{part}}}", [f"{base}{{{one}}}" for one in measures[base]]
+        )
     return "", ""
 
 

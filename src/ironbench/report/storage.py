@@ -23,6 +23,7 @@ _DETAILS = (
     ("99 %", "storage_latency_p99_s", "s"),
     ("99.9 %", "storage_latency_p999_s", "s"),
     ("CPU per I/O", "storage_cpu_per_io_s", "s"),
+    ("each directory alone, summed", "storage_alone_bytes_per_s", "bytes/s"),
 )
 _LEAD = (
     "Median of the passes, and the range of all of them. MB are 10⁶ bytes; SEQ1M Q8T1 reads or writes blocks of 1 MiB "
@@ -53,8 +54,14 @@ def headline(study: Study) -> list[tuple[str, str]]:
         if syncs:
             latency = quantity(syncs[0].centre("storage_latency_mean_s"), "s")
             said.append(f"makes a log write safe in {latency} ({syncs[0].title})")
-        found.append((part.name, f"{', '.join(said)}." if said else "has no usable trial."))
+        found.append((part.name, f"{', '.join(said)}{_fill(part)}." if said else "has no usable trial."))
     return found
+
+
+def _fill(part: Part) -> str:
+    """How full the file system was: nearly full flash is slow, and so are a disk's inner tracks."""
+    used = part.curve.peak.metrics.get("capacity_used_share{role=data}") if part.curve.peak else None
+    return f", on a file system that is {quantity(used.centre, 'share')} full" if used else ""
 
 
 def card(part: Part) -> tuple[str, str, list[tuple[str, str]]]:

@@ -148,6 +148,11 @@ class Workload(ABC):
         """Transactions that work of the core's takes, all clients together; None: the load says."""
         return None
 
+    def measures(self, options: Mapping[str, str]) -> Mapping[str, Sequence[str]]:
+        """Metrics of its own that its trials will have: name → parts, e.g. `profile=…`; those of all others are asked
+        elsewhere. Only labs ask, before anything starts."""
+        return {}
+
     def accepts(self, system: System, load: Load, choice: Choice) -> None:
         """InputError for what this workload cannot do with this system and load. Starts nothing, changes nothing."""
         if not self.drives:

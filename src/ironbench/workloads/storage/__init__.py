@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ironbench.errors import InputError
@@ -15,7 +16,8 @@ from ironbench.workloads.base import Option, Workload
 from ironbench.workloads.storage import figures, files, passes
 from ironbench.workloads.storage.files import Measured
 from ironbench.workloads.storage.passes import Pass, Terms
-from ironbench.workloads.storage.profiles import MIB, SET_WORDS, Test, chosen
+from ironbench.workloads.storage.profiles import MIB, SET_WORDS, chosen
+from ironbench.workloads.storage.schedule import due
 
 if TYPE_CHECKING:
     from ironbench._core import StorageProgress
@@ -41,7 +43,7 @@ class Storage(Workload):
         Option("compressible", "0", "of 100 bytes written, how many are zeros; others are random", (), 0, 100),
         Option("direct", "on", "past the page cache", ("on", "off")),
         Option("io", "auto", "how I/Os are kept under way; auto: io_uring if allowed", ("auto", "io_uring", "threads")),
-        Option("beside", "", "further directories, joined by `,`, worked on at the same time as --data"),
+        Option("beside", "", "further directories, joined by `,`: each alone, and all at the same time as --data"),
     )
 
     def validated(self, options: Mapping[str, str]) -> dict[str, str]:
@@ -58,9 +60,16 @@ class Storage(Workload):
         """No data of any database."""
         return False
 
+    def estimate_bytes(self, engine: str, options: Mapping[str, str]) -> int:
+        """Of its file in --data."""
+        return _size(options)
+
     def usual_duration_s(self, options: Mapping[str, str]) -> float | None:
-        short, long = _kinds(options)
-        return len(short) * int(options["passes"]) * float(options["seconds"]) + len(long) * float(options["sustain"])
+        return sum(one.seconds for one in due(options, 1 + len(_beside(options))))
+
+    def measures(self, options: Mapping[str, str]) -> Mapping[str, Sequence[str]]:
+        tests = chosen(options["tests"], int(options["mix"]))
+        return figures.kept(tests, int(options["passes"]), len(_beside(options)) > 0)
 
     def accepts(self, system: System, load: Load, choice: Choice) -> None:
         super().accepts(system, load, choice)
@@ -89,23 +98,20 @@ class Storage(Workload):
 
 
 def _all(work: Work, measured: list[Measured], terms: Terms, window: Window, progress: StorageProgress) -> list[Pass]:
-    """Every test once, then every test again: what drifts shows in the range of each."""
     options = work.choice.options
-    short, long = _kinds(options)
-    rounds = int(options["passes"])
-    scale = (work.load.duration_s or 0.0) / (Storage().usual_duration_s(options) or 1.0)
-    due = [(test, float(options["seconds"]) * scale) for _ in range(rounds) for test in short]
-    due += [(test, float(options["sustain"]) * scale) for test in long]
+    planned = due(options, len(measured), work.load.duration_s)
     done: list[Pass] = []
-    for number, (test, seconds) in enumerate(due):
-        rest_until = window.elapsed_s + float(options["interval"])
-        while window.elapsed_s < rest_until and not work.stopping():
+    for number, one in enumerate(planned):
+        rest_until_s = window.elapsed_s + float(options["interval"])
+        while window.elapsed_s < rest_until_s and not work.stopping():
             time.sleep(0.02)
         if work.stopping():
             break
-        work.show(number / len(due), f"{test.title} {test.direction}, pass {number // max(1, len(short)) + 1}")
+        work.show(number / len(planned), f"{one.test.title} {one.test.direction}, pass {one.round + 1}")
+        files_of_it = measured if one.alone is None else [measured[one.alone]]
         own = passes.seeded(terms, number)
-        done.append(passes.run(test, measured, own, seconds, window.elapsed_s, progress))
+        found = passes.run(one.test, files_of_it, own, one.seconds, window.elapsed_s, progress)
+        done.append(replace(found, alone=one.alone))
     return done
 
 
@@ -125,19 +131,16 @@ def _outcome(done: list[Pass], options: Mapping[str, str]) -> Outcome:
     )
 
 
-def _kinds(options: Mapping[str, str]) -> tuple[list[Test], list[Test]]:
-    """Tests of several short passes, and sustained ones."""
-    tests = chosen(options["tests"], int(options["mix"]))
-    return [test for test in tests if not test.sustained], [test for test in tests if test.sustained]
-
-
 def _size(options: Mapping[str, str]) -> int:
     return values.size("--with size", options["size"])
 
 
+def _beside(options: Mapping[str, str]) -> list[str]:
+    return [folder for folder in options["beside"].split(",") if folder]
+
+
 def _folders(system: System, options: Mapping[str, str]) -> list[str]:
-    beside = [folder for folder in options["beside"].split(",") if folder]
-    return [folder for folder in (system.layout.data, *beside) if folder is not None]
+    return [folder for folder in (system.layout.data, *_beside(options)) if folder is not None]
 
 
 WORKLOAD = Storage()

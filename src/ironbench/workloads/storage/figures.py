@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ironbench.model.observation import Series
 from ironbench.workloads.storage.passes import BUCKET_S, Pass
+from ironbench.workloads.storage.profiles import Test
 
 if TYPE_CHECKING:
     from ironbench._core import Histogram
@@ -18,6 +19,16 @@ _TERSE = (
     (14, ("storage_cpu_per_io_s",)),
 )
 """Of more tests than the number, these figures are not kept: a record holds at most 8 KB."""
+_OF_SEVERAL = ("storage_bytes_per_s_best", "storage_bytes_per_s_lowest")
+_ALWAYS = (
+    "storage_bytes_per_s",
+    "storage_iops",
+    "storage_latency_mean_s",
+    "storage_latency_p50_s",
+    "storage_latency_p99_s",
+    "storage_latency_p999_s",
+    "storage_cpu_per_io_s",
+)
 _SETTLED = 3
 """The last third of a sustained write is what a drive keeps up."""
 
@@ -26,18 +37,49 @@ def metrics(passes: Sequence[Pass]) -> dict[str, float]:
     """Of every test: its rate in the median pass, the range, latency and CPU time over all passes."""
     found: dict[str, float] = {}
     by_test = grouped(passes)
+    left_out = _left_out(len(by_test))
     for name, own in by_test.items():
-        left_out = {metric for number, metrics in _TERSE if len(by_test) > number for metric in metrics}
-        for metric, value in _of(own).items():
+        by_alone = grouped_alone(passes, name)
+        for metric, value in (_of(own) | _alone(by_alone)).items():
             if metric not in left_out:
                 found[f"{metric}{{profile={name}}}"] = float(f"{value:.6g}")
     return found
 
 
+def kept(tests: Sequence[Test], passes: int, beside: bool) -> dict[str, tuple[str, ...]]:
+    """Which metrics a trial of these tests will have: name → its parts."""
+    left_out = _left_out(len(tests))
+    parts = tuple(f"profile={test.name}" for test in tests)
+    names = [*_ALWAYS, *(_OF_SEVERAL if passes > 1 else ()), *(("storage_alone_bytes_per_s",) if beside else ())]
+    found = {name: parts for name in names if name not in left_out}
+    long = tuple(f"profile={test.name}" for test in tests if test.sustained)
+    return found | ({"storage_burst_bytes_per_s": long, "storage_settled_bytes_per_s": long} if long else {})
+
+
+def _left_out(tests: int) -> set[str]:
+    return {metric for number, metrics in _TERSE if tests > number for metric in metrics}
+
+
+def grouped_alone(passes: Sequence[Pass], name: str) -> dict[int, list[Pass]]:
+    """Passes of one test that worked on one file only, by file."""
+    found: dict[int, list[Pass]] = {}
+    for one in passes:
+        if one.ios and one.alone is not None and one.test.name == name:
+            found.setdefault(one.alone, []).append(one)
+    return found
+
+
+def _alone(by_file: dict[int, list[Pass]]) -> dict[str, float]:
+    if not by_file:
+        return {}
+    return {"storage_alone_bytes_per_s": sum(median(one.bytes_per_s for one in own) for own in by_file.values())}
+
+
 def grouped(passes: Sequence[Pass]) -> dict[str, list[Pass]]:
+    """Passes by test: of several files, those on all of them."""
     found: dict[str, list[Pass]] = {}
     for one in passes:
-        if one.ios:
+        if one.ios and one.alone is None:
             found.setdefault(one.test.name, []).append(one)
     return found
 
@@ -45,20 +87,16 @@ def grouped(passes: Sequence[Pass]) -> dict[str, list[Pass]]:
 def _of(passes: Sequence[Pass]) -> dict[str, float]:
     rates = [one.bytes_per_s for one in passes]
     times = merged(passes)
-    p50, p99, p999 = times.quantiles([0.5, 0.99, 0.999])
-    ios = sum(one.ios for one in passes)
-    found = {
-        "storage_bytes_per_s": median(rates),
-        "storage_iops": median(rates) / passes[0].test.block_bytes,
-        "storage_latency_mean_s": times.mean_s,
-        "storage_latency_p50_s": p50,
-        "storage_latency_p99_s": p99,
-        "storage_latency_p999_s": p999,
-        "storage_cpu_per_io_s": sum(one.cpu_s for one in passes) / ios,
-    }
+    iops, cpu_per_io_s = median(rates) / passes[0].test.block_bytes, _cpu_per_io_s(passes)
+    latencies = (times.mean_s, *times.quantiles([0.5, 0.99, 0.999]))
+    found = dict(zip(_ALWAYS, (median(rates), iops, *latencies, cpu_per_io_s), strict=True))
     if len(passes) > 1:
-        found |= {"storage_bytes_per_s_best": max(rates), "storage_bytes_per_s_lowest": min(rates)}
+        found |= dict(zip(_OF_SEVERAL, (max(rates), min(rates)), strict=True))
     return found | (_sustained(passes) if passes[0].test.sustained else {})
+
+
+def _cpu_per_io_s(passes: Sequence[Pass]) -> float:
+    return sum(one.cpu_s for one in passes) / sum(one.ios for one in passes)
 
 
 def _sustained(passes: Sequence[Pass]) -> dict[str, float]:

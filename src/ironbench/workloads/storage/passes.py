@@ -41,8 +41,6 @@ class Pass:
     elapsed_s: float
     ios: int
     bytes: int
-    each_bytes: tuple[int, ...]
-    """Of each file."""
     cpu_s: float
     reads: Histogram
     writes: Histogram
@@ -51,6 +49,8 @@ class Pass:
     io: str
     note: str
     stopped: bool
+    alone: int | None = None
+    """The only file it worked on, where there are several."""
 
     @property
     def bytes_per_s(self) -> float:
@@ -75,7 +75,6 @@ def run(
         elapsed_s=told["elapsed_s"],
         ios=told["reads"] + told["writes"],
         bytes=told["bytes"],
-        each_bytes=tuple(told["file_bytes"]),
         cpu_s=told["cpu_user_s"] + told["cpu_system_s"],
         reads=found.reads,
         writes=found.writes,
