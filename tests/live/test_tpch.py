@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from user import User
 
-from ironbench import catalogue
-from ironbench.workloads.tpch import answers, validation
+from ironbench import catalogue, engines
+from ironbench.model.system import Layout, System
+from ironbench.workloads import tpch_tables
+from ironbench.workloads.tpch import answers, position, refresh, validation
 from ironbench.workloads.tpch.answers import Answer
 
 pytestmark = [pytest.mark.live, pytest.mark.long]
@@ -58,6 +61,27 @@ def test_both_tests_give_right_answers_and_all_figures_and_use_each_refresh_set_
     second = tried(user, engine)
     assert second["conditions"]["refresh sets"].startswith("4 to 4,")
     assert "checked before" in second["conditions"]["answers"]
+
+
+def test_a_refresh_set_that_was_interrupted_is_ended_before_the_next_one_is_used(user: User, place: Path) -> None:
+    data = str(place / "data")
+    tried(user, "duckdb", "--data", data, "--with", "check=no")
+    system, secrets = engines.get("duckdb").validated(System("duckdb", "t", layout=Layout(data)), 1)
+    with engines.running(system, secrets, 1) as session:
+        dataset = tpch_tables.dataset("duckdb", {"sf": "0.01"})
+        at = position.read(session, position.loaded_at(session, dataset.name))
+        (half,) = refresh.made(dataset.generator, [at.next], 5, place)
+        position.write(session, replace(at, past=at.next + 1))
+        refresh.insert(session.line(), replace(half, pieces=half.pieces[:1]))
+        assert session.query("select count(*) from orders") == [("15005",)]
+    trial = tried(user, "duckdb", "--data", data, "--with", "check=no")
+    assert trial["conditions"]["refresh sets"].startswith("3 to 3,")
+    with engines.running(system, secrets, 1) as session:
+        assert session.query("select count(*), count(distinct o_orderkey) from orders") == [("15000", "15000")]
+        assert session.query("select count(*) from orders where o_orderkey % 32 between 8 and 15") == [("45",)]
+        assert session.query(
+            "select count(*) from lineitem where l_orderkey not in (select o_orderkey from orders)"
+        ) == [("0",)]
 
 
 def test_a_query_over_its_limit_is_named_and_figures_that_need_it_are_withheld(user: User) -> None:
