@@ -33,6 +33,7 @@ ideal = ["none", "log"]
 [measure]
 repeats = 6
 quiet = "1s"
+rates = "none"
 """
 
 

@@ -71,6 +71,14 @@ def test_a_lab_that_varies_the_load_or_says_no_has_none(tmp_path: Path, text: st
     assert len(lab.trials) == 6 * len(lab.setups)
 
 
+def test_work_that_is_no_transactions_has_none(tmp_path: Path) -> None:
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+    file = tmp_path / "disks.toml"
+    file.write_text('question = "?"\n[workload]\nname = "storage"\n[vary]\nlayout.data = ["./one", "./other"]\n')
+    assert not files.planned(files.read(file)).lab.rated
+
+
 def test_rates_that_cannot_be_are_refused_with_the_reason(tmp_path: Path) -> None:
     for text, cause in (
         ("[vary]\nclients = [1, 2]\n[measure]\nrates = ['50%']\n", "varies the number of clients"),

@@ -128,7 +128,10 @@ def _announce(lab: Lab, directory: LabDirectory, printer: Printer) -> None:
     seconds = lab.estimate_s or sum(lab_progress.span_s(trial) for trial in lab.trials)
     printer.say(f"{lab.question}")
     trials = counted(len(lab.trials) + preliminary.count(lab), "trial")
-    printer.say(f"{cells}, {counted(lab.method.blocks, 'block')}, {trials}")
+    rated = {setup.cell.name for setup in lab.rated}
+    among = sum(trial.cell.name in rated for trial in lab.trials)
+    at_rates = f", {among} of them at shares of the baseline's peak" if among else ""
+    printer.say(f"{cells}, {counted(lab.method.blocks, 'block')}, {trials}{at_rates}")
     printer.say(f"at least {lab_progress.spoken(seconds)}, in {directory.path}")
     for setup in lab.setups:
         if setup.skipped:

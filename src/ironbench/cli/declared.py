@@ -89,7 +89,7 @@ def planned(declared: Declared, budget_s: float | None = None) -> Planned:
         trials=(),
         source=declared.source,
     )
-    draft = same_load.extended(draft, declared.measure.rates, f"{declared.file}, measure.rates")
+    draft = same_load.extended(draft, declared.measure.rates, f"{declared.file}, measure.rates", _paced)
     contents = {setup.cell.name: _content(setup) for setup in _possible(setups)}
     return _sized(draft, declared, contents, _budget_s(declared, budget_s), house.secrets)
 
@@ -181,6 +181,11 @@ def _content(setup: Setup) -> Content:
     basis = setup.system.dsn or engines.get(engine).basis(setup.system)
     work_s = workload.expected_s(engine, setup.choice.options) if setup.cell.load.transactions is None else None
     return Content(f"{engine} {basis} {key}" if key else "", int(size), work_s)
+
+
+def _paced(setup: Setup) -> bool:
+    workload = workloads.get(setup.choice.workload)
+    return not workload.drives and workload.core_work(setup.system.engine, setup.choice.options) is None
 
 
 def _possible(setups: Sequence[Setup]) -> list[Setup]:

@@ -7,7 +7,7 @@ in the same random order as the others, and carry no verdict: the lab declared o
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from ironbench.errors import InputError
@@ -43,14 +43,17 @@ def shares(told: str | Sequence[str], where: str) -> tuple[float, ...]:
     return tuple(found)
 
 
-def extended(lab: Lab, told: str | Sequence[str], where: str) -> Lab:
+def extended(lab: Lab, told: str | Sequence[str], where: str, paced: Callable[[Setup], bool] = lambda _: True) -> Lab:
     """The lab with its rated cells, where it varies the system alone.
 
+    `paced`: whether the work of a cell is transactions that may start at a rate.
     InputError: rates are asked for by name, and this lab cannot have them.
     """
     wanted = shares(told, where)
     possible = {setup.cell.name: setup for setup in lab.setups if not setup.skipped}
     why_not = _hindrance(list(possible.values()))
+    if not all(map(paced, possible.values())):
+        why_not = "its work is not made of transactions that start at a rate"
     pairs = [] if why_not else [pair for pair in lab.comparisons if _alike_but_for_the_system(*pair, possible)]
     if not isinstance(told, str) and wanted and not pairs:
         raise InputError(
