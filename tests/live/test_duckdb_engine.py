@@ -14,9 +14,11 @@ from pathlib import Path
 import pytest
 
 from ironbench import engines
+from ironbench.drive import warming
 from ironbench.engines import cleanup, process, runtime
 from ironbench.engines.duckdb_session import FILE, DuckdbSession
 from ironbench.errors import EngineDiedError, FailureError, InputError
+from ironbench.load import tables
 from ironbench.model.system import Layout, System
 
 pytestmark = pytest.mark.live
@@ -140,6 +142,15 @@ def test_a_restart_empties_its_memory_and_keeps_its_data(session: DuckdbSession)
     session.restart()
     assert session.query("select n from t") == [("1",)]
     assert session.processes() != first
+
+
+def test_warm_means_that_every_column_was_read(session: DuckdbSession) -> None:
+    session.query("create table t as select hash(range) as n, md5(range::varchar) as s from range(200000)")
+    session.restart()
+    system = System("duckdb", "test", layout=Layout(session.directories()["data"]))
+    assert warming.warm(session, system, ("t",)) == "files read and every column of 1 table read"
+    (held,) = session.query("select sum(memory_usage_bytes) from duckdb_memory() where tag = 'BASE_TABLE'")[0]
+    assert float(held or 0) > 0.8 * tables.size(session, ("t",))
 
 
 def test_a_snapshot_brings_the_file_back(place: Path) -> None:
