@@ -65,6 +65,27 @@ def test_a_prediction_out_of_its_range_says_so() -> None:
     assert any("program's own" in doubt for doubt in thinking.out_of_range)
 
 
+def several_clients(clients: int, count: int, think_ns: int, takes_ns: int) -> trace.Trace:
+    """Each does as `one_client`, a little after the one before."""
+    rows = []
+    for client in range(clients):
+        for i in range(count):
+            at = client * think_ns // clients // 3 + i * (think_ns + takes_ns)
+            rows.append((at, "read", (client * count + i) * 7919 * 8192 % (1 << 30), 8192, at + takes_ns))
+    return made(sorted(rows))
+
+
+def test_several_clients_that_think_for_long_are_out_of_range_and_waiting_ones_are_not() -> None:
+    waiting = replay.predicted(several_clients(4, 200, 10_000, 12 * _MS), "raid0(4, hdd-7200)", CORE)
+    assert not any("at a time" in doubt for doubt in waiting.out_of_range)
+    faster = replay.predicted(several_clients(4, 200, 10 * _MS, 12 * _MS), "ssd-sata-2011", CORE)
+    assert any("slower than predicted" in doubt for doubt in faster.out_of_range)
+    slower = replay.predicted(several_clients(4, 200, 3 * _MS, 1 * _MS), "hdd-7200", CORE)
+    assert any("faster than predicted" in doubt for doubt in slower.out_of_range)
+    alone = replay.predicted(one_client(200, 10 * _MS, 12 * _MS), "ssd-sata-2011", CORE)
+    assert not any("at a time" in doubt for doubt in alone.out_of_range)
+
+
 def test_a_trace_comes_back_from_parquet_as_it_was_and_in_order(tmp_path: Path) -> None:
     rows = [(5, "write", 4096, 512, 9), (1, "read", 0, 8192, 4), (7, "flush", 0, 0, 8)]
     path = tmp_path / "it's a trace.parquet"

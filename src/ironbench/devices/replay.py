@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from ironbench import _core
 from ironbench._core import Histogram
@@ -20,6 +21,13 @@ FLUSH_FAR = 2.0
 """Beyond this factor of change in the time of a flush, other transactions share one flush: fewer or more flushes."""
 THINKING_FAR = 0.9
 """Above this share of think time in the prediction, the device hardly matters, and what does was not modelled."""
+CHAINED_FAR = 0.5
+"""Above this share of think time, and with several I/Os at a time, thinking of one client is taken for that of all."""
+IDLE_FAR = 0.5
+"""Below this mean of I/Os under way, as a share of the most at a time, clients think more than they wait.
+
+Where neither was passed, replays with known clients were within about 10 %: as in
+`crates/ironbench-device/src/replay/fidelity.rs`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +94,7 @@ def predicted(trace: Trace, model: str, models: bytes, capacity: int | None = No
         latencies=latencies,
         out_of_range=(),
     )
-    return replace(found, out_of_range=_doubts(found))
+    return replace(found, out_of_range=(*_doubts(found), *_unknown_clients(trace, found)))
 
 
 def _doubts(found: Prediction) -> tuple[str, ...]:
@@ -120,3 +128,25 @@ def _change(one: Latency) -> float:
     if recorded <= 0:
         return 1.0 if predicted <= 0 else float("inf")
     return predicted / recorded
+
+
+def _unknown_clients(trace: Trace, found: Prediction) -> tuple[str, ...]:
+    """A doubt where several clients that think are likely: a trace does not tell who waited for whom."""
+    most, mean = _under_way(trace, found.recorded_s)
+    if not found.closed or most < 2:
+        return ()
+    chained = found.predicted_s > 0 and found.thinking_s / found.predicted_s > CHAINED_FAR
+    if found.ratio < 1 and chained:
+        return (f"up to {most} I/Os at a time, and then mostly thinking: clients may be slower than predicted",)
+    if found.ratio > 1 and mean / most < IDLE_FAR:
+        return (f"up to {most} I/Os at a time, {mean:.1f} on average: clients may be faster than predicted",)
+    return ()
+
+
+def _under_way(trace: Trace, elapsed_s: float) -> tuple[int, float]:
+    """I/Os under way: the most at a time, and the mean."""
+    arrived, done = trace.time_ns.astype("i8"), np.sort(trace.completed_ns.astype("i8"))
+    # When one arrives, those before it that are not done yet, and itself.
+    most = int((np.arange(1, len(arrived) + 1) - np.searchsorted(done, arrived, side="right")).max())
+    waited_s = float((trace.completed_ns.astype("i8") - arrived).sum()) / 1e9
+    return most, waited_s / elapsed_s if elapsed_s > 0 else 0.0

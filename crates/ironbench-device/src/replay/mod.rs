@@ -1,6 +1,8 @@
 //! Answers from a model without waiting: of a recorded trace, or of a load made up on the spot.
 
 mod dependent;
+#[cfg(test)]
+mod fidelity;
 mod probe;
 mod trace;
 
