@@ -6,9 +6,10 @@ import math
 import re
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from ironbench import workloads
 from ironbench.analyse.archive import Archive
 from ironbench.analyse.curve import Curve, curve
 from ironbench.analyse.differences import Difference, differences, flattened
@@ -16,6 +17,7 @@ from ironbench.analyse.distributions import t_quantile
 from ironbench.analyse.subjects import Subject, work_name
 from ironbench.errors import InputError
 from ironbench.model.record import Record
+from ironbench.model.system import Choice
 
 _HERTZ = re.compile(r"@\s*([\d.]+)\s*GHz", re.IGNORECASE)
 PEAK_METRICS = ("throughput", "response_time_mean_s")
@@ -90,7 +92,8 @@ def leads(
     a: str, records_a: Sequence[Record], b: str, records_b: Sequence[Record], archive: Archive, margin: float
 ) -> Leads:
     """InputError: they have no work in common."""
-    sides = _by_work(records_a), _by_work(records_b)
+    versions = {record.software.get("ironbench", "") for record in (*records_a, *records_b)}
+    sides = tuple(_by_work(side, len(versions) > 1) for side in (records_a, records_b))
     both = [work for work in sides[0] if work in sides[1]]
     if not both:
         raise InputError(f"{a} and {b}", "have no work in common", "the same workload with the same options on both")
@@ -161,16 +164,25 @@ def _values(trials: Sequence[Record], metric: str) -> list[float]:
     return [record.metrics[metric] for record in trials if metric in record.metrics]
 
 
-def _by_work(records: Sequence[Record]) -> dict[str, tuple[Record, ...]]:
+def _by_work(records: Sequence[Record], versions_differ: bool) -> dict[str, tuple[Record, ...]]:
     """Trials that count, by work and the ironbench that drove it: another version may drive other work."""
     found: dict[str, list[Record]] = {}
     for record in records:
         if record.purpose not in ("pilot", "peak"):
             version = record.software.get("ironbench", "")
-            found.setdefault(f"{work_name(record.choice)}{f' (ironbench {version})' if version else ''}", []).append(
-                record
-            )
+            drove = f" (ironbench {version})" if versions_differ and version else ""
+            found.setdefault(f"{shortly(record.choice)}{drove}", []).append(record)
     return {work: tuple(group) for work, group in found.items()}
+
+
+def shortly(choice: Choice) -> str:
+    """The work's name with those options only that are not at their default."""
+    try:
+        usual = {option.name: option.default for option in workloads.get(choice.workload).options}
+    except InputError:
+        return work_name(choice)
+    told = {name: value for name, value in choice.options.items() if value != usual.get(name)}
+    return work_name(replace(choice, options=told))
 
 
 def _apart(a: str, b: str, sides: Sequence[Mapping[str, Any]], both: Sequence[str]) -> list[str]:

@@ -32,7 +32,7 @@ def lead(
     if not 0 < margin < 1:
         raise InputError(f"--margin {margin:g}", "is out of range", "a share between 0 and 1, e.g. 0.05")
     store = Store(Path(results))
-    first, second = ([one for one in side if one.status.comparable] for side in store.select_each([a, b]))
+    first, second = ([one for one in side if one.status.comparable] for side in (store.of(word) for word in (a, b)))
     for name, side in ((a, first), (b, second)):
         if not side:
             raise InputError(name, "has no trial that may be compared", "run it again")

@@ -170,6 +170,11 @@ class Store:
         with self._telling() as unread:
             return [record for id in ids if (record := self._read(id, unread))]
 
+    def of(self, word: str) -> list[Record]:
+        """All records with that label, of whatever series; else those of `select`."""
+        found = self.matching((), lambda row: row.label == word)
+        return found or self.select([word])
+
     def _match(self, word: str, rows: list[Listed]) -> list[Listed]:
         exact = [row for row in rows if word in (row.id, row.series)]
         if exact:
