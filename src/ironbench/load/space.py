@@ -51,11 +51,11 @@ def enough_space(session: Session, dataset: Dataset) -> None:
         free = shutil.disk_usage(directory).free
         if free < size:
             what = " ".join(f"{name}={value}" for name, value in dataset.facts.items())
-            smaller = f"choose a smaller {next(iter(dataset.facts), 'scale')} by --with"
+            option = next(iter(dataset.facts), "scale")
             raise InputError(
                 directory,
                 f"the data ({what}) need about {_human(size)} and {_human(free)} are free",
-                f"{smaller}, or a directory on a larger device by --data D",
+                f"choose a smaller {option} by --with {option}=N, or a directory on a larger device by --data D",
             )
 
 
