@@ -70,10 +70,10 @@ impl Recording {
     }
 
     fn send(&self, piece: Vec<u8>) {
-        if let Some(sender) = &*locked(&self.sender) {
-            if let Err(TrySendError::Full(piece) | TrySendError::Disconnected(piece)) = sender.try_send(piece) {
-                self.dropped.fetch_add((piece.len() / ROW) as u64, Relaxed);
-            }
+        if let Some(sender) = &*locked(&self.sender)
+            && let Err(TrySendError::Full(piece) | TrySendError::Disconnected(piece)) = sender.try_send(piece)
+        {
+            self.dropped.fetch_add((piece.len() / ROW) as u64, Relaxed);
         }
     }
 }
