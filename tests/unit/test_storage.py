@@ -12,7 +12,7 @@ from ironbench import catalogue, workloads
 from ironbench._core import Histogram
 from ironbench.catalogue import base_name
 from ironbench.errors import InputError
-from ironbench.model.system import Choice, Layout, Load, System
+from ironbench.model.system import Choice, Layout, System
 from ironbench.workloads.storage import figures, files, profiles
 from ironbench.workloads.storage.passes import Pass
 from ironbench.workloads.storage.profiles import SETS, chosen, known, order
@@ -103,10 +103,10 @@ def test_how_long_it_takes_follows_from_passes_and_seconds() -> None:
 
 def test_a_directory_must_be_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="--data"):
-        STORAGE.accepts(System("none", "n"), Load(duration_s=1.0), Choice("storage", options()))
+        STORAGE.fits(System("none", "n"), Choice("storage", options()))
     missing = System("none", "n", layout=Layout(data=str(tmp_path)))
     with pytest.raises(InputError, match="no such directory"):
-        STORAGE.accepts(missing, Load(duration_s=1.0), Choice("storage", options(beside="/not/there", direct="off")))
+        STORAGE.fits(missing, Choice("storage", options(beside="/not/there", direct="off")))
 
 
 def test_a_file_that_does_not_fit_is_refused_before_it_is_made(tmp_path: Path) -> None:

@@ -297,6 +297,7 @@ class _House:
             system = replace(system, layout=arrange.laid_out(system.layout, mounted))
             found, self.secrets[cell.name] = self._validated(system, load.clients)
             caches.require(found, load)
+            workload.fits(found, choice)
             request.room(found, estimate_bytes)
             if "data" in found.ideal:
                 require_memory("data", estimate_bytes)

@@ -156,6 +156,7 @@ def planned(asked: Asked) -> tuple[Plan, Secrets]:
     caches.require(system, plan.trials[0].cell.load)
     for trial in plan.trials:
         workload.accepts(system, trial.cell.load, choice)
+    workload.fits(system, choice)
     workload.compile(engine.name, choice, PROTOCOLS.get(engine.name, asked.protocol))
     room(system, estimate_bytes)
     if asked.trace:
@@ -213,7 +214,7 @@ def _system(asked: Asked, often_s: float | None, estimate_bytes: int) -> System:
     available = os.sched_getaffinity(0)
     return System(
         engine=asked.engine,
-        label=asked.label or asked.engine,
+        label=asked.label or (asked.workload if asked.engine == "none" else asked.engine),
         settings=values.pairs("--set", asked.set_) | own,
         layout=_layout(asked, estimate_bytes),
         memory_bytes=values.size("--memory", asked.memory) if asked.memory else None,

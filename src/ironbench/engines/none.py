@@ -34,7 +34,8 @@ class NoEngine:
         ):
             if told is not None:
                 raise InputError(option, "there is no database", "leave it out, or choose a workload that has one")
-        places = {role: _directory(role, told) for role, told in _roles(system.layout)}
+        emulated = system.layout.emulated
+        places = {role: told if told in emulated else _directory(role, told) for role, told in _roles(system.layout)}
         return replace(system, layout=system.layout.at(places)), Secrets()
 
     def identity(self, system: System, secrets: Secrets) -> dict[str, str]:

@@ -42,6 +42,11 @@ class Layout:
     devices: tuple[Device, ...] = ()
     """Emulated devices that are mounted for the roles whose directories are theirs."""
 
+    @property
+    def emulated(self) -> frozenset[str]:
+        """Directories that are there only while the devices are mounted."""
+        return frozenset(partition.directory for device in self.devices for partition in device.partitions)
+
     def at(self, directories: Mapping[str, str | None]) -> Layout:
         """The layout with these roles in these directories."""
         places = {role: directories.get(role, getattr(self, role)) for role in ("data", "temp", "log")}

@@ -204,6 +204,13 @@ class Workload(ABC):
         """Figures of its own right after a trial that came to its end, by catalogue name."""
         return {}
 
+    def fits(self, system: System, choice: Choice) -> None:
+        """InputError where the system's directories are not such as it needs. Changes nothing.
+
+        Asked when the engine has validated the system; emulated devices are not mounted yet.
+        """
+        return
+
     def compile(self, engine: str, choice: Choice, protocol: str) -> None:
         """Compiles all scripts before anything is started. InputError with file, line, column and caret."""
         if self.drives:

@@ -73,12 +73,15 @@ class Storage(Workload):
 
     def accepts(self, system: System, load: Load, choice: Choice) -> None:
         super().accepts(system, load, choice)
-        if system.layout.data is None:
-            raise InputError("--data", "is missing", "name a directory on the device to be measured: --data DIR")
         if load.duration_s is None:
             raise InputError("--transactions", "means nothing to workload storage", "say --duration, or leave it out")
+
+    def fits(self, system: System, choice: Choice) -> None:
+        if system.layout.data is None:
+            raise InputError("--data", "is missing", "name a directory on the device to be measured: --data DIR")
         for folder in _folders(system, choice.options):
-            files.require(folder, _size(choice.options), choice.options["direct"] == "on")
+            if folder not in system.layout.emulated:
+                files.require(folder, _size(choice.options), choice.options["direct"] == "on")
 
     def drive(self, work: Work) -> Outcome:
         from ironbench import _core
