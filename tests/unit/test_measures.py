@@ -40,8 +40,29 @@ def driven(scripts: list[str]) -> Driven:
     return Driven("2026-01-01T00:00:00+00:00", True, summary=summary, histograms={n: histogram() for n in names})
 
 
+BESIDE_A_BYSTANDER = ("backup", "restore", "index-build", "vacuum")
+OF_SOME_WORK = {
+    "storage_": ("storage",),
+    "population_": ("populate",),
+    "debt_": ("populate",),
+    "maintenance_": BESIDE_A_BYSTANDER,
+    "bystander_": BESIDE_A_BYSTANDER,
+    "restore_": ("restore",),
+}
+"""How names of metrics begin that only some workloads measure; the source of others names their workload."""
+
+
+def of_other_work(metric: catalogue.Metric, name: str) -> bool:
+    for beginning, measuring in OF_SOME_WORK.items():
+        if metric.name.startswith(beginning):
+            return name not in measuring
+    named = [one for one in ("tpch", "igen-ram", "igen-cpu") if one in metric.source]
+    return bool(named) and name not in named
+
+
 def fullest(choice: Choice, metrics: dict[str, float]) -> Record:
-    observed = dict.fromkeys(catalogue.metrics(), LONG)
+    told = [one.name for one in catalogue.metrics().values() if not of_other_work(one, choice.workload)]
+    observed = dict.fromkeys(told, LONG)
     place = "/srv/databases/of-the-laboratory/device-under-test"
     return Record(
         id="20261121T022652-6e4e-clients10000-c2",

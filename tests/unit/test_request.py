@@ -59,7 +59,7 @@ def refused(**changes: Any) -> InputError:
 @pytest.mark.parametrize(
     ("changes", "subject", "hint"),
     [
-        ({"workload": "igen-olpt"}, "workload igen-olpt", "did you mean igen-oltp?"),
+        ({"workload": "igen-olpt"}, "workload igen-olpt", "did you mean igen-oltp"),
         ({"engine": "postgre"}, "engine postgre", "did you mean postgres?"),
         ({"with_": ("scael=2",)}, "--with scael", "did you mean scale?"),
         ({"with_": ("weight=lihgt",)}, "--with weight=lihgt", "did you mean light?"),
