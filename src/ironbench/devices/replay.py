@@ -21,6 +21,8 @@ FLUSH_FAR = 2.0
 """Beyond this factor of change in the time of a flush, other transactions share one flush: fewer or more flushes."""
 THINKING_FAR = 0.9
 """Above this share of think time in the prediction, the device hardly matters, and what does was not modelled."""
+SAME = 1.05
+"""Within this factor of the recorded time, who waited for whom makes no difference."""
 CHAINED_FAR = 0.5
 """Above this share of think time, and with several I/Os at a time, thinking of one client is taken for that of all."""
 IDLE_FAR = 0.5
@@ -136,17 +138,18 @@ def _unknown_clients(trace: Trace, found: Prediction) -> tuple[str, ...]:
     if not found.closed or most < 2:
         return ()
     chained = found.predicted_s > 0 and found.thinking_s / found.predicted_s > CHAINED_FAR
-    if found.ratio < 1 and chained:
+    if found.ratio < 1 / SAME and chained:
         return (f"up to {most} I/Os at a time, and then mostly thinking: clients may be slower than predicted",)
-    if found.ratio > 1 and mean / most < IDLE_FAR:
+    if found.ratio > SAME and mean / most < IDLE_FAR:
         return (f"up to {most} I/Os at a time, {mean:.1f} on average: clients may be faster than predicted",)
     return ()
 
 
 def _under_way(trace: Trace, elapsed_s: float) -> tuple[int, float]:
-    """I/Os under way: the most at a time, and the mean."""
+    """I/Os under way: what 99 in 100 arrivals do not find exceeded, and the mean."""
     arrived, done = trace.time_ns.astype("i8"), np.sort(trace.completed_ns.astype("i8"))
     # When one arrives, those before it that are not done yet, and itself.
-    most = int((np.arange(1, len(arrived) + 1) - np.searchsorted(done, arrived, side="right")).max())
+    at_arrival = np.arange(1, len(arrived) + 1) - np.searchsorted(done, arrived, side="right")
+    most = int(np.quantile(at_arrival, 0.99, method="lower"))
     waited_s = float((trace.completed_ns.astype("i8") - arrived).sum()) / 1e9
     return most, waited_s / elapsed_s if elapsed_s > 0 else 0.0
