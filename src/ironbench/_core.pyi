@@ -4,13 +4,13 @@ from collections.abc import Mapping, Sequence
 from typing import final
 
 __all__ = [
-    "BUILD_PROFILE",
-    "VERSION",
     "ArrowRows",
+    "BUILD_PROFILE",
     "Connection",
     "DriveResult",
     "Histogram",
     "Kernels",
+    "LiveDevice",
     "LoadProgress",
     "Progress",
     "Sampled",
@@ -18,6 +18,7 @@ __all__ = [
     "SqliteConnection",
     "StoragePass",
     "StorageProgress",
+    "VERSION",
     "compile_scripts",
     "cut_rows",
     "device_capacity",
