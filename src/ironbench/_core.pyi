@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import final
 
 __all__ = [
-    "ArrowRows",
     "BUILD_PROFILE",
+    "VERSION",
+    "ArrowRows",
     "Connection",
     "DriveResult",
     "Histogram",
@@ -18,7 +19,6 @@ __all__ = [
     "SqliteConnection",
     "StoragePass",
     "StorageProgress",
-    "VERSION",
     "compile_scripts",
     "cut_rows",
     "device_capacity",
