@@ -75,7 +75,7 @@ def test_a_lab_runs_to_its_verdict_and_says_where_it_is(user: User) -> None:
     assert len(places(user)) == 12
     again = user("lab", "resume", "small.toml", "--json")
     assert again.code == told.code
-    assert "trial" not in again.stderr  # nothing was left to do
+    assert "trial 1" not in again.stderr  # nothing was left to do
     assert len(again.document["trials"]) == 12
     assert again.document["lab"]["findings"]
 

@@ -162,10 +162,11 @@ def test_a_trial_runs_within_its_limit_and_says_so(place: Path, engine: str) -> 
     assert runtime.entries() == []
 
 
-def test_a_server_that_is_killed_for_memory_is_said_to_be(place: Path) -> None:
-    script = place / "greedy.sql"
+def test_a_server_that_is_killed_for_memory_is_said_to_be(tmp_path: Path) -> None:
+    """Its data lie on a disk: what lies in memory counts in the group and cannot go."""
+    script = tmp_path / "greedy.sql"
     script.write_text("select length(repeat('x', 400000000));\n")
-    told = System("postgres", "x", layout=Layout(str(place / "d")), memory_bytes=32 * MiB, memory_total_bytes=LIMIT)
+    told = System("postgres", "x", layout=Layout(str(tmp_path / "d")), memory_bytes=32 * MiB, memory_total_bytes=LIMIT)
     told, secrets = engines.get("postgres").validated(told, 2)
     trial = Trial(Cell("c", Load(clients=1, duration_s=2.0)), 0)
     plan = Plan("s", told, Choice("script", {}, {}, (str(script),)), (trial,), 0)

@@ -26,6 +26,8 @@ from ironbench.engines import process, runtime
 STOP_PATIENCE_S = 300.0
 """How long a server that we stop ourselves may take: its last checkpoint goes to a slow device."""
 NO_ROOM = os.strerror(errno.ENOSPC).encode()
+RECOVERING = b"all server processes terminated; reinitializing"
+READY = b"database system is ready to accept connections"
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,9 +192,10 @@ def _end(server: subprocess.Popen[bytes], patience_s: float, log: Path) -> None:
 
 
 def _ended(server: subprocess.Popen[bytes], wait_s: float, log: Path, said: int) -> bool:
-    """Waits for the end, but not for a last checkpoint that finds no room: PostgreSQL tries it again without end.
+    """Waits for the end, but not for what never comes.
 
-    `said`: bytes in the log before it was told to end.
+    A last checkpoint that finds no room is tried again without end, and a fast shutdown in the midst of recovery from
+    a crash leaves PostgreSQL 18 waiting for I/O workers that nobody ends. `said`: bytes in the log before it was told.
     """
     deadline = time.monotonic() + wait_s
     while (left := deadline - time.monotonic()) > 0:
@@ -200,7 +203,8 @@ def _ended(server: subprocess.Popen[bytes], wait_s: float, log: Path, said: int)
             server.wait(min(1.0, left))
             return True
         except subprocess.TimeoutExpired:
-            if log.exists() and NO_ROOM in log.read_bytes()[said:]:
+            words = log.read_bytes() if log.exists() else b""
+            if NO_ROOM in words[said:] or words.rfind(RECOVERING) > words.rfind(READY):
                 return False
     return False
 
