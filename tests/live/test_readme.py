@@ -29,12 +29,15 @@ def test_readme_examples_run(tmp_path: Path, postgres) -> None:
     address = f"postgresql://{connection['user']}@/{connection['database']}?host={connection['host']}&port={connection['port']}"
     for name in ("my-report.sql", "my-order.sql"):
         (tmp_path / name).write_text("SELECT :client_id;\n")
+    card = tmp_path / "card"
+    card.mkdir()
     found = examples()
     assert len(found) >= 8
     for arguments in found:
         arguments = [address if word.startswith("postgresql://") else word for word in arguments]
         arguments = [str(tmp_path / "log") if word.startswith("/dev/shm") else word for word in arguments]
         arguments = [str(ROOT / word) if word.startswith("labs/") else word for word in arguments]
+        arguments = [str(card) if word == "/mnt/card" else word for word in arguments]
         if arguments[:2] == ["lab", "run"]:  # a quarter of an hour: planned here with the same words
             arguments = ["lab", "plan", *arguments[2:]]
         extra = [*SHORT, *([] if "--data" in arguments or "--dsn" in arguments else ["--data", "./own"])]

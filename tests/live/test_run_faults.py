@@ -50,7 +50,7 @@ def written_anywhere(folder: Path, words: str) -> list[Path]:
 def test_what_is_unknown_costs_nothing_and_the_nearest_is_suggested(user: User) -> None:
     data = str(user.home / "data")
     for words, hint in (
-        (("igen-olpt",), "did you mean igen-oltp?"),
+        (("igen-olpt",), "did you mean igen-oltp"),
         (("igen-oltp", "--with", "scael=2"), "did you mean scale?"),
         (("igen-oltp", "--set", "shared_bufers=1MB"), "did you mean shared_buffers"),
     ):
