@@ -27,7 +27,8 @@ demo: setup ## A real PostgreSQL, its log on disk and in memory, 1 to 20 clients
 
 test: setup ## All tests but the long ones: Rust, Python, live engines
 	@cargo test --locked --quiet --release --workspace
-	@$(VENV)/bin/python -m pytest
+	@$(VENV)/bin/python -m pytest -m 'not live and not long' -n 2
+	@$(VENV)/bin/python -m pytest -m 'live and not long'
 
 test-long: setup ## The tests that take minutes
 	@$(VENV)/bin/python -m pytest -m long --timeout 1800

@@ -46,7 +46,7 @@ base = 1000
 burn = 0
 [load]
 clients = 2
-duration = "2s"
+duration = "1s"
 warmup = "0.3s"
 [vary]
 "workload.define.burn" = [0, @BURN@]

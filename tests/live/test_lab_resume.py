@@ -80,7 +80,7 @@ def test_a_lab_runs_to_its_verdict_and_says_where_it_is(user: User) -> None:
     assert again.document["lab"]["findings"]
 
 
-@pytest.mark.parametrize("engine", ["null", "sqlite"])
+@pytest.mark.parametrize("engine", ["null", pytest.param("sqlite", marks=pytest.mark.long)])
 def test_a_lab_killed_at_random_instants_ends_as_if_it_had_not_been(user: User, engine: str) -> None:
     file = written(user, engine, "0.3s", 3)
     found = killed(file, user.home, 5, 1.2, 11, user.environment)
@@ -220,6 +220,7 @@ def fill(path: Path) -> None:
             pass
 
 
+@pytest.mark.long
 def test_a_disk_full_of_records_is_named_and_the_lab_goes_on_when_there_is_room(
     user: User, small_disk: Callable[[int], Path]
 ) -> None:
@@ -255,6 +256,7 @@ def test_a_server_that_is_killed_costs_one_attempt(user: User) -> None:
     assert user.nothing_runs()
 
 
+@pytest.mark.long
 def test_a_lab_against_itself_gives_a_noise_floor_that_later_labs_quote(user: User) -> None:
     told = user("lab", "noise", str(written(user)), "--blocks", "6", "--json")
     assert told.code in (0, 3), told

@@ -64,6 +64,7 @@ def test_the_peak_leaves_no_used_data_to_the_first_block(place: Path) -> None:
     assert [words == "once for this block" for words in restored] == [False] * 4 + [True]
 
 
+@pytest.mark.long
 def test_rated_cells_run_beside_the_others_in_an_open_loop(place: Path) -> None:
     file = place / "speed.toml"
     file.write_text(RATED)

@@ -153,6 +153,7 @@ def test_a_search_whose_limit_nothing_keeps_says_so(user: User) -> None:
     assert "keeps the limit on response_time_p99_s" in told.stderr
 
 
+@pytest.mark.long
 def test_a_search_for_a_rate_shows_what_it_tried_rate_by_rate(user: User) -> None:
     told = user("run", "igen-oltp", "--engine", "null", "--clients", "4", "--rate", "auto:100-400", *SHORT)
     assert told.code in (0, 3), told.stderr

@@ -105,6 +105,7 @@ def test_every_engine_holds_the_same_rows(place: Path) -> None:
     assert sums[0] == sums[1] == sums[2]
 
 
+@pytest.mark.long
 def test_a_load_that_was_killed_goes_on_where_it_stopped(session: Session) -> None:
     with pytest.raises(FailureError, match="SIGKILL"):
         load(session, Killing(), sf="0.1")

@@ -149,6 +149,7 @@ def test_the_size_stays_the_same_under_load(served: Served) -> None:
     assert abs(int(after or 0) - int(before or 0)) < 6 * writes**0.5
 
 
+@pytest.mark.long
 def test_garbage_of_one_trial_does_not_burden_the_next(served: Served) -> None:
     """Half of all orders replaced, autovacuum off: the tables keep their size but for what one trial leaves, and the
     keys split their pages once. Left alone, the tables would have grown by 40 %."""
