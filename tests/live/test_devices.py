@@ -90,7 +90,7 @@ def test_more_memory_than_there_is_is_refused(user: User) -> None:
 
 @pytest.mark.parametrize("engine", ["postgres", "sqlite"])
 def test_a_workload_runs_on_a_device(user: User, engine: str) -> None:
-    words = ["--engine", engine, "--data", "free", "--duration", "1s", "--warmup", "0s", "--with", "scale=1"]
+    words = ["--engine", engine, "--data", "free", "--duration", "2s", "--warmup", "0s", "--with", "scale=1"]
     told = user("run", "igen-oltp", *words, *(["--log", "free"] if engine == "postgres" else []))
     assert told.code in (0, 3), told.stderr
     (record,) = user.records()

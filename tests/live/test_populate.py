@@ -136,14 +136,17 @@ def _until_it_fills(place: Path, running: subprocess.Popen[Any]) -> None:
     deadline = time.monotonic() + 60
     files = place / "data" / "cluster" / "base"
     while time.monotonic() < deadline and running.poll() is None:
-        if any(path.stat().st_size > 3 << 20 for path in _tables(files)):
+        if any(size > 3 << 20 for size in _sizes(files)):
             return
         time.sleep(0.02)
     raise AssertionError("it does not fill")
 
 
-def _tables(files: Path) -> list[Path]:
-    try:
-        return [path for path in files.glob("*/*") if path.name.isdigit() and path.exists()]
-    except OSError:
-        return []
+def _sizes(files: Path) -> list[int]:
+    """Of the tables' files, as far as they are still there."""
+    found = []
+    for path in files.glob("*/*"):
+        with contextlib.suppress(OSError):
+            if path.name.isdigit():
+                found.append(path.stat().st_size)
+    return found
