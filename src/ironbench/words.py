@@ -7,6 +7,11 @@ THIN = "\u202f"
 MINUS = "\u2212"
 
 
+def grouped(value: float) -> str:
+    """A whole number with its thousands apart: `12 345`."""
+    return f"{value:,.0f}".replace(",", THIN)
+
+
 def counted(count: float, one: str, many: str = "") -> str:
     """`1 client`, `8 clients`, `1,000 clients`; `many` where adding an s does not make the plural."""
     return f"{count:,.0f} {one if count == 1 else many or one + 's'}"

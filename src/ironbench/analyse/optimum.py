@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 from ironbench.analyse.distributions import t_quantile
 from ironbench.model.search import Limit, Search
+from ironbench.words import grouped
 
 _LEVEL = 0.95
 _FAR_OVER = 1.5
@@ -73,7 +74,7 @@ class Answer:
             "": "",
             "range": f"; throughput still rises at the end of the range, {self.search.high}",
         }.get(self.ended_by, f"; {self.ended_at} breaks the limit on {self.ended_by}")
-        return f"best {of}: {self.point} with {self.throughput:,.0f}/s, by {self.trials} trials{same}{why}"
+        return f"best {of}: {self.point} with {grouped(self.throughput)}/s, by {self.trials} trials{same}{why}"
 
 
 def next_step(search: Search, trials: Sequence[Observed]) -> Probe | Answer:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ironbench.analyse.scalability import ENOUGH_DISTINCT, Band, Estimate, Fit, fitted
 from ironbench.model.record import Record
-from ironbench.words import in_percent
+from ironbench.words import grouped, in_percent
 
 MOST_CURVES = 8
 """Systems of one report that get a curve: a fit takes a quarter of a second, and a chart holds no more."""
@@ -126,8 +126,8 @@ def _estimate(found: Estimate) -> str:
 
 
 def _rate(found: Estimate) -> str:
-    high = f"to {found.high:,.0f}" if math.isfinite(found.high) else "with no upper end"
-    return f"{found.value:,.0f}/s ({found.low:,.0f} {high})"
+    high = f"to {grouped(found.high)}" if math.isfinite(found.high) else "with no upper end"
+    return f"{grouped(found.value)}/s ({grouped(found.low)} {high})"
 
 
 def _share(found: Estimate) -> str:
@@ -137,8 +137,8 @@ def _share(found: Estimate) -> str:
 
 
 def _count(clients: float) -> str:
-    return f"{clients:,.0f}" if clients >= 9.95 or clients == round(clients) else f"{clients:.1f}"
+    return grouped(clients) if clients >= 9.95 or clients == round(clients) else f"{clients:.1f}"
 
 
 def _up(clients: float) -> str:
-    return f"{math.ceil(clients):,}"
+    return grouped(math.ceil(clients))
