@@ -6,6 +6,7 @@ import json
 import statistics
 import subprocess
 import sys
+from collections.abc import Mapping
 
 from bench.figures import Asked, at_least, at_most, said
 from bench.peers import SELECT_ONLY, ours, postgres
@@ -60,13 +61,13 @@ def _recording_costs() -> list[float]:
     return [float(line) for line in subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()]
 
 
-def _per_client(target: dict[str, object], text: str, clients: int) -> float:
+def _per_client(target: Mapping[str, object], text: str, clients: int) -> float:
     """Growth of the peak resident memory of a fresh process from 1 client to `clients`."""
     one, many = (_peak(target, text, n) for n in (1, clients))
     return (many - one) / (clients - 1) / 1024
 
 
-def _peak(target: dict[str, object], text: str, clients: int) -> int:
+def _peak(target: Mapping[str, object], text: str, clients: int) -> int:
     plan = json.dumps({"target": target, "text": text, "clients": clients})
     done = subprocess.run([sys.executable, "-c", MEMORY], input=plan, capture_output=True, text=True, check=False)
     if done.returncode:

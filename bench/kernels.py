@@ -70,7 +70,7 @@ def _run(kernel: Mapping[str, Any], threads: int, seconds: float) -> list[dict[s
 
 
 def _rate(kernel: Mapping[str, Any], threads: int) -> float:
-    return sum(one["units"] / one["last_s"] for one in _run(kernel, threads, SECONDS))
+    return sum(float(one["units"]) / float(one["last_s"]) for one in _run(kernel, threads, SECONDS))
 
 
 def _probed(what: str) -> float:

@@ -59,7 +59,7 @@ def postgres(clients: int, workload: str, asked: dict[str, str]) -> Iterator[Pos
 def listening_postgres(scale: int) -> Iterator[RawServer]:
     """A throwaway server on a Unix socket and on TCP, initialised by pgbench. Our own servers never listen on TCP."""
     with RawServer("shared_buffers=1GB", "max_connections=50") as server:
-        command = [BIN / "pgbench", "-i", "-q", "-s", str(scale), "-h", server.host, "-p", str(server.port)]
+        command = [str(BIN / "pgbench"), "-i", "-q", "-s", str(scale), "-h", server.host, "-p", str(server.port)]
         subprocess.run([*command, "-U", "postgres", "postgres"], check=True, capture_output=True)
         yield server
 

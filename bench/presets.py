@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from bench.figures import said, within
 from ironbench.catalogue.devices import DeviceModel, Published
 from ironbench.devices import models
@@ -35,8 +38,8 @@ def _held(model: DeviceModel, figure: Published, core: bytes) -> None:
     said(f"{model.name}: {figure.what}", value, within(low, high), f"{value:.4g} (published {expected}{off})")
 
 
-def _of(figure: Published, load: object, core: bytes) -> float:
-    seen = probed(figure.on, core, load)  # type: ignore[arg-type]
+def _of(figure: Published, load: Mapping[str, Any], core: bytes) -> float:
+    seen = probed(figure.on, core, load)
     return seen.iops if figure.of == "iops" else seen.bytes_per_s
 
 

@@ -32,6 +32,10 @@ quiet = "0s"
 """
 
 
+def _say(line: str) -> None:
+    sys.stderr.write(f"  {line}\n")
+
+
 def main() -> None:
     kills = asked("IRONBENCH_BENCH_KILLS", 50)
     with tempfile.TemporaryDirectory(prefix="ironbench-kills-", dir=DATA) as folder:
@@ -44,9 +48,7 @@ def main() -> None:
             "XDG_RUNTIME_DIR": str(home / "runtime"),
             "IRONBENCH_DATA": str(home / "data"),
         }
-        seen = killed(
-            file, home, kills, LONGEST_S, 1, environment, lambda line: sys.stderr.write(f"  {line}\n") and None
-        )
+        seen = killed(file, home, kills, LONGEST_S, 1, environment, _say)
     for fault in seen.faults:
         said("  fault", fault)
     said(f"resume: faults after {seen.kills} kills of {seen.labs} labs", len(seen.faults), equal(0))

@@ -11,27 +11,29 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ironbench.analyse.distributions import t_quantile
 from ironbench.analyse.looks import LEVEL, levels
 from ironbench.analyse.power import effect, likely_spread
 
-Machine = Callable[[np.random.Generator, int, int], np.ndarray]
+Values = NDArray[np.float64]
+Machine = Callable[[np.random.Generator, int, int], Values]
 """(dice, labs, trials) → what the machine adds to each trial's log value, of standard deviation about 1."""
 
 CANNOT_TELL, FASTER, SLOWER, EQUIVALENT = range(4)
 
 
-def normal(dice: np.random.Generator, labs: int, trials: int) -> np.ndarray:
+def normal(dice: np.random.Generator, labs: int, trials: int) -> Values:
     return dice.standard_normal((labs, trials))
 
 
-def drift(dice: np.random.Generator, labs: int, trials: int) -> np.ndarray:
+def drift(dice: np.random.Generator, labs: int, trials: int) -> Values:
     """Each trial half a standard deviation slower than the last: over 20 trials, ten."""
     return normal(dice, labs, trials) - 0.5 * np.arange(trials)
 
 
-def autocorrelated(dice: np.random.Generator, labs: int, trials: int) -> np.ndarray:
+def autocorrelated(dice: np.random.Generator, labs: int, trials: int) -> Values:
     """AR(1) with 0.8 from trial to trial."""
     kept = 0.8
     found = normal(dice, labs, trials)
@@ -40,18 +42,18 @@ def autocorrelated(dice: np.random.Generator, labs: int, trials: int) -> np.ndar
     return found
 
 
-def heavy(dice: np.random.Generator, labs: int, trials: int) -> np.ndarray:
+def heavy(dice: np.random.Generator, labs: int, trials: int) -> Values:
     """Student's t with 3 degrees of freedom."""
     return dice.standard_t(3, (labs, trials)) / math.sqrt(3)
 
 
-def outliers(dice: np.random.Generator, labs: int, trials: int) -> np.ndarray:
+def outliers(dice: np.random.Generator, labs: int, trials: int) -> Values:
     """One trial in ten is slowed by a lognormal amount, in the median by three standard deviations."""
     slowed = dice.random((labs, trials)) < 0.1
     return normal(dice, labs, trials) - slowed * 3 * dice.lognormal(0.0, 0.7, (labs, trials))
 
 
-def steep_drift(dice: np.random.Generator, labs: int, trials: int) -> np.ndarray:
+def steep_drift(dice: np.random.Generator, labs: int, trials: int) -> Values:
     """Each trial two standard deviations slower than the last: findings warn of it (`analyse/drift.py`)."""
     return normal(dice, labs, trials) - 2.0 * np.arange(trials)
 
@@ -69,9 +71,9 @@ MACHINES: dict[str, Machine] = {
 class Simulated:
     """Many labs alike: `logs[lab, block, comparison]` is the log ratio of a cell and its baseline."""
 
-    logs: np.ndarray
+    logs: Values
 
-    def upto(self, blocks: int) -> tuple[np.ndarray, np.ndarray]:
+    def upto(self, blocks: int) -> tuple[Values, Values]:
         """Mean and standard deviation of the log ratios of the first blocks, for each lab and comparison."""
         part = self.logs[:, :blocks]
         return part.mean(axis=1), part.std(axis=1, ddof=1)
@@ -88,7 +90,7 @@ def simulated(
     return Simulated(measured[:, :, 1:] - measured[:, :, :1] + truth)
 
 
-def verdicts(labs: Simulated, planned: Sequence[int], margin: float) -> np.ndarray:
+def verdicts(labs: Simulated, planned: Sequence[int], margin: float) -> NDArray[np.int_]:
     """Verdict of each lab's first comparison when it stops at the first look that tells; one comparison declared."""
     looks = tuple(planned)
     shape = labs.logs.shape[0]
@@ -106,7 +108,7 @@ def verdicts(labs: Simulated, planned: Sequence[int], margin: float) -> np.ndarr
     return found
 
 
-def any_false_alarm(labs: Simulated, planned: Sequence[int]) -> np.ndarray:
+def any_false_alarm(labs: Simulated, planned: Sequence[int]) -> NDArray[np.bool_]:
     """Whether Holm's correction lets any comparison of each lab end in faster or slower at any look."""
     looks = tuple(planned)
     many = labs.logs.shape[2]
@@ -121,7 +123,7 @@ def any_false_alarm(labs: Simulated, planned: Sequence[int]) -> np.ndarray:
     return raised
 
 
-def covered(labs: Simulated, blocks: int, truth: float = 0.0) -> np.ndarray:
+def covered(labs: Simulated, blocks: int, truth: float = 0.0) -> NDArray[np.bool_]:
     """Whether the 95 % interval of each lab holds the true ratio."""
     mean, spread = (value[:, 0] for value in labs.upto(blocks))
     return np.abs(mean - truth) <= t_quantile(1 - LEVEL / 2, blocks - 1) * spread / math.sqrt(blocks)
@@ -137,5 +139,5 @@ def slowed_by_what_was_stated(machine: Machine, labs: int, blocks: int, spread: 
     return Simulated(fresh.logs + slowdown[:, None, None])
 
 
-def share(found: np.ndarray) -> float:
+def share(found: NDArray[np.bool_]) -> float:
     return float(np.mean(found))

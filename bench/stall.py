@@ -20,6 +20,7 @@ from bench.figures import said, within
 from bench.peers import SELECT_ONLY, ours, postgres
 from ironbench import _core
 from ironbench.drive.plan import compiled_plan
+from ironbench.model.session import Session
 from ironbench.model.system import Load
 from ironbench.workloads import ScriptSource
 
@@ -52,9 +53,9 @@ def main() -> None:
     said("lateness p99, µs", f"{summary['lateness_p99_s'] * 1e6:.0f}")
 
 
-def _stop_for_a_while(session) -> None:
+def _stop_for_a_while(session: Session) -> None:
     backends = [
-        int(row[0])
+        int(row[0] or 0)
         for row in session.query(
             "SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
         )

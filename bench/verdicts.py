@@ -73,8 +73,8 @@ def false_alarms(name: str, machine: Machine, labs: int) -> Iterator[Figure]:
         yield Figure(f"{name}: A against A called faster or slower, {plan}", wrong, high=5.5)
     for plan in ("6 blocks", "looks at 6 and 10"):
         planned = PLANS[plan]
-        found = any_false_alarm(simulated(machine, labs, planned[-1], NOISE, cells=4, seed=12), planned)
-        yield Figure(f"{name}: any of 3 comparisons called so, {plan}", 100 * share(found), high=5.5)
+        alarmed = any_false_alarm(simulated(machine, labs, planned[-1], NOISE, cells=4, seed=12), planned)
+        yield Figure(f"{name}: any of 3 comparisons called so, {plan}", 100 * share(alarmed), high=5.5)
 
 
 def false_equivalents(name: str, machine: Machine, labs: int) -> Iterator[Figure]:
@@ -101,8 +101,8 @@ def power(name: str, machine: Machine, labs: int) -> Iterator[Figure]:
         asked = 0.0 if name == NOT_ASKED else 90.0
         yield Figure(f"{name}: slowdown of the stated detectable effect called slower, {blocks} blocks", called, asked)
     three_percent = simulated(machine, labs, 6, NOISE, math.log(0.97), seed=17)
-    found = 100 * share(verdicts(three_percent, (6,), MARGIN) == FASTER)
-    yield Figure(f"{name}: a true 3 % slowdown called faster, 6 blocks", found, high=1.0)
+    wrong = 100 * share(verdicts(three_percent, (6,), MARGIN) == FASTER)
+    yield Figure(f"{name}: a true 3 % slowdown called faster, 6 blocks", wrong, high=1.0)
 
 
 def main() -> None:
