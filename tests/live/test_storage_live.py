@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from emulated import needs_devices
 
 pytestmark = pytest.mark.live
 
@@ -132,3 +133,16 @@ def test_a_file_system_without_direct_io_is_refused_unless_asked_for(tmp_path: P
     proc = run(Path("/proc"), tmp_path, check=False)
     assert proc.returncode == 2
     assert "/proc" in proc.stderr
+
+
+@needs_devices
+def test_a_file_system_is_filled_before_it_is_measured_and_empty_afterwards(tmp_path: Path) -> None:
+    more = ["--capacity", "300MB", "--with", "fill=70", "--with", "tests=peak", "--with", "passes=1"]
+    words = ["run", "storage", "--data", "free", "--results", str(tmp_path), "--with", "size=16MB"]
+    done = subprocess.run(
+        ironbench(*words, *more, "--with", "seconds=0.05"), check=False, capture_output=True, text=True
+    )
+    assert done.returncode in (0, SUSPECT), done.stderr
+    (record,) = records(tmp_path)
+    assert record["conditions"]["filled"] == "to 70 %"
+    assert record["metrics"]["capacity_used_share{role=data}"] == pytest.approx(0.7, abs=0.02)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,9 +14,9 @@ from ironbench._core import Histogram
 from ironbench.catalogue import base_name
 from ironbench.errors import InputError
 from ironbench.model.system import Choice, Layout, System
-from ironbench.workloads.storage import figures, files, profiles
+from ironbench.workloads.storage import figures, files, filling, profiles
 from ironbench.workloads.storage.passes import Pass
-from ironbench.workloads.storage.profiles import SETS, chosen, known, order
+from ironbench.workloads.storage.profiles import MIB, SETS, chosen, known, order
 from ironbench.workloads.storage.schedule import due
 
 STORAGE = workloads.get("storage")
@@ -81,6 +82,7 @@ def test_every_set_is_explained() -> None:
         ({"size": "1000000001"}, "whole MiB"),
         ({"passes": "0"}, "1 to 100"),
         ({"mix": "100"}, "0 to 99"),
+        ({"fill": "100"}, "0 to 99"),
         ({"compressible": "101"}, "0 to 100"),
         ({"direct": "maybe"}, "on"),
     ],
@@ -113,6 +115,22 @@ def test_a_file_that_does_not_fit_is_refused_before_it_is_made(tmp_path: Path) -
     with pytest.raises(InputError, match="are free there"):
         files.require(str(tmp_path), 1 << 60, direct=False)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_filler_is_what_is_missing_to_the_level(tmp_path: Path) -> None:
+    usage, size = shutil.disk_usage(tmp_path), 64 * MIB
+    level = usage.used * 100 // usage.total + 2
+    if usage.free < usage.total * 0.05 or usage.total < 100 * size:
+        pytest.skip("the disk here is small or nearly full")
+    filler = filling.filler_bytes(str(tmp_path), level, size)
+    assert filler % MIB == 0
+    assert usage.used + size + filler == pytest.approx(usage.total * level / 100, abs=256 * MIB)
+
+
+def test_a_file_system_that_is_fuller_already_is_refused(tmp_path: Path) -> None:
+    usage = shutil.disk_usage(tmp_path)
+    with pytest.raises(InputError, match="full"):
+        filling.require(str(tmp_path), 1, usage.total)
 
 
 def test_files_have_no_name_and_their_space_is_theirs(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ from ironbench.model.system import Choice, Load, System
 from ironbench.model.work import Outcome, Window, Work
 from ironbench.plan import values
 from ironbench.workloads.base import Option, Workload
-from ironbench.workloads.storage import figures, files, passes
+from ironbench.workloads.storage import figures, files, filling, passes
 from ironbench.workloads.storage.files import Measured
 from ironbench.workloads.storage.passes import Pass, Terms
 from ironbench.workloads.storage.profiles import MIB, SET_WORDS, chosen
@@ -39,6 +40,9 @@ class Storage(Workload):
         Option("seconds", "5", _SECONDS, lowest=0.05, highest=3600, whole=False),
         Option("interval", "0", "seconds of rest before every pass", lowest=0, highest=3600, whole=False),
         Option("sustain", "60", "seconds of a sustained write", lowest=1, highest=86400, whole=False),
+        Option(
+            "fill", "0", "percent of the file system in use while it is measured; 0: as it is", lowest=0, highest=99
+        ),
         Option("mix", "0", "adds mixed tests of so many percent reads, e.g. 70", lowest=0, highest=99),
         Option("compressible", "0", "of 100 bytes written, how many are zeros; others are random", (), 0, 100),
         Option("direct", "on", "past the page cache", ("on", "off")),
@@ -82,6 +86,8 @@ class Storage(Workload):
         for folder in _folders(system, choice.options):
             if folder not in system.layout.emulated:
                 files.require(folder, _size(choice.options), choice.options["direct"] == "on")
+                if level := int(choice.options["fill"]):
+                    filling.require(folder, level, _size(choice.options))
 
     def drive(self, work: Work) -> Outcome:
         from ironbench import _core
@@ -92,12 +98,20 @@ class Storage(Workload):
         terms = Terms(
             _size(options), int(options["compressible"]), options["io"], work.load.seed, work.system.client_cpus or ()
         )
-        with files.made(_folders(work.system, options), terms.size, direct) as measured:
+        folders = _folders(work.system, options)
+        with ExitStack() as stack:
+            if level := int(options["fill"]):
+                work.show(0.0, f"fills the file system to {level} %")
+                for folder in folders:
+                    filler = stack.enter_context(filling.filled(folder, level, terms.size, direct))
+                    passes.fill(filler, terms, progress)
+            measured = stack.enter_context(files.made(folders, terms.size, direct))
             work.show(0.0, "fills its file")
             passes.fill(measured, terms, progress)
+            used = filling.used_share(folders)
             with work.window() as window:
                 done = _all(work, measured, terms, window, progress)
-        return _outcome(done, options)
+        return _outcome(done, options, used)
 
 
 def _all(work: Work, measured: list[Measured], terms: Terms, window: Window, progress: StorageProgress) -> list[Pass]:
@@ -118,15 +132,17 @@ def _all(work: Work, measured: list[Measured], terms: Terms, window: Window, pro
     return done
 
 
-def _outcome(done: list[Pass], options: Mapping[str, str]) -> Outcome:
+def _outcome(done: list[Pass], options: Mapping[str, str], used: float) -> Outcome:
     whole = [one for one in done if not one.stopped]
     ways = sorted({one.io for one in whole})
     facts = {"direct": options["direct"], **({"io": " and ".join(ways)} if ways else {})}
+    if level := int(options["fill"]):
+        facts["filled"] = f"to {level} %"
     notes = sorted({one.note for one in whole if one.note})
     return Outcome(
         transactions=sum(one.ios for one in done),
         histograms=figures.histograms(whole),
-        metrics=figures.metrics(whole),
+        metrics=figures.metrics(whole) | {"capacity_used_share{role=data}": used},
         series=figures.series(whole),
         facts=facts,
         warnings=tuple(Warning("no-io-uring", f"{note}: threads keep the I/Os under way") for note in notes),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -60,7 +61,8 @@ class Pass:
 def fill(files: Sequence[Measured], terms: Terms, progress: StorageProgress) -> None:
     """Writes every block once: space that was never written is not read from the device. FailureError."""
     test = Test("fill", "fill", "write", "sequential", MIB, 8, 1, 0)
-    _core_pass(test, files, terms, {"bytes": terms.size}, progress)
+    size = os.fstat(files[0].direct).st_size
+    _core_pass(test, files, replace(terms, size=size), {"bytes": size}, progress)
 
 
 def run(
