@@ -1,0 +1,103 @@
+"""A token bucket beside the kernel's own: PostgreSQL on an emulated volume and on a throttled loop device.
+
+Both devices have ext4 and allow so many reads a second; the data are half cached, the log is in memory. The kernel's
+limit is that of control groups, version 1 (Documentation/admin-guide/cgroup-v1/blkio-controller.rst, "Throttling/Upper
+limit policy"), on a loop device of a file in memory, which takes no time of its own. The kernel limits reads and writes
+apart and cannot limit what its own threads write back, the model limits both together: so the reads and writes of both
+are told beside. About 8 minutes; `IRONBENCH_BENCH_PAIRS=3` makes three pairs.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from bench import oltp
+from bench.figures import said, within
+from bench.oltp import Seen
+from bench.pairs import interleaved, ratio
+from bench.series import asked
+from ironbench.machine import attached
+
+IOPS = 1000
+MODEL = f"aws-gp3(iops={IOPS})"
+RATE = 125 << 20
+"""Bytes a second, as the model has them."""
+CAPACITY = 2 << 30
+BLKIO = Path("/sys/fs/cgroup/blkio")
+MEMORY = Path("/dev/shm")
+PAIRS = 6
+SHARE = 0.10
+
+
+def main() -> None:
+    if not (BLKIO / "blkio.throttle.read_iops_device").exists():
+        raise RuntimeError(f"no block throttling of control groups, version 1, in {BLKIO}")
+    pairs = asked("IRONBENCH_BENCH_PAIRS", PAIRS)
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ironbench-bench-", dir=MEMORY)))
+        block, point = stack.enter_context(_plain(folder))
+        data, log = point / "data", folder / "log"
+        oltp.loaded(data, log)
+        group = stack.enter_context(_limited(block))
+        emulated, plain = interleaved(
+            pairs, lambda: _emulated(folder), lambda: oltp.driven(str(data), "--log", str(log), group=group)
+        )
+    found = ratio([one.throughput for one in emulated], [one.throughput for one in plain])
+    for name, runs in (("model", emulated), ("kernel", plain)):
+        reads, writes = (sum(one.rate(what) for one in runs) / len(runs) for what in ("reads", "writes"))
+        said(f"{name}: reads and writes of the data's device per second", f"{reads:.0f} and {writes:.0f} ({IOPS})")
+    said(f"half-cached igen-oltp, {MODEL} / the kernel's limits", found, within(1 - SHARE, 1 + SHARE), str(found))
+
+
+def _emulated(folder: Path) -> Seen:
+    log = folder / "log-emulated"
+    try:
+        return oltp.driven(MODEL, "--log", str(log), "--capacity", str(CAPACITY))
+    finally:
+        shutil.rmtree(log, ignore_errors=True)
+
+
+@contextmanager
+def _plain(folder: Path) -> Iterator[tuple[str, Path]]:
+    """A loop device of a file in memory, all of which is there from the beginning, and where its ext4 is mounted."""
+    image, point = folder / "image", folder / "point"
+    with image.open("wb") as file:
+        os.posix_fallocate(file.fileno(), 0, CAPACITY)
+    point.mkdir()
+    block = attached.command("losetup", "--find", "--show", str(image)).strip()
+    try:
+        # Nothing is discarded: pages of the image that come back later would count in the server's group.
+        options = "nodiscard,lazy_itable_init=0,lazy_journal_init=0"
+        attached.command("mkfs.ext4", "-q", "-F", "-m", "0", "-E", options, block)
+        attached.command("mount", "-o", "nodiscard", block, str(point))
+        try:
+            yield block, point
+        finally:
+            attached.unmount(point, patience_s=10.0)
+    finally:
+        attached.detach(block)
+
+
+@contextmanager
+def _limited(block: str) -> Iterator[Path]:
+    """A control group with the model's limits on a block device."""
+    device = Path(block).stat().st_rdev
+    number = f"{os.major(device)}:{os.minor(device)}"
+    group = BLKIO / f"ironbench-bench-{os.getpid()}"
+    group.mkdir()
+    try:
+        for what, most in (("iops", IOPS), ("bps", RATE)):
+            for direction in ("read", "write"):
+                (group / f"blkio.throttle.{direction}_{what}_device").write_text(f"{number} {most}\n")
+        yield group
+    finally:
+        group.rmdir()
+
+
+if __name__ == "__main__":
+    main()
