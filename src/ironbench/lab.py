@@ -52,17 +52,18 @@ def conduct(
     printer: Printer,
     known: Prepared = NOTHING,
     forgiven: Collection[str] = (),
+    traces: str = "",
 ) -> list[Record]:
     """Measures every trial that has no record yet, in order and stage after stage, until the findings decide.
 
-    `known`: what is to be said of every trial; `forgiven`: failed records that do not count. The caller holds the
-    directory, in which the lab has begun.
+    `known`: what is to be said of every trial; `forgiven`: failed records that do not count; `traces`: directory for
+    what emulated devices are asked, if that is wanted. The caller holds the directory, in which the lab has begun.
     UnwrittenError when a record cannot be kept, FailureError when trial after trial fails.
     """
     before, lab = directory.records(), directory.lab()
     if lab_stages.next_trial(directory, before, forgiven) is None:
         return before
-    bench = Bench(lab, secrets, directory.store, Data(lab, secrets, printer), printer, known)
+    bench = Bench(lab, secrets, directory.store, Data(lab, secrets, printer), printer, known, traces)
     fresh: list[Record] = []
     pace = Pace(lab)
     while (due := lab_stages.next_trial(directory, [*before, *fresh], forgiven)) is not None:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 from ironbench import devices, engines, observe
 from ironbench.devices.mounting import NO_DEVICES, Devices
+from ironbench.drive.power import PowerCut
 from ironbench.drive.trial import drive
 from ironbench.errors import IronbenchError, UnwrittenError
 from ironbench.lab_data import Data
@@ -47,6 +48,7 @@ def measure(
         printer,
         title,
         quiet_s,
+        PowerCut(plan.crash, storage) if plan.crash else None,
     )
     driven = replace(driven, storage_died=storage.death())
     prepared = prepared.also(storage.conditions())
@@ -68,6 +70,8 @@ class Bench:
     printer: Printer
     known: Prepared = NOTHING
     """What is to be said of every trial."""
+    traces: str = ""
+    """See `Plan.traces`."""
 
 
 def attempt(bench: Bench, trial: Trial, said: Prepared, title: str) -> Record:
@@ -76,10 +80,10 @@ def attempt(bench: Bench, trial: Trial, said: Prepared, title: str) -> Record:
     `said`: what its record shall say beside. Whatever prevents the trial makes a failed record.
     """
     setup = bench.lab.setup(trial.cell.name)
-    plan = Plan(bench.lab.series, setup.system, setup.choice, (trial,), 0)
+    plan = Plan(bench.lab.series, setup.system, setup.choice, (trial,), 0, traces=bench.traces)
     prepared, record = bench.known.also(said.conditions, said.warnings), None
     try:
-        with devices.mounted(plan) as storage:
+        with devices.mounted(plan, make.record_id(plan.series, trial)) as storage:
             prepared = _before(bench, setup, trial, prepared)
             with engines.running(setup.system, _secrets(bench, trial), most_clients(bench.lab)) as session:
                 loaded, quiet_s = bench.data.loaded(setup), bench.lab.method.quiet_s

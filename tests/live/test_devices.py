@@ -139,3 +139,33 @@ def test_writing_under_memory_pressure_never_stops(user: User) -> None:
     assert told.code in (0, 3), told.stderr
     (record,) = user.records()
     assert record["metrics"]["throughput"] > 0 and nothing_left(user.home)
+
+
+TRACED = """
+question = "How long does a random read take?"
+
+[workload]
+name = "storage"
+with = { tests = "real-world", size = "16MB", passes = 1, seconds = 0.1 }
+
+[vary.device]
+free = { layout.data = "free" }
+disk = { layout.data = "hdd-7200" }
+
+[measure]
+repeats = 2
+metric = "storage_iops{profile=rnd4k-q1t1-read}"
+"""
+
+
+@pytest.mark.long
+def test_every_trial_of_a_lab_leaves_a_trace_that_can_be_replayed(user: User) -> None:
+    file, traces = user.home / "traced.toml", user.home / "traces"
+    file.write_text(TRACED)
+    told = user("lab", "run", str(file), "--results", str(user.home / "lab"), "--trace", str(traces))
+    assert told.code in (0, 3), told.stderr
+    trials = {path.name for path in (user.home / "lab" / "trials").iterdir()}
+    assert {path.name.removesuffix("-data.parquet") for path in traces.iterdir()} == trials and len(trials) == 4
+    slow = next(path for path in traces.iterdir() if "disk" in path.name)
+    replayed = user("device", "trace", "replay", str(slow), "--on", "ssd-sata-2011", "--json")
+    assert replayed.code == 0 and replayed.document["predicted_s"] < replayed.document["recorded_s"]

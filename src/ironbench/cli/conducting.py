@@ -23,16 +23,17 @@ from ironbench.record.redact import redacted
 from ironbench.words import counted, in_percent
 
 
-def run(file: str, budget: str, results: str, json: bool) -> int:
+def run(file: str, budget: str, results: str, json: bool, trace: str = "") -> int:
     """The exit code (docs/guide/running-a-lab.md)."""
     printer = Printer()
     lab, secrets = declared.lab(Path(file), values.seconds("--budget", budget) if budget else None)
+    traces = traced(lab, trace)
     directory = LabDirectory(Path(results) if results else home() / f"{lab.name}-{lab.series}")
     directory.store.validate()
     _announce(lab, directory, printer)
     with directory.locked():
         directory.begin(lab_begin.freeze(lab, secrets, directory.store))
-        records = pipeline.conduct(secrets, directory, printer)
+        records = pipeline.conduct(secrets, directory, printer, traces=traces)
     return _told(directory, records, json, printer)
 
 
@@ -49,11 +50,12 @@ def noise(file: str, blocks: int, json: bool) -> int:
     return _told(directory, records, json, printer)
 
 
-def resume(name: str, changed: bool, failed: bool, more: int, json: bool) -> int:
+def resume(name: str, changed: bool, failed: bool, more: int, json: bool, trace: str = "") -> int:
     """The exit code. InputError: no such lab, somebody works on it, or what it began with has changed."""
     printer = Printer()
     directory = LabDirectory(found(name))
     frozen = directory.frozen()
+    traces = traced(frozen.lab, trace)
     path = Path(name)
     with directory.locked():
         source = path.read_text(encoding="utf-8") if path.is_file() else directory.source()
@@ -66,10 +68,10 @@ def resume(name: str, changed: bool, failed: bool, more: int, json: bool) -> int
             printer.say(f"changed since this lab began: {line}")
         forgiven = {record.id for record in progress.given_up(directory.records())} if failed else set()
         known = _caution(differences)
-        records = pipeline.conduct(secrets, directory, printer, known, forgiven)
+        records = pipeline.conduct(secrets, directory, printer, known, forgiven, traces)
         if more and not verdict.interrupted(records):
             lab_stages.more(directory, more)
-            records = pipeline.conduct(secrets, directory, printer, known, forgiven)
+            records = pipeline.conduct(secrets, directory, printer, known, forgiven, traces)
     return _told(directory, records, json, printer)
 
 
@@ -104,6 +106,19 @@ def found(name: str) -> Path:
 def home() -> Path:
     """Where directories of labs lie when nobody said where."""
     return verdict.results() / "labs"
+
+
+def traced(lab: Lab, told: str) -> str:
+    """Directory for traces, absolute; "" where none are wanted. InputError where nothing would be written to it."""
+    if not told:
+        return ""
+    if not any(setup.system.layout.devices for setup in lab.setups if not setup.skipped):
+        cause = "no cell of this lab is on an emulated device"
+        raise InputError(f"--trace {told}", cause, "name devices in [devices] and [layout], or leave it out")
+    place = Path(told).absolute()
+    if place.exists() and not place.is_dir():
+        raise InputError(f"--trace {told}", "it is not a directory", "name one, or one that does not exist yet")
+    return str(place)
 
 
 def _secrets(lab: Lab, path: Path, source: str) -> Mapping[str, Secrets]:

@@ -25,6 +25,12 @@ CHANGED = Annotated[
 ]
 
 
+TRACE = Annotated[
+    str,
+    typer.Option(metavar="DIR", help="Where Parquet traces of emulated devices go, one of every trial and device."),
+]
+
+
 @app.command("plan")
 def plan(file: FILE, budget: BUDGET = "", json: JSON = False) -> int:
     """Show what a lab will do: cells, order, time, space, and how small a difference it can resolve. Starts nothing."""
@@ -43,12 +49,13 @@ def run(
             metavar="DIR", help="Directory for this lab alone.  [default: ironbench-results/labs/NAME-SERIES]"
         ),
     ] = "",
+    trace: TRACE = "",
     json: JSON = False,
 ) -> int:
     """Run a lab from its beginning: every planned trial, in blocks of random order, then the verdict."""
     from ironbench.cli import conducting
 
-    return conducting.run(file, budget, results, json)
+    return conducting.run(file, budget, results, json, trace)
 
 
 @app.command("resume")
@@ -59,12 +66,13 @@ def resume(
     more: Annotated[
         int, typer.Option(min=0, metavar="N", help="Measure N blocks more, as a stage of its own.", show_default=False)
     ] = 0,
+    trace: TRACE = "",
     json: JSON = False,
 ) -> int:
     """Go on with a lab that was interrupted: exactly what is missing, in the planned order."""
     from ironbench.cli import conducting
 
-    return conducting.resume(lab, changed, failed, more, json)
+    return conducting.resume(lab, changed, failed, more, json, trace)
 
 
 @app.command("noise")

@@ -9,6 +9,7 @@ from pathlib import Path
 from secrets import randbelow
 
 from ironbench import engines, lab, lab_search, workloads
+from ironbench.cli import powercut
 from ironbench.devices import arrange, file_systems
 from ironbench.drive import caches, checkpoints
 from ironbench.engines import place, space
@@ -72,6 +73,7 @@ class Asked:
     fs: str = ""
     backing: str = ""
     trace: str = ""
+    crash: str = ""
     limit: tuple[str, ...] = ()
 
 
@@ -161,6 +163,9 @@ def planned(asked: Asked) -> tuple[Plan, Secrets]:
     room(system, estimate_bytes)
     if asked.trace:
         plan = replace(plan, traces=str(Path(asked.trace).absolute()))
+    if asked.crash:
+        powercut.require(asked.crash, system, workload, choice)
+        plan = replace(plan, crash=asked.crash)
     return plan, secrets
 
 

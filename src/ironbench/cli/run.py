@@ -90,6 +90,14 @@ def run(
     trace: Annotated[
         str, OPTION(metavar="DIR", help="Where Parquet traces of emulated devices go, if they are wanted.")
     ] = "",
+    crash: Annotated[
+        str,
+        OPTION(
+            metavar="HOW",
+            help="Power cut after each trial, on emulated devices: `lose`, `subset` or `torn` says what becomes of "
+            "writes that were not flushed. The checks then judge what is left.",
+        ),
+    ] = "",
     memory: Annotated[str, OPTION(metavar="SIZE", help="The engine's own data cache, e.g. 1GB.")] = "",
     memory_total: Annotated[
         str, OPTION(metavar="SIZE", help="Enforced limit on the engine and the page cache of its files, e.g. 2GB.")
@@ -151,5 +159,6 @@ def run(
         fs=fs,
         backing=backing,
         trace=trace,
+        crash=crash,
     )
     return request.carried_out(asked, json)

@@ -16,16 +16,18 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def mounted(plan: Plan) -> Iterator[Devices]:
+def mounted(plan: Plan, name: str = "") -> Iterator[Devices]:
     """The devices of the plan's system, for as long as the block lasts.
 
-    They answer at once until told to follow their models. InputError, FailureError.
+    They answer at once until told to follow their models. `name`: what traces are called, if not after the series.
+    InputError, FailureError.
     """
     from ironbench.devices import mounting
 
     traces = None
     if plan.traces:
         Path(plan.traces).mkdir(parents=True, exist_ok=True)
-        traces = Path(plan.traces, plan.series)
-    with mounting.mounted(plan.system.layout.devices, plan.trials[0].cell.load.seed, traces) as found:
+        traces = Path(plan.traces, name or plan.series)
+    devices, seed = plan.system.layout.devices, plan.trials[0].cell.load.seed
+    with mounting.mounted(devices, seed, traces, cuttable=bool(plan.crash)) as found:
         yield found

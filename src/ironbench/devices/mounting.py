@@ -191,6 +191,15 @@ class Devices:
         for one in self.mounted:
             one.pace(model)
 
+    def cut(self, how: str, seed: int) -> int:
+        """The power of all of them goes, see `Mounted.cut`; how many writes no flush had followed. FailureError."""
+        return sum(one.cut(how, seed) for one in self.mounted)
+
+    def restore_power(self) -> None:
+        """See `Mounted.restore_power`. FailureError."""
+        for one in self.mounted:
+            one.restore_power()
+
     def death(self) -> str:
         """How one of them died, in words; "" while all live."""
         return next((said for one in self.mounted if (said := one.death())), "")
@@ -233,17 +242,19 @@ def _end_servers() -> None:
 
 
 @contextmanager
-def mounted(devices: Sequence[Device], seed: int = 0, traces: Path | None = None) -> Iterator[Devices]:
+def mounted(
+    devices: Sequence[Device], seed: int = 0, traces: Path | None = None, *, cuttable: bool = False
+) -> Iterator[Devices]:
     """The devices, for as long as the block lasts. They answer at once until told to follow their models.
 
-    `traces`: the beginning of the names of their traces.
+    `traces`: the beginning of the names of their traces; `cuttable`: see `Mounted`.
     """
     with ExitStack() as stack:
         found = []
         for device in devices:
             roles = "+".join(partition.role for partition in device.partitions)
             trace = traces.with_name(f"{traces.name}-{roles}.parquet") if traces else None
-            one = Mounted(device, seed, trace=trace)
+            one = Mounted(device, seed, cuttable=cuttable, trace=trace)
             stack.callback(one.stop)
             found.append(one)
         all_ = Devices(found)

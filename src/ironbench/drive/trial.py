@@ -14,7 +14,9 @@ import msgspec
 
 from ironbench import workloads
 from ironbench.drive import before as preparing
+from ironbench.drive import power
 from ironbench.drive.plan import compiled_plan
+from ironbench.drive.power import PowerCut
 from ironbench.drive.run import run
 from ironbench.drive.work import worked
 from ironbench.engines import scratch
@@ -23,6 +25,7 @@ from ironbench.machine.starved import Starved
 from ironbench.model.driven import Driven
 from ironbench.model.observation import Source
 from ironbench.model.plan import Plan
+from ironbench.model.record import Check
 from ironbench.model.session import Session
 from ironbench.model.system import Trial
 from ironbench.printer import Printer
@@ -42,17 +45,19 @@ def drive(
     printer: Printer,
     title: str = "",
     quiet_s: float | None = None,
+    cut: PowerCut | None = None,
 ) -> Driven:
     """One trial from start to end. An engine that fails is not an exception: the result says so.
 
-    `sources` are asked for when the engine is as it will be measured; `quiet_s`: see `before.at_last`.
+    `sources` are asked for when the engine is as it will be measured; `quiet_s`: see `before.at_last`; `cut`: the power
+    goes after the measured time, and the checks judge what is left.
     """
     title = title or f"{plan.system.label}  {trial.cell.name}  {trial.purpose} {trial.block + 1}"
     started, starved = datetime.now(UTC).isoformat(timespec="seconds"), Starved()
     with scratch.folder() as folder:
         log = folder / "child.log"
         try:
-            result = _driven(plan, session, trial, sources, printer, title, started, log, quiet_s)
+            result = _driven(plan, session, trial, sources, printer, title, started, log, quiet_s, cut)
             broken = not result.alive or result.summary.get("aborted", False)
             return replace(result, last_words=_joined(starved, result.last_words)) if broken else result
         except IronbenchError as error:
@@ -90,6 +95,7 @@ def _driven(
     started: str,
     log: Path,
     quiet_s: float | None,
+    cut: PowerCut | None,
 ) -> Driven:
     workload, options, load = workloads.get(plan.choice.workload), plan.choice.options, trial.cell.load
     has_data = workload.dataset(session.engine, options) is not None  # else there is nothing to hold to any rule
@@ -124,8 +130,14 @@ def _driven(
     checkable = has_data and alive and not result.summary["aborted"]
     whole = alive and not result.summary["aborted"] and not result.summary["cut_short"]
     figures = workload.measured(session, options, before, result.summary) if whole else {}
-    checks = workload.check(session, options, before, result.summary) if checkable else ()
     prepared = preparing.after(ready, session) if alive else ready.prepared
+    checks: tuple[Check, ...] = ()
+    if checkable and cut is None:
+        checks = workload.check(session, options, before, result.summary)
+    elif checkable and cut is not None:
+        prepared = prepared.also(power.cut(session, cut, trial_seed(load.seed, trial)))
+        summary = {**result.summary, power.SUMMARY: True}
+        checks = power.held(cut.how, lambda: workload.check(session, options, before, summary))
     return replace(
         result,
         alive=alive,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from collections.abc import Callable, Sequence
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ironbench.engines import copies, ideal, place, pragmas, process, runtime, single_file
 from ironbench.engines.copies import Copied
 from ironbench.engines.sqlite_line import SqliteLine
-from ironbench.errors import FailureError, InputError
+from ironbench.errors import FailureError, InputError, IronbenchError
 from ironbench.machine import control_groups
 from ironbench.model.secrets import Secrets
 from ironbench.model.session import Row
@@ -163,7 +164,7 @@ class SqliteSession:
         self._folder = folder
         self._path = str(folder / FILE)
         self._settings = settings
-        self._lock = lock
+        self._lock: int | None = lock
         self._using = threading.Lock()
         self._connection: SqliteConnection | None = None
         self._stopped = False
@@ -223,6 +224,18 @@ class SqliteSession:
         with self._using:
             self._drop()
 
+    def lose_power(self, cut: Callable[[], None], restore: Callable[[], None]) -> None:
+        """See `model.session.Powered`: there is no engine but in our own process and that of a trial, which is over."""
+        with self._using:
+            cut()
+            with contextlib.suppress(IronbenchError):  # it may want to write, and cannot any more
+                self._drop()
+            if self._lock is not None:
+                os.close(self._lock)
+            self._lock = None
+            restore()
+            self._lock = place.lock(self._folder)
+
     def stop(self) -> None:
         if self._stopped:
             return
@@ -231,7 +244,8 @@ class SqliteSession:
             self._drop()
             if self._entry is not None:
                 runtime.end(self._entry)
-            os.close(self._lock)
+            if self._lock is not None:
+                os.close(self._lock)
 
     def require_page_size(self, wanted: str | None) -> None:
         """InputError when the file was made with pages of another size."""

@@ -24,6 +24,8 @@ class Plan:
 
     traces: str = ""
     """Directory for the traces of emulated devices; empty: none are wanted."""
+    crash: str = ""
+    """What a power cut after each trial makes of unflushed writes: `lose`, `subset`, `torn`; empty: there is none."""
 
     @property
     def most_clients(self) -> int:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, runtime_checkable
 
 Row = tuple[str | None, ...]
 
@@ -92,4 +92,14 @@ class Session(Protocol):
 
     def stop(self) -> None:
         """Ends it and removes what was made for it. May be called twice."""
+        ...
+
+
+@runtime_checkable
+class Powered(Protocol):
+    """A session whose machine can lose its power in the midst of things."""
+
+    def lose_power(self, cut: Callable[[], None], restore: Callable[[], None]) -> None:
+        """Calls `cut` while the engine runs, ends the engine without a last word, calls `restore` when nothing of it
+        uses its files any more, and starts it again on what is left. FailureError: it does not start."""
         ...

@@ -113,14 +113,34 @@ def _joined(session: PostgresSession, clients: int) -> PostgresSession:
 
 
 def _started(system: System, clients: int, found: Installation, wanted: Cluster, lock: int) -> PostgresSession:
+    own = _own(system, clients, found, wanted, lock)
+    try:
+        return PostgresSession(_address(own.running, clusters.DATABASE), Secrets(), own)
+    except BaseException:
+        own.running.stop()
+        raise
+
+
+def _own(system: System, clients: int, found: Installation, wanted: Cluster, lock: int) -> Own:
     who = identity.choose(found)
     begin = partial(_begun, system, clients, found, wanted, who, lock)
+    retaken = partial(_retaken, system, clients, found, wanted)
     running = begin()
     try:
-        own = Own(running, begin, _directories(wanted), _facts(found, who, system), partial(os.close, lock))
-        return PostgresSession(_address(running, clusters.DATABASE), Secrets(), own)
+        facts = _facts(found, who, system)
+        return Own(running, begin, _directories(wanted), facts, partial(os.close, lock), retaken)
     except BaseException:
         running.stop()
+        raise
+
+
+def _retaken(system: System, clients: int, found: Installation, wanted: Cluster) -> Own:
+    """As at the start: whatever the directory has been through meanwhile."""
+    lock = place.lock(place.claim(str(wanted.place), "data"))
+    try:
+        return _own(system, clients, found, wanted, lock)
+    except BaseException:
+        os.close(lock)
         raise
 
 

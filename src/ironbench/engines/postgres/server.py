@@ -67,6 +67,11 @@ class Running:
         if not runtime.end(self.entry_now()):
             raise FailureError(f"server process {self.guard.pid}", "it does not end, not even by SIGKILL")
 
+    def kill(self) -> None:
+        """Ends it at once, so that it writes nothing more: PostgreSQL's immediate shutdown."""
+        if self.process is not None:
+            self.process.signal(signal.SIGQUIT)
+
     def entry_now(self) -> runtime.Entry:
         """The register's entry with the server in it."""
         return runtime.read(runtime.path_of(self.entry)) or self.entry

@@ -35,6 +35,8 @@ class Own:
     """Installation and identity."""
     release: Callable[[], None]
     """Gives the data directory back."""
+    retaken: Callable[[], Own]
+    """After `release`: takes the data directory again and starts the server."""
 
 
 class PostgresSession:
@@ -115,6 +117,23 @@ class PostgresSession:
             self._own.running.stop()
             self._own = replace(self._own, running=self._own.again())
             self._address = replace(self._address, host=self._own.running.socket_directory)
+            self._connection = self.connect()
+
+    def lose_power(self, cut: Callable[[], None], restore: Callable[[], None]) -> None:
+        """See `model.session.Powered`. Our server only."""
+        if self._own is None:
+            raise FailureError("PostgreSQL", "a running server (--dsn) loses no power by ironbench")
+        with self._lock:
+            self._drop()
+            cut()
+            self._own.running.kill()
+            self._own.running.stop()
+            self._stopped = True  # until one answers again
+            self._own.release()
+            restore()
+            self._own = self._own.retaken()
+            self._address = replace(self._address, host=self._own.running.socket_directory)
+            self._stopped = False
             self._connection = self.connect()
 
     def stop(self) -> None:

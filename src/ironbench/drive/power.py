@@ -1,0 +1,68 @@
+"""The power goes when the last transaction of a trial has been confirmed, and comes back: is all of it there?"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ironbench.devices.mounting import Devices
+from ironbench.errors import FailureError, IronbenchError
+from ironbench.model.record import Check
+from ironbench.model.session import Powered, Session
+from ironbench.words import counted
+from ironbench.workloads.base import checked
+
+WAYS = {
+    "lose": "all writes that no flush had followed are lost",
+    "subset": "some writes that no flush had followed are there, others are lost",
+    "torn": "of every write that no flush had followed some sectors are there",
+}
+"""What a cut may take; the devices do it: `crates/ironbench-device/src/live/undo.rs`."""
+SUMMARY = "power_cut"
+"""Set in the summary that checks see: what the engine counted by itself has not survived."""
+
+
+@dataclass(frozen=True, slots=True)
+class PowerCut:
+    """One that is to happen."""
+
+    how: str
+    """Of `WAYS`."""
+    storage: Devices
+    """Under the engine, mounted so that their power can be cut."""
+
+
+def cut(session: Session, wanted: PowerCut, seed: int) -> dict[str, str]:
+    """Cuts it and waits for the engine to be back; what happened, for the record. FailureError: it stays away."""
+    subject = f"power cut ({wanted.how})"
+    if not isinstance(session, Powered):
+        raise FailureError(subject, f"{session.engine} cannot be started on what a power cut leaves")
+    at_stake: list[int] = []
+    began_s = time.monotonic()
+
+    def restored() -> None:
+        nonlocal began_s
+        wanted.storage.restore_power()
+        began_s = time.monotonic()
+
+    try:
+        session.lose_power(lambda: at_stake.append(wanted.storage.cut(wanted.how, seed)), restored)
+        session.query("SELECT 1")
+    except IronbenchError as error:
+        words = f"{_at_stake(at_stake)}; afterwards the database does not start: {error}"
+        raise FailureError(subject, words, "were fsync, full_page_writes and synchronous as they should be?") from error
+    took_s = time.monotonic() - began_s
+    return {"power": f"cut after the measured time: {_at_stake(at_stake)}; the engine was back after {took_s:.1f} s"}
+
+
+def held(how: str, check: Callable[[], tuple[Check, ...]]) -> tuple[Check, ...]:
+    """The workload's checks of what is left; data that cannot even be read fail them."""
+    try:
+        return check()
+    except IronbenchError as error:
+        return (checked(f"data can be read after the power cut ({how})", "yes", str(error)),)
+
+
+def _at_stake(counts: list[int]) -> str:
+    return f"{counted(sum(counts), 'write')} had not been flushed"

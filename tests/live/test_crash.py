@@ -1,0 +1,67 @@
+"""`run --crash`: the power of emulated devices goes after a trial, and the checks judge what is left."""
+
+from pathlib import Path
+
+import pytest
+from emulated import needs_devices, nothing_left
+from user import User
+
+pytestmark = [pytest.mark.live, needs_devices]
+
+
+@pytest.fixture
+def user(tmp_path: Path) -> User:
+    return User(tmp_path / "home")
+
+
+def crashed(user: User, how: str, *words: str):
+    told = user("run", "tpcb-like", "--crash", how, "--warmup", "0s", "--no-observe", "--seed", "1", *words)
+    (record,) = user.records()
+    assert nothing_left(user.home) and user.nothing_runs()
+    return told, record
+
+
+def test_what_sqlite_confirmed_survives_a_power_cut(user: User) -> None:
+    words = ("--engine", "sqlite", "--set", "synchronous=full", "--data", "free", "--duration", "0.5s")
+    told, record = crashed(user, "torn", *words)
+    assert told.code in (0, 3), told.stderr
+    assert record["conditions"]["power"].startswith("cut after the measured time: ")
+    assert record["checks"] and all(check["passed"] for check in record["checks"])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("how", ["lose", "subset", "torn"])
+def test_what_postgres_confirmed_survives_a_power_cut(user: User, how: str) -> None:
+    words = ("--data", "hdd-7200", "--log", "ssd-sata-2011", "--clients", "4", "--duration", "5s", "--checkpoint", "1s")
+    told, record = crashed(user, how, *words)
+    assert told.code in (0, 3), told.stderr
+    assert record["metrics"]["transactions"] > 10 and all(check["passed"] for check in record["checks"])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("setting", ["fsync=off", "synchronous_commit=off"])
+def test_what_postgres_did_not_make_safe_is_missed_by_the_checks(user: User, setting: str) -> None:
+    """Without a reason to write, the last 200 ms of commits are in the server's memory alone."""
+    words = ("--data", "free", "--clients", "4", "--duration", "3s", "--set", setting, "--set", "wal_writer_delay=10s")
+    told, record = crashed(user, "lose", *words)
+    assert told.code == 1 and record["status"] == "voided", told.stderr
+
+
+@pytest.mark.long
+def test_several_trials_each_have_a_power_cut(user: User) -> None:
+    words = (
+        "--data",
+        "free",
+        "--duration",
+        "1s",
+        "--warmup",
+        "0s",
+        "--repeats",
+        "2",
+        "--crash",
+        "lose",
+        "--no-observe",
+    )
+    told = user("run", "tpcb-like", *words)
+    assert told.code in (0, 3), told.stderr
+    assert ["power" in record["conditions"] for record in user.records()] == [True, True]

@@ -1,0 +1,49 @@
+"""`run --crash` is refused where no power can be cut, or where nothing could be lost."""
+
+import pytest
+
+from ironbench import workloads
+from ironbench.cli import powercut
+from ironbench.errors import InputError
+from ironbench.model.system import Choice, Device, Layout, Partition, System
+
+ROLES = ("data", "log")
+
+
+def asked(
+    how: str = "lose", workload: str = "tpcb-like", engine: str = "postgres", on: tuple[str, ...] = ROLES
+) -> None:
+    device = Device("free", tuple(Partition(role, 1 << 30, f"/emulated/{role}") for role in on))
+    places = {role: f"/emulated/{role}" if role in on else f"/real/{role}" for role in ROLES}
+    layout = Layout(places["data"], log=places["log"], devices=(device,))
+    found = workloads.get(workload)
+    powercut.require(how, System(engine, engine, layout=layout), found, Choice(workload, found.validated({})))
+
+
+@pytest.mark.parametrize("how", ["lose", "subset", "torn"])
+@pytest.mark.parametrize("engine", ["postgres", "sqlite"])
+def test_what_a_cut_may_take_can_be_chosen(how: str, engine: str) -> None:
+    asked(how, engine=engine)
+
+
+def test_an_unknown_cut_is_answered_with_the_nearest() -> None:
+    with pytest.raises(InputError, match="no such power cut") as caught:
+        asked("tron")
+    assert "torn" in caught.value.hint
+
+
+@pytest.mark.parametrize("workload", ["select-only", "storage", "tpch"])
+def test_work_without_commits_has_nothing_to_lose(workload: str) -> None:
+    with pytest.raises(InputError, match="nothing could be lost"):
+        asked(workload=workload)
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_a_real_directory_would_keep_what_was_cut(role: str) -> None:
+    with pytest.raises(InputError, match=f"{role} would not be on one"):
+        asked(on=tuple(one for one in ROLES if one != role))
+
+
+def test_an_engine_that_cannot_be_started_again_is_refused() -> None:
+    with pytest.raises(InputError, match="not among the engines"):
+        asked(engine="null")
