@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ironbench.model.observation import Counted
 from ironbench.model.record import Budget, Record, Status
 from ironbench.model.record import Warning as Caution
 from ironbench.model.system import Cell, Choice, Layout, Load, System
@@ -150,6 +151,7 @@ class Shelf:
     records: Sequence[Record] = ()
     machines: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: {"m1": MACHINE})
     engines: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: {"e1": ENGINE})
+    io: tuple[Counted, ...] = ()
 
     def _of(self, id: str) -> tuple[Record, random.Random] | None:
         found = next((one for one in self.records if one.id == id and "throughput" in one.metrics), None)
@@ -185,6 +187,9 @@ class Shelf:
             for kind, centre in (("device_write_latency_s", 0.0008), ("device_utilisation_share", 0.4)):
                 found[f"{kind}{{role={role}}}"] = {"t_s": times, "value": [centre * dice.gauss(1, 0.2) for _ in times]}
         return found
+
+    def counted(self, id: str) -> tuple[Counted, ...]:
+        return self.io if self._of(id) else ()
 
     def histograms(self, id: str) -> dict[str, SortedHistogram]:
         known = self._of(id)

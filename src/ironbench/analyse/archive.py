@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
+
+from ironbench.model.observation import Counted
 
 Columns = Mapping[str, Any]
 """Column name → array of values, all of one length."""
@@ -18,6 +20,10 @@ class Archive(Protocol):
 
     def observed(self, id: str) -> Mapping[str, Columns]:
         """Series name → its columns `t_s` and `value`."""
+        ...
+
+    def counted(self, id: str) -> Sequence[Counted]:
+        """Sizes and latencies of I/Os, by role."""
         ...
 
     def histograms(self, id: str) -> Mapping[str, Any]:
@@ -37,6 +43,9 @@ class Empty:
 
     def observed(self, id: str) -> Mapping[str, Columns]:
         return {}
+
+    def counted(self, id: str) -> Sequence[Counted]:
+        return ()
 
     def histograms(self, id: str) -> Mapping[str, Any]:
         return {}

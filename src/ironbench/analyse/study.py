@@ -10,6 +10,7 @@ from ironbench.analyse.archive import Archive, Empty
 from ironbench.analyse.balance import Entry, balance
 from ironbench.analyse.compare import ratio
 from ironbench.analyse.curve import Curve, curve
+from ironbench.analyse.device_io import Spread, spreads
 from ironbench.analyse.differences import Difference, differences, facts_of, flattened, shared
 from ironbench.analyse.queries import Queries, queries
 from ironbench.analyse.sanity import Little, little
@@ -60,6 +61,8 @@ class Part:
     command: str
     warnings: tuple[str, ...]
     left_out: tuple[str, ...]
+    device_io: tuple[Spread, ...] = ()
+    """Latencies and sizes of the I/Os of emulated devices, at the peak."""
 
     @property
     def name(self) -> str:
@@ -157,6 +160,7 @@ def _part(subject: Subject, own: Curve, first: Curve | None, events: Sequence[st
         reproduce.command(subject.records),
         (*doubts(subject.records), *_crowd(at_peak), *filter(None, [shortfall(own)])),
         left_out(subject.records),
+        spreads(at_peak, archive),
     )
 
 

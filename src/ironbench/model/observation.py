@@ -48,8 +48,20 @@ class Series:
 
 
 @dataclass(frozen=True, slots=True)
+class Counted:
+    """How often one quantity had which value during the measured window."""
+
+    name: str
+    """As a metric's, e.g. `device_read_latency_s{role=data}`; unit and meaning by that."""
+    edges: tuple[float, ...]
+    """Upper ends of the buckets that counted something, ascending."""
+    counts: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Observation:
     """What one observer makes of its samples."""
 
     metrics: dict[str, float] = field(default_factory=dict)
     series: tuple[Series, ...] = ()
+    counted: tuple[Counted, ...] = ()

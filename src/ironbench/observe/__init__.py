@@ -14,7 +14,7 @@ from pkgutil import iter_modules
 from ironbench.errors import InputError, nearest
 from ironbench.machine.tree import Tree
 from ironbench.model.driven import Driven
-from ironbench.model.observation import Observation, Sample, Series, Source
+from ironbench.model.observation import Counted, Observation, Sample, Series, Source
 from ironbench.model.record import Budget
 from ironbench.model.session import Session
 from ironbench.model.system import Load
@@ -69,11 +69,13 @@ def parse(samples: Samples, window_s: float) -> Observation:
     """Everything the observers make of the samples, in one. A source without samples yields nothing."""
     metrics: dict[str, float] = {}
     series: list[Series] = []
+    counted: list[Counted] = []
     for observer in observers():
         observation = observer.parse(samples, window_s)
         metrics.update(observation.metrics)
         series.extend(observation.series)
-    return Observation(metrics, tuple(series))
+        counted.extend(observation.counted)
+    return Observation(metrics, tuple(series), tuple(counted))
 
 
 def observed(driven: Driven, load: Load | None = None) -> tuple[Observation, Budget | None]:

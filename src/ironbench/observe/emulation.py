@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from ironbench.machine.tree import Tree
-from ironbench.model.observation import Observation, Series, Source
+from ironbench.model.observation import Counted, Observation, Series, Source
 from ironbench.model.session import Session
 from ironbench.observe.base import Samples
 from ironbench.observe.disk import role_devices
@@ -39,6 +39,7 @@ class Emulation:
     def parse(self, samples: Samples, window_s: float) -> Observation:
         metrics: dict[str, float] = {}
         series: list[Series] = []
+        counted: list[Counted] = []
         cpu_s, load = 0.0, 0.0
         for source in samples:
             if not source.startswith(_PREFIX):
@@ -54,9 +55,10 @@ class Emulation:
                 role, _, partition = named.partition("=")
                 metrics.update(_of_role(grown, role, partition))
                 series += _series(each, role, partition)
+                counted += _counted(grown, role, partition)
         if metrics:
             metrics |= {"emulation_cpu_cores": cpu_s, "emulation_load_share": load}
-        return Observation(metrics, tuple(series))
+        return Observation(metrics, tuple(series), tuple(counted))
 
 
 def quantile(counts: dict[float, float], q: float) -> float | None:
@@ -98,13 +100,31 @@ def _series(each: list[tuple[float, Growth]], role: str, partition: str) -> list
     ]
 
 
+def _counted(grown: Growth, role: str, partition: str) -> list[Counted]:
+    found = []
+    for kind in _KINDS:
+        whole = {"latency_s": _buckets(grown, f"{partition}.{kind}.within.")}
+        if kind != "flush":
+            whole["size_bytes"] = _buckets(grown, f"{partition}.{kind}.sized.")
+        for quantity, buckets in whole.items():
+            edges = sorted(edge for edge, count in buckets.items() if count > 0)
+            if edges:
+                name = f"device_{kind}_{quantity}{{role={role}}}"
+                found.append(Counted(name, tuple(edges), tuple(buckets[edge] for edge in edges)))
+    return found
+
+
 def _latency(grown: Growth, key: str, q: float) -> float | None:
-    prefix = f"{key}.within."
-    return quantile({float(name[len(prefix) :]): by for name, by in grown.by.items() if name.startswith(prefix)}, q)
+    return quantile(_buckets(grown, f"{key}.within."), q)
+
+
+def _buckets(grown: Growth, prefix: str) -> dict[float, float]:
+    """Upper end of a bucket → how many came into it."""
+    return {float(name[len(prefix) :]): by for name, by in grown.by.items() if name.startswith(prefix)}
 
 
 def _parse(text: str) -> Values:
-    """`cpu_s`, `done`, `reads_per_s`; of each partition and kind `data.read.count`, `.bytes`, `.within.<edge>` …"""
+    """`cpu_s`, `done`, `reads_per_s`; of each partition and kind `data.read.count`, `.within.<s>`, `.sized.<bytes>` …"""
     told = json.loads(text)
     values: Values = {"cpu_s": told["cpu_ns"] / 1e9, "reads_per_s": told["reads_per_s"], "done": 0.0}
     for name, counts in told["partitions"].items():
@@ -117,6 +137,8 @@ def _parse(text: str) -> Values:
             values["done"] += one["count"]
             for edge, count in one["latencies"]:
                 values[f"{key}.within.{edge / 1e9:.9g}"] = count
+            for edge, count in one["sizes"]:
+                values[f"{key}.sized.{edge}"] = count
     return values
 
 

@@ -74,7 +74,9 @@ def keep(
         conditions=dict(prepared.conditions),
     )
     series = (*observation.series, *driven.series)
-    evidence = Evidence(driven.timeline, driven.seconds, series, driven.histograms, driven.log, driven.files)
+    evidence = Evidence(
+        driven.timeline, driven.seconds, series, observation.counted, driven.histograms, driven.log, driven.files
+    )
     return store.keep(record, evidence)
 
 

@@ -30,7 +30,7 @@ SUFFIX = ".ibr"
 _COMMENT = re.compile(rb"ironbench parcel (\d+) sha256=([0-9a-f]{64})")
 _MANIFEST = "manifest.json"
 _ID = r"[A-Za-z0-9_+~=,-][A-Za-z0-9._+~=,-]{0,250}"
-EVIDENCE = ("timeline.parquet", "seconds.parquet", "observed.parquet", "latency.hlog", "log/child.log")
+EVIDENCE = ("timeline.parquet", "seconds.parquet", "observed.parquet", "counted.json", "latency.hlog", "log/child.log")
 """What a trial leaves beside its record."""
 _ALLOWED = re.compile(
     rf"trials/{_ID}/(?:record\.json|{'|'.join(re.escape(name) for name in EVIDENCE)})"

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ironbench.errors import FailureError, InputError, UnwrittenError, nearest
-from ironbench.model.observation import Series
+from ironbench.model.observation import Counted, Series
 from ironbench.model.record import SCHEMA, Record
 from ironbench.printer import Printer
 from ironbench.record import index
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from ironbench._core import Histogram
 
 _DECODER = msgspec.json.Decoder(Record)
+COUNTED = "counted.json"
 _TOLD = 3
 """Of more things than this that cannot be read, the rest is counted."""
 Columns = dict[str, "np.ndarray[Any, np.dtype[np.float64]]"]
@@ -49,6 +50,8 @@ class Evidence:
     seconds: Mapping[str, bytes] = field(default_factory=dict)
     """The same, one row per second."""
     observed: Sequence[Series] = ()
+    counted: Sequence[Counted] = ()
+    """What was only counted in buckets."""
     histograms: Mapping[str, Histogram] = field(default_factory=dict)
     log: bytes = b""
     """What the engine's child process wrote on its standard error."""
@@ -104,6 +107,8 @@ class Store:
             columns.write(folder / "seconds.parquet", evidence.seconds)
         if evidence.observed:
             columns.write_series(folder / "observed.parquet", evidence.observed)
+        if evidence.counted:
+            _write(folder / COUNTED, msgspec.json.encode(evidence.counted))
         if evidence.histograms:
             from datetime import datetime
 
@@ -244,6 +249,10 @@ class Store:
 
         path = self._trials / id / "observed.parquet"
         return columns.read_series(path) if path.exists() else {}
+
+    def counted(self, id: str) -> list[Counted]:
+        path = self._trials / id / COUNTED
+        return msgspec.json.decode(path.read_bytes(), type=list[Counted]) if path.exists() else []
 
     def histograms(self, id: str) -> dict[str, Histogram]:
         from ironbench._core import read_hlog

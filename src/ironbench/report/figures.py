@@ -12,6 +12,7 @@ from ironbench.report import own
 from ironbench.report.charts import scalability as law
 from ironbench.report.charts.base import Table
 from ironbench.report.charts.curves import curves
+from ironbench.report.charts.device_io import device_io
 from ironbench.report.charts.latency import latency
 from ironbench.report.charts.queries import by_query
 from ironbench.report.charts.shares import budget, waits
@@ -39,6 +40,7 @@ def sections(study: Study) -> list[Section]:
         Section("cpu", "Where the CPU time went", charts=tuple(budget(study))),
         Section("waits", "What backends waited for", charts=tuple(waits(study))),
         Section("devices", "Devices", _lead_time(study), tuple(devices(study))),
+        Section("device-io", "I/Os by latency and by size", _LEAD_IO, tuple(device_io(study))),
         Section("balance", "Balance sheet", _LEAD_BALANCE, tables=(("", balance(study)),)),
         Section("differences", "What differs", _lead_differences(study), tables=tuple(differences(study))),
         Section("configuration", "Configuration in common", tables=tuple(configuration(study.shared))),
@@ -48,6 +50,7 @@ def sections(study: Study) -> list[Section]:
     return [section for section in found if section.charts or any(table.rows for _, table in section.tables)]
 
 
+_LEAD_IO = "Every I/O of the emulated devices during the trials at the peak, by what it belonged to."
 _LEAD_BALANCE = (
     "Ratios decide whether a small system stands for a big one: compare these with the system you have in mind, "
     "not the sizes."

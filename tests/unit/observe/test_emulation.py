@@ -47,9 +47,19 @@ def test_sizes_latencies_and_the_emulations_own_cost_are_told_by_role() -> None:
     assert "device_read_latency_p99_s{role=log}" not in metrics
 
 
+def test_what_was_counted_in_the_window_is_kept_bucket_by_bucket() -> None:
+    counted = {one.name: one for one in OBSERVER.parse(SAMPLES, 4.0).counted}
+    latency = counted["device_read_latency_s{role=data}"]
+    assert latency.edges == pytest.approx((1e-4, 8e-4))
+    assert latency.counts == pytest.approx((2940, 60))  # 1000 reads a second, between the first sample and the last
+    assert counted["device_write_size_bytes{role=log}"].edges == (8192.0,)
+    assert "device_write_latency_s{role=data}" not in counted
+
+
 def test_every_metric_and_series_is_in_the_catalogue() -> None:
     observation = OBSERVER.parse(SAMPLES, 4.0)
-    for name in [*observation.metrics, *(series.name for series in observation.series)]:
+    of_time = [*observation.series, *observation.counted]
+    for name in [*observation.metrics, *(one.name for one in of_time)]:
         catalogue.metric(name)
 
 

@@ -26,7 +26,7 @@ _TITLES = {
     "device_flush_latency_s": ("Time of a flush", ""),
     "device_utilisation_share": ("Time with a request at the device", ""),
 }
-_DASHES = {"line": [1, 0], "dash": [6, 3], "dot": [2, 2]}
+DASHES = {"line": [1, 0], "dash": [6, 3], "dot": [2, 2]}
 _STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 28800, 86400)
 _FEW = 30
 """Lines of no more points than this show them: a single point would be no line at all."""
@@ -73,7 +73,7 @@ def _chart(study: Study, metric: str, lines: list[tuple[str, Line]]) -> list[Cha
         for t, value in zip(line.t_s, line.value, strict=True)
     ]
     kind, axis = base.value_scale([row["value"] for row in rows], 60 if unit == "s" else math.inf)
-    strokes = _strokes([line.part for _, line in lines if line.part])
+    strokes = strokes_of([line.part for _, line in lines if line.part])
     step = max((part.timeline.step_s for part in study.parts if part.timeline), default=1.0)
     note = f"Each point stands for {step:g} s." if step > 1 else ""
     few = max(len(line.t_s) for _, line in lines) <= _FEW
@@ -97,10 +97,10 @@ def _chart(study: Study, metric: str, lines: list[tuple[str, Line]]) -> list[Cha
     ]
 
 
-def _strokes(roles: list[str]) -> dict[str, str]:
+def strokes_of(roles: list[str]) -> dict[str, str]:
     """Role → stroke: what holds the data solid, a separate log dashed, temp dotted."""
     order = sorted(dict.fromkeys(roles), key=lambda role: ("data" not in role, "log" not in role, role))
-    return dict(zip(order, (*_DASHES, "dot", "dot", "dot"), strict=False))
+    return dict(zip(order, (*DASHES, "dot", "dot", "dot"), strict=False))
 
 
 def _seconds(lines: list[tuple[str, Line]]) -> list[int]:
@@ -129,7 +129,7 @@ def _layer(
         encoding["strokeDash"] = {
             "field": "role",
             "type": "nominal",
-            "scale": {"domain": list(strokes), "range": [_DASHES[stroke] for stroke in strokes.values()]},
+            "scale": {"domain": list(strokes), "range": [DASHES[stroke] for stroke in strokes.values()]},
         }
     mark: dict[str, Any] = {"type": "line", "strokeWidth": 1.7}
     if few:

@@ -1,0 +1,51 @@
+"""I/Os by latency and by size: counts of all trials of the peak together, drawn and told."""
+
+import pytest
+from factories import Shelf, record
+
+from ironbench.analyse.device_io import Spread, spreads
+from ironbench.analyse.study import studies
+from ironbench.model.observation import Counted
+from ironbench.report import figures
+from ironbench.report.charts.device_io import device_io
+
+READS = Counted("device_read_latency_s{role=data}", (100e-6, 109e-6, 800e-6), (90.0, 8.0, 2.0))
+SIZES = Counted("device_write_size_bytes{role=log}", (8192.0, 131072.0), (3.0, 1.0))
+
+
+def of(*counted: Counted, trials: int = 1) -> dict[str, Spread]:
+    made = [record(block=block) for block in range(trials)]
+    return {f"{one.metric} {one.part}": one for one in spreads(made, Shelf(made, io=counted))}
+
+
+def test_shares_of_all_trials_together_add_up_to_one() -> None:
+    found = of(READS, SIZES, trials=3)
+    reads = found["device_read_latency_s data"]
+    assert reads.count == 300
+    assert sum(share for _, share in reads.points) == pytest.approx(1)
+
+
+def test_buckets_without_any_lie_between_as_zero() -> None:
+    sizes = of(SIZES)["device_write_size_bytes log"]
+    assert sizes.points == ((8192, 0.75), (16384, 0), (32768, 0), (65536, 0), (131072, 0.25))
+
+
+def test_a_quantile_is_at_most_a_bucket_too_high() -> None:
+    reads = of(READS)["device_read_latency_s data"]
+    assert 100e-6 <= reads.quantile(0.5) <= 120e-6
+    assert 800e-6 <= reads.quantile(0.99) <= 960e-6
+
+
+def test_a_chart_says_in_words_and_figures_what_it_draws() -> None:
+    made = [record()]
+    (study,) = studies(made, Shelf(made, io=(READS, SIZES)))
+    latency, size = device_io(study)
+    assert latency.title == "How long reads took" and "99 % up to" in latency.alt
+    assert size.table.rows[0][1:] == ("4", "8 KiB", "128 KiB", "128 KiB")
+    assert "device-io" in {section.id for section in figures.sections(study)}
+
+
+def test_real_devices_count_nothing_and_have_no_section() -> None:
+    made = [record()]
+    (study,) = studies(made, Shelf(made))
+    assert "device-io" not in {section.id for section in figures.sections(study)}
