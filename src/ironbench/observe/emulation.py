@@ -124,7 +124,7 @@ def _buckets(grown: Growth, prefix: str) -> dict[float, float]:
 
 
 def _parse(text: str) -> Values:
-    """`cpu_s`, `done`, `reads_per_s`; of each partition and kind `data.read.count`, `.within.<s>`, `.sized.<bytes>` …"""
+    """`cpu_s`, `done`, `reads_per_s`; of each partition and kind `data.read.count`, `.within.<s>`, `.sized.<n>` …"""
     told = json.loads(text)
     values: Values = {"cpu_s": told["cpu_ns"] / 1e9, "reads_per_s": told["reads_per_s"], "done": 0.0}
     for name, counts in told["partitions"].items():
