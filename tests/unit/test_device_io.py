@@ -8,6 +8,7 @@ from ironbench.analyse.study import studies
 from ironbench.model.observation import Counted
 from ironbench.report import figures
 from ironbench.report.charts.device_io import device_io
+from ironbench.words import THIN
 
 READS = Counted("device_read_latency_s{role=data}", (100e-6, 109e-6, 800e-6), (90.0, 8.0, 2.0))
 SIZES = Counted("device_write_size_bytes{role=log}", (8192.0, 131072.0), (3.0, 1.0))
@@ -41,7 +42,7 @@ def test_a_chart_says_in_words_and_figures_what_it_draws() -> None:
     (study,) = studies(made, Shelf(made, io=(READS, SIZES)))
     latency, size = device_io(study)
     assert latency.title == "How long reads took" and "99 % up to" in latency.alt
-    assert size.table.rows[0][1:] == ("4", "8 KiB", "128 KiB", "128 KiB")
+    assert size.table.rows[0][1:] == ("4", f"8{THIN}KiB", f"128{THIN}KiB", f"128{THIN}KiB")
     assert "device-io" in {section.id for section in figures.sections(study)}
 
 

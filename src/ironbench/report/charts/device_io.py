@@ -10,6 +10,7 @@ from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Key, Table
 from ironbench.report.charts.timelines import DASHES, strokes_of
 from ironbench.report.numbers import count, quantity
+from ironbench.words import THIN
 
 _TITLES = {
     "device_read_latency_s": "How long reads took",
@@ -95,7 +96,7 @@ def _timed(one: Spread) -> bool:
 
 
 def _said(one: Spread, edge: float) -> str:
-    return quantity(edge, "s") if _timed(one) else quantity(edge, "memory")
+    return quantity(edge, "s") if _timed(one) else f"{edge / _KIB:g}{THIN}KiB"
 
 
 def _alt(metric: str, spreads: list[tuple[str, Spread]]) -> str:
