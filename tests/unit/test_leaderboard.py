@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from factories import DISK, Shelf, sweep
+from factories import DISK, MACHINE, MEMORY, Shelf, record, suspect, sweep
 
 from ironbench.analyse import leaderboard
+from ironbench.analyse.curve import curve
+from ironbench.analyse.subjects import subjects
 from ironbench.catalogue import prices, published
 from ironbench.cli.ranking import asked
 from ironbench.errors import InputError
-from ironbench.model.record import Record
+from ironbench.model.record import Record, Status
+from ironbench.model.system import Choice
 from ironbench.record import Store
+from ironbench.record.index import short
 from ironbench.record.store import Evidence
 from ironbench.report import leaderboard as report
 
@@ -62,7 +67,8 @@ def own(directory: Path) -> list[Record]:
 
 def test_own_results_stand_in_a_table_of_their_own_after_a_sentence(tmp_path: Path) -> None:
     records = own(tmp_path)
-    rankings = leaderboard.own(records, Shelf(records), "score", SHEET, "", "Derived, not comparable.")
+    (ranking,) = leaderboard.own(records, Shelf(records), "score", SHEET, "")
+    rankings = [replace(ranking, derived="Derived, not comparable.")]
     assert [ranking.title for ranking in rankings] == ["own results: igen-oltp scale=4 weight=light"]
     place = rankings[0].places[0]
     assert place.per_core == pytest.approx(place.score / 2)
@@ -80,6 +86,90 @@ def test_a_workload_has_a_leaderboard_of_own_results_alone(tmp_path: Path) -> No
     assert [ranking.source for ranking in found] == ["records"]
 
 
+WHOLE = replace(DISK, label="whole")
+HELD = replace(MEMORY, label="held", server_cpus=(1,))
+LICENCE = "sql-server-2014-enterprise"
+
+
+def both(directory: Path) -> list[Record]:
+    """All of a machine of two cores, and one core of it that does 70 % of the work."""
+    records = [*sweep(WHOLE, 3600, 6), *sweep(HELD, 2520, 6)]
+    store = Store(directory)
+    key = store.keep_shared("machines", MACHINE)
+    return [store.keep(replace(one, machine=key), Evidence()) for one in records]
+
+
+@pytest.mark.parametrize(
+    ("per", "sort", "first"),
+    [
+        ("", "", "whole"),
+        ("core", "", "held"),
+        ("socket", "", "whole"),
+        ("currency", "", "whole"),
+        ("", "system", "held"),
+        ("", "cores", "whole"),
+        ("core", "score", "whole"),
+    ],
+)
+def test_own_results_are_ranked_by_what_was_asked_for(tmp_path: Path, per: str, sort: str, first: str) -> None:
+    both(tmp_path)
+    (ranking,) = asked("igen-oltp", per, sort, LICENCE, (), str(tmp_path))
+    places = {place.system: place for place in ranking.places}
+    assert ranking.places[0].system == first
+    assert (places["whole"].cores, places["held"].cores) == (2, 1)
+    assert places["held"].per_core == pytest.approx(places["held"].score)
+    assert places["whole"].per_socket == pytest.approx(places["whole"].score)
+    # Four core licences are the least that a socket needs, so both systems cost the same.
+    assert places["held"].per_currency == pytest.approx(places["held"].score * 1000 / (4 * 6872))
+    assert places["held"].other["held to"] == "CPU 1"
+    text = report.text([ranking], None)
+    assert f"by {report.ordered_by(ranking.sort)}" in text.splitlines()[0]
+
+
+def test_an_own_result_says_what_it_rests_on(tmp_path: Path) -> None:
+    records = [suspect(one) if one.purpose == "confirmation" and one.block == 0 else one for one in sweep(DISK, 36, 6)]
+    place = leaderboard.own(records, Shelf(records), "score", SHEET, "")[0].places[0]
+    assert place.other["rests on"] == "3 confirmation trials; 1 suspect"
+    assert place.other["clients"] == "20"
+    assert "to" in place.other["lowest to highest"]
+
+
+def test_a_workload_is_ranked_by_its_own_score() -> None:
+    tpch = Choice("tpch", {"scale_factor": "1", "test": "both"})
+    quick = record(DISK, 1, 9.0, choice=tpch, metrics={"composite_unrounded": 500.0}, id="a")
+    much = record(MEMORY, 1, 1.0, choice=tpch, metrics={"composite_unrounded": 900.0}, id="b")
+    (ranking,) = leaderboard.own([quick, much], Shelf([]), "score", SHEET, "")
+    assert ranking.score == "composite, unrounded"
+    assert [place.score for place in ranking.places] == [900.0, 500.0]
+    assert "not comparable" in ranking.derived
+
+
+@pytest.mark.parametrize("confirmed", [True, False])
+def test_the_rows_of_the_index_tell_which_trials_a_peak_rests_on(confirmed: bool) -> None:
+    records = [one for one in sweep(DISK, 3600, 6) if confirmed or one.purpose != "confirmation"]
+    records += [record(DISK, 4, 99_999.0, status=Status.VOIDED, id="voided"), record(DISK, 4, None, id="load")]
+    records += [record(DISK, 4, 99_999.0, purpose="pilot", id="pilot")]
+    (subject,) = subjects([one for one in records if one.id not in ("voided", "load", "pilot")])
+    peak = curve(subject).peak
+    assert peak is not None
+    assert leaderboard.peaks([short(one) for one in records]) == [one.id for one in peak.trials]
+
+
+def test_no_other_record_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    both(tmp_path)
+    Store(tmp_path).listed()
+    opened: list[str] = []
+    read = Store._read
+
+    def counting(store: Store, name: str, unread: list[str]) -> Record | None:
+        opened.append(name)
+        return read(store, name, unread)
+
+    monkeypatch.setattr(Store, "_read", counting)
+    asked("igen-oltp", "", "", "", (), str(tmp_path))
+    assert len(opened) == 2 * 3 and all("-c" in name for name in opened)
+
+
 @pytest.mark.parametrize(
     ("name", "per", "sort", "cause"),
     [
@@ -88,6 +178,7 @@ def test_a_workload_has_a_leaderboard_of_own_results_alone(tmp_path: Path) -> No
         ("", "", "speed", "no column"),
         ("", "currency", "", "nothing says what a system costs"),
         ("igen-oltp", "", "", "there are no records"),
+        ("storage", "", "", "no one number tells"),
     ],
 )
 def test_unknown_lists_columns_and_money_without_a_price_are_refused(

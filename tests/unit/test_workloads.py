@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 import re
+import subprocess
+import sys
 from itertools import pairwise
 from pathlib import Path
 
@@ -11,6 +15,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ironbench import _core, workloads
+from ironbench.catalogue import metric
 from ironbench.errors import InputError
 from ironbench.model.system import Choice
 from ironbench.workloads import base, igen_oltp
@@ -28,6 +33,22 @@ def choice(name: str, options: dict[str, str], scripts: tuple[str, ...] = ()) ->
 def test_workloads_are_found_by_scanning() -> None:
     assert {"igen-oltp", "script", "select-only", "simple-update", "storage", "tpcb-like"} <= set(workloads.names())
     assert workloads.names() == sorted(workloads.names())
+    scanned = [found.name for found in pkgutil.iter_modules(workloads.__path__) if found.ispkg]
+    declared = [importlib.import_module(f"ironbench.workloads.{package}") for package in scanned]
+    own = [module.WORKLOAD.name for module in declared if hasattr(module, "WORKLOAD")]
+    assert workloads.names() == sorted(own), "a package goes by its workload's name"
+
+
+def test_a_workload_is_found_without_importing_the_others() -> None:
+    code = "import sys; from ironbench import workloads; workloads.get('igen-oltp'); print(*sys.modules)"
+    said = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
+    assert "ironbench.workloads.igen_oltp" in said
+    assert "ironbench.workloads.tpch" not in said
+
+
+def test_every_score_is_a_metric_of_which_more_is_better() -> None:
+    for name in workloads.names():
+        assert all(metric(score).better == "higher" for score in workloads.get(name).scores), name
 
 
 def test_an_unknown_workload_is_refused_with_the_nearest_name() -> None:

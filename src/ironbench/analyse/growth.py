@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from ironbench.analyse.scalability import Fit, fitted
-from ironbench.analyse.subjects import shape
 from ironbench.model.record import Record
 from ironbench.model.system import Setup
 
@@ -57,7 +56,7 @@ def _fit(trials: Sequence[Record]) -> Fit | None:
 
 
 def _alike(setup: Setup) -> bytes:
-    return msgspec.json.encode((replace(setup.system, label=""), setup.choice, shape(setup.cell.load)), order="sorted")
+    return msgspec.json.encode((replace(setup.system, label=""), setup.choice, setup.cell.load.shape), order="sorted")
 
 
 def _counts(group: Sequence[tuple[Setup, Sequence[Record]]]) -> set[int]:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from ironbench import workloads
 from ironbench.analyse.archive import Archive
 from ironbench.analyse.bill import bill
-from ironbench.analyse.curve import curve
-from ironbench.analyse.subjects import by_work, subjects, work_name
+from ironbench.analyse.curve import CONFIRMATION, Peak, curve
+from ironbench.analyse.subjects import ENTER_NOTHING, Subject, by_work, held_to, subjects, work_name
+from ironbench.analyse.summarise import Summary
+from ironbench.catalogue import metric
 from ironbench.catalogue.prices import Sheet
 from ironbench.catalogue.published import Entry, Published
 from ironbench.errors import InputError, nearest
 from ironbench.model.cost import Offer
-from ironbench.model.record import Record
+from ironbench.model.record import Record, Status
+from ironbench.record.index import Listed
 
 PER = ("core", "socket", "currency")
 SORTS = ("score", *PER, "system", "cores")
@@ -73,21 +78,47 @@ def published(board: Published, sort: str, sheet: Sheet, licence: str) -> Rankin
     return Ranking(board.title, board.score, sort, board.source, _ranked(places, sort), currency)
 
 
-def own(
-    records: Sequence[Record], archive: Archive, sort: str, sheet: Sheet, licence: str, derived: str
-) -> list[Ranking]:
-    """A ranking for each work: the peak of every system that did it."""
+def peaks(rows: Sequence[Listed]) -> list[str]:
+    """Ids of the trials that the peak of a system can rest on, by their rows alone; `rows`: oldest first."""
+    alike: dict[str, list[Listed]] = {}
+    for row in rows:
+        if row.throughput is not None and row.purpose not in ENTER_NOTHING and Status(row.status).comparable:
+            alike.setdefault(row.alike, []).append(row)
+    return [row.id for group in alike.values() for row in _at_peak(group)]
+
+
+def _at_peak(rows: Sequence[Listed]) -> list[Listed]:
+    """As `curve` chooses: the clients that the last confirmation held, else the highest median."""
+    candidates = [row for row in rows if row.purpose == CONFIRMATION]
+    if candidates:
+        best = candidates[-1].clients
+    else:
+        candidates, by_clients = list(rows), dict[int, list[float]]()
+        for row in rows:
+            by_clients.setdefault(row.clients, []).append(row.throughput or 0.0)
+        best = max(sorted(by_clients), key=lambda clients: statistics.median(by_clients[clients]))
+    return [row for row in candidates if row.clients == best]
+
+
+def own(records: Sequence[Record], archive: Archive, sort: str, sheet: Sheet, licence: str) -> list[Ranking]:
+    """A ranking for each work: the peak of every system that did it, by the workload's own score."""
     found = []
     currency = sheet.price(licence).currency if licence else ""
     for group in by_work(records):
+        measured = [(subject, peak) for subject in subjects(group) if (peak := curve(subject).peak) is not None]
+        workload = workloads.find(group[0].choice.workload)
+        names = workload.scores if workload else ("throughput",)
+        score = next((name for name in names if any(name in peak.metrics for _, peak in measured)), "")
         places = [
-            _own(subject.name, peak.trials[0], peak.throughput.centre, archive, sheet, licence)
-            for subject in subjects(group)
-            if (peak := curve(subject).peak) is not None
+            _own(subject, peak, peak.metrics[score], archive, sheet, licence)
+            for subject, peak in measured
+            if score in peak.metrics
         ]
         if places:
             title = f"own results: {work_name(group[0].choice)}"
-            found.append(Ranking(title, "throughput", sort, "records", _ranked(places, sort), currency, derived))
+            derived = workload.derived if workload else ""
+            words = metric(score).words
+            found.append(Ranking(title, words, sort, "records", _ranked(places, sort), currency, derived))
     return found
 
 
@@ -106,21 +137,33 @@ def _published(entry: Entry, sheet: Sheet, licence: str) -> Place:
     )  # fmt: skip
 
 
-def _own(name: str, record: Record, score: float, archive: Archive, sheet: Sheet, licence: str) -> Place:
+def _own(subject: Subject, peak: Peak, score: Summary, archive: Archive, sheet: Sheet, licence: str) -> Place:
     """Cores are the machine's, or the logical CPUs that the system was held to."""
+    record = peak.trials[0]
     cpu = archive.machine(record.machine).get("cpu", {})
-    held = record.system.server_cpus
+    held = held_to(record)
     cores, sockets = cpu.get("cores"), cpu.get("sockets")
-    other = {}
-    if held is not None:
-        cores, sockets = min(cores or len(held), len(held)), None
+    other = {"clients": str(peak.clients), "rests on": _basis(peak)}
+    if score.n > 1:
+        other["lowest to highest"] = f"{score.low:.4g} to {score.high:.4g}"
+    if held:
+        # Which sockets they are on is not recorded; of one there is no doubt.
+        cores, sockets = min(cores or len(held), len(held)), 1 if sockets == 1 else None
         other["held to"] = f"CPU {','.join(map(str, held))}"
+    if record.system.layout.devices:
+        other["devices"] = "emulated"
     model = str(cpu.get("model", ""))
-    cost = _licences(name, model, sockets or 1, cores, sheet, licence) if cores else 0.0
+    cost = _licences(subject.name, model, sockets or 1, cores, sheet, licence) if cores else 0.0
+    value = score.centre
     return Place(
-        0, name, model, sockets, cores, score, score / cores if cores else None, score / sockets if sockets else None,
-        score * 1000 / cost if cost else None, other,
+        0, subject.name, model, sockets, cores, value, value / cores if cores else None,
+        value / sockets if sockets else None, value * 1000 / cost if cost else None, other,
     )  # fmt: skip
+
+
+def _basis(peak: Peak) -> str:
+    suspect = sum(record.status is Status.SUSPECT for record in peak.trials)
+    return f"{peak.basis}; {suspect} suspect" if suspect else peak.basis
 
 
 def _licences(system: str, processor: str, sockets: int, cores: int, sheet: Sheet, licence: str) -> float:

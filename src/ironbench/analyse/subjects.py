@@ -11,7 +11,10 @@ from ironbench import workloads
 from ironbench.analyse.differences import differing, facts_of
 from ironbench.errors import InputError
 from ironbench.model.record import Record, Status
-from ironbench.model.system import Choice, Load
+from ironbench.model.system import Choice
+
+ENTER_NOTHING = ("pilot", "peak")
+"""Purposes of trials that decided a warm-up or rates, and stand in no result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +40,6 @@ class Subject:
         return tuple(record for record in self.records if record.status is Status.SUSPECT)
 
 
-def shape(load: Load) -> Load:
-    """The load without what a sweep varies or what follows from it: clients, threads, seed, a warm-up by pilot."""
-    return replace(load, clients=0, threads=0, seed=0, warmup_s=0.0 if load.warmup_auto else load.warmup_s)
-
-
 def work(record: Record) -> str:
     """Trials with the same work may share a chart: workload, options, defines and scripts."""
     return _text(replace(record.choice, options=_of_work(record.choice)))
@@ -65,6 +63,11 @@ def _of_work(choice: Choice) -> dict[str, str]:
     return {name: value for name, value in choice.options.items() if name not in beside}
 
 
+def held_to(record: Record) -> tuple[int, ...]:
+    """CPUs that its work was held to: the engine's, or where there is none, the threads'; empty: all of them."""
+    return record.system.server_cpus or (record.system.client_cpus if record.system.engine == "none" else None) or ()
+
+
 def by_work(records: Sequence[Record]) -> list[tuple[Record, ...]]:
     """Records parted by the work done, in order of first start. Pilots are left out: they decided a warm-up."""
     return _parted(sorted(_counting(records), key=lambda record: (record.started_at, record.id)), work)
@@ -85,7 +88,7 @@ def subjects(records: Sequence[Record]) -> tuple[Subject, ...]:
 
 
 def _counting(records: Sequence[Record]) -> list[Record]:
-    return [record for record in records if record.purpose not in ("pilot", "peak")]
+    return [record for record in records if record.purpose not in ENTER_NOTHING]
 
 
 def _told_apart(label: str, group: tuple[Record, ...], rivals: list[tuple[Record, ...]]) -> str:
@@ -96,7 +99,7 @@ def _told_apart(label: str, group: tuple[Record, ...], rivals: list[tuple[Record
 
 
 def _identity(record: Record) -> str:
-    return _text((record.system, shape(record.cell.load), record.machine))
+    return _text((record.system, record.cell.load.shape, record.machine))
 
 
 def _text(value: object) -> str:

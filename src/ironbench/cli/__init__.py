@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterable
 from typing import Annotated
 
 import typer
@@ -23,29 +24,21 @@ from ironbench.cli.show import show
 from ironbench.errors import IronbenchError
 from ironbench.printer import Printer
 
-app = typer.Typer(
-    name="ironbench",
-    help="Tells you, with evidence, what faster storage, more memory, more cores, another engine or another setting "
-    "would do for your database.",
-    rich_markup_mode=None,
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
-app.command("run")(run)
-app.add_typer(lab)
-app.add_typer(device)
-app.add_typer(record)
-app.add_typer(device)
-app.command("list")(list_)
-app.command("show")(show)
-app.command("compare")(compare)
-app.command("report")(report)
-app.command("lead")(lead)
-app.command("leaderboard")(leaderboard)
-app.command("cost")(cost)
-app.command("doctor")(doctor)
-app.command("cleanup")(cleanup)
+VERBS: dict[str, Callable[..., int] | typer.Typer] = {
+    "run": run,
+    "lab": lab,
+    "device": device,
+    "record": record,
+    "list": list_,
+    "show": show,
+    "compare": compare,
+    "report": report,
+    "lead": lead,
+    "leaderboard": leaderboard,
+    "cost": cost,
+    "doctor": doctor,
+    "cleanup": cleanup,
+}
 
 
 def _version(asked: bool) -> None:
@@ -56,7 +49,6 @@ def _version(asked: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def ironbench(
     version: Annotated[
         bool, typer.Option("--version", help="Say which ironbench this is.", is_eager=True, callback=_version)
@@ -66,13 +58,39 @@ def ironbench(
     return
 
 
+def joined(names: Iterable[str]) -> typer.Typer:
+    """The program with these verbs alone."""
+    made = typer.Typer(
+        name="ironbench",
+        help="Tells you, with evidence, what faster storage, more memory, more cores, another engine or another "
+        "setting would do for your database.",
+        rich_markup_mode=None,
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+    )
+    for name in names:
+        verb = VERBS[name]
+        if isinstance(verb, typer.Typer):
+            made.add_typer(verb)
+        else:
+            made.command(name)(verb)
+    made.callback()(ironbench)
+    return made
+
+
+app = joined(VERBS)
+
+
 def main() -> None:
     """Exit codes: 0 done, 1 a failure, 2 your input, 3 suspect, 4 an expectation refuted, 130 interrupted."""
     from ironbench.cli.mistakes import refuse_repeated
 
+    # The parsers of all verbs take longer to make than many an answer.
+    asked = joined(sys.argv[1:2]) if sys.argv[1:2] and sys.argv[1] in VERBS else app
     try:
-        refuse_repeated(sys.argv[1:], lambda: typer.main.get_command(app))
-        code = app(standalone_mode=False, prog_name="ironbench") or 0
+        refuse_repeated(sys.argv[1:], lambda: typer.main.get_command(asked))
+        code = asked(standalone_mode=False, prog_name="ironbench") or 0
     except IronbenchError as error:
         Printer().error(error)
         code = error.exit_code

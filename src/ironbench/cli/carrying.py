@@ -9,9 +9,10 @@ from pathlib import Path
 from ironbench.errors import InputError
 from ironbench.printer import Printer
 from ironbench.record import Store
-from ironbench.record.arrival import arrive, lab_of
+from ironbench.record.arrival import take_in
 from ironbench.record.export import export
 from ironbench.record.labs import LabDirectory
+from ironbench.record.parcel import Reader
 from ironbench.words import counted
 
 
@@ -34,11 +35,11 @@ def exported(selection: Sequence[str], out: str, results: str) -> int:
 
 def imported(file: str, results: str) -> int:
     """Says what came, and where it is."""
-    path = Path(file)
-    lab = lab_of(path)
     usual = Path(os.environ.get("IRONBENCH_RESULTS", "ironbench-results"))
-    directory = Path(results) if results else usual / "labs" / lab if lab else usual
-    found = arrive(path, directory)
+    with Reader(Path(file)) as reader:
+        lab = reader.manifest.lab
+        directory = Path(results) if results else usual / "labs" / lab if lab else usual
+        found = take_in(reader, directory)
     printer = Printer()
     labels = sorted({record.system.label for record in found.new})
     known = f", {found.known} here already" if found.known else ""

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 
 from ironbench import workloads
 from ironbench.analyse import leaderboard
 from ironbench.analyse.leaderboard import Ranking
 from ironbench.catalogue import prices, published
+from ironbench.catalogue.prices import Sheet
 from ironbench.errors import InputError, nearest
 from ironbench.record import Store
-from ironbench.record.index import Listed
 
 
 def asked(name: str, per: str, sort: str, licence: str, sheets: Sequence[str], results: str) -> list[Ranking]:
     """InputError names the option at fault."""
-    known = [*published.names(), *workloads.names()]
-    if name and name not in known:
+    if name and name not in published.names() and workloads.find(name) is None:
+        known = [*published.names(), *workloads.names()]
         raise InputError(f"leaderboard {name}", "is no published list and no workload", nearest(name, known))
     if per and per not in leaderboard.PER:
         raise InputError(f"--per {per}", "is unknown", nearest(per, list(leaderboard.PER)))
@@ -28,15 +27,14 @@ def asked(name: str, per: str, sort: str, licence: str, sheets: Sequence[str], r
             "nothing says what a system costs",
             "name a price with --licence, e.g. --licence sql-server-2014-enterprise",
         )
+    only = workloads.find(name) if name not in published.names() else None
+    if only and not only.scores:
+        raise InputError(f"leaderboard {name}", "no one number tells which is best", "use `ironbench report` instead")
     order = leaderboard.checked_sort(sort or per or "score")
     sheet = prices.with_sheets([Path(path) for path in sheets])
     boards = [published.get(one) for one in published.names() if name in ("", one)]
     rankings = [leaderboard.published(board, order, sheet, licence) for board in boards]
-    store = Store(Path(results))
-    for workload in dict.fromkeys([board.own for board in boards] or [name]):
-        records = store.matching((), partial(_did, workload))
-        derived = workloads.get(workload).derived if workload in workloads.names() else ""
-        rankings += leaderboard.own(records, store, order, sheet, licence, derived)
+    rankings += _own(list(dict.fromkeys([board.own for board in boards] or [name])), results, order, sheet, licence)
     if not rankings:
         raise InputError(
             f"leaderboard {name}", f"there are no records of it in {results}", "make some with `ironbench run`"
@@ -44,5 +42,13 @@ def asked(name: str, per: str, sort: str, licence: str, sheets: Sequence[str], r
     return rankings
 
 
-def _did(workload: str, row: Listed) -> bool:
-    return row.workload == workload
+def _own(names: Sequence[str], results: str, order: str, sheet: Sheet, licence: str) -> list[Ranking]:
+    """Of the trials only those are opened that a peak rests on: the index tells which."""
+    store = Store(Path(results))
+    rows = [row for row in store.listed() if row.workload in names]
+    records = store.records(leaderboard.peaks(rows))
+    found: list[Ranking] = []
+    for workload in names:
+        did = [record for record in records if record.choice.workload == workload]
+        found += leaderboard.own(did, store, order, sheet, licence)
+    return found

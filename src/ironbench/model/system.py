@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +104,11 @@ class Load:
     """State of the caches at the start of a trial: `cold`, `warm` or `hot`; empty: as the trial before left them."""
     checkpoint_s: float | None = None
     """Interval of checkpoints during the trial; None leaves them to the engine's settings."""
+
+    @property
+    def shape(self) -> Load:
+        """Without what a sweep varies or what follows from it: clients, threads, seed, a warm-up by pilot."""
+        return replace(self, clients=0, threads=0, seed=0, warmup_s=0.0 if self.warmup_auto else self.warmup_s)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,36 +29,34 @@ class Arrived:
     new: tuple[Record, ...]
     known: int
     """Records that were there already, the same to the byte."""
-    lab: str
-    """Name of the lab whose directory this is now; empty for plain records."""
-
-
-def lab_of(parcel: Path) -> str:
-    """Name of the lab in a parcel; empty where it holds plain records. InputError."""
-    with Reader(parcel) as reader:
-        return reader.manifest.lab
 
 
 def arrive(parcel: Path, directory: Path) -> Arrived:
+    """`take_in` of a file."""
+    with Reader(parcel) as reader:
+        return take_in(reader, directory)
+
+
+def take_in(reader: Reader, directory: Path) -> Arrived:
     """Everything is verified before the first byte is written; then written aside, made durable and renamed.
 
     InputError: truncated, altered, newer, holds what does not belong, or records that are here with other content.
     """
-    with Reader(parcel) as reader:
-        records = _verified(reader)
-        known = {id for id in records if _is_here(reader, directory, id)}
-        _lab_fits(reader, directory)
-        _room(reader, directory)
-        aside = directory / f".importing-{os.getpid()}"
-        try:
-            _unpack(reader, aside, known)
-            _place(aside, directory)
-        except OSError as error:
-            raise UnwrittenError(str(directory), error.strerror or str(error), "free space, or name another") from error
-        finally:
-            shutil.rmtree(aside, ignore_errors=True)
+    records = _verified(reader)
+    known = _here(reader, directory, records)
+    _lab_fits(reader, directory)
+    _room(reader, directory)
+    aside = directory / f".importing-{os.getpid()}"
+    shutil.rmtree(aside, ignore_errors=True)
+    try:
+        _unpack(reader, aside, known)
+        _place(aside, directory)
+    except OSError as error:
+        raise UnwrittenError(str(directory), error.strerror or str(error), "free space, or name another") from error
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
     new = tuple(record for id, record in records.items() if id not in known)
-    return Arrived(new, len(known), reader.manifest.lab)
+    return Arrived(new, len(known))
 
 
 def _verified(reader: Reader) -> dict[str, Record]:
@@ -89,15 +88,18 @@ def _record(reader: Reader, name: str, data: bytes) -> Record:
         raise InputError(str(reader.path), f"{name} is no record: {error}", "do not trust this file") from None
 
 
-def _is_here(reader: Reader, directory: Path, id: str) -> bool:
-    path = directory / "trials" / id / "record.json"
-    try:
-        here = path.read_bytes()
-    except FileNotFoundError:
-        return False
-    if msgspec.json.decode(here) != msgspec.json.decode(reader.read(f"trials/{id}/record.json")):
-        raise InputError(id, f"is in {directory} already, with other content", "import into another --results")
-    return True
+def _here(reader: Reader, directory: Path, ids: Iterable[str]) -> set[str]:
+    """Those that are in the store already. InputError where one is there with other content."""
+    trials = directory / "trials"
+    there = _names(trials).intersection(ids) if trials.is_dir() else set()
+    for id in there:
+        try:
+            kept = msgspec.json.decode((trials / id / "record.json").read_bytes())
+        except (OSError, msgspec.DecodeError):
+            kept = None
+        if kept != msgspec.json.decode(reader.read(f"trials/{id}/record.json")):
+            raise InputError(id, f"is in {directory} already, with other content", "import into another --results")
+    return there
 
 
 def _lab_fits(reader: Reader, directory: Path) -> None:
@@ -117,17 +119,31 @@ def _room(reader: Reader, directory: Path) -> None:
 
 
 def _unpack(reader: Reader, aside: Path, known: set[str]) -> None:
+    base = os.fspath(aside)  # forty thousand Paths take longer to make than their files
     made: set[str] = set()
     for name in reader.files:
-        parts = name.split("/")
-        if parts[0] == "trials" and parts[1] in known:
+        room, _, rest = name.partition("/")
+        if room == "trials" and rest.partition("/")[0] in known:
             continue
-        folder = "/".join(parts[:-1]) if parts[0] != "lab" else ""
+        folder, _, file = name.rpartition("/")
+        folder = base if room == "lab" else f"{base}/{folder}"
         if folder not in made:
-            (aside / folder).mkdir(parents=True, exist_ok=True)
+            os.makedirs(folder, exist_ok=True)  # noqa: PTH103
             made.add(folder)
-        (aside / folder / parts[-1]).write_bytes(reader.read(name))
+        _write(f"{folder}/{file}", reader.read(name))
     os.sync()  # one for all: ten thousand fsyncs take minutes on a disk
+
+
+def _write(path: str, data: bytes) -> None:
+    with open(path, "xb", buffering=0) as file:  # noqa: PTH123
+        rest = memoryview(data)
+        while rest:
+            rest = rest[file.write(rest) :]
+
+
+def _names(directory: Path) -> set[str]:
+    with os.scandir(directory) as entries:
+        return {entry.name for entry in entries}
 
 
 def _place(aside: Path, directory: Path) -> None:
@@ -135,11 +151,11 @@ def _place(aside: Path, directory: Path) -> None:
     for kind in ("machines", "engines", "trials"):
         if not (aside / kind).is_dir():
             continue
-        (directory / kind).mkdir(parents=True, exist_ok=True)
-        for found in (aside / kind).iterdir():
-            final = directory / kind / found.name
-            if not final.exists():
-                found.rename(final)
+        final = directory / kind
+        final.mkdir(parents=True, exist_ok=True)
+        there = _names(final)
+        for name in _names(aside / kind) - there:
+            os.rename(f"{aside}/{kind}/{name}", f"{final}/{name}")  # noqa: PTH104
     for found in sorted(
         (path for path in aside.iterdir() if path.is_file()), key=lambda path: path.name == "plan.json"
     ):

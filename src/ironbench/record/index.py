@@ -9,6 +9,7 @@ lacks is read again.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -19,11 +20,11 @@ import msgspec
 from ironbench.model.record import Record
 
 NAME = "index.json"
-VERSION = 2
+VERSION = 3
 Stamp = tuple[int, int, int]
 
 
-class Listed(msgspec.Struct, frozen=True, array_like=True):
+class Listed(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One record in short."""
 
     id: str
@@ -38,6 +39,9 @@ class Listed(msgspec.Struct, frozen=True, array_like=True):
     response_time_p99_s: float | None
     rate: float | None
     """Of an open loop."""
+    clients: int
+    alike: str
+    """The same for all trials of one system that did one work under one shape of load on one machine."""
 
 
 class _Kept(msgspec.Struct, frozen=True):
@@ -59,7 +63,14 @@ def short(record: Record) -> Listed:
         record.metrics.get("throughput"),
         record.metrics.get("response_time_p99_s"),
         record.cell.load.rate,
+        record.cell.load.clients,
+        _alike(record),
     )
+
+
+def _alike(record: Record) -> str:
+    data = msgspec.json.encode((record.choice, record.system, record.cell.load.shape, record.machine), order="sorted")
+    return hashlib.blake2b(data, digest_size=8).hexdigest()
 
 
 def rows(directory: Path, folders: Mapping[str, Stamp], read: Callable[[str], Record | None]) -> list[Listed]:

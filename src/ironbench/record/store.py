@@ -14,7 +14,7 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -171,7 +171,10 @@ class Store:
         """Those of `select` that are wanted by their row in the index: no other record is opened."""
         rows = self.listed()
         chosen = {row.id for word in words for row in self._match(word, rows)} if words else None
-        ids = [row.id for row in rows if wanted(row) and (chosen is None or row.id in chosen)]
+        return self.records([row.id for row in rows if wanted(row) and (chosen is None or row.id in chosen)])
+
+    def records(self, ids: Iterable[str]) -> list[Record]:
+        """Those by id, in the same order; what cannot be read is left out, and that is said."""
         with self._telling() as unread:
             return [record for id in ids if (record := self._read(id, unread))]
 

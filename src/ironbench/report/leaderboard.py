@@ -49,10 +49,15 @@ def _ranking(ranking: Ranking, width: int | None) -> str:
         Column("sockets", tuple(str(place.sockets or _NONE) for place in places), right=True, rank=3),
         *_others(places),
     ]
-    said = [ranking.title + f", by {_ORDERS.get(ranking.sort, ranking.sort)}", fitted(columns, width)[0]]
+    said = [ranking.title + f", by {ordered_by(ranking.sort)}", fitted(columns, width)[0]]
     said += [f"Source: {ranking.source}."] if _published(ranking) else []
     said += [ranking.derived] if ranking.derived else []
     return "\n".join(said)
+
+
+def ordered_by(sort: str) -> str:
+    """In words."""
+    return _ORDERS.get(sort, sort)
 
 
 _ORDERS = {"core": "score per core", "socket": "score per socket", "currency": "score per unit of licence money"}

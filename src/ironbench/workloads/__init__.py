@@ -9,25 +9,33 @@ from functools import cache
 from ironbench.errors import InputError, nearest
 from ironbench.workloads.base import Dataset, Option, ScriptSource, Workload
 
-__all__ = ["Dataset", "Option", "ScriptSource", "Workload", "get", "names"]
+__all__ = ["Dataset", "Option", "ScriptSource", "Workload", "find", "get", "names"]
 
 
 @cache
-def _known() -> dict[str, Workload]:
-    packages = (found.name for found in pkgutil.iter_modules(__path__) if found.ispkg)
-    modules = [importlib.import_module(f"{__name__}.{package}") for package in packages]
+def _packages() -> frozenset[str]:
+    return frozenset(found.name for found in pkgutil.iter_modules(__path__) if found.ispkg)
+
+
+@cache
+def find(name: str) -> Workload | None:
+    """The workload of that name, alone: importing all of them takes longer than many an answer."""
+    package = name.replace("-", "_")
+    if package not in _packages():
+        return None
     # A package without one holds tables that several workloads share.
-    workloads: list[Workload] = [module.WORKLOAD for module in modules if hasattr(module, "WORKLOAD")]
-    return {workload.name: workload for workload in workloads}
+    found: Workload | None = getattr(importlib.import_module(f"{__name__}.{package}"), "WORKLOAD", None)
+    return found if found is not None and found.name == name else None
 
 
+@cache
 def names() -> list[str]:
-    return sorted(_known())
+    return sorted(name for package in _packages() if find(name := package.replace("_", "-")) is not None)
 
 
 def get(name: str) -> Workload:
     """The workload of that name. InputError names the nearest."""
-    known = _known()
-    if name not in known:
-        raise InputError(f"workload {name}", "there is no such workload", nearest(name, list(known)))
-    return known[name]
+    found = find(name)
+    if found is None:
+        raise InputError(f"workload {name}", "there is no such workload", nearest(name, names()))
+    return found

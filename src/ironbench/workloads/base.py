@@ -106,6 +106,9 @@ class Workload(ABC):
     engines: tuple[str, ...] = ("postgres", "sqlite", "null")
     stable: bool = True
     """Whether the size of its data stays the same however long it runs."""
+    scores: tuple[str, ...] = ("throughput",)
+    """Metrics that systems are ranked by, more is better: the first of them that was measured. None: no one number
+    tells which is best."""
     derived: str = ""
     """A sentence that must be shown with every result, when the workload resembles a published benchmark."""
     drives: bool = False

@@ -48,6 +48,7 @@ class Ready:
 class Maintenance(Workload):
     """An operation on the table of wide rows; a subclass says which."""
 
+    scores = ("maintenance_bytes_per_s", "throughput")
     engines = ("postgres",)
     drives = True
     honours = frozenset()

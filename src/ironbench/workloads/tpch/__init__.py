@@ -29,6 +29,7 @@ class Tpch(Workload):
         "22 analytical queries over eight tables, derived from TPC-H: power and throughput tests with refresh functions"
     )
     derived = "Derived from TPC-H: not comparable with published TPC-H results."
+    scores = ("composite_unrounded", "power_unrounded", "stream_throughput_unrounded", "throughput")
     engines = ("postgres", "duckdb", "sqlite")
     drives = True
     honours = frozenset({"cache", "checkpoint_s"})
