@@ -11,6 +11,7 @@ from factories import DISK, MEMORY, Shelf, record, sweep
 from ironbench.analyse.lead import lead, leads
 from ironbench.errors import InputError
 from ironbench.report import lead as report
+from ironbench.report.charts import lead_growth
 
 OLD = {"cpu": {"model": "Old @ 2.40GHz", "cores": 8}}
 NEW = {"cpu": {"model": "New", "cores": 8, "max_hz": 3_040_000_000}}
@@ -65,8 +66,21 @@ def test_peaks_are_those_of_fresh_trials_beside_frequency_and_cores() -> None:
 
 
 def test_a_page_and_a_picture_are_drawn() -> None:
-    assert b"Peak against peak" in report.page(found())
+    page = report.page(found())
+    assert b"Peak against peak" in page and b"At each number of clients" in page
     assert report.png(found()).startswith(b"\x89PNG")
+
+
+def test_a_chart_shows_the_lead_at_each_number_of_clients_with_its_interval() -> None:
+    shown = found()
+    chart = lead_growth.by_clients(shown)
+    assert chart is not None
+    rows = chart.specification["datasets"]["points"]
+    assert [row["clients"] for row in rows] == [1, 2, 4, 8, 12, 16, 20]
+    assert all(row["low"] < row["ratio"] < row["high"] for row in rows)
+    assert chart.specification["datasets"]["clock"] == [{"at": shown.hertz_ratio}]
+    alone = replace(shown, works=tuple(replace(work, by_clients=work.by_clients[:1]) for work in shown.works))
+    assert lead_growth.by_clients(alone) is None
 
 
 def test_different_work_is_told_apart_and_none_in_common_refused() -> None:

@@ -14,7 +14,7 @@ from ironbench.analyse.archive import Archive
 from ironbench.analyse.curve import Curve, curve
 from ironbench.analyse.differences import Difference, differences, flattened
 from ironbench.analyse.distributions import t_quantile
-from ironbench.analyse.subjects import Subject, work_name
+from ironbench.analyse.subjects import Subject, held_to, work_name
 from ironbench.errors import InputError
 from ironbench.model.record import Record
 from ironbench.model.system import Choice
@@ -192,20 +192,15 @@ def _apart(a: str, b: str, sides: Sequence[Mapping[str, Any]], both: Sequence[st
 
 
 def _environment(record: Record, machine: Mapping[str, Any]) -> dict[str, str]:
-    held = {"held to CPUs": _held(record)} if _held(record) else {}
+    held = {"held to CPUs": held_to(record)} if held_to(record) else {}
     limits = {"memory limit": record.system.memory_total_bytes} if record.system.memory_total_bytes else {}
     return {**flattened("machine", dict(machine)), **flattened("system", {**held, **limits})}
-
-
-def _held(record: Record) -> tuple[int, ...]:
-    """CPUs that its work was held to: the engine's, or where there is none, the threads'."""
-    return record.system.server_cpus or (record.system.client_cpus if record.system.engine == "none" else None) or ()
 
 
 def _cores(record: Record, machine: Mapping[str, Any]) -> int | None:
     """Of the machine, or as many CPUs as the work was held to."""
     cores = machine.get("cpu", {}).get("cores")
-    held = len(_held(record))
+    held = len(held_to(record))
     return min(int(cores or held), held) if held else (int(cores) if cores else None)
 
 

@@ -11,6 +11,7 @@ from ironbench.analyse.differences import telling
 from ironbench.analyse.lead import Lead, Leads, WorkLead
 from ironbench.report import elements, figures, image, plain
 from ironbench.report.charts import lead as charts
+from ironbench.report.charts import lead_growth
 from ironbench.report.charts.base import Chart, Table
 from ironbench.report.numbers import NOT_KNOWN, number, quantity, unit_of
 from ironbench.report.section import Section
@@ -63,9 +64,9 @@ def document(found: Leads) -> str:
 def page(found: Leads) -> bytes:
     """One file, as the reports are."""
     drawn: dict[str, Chart] = {}
-    chart = charts.peaks(found)
-    tables = (("Peaks", peaks(found)), *((work.work, by_clients(found, work)) for work in found.works))
-    sections = [Section("lead", "Peak against peak", charts=(chart,) if chart else (), tables=tables)]
+    sections = [Section("lead", "Peak against peak", "", _drawn(charts.peaks(found)), (("", peaks(found)),))]
+    tables = tuple((work.work, by_clients(found, work)) for work in found.works)
+    sections += [Section("clients", "At each number of clients", "", _drawn(lead_growth.by_clients(found)), tables)]
     told = telling(found.differences)[0]
     if told:
         rows = Table(("", found.a, found.b), tuple(figures.difference_rows(told)))
@@ -80,9 +81,13 @@ def page(found: Leads) -> bytes:
 
 
 def png(found: Leads) -> bytes:
-    """The chart with its sentences, drawn without a browser."""
-    chart = charts.peaks(found)
-    return image.charts_png(_title(found), [*sentences(found), _FAIR], [chart] if chart else [])
+    """The charts with their sentences, drawn without a browser."""
+    shown = [*_drawn(charts.peaks(found)), *_drawn(lead_growth.by_clients(found))]
+    return image.charts_png(_title(found), [*sentences(found), _FAIR], shown)
+
+
+def _drawn(chart: Chart | None) -> tuple[Chart, ...]:
+    return (chart,) if chart else ()
 
 
 def sentences(found: Leads) -> list[str]:

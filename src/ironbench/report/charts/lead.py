@@ -21,7 +21,7 @@ def peaks(found: Leads) -> Chart | None:
     data: list[dict[str, Any]] = []
     for work, both in shown:
         data += [
-            {"name": f"{work.work}: {_SAID[metric]}", "metric": _SAID[metric], "said": said(one), **_ends(one)}
+            {"name": f"{work.work}: {_SAID[metric]}", "metric": _SAID[metric], "said": said(one), **ends(one)}
             for metric, one in both.leads.items()
         ]
     named = rows.named(data)
@@ -53,7 +53,8 @@ def said(one: Lead) -> str:
     return f"{number(one.ratio)}, {one.words}"
 
 
-def _ends(one: Lead) -> dict[str, float]:
+def ends(one: Lead) -> dict[str, float]:
+    """The ratio and its interval, which is the ratio itself where there is none."""
     low = one.low if one.low is not None else one.ratio
     high = one.high if one.high is not None else one.ratio
     return {"ratio": one.ratio, "low": low, "high": high}
