@@ -67,6 +67,14 @@ def test_a_factor_that_is_not_mentioned_is_at_its_first_level() -> None:
     assert both.cells == ("clients=8 log=48 GB", "clients=1 log=48 GB")
 
 
+def test_a_cell_may_be_named_at_a_share_of_the_peak() -> None:
+    found = claim("ssd rate=70% over log=disk rate=70% (response_time_p99_s): at most 0.8")
+    assert found.cells == ("clients=1 log=ssd rate=70%", "clients=1 log=disk rate=70%")
+    best, _ = claim("order (response_time_p99_s): 48 GB rate=50% > ssd rate=50%").cells
+    assert best == "clients=1 log=48 GB rate=50%"
+    assert "no share" in refused("ssd rate=fast over disk rate=70% (response_time_p99_s): 0.5 to 1.0").cause
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

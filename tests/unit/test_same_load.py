@@ -11,15 +11,17 @@ import labfactory
 import pytest
 from factories import Shelf
 
+from ironbench.analyse.claims import Outcome
 from ironbench.analyse.findings import PERCENTILES, declared, findings
 from ironbench.analyse.labstudy import lab_study
 from ironbench.cli import declared as files
 from ironbench.cli.planning import planned
 from ironbench.errors import InputError
-from ironbench.model.lab import Lab
+from ironbench.model.lab import Claim, Lab
 from ironbench.model.record import Record, Warning
 from ironbench.plan import same_load
 from ironbench.report import lab_text
+from ironbench.report.charts.same_load import same_load as charts_of
 from ironbench.report.lab_json import document
 from ironbench.report.same_load import same_load_tables
 
@@ -129,6 +131,37 @@ def test_a_budget_gives_them_half_at_most_and_says_when_it_has_no_room(
     assert "no room for response times at the same load" in capsys.readouterr().out
 
 
+CLAIM = "fast rate=70% over slow rate=70% (response_time_p99_s): at most 0.9"
+
+
+@pytest.mark.parametrize(
+    ("claim", "rates", "cause"),
+    [
+        ("fast rate=60% over slow rate=60% (response_time_p99_s): at most 1.0", "'auto'", "is not measured"),
+        (CLAIM, "'none'", "is not measured"),
+        (CLAIM.replace("slow rate=70%", "slow"), "'auto'", "with one that has none"),
+        (CLAIM.replace(" (response_time_p99_s)", ""), "'auto'", "what was asked for"),
+    ],
+)
+def test_a_claim_about_a_rate_that_cannot_be_decided_is_refused(
+    tmp_path: Path, claim: str, rates: str, cause: str
+) -> None:
+    with pytest.raises(InputError, match=cause) as caught:
+        plan(tmp_path, f"{SPEED}[measure]\nrates = {rates}\n[expect]\nclaims = ['{claim}']\n")
+    assert "expect.claims[0]" in caught.value.subject
+
+
+def test_the_plan_says_when_a_claim_about_a_rate_will_stay_undecided(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = f"{SPEED}[measure]\nrepeats = 6\n[expect]\nclaims = ['{CLAIM}']\n"
+    plan(tmp_path, text)
+    planned(str(tmp_path / "speed.toml"), "", json=False)
+    assert "stays undecided" not in capsys.readouterr().out
+    planned(str(tmp_path / "speed.toml"), "150s", json=False)
+    assert "stays undecided, there is no room" in capsys.readouterr().out
+
+
 def with_rated_cells(lab: Lab) -> Lab:
     lab = same_load.extended(lab, "auto", "measure.rates")
     cells = [setup.cell for setup in lab.rated]
@@ -181,6 +214,40 @@ def test_the_report_shows_both_sides_at_each_rate(lab: Lab) -> None:
     assert [one["share"] for one in document(study)["same_loads"]] == [0.5, 0.7, 0.9]
     assert not any("rate=" in effect.contrast.cell for effect in study.others)
     assert [cell.name for cell in study.cells] == ["log=disk", "log=memory"]
+
+
+def test_a_claim_gives_the_rate_that_it_names_a_verdict_and_no_other(lab: Lab) -> None:
+    cells = ("log=memory rate=70%", "log=disk rate=70%")
+    claim = Claim("memory answers faster", "ratio", "response_time_p99_s", cells, None, 0.8)
+    lab = replace(lab, claims=(claim,))
+    records = records_of(lab)
+    study = lab_study(lab, records, Shelf(records))
+    assert [(one.claim, one.outcome) for one in study.claims] == [(claim, Outcome.CONFIRMED)]
+    (effect,) = study.claimed
+    assert effect.contrast.name == "log=memory over log=disk, at rate=70%"
+    assert [one.contrast.name for one in study.effects] == ["log=memory over log=disk"]
+    assert not any(finding.decides for one in study.same_loads for finding in one.findings)
+    gone = lab_study(same_load.without(lab), [r for r in records if "rate=" not in r.cell.name], Shelf(records))
+    assert gone.claims[0].outcome is Outcome.UNDECIDED
+    assert declared(same_load.without(lab)) == (("log=memory", "log=disk", "throughput"),)
+
+
+def test_a_chart_for_each_percentile_shows_every_block_of_every_cell(lab: Lab) -> None:
+    records = records_of(lab)
+    charts = charts_of(lab_study(lab, records, Shelf(records)))
+    assert [chart.id for chart in charts] == [
+        f"same-load-response_time_{part}_s" for part in ("p50", "p90", "p99", "p999")
+    ]
+    data = charts[2].specification["datasets"]
+    assert {row["system"]: row["value"] for row in data["means"]} == pytest.approx(
+        {"log=disk": 20.0, "log=memory": 10.0}
+    )
+    assert len(data["means"]) == 3 * 2 and len(data["points"]) == 3 * 2 * 6
+    assert all(row["low"] <= row["value"] <= row["high"] for row in data["means"])
+    assert charts[2].table.rows[1][0] == "70\u202f% · 700/s"
+    one_block = [record for record in records if record.block == 0 or "rate=" not in record.cell.name]
+    alone = charts_of(lab_study(lab, one_block, Shelf(one_block)))[2].specification["datasets"]["means"]
+    assert all(row["low"] == row["value"] == row["high"] for row in alone)
 
 
 def test_a_side_that_fell_behind_is_named(lab: Lab) -> None:

@@ -82,7 +82,7 @@ PERCENTILES = tuple(f"response_time_{part}_s" for part in ("p50", "p90", "p95", 
 
 
 def _at_the_same_load(lab: Lab, seen: Attempts, look: int, noise: Sequence[Noise]) -> Iterator[Finding]:
-    """Response times at shares of the baseline's peak, without verdicts: no part of Holm's family."""
+    """Response times at shares of the baseline's peak, without verdicts: no part of Holm's family, as claims are."""
     for cell, baseline in lab.rated_comparisons:
         for metric in PERCENTILES:
             one = _compared(cell, baseline, metric, seen)
@@ -93,11 +93,11 @@ def _at_the_same_load(lab: Lab, seen: Attempts, look: int, noise: Sequence[Noise
 def declared(lab: Lab) -> tuple[tuple[str, str, str], ...]:
     """(cell, baseline, metric) of everything the lab decides: its comparisons on its metric, then its claims' pairs."""
     family = [(cell, baseline, lab.method.metric) for cell, baseline in _possible(lab)]
-    missing = {setup.cell.name for setup in lab.setups if setup.skipped}
+    there = {setup.cell.name for setup in lab.all_setups if not setup.skipped}
     for claim in lab.claims:
         for pair in zip(claim.cells, claim.cells[1:], strict=False):
             one, other = (*pair, claim.metric), (*reversed(pair), claim.metric)
-            if one not in family and other not in family and not missing & set(pair):
+            if one not in family and other not in family and there.issuperset(pair):
                 family.append(one)
     return tuple(family)
 

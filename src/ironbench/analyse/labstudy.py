@@ -153,7 +153,7 @@ def lab_study(
     measured = [setup for setup in lab.setups if not setup.skipped]
     cells = tuple(_measured(setup, lab, settled, archive) for setup in measured)
     known = [facts(cell.usable[0], archive) if cell.usable else _declared(cell.setup) for cell in cells]
-    effects = _effects(lab, [finding for finding in found if finding.cell not in at_rates])
+    effects = _effects(lab, [finding for finding in found if finding.decides or finding.cell not in at_rates])
     own = [effect for effect in effects if effect.finding.decides and _is_main(effect.finding, lab)]
     found_ceilings = tuple(ceilings([effect.finding for effect in own], lab, _times(cells)))
     cells = tuple(replace(cell, time=cell.time and reconciled(cell.time, found_ceilings)) for cell in cells)
@@ -252,7 +252,7 @@ def _effects(lab: Lab, findings: Sequence[Finding]) -> list[Effect]:
     """In the lab's order of comparisons, its own metric first."""
     order = {pair: place for place, pair in enumerate(lab.comparisons)}
     pairs = list(dict.fromkeys([*lab.comparisons, *((finding.cell, finding.baseline) for finding in findings)]))
-    names = contrasts({setup.cell.name: setup.cell.levels for setup in lab.setups}, pairs)
+    names = contrasts({setup.cell.name: setup.cell.levels for setup in lab.all_setups}, pairs)
     ranked = sorted(
         findings, key=lambda finding: (not finding.decides, order.get((finding.cell, finding.baseline), len(order)))
     )

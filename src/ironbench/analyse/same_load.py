@@ -10,21 +10,53 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ironbench.analyse.contrast import Contrast, contrasts
-from ironbench.analyse.summarise import Summary, summarise
+from ironbench.analyse.ratio import paired
 from ironbench.model.finding import Finding
 from ironbench.model.lab import Lab
 from ironbench.model.record import Record
+from ironbench.model.system import Setup
 
 BEHIND = "rate-not-kept"
 """The warning of a trial that finished less than it was asked to."""
+
+
+LEAST_TRIALS = 3
+"""Fewer have an interval that says nothing."""
+_LEVEL = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One trial."""
+
+    block: int
+    """0-based."""
+    value_s: float
+    kept: bool
+    """Whether the trial kept the rate."""
+
+
+@dataclass(frozen=True, slots=True)
+class Time:
+    """One percentile of the response times of one cell at one rate."""
+
+    centre_s: float
+    """Geometric mean of the trials, whose ratios to the baseline's are averaged in the same way."""
+    low_s: float | None
+    high_s: float | None
+    """95 % t interval of `centre_s`; None with too few trials."""
+    points: tuple[Point, ...]
+    """In order of blocks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
     """One cell at one rate."""
 
-    times: dict[str, Summary]
-    """Percentile of the response time → over the trials that may be compared, in s."""
+    name: str
+    """Of the cell that it is, without the rate."""
+    times: dict[str, Time]
+    """By percentile of the response time, over the trials that may be compared."""
     trials: int
     behind: int
     """Trials that did not keep the rate."""
@@ -52,7 +84,11 @@ def same_loads(lab: Lab, findings: Sequence[Finding], records: Sequence[Record])
     names = contrasts(own, list(lab.comparisons))
     found = []
     for cell, baseline in lab.rated_comparisons:
-        of = tuple(finding for finding in findings if (finding.cell, finding.baseline) == (cell, baseline))
+        of = tuple(
+            finding
+            for finding in findings
+            if (finding.cell, finding.baseline) == (cell, baseline) and not finding.decides
+        )
         setup = lab.setup(cell)
         if of:
             found.append(
@@ -61,19 +97,32 @@ def same_loads(lab: Lab, findings: Sequence[Finding], records: Sequence[Record])
                     rate=setup.cell.load.rate,
                     contrast=names[setup.of, lab.setup(baseline).of],
                     findings=of,
-                    cell=_side(cell, of, records),
-                    baseline=_side(baseline, of, records),
+                    cell=_side(setup, of, records),
+                    baseline=_side(lab.setup(baseline), of, records),
                 )
             )
     return tuple(found)
 
 
-def _side(name: str, findings: Sequence[Finding], records: Sequence[Record]) -> Side:
-    usable = [record for record in records if record.cell.name == name and record.status.comparable]
+def _side(setup: Setup, findings: Sequence[Finding], records: Sequence[Record]) -> Side:
+    usable = [record for record in records if record.cell.name == setup.cell.name and record.status.comparable]
     times = {}
     for finding in findings:
-        summary = summarise([r.metrics[finding.metric] for r in usable if finding.metric in r.metrics])
-        if summary:
-            times[finding.metric] = summary
-    behind = sum(any(warning.code == BEHIND for warning in record.warnings) for record in usable)
-    return Side(times, len(usable), behind)
+        points = [
+            Point(record.block, value, _kept(record))
+            for record in usable
+            if (value := record.metrics.get(finding.metric, 0.0)) > 0
+        ]
+        if points:
+            times[finding.metric] = _time(sorted(points, key=lambda point: point.block))
+    return Side(setup.of, times, len(usable), sum(not _kept(record) for record in usable))
+
+
+def _time(points: Sequence[Point]) -> Time:
+    average = paired([point.value_s for point in points])
+    low, high = average.interval(_LEVEL) if len(points) >= LEAST_TRIALS else (None, None)
+    return Time(average.ratio, low, high, tuple(points))
+
+
+def _kept(record: Record) -> bool:
+    return not any(warning.code == BEHIND for warning in record.warnings)

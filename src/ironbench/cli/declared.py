@@ -73,7 +73,6 @@ def planned(declared: Declared, budget_s: float | None = None) -> Planned:
     collected(checks)
     _enough_remain(declared, setups)
     _refuse_equal(declared, _possible(setups))
-    measurable.refuse_impossible(expected, declared.measure.metric, _possible(setups), declared.file)
     names = {setup.cell.name for setup in _possible(setups)}
     draft = Lab(
         name=declared.name,
@@ -90,6 +89,8 @@ def planned(declared: Declared, budget_s: float | None = None) -> Planned:
         source=declared.source,
     )
     draft = same_load.extended(draft, declared.measure.rates, f"{declared.file}, measure.rates", _paced)
+    claims.refuse_unrated(expected, draft, declared.file)
+    measurable.refuse_impossible(expected, declared.measure.metric, _possible(draft.all_setups), declared.file)
     contents = {setup.cell.name: _content(setup) for setup in _possible(setups)}
     return _sized(draft, declared, contents, _budget_s(declared, budget_s), house.secrets)
 

@@ -19,7 +19,7 @@ def refuse_impossible(claims: Sequence[Claim], metric: str, setups: Sequence[Set
     """InputError for a metric that some cell it is asked of cannot have."""
     where = f"{file}, measure.metric"
     _with_direction(metric, where)
-    _each(metric, setups, where)
+    _each(metric, [setup for setup in setups if not setup.of], where)
     for number, claim in enumerate(claims):
         concerned = [setup for setup in setups if setup.cell.name in claim.cells]
         _each(claim.metric, concerned, f"{file}, expect.claims[{number}]")

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ironbench import workloads
+from ironbench.analyse.looks import LEAST_BLOCKS
 from ironbench.cli import declared
 from ironbench.cli.declared import Planned
 from ironbench.drive import checkpoints
@@ -87,7 +88,7 @@ def _pages(found: Planned) -> Iterator[str]:
     if lab.claims:
         yield "Expected\n" + "\n".join(f"  - {plain.clean(claim.text)!r}: {_meaning(claim)}" for claim in lab.claims)
     yield "Estimate\n" + "\n".join(f"  {line}" for line in (*_cost(found), resolved(found)))
-    notes = [*_notes(lab), *_crowded_out(found)]
+    notes = [*_notes(lab), *_crowded_out(found), *_undecidable(found)]
     if notes:
         yield "Before you run it\n" + "\n".join(f"  - {note}" for note in notes)
 
@@ -106,7 +107,8 @@ def _rated(found: Planned) -> Iterator[str]:
     trials = costs.rated_blocks * len(lab.rated) + (costs.peak_trials - costs.declared_peaks)
     cells = counted(len(lab.rated) // len(shares), "cell")
     yield f"{cells} once more at {_listed(shares)} of the baseline's peak, in the first {costs.rated_blocks} blocks:"
-    yield f"{counted(trials, 'trial')}, {in_words(costs.rated_s(0.0))} of the estimate; they carry no verdict"
+    yield f"{counted(trials, 'trial')}, {in_words(costs.rated_s(0.0))} of the estimate"
+    yield "they carry no verdict unless a claim names them"
     yield 'measure.rates = "none" leaves them out'
 
 
@@ -122,6 +124,16 @@ def _crowded_out(found: Planned) -> Iterator[str]:
             "the budget has no room for response times at the same load (shares of the baseline's peak): with more "
             "time, or fewer levels, they are measured, too"
         )
+
+
+def _undecidable(found: Planned) -> Iterator[str]:
+    """Claims about cells at rates that too few blocks, or none, will have."""
+    own = {setup.cell.name for setup in found.lab.setups}
+    blocks = found.costs.rated_blocks
+    for claim in found.lab.claims:
+        if not own.issuperset(claim.cells) and (found.crowded_out or blocks < LEAST_BLOCKS):
+            why = f"cells at rates are measured in {counted(blocks, 'block')}, a verdict needs {LEAST_BLOCKS}"
+            yield plain.clean(f"{claim.text}: stays undecided, {'there is no room' if found.crowded_out else why}")
 
 
 def _cells(lab: Lab) -> str:

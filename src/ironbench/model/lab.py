@@ -90,7 +90,7 @@ class Lab:
     rated: tuple[Setup, ...] = ()
     """Cells once more at shares of the baseline's peak: there response times are those of the same load."""
     rated_comparisons: tuple[tuple[str, str], ...] = ()
-    """Pairs of rated cells at one rate; they carry no verdict."""
+    """Pairs of rated cells at one rate; they carry no verdict unless a claim names them."""
 
     @property
     def all_setups(self) -> tuple[Setup, ...]:

@@ -8,11 +8,13 @@ from functools import partial
 
 from ironbench import catalogue
 from ironbench.errors import InputError, collected, nearest
-from ironbench.model.lab import Claim
+from ironbench.model.lab import Claim, Lab
+from ironbench.plan import rates, same_load
 from ironbench.plan.design import DeclaredCell
 from ironbench.plan.labfile import Declared
 
 _FORMS = "write `A over B: 1.00 to 1.10`, or `order: A > B > C`"
+_RATED = re.compile(rf"\s+{same_load.FACTOR}=(\S+)$")
 _METRIC = re.compile(r"\s*\(([a-z][a-z0-9_]*(?:\{[^{}]*\})?)\)\s*$")
 _NUMBER = r"([0-9]*\.?[0-9]+)"
 _RANGES = (
@@ -63,7 +65,7 @@ def _order(text: str, tail: str, metric: str, where: str, declared: Declared, ce
         raise InputError(
             where, f"of {metric} neither more nor less is better", "claim an order of a metric that has a direction"
         )
-    found = tuple(named(part, where, declared, cells) for part in re.split(r"\s*>\s*", tail.strip()))
+    found = tuple(_cell(part, where, declared, cells) for part in re.split(r"\s*>\s*", tail.strip()))
     if len(found) < 2:
         raise InputError(where, "an order needs at least two cells", _FORMS)
     _distinct(found, where)
@@ -76,7 +78,7 @@ def _ratio(
     sides = re.split(r"\s+over\s+", head.strip())
     if len(sides) != 2:
         raise InputError(where, f"{head.strip()!r} does not say which cell over which", _FORMS)
-    found = tuple(named(side, where, declared, cells) for side in sides)
+    found = tuple(_cell(side, where, declared, cells) for side in sides)
     _distinct(found, where)
     low, high = _range(tail.strip(), where)
     return Claim(text, "ratio", metric, found, low, high)
@@ -97,6 +99,43 @@ def _distinct(found: Sequence[str], where: str) -> None:
     twice = next((name for name in found if found.count(name) > 1), None)
     if twice is not None:
         raise InputError(where, f"{twice} is compared with itself", "name different cells")
+
+
+def refuse_unrated(claims: Sequence[Claim], lab: Lab, file: str) -> None:
+    """InputError for a claim about cells at a rate that are not measured, or that no rate is needed for."""
+    rated = {setup.cell.name: setup.of for setup in lab.rated}
+    known = {setup.cell.name for setup in lab.all_setups}
+    skipped = tuple(f"{setup.cell.name} {same_load.FACTOR}=" for setup in lab.setups if setup.skipped)
+    for number, claim in enumerate(claims):
+        where = f"{file}, expect.claims[{number}]"
+        unknown = [name for name in claim.cells if name not in known and not name.startswith(skipped)]
+        if unknown:
+            at = ", ".join(sorted(rated)[:3])
+            hint = f"at rates there are for example {at}" if at else "measure.rates says at which shares of the peak"
+            raise InputError(where, f"{unknown[0]} is not measured", hint)
+        at_rates = [name for name in claim.cells if name in rated]
+        if at_rates and len(at_rates) < len(claim.cells):
+            raise InputError(where, "compares a cell at a rate with one that has none", f"say {_RATE} of each")
+        if at_rates and catalogue.base_name(claim.metric) in _AS_ASKED:
+            raise InputError(
+                where,
+                f"at a rate {claim.metric} is what was asked for",
+                "name a response time in parentheses, for example (response_time_p99_s)",
+            )
+
+
+_RATE = f"{same_load.FACTOR}=70%"
+_AS_ASKED = ("throughput", "transactions")
+
+
+def _cell(text: str, where: str, declared: Declared, cells: Sequence[DeclaredCell]) -> str:
+    """`named`, or that cell at a share of the baseline's peak: `log=memory rate=70%`."""
+    match = _RATED.search(text.strip())
+    if match is None or any(factor.name == same_load.FACTOR for factor in declared.factors):
+        return named(text, where, declared, cells)
+    share = rates.read(where, match[1])[1]
+    assert share is not None
+    return same_load.name_at(named(text.strip()[: match.start()], where, declared, cells), share)
 
 
 def named(text: str, where: str, declared: Declared, cells: Sequence[DeclaredCell]) -> str:

@@ -2,7 +2,8 @@
 
 At equal clients a closed loop gives the faster system more work (`plan.rates`), so a lab that varies the system and not
 the load measures its cells at 50, 70 and 90 % of the baseline's peak, too. These *rated* cells run in the first blocks,
-in the same random order as the others, and carry no verdict: the lab declared one metric to decide by.
+in the same random order as the others, and carry no verdict, since the lab declared one metric to
+decide by: unless a claim names them (`plan.claims`).
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from ironbench.report.charts.effects import effects
 from ironbench.report.charts.growth import growth
 from ironbench.report.charts.order import order
 from ironbench.report.charts.queries import by_query
+from ironbench.report.charts.same_load import same_load
 from ironbench.report.charts.spent import spent, waterfalls
 from ironbench.report.figures import configuration, fact, fact_name, ratio_of
 from ironbench.report.findings import claimed_table, effect_table, metric_tables, ratio
@@ -35,7 +36,13 @@ def sections(study: LabStudy) -> list[Section]:
         Section("claims", "What was expected", tables=(*_some(claims(study)), *_some(claimed_table(study.claimed)))),
         Section("findings", "Findings", charts=tuple(effects(study)), tables=_some(effect_table(study.effects))),
         Section("queries", "Query by query", charts=tuple(by_query(study.queries))),
-        Section("same-load", "At the same load", _LEAD_SAME_LOAD, tables=tuple(same_load_tables(study.same_loads))),
+        Section(
+            "same-load",
+            "At the same load",
+            _LEAD_SAME_LOAD,
+            tuple(same_load(study)),
+            tuple(same_load_tables(study.same_loads)),
+        ),
         Section("interactions", "Together and alone", _LEAD_TOGETHER, tables=_some(together(study))),
         Section("growth", "Scalability", _lead_growth(study), tuple(growth(study)), _some(laws(study))),
         Section("trials", "Every trial", charts=(*points(study), *by_block(study))),
@@ -59,7 +66,8 @@ def sections(study: LabStudy) -> list[Section]:
 _LEAD_SAME_LOAD = (
     "In a closed loop the faster system is given more work, so its response times are not at the same load. Here both "
     "serve the same transactions per second, a share of what the baseline does at its peak; response times count from "
-    "the intended start. Ratios are paired by block and carry no verdict."
+    "the intended start. Ratios are paired by block and carry no verdict; where a claim "
+    "names cells at a rate, its verdict stands with the claims."
 )
 _LEAD_TOGETHER = (
     "Two changes made together, over the product of what each does alone: 1 says that their effects multiply, more "

@@ -43,8 +43,8 @@ def _times(one: SameLoad, metric: str, finding: Finding | None) -> tuple[str, st
 
 
 def _time(side: Side, metric: str) -> str:
-    summary = side.times.get(metric)
-    return quantity(summary.centre if summary else None, "s")
+    time = side.times.get(metric)
+    return quantity(time.centre_s if time else None, "s")
 
 
 def _behind(one: SameLoad) -> str:
