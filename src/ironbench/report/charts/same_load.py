@@ -76,7 +76,9 @@ def _chart(metric: str, names: list[str], shown: list[str], rates: Sequence[_Rat
         f"same-load-{metric}",
         f"{words.capitalize()} at the same load",
         _alt(metric, shown, rates),
-        base.specification(_layers(names, _axis(rates), y, behind), {"means": means, "points": points}, 260),
+        base.specification(
+            _layers(_looks(names, shown), _axis(rates), y, behind), {"means": means, "points": points}, 260
+        ),
         _table(metric, shown, rates),
         suffix + (", logarithmic" if kind.get("type") == "log" else ""),
         (*(key for key in base.keys(names) if key.label in shown), *_marks(behind)),
@@ -85,7 +87,7 @@ def _chart(metric: str, names: list[str], shown: list[str], rates: Sequence[_Rat
 
 def _marks(behind: bool) -> tuple[Key, ...]:
     found = (Key("95 % interval of the mean", "muted", "line"), Key("pale point: one block", "muted", "circle"))
-    return (*found, Key("fell behind the rate", "warn", "ring")) if behind else found
+    return (*found, Key("ring: fell behind the rate", "warn", "ring")) if behind else found
 
 
 def _rows(
@@ -143,8 +145,19 @@ def _axis(rates: Sequence[_Rate]) -> dict[str, Any]:
     }
 
 
-def _layers(names: list[str], x: dict[str, Any], y: dict[str, Any], behind: bool) -> list[dict[str, Any]]:
-    colour = base.colour(names)
+def _looks(names: list[str], shown: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Colour and shape that the cells have in other charts, of those shown alone."""
+    found = []
+    for encoding in (base.colour(names), base.shape(names)):
+        known = dict(zip(names, encoding["scale"]["range"], strict=True))
+        found.append({**encoding, "scale": {"domain": shown, "range": [known[name] for name in shown]}})
+    return found[0], found[1]
+
+
+def _layers(
+    looks: tuple[dict[str, Any], dict[str, Any]], x: dict[str, Any], y: dict[str, Any], behind: bool
+) -> list[dict[str, Any]]:
+    colour, shape = looks
     common = [{"field": "system", "title": "cell"}, {"field": "at", "title": "rate"}]
     of_block = [*common, {"field": "block"}, {"field": "said", "title": "value"}]
     of_mean = [*common, {"field": "said", "title": "mean of the blocks"}]
@@ -166,7 +179,7 @@ def _layers(names: list[str], x: dict[str, Any], y: dict[str, Any], behind: bool
     mean = {
         "data": {"name": "means"},
         "mark": {"type": "point", "filled": True, "size": 80, "opacity": 1, "stroke": "@paper", "strokeWidth": 1},
-        "encoding": {"x": x, "y": y, "color": colour, "shape": base.shape(names), "tooltip": of_mean},
+        "encoding": {"x": x, "y": y, "color": colour, "shape": shape, "tooltip": of_mean},
     }
     doubtful = {
         "data": {"name": "points"},
