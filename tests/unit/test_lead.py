@@ -6,10 +6,11 @@ import json
 from dataclasses import replace
 
 import pytest
-from factories import DISK, MEMORY, Shelf, record, sweep
+from factories import DISK, MEMORY, Shelf, record, suspect, sweep
 
 from ironbench.analyse.lead import lead, leads
 from ironbench.errors import InputError
+from ironbench.model.system import Choice
 from ironbench.report import lead as report
 from ironbench.report.charts import lead_growth
 
@@ -27,12 +28,12 @@ def test_a_lead_carries_its_interval_and_a_word() -> None:
     ahead = lead([100, 101, 99], [128, 127, 129], 0.05)
     assert ahead is not None and ahead.low is not None and ahead.high is not None
     assert ahead.low < 1.28 < ahead.high
-    assert ahead.words == "leads by 28%"
-    assert lead([100, 101, 99], [101, 100, 100], 0.05).words == "equal within 5%"
+    assert ahead.words == "leads by 28\u202f%"
+    assert lead([100, 101, 99], [101, 100, 100], 0.05).words == "equal within 5\u202f%"
     assert lead([100, 150, 70], [110, 80, 160], 0.05).words == "cannot tell"
     assert lead([100], [130], 0.05).words == "no interval: one trial"
     slower = lead([10, 10.1, 9.9], [5, 5.1, 4.9], 0.05, higher_is_better=False)
-    assert slower.words == "leads by 100%"
+    assert slower.words == "takes 50\u202f% less time"
 
 
 def test_welch_interval_is_that_of_a_textbook() -> None:
@@ -63,6 +64,16 @@ def test_peaks_are_those_of_fresh_trials_beside_frequency_and_cores() -> None:
     assert text.index("What differs") < text.index("throughput at the peak")
     assert "the clock frequency × 1.27" in text
     assert json.loads(report.document(shown))["works"][0]["peaks"]["confirmed"] is True
+
+
+def test_doubts_about_the_trials_of_a_peak_and_derivation_are_said() -> None:
+    tpch = Choice("tpch", {"scale_factor": "1"})
+    old, new = ([record(DISK, machine=m, choice=tpch, id=f"{m}{n}") for n in range(3)] for m in ("m1", "m2"))
+    shown = leads("old", [suspect(old[0]), *old[1:]], "new", new, Shelf(), 0.05)
+    assert "not comparable" in shown.derived[0]
+    assert shown.cautions[0].endswith("1 of 3 trials at the peak of old suspect: The client's thread was 97 % busy")
+    for text in (report.text(shown), report.page(shown).decode(), report.document(shown)):
+        assert "97 % busy" in text and "not comparable" in text
 
 
 def test_a_page_and_a_picture_are_drawn() -> None:

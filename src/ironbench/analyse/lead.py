@@ -16,8 +16,9 @@ from ironbench.analyse.differences import Difference, differences, flattened
 from ironbench.analyse.distributions import t_quantile
 from ironbench.analyse.subjects import Subject, held_to, work_name
 from ironbench.errors import InputError
-from ironbench.model.record import Record
+from ironbench.model.record import Record, Status
 from ironbench.model.system import Choice
+from ironbench.words import counted, in_percent
 
 _HERTZ = re.compile(r"@\s*([\d.]+)\s*GHz", re.IGNORECASE)
 PEAK_METRICS = ("throughput", "response_time_mean_s")
@@ -38,15 +39,16 @@ class Lead:
 
     @property
     def words(self) -> str:
-        """`leads by 28 %`, `equal within 5 %`, or what keeps that from being said."""
+        """`leads by 28 %`, `takes 50 % less time`, `equal within 5 %`, or what keeps that from being said."""
         if self.low is None or self.high is None:
             return "no interval: one trial"
         if 1 / (1 + self.margin) <= self.low and self.high <= 1 + self.margin:
-            return f"equal within {self.margin:.0%}"
+            return f"equal within {in_percent(self.margin)}"
         if self.low > 1 or self.high < 1:
-            ahead = (self.ratio > 1) == self.higher_is_better
-            gain = max(self.ratio, 1 / self.ratio) - 1
-            return f"{'leads' if ahead else 'trails'} by {gain:.0%}"
+            apart, more = in_percent(abs(self.ratio - 1)), self.ratio > 1
+            if self.higher_is_better:
+                return f"{'leads' if more else 'trails'} by {apart}"
+            return f"takes {apart} {'longer' if more else 'less time'}"
         return "cannot tell"
 
 
@@ -84,6 +86,10 @@ class Leads:
     """Of the processors' highest frequencies, B over A; None where one is not known."""
     differences: tuple[Difference, ...]
     """Of the machines."""
+    cautions: tuple[str, ...]
+    """Suspect trials among those of a peak."""
+    derived: tuple[str, ...]
+    """Sentences that must stand beside results of these works."""
     apart: tuple[str, ...]
     """Work that only one of them did, or did with another ironbench."""
 
@@ -100,13 +106,17 @@ def leads(
     first, second = records_a[0], records_b[0]
     machines = [archive.machine(one.machine) for one in (first, second)]
     hertz = [_hertz(machine) for machine in machines]
+    works = tuple(_work(work, Subject(a, sides[0][work]), Subject(b, sides[1][work]), margin) for work in both)
+    names = dict.fromkeys(sides[0][work][0].choice.workload for work in both)
     return Leads(
         a,
         b,
-        tuple(_work(work, Subject(a, sides[0][work]), Subject(b, sides[1][work]), margin) for work in both),
+        works,
         (_cores(first, machines[0]), _cores(second, machines[1])),
         hertz[1] / hertz[0] if hertz[0] and hertz[1] else None,
         differences([_environment(one, machine) for one, machine in zip((first, second), machines, strict=True)]),
+        tuple(caution for work in works for caution in _suspicions(work)),
+        tuple(found.derived for name in names if (found := workloads.find(name)) and found.derived),
         tuple(_apart(a, b, sides, both)),
     )
 
@@ -158,6 +168,19 @@ def _peaks(curves: tuple[Curve, Curve], margin: float) -> Peaks | None:
             if one is not None:
                 leads[metric] = one
     return Peaks((a.clients, b.clients), a.confirmed and b.confirmed, values, leads)
+
+
+def _suspicions(work: WorkLead) -> list[str]:
+    """What throws doubt on the trials that stand for a peak, once for each side."""
+    found = []
+    for side in work.curves:
+        trials = side.peak.trials if side.peak else ()
+        causes = dict.fromkeys(trial.cause.rstrip(".") for trial in trials if trial.status is Status.SUSPECT)
+        if causes:
+            count = sum(trial.status is Status.SUSPECT for trial in trials)
+            of = f"{count} of {counted(len(trials), 'trial')} at the peak of {side.name} suspect"
+            found.append(f"{work.work}: {of}: {'; '.join(causes)}")
+    return found
 
 
 def _values(trials: Sequence[Record], metric: str) -> list[float]:

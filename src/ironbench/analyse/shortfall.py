@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ironbench.analyse.curve import Curve
 from ironbench.model.record import Record
-from ironbench.words import in_percent
+from ironbench.words import counted, in_percent
 
 MOST_LOST = 0.1
 """Share by which confirmation may fall short of the sweep. The best of several noisy trials is too high by about one
@@ -27,10 +27,8 @@ def shortfall(curve: Curve) -> str:
         return ""
     lost = 1 - peak.throughput.centre / promised
     swept = next(point.trials for point in curve.points if point.clients == peak.clients)
-    return (
-        f"confirmation trials of {peak.clients} clients gave {in_percent(lost)} less than the sweep that chose them: "
-        + _cause(swept, peak.trials)
-    )
+    less = f"confirmation trials of {counted(peak.clients, 'client')} gave {in_percent(lost)} less"
+    return f"{less} than the sweep that chose them: {_cause(swept, peak.trials)}"
 
 
 def _cause(swept: Sequence[Record], fresh: Sequence[Record]) -> str:

@@ -15,6 +15,7 @@ from ironbench.report.charts import lead_growth
 from ironbench.report.charts.base import Chart, Table
 from ironbench.report.numbers import NOT_KNOWN, number, quantity, unit_of
 from ironbench.report.section import Section
+from ironbench.words import counted
 
 _TITLES = {"throughput": "throughput at the peak", "response_time_mean_s": "response time at the peak"}
 _FAIR = (
@@ -27,7 +28,7 @@ def text(found: Leads) -> str:
     """How the machines differ first, then peaks, then the lead at each number of clients."""
     blocks = [_title(found), _FAIR, _differences(found), "\n".join(sentences(found)), plain.table(peaks(found))]
     blocks += [f"{plain.clean(work.work)}\n{plain.table(by_clients(found, work))}" for work in found.works]
-    blocks.append("\n".join(f"! {plain.clean(line)}" for line in found.apart))
+    blocks.append("\n".join(f"! {plain.clean(line)}" for line in (*found.derived, *found.cautions, *found.apart)))
     return "\n\n".join(block for block in blocks if block)
 
 
@@ -56,6 +57,8 @@ def document(found: Leads) -> str:
         "frequency_ratio": found.hertz_ratio,
         "works": works,
         "apart": found.apart,
+        "cautions": found.cautions,
+        "derived": found.derived,
         "differences": [msgspec.to_builtins(row) for row in found.differences],
     }
     return msgspec.json.format(msgspec.json.encode(whole), indent=2).decode()
@@ -74,7 +77,7 @@ def page(found: Leads) -> bytes:
     said = "".join(f"<p>{escape(line)}</p>" for line in sentences(found))
     body = (
         f'<header class="top"><h1>{escape(_title(found))}</h1></header><main>{elements.NO_SCRIPT}'
-        f'<div class="headline">{said}</div>{elements.cautions(found.apart)}'
+        f'<div class="headline">{said}</div>{elements.cautions([*found.derived, *found.cautions, *found.apart])}'
         f"{''.join(elements.section(one, 'lead', drawn) for one in sections)}</main>"
     )
     return elements.page(_title(found), [body], drawn)
@@ -83,7 +86,9 @@ def page(found: Leads) -> bytes:
 def png(found: Leads) -> bytes:
     """The charts with their sentences, drawn without a browser."""
     shown = [*_drawn(charts.peaks(found)), *_drawn(lead_growth.by_clients(found))]
-    return image.charts_png(_title(found), [*sentences(found), _FAIR], shown)
+    return image.charts_png(
+        _title(found), [*sentences(found), *found.derived, _FAIR, *(f"Note: {line}" for line in found.cautions)], shown
+    )
 
 
 def _drawn(chart: Chart | None) -> tuple[Chart, ...]:
@@ -97,7 +102,7 @@ def sentences(found: Leads) -> list[str]:
         if work.peaks is None:
             said.append(f"{work.work}: one of them has no usable trial.")
             continue
-        parts = [f"{_TITLES[metric]} {charts.said(one)}" for metric, one in work.peaks.leads.items()]
+        parts = [f"{_TITLES[m]} × {number(one.ratio)} ({one.words})" for m, one in work.peaks.leads.items()]
         fresh = "" if work.peaks.confirmed else " (on the trials that chose the peaks: not confirmed)"
         said.append(f"{work.work}: {'; '.join(parts)}{fresh}.")
     return said
@@ -111,7 +116,8 @@ def peaks(found: Leads) -> Table:
             continue
         for metric, (a, b) in work.peaks.values.items():
             one = work.peaks.leads.get(metric)
-            at = f"{work.peaks.clients[0]} and {work.peaks.clients[1]} clients"
+            of_a, of_b = work.peaks.clients
+            at = f"{of_a} and {of_b} clients" if of_a != of_b else f"{counted(of_a, 'client')} each"
             rows.append((f"{work.work}, {_TITLES[metric]}", *_both(metric, a, b), _ratio(one), _interval(one), at))
     rows.append(("clock frequency", "", "", number(found.hertz_ratio) if found.hertz_ratio else NOT_KNOWN, "", ""))
     cores = [str(count) if count else NOT_KNOWN for count in found.cores]

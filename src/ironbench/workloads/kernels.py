@@ -13,6 +13,7 @@ from ironbench.errors import FailureError
 from ironbench.model.record import Check, Warning
 from ironbench.model.system import Load
 from ironbench.model.work import Work
+from ironbench.words import counted
 from ironbench.workloads.base import Option, checked
 
 if TYPE_CHECKING:
@@ -90,7 +91,8 @@ def right(name: str, reports: Sequence[Mapping[str, Any]], units: int) -> Check:
 def _crowded(load: Load, allowed: Sequence[int]) -> tuple[Warning, ...]:
     if load.clients <= len(allowed):
         return ()
-    text = f"{load.clients} threads on {len(allowed)} CPUs: they take turns, and their times contain the waiting"
+    said = f"{counted(load.clients, 'thread')} on {counted(len(allowed), 'CPU')}"
+    text = f"{said}: they take turns, and their times contain the waiting"
     return (Warning("more-threads-than-cpus", text),)
 
 

@@ -58,7 +58,7 @@ def effects(study: LabStudy) -> list[Chart]:
         "field": "ratio",
         "type": "quantitative",
         "scale": {"type": "log", "domain": domain, "nice": False, "clamp": True},
-        "axis": {"title": _axis(study.metric), "values": _ticks(domain), "format": "~r", "grid": True},
+        "axis": {"title": _axis(study.metric), "values": ticks(domain), "format": "~r", "grid": True},
     }
     layers = _layers(len(found), x, ended)
     keys = [Key(conclusion.value, LOOKS[conclusion][0], LOOKS[conclusion][1]) for conclusion in ended]
@@ -104,7 +104,7 @@ def _domain(found: Sequence[Effect], margin: float) -> list[float]:
     return [math.exp(low - room), math.exp(high + room)]
 
 
-def _ticks(domain: list[float]) -> list[float]:
+def ticks(domain: list[float]) -> list[float]:
     """Round ratios, as many as can be read, 1 always among them."""
     inside = [tick for tick in _TICKS if domain[0] <= tick <= domain[1]]
     gap = math.log(domain[1] / domain[0]) / _MOST_TICKS

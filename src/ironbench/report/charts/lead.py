@@ -7,6 +7,7 @@ from typing import Any
 from ironbench.analyse.lead import Lead, Leads
 from ironbench.report.charts import base, rows
 from ironbench.report.charts.base import Chart, Key, Table
+from ironbench.report.charts.effects import ticks
 from ironbench.report.numbers import number
 
 _SAID = {"throughput": "throughput", "response_time_mean_s": "response time"}
@@ -30,7 +31,12 @@ def peaks(found: Leads) -> Chart | None:
     x = {
         "type": "quantitative",
         "scale": {"type": "log", "domain": domain, "nice": False, "clamp": True},
-        "axis": {"title": f"{found.b} with {found.a} as 1 (logarithmic)", "format": "~g", "tickCount": 6, "grid": True},
+        "axis": {
+            "title": f"{found.b} with {found.a} as 1 (logarithmic)",
+            "format": "~g",
+            "values": ticks(domain),
+            "grid": True,
+        },
     }
     layers = [*rows.frame(len(named), "names", "said"), *_lines(found), *_marks(len(named), x)]
     datasets = {"names": named, "points": named, "one": [{"at": 1.0}]}

@@ -8,6 +8,7 @@ from ironbench.analyse.lead import Lead, Leads
 from ironbench.report import theme
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Key, Table
+from ironbench.report.charts.effects import ticks
 from ironbench.report.charts.lead import ends, said
 from ironbench.report.numbers import number
 
@@ -76,7 +77,7 @@ def _layers(names: list[str], x: dict[str, Any], scale: dict[str, Any]) -> list[
         "field": "ratio",
         "type": "quantitative",
         "scale": scale,
-        "axis": {"title": None, "format": "~g", "tickCount": 6},
+        "axis": {"title": None, "format": "~g", "values": ticks(scale["domain"])},
     }
     colour = base.colour(names)
     tooltip = [{"field": "system", "title": "work"}, {"field": "clients"}, {"field": "said", "title": "lead"}]
