@@ -12,7 +12,8 @@ from ironbench.model.system import Layout, System
 from ironbench.workloads.tpch import streams
 from ironbench.workloads.tpch.streams import Query, Stream
 
-QUERIES = 60
+QUERIES = {1: 60, 20_000: 60, 1_000_000: 12}
+"""How many follow each other, by rows of each answer."""
 LONGEST_US = 200.0
 NUMBERS = {
     "postgres": "SELECT n, repeat('x', 50) FROM generate_series(1, {rows}) AS s(n)",
@@ -29,8 +30,8 @@ def main() -> None:
             system, secrets = engines.get(name).validated(system, 1)
             with engines.running(system, secrets, 1) as session:
                 line = session.line()
-                for rows in (1, 20_000):
-                    stream = Stream(0, [Query("q01", sql.format(rows=rows), line, 60.0)] * QUERIES)
+                for rows, queries in QUERIES.items():
+                    stream = Stream(0, [Query("q01", sql.format(rows=rows), line, 60.0)] * queries)
                     streams.run([stream], lambda: False, lambda done, running: None)
                     gaps_us = sorted(gap * 1e6 for gap in streams.gaps_s(stream.ran))
                     assert all(one.rows == rows for one in stream.ran)

@@ -1,7 +1,7 @@
 //! SQLite files for Python: everything outside the timed window, and statements that are timed one by one.
 
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use ironbench_core::measure::clock;
@@ -44,12 +44,30 @@ impl SqliteConnection {
     }
 
     /// Rows, and the instants before the statement and after its last row; nothing is handed to Python.
+    ///
+    /// On this thread, which the statement itself lets look for Ctrl-C: another one would have to be begun and ended
+    /// between an answer and the next statement.
     fn measure(&self, py: Python<'_>, sql: &str) -> PyResult<(u64, f64, f64)> {
-        self.run(py, |session| {
+        let signalled: Arc<Mutex<Option<PyErr>>> = Arc::default();
+        let raised = signalled.clone();
+        let listen = move || {
+            let Err(error) = Python::attach(|py| py.check_signals()) else {
+                return false;
+            };
+            *raised.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+            true
+        };
+        let measured = py.detach(|| {
+            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            let session = state.session.as_mut().ok_or_else(closed)?;
             let submitted = clock::now();
-            let rows = session.query(sql)?.rows.len() as u64;
+            let rows = session.count(sql, listen)?;
             Ok((rows, clock::to_seconds(submitted), clock::to_seconds(clock::now())))
-        })
+        });
+        match signalled.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            Some(signal) => Err(signal),
+            None => measured.map_err(raise),
+        }
     }
 
     fn copy_in(&self, py: Python<'_>, sql: &str, data: &[u8]) -> PyResult<u64> {
@@ -70,6 +88,10 @@ impl SqliteConnection {
     }
 }
 
+fn closed() -> Error {
+    Error::failure("SQLite", "the connection is closed")
+}
+
 impl SqliteConnection {
     fn locked(&self, py: Python<'_>) -> MutexGuard<'_, State> {
         self.state.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
@@ -80,7 +102,7 @@ impl SqliteConnection {
         let mut state = self.locked(py);
         let state = &mut *state;
         let Some(session) = &mut state.session else {
-            return Err(raise(Error::failure("SQLite", "the connection is closed")));
+            return Err(raise(closed()));
         };
         let interrupter = session.interrupter();
         let changes = &mut state.changes;

@@ -107,6 +107,13 @@ impl Session {
         self.collect(sql)
     }
 
+    /// Like `query`, but the rows are read, counted and let go one by one: however many they are, nothing of them is
+    /// left to be freed when the answer has ended.
+    pub fn count(&mut self, sql: &str) -> Result<u64> {
+        self.begin(sql)?;
+        Ok(self.take(sql, Outcome { rows: Rows::counted(0), affected: 0 })?.rows.len() as u64)
+    }
+
     /// Starts a `COPY … FROM STDIN`; the data are pushed into what it returns.
     pub fn copy_in(&mut self, sql: &str) -> Result<CopyIn<'_>> {
         CopyIn::begin(self, sql)
@@ -133,7 +140,10 @@ impl Session {
 
     /// Takes the server's answer up to ReadyForQuery.
     pub(super) fn collect(&mut self, sql: &str) -> Result<Outcome> {
-        let mut outcome = Outcome::default();
+        self.take(sql, Outcome::default())
+    }
+
+    fn take(&mut self, sql: &str, mut outcome: Outcome) -> Result<Outcome> {
         let mut refusal = None;
         loop {
             match self.step(&mut outcome) {
@@ -160,7 +170,7 @@ impl Session {
         let message = self.channel.next(protocol::Rows::Keep)?;
         match message.tag {
             tag::DATA_ROW => outcome.rows.push(message.body)?,
-            tag::ROW_DESCRIPTION => outcome.rows = Rows::new(backend::column_names(message.body)?),
+            tag::ROW_DESCRIPTION => outcome.rows = outcome.rows.following(backend::column_names(message.body)?),
             tag::COMMAND_COMPLETE => outcome.affected = backend::affected_rows(message.body),
             tag::COPY_IN_RESPONSE => return Ok(Step::WantsCopyData),
             tag::READY_FOR_QUERY => return Ok(Step::Done),

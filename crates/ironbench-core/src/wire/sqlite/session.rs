@@ -1,6 +1,7 @@
 //! A blocking session for everything outside the timed window: schema, load, checks.
 
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use fallible_iterator::FallibleIterator;
 use rusqlite::types::ValueRef;
@@ -9,6 +10,10 @@ use rusqlite::{Batch, Connection, InterruptHandle, OpenFlags};
 use super::copy;
 use super::error::Trouble;
 use crate::{Error, Result};
+
+/// Instructions of SQLite's virtual machine between two looks at the clock: less than a millisecond.
+const STEPS_PER_LOOK: i32 = 10_000;
+const ASK_EVERY: Duration = Duration::from_millis(50);
 
 /// Rows as text, in the words of the PostgreSQL side of the core.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -32,6 +37,27 @@ impl Session {
     /// Runs one or more statements; the rows of the last.
     pub fn query(&mut self, sql: &str) -> Result<Table> {
         run_all(&self.connection, sql).map_err(|error| self.failed(&error))
+    }
+
+    /// Like `query`, but the rows of the last statement are read, counted and let go one by one: however many they are,
+    /// nothing of them is left to be freed when the answer has ended.
+    ///
+    /// `ended` is asked about twenty times a second, on this thread; when it returns true the statement is interrupted.
+    pub fn count(&mut self, sql: &str, mut ended: impl FnMut() -> bool + Send + 'static) -> Result<u64> {
+        let mut asked = Instant::now();
+        let look = move || {
+            let due = asked.elapsed() >= ASK_EVERY;
+            if due {
+                asked = Instant::now();
+            }
+            due && ended()
+        };
+        let counted = self
+            .connection
+            .progress_handler(STEPS_PER_LOOK, Some(look))
+            .and_then(|()| count_all(&self.connection, sql));
+        self.connection.progress_handler(0, None::<fn() -> bool>).map_err(|error| self.failed(&error))?;
+        counted.map_err(|error| self.failed(&error))
     }
 
     /// Rows that the last INSERT, UPDATE or DELETE changed.
@@ -159,6 +185,23 @@ fn run_all(connection: &Connection, sql: &str) -> rusqlite::Result<Table> {
     Ok(table)
 }
 
+fn count_all(connection: &Connection, sql: &str) -> rusqlite::Result<u64> {
+    let mut count = 0;
+    let mut batch = Batch::new(connection, sql);
+    while let Some(mut statement) = batch.next()? {
+        count = 0;
+        let width = statement.column_count();
+        let mut rows = statement.raw_query();
+        while let Some(row) = rows.next()? {
+            for place in 0..width {
+                std::hint::black_box(row.get_ref(place)?);
+            }
+            count += 1;
+        }
+    }
+    Ok(count)
+}
+
 /// A value as the core's PostgreSQL side would say it: NULL is None, bytes are hexadecimal after `\x`.
 pub fn text(value: ValueRef<'_>) -> Option<String> {
     match value {
@@ -196,6 +239,8 @@ mod tests {
         assert_eq!(table.columns, ["a", "b"]);
         assert_eq!(table.rows, [[Some("1".into()), Some("x".into())], [Some("2".into()), None]]);
         assert_eq!(session.changes(), 2);
+        let count = session.count("SELECT 1; SELECT * FROM t UNION ALL SELECT * FROM t; -- end", || true);
+        assert_eq!(count.unwrap(), 4, "too short to be asked about");
         assert_eq!(cell(&mut session, "SELECT 0.5").as_deref(), Some("0.5"));
         assert_eq!(cell(&mut session, "SELECT x'00ff'").as_deref(), Some("\\x00ff"));
         assert_eq!(cell(&mut session, "PRAGMA foreign_keys").as_deref(), Some("1"));
@@ -227,6 +272,19 @@ mod tests {
             assert!(error.cause.contains(cause), "{error}");
             assert_eq!(cell(&mut session, "SELECT count(*) FROM t").as_deref(), Some("0"));
         }
+    }
+
+    #[test]
+    fn a_count_without_end_is_ended_by_whoever_is_asked_and_the_session_goes_on() {
+        let mut session = session();
+        let endless = "WITH RECURSIVE s(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s) SELECT n FROM s";
+        let mut asked = 0;
+        let error = session.count(endless, move || {
+            asked += 1;
+            asked == 2
+        });
+        assert!(error.unwrap_err().cause.contains("interrupted"));
+        assert_eq!(cell(&mut session, "SELECT count(*) FROM (VALUES (1), (2))").as_deref(), Some("2"));
     }
 
     #[test]
