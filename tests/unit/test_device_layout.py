@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ironbench.devices import arrange, capability, file_systems
+from ironbench.devices import arrange, capability, expression, file_systems
 from ironbench.devices.declared import wanted
 from ironbench.devices.recorded import finish, raw
 from ironbench.errors import InputError
@@ -37,6 +37,11 @@ def test_the_same_device_written_in_another_way_is_the_same() -> None:
 
 def test_directories_are_no_devices() -> None:
     assert shared(data="/somewhere", temp="./here", log="") == []
+
+
+def test_a_device_rotates_where_a_disk_is_in_it() -> None:
+    said = {model: expression.rotates(model) for model in ("raid0(8, hdd-10k)", "ssd-sata-2011", "free")}
+    assert said == {"raid0(8, hdd-10k)": True, "ssd-sata-2011": False, "free": False}
 
 
 def test_a_mistake_in_an_expression_is_told_with_the_option() -> None:

@@ -42,6 +42,21 @@ def test_one_block_has_a_ratio_and_no_interval() -> None:
     assert "no interval" in chart.table.rows[0]
 
 
+def test_reference_scores_draw_the_ratio_that_the_processors_alone_let_expect() -> None:
+    def scored(label: str, score: float | None):
+        system = replace(DISK, label=label, reference_score=score)
+        return [record(system, 1, 1.0, metrics={"query_time_s{query=q01}": 1.0})]
+
+    found = queries([("old", scored("old", 19.4)), ("new", scored("new", 31.5)), ("other", scored("other", None))])
+    assert found is not None
+    assert [one.expected for one in found.subjects] == [None, pytest.approx(0.616, abs=5e-4), None]
+    bars = by_query(found)[0]
+    assert [row["system"] for row in bars.specification["datasets"]["expected"]] == ["new"]
+    assert "new 0.616 (31.5 to 19.4)" in bars.note
+    without = queries([("old", scored("old", None)), ("new", scored("new", 31.5))])
+    assert "Dotted" not in by_query(without)[0].note
+
+
 def test_work_without_queries_has_no_such_charts() -> None:
     assert queries([("a", [record(DISK, 1, 100.0)])]) is None
     assert by_query(None) == []

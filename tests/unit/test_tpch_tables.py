@@ -6,7 +6,7 @@ import pytest
 
 from ironbench.errors import InputError
 from ironbench.load import Loaded, space
-from ironbench.model.system import Layout, System
+from ironbench.model.system import Device, Layout, Partition, System
 from ironbench.workloads import tpch_tables
 from ironbench.workloads.tpch_tables import sizes
 from ironbench.workloads.tpch_tables.preset import preset
@@ -80,6 +80,16 @@ def test_the_preset_follows_the_memory_and_leaves_alone_what_is_declared() -> No
     assert whole["shared_buffers"] == f"{1 << 20}kB" and whole["effective_cache_size"] == f"{3 << 20}kB"
     declared = preset(System("postgres", "", memory_bytes=1 << 28, parallelism=2, memory_total_bytes=4 << 30))
     assert "shared_buffers" not in declared and "max_parallel_workers_per_gather" not in declared
+
+
+def test_the_preset_knows_an_emulated_disk_by_its_model_and_leaves_its_depth_to_the_engine() -> None:
+    def on(model: str, rotates: bool) -> dict[str, str]:
+        device = Device(model, (Partition("data", 1 << 30, "/nowhere/data"),), rotates=rotates)
+        return preset(System("postgres", "", layout=Layout("/nowhere/data", devices=(device,))))
+
+    disk, flash = on("hdd-10k", True), on("ssd-sata-2011", False)
+    assert (disk["random_page_cost"], flash["random_page_cost"]) == ("4", "1.1")
+    assert not {"effective_io_concurrency", "io_workers"} & (set(disk) | set(flash))
 
 
 def test_more_streams_share_the_memory_for_sorts() -> None:

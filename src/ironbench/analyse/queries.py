@@ -38,6 +38,10 @@ class Subject:
     """To the baseline; empty for the baseline itself."""
     parallelism: int | None = None
     """Processes or threads at work on one statement, where that was declared."""
+    reference_score: float | None = None
+    """Of its processors in a benchmark of others, higher is faster."""
+    expected: float | None = None
+    """The ratio to the baseline that the two reference scores let expect; None where either is not known."""
 
     @property
     def overall(self) -> float | None:
@@ -75,16 +79,24 @@ def queries(groups: Sequence[tuple[str, Sequence[Record]]]) -> Queries | None:
     if not found:
         return None
     baseline = found[0][1]
+    score = baseline[0].system.reference_score
     subjects = tuple(
         Subject(
             name,
             _typical(records),
             _ratios(records, baseline) if place else (),
             records[0].system.parallelism,
+            records[0].system.reference_score,
+            _expected(records[0].system.reference_score, score) if place else None,
         )
         for place, (name, records) in enumerate(found)
     )
     return Queries(subjects, tuple(sorted({query for subject in subjects for query in subject.times_s})))
+
+
+def _expected(score: float | None, baseline: float | None) -> float | None:
+    """Of times, so that a processor of twice the score lets expect a half."""
+    return baseline / score if score and baseline else None
 
 
 def _times(record: Record) -> dict[str, float]:

@@ -33,6 +33,7 @@ def command(records: Sequence[Record]) -> str:
     words += ["--memory-total", _size(system.memory_total_bytes)] if system.memory_total_bytes else []
     for option, cpus in (("--server-cpus", system.server_cpus), ("--client-cpus", system.client_cpus)):
         words += [option, ",".join(str(cpu) for cpu in cpus)] if cpus else []
+    words += ["--reference-score", f"{system.reference_score:g}"] if system.reference_score else []
     words += ["--label", system.label] if system.label else []
     return shlex.join(words)
 

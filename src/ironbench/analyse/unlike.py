@@ -10,7 +10,10 @@ from ironbench.model.record import Record, Status
 from ironbench.words import counted
 
 # What a comparison is meant to vary: that these differ is the question, not a flaw of the answer.
-_MEANT_TO_VARY = ("system.engine", "system.settings", "system.layout", "system.memory_bytes", "system.dsn")
+_MEANT_TO_VARY = (
+    *("system.engine", "system.settings", "system.layout", "system.memory_bytes", "system.dsn"),
+    "system.reference_score",
+)
 
 
 def unlike(a: Sequence[Record], b: Sequence[Record]) -> tuple[str, ...]:

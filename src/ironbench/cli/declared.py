@@ -231,7 +231,7 @@ def _refuse_equal(declared: Declared, setups: Sequence[Setup]) -> None:
     """`60s` and `1m` are different words for the same cell."""
     known: dict[str, str] = {}
     for setup in setups:
-        key = repr((replace(setup.system, label=""), setup.choice, setup.cell.load))
+        key = repr((replace(setup.system, label="", reference_score=None), setup.choice, setup.cell.load))
         if key in known:
             raise InputError(
                 f"{declared.file}, vary",
@@ -286,7 +286,6 @@ class _House:
             if engine.name in workload.engines:
                 workload.accepts(system, load, choice)
                 workload.compile(engine.name, choice, request.PROTOCOLS.get(engine.name, load.protocol))
-                system = request.preset(system, workload, choice)
         except InputError as error:
             raise resolve.in_words_of_the_file(error, where) from None
         setup = Setup(Cell(cell.name, load, dict(cell.levels)), system, choice)
@@ -296,6 +295,7 @@ class _House:
             estimate_bytes = workload.estimate_bytes(engine.name, choice.options)
             mounted = arrange.arranged(storage, estimate_bytes, "layout")
             system = replace(system, layout=arrange.laid_out(system.layout, mounted))
+            system = request.preset(system, workload, choice)
             found, self.secrets[cell.name] = self._validated(system, load.clients)
             caches.require(found, load)
             workload.fits(found, choice)

@@ -75,6 +75,7 @@ class Asked:
     trace: str = ""
     crash: str = ""
     limit: tuple[str, ...] = ()
+    reference_score: float | None = None
 
 
 def carried_out(asked: Asked, json: bool) -> int:
@@ -227,7 +228,14 @@ def _system(asked: Asked, often_s: float | None, estimate_bytes: int) -> System:
         server_cpus=values.cpus("--server-cpus", asked.server_cpus, available) if asked.server_cpus else None,
         client_cpus=values.cpus("--client-cpus", asked.client_cpus, available) if asked.client_cpus else None,
         dsn=asked.dsn or None,
+        reference_score=_reference_score(asked),
     )
+
+
+def _reference_score(asked: Asked) -> float | None:
+    if asked.reference_score is not None and not 0 < asked.reference_score < float("inf"):
+        raise InputError("--reference-score", f"{asked.reference_score:g} is out of range", "a score is above 0")
+    return asked.reference_score
 
 
 def _layout(asked: Asked, estimate_bytes: int) -> Layout:

@@ -113,6 +113,14 @@ def run(
     io: Annotated[str, OPTION(help="Client I/O: `auto`, `io_uring` or `epoll`.")] = "auto",
     observe: Annotated[bool, OPTION("--observe/--no-observe", help="Sample machine and server during trials.")] = True,
     label: Annotated[str, OPTION(metavar="NAME", help="Name of this system in tables and charts.")] = "",
+    reference_score: Annotated[
+        float | None,
+        OPTION(
+            parser=number("--reference-score", "write for example --reference-score 31.5"),
+            metavar="N",
+            help="Of its processors in a benchmark of others: charts of queries show what it lets expect.",
+        ),
+    ] = None,
     results: Annotated[
         str, OPTION(metavar="DIR", help="Where records go.", envvar="IRONBENCH_RESULTS")
     ] = "ironbench-results",
@@ -154,6 +162,7 @@ def run(
         io=io,
         observe=observe,
         label=label,
+        reference_score=reference_score,
         results=results,
         capacity=capacity,
         fs=fs,

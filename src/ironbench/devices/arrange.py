@@ -118,7 +118,8 @@ def _arranged(wanted: Wanted, number: int, placed: set[str], estimate_bytes: int
     folder = place.base() / "devices" / key
     partitions = tuple(Partition(role, size, str(folder / role)) for role, size in sizes.items())
     depth = expression.depth(wanted.model, sum(sizes.values()))
-    return Device(wanted.model, partitions, wanted.file_system, backing, depth)
+    rotates = expression.rotates(wanted.model)
+    return Device(wanted.model, partitions, wanted.file_system, backing, depth, rotates)
 
 
 def _needed(role: str, placed: set[str], estimate_bytes: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 from ironbench.devices.models import for_core, models
 from ironbench.devices.models import normal as normal_form
@@ -13,6 +14,7 @@ DEEP = 64
 MOST_DEPTH = 64
 NEXT_TO_NOTHING_S = 2e-6
 _COUNT = 2000
+_NAME = re.compile(r"[A-Za-z][\w.-]*")
 
 
 def normal(subject: str, text: str) -> str:
@@ -43,6 +45,12 @@ def depth(model: str, capacity_bytes: int) -> int:
         return 1
     gain = read_rate(model, capacity_bytes, DEEP) / read_rate(model, capacity_bytes, 1)
     return max(1, min(MOST_DEPTH, round(gain)))
+
+
+def rotates(model: str) -> bool:
+    """Whether a rotating disk is in it. The kernel's own word for an emulated device says nothing of its model."""
+    known = models()
+    return any(known[name].kind == "disk" for name in _NAME.findall(model) if name in known)
 
 
 def _reads(model: str, capacity_bytes: int, depth: int) -> tuple[float, float]:

@@ -30,6 +30,8 @@ class Device:
     """Directory that holds its bytes, or `ram`."""
     depth: int = 1
     """So many reads at a time it gains from."""
+    rotates: bool = False
+    """Whether a rotating disk is in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +76,8 @@ class System:
     """Parts made as good as free, to measure what they cost: `log`, `data`, `temp`, `client`."""
     dsn: str | None = None
     """A running server, its password removed (see `Secrets`)."""
+    reference_score: float | None = None
+    """Of its processors in a benchmark of others (SPEC CPU, say), higher is faster: what they alone let expect."""
 
 
 @dataclass(frozen=True, slots=True)

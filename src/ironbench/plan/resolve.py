@@ -39,6 +39,7 @@ def system(sections: Sections, label: str, folder: Path, cpus: Iterable[int]) ->
         parallelism=told.parallelism,
         ideal=_ideal(told.ideal),
         dsn=told.dsn or None,
+        reference_score=told.reference_score,
     )
 
 

@@ -27,6 +27,13 @@ class SystemSection(Struct, forbid_unknown_fields=True):
         Annotated[int, Meta(ge=1)] | None,
         Meta(description="Processes or threads that one statement may use at most; 1: its own."),
     ] = None
+    reference_score: Annotated[
+        Annotated[float, Meta(gt=0)] | None,
+        Meta(
+            description="Score of its processors in a benchmark of others, higher is faster: charts of queries show "
+            "the ratio that it lets expect."
+        ),
+    ] = None
     ideal: Annotated[
         str | list[str], Meta(description="Parts made as good as free: `log`, `data`, `temp`, `client`; `none`.")
     ] = ""

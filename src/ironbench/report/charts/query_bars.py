@@ -69,17 +69,20 @@ def query_bars(found: Queries | None) -> list[Chart]:
         for one in subject.ratios
     ]
     overall = [{"system": subject.name, "ratio": subject.overall} for subject in shown]
+    expected = [{"system": one.name, "ratio": one.expected} for one in shown if one.expected is not None]
     return [
         Chart(
             "query-ratios",
             f"Time of each query over that of {found.subjects[0].name}",
             _alt(shown, found.subjects[0].name),
-            base.specification(_layers(names, domain), {"queries": rows, "overall": overall}, 320),
+            base.specification(
+                _layers(names, domain), {"queries": rows, "overall": overall, "expected": expected}, 320
+            ),
             query_table(found),
             "ratio, logarithmic; below 1 is faster",
             base.keys(names, "square"),
             note="Whiskers are 95 % intervals of the blocks' ratios; the line of each colour is the geometric mean of "
-            "all queries." + _left_out(found),
+            "all queries." + _let_expect(found, shown) + _left_out(found),
             wide=True,
         )
     ]
@@ -142,12 +145,18 @@ def _layers(names: list[str], domain: list[float]) -> list[dict[str, Any]]:
         "mark": {"type": "rule", "strokeDash": [5, 4], "strokeWidth": 1.5},
         "encoding": {"y": y, "color": colour},
     }
-    return [bar, one, mean, whisker]
+    expected = {
+        "data": {"name": "expected"},
+        "mark": {"type": "rule", "strokeDash": [2, 3], "strokeWidth": 2},
+        "encoding": {"y": y, "color": colour},
+    }
+    return [bar, one, mean, expected, whisker]
 
 
 def _domain(shown: Sequence[Subject]) -> list[float]:
     """From the lowest to the highest of ratios and intervals, 1 inside."""
     logs = [math.log(one.ratio) for subject in shown for one in subject.ratios]
+    logs += [math.log(subject.expected) for subject in shown if subject.expected]
     reach = _REACH * max(math.log(1.25), *map(abs, logs))
     ends = [
         math.log(end) for subject in shown for one in subject.ratios for end in (one.low, one.high)
@@ -180,6 +189,22 @@ def _interval(low: float, high: float, blocks: int) -> str:
 def _seconds(subject: Subject, query: str) -> str:
     time_s = subject.times_s.get(query)
     return "–" if time_s is None else number(time_s, 3)
+
+
+def _let_expect(found: Queries, shown: Sequence[Subject]) -> str:
+    """What the dotted lines mean, with the figures that they are made of."""
+    told = [
+        f"{subject.name} {number(subject.expected, 3)} ({subject.reference_score:g} to "
+        f"{found.subjects[0].reference_score:g})"
+        for subject in shown
+        if subject.expected is not None
+    ]
+    if not told:
+        return ""
+    return (
+        " Dotted: what the processors' reference scores alone let expect, as they were declared: "
+        f"{', '.join(told)}; what is left is not the processors'."
+    )
 
 
 def _left_out(found: Queries) -> str:

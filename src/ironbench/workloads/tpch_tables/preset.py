@@ -32,7 +32,8 @@ def preset(system: System, streams: int = 1) -> dict[str, str]:
     memory_bytes = _memory_bytes(system)
     cores = len(system.server_cpus or os.sched_getaffinity(0))
     workers = cores if system.parallelism is None else system.parallelism
-    flash = not rotates(system.layout.data)
+    emulated = next((d for d in system.layout.devices if any(p.role == "data" for p in d.partitions)), None)
+    flash = not (emulated.rotates if emulated else rotates(system.layout.data))
     work_bytes = memory_bytes * WORK_SHARE / (max(1, streams) * workers * AT_ONCE)
     maintenance_bytes = min(MOST_MAINTENANCE_BYTES, memory_bytes // 16)
     told = {
@@ -45,6 +46,9 @@ def preset(system: System, streams: int = 1) -> dict[str, str]:
         "max_wal_size": "8GB",
         "checkpoint_timeout": "30min",
     }
+    if emulated is not None:
+        # The engine derives these two from the device's model.
+        del told["effective_io_concurrency"], told["io_workers"]
     if system.memory_bytes is None and "shared_buffers" not in system.settings:
         told["shared_buffers"] = _kilobytes(max(128 << 20, memory_bytes * CACHE_SHARE))
     if system.parallelism is None:
