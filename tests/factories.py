@@ -152,6 +152,8 @@ class Shelf:
     machines: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: {"m1": MACHINE})
     engines: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: {"e1": ENGINE})
     io: tuple[Counted, ...] = ()
+    texts: Mapping[str, str] = field(default_factory=dict)
+    """By id of a trial: its plans."""
 
     def _of(self, id: str) -> tuple[Record, random.Random] | None:
         found = next((one for one in self.records if one.id == id and "throughput" in one.metrics), None)
@@ -199,6 +201,9 @@ class Shelf:
         middle = one.metrics["response_time_p50_s"]
         values = [middle * math.exp(dice.gauss(0, 0.6)) + (dice.random() < 0.002) * middle * 12 for _ in range(20000)]
         return {"response_time": SortedHistogram(values), "service_time": SortedHistogram(values)}
+
+    def text(self, id: str, name: str) -> str:
+        return self.texts.get(id, "")
 
     def machine(self, key: str) -> Mapping[str, Any]:
         return self.machines.get(key, {})

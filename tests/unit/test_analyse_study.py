@@ -307,3 +307,8 @@ def test_a_shortfall_without_a_cpu_budget_blames_nobody() -> None:
     fresh = [record(throughput=x, block=b, purpose="confirmation") for b, x in enumerate((620, 630, 605))]
     (study,) = study_of([record(throughput=1000), *fresh])
     assert any("neither number is safe" in text for text in study.parts[0].warnings)
+
+
+def test_littles_law_says_nothing_of_work_that_ends_by_itself() -> None:
+    metrics = {"response_time_mean_s": 0.1}
+    assert little(record(clients=1, throughput=2, metrics=metrics, load=Load(duration_s=None))) is None

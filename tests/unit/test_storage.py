@@ -203,3 +203,21 @@ def test_what_a_trial_will_have_is_known_before() -> None:
     names = [test.name for test in chosen("default+sync", 0)]
     found = figures.metrics([one_pass(name) for name in names for _ in range(2)])
     assert {f"{name}{{{part}}}" for name, parts in promised.items() for part in parts} == set(found)
+
+
+def test_reads_from_the_device_and_from_the_cache_are_compared_by_size() -> None:
+    from factories import DISK, record
+
+    from ironbench.analyse.study import study_of
+    from ironbench.report import figures as shown
+    from ironbench.words import THIN
+
+    metrics = {}
+    for name, cost_s in (("cost8k-device", 12e-6), ("cost8k-cached", 4e-6)):
+        metrics[f"storage_bytes_per_s{{profile={name}}}"] = 1e8
+        metrics[f"storage_cpu_per_io_s{{profile={name}}}"] = cost_s
+    (study,) = study_of([replace(record(DISK, 1, 10.0, metrics=metrics), choice=Choice("storage"))])
+    (section,) = [one for one in shown.sections(study) if one.id == "storage-cost"]
+    (row,) = section.tables[0][1].rows
+    assert [cell.replace(THIN, " ") for cell in row] == ["8K", "12.0 µs", "4.00 µs", "8.00 µs", "977 ms"]
+    assert [key.label for key in section.charts[0].legend] == ["from the device", "from the page cache"]

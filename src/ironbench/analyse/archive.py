@@ -30,6 +30,10 @@ class Archive(Protocol):
         """`response_time`, `service_time` and their parts, each with `count`, `quantiles`, `merge` and bytes."""
         ...
 
+    def text(self, id: str, name: str) -> str:
+        """A file of the workload's own, such as `plans.txt`; empty where there is none."""
+        ...
+
     def machine(self, key: str) -> Mapping[str, Any]: ...
 
     def engine(self, key: str) -> Mapping[str, Any]: ...
@@ -49,6 +53,9 @@ class Empty:
 
     def histograms(self, id: str) -> Mapping[str, Any]:
         return {}
+
+    def text(self, id: str, name: str) -> str:
+        return ""
 
     def machine(self, key: str) -> Mapping[str, Any]:
         return {}

@@ -16,12 +16,16 @@ from ironbench.analyse.disturbance import Disturbance, disturbances
 from ironbench.analyse.findings import findings
 from ironbench.analyse.growth import Growth, growths
 from ironbench.analyse.interaction import Interaction, interactions
+from ironbench.analyse.levels import Levels, levels
 from ironbench.analyse.looks import LEAST_BLOCKS
 from ironbench.analyse.queries import Queries, queries
+from ironbench.analyse.read_cost import ReadCost, read_costs
+from ironbench.analyse.role_latency import RoleLatency, role_latencies
 from ironbench.analyse.same_load import SameLoad, same_loads
 from ironbench.analyse.study import facts
 from ironbench.analyse.subjects import work_name
 from ironbench.analyse.summarise import Summary, summarise
+from ironbench.analyse.trend import Against, against
 from ironbench.analyse.unlike import doubts, left_out
 from ironbench.analyse.waterfall import Waterfall, waterfall
 from ironbench.model.finding import Conclusion, Finding
@@ -97,6 +101,14 @@ class LabStudy:
     """Of the first comparisons: which part of a transaction's time the difference comes from."""
     queries: Queries | None
     """Query by query; None where the work is not made of queries."""
+    against: tuple[Against, ...]
+    """Queries that go against the trend, with what their plans say."""
+    levels: Levels | None
+    """Of a full design of two factors: the cells by their levels."""
+    role_latencies: tuple[RoleLatency, ...]
+    """Time of an I/O by role; empty where no device was emulated."""
+    read_costs: tuple[ReadCost, ...]
+    """CPU time of a read on real devices, where a cell reads what another has cached."""
     noise: Noise | None
     """The highest floor known of this machine for the lab's metric."""
     differences: tuple[Difference, ...]
@@ -157,6 +169,8 @@ def lab_study(
     own = [effect for effect in effects if effect.finding.decides and _is_main(effect.finding, lab)]
     found_ceilings = tuple(ceilings([effect.finding for effect in own], lab, _times(cells)))
     cells = tuple(replace(cell, time=cell.time and reconciled(cell.time, found_ceilings)) for cell in cells)
+    usable = [(cell.name, cell.usable) for cell in cells if cell.usable]
+    by_query = queries(usable)
     return LabStudy(
         lab=lab,
         work="; ".join(dict.fromkeys(work_name(setup.choice) for setup in measured)),
@@ -171,7 +185,11 @@ def lab_study(
         growths=growths([(cell.setup, cell.usable) for cell in cells]),
         ceilings=found_ceilings,
         waterfalls=_waterfalls(own, cells),
-        queries=queries([(cell.name, cell.usable) for cell in cells if cell.usable]),
+        queries=by_query,
+        against=against(by_query, usable, archive),
+        levels=levels(lab, usable),
+        role_latencies=role_latencies(usable),
+        read_costs=read_costs(usable),
         noise=_noise(lab, noise, settled),
         differences=differences(known),
         shared=shared(known),

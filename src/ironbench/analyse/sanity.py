@@ -41,12 +41,14 @@ class Little:
 
 
 def little(record: Record) -> Little | None:
-    """None for an open loop, whose clients are not all busy, and where a number is missing."""
+    """None for an open loop, whose clients are not all busy, for work that ends by itself, whose window holds more than
+    transactions (refresh functions, processes that begin and end), and where a number is missing."""
     load = record.cell.load
     throughput = record.metrics.get("throughput")
     response = record.metrics.get("response_time_mean_s")
     failed = record.metrics.get("failed", 0.0)
-    if load.rate is not None or load.clients < 1 or not throughput or not response or failed:
+    endless = load.duration_s is not None or load.transactions is not None
+    if load.rate is not None or not endless or load.clients < 1 or not throughput or not response or failed:
         return None
     edges_s = record.metrics.get("unfinished_s", 0.0) - record.metrics.get("carried_s", 0.0)
     at_edges = edges_s / record.elapsed_s if record.elapsed_s > 0 else 0.0

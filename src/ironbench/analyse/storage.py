@@ -24,7 +24,7 @@ class Tested:
     direction: str
     """`read`, `write` or `mix`."""
     kind: str
-    """`sequential`, `random`, `sync` or `sustained`."""
+    """`sequential`, `random`, `sync`, `cost` or `sustained`."""
     block_bytes: int
     figures: Mapping[str, Summary]
     """By metric without its part; of those a record has."""
@@ -71,6 +71,8 @@ def tested(metrics: Mapping[str, Summary]) -> tuple[Tested, ...]:
 def _kind(name: str) -> str:
     if name.startswith("rnd"):
         return "random"
+    if name.startswith("cost"):
+        return "cost"
     if name.startswith(("fsync", "fdatasync", "dsync")):
         return "sync"
     return "sustained" if name.startswith("sustained") else "sequential"

@@ -13,12 +13,15 @@ from ironbench.analyse.curve import Curve, curve
 from ironbench.analyse.device_io import Spread, spreads
 from ironbench.analyse.differences import Difference, differences, facts_of, flattened, shared
 from ironbench.analyse.queries import Queries, queries
+from ironbench.analyse.read_cost import ReadCost, read_costs
+from ironbench.analyse.role_latency import RoleLatency, role_latencies
 from ironbench.analyse.sanity import Little, little
 from ironbench.analyse.scaling import Scaling, scalings
 from ironbench.analyse.shares import Shares, budgets, main_events, waits
 from ironbench.analyse.shortfall import shortfall
 from ironbench.analyse.subjects import Subject, by_work, subjects, work_name
 from ironbench.analyse.summarise import overlap
+from ironbench.analyse.trend import Against, against
 from ironbench.analyse.unlike import doubts, left_out, unlike
 from ironbench.model.record import Record
 from ironbench.words import in_percent
@@ -89,6 +92,12 @@ class Study:
     """The scalability law's curve of every part that has one."""
     queries: Queries | None = None
     """Query by query; None where the work is not made of queries."""
+    against: tuple[Against, ...] = ()
+    """Queries that go against the trend, with what their plans say."""
+    role_latencies: tuple[RoleLatency, ...] = ()
+    """Time of an I/O by role; empty where no device was emulated."""
+    read_costs: tuple[ReadCost, ...] = ()
+    """CPU time of a read on real devices, where a system reads what another has cached."""
 
     @property
     def open_loop(self) -> bool:
@@ -126,6 +135,9 @@ def _study(records: Sequence[Record], archive: Archive, derived: Mapping[str, st
     )
     known = [facts(_reference(part), archive) for part in parts]
     first = found[0].usable
+    usable = [(subject.name, subject.usable) for subject in found if subject.usable]
+    by_query = queries(usable)
+    at_peaks = [(part.name, part.curve.peak.trials) for part in parts if part.curve.peak]
     return Study(
         work_name(records[0].choice),
         parts,
@@ -137,7 +149,10 @@ def _study(records: Sequence[Record], archive: Archive, derived: Mapping[str, st
         min(record.started_at for record in records),
         len(records),
         scalings([(part.name, [trial for point in part.curve.points for trial in point.trials]) for part in parts]),
-        queries([(subject.name, subject.usable) for subject in found if subject.usable]),
+        by_query,
+        against(by_query, usable, archive),
+        role_latencies(at_peaks),
+        read_costs(at_peaks),
     )
 
 

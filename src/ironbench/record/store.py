@@ -263,6 +263,10 @@ class Store:
         path = self._trials / id / "latency.hlog"
         return read_hlog(path.read_text()) if path.exists() else {}
 
+    def text(self, id: str, name: str) -> str:
+        path = self._trials / id / name
+        return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
+
     def _columns(self, id: str, name: str) -> Columns:
         from ironbench.record import columns
 

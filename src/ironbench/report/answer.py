@@ -8,6 +8,7 @@ from ironbench.analyse.growth import ALL
 from ironbench.analyse.labstudy import Effect, LabStudy
 from ironbench.analyse.scalability import Fit
 from ironbench.model.finding import Conclusion
+from ironbench.report import trend
 from ironbench.report.findings import at_least, interval, metric_words, ratio
 from ironbench.report.numbers import confidence, percent, quantity
 
@@ -19,7 +20,8 @@ _NAMED = 4
 
 def answer(study: LabStudy) -> str:
     """Sentences in reading order: what was found, how sure, what the machine's own noise is, what was expected."""
-    said = (*findings(study), *growth(study), limits(study), *disturbed(study), noise(study), claims(study))
+    contrary = trend.sentences(study.against)
+    said = (*findings(study), *contrary, *growth(study), limits(study), *disturbed(study), noise(study), claims(study))
     return " ".join(words for words in said if words)
 
 

@@ -8,13 +8,14 @@ from ironbench.analyse.balance import Entry
 from ironbench.analyse.differences import Difference, telling
 from ironbench.analyse.study import Part, Study
 from ironbench.catalogue import part_of
-from ironbench.report import own
+from ironbench.report import own, read_cost
 from ironbench.report.charts import scalability as law
 from ironbench.report.charts.base import Table
 from ironbench.report.charts.curves import curves
 from ironbench.report.charts.device_io import device_io
 from ironbench.report.charts.latency import latency
 from ironbench.report.charts.queries import by_query
+from ironbench.report.charts.role_latency import role_latency
 from ironbench.report.charts.shares import budget, waits
 from ironbench.report.charts.timelines import devices, timelines
 from ironbench.report.numbers import NOT_KNOWN, between, measured, number, quantity, span, times
@@ -39,8 +40,9 @@ def sections(study: Study) -> list[Section]:
         Section("time", "Over time", _lead_time(study), tuple(timelines(study))),
         Section("cpu", "Where the CPU time went", charts=tuple(budget(study))),
         Section("waits", "What backends waited for", charts=tuple(waits(study))),
-        Section("devices", "Devices", _lead_time(study), tuple(devices(study))),
+        Section("devices", "Devices", _lead_time(study), (*devices(study), *role_latency(study.role_latencies))),
         Section("device-io", "I/Os by latency and by size", _LEAD_IO, tuple(device_io(study))),
+        read_cost.section(study.read_costs),
         Section("balance", "Balance sheet", _LEAD_BALANCE, tables=(("", balance(study)),)),
         Section("differences", "What differs", _lead_differences(study), tables=tuple(differences(study))),
         Section("configuration", "Configuration in common", tables=tuple(configuration(study.shared))),

@@ -9,6 +9,8 @@ from ironbench.analyse.labstudy import LabStudy, Measured
 from ironbench.analyse.scalability import ENOUGH_DISTINCT, Estimate, Fit
 from ironbench.drive import checkpoints
 from ironbench.model.record import Status
+from ironbench.report import read_cost, trend
+from ironbench.report.charts import levels
 from ironbench.report.charts.base import Table
 from ironbench.report.charts.blocks import by_block, points
 from ironbench.report.charts.budgets import budgets
@@ -16,6 +18,7 @@ from ironbench.report.charts.effects import effects
 from ironbench.report.charts.growth import growth
 from ironbench.report.charts.order import order
 from ironbench.report.charts.queries import by_query
+from ironbench.report.charts.role_latency import role_latency
 from ironbench.report.charts.same_load import same_load
 from ironbench.report.charts.spent import spent, waterfalls
 from ironbench.report.figures import configuration, fact, fact_name, ratio_of
@@ -34,8 +37,18 @@ def sections(study: LabStudy) -> list[Section]:
     """Everything with something to show; a section without content is left out."""
     found = [
         Section("claims", "What was expected", tables=(*_some(claims(study)), *_some(claimed_table(study.claimed)))),
-        Section("findings", "Findings", charts=tuple(effects(study)), tables=_some(effect_table(study.effects))),
-        Section("queries", "Query by query", charts=tuple(by_query(study.queries))),
+        Section(
+            "findings",
+            "Findings",
+            charts=(*effects(study), *levels.whole(study.levels)),
+            tables=_some(effect_table(study.effects)),
+        ),
+        Section(
+            "queries",
+            "Query by query",
+            charts=(*by_query(study.queries), *levels.by_query(study.levels)),
+            tables=trend.tables(study.against),
+        ),
         Section(
             "same-load",
             "At the same load",
@@ -54,6 +67,8 @@ def sections(study: LabStudy) -> list[Section]:
             (*_some(limits(study)), *_some(ceilings(study))),
         ),
         Section("cpu", "Where the CPU time went", charts=tuple(budgets(study))),
+        Section("devices", "I/O of emulated devices", charts=tuple(role_latency(study.role_latencies))),
+        read_cost.section(study.read_costs),
         Section("others", "Other metrics", _LEAD_OTHERS, tables=tuple(metric_tables(study.others))),
         Section("balance", "Balance sheet", _LEAD_BALANCE, tables=_some(balance(study))),
         Section("differences", "What differs between the cells", _LEAD_DIFFERENCES, tables=_some(differences(study))),

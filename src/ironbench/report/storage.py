@@ -30,6 +30,11 @@ _LEAD = (
     "one after the other, 8 under way at a time from 1 thread; RND4K blocks of 4 KiB anywhere in the file."
 )
 _SUSTAINED = "Past the write cache"
+_COSTS = "What a read costs the processor"
+_LEAD_COST = (
+    "CPU time of one thread for one random read, user and system: from the device, past the page cache, and from the "
+    "page cache. The difference is what asking a device costs, whichever it is; work in interrupts comes on top."
+)
 _LEAD_SYNC = (
     "What a database waits for at every commit: a write of its log, and the answer that it is safe. One at a time, "
     "as one client commits."
@@ -99,7 +104,7 @@ def table(study: Study) -> Table:
 
 def bandwidths(lines: Sequence[Tested]) -> list[Tested]:
     """Those of which bytes per second say something; all where there is nothing else."""
-    return [one for one in lines if one.kind != "sync"] or list(lines)
+    return [one for one in lines if one.kind not in ("sync", "cost")] or list(lines)
 
 
 def _known_table(lines: Sequence[Tested]) -> Table:
@@ -146,6 +151,9 @@ def sections(study: Study) -> list[Section]:
     found = [
         Section("storage", "What the device does", _LEAD, tuple(charts.rates(parts)), (("", table(study)),)),
         Section("storage-sync", "How fast a log is safe", _LEAD_SYNC, tuple(charts.syncs(parts))),
+        Section(
+            "storage-cost", "What a read costs the processor", _LEAD_COST, tuple(charts.costs(parts)), _costs(parts)
+        ),
         Section("storage-latency", "Time of an I/O", charts=tuple(charts.latencies(parts)), tables=_named(parts)),
         Section("storage-sustained", _SUSTAINED, _lead_sustained(parts), tuple(charts.sustained(_lines(study)))),
     ]
@@ -155,6 +163,26 @@ def sections(study: Study) -> list[Section]:
 def _named(parts: Sequence[tuple[str, Sequence[Tested]]]) -> tuple[tuple[str, Table], ...]:
     many = len(parts) > 1
     return tuple((name if many else "", details(lines)) for name, lines in parts if lines)
+
+
+def _costs(parts: Sequence[tuple[str, Sequence[Tested]]]) -> tuple[tuple[str, Table], ...]:
+    """A row per size: CPU time from the device and cached, what the device adds, and that for each gigabyte."""
+    rows = []
+    for name, lines in parts:
+        costs = {one.name: one for one in lines if one.kind == "cost"}
+        for one in costs.values():
+            cached = costs.get(one.name.replace("-device", "-cached"))
+            if cached is None or cached is one:
+                continue
+            read_s, hit_s = (side.centre("storage_cpu_per_io_s") for side in (one, cached))
+            if read_s is None or hit_s is None:
+                continue
+            first = f"{one.title.removesuffix(' device').removeprefix('COST')}{f', {name}' if len(parts) > 1 else ''}"
+            more_s = read_s - hit_s
+            per_gb = quantity(more_s * 1e9 / one.block_bytes, "s") if more_s > 0 else "–"
+            rows.append((first, quantity(read_s, "s"), quantity(hit_s, "s"), quantity(more_s, "s"), per_gb))
+    head = ("read of", "from the device", "from the page cache", "the device adds", "adds per GB")
+    return (("", Table(head, tuple(rows), numbers=True)),) if rows else ()
 
 
 def _lines(study: Study) -> list[tuple[str, Line]]:

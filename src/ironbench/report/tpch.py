@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from ironbench.analyse.study import Part, Study
 from ironbench.analyse.summarise import Summary
 from ironbench.catalogue import base_name, part_of
+from ironbench.report import trend
 from ironbench.report.charts.base import Table
 from ironbench.report.charts.queries import by_query
 from ironbench.report.numbers import measured, number, quantity, span, times
@@ -118,7 +119,7 @@ def queries(part: Part) -> Table:
 
 def sections(study: Study) -> list[Section]:
     """Figures, then each query: charts where systems stand beside each other, a table for one alone."""
-    alone = (("", queries(study.parts[0])),) if len(study.parts) == 1 else ()
+    alone = (("", queries(study.parts[0])),) if len(study.parts) == 1 else trend.tables(study.against)
     found = [
         Section("tpch", "What it came to", _LEAD, tables=(("", table(study)),)),
         Section("tpch-queries", "Query by query", charts=tuple(by_query(study.queries)), tables=alone),

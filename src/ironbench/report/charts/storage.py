@@ -9,6 +9,8 @@ from ironbench.analyse.storage import Tested
 from ironbench.analyse.timelines import Line
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Key, Table
+from ironbench.report.charts.grouped import Bar as GroupedBar
+from ironbench.report.charts.grouped import Shown, grouped
 from ironbench.report.numbers import number, quantity, scale
 from ironbench.report.theme import SYSTEMS
 
@@ -24,6 +26,7 @@ _POINTS = (
     ("99 %", "storage_latency_p99_s", "triangle-right"),
     ("99.9 %", "storage_latency_p999_s", "tick"),
 )
+_COST = "storage_cpu_per_io_s"
 _RANGE = "Bars: the median pass. Strokes: the range of all passes."
 
 
@@ -46,6 +49,22 @@ def rates(parts: Parts) -> list[Chart]:
 def syncs(parts: Parts) -> list[Chart]:
     bars = [(name, one) for name, lines in parts for one in lines if one.kind == "sync"]
     return _bars("syncs", "Log writes made safe, one at a time", bars, [name for name, _ in parts])
+
+
+def costs(parts: Parts) -> list[Chart]:
+    """CPU time of a read by size: from the device beside the page cache."""
+    bars = [
+        GroupedBar(one.title.split()[0].removeprefix("COST"), _cost_name(name, one, len(parts)), one.figures[_COST])
+        for name, lines in parts
+        for one in lines
+        if one.kind == "cost" and _COST in one.figures
+    ]
+    return grouped(Shown("read-costs", "CPU time of a read, by its size", "s", wide=True), bars)
+
+
+def _cost_name(system: str, one: Tested, systems: int) -> str:
+    where = "from the device" if one.name.endswith("-device") else "from the page cache"
+    return f"{system}, {where}" if systems > 1 else where
 
 
 def _bars(id: str, title: str, bars: Sequence[Bar], names: list[str]) -> list[Chart]:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 LOG_BYTES = 16 * MIB
 """A sync test writes one file of a log again and again: PostgreSQL recycles files of this size (wal_segment_size)."""
 BUCKET_S = 0.1
+WARMING = Test("warming", "warming", "read", "sequential", MIB, blocking=True)
+"""Brings a file into the page cache."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,10 @@ def run(
     test: Test, files: Sequence[Measured], terms: Terms, seconds: float, began_s: float, progress: StorageProgress
 ) -> Pass:
     """FailureError: an I/O failed."""
+    if test.hot:
+        _core_pass(
+            WARMING, [replace(file, direct=file.cached) for file in files], terms, {"bytes": terms.size}, progress
+        )
     found = _core_pass(test, files, terms, {"seconds": seconds}, progress)
     told = msgspec.json.decode(found.summary, type=dict[str, Any])
     return Pass(
@@ -105,7 +111,7 @@ def _core_pass(
         "evict": test.cached,
         "until": until,
         # A write that is safe when it returns is one call of one thread, as a log makes it.
-        "io": "threads" if test.sync != "none" else terms.io,
+        "io": "threads" if test.sync != "none" or test.blocking else terms.io,
         "seed": terms.seed,
         "cpus": list(terms.cpus),
     }
@@ -115,7 +121,7 @@ def _core_pass(
 def _descriptor(test: Test, file: Measured) -> int:
     if test.sync == "dsync":
         return file.synced
-    return file.cached if test.cached or test.sync != "none" else file.direct
+    return file.cached if test.cached or test.hot or test.sync != "none" else file.direct
 
 
 def seeded(terms: Terms, number: int) -> Terms:

@@ -36,6 +36,10 @@ class Test:
     """Through the page cache, which is emptied before, as a database scans a table."""
     sustained: bool = False
     """One long pass instead of several short ones."""
+    hot: bool = False
+    """From the page cache, which holds the whole file: no device is asked."""
+    blocking: bool = False
+    """By one call after the other of one thread, whatever else is possible: CPU times are then of the same calls."""
 
 
 def _pair(order: str, block: int, depth: int, threads: int = 1) -> tuple[Test, Test]:
@@ -49,6 +53,13 @@ def _pair(order: str, block: int, depth: int, threads: int = 1) -> tuple[Test, T
 def _sync(kind: str, block: int) -> Test:
     title = f"{'O_DSYNC' if kind == 'dsync' else kind} {block // KIB}K"
     return Test(f"{kind}-{block // KIB}k", title, "write", "sequential", block, 1, 1, 0, kind)
+
+
+def _cost(block: int) -> tuple[Test, Test]:
+    """The same random reads twice: from the device, past the page cache, and from the page cache."""
+    size = f"{block // MIB}M" if block >= MIB else f"{block // KIB}K"
+    read = Test(f"cost{size.lower()}-device", f"COST{size} device", "read", "random", block, blocking=True)
+    return read, replace(read, name=f"cost{size.lower()}-cached", title=f"COST{size} cached", hot=True)
 
 
 SEQ1M_Q8 = _pair("sequential", MIB, 8)
@@ -70,6 +81,7 @@ SETS: dict[str, tuple[tuple[Test, ...], ...]] = {
         (Test("scan128k-read", "SCAN128K Q1T1", "read", "sequential", 128 * KIB, cached=True),),
         (Test("seq512k-q32t1-read", "SEQ512K Q32T1", "read", "sequential", 512 * KIB, 32),),
     ),
+    "cost": tuple((test,) for size in (8, 64, 128, 256, 1024) for test in _cost(size * KIB)),
     "sustained": ((Test("sustained-write", "SUSTAINED 1M Q8", "write", "sequential", MIB, 8, 1, 0, sustained=True),),),
 }
 """Name of a set → its lines, each with its directions."""
@@ -81,6 +93,7 @@ SET_WORDS = {
     "classic": "SEQ1M Q1T1, RND512K Q1T1, RND4K Q1T1, RND4K Q32T1",
     "sync": "8 KiB and 16 KiB made safe by fdatasync, fsync and O_DSYNC, as a database's log does",
     "scan": "128 KiB through an empty page cache as a table scan reads, and 512 KiB Q32T1",
+    "cost": "CPU time of a random read of 8 KiB to 1 MiB, from the device and from the page cache",
     "sustained": "one long sequential write, past a drive's write cache",
 }
 MOST_TESTS = 20

@@ -1,0 +1,69 @@
+"""Time of an I/O by role and direction, where every role has a device's partition of its own.
+
+Two roles on one real device show the figures of both together, so that only emulated devices, which tell their
+partitions apart, are looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ironbench.analyse.summarise import Summary, summarise
+from ironbench.model.record import Record
+
+_ROLES = ("data", "temp", "log")
+_DIRECTIONS = ("read", "write")
+_FEWEST = 30.0
+"""Of fewer I/Os in a trial the mean says little."""
+
+
+@dataclass(frozen=True, slots=True)
+class RoleLatency:
+    """One role of one system in one direction, over its trials."""
+
+    name: str
+    """Of the system or cell."""
+    role: str
+    direction: str
+    """`read` or `write`."""
+    mean_s: Summary
+    p99_s: Summary | None
+    per_s: Summary
+    size_bytes: Summary | None
+
+    @property
+    def what(self) -> str:
+        """As files are spoken of: `data read`, `temp write`."""
+        return f"{self.role} {self.direction}"
+
+
+def role_latencies(groups: Sequence[tuple[str, Sequence[Record]]]) -> tuple[RoleLatency, ...]:
+    """`groups`: name and comparable trials of each; in order of roles, then as given."""
+    found = []
+    for role in _ROLES:
+        for direction in _DIRECTIONS:
+            for name, records in groups:
+                one = _one(name, records, role, direction)
+                if one is not None:
+                    found.append(one)
+    return tuple(found)
+
+
+def _one(name: str, records: Sequence[Record], role: str, direction: str) -> RoleLatency | None:
+    label = f"{{role={role}}}"
+    quantile, rate = f"device_{direction}_latency_p99_s{label}", f"device_{direction}s_per_s{label}"
+    # The quantile is told by emulated devices alone.
+    own = [
+        record.metrics
+        for record in records
+        if quantile in record.metrics and record.metrics.get(rate, 0.0) * record.elapsed_s >= _FEWEST
+    ]
+
+    def of(metric: str) -> Summary | None:
+        return summarise([metrics[metric] for metrics in own if metric in metrics])
+
+    mean, per_s = of(f"device_{direction}_latency_s{label}"), of(rate)
+    if mean is None or per_s is None:
+        return None
+    return RoleLatency(name, role, direction, mean, of(quantile), per_s, of(f"device_{direction}_size_bytes{label}"))

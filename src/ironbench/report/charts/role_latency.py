@@ -1,0 +1,40 @@
+"""Time of an I/O by role: reads of data, writes of temporary files, writes of the log."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ironbench.analyse.role_latency import RoleLatency
+from ironbench.report.charts.base import Chart, Table
+from ironbench.report.charts.grouped import Bar, Shown, grouped
+from ironbench.report.numbers import measured, span
+
+
+def role_latency(found: Sequence[RoleLatency]) -> list[Chart]:
+    """Bars of the means; none where no role has an emulated device of its own."""
+    return grouped(
+        Shown(
+            "role-latency",
+            "Time of an I/O by role",
+            "s",
+            "Mean over the whole measured time, waiting in the queue of the device included.",
+            _table(found),
+            wide=True,
+        ),
+        [Bar(one.what, one.name, one.mean_s) for one in found],
+    )
+
+
+def _table(found: Sequence[RoleLatency]) -> Table:
+    rows = tuple(
+        (
+            f"{one.what}, {one.name}",
+            measured(one.mean_s, "s"),
+            span(one.mean_s, "s"),
+            measured(one.p99_s, "s"),
+            measured(one.per_s, "1/s"),
+            measured(one.size_bytes, "bytes"),
+        )
+        for one in found
+    )
+    return Table(("I/O", "mean", "range", "99 %", "I/Os", "mean size"), rows, numbers=True)

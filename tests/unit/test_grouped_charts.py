@@ -1,0 +1,96 @@
+"""Bars in groups: cells of two factors by their levels, and times of an I/O by role on emulated devices."""
+
+from dataclasses import replace
+
+import pytest
+from factories import DISK, MEMORY, Shelf, record
+from labfactory import lab, trials
+
+from ironbench.analyse.labstudy import LabStudy, lab_study
+from ironbench.analyse.role_latency import role_latencies
+from ironbench.analyse.study import study_of
+from ironbench.model.record import Record
+from ironbench.report import figures
+from ironbench.report.charts import levels
+from ironbench.report.charts.role_latency import role_latency
+from ironbench.report.lab_figures import sections
+from ironbench.words import THIN
+
+FACTORS = {"SSDs": ("2", "4", "6"), "tables": ("raw", "compressed")}
+
+
+def emulated(system=DISK, mean_s: float = 0.004, reads_per_s: float = 100.0, **more: float) -> Record:
+    metrics = {
+        "device_read_latency_s{role=data}": mean_s,
+        "device_read_latency_p99_s{role=data}": 3 * mean_s,
+        "device_reads_per_s{role=data}": reads_per_s,
+        "device_read_size_bytes{role=data}": 131072.0,
+    }
+    return record(system, 1, 10.0, metrics=metrics | more)
+
+
+def study(full: bool = True) -> LabStudy:
+    plan = lab(FACTORS, blocks=2, metric="query_time_geomean_s", full=full)
+    found = [
+        replace(
+            one,
+            metrics={
+                "query_time_geomean_s": 8.0 / int(one.cell.levels["SSDs"]),
+                "query_time_s{query=q01}": 16.0 / int(one.cell.levels["SSDs"]) + one.block,
+            },
+        )
+        for one in trials(plan, {setup.cell.name: 1.0 for setup in plan.setups})
+    ]
+    return lab_study(plan, found, Shelf(found))
+
+
+def test_two_factors_of_a_full_design_are_bars_in_groups_and_every_query_has_them_by_the_second_factor() -> None:
+    found = study()
+    (whole,) = levels.whole(found.levels)
+    assert whole.title == "Geometric mean of query times by SSDs and tables"
+    assert [row[0] for row in whole.table.rows] == ["SSDs=2", "SSDs=4", "SSDs=6"]
+    assert whole.table.rows[0][1].replace(THIN, " ").startswith("4.00 s")
+    raw, compressed = levels.by_query(found.levels)
+    assert [raw.title, compressed.title] == ["Time of each query, tables=raw", "Time of each query, tables=compressed"]
+    assert [key.label for key in raw.legend] == ["SSDs=2", "SSDs=4", "SSDs=6"]
+    axes = {str(chart.specification["layer"][0]["encoding"]["y"]["scale"]) for chart in (raw, compressed)}
+    assert axes == {"{'domain': [0, 9.0]}"}, "both charts have one scale"
+    assert {"findings", "queries"} <= {section.id for section in sections(found)}
+
+
+@pytest.mark.parametrize("other", [study(full=False), None])
+def test_other_designs_have_no_such_groups(other: LabStudy | None) -> None:
+    found = other.levels if other else None
+    assert levels.whole(found) == [] and levels.by_query(found) == []
+
+
+def test_io_of_emulated_devices_is_timed_by_role_and_direction() -> None:
+    temp = {
+        "device_write_latency_s{role=temp}": 0.02,
+        "device_write_latency_p99_s{role=temp}": 0.05,
+        "device_writes_per_s{role=temp}": 50.0,
+    }
+    slow = [emulated(**temp), replace(emulated(mean_s=0.006, **temp), block=1)]
+    found = role_latencies([("disk", slow), ("ssd", [emulated(MEMORY, 0.001)])])
+    assert [(one.name, one.what) for one in found] == [
+        ("disk", "data read"),
+        ("ssd", "data read"),
+        ("disk", "temp write"),
+    ]
+    (chart,) = role_latency(found)
+    plain = [cell.replace(THIN, " ") for cell in chart.table.rows[0]]
+    assert plain == ["data read, disk", "5.00 ms", "4.00 to 6.00 ms", "15.0 ms", "100/s", "131 kB"]
+    assert "temp write, disk: 20.0 ms" in chart.alt.replace(THIN, " ")
+
+
+def test_real_devices_whose_roles_cannot_be_told_apart_and_few_ios_are_left_out() -> None:
+    real = emulated()
+    real = replace(real, metrics={name: value for name, value in real.metrics.items() if "p99" not in name})
+    assert role_latencies([("disk", [real]), ("idle", [emulated(reads_per_s=0.1)])]) == ()
+    assert role_latency(()) == []
+
+
+def test_a_report_of_runs_on_emulated_devices_shows_their_io_by_role() -> None:
+    (found,) = study_of([emulated()])
+    (section,) = [section for section in figures.sections(found) if section.id == "devices"]
+    assert "role-latency" in [chart.id for chart in section.charts]

@@ -1,0 +1,69 @@
+"""Plans of three engines as steps, and the queries that go against the trend named with what their plans say."""
+
+import json
+from dataclasses import replace
+
+from factories import DISK, MEMORY, Shelf, record
+
+from ironbench.analyse.plans import difference, plans
+from ironbench.analyse.queries import queries
+from ironbench.analyse.trend import against
+from ironbench.report import trend
+
+
+def postgres(*nodes: dict, query: str = "q13") -> str:
+    (top, *below) = nodes
+    return f"-- {query}: Something.\n{json.dumps([{'Plan': {**top, 'Plans': list(below)}}], indent=2)}\n"
+
+
+SCAN = {"Node Type": "Seq Scan", "Relation Name": "orders", "Parallel Aware": True}
+INDEX = {"Node Type": "Index Scan", "Relation Name": "orders"}
+HASH, LOOP = {"Node Type": "Hash Join", "Join Type": "Right"}, {"Node Type": "Nested Loop"}
+DUCKDB = """-- q01: Something.
+physical_plan ╭─ Hash Join ─────┴────────────╮
+│ Join Type: INNER           │
+╰─────────────────┬──────────╯
+                  ├─────────────────────────────╮
+╭─ Seq Scan ──────┴──────────╮  ╭─ Seq Scan ────┴──────────╮
+│ Table: memory.main.orders  │  │ Table: memory.main.part  │
+╰────────────────────────────╯  ╰──────────────────────────╯
+
+-- q02: Another.
+nonsense
+"""
+SQLITE = "-- q01: A.\n7 0 206 SCAN lineitem\n9 0 0 SEARCH orders USING INDEX orders_customer (o_custkey=?)\n"
+
+
+def test_steps_are_read_from_the_plans_of_every_engine() -> None:
+    assert dict(plans(postgres(HASH, SCAN))["q13"]) == {"Hash Join (Right)": 1, "parallel Seq Scan on orders": 1}
+    assert plans(DUCKDB) == {"q01": {"Hash Join": 1, "Seq Scan on orders": 1, "Seq Scan on part": 1}}
+    assert dict(plans(SQLITE)["q01"]) == {"scan on lineitem": 1, "search by orders_customer on orders": 1}
+    assert plans("") == {} and plans("-- q01: cut off.\n[ {") == {}
+
+
+def test_two_plans_are_told_apart_by_what_only_one_of_them_does() -> None:
+    one, other = plans(postgres(LOOP, INDEX))["q13"], plans(postgres(HASH, SCAN))["q13"]
+    said = "the plan has Index Scan on orders, Nested Loop instead of parallel Seq Scan on orders, Hash Join (Right)"
+    assert difference(one, other) == said
+    assert difference(one, one) == "the plan has the same steps"
+    assert difference(one, None) == "its plans are not known"
+
+
+def test_a_query_that_is_surely_slower_where_the_others_gain_is_named_with_its_plan() -> None:
+    def timed(system, id: str, block: int, **times: float):
+        metrics = {f"query_time_s{{query={query}}}": seconds for query, seconds in times.items()}
+        return replace(record(system, 1, 1.0, block=block, metrics=metrics), id=id)
+
+    disk = [timed(DISK, f"disk{block}", block, q01=4.0, q06=4.0, q13=1.0) for block in range(3)]
+    memory = [timed(MEMORY, f"memory{block}", block, q01=1.0, q06=1.0, q13=1.2 + block / 100) for block in range(3)]
+    groups = [("disk", disk), ("memory", memory)]
+    shelf = Shelf([], texts={"disk0": postgres(HASH, SCAN), "memory0": postgres(LOOP, SCAN)})
+    found = against(queries(groups), groups, shelf)
+    assert [(one.subject, one.ratio.query, one.slower) for one in found] == [("memory", "q13", True)]
+    assert found[0].plan == "the plan has Nested Loop instead of Hash Join (Right)"
+    (said,) = trend.sentences(found)
+    assert said.startswith("Against the trend, memory is slower than disk in q13 1.21")
+    ((_, table),) = trend.tables(found)
+    assert table.rows[0][0] == "q13, memory over disk"
+    level = [("disk", disk), ("again", disk)]
+    assert against(queries(level), level, shelf) == ()

@@ -1,0 +1,53 @@
+"""CPU time of a read: the same work from a real device and cached, and by size in workload storage."""
+
+from dataclasses import replace
+
+import pytest
+from factories import DISK, record
+
+from ironbench.analyse.read_cost import read_costs
+from ironbench.analyse.study import study_of
+from ironbench.model.record import Budget, Record
+from ironbench.model.system import Device
+from ironbench.report import figures
+from ironbench.report.read_cost import table
+from ironbench.words import THIN
+
+
+def trial(label: str, reads: float, engine_s: float, block: int = 0, size: int = 8192, **more: object) -> Record:
+    """Of 10 s on 2 cores."""
+    metrics = {
+        "device_reads_per_s{role=data}": reads / 10,
+        "device_read_bytes_per_s{role=data}": reads * size / 10,
+        "engine_cpu_s": engine_s,
+    }
+    budget = Budget(engine_s / 20, 0.0, 0.0, 0.0, 0.05, 0.0, 1 - engine_s / 20 - 0.05)
+    one = record(replace(DISK, label=label), 1, 10.0, block=block, metrics=metrics, budget=budget)
+    return replace(one, elapsed_s=10.0, **more)
+
+
+def test_what_reading_adds_is_shared_out_among_the_reads_pair_by_pair() -> None:
+    cold = [trial("cold", 100_000, 3.0, 0), trial("cold", 100_000, 3.4, 1)]
+    hot = [trial("hot", 0, 2.0, 0), trial("hot", 100, 2.0, 1)]
+    (found,) = read_costs([("hot", hot), ("cold", cold)])
+    assert (found.name, found.cached, found.engine_s.n) == ("cold", "hot", 2)
+    assert found.engine_s.low == pytest.approx(10e-6)
+    assert found.engine_s.high == pytest.approx(1.4 / 99_900)
+    assert found.size_bytes.centre == pytest.approx(8192)
+    assert found.whole_s is not None and found.whole_s.low == pytest.approx(10e-6), "nobody's time is the same in both"
+    assert [cell.replace(THIN, " ") for cell in table([found]).rows[0][:3]] == ["cold over hot", "99 950", "8.19 kB"]
+
+
+def test_nothing_is_said_without_a_cached_side_of_emulated_devices_and_of_few_reads() -> None:
+    cold, hot = trial("cold", 100_000, 3.0), trial("hot", 0, 2.0)
+    assert read_costs([("cold", [cold])]) == ()
+    assert read_costs([("a", [cold]), ("b", [trial("b", 50_000, 2.0)])]) == ()
+    assert read_costs([("hot", [hot]), ("few", [trial("few", 500, 2.1)])]) == ()
+    layout = replace(DISK.layout, devices=(Device("hdd-10k", ()),))
+    emulated = replace(cold, system=replace(cold.system, layout=layout))
+    assert read_costs([("hot", [hot]), ("cold", [emulated])]) == ()
+
+
+def test_a_report_of_runs_has_the_table() -> None:
+    (found,) = study_of([trial("cold", 100_000, 3.0), trial("hot", 0, 2.0)])
+    assert "read-cost" in [section.id for section in figures.sections(found)]
