@@ -99,6 +99,17 @@ def test_a_workload_runs_on_a_device(user: User, engine: str) -> None:
     assert nothing_left(user.home) and user.nothing_runs()
 
 
+@pytest.mark.long
+def test_duckdb_runs_on_a_device_and_its_reads_are_timed_there(user: User) -> None:
+    words = ["--engine", "duckdb", "--data", "ssd-sata-2011", "--cache", "cold", "--with", "test=stream"]
+    told = user("run", "tpch", *words, "--with", "sf=0.01", "--with", "queries=6", "--with", "check=no")
+    assert told.code in (0, 3), told.stderr
+    (record,) = user.records()
+    assert any("emulated ssd-sata-2011" in text for text in record["conditions"].values())
+    assert record["metrics"]["device_reads_per_s{role=data}"] > 0
+    assert nothing_left(user.home) and user.nothing_runs()
+
+
 def test_a_device_that_is_killed_voids_the_trial_and_nothing_hangs(user: User) -> None:
     words = ["--data", "free", "--duration", "30s", "--warmup", "0s", "--with", "scale=1"]
     with user.begun("run", "igen-oltp", *words) as begun:

@@ -9,7 +9,7 @@ from ironbench import engines
 from ironbench.engines import place, process, space
 from ironbench.engines.postgres import facts, settings
 from ironbench.errors import InputError
-from ironbench.model.system import Layout, System
+from ironbench.model.system import Device, Layout, Partition, System
 
 
 def test_engines_are_found_by_scanning_the_package() -> None:
@@ -114,3 +114,11 @@ def test_a_place_where_nothing_can_be_written_is_said_to_be_that(path: str) -> N
 def test_checking_a_place_leaves_nothing_there(tmp_path: Path) -> None:
     place.check(str(tmp_path / "new" / "er"), "data")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["postgres", "duckdb", "sqlite"])
+def test_an_engine_keeps_the_emulated_devices_of_its_layout(name: str, tmp_path: Path) -> None:
+    data = str(tmp_path / "data")
+    device = Device("free", (Partition("data", 1 << 30, data),))
+    system, _ = engines.get(name).validated(System(name, name, layout=Layout(data, devices=(device,))), 1)
+    assert system.layout.devices == (device,)

@@ -11,7 +11,7 @@ from pathlib import Path
 from ironbench import engines, workloads
 from ironbench.cli import measurable, request, resolving
 from ironbench.cli.resolving import Resolution
-from ironbench.devices import arrange
+from ironbench.devices import arrange, expression
 from ironbench.devices.declared import wanted
 from ironbench.drive import caches
 from ironbench.engines.ideal import require as require_memory
@@ -181,7 +181,22 @@ def _content(setup: Setup) -> Content:
     key, size = (ask(engine, setup.choice.options) for ask in (workload.content_key, workload.estimate_bytes))
     basis = setup.system.dsn or engines.get(engine).basis(setup.system)
     work_s = workload.expected_s(engine, setup.choice.options) if setup.cell.load.transactions is None else None
+    if work_s is not None:
+        work_s += _reading_s(setup, workload)
     return Content(f"{engine} {basis} {key}" if key else "", int(size), work_s)
+
+
+def _reading_s(setup: Setup, workload: workloads.Workload) -> float:
+    """What reads of an emulated device add to work that ends by itself."""
+    device = next((d for d in setup.system.layout.devices if any(p.role == "data" for p in d.partitions)), None)
+    if device is None:
+        return 0.0
+    cold = setup.cell.load.cache == "cold"
+    memory_bytes = setup.system.memory_total_bytes
+    read_bytes = workload.expected_read_bytes(setup.system.engine, setup.choice.options, memory_bytes, cold)
+    if read_bytes <= 0:
+        return 0.0
+    return read_bytes / expression.mixed_read_rate(device.model, sum(one.bytes for one in device.partitions))
 
 
 def _paced(setup: Setup) -> bool:

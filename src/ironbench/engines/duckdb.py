@@ -41,7 +41,8 @@ class DuckdbEngine:
         package_folder()
         duckdb_settings.validate(system)
         temp = None if system.layout.temp is None else place.check(system.layout.temp, "temp")
-        return replace(system, layout=Layout(place.check(str(_data(system)), "data"), temp)), Secrets()
+        data = place.check(str(_data(system)), "data")
+        return replace(system, layout=replace(system.layout, data=data, temp=temp)), Secrets()
 
     def identity(self, system: System, secrets: Secrets) -> dict[str, str]:
         version, source = _asked_in_memory("select library_version, source_id from pragma_version()")

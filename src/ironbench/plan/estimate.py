@@ -17,6 +17,8 @@ LOAD_BYTES_PER_S = 40e6
 """Rows, keys and statistics, by size of the finished data."""
 READ_BYTES_PER_S = 0.5e9
 """Warming caches."""
+MOUNT_S = 4.0
+"""An emulated device: process, file system, calibration, and all of it taken away."""
 RECORD_BYTES = 300_000
 """Of one trial: record, timeline, histograms, observed series."""
 EMPTY_BYTES = {"postgres": 45_000_000}
@@ -78,6 +80,6 @@ def space_bytes(setups: Sequence[Setup], contents: Mapping[str, Content], trials
 def _around_s(setup: Setup, data_bytes: int, pilot: bool = False) -> float:
     """Of a pilot also what it measures, which no budget chooses; it has no warm-up."""
     warming = data_bytes / READ_BYTES_PER_S if setup.cell.load.cache in ("warm", "hot") else 0.0
-    engine = START_STOP_S.get(setup.system.engine, 4.0)
+    engine = START_STOP_S.get(setup.system.engine, 4.0) + (MOUNT_S if setup.system.layout.devices else 0.0)
     driven = preliminary.PILOT_S if pilot else setup.cell.load.warmup_s
     return driven + engine + data_bytes / COPY_BYTES_PER_S + warming

@@ -143,6 +143,13 @@ class Workload(ABC):
         """How long a trial measures when nobody says; None: until its work is done."""
         return 30.0
 
+    def expected_read_bytes(
+        self, engine: str, options: Mapping[str, str], memory_bytes: int | None, cold: bool
+    ) -> float:
+        """About how much a trial reads from its data's device; only asked where that may be slow. `cold`: at first
+        nothing is cached; `memory_bytes`: of engine and page cache, where that is limited."""
+        return 0.0
+
     def expected_s(self, engine: str, options: Mapping[str, str]) -> float | None:
         """About how long a trial without a duration measures, for plans and budgets; None: nobody knows."""
         return None
