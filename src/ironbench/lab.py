@@ -10,7 +10,7 @@ from ironbench import devices, engines, lab_peak, lab_search, lab_stages, lab_tr
 from ironbench.analyse import curve
 from ironbench.devices.mounting import NO_DEVICES, Devices
 from ironbench.lab_data import Data
-from ironbench.lab_progress import Pace
+from ironbench.lab_progress import Allowance, Pace
 from ironbench.lab_trial import Bench, measure
 from ironbench.load import Loaded
 from ironbench.model.plan import Plan
@@ -65,14 +65,17 @@ def conduct(
         return before
     bench = Bench(lab, secrets, directory.store, Data(lab, secrets, printer), printer, known, traces)
     fresh: list[Record] = []
-    pace = Pace(lab)
-    while (due := lab_stages.next_trial(directory, [*before, *fresh], forgiven)) is not None:
+    pace, allowance = Pace(lab), Allowance(lab.method.budget_s)
+    while (due := lab_stages.next_trial(directory, [*before, *fresh], forgiven, allowance.holds)) is not None:
         records = [*before, *fresh]
         trial, said = _before_it(directory, due, records, forgiven)
         fresh.append(lab_trial.attempt(bench, trial, said, pace.title(trial, records)))
         if fresh[-1].status is Status.CUT_SHORT:
             break
         lab_stages.refuse_futile(lab, fresh)
+        allowance.passed += 1
+    if allowance.said:
+        printer.say(allowance.said)
     return [*before, *fresh]
 
 

@@ -11,6 +11,9 @@ from ironbench.model.system import Trial
 from ironbench.plan import preliminary
 from ironbench.record import progress
 
+_BORNE = 1.1
+"""Times the budget: a plan is no better than that."""
+
 
 class Pace:
     """Counts trials while they pass. `now` gives seconds that only grow."""
@@ -45,6 +48,32 @@ class Pace:
         expected_s = max(span_s(trial), self._lab.estimate_s / planned if planned else 0.0)
         elapsed_s = self._now() - self._began_s if passed else 0.0
         return (expected_s + elapsed_s) / (1 + passed)
+
+
+class Allowance:
+    """Whether more trials fit in the budget, at the pace of those that have passed. `now` gives seconds that grow."""
+
+    def __init__(self, budget_s: float | None, now: Callable[[], float] = time.monotonic) -> None:
+        self._budget_s = budget_s
+        self._now = now
+        self._began_s = now()
+        self.passed = 0
+        """Trials so far."""
+        self.said = ""
+        """Why the lab ends, once it does."""
+
+    def holds(self, trials: int) -> bool:
+        if self._budget_s is None or not self.passed:
+            return True
+        spent_s = self._now() - self._began_s
+        needed_s = trials * spent_s / self.passed
+        if spent_s + needed_s <= _BORNE * self._budget_s:
+            return True
+        self.said = (
+            f"the budget of {spoken(self._budget_s)} ends the lab at this look, after {spoken(spent_s)}: the next "
+            f"blocks would take {spoken(needed_s)}; `ironbench lab resume` goes on with them"
+        )
+        return False
 
 
 def span_s(trial: Trial) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from ironbench.analyse import findings, looks
 from ironbench.errors import FailureError
@@ -14,8 +14,20 @@ from ironbench.record import progress
 from ironbench.record.labs import LabDirectory
 
 
-def next_trial(directory: LabDirectory, records: Sequence[Record], forgiven: Collection[str] = ()) -> Trial | None:
-    """The next trial in the planned order; declares the next stage when one is over and decided nothing."""
+def _always(trials: int) -> bool:
+    return True
+
+
+def next_trial(
+    directory: LabDirectory,
+    records: Sequence[Record],
+    forgiven: Collection[str] = (),
+    holds: Callable[[int], bool] = _always,
+) -> Trial | None:
+    """The next trial in the planned order; declares the next stage when one is over and decided nothing.
+
+    `holds`: whether the budget holds so many trials more; it ends a lab at a look only, whatever the look showed.
+    """
     while True:
         declared = directory.declared()
         waiting = progress.missing([trial for one in declared for trial in one.trials], records, forgiven)
@@ -25,7 +37,10 @@ def next_trial(directory: LabDirectory, records: Sequence[Record], forgiven: Col
         if number and decided(lab, records, number):
             return None
         stage = next(stage for stage in lab.method.stages if stage.number == number + 1)
-        directory.declare(stage, tuple(trial for trial in lab.trials if trial.stage == stage.number))
+        trials = tuple(trial for trial in lab.trials if trial.stage == stage.number)
+        if number and not holds(len(trials)):
+            return None
+        directory.declare(stage, trials)
 
 
 def decided(lab: Lab, records: Sequence[Record], stage: int) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import labfactory
 from factories import example
 
-from ironbench.lab_progress import Pace, spoken
+from ironbench.lab_progress import Allowance, Pace, spoken
 from ironbench.model.record import Record, Status
 from ironbench.model.system import Cell, Load, Trial
 from ironbench.record import make, progress
@@ -73,6 +73,17 @@ def test_ids_of_lab_trials_tell_cell_block_and_attempt_and_fit_a_file_name() -> 
     ids = {make.record_id("s", Trial(cell, 0, "lab")) for cell in odd}
     assert len(ids) == 2
     assert all("/" not in id and len(id) < 200 for id in ids)
+
+
+def test_a_budget_holds_what_fits_at_the_pace_of_the_trials_so_far() -> None:
+    now = [100.0]
+    allowance = Allowance(1200.0, lambda: now[0])
+    assert allowance.holds(1000), "nobody knows yet"
+    allowance.passed, now[0] = 24, 700.0
+    assert allowance.holds(24) and not allowance.said
+    assert not allowance.holds(30)
+    assert allowance.said.startswith("the budget of 20 min ends the lab at this look, after 10 min")
+    assert Allowance(None).holds(10**9)
 
 
 def test_time_left_is_said_as_people_say_it() -> None:
