@@ -196,7 +196,8 @@ def _reading_s(setup: Setup, workload: workloads.Workload) -> float:
     read_bytes = workload.expected_read_bytes(setup.system.engine, setup.choice.options, memory_bytes, cold)
     if read_bytes <= 0:
         return 0.0
-    return read_bytes / expression.mixed_read_rate(device.model, sum(one.bytes for one in device.partitions))
+    size = estimate.MIXED_READ_BYTES.get(setup.system.engine, estimate.MIXED_READ_BYTES["postgres"])
+    return read_bytes / expression.mixed_read_rate(device.model, sum(one.bytes for one in device.partitions), size)
 
 
 def _paced(setup: Setup) -> bool:

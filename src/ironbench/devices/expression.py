@@ -14,9 +14,8 @@ DEEP = 64
 MOST_DEPTH = 64
 NEXT_TO_NOTHING_S = 2e-6
 _COUNT = 2000
-_MIXED_BYTES, _MIXED_DEPTH = 32768, 2
-"""Seen on PostgreSQL 18: 22 TPC-H-derived queries in a third of their data's memory read 24 KB at a time, 1.3 to 1.9
-under way."""
+_MIXED_DEPTH = 2
+"""Seen on PostgreSQL 18 with two cores: 22 TPC-H-derived queries had 1.3 to 1.9 reads under way."""
 _NAME = re.compile(r"[A-Za-z][\w.-]*")
 
 
@@ -42,10 +41,10 @@ def as_good_as_free(model: str, capacity_bytes: int) -> bool:
     return _reads(model, capacity_bytes, 1)[1] < NEXT_TO_NOTHING_S
 
 
-def mixed_read_rate(model: str, capacity_bytes: int) -> float:
-    """Bytes per second of reads as a mix of queries makes them, by the model alone: 32 KiB anywhere, two at a time."""
-    reads_per_s, _ = _reads(model, capacity_bytes, _MIXED_DEPTH, _MIXED_BYTES)
-    return reads_per_s * _MIXED_BYTES
+def mixed_read_rate(model: str, capacity_bytes: int, read_bytes: int) -> float:
+    """Bytes per second of reads of this size as a mix of queries makes them, by the model alone: a few at a time."""
+    reads_per_s, _ = _reads(model, capacity_bytes, _MIXED_DEPTH, read_bytes)
+    return reads_per_s * read_bytes
 
 
 def depth(model: str, capacity_bytes: int) -> int:

@@ -19,6 +19,9 @@ READ_BYTES_PER_S = 0.5e9
 """Warming caches."""
 MOUNT_S = 4.0
 """An emulated device: process, file system, calibration, and all of it taken away."""
+MIXED_READ_BYTES = {"postgres": 65536, "duckdb": 262144, "sqlite": 4096}
+"""Size of a random read that takes an emulated disk as long as an engine's mix of reads for queries does: seen on
+PostgreSQL 18 (15 MB/s of an array that the model gives 16); DuckDB reads whole blocks."""
 RECORD_BYTES = 300_000
 """Of one trial: record, timeline, histograms, observed series."""
 EMPTY_BYTES = {"postgres": 45_000_000}
