@@ -137,9 +137,10 @@ def sized(
     ]
     if not found:
         least = plain.lab_s(min(lengths), blocks.FIRST)
+        length = f" of {min(lengths):g} s" if None in cells.own_s else ""  # work that ends by itself has its own
         raise InputError(
             f"{file}, budget {in_words(budget_s)}",
-            f"{len(cells.around_s)} cells in {blocks.FIRST} blocks of {min(lengths):g} s take {in_words(least)}",
+            f"{len(cells.around_s)} cells in {blocks.FIRST} blocks{length} take {in_words(least)}",
             f"a verdict needs {blocks.FIRST} blocks: allow {in_words(_whole_minutes(least))}, or name fewer levels",
         )
     return min(found, key=_worth)
