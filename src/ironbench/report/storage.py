@@ -29,6 +29,7 @@ _LEAD = (
     "Median of the passes, and the range of all of them. MB are 10⁶ bytes; SEQ1M Q8T1 reads or writes blocks of 1 MiB "
     "one after the other, 8 under way at a time from 1 thread; RND4K blocks of 4 KiB anywhere in the file."
 )
+_COST = "storage_cpu_per_io_s"
 _SUSTAINED = "Past the write cache"
 _COSTS = "What a read costs the processor"
 _LEAD_COST = (
@@ -55,6 +56,8 @@ def headline(study: Study) -> list[tuple[str, str]]:
     for part in study.parts:
         first = [one for one in of(part) if one.kind in ("sequential", "random")][:2]
         said = [f"{_WORDS[one.direction]}s {megabytes(one.rate.centre)} MB/s in {one.title}" for one in first]
+        costs = [one for one in of(part) if one.kind == "cost" and one.centre(_COST)][:2]
+        said += [f"{one.title}: {quantity(one.centre(_COST), 's')} of CPU time for a read" for one in costs]
         syncs = [one for one in of(part) if one.kind == "sync"]
         if syncs:
             latency = quantity(syncs[0].centre("storage_latency_mean_s"), "s")
@@ -174,7 +177,7 @@ def _costs(parts: Sequence[tuple[str, Sequence[Tested]]]) -> tuple[tuple[str, Ta
             cached = costs.get(one.name.replace("-device", "-cached"))
             if cached is None or cached is one:
                 continue
-            read_s, hit_s = (side.centre("storage_cpu_per_io_s") for side in (one, cached))
+            read_s, hit_s = (side.centre(_COST) for side in (one, cached))
             if read_s is None or hit_s is None:
                 continue
             first = f"{one.title.removesuffix(' device').removeprefix('COST')}{f', {name}' if len(parts) > 1 else ''}"
