@@ -13,7 +13,7 @@ from pathlib import Path
 
 SCALE = 24
 """384 MB of data."""
-MEMORY = ("--memory", "48MB", "--memory-total", "224MB")
+BUFFERS, TOTAL = ("--memory", "48MB"), ("--memory-total", "224MB")
 """Buffers and page cache hold about half of it, once what the server's processes take is off."""
 CLIENTS = 8
 SECONDS, WARMUP = "10s", "5s"
@@ -31,29 +31,19 @@ class Seen:
         return self.metrics.get(f"device_{name}_per_s{{role=data}}", 0.0)
 
 
-def loaded(data: Path, log: Path | None = None) -> None:
-    """Tables in a directory that stays, without a limit on memory: their pages are counted in no group of a server."""
-    told = ["--log", str(log)] if log else []
-    _ran(["--data", str(data), *told, "--duration", "1s", "--warmup", "0s", "--no-observe"], None)
-
-
 def driven(data: str, *more: str, group: Path | None = None) -> Seen:
     """A run from cold caches. `data`: a directory or a device; `group`: a control group for the server."""
-    words = ["--data", data, *MEMORY, "--cache", "cold", "--duration", SECONDS, "--warmup", WARMUP, *more]
-    metrics = _ran(words, group)
-    return Seen(metrics["throughput"], metrics)
 
-
-def _ran(words: list[str], group: Path | None) -> dict[str, float]:
     def enter() -> None:
         if group is not None:
             (group / "cgroup.procs").write_text(str(os.getpid()))
 
-    whole = ["run", "igen-oltp", "--with", f"scale={SCALE}", "--clients", str(CLIENTS), "--json", *words]
+    words = ["--cache", "cold", "--duration", SECONDS, "--warmup", WARMUP, "--clients", str(CLIENTS)]
+    whole = ["run", "igen-oltp", "--with", f"scale={SCALE}", "--data", data, *BUFFERS, *words, *more, "--json"]
     with tempfile.TemporaryDirectory() as results:
         command = [sys.executable, "-c", "from ironbench.cli import main; main()", *whole, "--results", results]
         done = subprocess.run(command, capture_output=True, text=True, check=False, preexec_fn=enter)
     if done.returncode not in (0, 3):
         raise RuntimeError(done.stderr)
     metrics: dict[str, float] = json.loads(done.stdout)["trials"][0]["metrics"]
-    return metrics
+    return Seen(metrics["throughput"], metrics)

@@ -34,6 +34,14 @@ def test_the_null_engine_takes_everything_and_keeps_nothing() -> None:
         assert session.alive()
 
 
+@pytest.mark.parametrize("name", ["postgres", "sqlite", "duckdb", "none"])
+def test_a_validated_system_keeps_its_emulated_devices(name: str, tmp_path: Path) -> None:
+    data = str(tmp_path / "data")
+    layout = Layout(data, devices=(Device("free", (Partition("data", 1 << 30, data),)),))
+    system, _ = engines.get(name).validated(System(name, "x", layout=layout), 1)
+    assert system.layout.devices == layout.devices and system.layout.data == data
+
+
 @pytest.mark.parametrize(
     "told",
     [
