@@ -192,6 +192,19 @@ def test_a_record_that_is_here_with_other_content_is_refused(parcel: Path, tmp_p
     refused(parcel, tmp_path, "with other content")
 
 
+@pytest.mark.parametrize("left", [None, b"{"])
+def test_a_damaged_record_that_is_here_is_not_taken_for_the_same(
+    parcel: Path, tmp_path: Path, left: bytes | None
+) -> None:
+    arrive(parcel, tmp_path / "there")
+    one = next((tmp_path / "there" / "trials").iterdir()) / "record.json"
+    if left is None:
+        one.unlink()
+    else:
+        one.write_bytes(left)
+    refused(parcel, tmp_path, "with other content")
+
+
 def test_what_is_no_such_file_is_refused(tmp_path: Path) -> None:
     for text in (b"", b"PK", b"hello" * 1000):
         (tmp_path / "x.ibr").write_bytes(text)
