@@ -1,7 +1,7 @@
 """What PostgreSQL's client backends wait for, asked 20 times a second (pg_stat_activity, "Wait Event Tables").
 
 An answer costs the server the more the more backends there are, so that the samples come further apart beyond
-some 30 backends (`Source.backend_cost_s`); `wait_samples_per_s` says how often they came.
+some 25 backends (`Source.backend_cost_s`); `wait_samples_per_s` says how often they came.
 
 A backend that waits for nothing is working: `CPU` (or waits for a core: see `runqueue`). One that waits for its client
 outside a transaction is counted apart, in `backends_idle`; in a transaction, `Client.ClientRead` is time the client
@@ -26,13 +26,13 @@ _BACKENDS = "pg_waits.backends"
 _SCHEDSTAT = "pg_waits.schedstat"
 _PERIOD_S = 0.05
 _COST_S = 200e-6
-_BACKEND_COST_S = 6e-6
+_BACKEND_COST_S = 8e-6
 _MOST_COST = 0.008
 """CPU time of the server and ours for one answer, more of it for each backend, and the share of a core for all."""
 _BACKENDS_PERIOD_S = 5.0
 _SCHEDSTAT_PERIOD_S = 1.0
 _SCHEDSTAT_COST_S = 1e-3
-_PROCESS_COST_S = 15e-6
+_PROCESS_COST_S = 25e-6
 _SCHEDSTAT_MOST_COST = 0.002
 """CPU time to read the files of a usual machine's processes, and of each backend beside them."""
 _SEEN_LEAST = 0.9
