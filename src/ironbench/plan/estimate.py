@@ -11,12 +11,14 @@ from ironbench.plan.budget import Cells
 
 START_STOP_S = {"postgres": 4.0, "sqlite": 0.3, "duckdb": 0.5, "null": 0.1, "none": 0.1}
 """Engine up and down once, with checks of data and machine between."""
-COPY_BYTES_PER_S = 0.65e9
-"""1.5 s per GB where the file system cannot share blocks."""
+COPY_BYTES_PER_S = 0.13e9
+"""Where the file system cannot share blocks: seen on the virtual disk of a small machine, made durable."""
 LOAD_BYTES_PER_S = 40e6
 """Rows, keys and statistics, by size of the finished data."""
 READ_BYTES_PER_S = 0.5e9
 """Warming caches."""
+REHEARSING_S = 2.0
+"""Until the hit rate is steady: two rehearsals of a short trial, as a rule."""
 MOUNT_S = 4.0
 """An emulated device: process, file system, calibration, and all of it taken away."""
 MIXED_READ_BYTES = {"postgres": 65536, "duckdb": 262144, "sqlite": 4096}
@@ -83,6 +85,7 @@ def space_bytes(setups: Sequence[Setup], contents: Mapping[str, Content], trials
 def _around_s(setup: Setup, data_bytes: int, pilot: bool = False) -> float:
     """Of a pilot also what it measures, which no budget chooses; it has no warm-up."""
     warming = data_bytes / READ_BYTES_PER_S if setup.cell.load.cache in ("warm", "hot") else 0.0
+    warming += REHEARSING_S if setup.cell.load.cache == "hot" else 0.0
     engine = START_STOP_S.get(setup.system.engine, 4.0) + (MOUNT_S if setup.system.layout.devices else 0.0)
     driven = preliminary.PILOT_S if pilot else setup.cell.load.warmup_s
     return driven + engine + data_bytes / COPY_BYTES_PER_S + warming
