@@ -20,6 +20,8 @@ _FOLDED = 12
 """Tables of facts with more rows are folded away."""
 _FOLDED_UNNAMED = 40
 """The same for a section's only table, which is what its reader came for."""
+_LONGEST_WORD = 16
+"""Characters that a cell's line always has room for."""
 MARKS = {
     "circle": '<circle cx="8" cy="8" r="7"/>',
     "square": '<rect x="2" y="2" width="12" height="12"/>',
@@ -107,11 +109,16 @@ def table_block(name: str, content: Table) -> str:
     return f"<details><summary>{escape(summary)}</summary>{table(content)}</details>"
 
 
+def _cell(text: str) -> str:
+    """One word is never broken; long paths are, wherever that is needed."""
+    word = ' class="word"' if len(text) <= _LONGEST_WORD and " " not in text else ""
+    return f"<td{word}>{escape(text)}</td>"
+
+
 def table(content: Table, numbers: bool = False) -> str:
     head = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in content.head)
     rows = "".join(
-        f'<tr><th scope="row">{escape(row[0])}</th>{"".join(f"<td>{escape(cell)}</td>" for cell in row[1:])}</tr>'
-        for row in content.rows
+        f'<tr><th scope="row">{escape(row[0])}</th>{"".join(map(_cell, row[1:]))}</tr>' for row in content.rows
     )
     kind = ' class="numbers"' if numbers or content.numbers else ""
     return f'<div class="scroll"><table{kind}><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'

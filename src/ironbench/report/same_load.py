@@ -12,6 +12,8 @@ from ironbench.report.numbers import quantity
 
 _SHOWN = (("response_time_p50_s", "median"), ("response_time_p99_s", "99th perc."))
 """The other percentiles are in the JSON document."""
+_LEAST_BLOCKS = 3
+"""Two points and Student's t with one degree of freedom give intervals over many powers of ten: they say nothing."""
 
 
 def same_load_tables(found: Sequence[SameLoad]) -> list[tuple[str, Table]]:
@@ -39,7 +41,8 @@ def _times(one: SameLoad, metric: str, finding: Finding | None) -> tuple[str, st
     """Of both sides, and the ratio of the two with its interval."""
     if finding is None:
         return "", "", "", ""
-    return _time(one.cell, metric), _time(one.baseline, metric), ratio(finding.ratio), interval(finding)
+    known = interval(finding) if finding.blocks >= _LEAST_BLOCKS else "too few blocks"
+    return _time(one.cell, metric), _time(one.baseline, metric), ratio(finding.ratio), known
 
 
 def _time(side: Side, metric: str) -> str:

@@ -80,7 +80,7 @@ def _layers(groups: list[str], names: list[str], top: float) -> list[dict[str, A
         "xOffset": {"field": "name", "type": "nominal", "sort": names},
     }
     domain = {"domain": [0, top]} if top else {"zero": True}
-    height = {"type": "quantitative", "scale": domain, "axis": {"title": None, "tickCount": 5, "format": "~g"}}
+    height = {"type": "quantitative", "scale": domain, "axis": {"title": None, "tickCount": 5, "format": ",~f"}}
     tip = [{"field": "group"}, {"field": "name"}, {"field": "said", "title": "median"}, {"field": "range"}]
     bar = {**place, "y": {"field": "value", **height}, "color": _colour(names), "tooltip": tip}
     stroke = {**place, "y": {"field": "low", **height}, "y2": {"field": "high"}}
