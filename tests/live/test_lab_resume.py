@@ -136,6 +136,7 @@ def test_a_lab_that_somebody_works_on_is_refused_with_the_worker_s_process(user:
         run.end(signal.SIGINT)
 
 
+@pytest.mark.long
 def test_two_labs_of_one_file_have_directories_of_their_own(user: User) -> None:
     for _ in range(2):
         assert user("lab", "run", str(written(user, repeats=1))).code in (0, 3)

@@ -46,7 +46,9 @@ OPERATIONS = {
 }
 
 
-@pytest.mark.parametrize("words", list(OPERATIONS))
+@pytest.mark.parametrize(
+    "words", [pytest.param(words, marks=pytest.mark.long if "--with" in words else ()) for words in OPERATIONS]
+)
 def test_an_operation_is_timed_checked_and_felt_by_a_bystander(place: Path, tmp_path: Path, words: str) -> None:
     found = run(place, tmp_path, *words.split(), *SMALL)
     assert found["status"] == "ok", found["cause"]

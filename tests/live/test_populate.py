@@ -37,8 +37,17 @@ def run(place: Path, results: Path, *words: str, code: int = 0) -> dict[str, Any
     return records(results)[-1]
 
 
-@pytest.mark.parametrize("method", ["rows", "batch", "copy"])
-@pytest.mark.parametrize("keys", ["identity", "random"])
+@pytest.mark.parametrize(
+    ("method", "keys"),
+    [
+        ("rows", "identity"),
+        ("batch", "random"),
+        ("copy", "random"),
+        pytest.param("rows", "random", marks=pytest.mark.long),
+        pytest.param("batch", "identity", marks=pytest.mark.long),
+        pytest.param("copy", "identity", marks=pytest.mark.long),
+    ],
+)
 def test_every_row_arrives_on_postgres(place: Path, tmp_path: Path, method: str, keys: str) -> None:
     words = ["populate", "--clients", "3", "--with", "gb=0.004", "--with", f"method={method}", "--with", f"keys={keys}"]
     found = run(place, tmp_path, *words, "--with", "commit=333", "--with", "batch=50")

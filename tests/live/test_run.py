@@ -119,6 +119,7 @@ def test_compare_names_the_label_that_is_unknown_and_the_nearest(user: User) -> 
     assert "did you mean first" in told.stderr
 
 
+@pytest.mark.long
 def test_a_search_tries_loads_until_it_has_an_answer_and_measures_that_afresh(user: User) -> None:
     told = user("run", "igen-oltp", "--engine", "null", "--clients", "auto:1-8", *SHORT, "--json")
     assert told.code in (0, 3), told.stderr
