@@ -89,7 +89,7 @@ impl Worker for BlockingLoop<'_> {
         "blocking"
     }
 
-    fn run(self, start: &Start, recorder: &mut Recorder) -> Ended {
+    fn run(&mut self, start: &Start, recorder: &mut Recorder) -> Ended {
         let left = start.transactions_per_client;
         let Self { engine, script, shared, give_up } = self;
         Running {
@@ -108,8 +108,8 @@ impl Worker for BlockingLoop<'_> {
 }
 
 struct Running<'a, 'r, 's> {
-    engine: Client,
-    script: ScriptClient<'a>,
+    engine: &'s mut Client,
+    script: &'s mut ScriptClient<'a>,
     shared: &'a SharedPace,
     give_up: &'a AtomicBool,
     start: &'s Start<'s>,

@@ -93,7 +93,7 @@ impl Worker for Watcher<'_> {
         "blocking"
     }
 
-    fn run(mut self, start: &Start, recorder: &mut Recorder) -> Ended {
+    fn run(&mut self, start: &Start, recorder: &mut Recorder) -> Ended {
         let Pace::Open(mut due) = start.pace.clone() else { unreachable!("the plan has a rate") };
         clock::sleep_until(start.origin);
         while wait(&due, start, recorder) {

@@ -28,7 +28,15 @@ pub trait Worker {
     /// How it talks to the engine, as the record says it.
     fn io(&self) -> &'static str;
 
-    fn run(self, start: &Start, recorder: &mut Recorder) -> Ended;
+    fn run(&mut self, start: &Start, recorder: &mut Recorder) -> Ended;
+
+    /// Takes leave of the engine, once the last samples are taken: the CPU time of a server process that has ended is no
+    /// longer its own, and a sample that had read its parent before would find it nowhere.
+    fn leave(self)
+    where
+        Self: Sized,
+    {
+    }
 }
 
 /// The common start.
@@ -145,7 +153,7 @@ impl<'scope, 'env> Crew<'scope, 'env> {
                 .spawn_scoped(scope, move || {
                     cpu::bind_thread(&orders.plan.client_cpus);
                     clock::sharpen_timers();
-                    let worker = match make(thread, share.clone()) {
+                    let mut worker = match make(thread, share.clone()) {
                         Ok(worker) => worker,
                         Err(error) => {
                             let _ = ready.send(Err(error));
@@ -158,7 +166,11 @@ impl<'scope, 'env> Crew<'scope, 'env> {
                     let open = start.pace.is_open();
                     let mut recorder = Recorder::new(thread, orders.kinds, window, open, slices, &orders.control.live);
                     let ended = worker.run(&start, &mut recorder);
-                    Some((recorder.finish(), ended))
+                    let recording = recorder.finish();
+                    // Nothing more is sent: it ends when the crew lets go.
+                    let _ = begin.recv();
+                    worker.leave();
+                    Some((recording, ended))
                 })
                 .expect("a thread can be started");
             (begin_sender, handle)
@@ -203,13 +215,11 @@ impl<'scope, 'env> Crew<'scope, 'env> {
         let sampler = observers.start(Instant::now() + ahead)?;
         control.set_window_start(window.start);
         control.set_phase(Phase::WarmUp);
-        let mut handles = Vec::new();
-        for (begin, handle) in self.threads {
+        for (begin, _) in &self.threads {
             // A thread that is gone panicked; joining it says so.
             let _ = begin.send((origin, window));
-            handles.push(handle);
         }
-        let mut seconds = Seconds::new(handles.len());
+        let mut seconds = Seconds::new(self.threads.len());
         let mut marked = false;
         let mut stopped = false;
         loop {
@@ -249,6 +259,7 @@ impl<'scope, 'env> Crew<'scope, 'env> {
             cut_short: stopped,
             cause: self.abort.cause(),
         };
+        let handles: Vec<_> = self.threads.into_iter().map(|(_, handle)| handle).collect();
         for handle in handles {
             let outcome = handle.join().map_err(|_| Error::failure("driving thread", "panicked"))?;
             let (recording, ended) = outcome.expect("a thread that was told to begin has a recording");

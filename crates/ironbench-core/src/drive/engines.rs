@@ -96,10 +96,17 @@ impl<X: Transaction> Worker for PostgresLoop<X> {
         }
     }
 
-    fn run(self, start: &Start, recorder: &mut Recorder) -> Ended {
+    fn run(&mut self, start: &Start, recorder: &mut Recorder) -> Ended {
         match self {
             Self::Uring(event_loop) => event_loop.run(start, recorder),
             Self::Epoll(event_loop) => event_loop.run(start, recorder),
+        }
+    }
+
+    fn leave(self) {
+        match self {
+            Self::Uring(event_loop) => event_loop.leave(),
+            Self::Epoll(event_loop) => event_loop.leave(),
         }
     }
 }

@@ -40,12 +40,14 @@ struct Client<X> {
 pub struct EventLoop<T, X> {
     transport: T,
     clients: Vec<Client<X>>,
+    /// Clients whose session ended in order, so that the engine is told when they leave.
+    in_order: Vec<usize>,
 }
 
 impl<T: Transport, X: Transaction> EventLoop<T, X> {
     pub fn new(transport: T, transactions: Vec<X>) -> Self {
         let client = |transaction| Client { transaction, state: State::Idle, intended: 0, begun: 0, left: 0 };
-        Self { transport, clients: transactions.into_iter().map(client).collect() }
+        Self { transport, clients: transactions.into_iter().map(client).collect(), in_order: Vec::new() }
     }
 }
 
@@ -54,9 +56,9 @@ impl<T: Transport, X: Transaction> Worker for EventLoop<T, X> {
         T::NAME
     }
 
-    fn run(self, start: &Start, recorder: &mut Recorder) -> Ended {
-        let Self { transport, mut clients } = self;
-        for client in &mut clients {
+    fn run(&mut self, start: &Start, recorder: &mut Recorder) -> Ended {
+        let Self { transport, clients, in_order } = self;
+        for client in clients.iter_mut() {
             client.left = client.transaction.share().unwrap_or(start.transactions_per_client);
         }
         let alive = clients.len();
@@ -64,6 +66,7 @@ impl<T: Transport, X: Transaction> Worker for EventLoop<T, X> {
         Running {
             transport,
             clients,
+            in_order,
             recorder,
             start,
             pace,
@@ -77,11 +80,19 @@ impl<T: Transport, X: Transaction> Worker for EventLoop<T, X> {
         }
         .run()
     }
+
+    fn leave(mut self) {
+        for id in self.in_order {
+            self.clients[id].transaction.farewell(self.transport.mailbox(id));
+            self.transport.farewell(id);
+        }
+    }
 }
 
 struct Running<'a, 'r, T, X> {
-    transport: T,
-    clients: Vec<Client<X>>,
+    transport: &'a mut T,
+    clients: &'a mut [Client<X>],
+    in_order: &'a mut Vec<usize>,
     recorder: &'a mut Recorder<'r>,
     start: &'a Start<'a>,
     pace: Pace,
@@ -386,8 +397,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
             let inside = matches!(self.clients[id].state, State::Busy | State::Sleeping);
             self.leave(id);
             if !inside && !self.start.abort.happened() {
-                self.clients[id].transaction.farewell(self.transport.mailbox(id));
-                self.transport.farewell(id);
+                self.in_order.push(id);
             }
         }
         self.ended

@@ -4,8 +4,9 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use proptest::prelude::*;
 
-use super::plan::{Arrivals, Engine, Plan, Schedule, ScriptSource, Stop};
-use super::{Control, Outcome, drive};
+use super::kind::Kind;
+use super::plan::{Arrivals, Engine, ObserverSource, Plan, Schedule, ScriptSource, Stop};
+use super::{Control, Outcome, crew, drive, work};
 
 fn script(name: &str, text: &str, weight: u32) -> ScriptSource {
     ScriptSource { name: name.to_owned(), text: text.to_owned(), weight }
@@ -257,4 +258,47 @@ fn a_plan_that_cannot_be_run_is_refused() {
         let error = drive(&plan, &Control::new(), &mut || true).unwrap_err();
         assert_eq!(error.kind, crate::Kind::Input, "{error}");
     }
+}
+
+/// Has a file for its connection, and does one thing.
+struct Holder(std::path::PathBuf);
+
+impl Drop for Holder {
+    fn drop(&mut self) {
+        std::fs::write(&self.0, "gone").unwrap();
+    }
+}
+
+impl crew::Worker for Holder {
+    fn io(&self) -> &'static str {
+        "none"
+    }
+
+    fn run(&mut self, _start: &crew::Start, recorder: &mut crate::measure::Recorder) -> crew::Ended {
+        let now = crate::measure::clock::now();
+        recorder.complete(0, now, now, now);
+        recorder.close(now);
+        crew::Ended::default()
+    }
+}
+
+#[test]
+fn connections_stay_open_until_the_last_samples_are_taken() {
+    let folder = crate::testing::Folder::new();
+    let held = folder.0.join("connection");
+    std::fs::write(&held, "connected").unwrap();
+    let observer = ObserverSource {
+        name: "held".to_owned(),
+        kind: "file".to_owned(),
+        target: held.to_str().unwrap().to_owned(),
+        period_s: 10.0,
+    };
+    let plan = Plan { observers: vec![observer], ..plan(1, 1, Stop::Transactions(1)) };
+    let kinds = [Kind { name: "one".to_owned(), weight: 1, statements: 0 }];
+    let only = std::sync::Mutex::new(Some(Holder(held.clone())));
+    let make = |_, _| Ok(only.lock().unwrap().take().unwrap());
+    let outcome = work(&plan, &Control::new(), 1, &kinds, |orders| crew::run(orders, make, &mut || true)).unwrap();
+    let (_, last) = outcome.samples["held"].last().unwrap();
+    let after = std::fs::read(&held).unwrap();
+    assert_eq!((last.as_slice(), after.as_slice()), (b"connected".as_slice(), b"gone".as_slice()));
 }

@@ -165,7 +165,8 @@ fn files(root: &Path, sources: &[ObserverSource]) -> Group {
 
 impl Sampler {
     /// Samples every source now, beside the ticks. The drive loop calls it at the end of the measured window, so that
-    /// differences of counters cover exactly the window (its start is tick 0). Never blocks.
+    /// differences of counters cover exactly the window (its start is tick 0). Never blocks: the marks are served by the
+    /// end of `stop`.
     pub fn mark(&self) {
         self.marked.store(true, Ordering::Relaxed);
         for worker in self.workers.iter().filter(|worker| !worker.requests) {

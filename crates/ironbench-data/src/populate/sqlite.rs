@@ -54,7 +54,7 @@ impl Worker for Filler<'_> {
         "blocking"
     }
 
-    fn run(mut self, start: &Start, recorder: &mut Recorder) -> Ended {
+    fn run(&mut self, start: &Start, recorder: &mut Recorder) -> Ended {
         let mut ended = Ended::default();
         let mut left = self.share.left();
         let full = self.full();
