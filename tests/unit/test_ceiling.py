@@ -16,7 +16,7 @@ from ironbench.model.finding import Conclusion, Finding
 from ironbench.model.lab import Lab, Method, Stage
 from ironbench.model.parts import PARTS
 from ironbench.model.record import Record
-from ironbench.model.system import Cell, Choice, Load, Setup, System
+from ironbench.model.system import Cell, Choice, Layout, Load, Setup, System
 
 METHOD = Method((Stage(1, 8),), seed=1)
 WOBBLE = (1.0, 1.004, 0.997, 1.006, 0.995, 1.001, 1.002, 0.998)
@@ -90,19 +90,40 @@ def test_a_gain_beyond_what_the_share_explains_does_not_contradict_it() -> None:
     assert reconciled(baseline, [ceiling(measured(2.4), ["temp"], spent)]) == baseline
 
 
-def test_only_cells_that_differ_in_ideal_parts_alone_have_a_ceiling() -> None:
-    def setup(name: str, levels: dict[str, str], ideal: tuple[str, ...] = ()) -> Setup:
-        return Setup(Cell(name, Load(), levels), System("postgres", name, ideal=ideal), Choice("w"))
+PLAIN = Setup(Cell("a", Load(8), {"cell": "a"}), System("postgres", "a"), Choice("w"))
 
-    setups = (
-        setup("a", {"ideal": "none", "clients": "1"}),
-        setup("b", {"ideal": "log", "clients": "1"}, ("log",)),
-        setup("c", {"ideal": "log", "clients": "8"}, ("log",)),
-        setup("d", {"ideal": "none", "clients": "8"}),
-    )
-    lab = Lab("x", "x", "?", (), "explicit", setups, "a", (), METHOD, (), (), "")
-    told = [replace(measured(2.0), cell=cell, baseline="a") for cell in ("b", "c", "d")]
-    assert [one.finding.cell for one in ceilings(told, lab)] == ["b"]
+
+def credited(free: Setup, baseline: Setup = PLAIN) -> bool:
+    """Whether the difference between the two is said to be what the free part brings."""
+    lab = Lab("x", "x", "?", (), "explicit", (baseline, free), "a", (), METHOD, (), (), "")
+    return bool(ceilings([replace(measured(2.0), cell=free.cell.name, baseline="a")], lab))
+
+
+def freed(*parts: str, load: Load = PLAIN.cell.load, **system: object) -> Setup:
+    told = replace(PLAIN.system, label="b", ideal=parts, **system)  # type: ignore[arg-type]
+    return Setup(Cell("b", load, {"cell": "b"}), told, PLAIN.choice)
+
+
+def test_only_cells_that_differ_in_ideal_parts_alone_have_a_ceiling() -> None:
+    assert credited(freed("log"))
+    assert not credited(freed())
+    assert not credited(freed("log", memory_bytes=1 << 30))
+    assert not credited(freed("log", memory_total_bytes=1 << 30))
+    assert not credited(freed("log", settings={"fsync": "off"}))
+    assert not credited(freed("log", load=Load(16)))
+    assert not credited(freed("log", layout=Layout(temp="/elsewhere")))
+    assert not credited(freed("log"), replace(PLAIN, system=replace(PLAIN.system, ideal=("temp",))))
+
+
+def test_what_a_free_part_brings_along_is_no_difference() -> None:
+    """As `plan.ideal` and the engines arrange it."""
+    limited = replace(PLAIN, system=replace(PLAIN.system, memory_total_bytes=1 << 30, client_cpus=(1,)))
+    paused = replace(PLAIN, cell=replace(PLAIN.cell, load=Load(8, think_time_s=0.1)))
+    assert credited(freed("log", layout=Layout(log="/dev/shm/log")))
+    assert credited(freed("log", memory_total_bytes=2 << 30, client_cpus=(1,)), limited)
+    assert credited(freed("temp", settings={"temp_store": "memory"}))
+    assert credited(freed("data", load=Load(8, cache="hot"), client_cpus=(1,)), limited)
+    assert credited(freed("client", load=Load(8, threads=4)), paused)
 
 
 def trial(block: int, log_ms: float, cpu_ms: float = 1.0) -> Record:

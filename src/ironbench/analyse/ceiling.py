@@ -8,7 +8,7 @@ comparison's, with its interval, and nothing is said that its finding does not c
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ironbench import catalogue
@@ -16,6 +16,7 @@ from ironbench.analyse.bottleneck import RESOURCES, TimeSpent
 from ironbench.model.finding import Conclusion, Finding
 from ironbench.model.lab import Lab
 from ironbench.model.parts import CLIENT, DATA_READ, DATA_WRITE, LOG_FLUSH, RUN_QUEUE, TEMP
+from ironbench.model.system import Choice, Load, Setup, System
 from ironbench.words import in_percent
 
 _FREE = {
@@ -52,11 +53,28 @@ def ceilings(findings: Sequence[Finding], lab: Lab, spent: Mapping[str, TimeSpen
         cell, baseline = lab.setup(finding.cell), lab.setup(finding.baseline)
         more = tuple(part for part in cell.system.ideal if part not in baseline.system.ideal)
         lost = set(baseline.system.ideal) - set(cell.system.ideal)
-        factors = cell.cell.levels.keys() | baseline.cell.levels.keys()
-        differ = [name for name in factors if cell.cell.levels.get(name) != baseline.cell.levels.get(name)]
-        if more and not lost and len(differ) <= 1:
+        if more and not lost and _beside(cell, more) == _beside(baseline, more):
             found.append(ceiling(finding, more, (spent or {}).get(finding.baseline)))
     return found
+
+
+def _beside(setup: Setup, free: Collection[str]) -> tuple[System, Load, Choice]:
+    """What is measured, without what making those parts free decides (`plan.ideal` and the engines)."""
+    system = replace(setup.system, label="", reference_score=None, ideal=())
+    load, layout, settings = setup.cell.load, system.layout, dict(system.settings)
+    limited = system.memory_total_bytes is not None
+    if "client" in free:
+        system, load = replace(system, client_cpus=None), replace(load, threads=0, think_time_s=0.0)
+    if "data" in free:
+        system, load, limited = replace(system, memory_bytes=None), replace(load, cache=""), False
+        settings.pop("shared_buffers", None)
+    if "temp" in free:
+        settings.pop("temp_store", None)
+    if in_memory := {"log", "temp"}.intersection(free):
+        layout = layout.at(dict.fromkeys(in_memory))
+    if in_memory or "data" in free:  # What lies in memory is added to the limit, and the limit goes with all data.
+        system = replace(system, memory_total_bytes=int(limited))
+    return replace(system, layout=layout, settings=settings), load, setup.choice
 
 
 def ceiling(finding: Finding, parts: Sequence[str], spent: TimeSpent | None = None) -> Ceiling:
