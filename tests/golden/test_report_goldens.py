@@ -69,5 +69,5 @@ def test_a_lab(format: str) -> None:
     records[4] = replace(records[4], status=Status.FAILED, metrics={}, cause="server died: out of memory")
     records.append(replace(records[4], attempt=2, id=f"{records[4].id}-a2"))
     records[7] = suspect(records[7])
-    noise = [Noise("m1", "igen-oltp scale=4", "throughput", 12, 0.015, 0.021, "2026-11-20T08:00:00")]
+    noise = [Noise("m1", "igen-oltp scale=4 weight=light", "throughput", 12, 0.015, 0.021, "2026-11-20T08:00:00")]
     held(f"lab.{format}", formats.get_lab(format)([lab_study(plan, records, Shelf(records), noise)]).decode())

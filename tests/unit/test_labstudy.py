@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from factories import Shelf, knee
+from factories import OLTP, Shelf, knee
 from labfactory import lab, trials
 
 from ironbench.analyse.contrast import contrasts
 from ironbench.analyse.labstudy import LabStudy, lab_study
+from ironbench.analyse.subjects import work_name
 from ironbench.model.finding import Conclusion
 from ironbench.model.lab import Claim, Lab
 from ironbench.model.noise import Noise
@@ -71,7 +72,7 @@ def test_claims_and_the_noise_floor_are_part_of_the_answer() -> None:
     claims.append(Claim("p99", "ratio", "response_time_p99_s", ("log=memory", "log=disk"), 0.5, 1.0))
     plan = lab(LOG, claims=claims)
     records = trials(plan, {"log=disk": 1000.0, "log=memory": 1500.0})
-    study = studied(plan, records, [Noise("m1", "igen-oltp", "throughput", 12, 0.02, 0.021, "2026-11-20T00:00:00")])
+    study = studied(plan, records, [Noise("m1", work_name(OLTP), "throughput", 12, 0.02, 0.021, "2026-11-20T00:00:00")])
     assert "Of the 3 claims of the lab file: 2 confirmed, 1 refuted." in answer(study)
     assert "noise floor of this machine is 2.1" in answer(study)
     assert [effect.finding.metric for effect in study.effects] == ["throughput"]
@@ -79,11 +80,13 @@ def test_claims_and_the_noise_floor_are_part_of_the_answer() -> None:
     assert "response_time_p90_s" in {effect.finding.metric for effect in study.others}
 
 
-def test_the_noise_of_another_machine_is_not_quoted() -> None:
+def test_the_noise_of_another_machine_or_of_other_work_is_not_quoted() -> None:
     plan = lab(LOG)
     records = trials(plan, {"log=disk": 1000.0, "log=memory": 1500.0})
-    other = Noise("m2", "igen-oltp", "throughput", 12, 0.02, 0.021, "2026-11-20T00:00:00")
-    assert studied(plan, records, [other]).noise is None
+    known = Noise("m1", work_name(OLTP), "throughput", 12, 0.02, 0.021, "2026-11-20T00:00:00")
+    others = [replace(known, machine="m2"), replace(known, work="tpch", floor=0.09)]
+    assert studied(plan, records, others).noise is None
+    assert studied(plan, records, [*others, known]).noise == known
 
 
 def test_a_failed_trial_that_was_tried_again_is_represented_by_its_last_attempt() -> None:

@@ -9,6 +9,7 @@ from ironbench.analyse import drift
 from ironbench.analyse.holm import corrected, divisors
 from ironbench.analyse.likeness import cautions
 from ironbench.analyse.looks import LEAST_BLOCKS, LEVEL, Look, at
+from ironbench.analyse.noise import highest
 from ironbench.analyse.ratio import paired
 from ironbench.analyse.verdict import finding
 from ironbench.catalogue import base_name, metrics
@@ -136,7 +137,7 @@ def _finding(
     suspect = [record for record in (*one.a, *one.b) if record.status is Status.SUSPECT]
     drifts = drift.cautions(one.metric, one.pairs, (*one.a, *one.b)) if decides else ()
     waits = (_AWAITED.format(counted(one.awaited, "planned block")),) if decides and one.awaited else ()
-    floors = [known.floor for known in noise if known.metric == one.metric and known.machine in _machines(one)]
+    floor = highest(noise, one.metric, (*one.a, *one.b))
     return finding(
         one.metric,
         known.better if known else "neither",
@@ -156,7 +157,7 @@ def _finding(
         ),
         dropped=one.dropped,
         decides=decides,
-        noise=max(floors, default=None),
+        noise=floor.floor if floor else None,
         barred="CPU time of suspect trials carries no verdict" if suspect and "cpu" in one.metric else "",
     )
 
@@ -238,7 +239,3 @@ def _directed(cell: str, baseline: str, seen: Attempts) -> list[str]:
 
 def _next_to_nothing(share: str, records: Sequence[Record]) -> bool:
     return max((record.metrics.get(share, 0.0) for record in records), default=0.0) < NEXT_TO_NOTHING
-
-
-def _machines(one: _Compared) -> set[str]:
-    return {record.machine for record in (*one.a, *one.b)}

@@ -18,6 +18,7 @@ from ironbench.analyse.growth import Growth, growths
 from ironbench.analyse.interaction import Interaction, interactions
 from ironbench.analyse.levels import Levels, levels
 from ironbench.analyse.looks import LEAST_BLOCKS
+from ironbench.analyse.noise import highest
 from ironbench.analyse.queries import Queries, queries
 from ironbench.analyse.read_cost import ReadCost, read_costs
 from ironbench.analyse.role_latency import RoleLatency, role_latencies
@@ -110,7 +111,7 @@ class LabStudy:
     read_costs: tuple[ReadCost, ...]
     """CPU time of a read on real devices, where a cell reads what another has cached."""
     noise: Noise | None
-    """The highest floor known of this machine for the lab's metric."""
+    """The highest floor known of this machine for the lab's metric and its work."""
     differences: tuple[Difference, ...]
     """Facts that differ between cells, one value per cell."""
     shared: dict[str, str]
@@ -190,7 +191,7 @@ def lab_study(
         levels=levels(lab, usable),
         role_latencies=role_latencies(usable),
         read_costs=read_costs(usable),
-        noise=_noise(lab, noise, settled),
+        noise=highest(noise, lab.method.metric, settled),
         differences=differences(known),
         shared=shared(known),
         disturbances=disturbances((cell.name, cell.usable) for cell in cells),
@@ -232,12 +233,6 @@ def _waterfalls(effects: Sequence[Effect], cells: Sequence[Measured]) -> tuple[W
 
 def _is_main(finding: Finding, lab: Lab) -> bool:
     return finding.metric == lab.method.metric and (finding.cell, finding.baseline) in lab.comparisons
-
-
-def _noise(lab: Lab, noise: Sequence[Noise], records: Sequence[Record]) -> Noise | None:
-    machines = {record.machine for record in records}
-    known = [one for one in noise if one.metric == lab.method.metric and one.machine in machines]
-    return max(known, key=lambda one: one.floor, default=None)
 
 
 def _measured(setup: Setup, lab: Lab, last: Sequence[Record], archive: Archive) -> Measured:
