@@ -159,6 +159,23 @@ def test_a_metric_that_a_workload_cannot_have_is_refused(lab_file: Path) -> None
     assert "writes nothing" in refused(lab_file, reads, "postgres").cause
     parts = CLIENTS + claim.format(metric="throughput{script=place_ordr}")
     assert "no script place_ordr" in refused(lab_file, parts, "postgres", "igen-oltp").cause
+    for metric in ("query_time_s{query=q01}", "maintenance_elapsed_s", "debt_settle_s", "storage_iops"):
+        refusal = refused(lab_file, CLIENTS + claim.format(metric=metric), "postgres", "igen-oltp")
+        assert "igen-oltp does not measure it" in refusal.cause
+
+
+def test_a_metric_that_tpch_does_not_have_with_these_options_is_refused(lab_file: Path) -> None:
+    vary = "[vary]\nparallelism = [1, 2]\n[workload.with]\nqueries = '1,6'\n[expect]\n"
+
+    def refusal(metric: str) -> str:
+        text = vary + f"claims = ['2 over 1 ({metric}): 1 to 2']\n"
+        return refused(lab_file, text, "postgres", "tpch").cause
+
+    assert "recorded in parts" in refusal("query_time_s")
+    assert "recorded in parts" in refusal("query_time_s{query=q02}")
+    assert "none with these options" in refusal("power")
+    assert "none with these options" in refusal("throughput_test_s")
+    assert "drives itself" in refusal("service_time_p99_s")
 
 
 def test_cells_that_come_to_the_same_are_refused(lab_file: Path) -> None:

@@ -22,6 +22,8 @@ class Metric:
     doc: str
     source: str
     """Where the number comes from."""
+    workloads: tuple[str, ...] = ()
+    """The only ones whose trials have it; empty: it is not bound to any."""
     title: str = ""
     """What people call it; empty where its name says it (`words`)."""
 
@@ -35,7 +37,8 @@ class Metric:
 def metrics() -> dict[str, Metric]:
     """Every metric by name, in the catalogue's order."""
     text = files(__name__).joinpath("metrics.toml").read_text(encoding="utf-8")
-    return {name: Metric(name=name, **row) for name, row in tomllib.loads(text).items()}
+    rows = tomllib.loads(text).items()
+    return {name: Metric(name=name, **{**row, "workloads": tuple(row.get("workloads", ()))}) for name, row in rows}
 
 
 def _spelled(name: str) -> str:

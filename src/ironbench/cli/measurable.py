@@ -11,6 +11,7 @@ from ironbench.model.system import Setup
 from ironbench.plan import rates
 
 _OPEN_LOOP = ("not_started",)
+_OF_THE_LOOP = ("service_time_", "retries", "retried", "unfinished", "carried_")
 _BY_SCRIPT = ("throughput", "response_time_mean_s", "response_time_p50_s", "response_time_p99_s")
 _ROLES = ("data", "temp", "log")
 
@@ -42,18 +43,24 @@ def _each(metric: str, setups: Iterable[Setup], where: str) -> None:
 def _missing(metric: str, setup: Setup) -> tuple[str, str]:
     """Why this cell cannot have it, and what would do; empty when it can."""
     base, part = catalogue.base_name(metric), catalogue.part_of(metric)
-    source = catalogue.metric(metric).source
+    known = catalogue.metric(metric)
+    source, only = known.source, known.workloads
     workload = workloads.get(setup.choice.workload)
     if source == "loader":
         return "data are loaded before the trials of a lab, not in them", "`ironbench run` records loading"
-    if source.startswith("pg_") and setup.system.engine != "postgres":
-        return f"{setup.system.engine} has none, it comes from {source.partition(' ')[0]} of PostgreSQL", _OTHERS
+    if only and workload.name not in only:
+        return f"workload {workload.name} does not measure it", f"these do: {', '.join(only)}"
+    if (source.startswith("pg_") or source.endswith("PostgreSQL")) and setup.system.engine != "postgres":
+        origin = f"{source.partition(' ')[0]} of PostgreSQL" if source.startswith("pg_") else source
+        return f"{setup.system.engine} has none, it comes from {origin}", _OTHERS
     if base.startswith("wal_") and not workload.writes(setup.choice.options):
         return f"workload {workload.name} writes nothing", _OTHERS
     if base in _OPEN_LOOP and not rates.open_loop(setup.cell.load):
         return "only an open loop has it", "give load.rate, or name another metric"
-    if source.startswith("storage workload"):
-        return _of_storage(base, part, workload.measures(setup.choice.options), workload.name)
+    if workload.drives and base.startswith(_OF_THE_LOOP):
+        return f"workload {workload.name} drives itself, and the drive loop measures it", _OTHERS
+    if only and (own := workload.measures(setup.choice.options)):
+        return _of_its_own(base, part, own, workload.name)
     kind, _, value = part.partition("=")
     if kind == "script":
         return _of_script(base, value, setup)
@@ -62,13 +69,13 @@ def _missing(metric: str, setup: Setup) -> tuple[str, str]:
     return "", ""
 
 
-def _of_storage(base: str, part: str, measures: Mapping[str, Sequence[str]], workload: str) -> tuple[str, str]:
-    if base not in measures:
+def _of_its_own(base: str, part: str, own: Mapping[str, Sequence[str]], workload: str) -> tuple[str, str]:
+    if base not in own:
         return f"workload {workload} has none with these options", _OTHERS
-    if part not in measures[base]:
-        return "it is recorded of each test", nearest(
-            f"{base}{{{part}}}", [f"{base}{{{one}}}" for one in measures[base]]
-        )
+    if part not in own[base]:
+        known = [f"{base}{{{one}}}" if one else base for one in own[base]]
+        cause = "it is recorded in parts" if len(known) > 1 else "it has no such part"
+        return cause, nearest(f"{base}{{{part}}}", known)
     return "", ""
 
 

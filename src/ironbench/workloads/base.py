@@ -159,8 +159,8 @@ class Workload(ABC):
         return None
 
     def measures(self, options: Mapping[str, str]) -> Mapping[str, Sequence[str]]:
-        """Metrics of its own that its trials will have: name → parts, e.g. `profile=…`; those of all others are asked
-        elsewhere. Only labs ask, before anything starts."""
+        """Which of the metrics that are its alone (catalogue/metrics.toml) its trials will have: name → parts, e.g.
+        `profile=…`, "" for the whole. Empty: it does not say. Only labs ask, before anything starts."""
         return {}
 
     def accepts(self, system: System, load: Load, choice: Choice) -> None:

@@ -5,7 +5,7 @@ Texts, parameters and figures are ours, after the TPC-H specification 2.17.3; do
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ironbench.errors import InputError
@@ -13,6 +13,7 @@ from ironbench.model.system import Choice, Load, System
 from ironbench.model.work import Outcome, Work
 from ironbench.workloads import tpch_tables
 from ironbench.workloads.base import Dataset, Option, Workload
+from ironbench.workloads.tpch import figures
 from ironbench.workloads.tpch.course import TESTS, chosen, course
 from ironbench.workloads.tpch.parameters import QUERIES
 from ironbench.workloads.tpch.plans import DEPTHS
@@ -136,6 +137,9 @@ class Tpch(Workload):
             return {}
         tests = course(options, 0)
         return preset.preset(system, tests.streams if tests.has_throughput else 1)
+
+    def measures(self, options: Mapping[str, str]) -> Mapping[str, Sequence[str]]:
+        return figures.kept(course(options, 0), options["plans"])
 
     def writes(self, options: Mapping[str, str]) -> bool:
         return options["test"] != "stream"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from ironbench.workloads.tpch import scores, streams
+from ironbench.workloads.tpch import scores, streams, texts
 from ironbench.workloads.tpch.course import Course
 from ironbench.workloads.tpch.streams import Ran, Stream
 
@@ -38,6 +38,29 @@ def metrics(course: Course, power: Stream | None, through: Sequence[Stream]) -> 
             if course.whole:
                 found |= scores.of_throughput_test(scale, course.streams, span_s(every))
     return found | scores.of_both(found) | lateness([stream for stream in (power, *through[:-1]) if stream])
+
+
+def kept(course: Course, plans: str) -> dict[str, tuple[str, ...]]:
+    """Which metrics a trial will have whose queries are all answered: name → its parts, "" for the whole.
+
+    `plans`: how much is asked about them.
+    """
+    whole, functions = ("",), tuple(f"function={name}" for name in _REFRESHES)
+    queries = tuple(f"query={texts.name(query)}" for query in course.queries)
+    first, last = course.test == "throughput", course.streams if course.has_throughput else 0
+    found = {"query_time_s": queries, "query_time_geomean_s": whole}
+    found["stream_time_s"] = tuple(f"stream={number}" for number in range(first, last + 1))
+    if course.has_power:
+        found["refresh_time_s"] = functions
+    if course.has_throughput:
+        found |= {"throughput_refresh_time_s": functions, "throughput_test_s": whole}
+    if course.whole:
+        merits = {"power": course.has_power, "stream_throughput": course.has_throughput}
+        merits["composite"] = all(merits.values())
+        found |= {f"{name}{suffix}": whole for name in merits if merits[name] for suffix in ("", "_unrounded")}
+    if plans != "no":
+        found["planning_time_s"] = queries
+    return found | ({"spill_bytes": queries} if plans == "measured" else {})
 
 
 def of_stream(stream: Stream) -> dict[str, float]:
