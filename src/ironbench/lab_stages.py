@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Collection, Sequence
 
-from ironbench.analyse import findings, looks
+from ironbench.analyse import claims, findings, looks
 from ironbench.errors import FailureError
 from ironbench.model.lab import Lab, Stage
 from ironbench.model.record import Record
@@ -24,7 +24,7 @@ def next_trial(
     forgiven: Collection[str] = (),
     holds: Callable[[int], bool] = _always,
 ) -> Trial | None:
-    """The next trial in the planned order; declares the next stage when one is over and decided nothing.
+    """The next trial in the planned order; declares the next stage when one is over and left something open.
 
     `holds`: whether the budget holds so many trials more; it ends a lab at a look only, whatever the look showed.
     """
@@ -44,10 +44,19 @@ def next_trial(
 
 
 def decided(lab: Lab, records: Sequence[Record], stage: int) -> bool:
-    """Whether the findings after a stage end the lab: every comparison has its verdict, or there is no other look."""
+    """Whether the findings after a stage end the lab: there is no other look, or every comparison has its verdict and
+    every claim its answer, but for those of cells that no later stage measures."""
     look = looks.at(lab.method, stage)
+    if look.number == look.looks:
+        return True
     found = findings.findings(records, lab, stage, others=())
-    return looks.decided(found, look.number, look.looks)
+    later = {trial.cell.name for trial in lab.trials if trial.stage > stage}
+    able = [one for one in found if later.issuperset((one.cell, one.baseline))]
+    awaited = any(
+        one.outcome is claims.Outcome.UNDECIDED and later.issuperset(one.claim.cells)
+        for one in claims.judged(lab.claims, found)
+    )
+    return looks.decided(able, look.number, look.looks) and not awaited
 
 
 def more(directory: LabDirectory, blocks: int) -> None:

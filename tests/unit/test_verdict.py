@@ -174,13 +174,13 @@ def test_the_bootstrap_gives_a_second_opinion_from_20_blocks_on() -> None:
 def test_holm_gives_the_published_adjusted_values() -> None:
     # Holm (1979) by hand; R: p.adjust(c(0.01, 0.04, 0.03, 0.005), "holm").
     assert corrected([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
-    assert divisors([0.01, 0.04, 0.03, 0.005], lambda many: 0.05 / many) == (3, 2, 2, 4)
+    assert divisors([0.01, 0.04, 0.03, 0.005], lambda _, many: 0.05 / many) == (3, 2, 2, 4)
     assert corrected([]) == ()
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
 def test_holm_rejects_where_the_corrected_value_says_so(ps: list[float]) -> None:
-    by = divisors(ps, lambda many: 0.05 / many)
+    by = divisors(ps, lambda _, many: 0.05 / many)
     for p, divisor, adjusted in zip(ps, by, corrected(ps), strict=True):
         if abs(adjusted - 0.05) > 1e-12:
             assert (p <= 0.05 / divisor) == (adjusted <= 0.05)

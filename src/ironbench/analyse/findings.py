@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ironbench.analyse import drift
 from ironbench.analyse.holm import corrected, divisors
@@ -14,7 +15,7 @@ from ironbench.analyse.ratio import paired
 from ironbench.analyse.verdict import finding
 from ironbench.catalogue import base_name, metrics
 from ironbench.model.finding import Finding
-from ironbench.model.lab import Lab
+from ironbench.model.lab import Lab, Method
 from ironbench.model.noise import Noise
 from ironbench.model.record import Record, Status
 from ironbench.record.progress import by_place
@@ -65,7 +66,7 @@ def findings(
     place = at(lab.method, look)
     seen = by_place(record for record in records if place.first_stage <= record.stage <= place.last_stage)
     family = [_compared(*one, seen, _awaited(one[:2], lab, place, seen)) for one in declared(lab)]
-    found = _judged(family, lab, place, look, noise)
+    found = _judged(family, lab, look, noise)
     done = {(one.cell, one.baseline, one.metric) for one in family}
     for cell, baseline in _possible(lab):
         for metric in others if others is not None else _directed(cell, baseline, seen):
@@ -108,18 +109,28 @@ def _possible(lab: Lab) -> tuple[tuple[str, str], ...]:
     return tuple(pair for pair in lab.comparisons if not missing & set(pair))
 
 
-def _judged(family: Sequence[_Compared], lab: Lab, place: Look, look: int, noise: Sequence[Noise]) -> list[Finding]:
-    """Holm's order over the family, for differences and for equivalences, each at this look's level."""
+def _judged(family: Sequence[_Compared], lab: Lab, look: int, noise: Sequence[Noise]) -> list[Finding]:
+    """Holm's order over the family, for differences and for equivalences, each at its look's level."""
+    places = [at(_method(lab, one.cell), look) for one in family]
     results = [paired(one.ratios) if len(one.pairs) >= LEAST_BLOCKS else None for one in family]
     differ = [result.p_equal() if result else 1.0 for result in results]
     alike = [result.p_apart(lab.method.margin) if result else 1.0 for result in results]
-    by_differ = divisors(differ, lambda divisor: place.level(LEVEL / divisor, 2))
-    by_alike = divisors(alike, lambda divisor: place.level(LEVEL / divisor, 1))
+    by_differ = divisors(differ, lambda one, divisor: places[one].level(LEVEL / divisor, 2))
+    by_alike = divisors(alike, lambda one, divisor: places[one].level(LEVEL / divisor, 1))
     rows = zip(family, by_differ, by_alike, corrected(differ), strict=True)
     return [
         _finding(one, lab, look, noise, comparisons=comparisons, equivalences=equivalences, p=p)
         for one, comparisons, equivalences, p in rows
     ]
+
+
+def _method(lab: Lab, cell: str) -> Method:
+    """With the blocks planned for this cell: stages that hold no rated cell bring no further look at one."""
+    if all(setup.cell.name != cell for setup in lab.rated):
+        return lab.method
+    blocks = Counter(trial.stage for trial in lab.trials if trial.cell.name == cell)
+    own = tuple(replace(stage, blocks=blocks[stage.number]) for stage in lab.method.stages if blocks[stage.number])
+    return replace(lab.method, stages=own or lab.method.stages)
 
 
 def _finding(
@@ -144,7 +155,7 @@ def _finding(
         one.cell,
         one.baseline,
         one.pairs,
-        lab.method,
+        _method(lab, one.cell),
         look,
         comparisons,
         equivalences=equivalences,

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 
-def divisors(ps: Sequence[float], level: Callable[[int], float]) -> tuple[int, ...]:
+def divisors(ps: Sequence[float], level: Callable[[int, int], float]) -> tuple[int, ...]:
     """By how many the level is divided for each p value, smallest p first: m, m - 1, … until one is not significant.
 
-    `level(divisor)`: the nominal level when the chance of a false alarm is shared among so many. That one and all after
-    it keep their divisor, so that an interval at its comparison's level misses 1 just where Holm rejects.
+    `level(place, divisor)`: the nominal level of that comparison when the chance of a false alarm is shared among so
+    many. That one and all after it keep their divisor, so that an interval at its comparison's level misses 1 just
+    where Holm rejects.
     """
     found = [0] * len(ps)
     divisor, going = len(ps), True
     for place in _ascending(ps):
         found[place] = divisor
-        going = going and ps[place] <= level(divisor)
+        going = going and ps[place] <= level(place, divisor)
         if going:
             divisor -= 1
     return tuple(found)
