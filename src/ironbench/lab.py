@@ -63,9 +63,11 @@ def conduct(
     before, lab = directory.records(), directory.lab()
     if lab_stages.next_trial(directory, before, forgiven) is None:
         return before
+    allowance = Allowance(lab.method.budget_s)
     bench = Bench(lab, secrets, directory.store, Data(lab, secrets, printer), printer, known, traces)
+    allowance.ready()
     fresh: list[Record] = []
-    pace, allowance = Pace(lab), Allowance(lab.method.budget_s)
+    pace = Pace(lab)
     while (due := lab_stages.next_trial(directory, [*before, *fresh], forgiven, allowance.holds)) is not None:
         records = [*before, *fresh]
         trial, said = _before_it(directory, due, records, forgiven)

@@ -56,17 +56,21 @@ class Allowance:
     def __init__(self, budget_s: float | None, now: Callable[[], float] = time.monotonic) -> None:
         self._budget_s = budget_s
         self._now = now
-        self._began_s = now()
+        self._began_s = self._ready_s = now()
         self.passed = 0
         """Trials so far."""
         self.said = ""
         """Why the lab ends, once it does."""
 
+    def ready(self) -> None:
+        """The data are loaded: what came before is spent, and says nothing about the pace of trials."""
+        self._ready_s = self._now()
+
     def holds(self, trials: int) -> bool:
         if self._budget_s is None or not self.passed:
             return True
         spent_s = self._now() - self._began_s
-        needed_s = trials * spent_s / self.passed
+        needed_s = trials * (self._now() - self._ready_s) / self.passed
         if spent_s + needed_s <= _BORNE * self._budget_s:
             return True
         self.said = (

@@ -86,6 +86,16 @@ def test_a_budget_holds_what_fits_at_the_pace_of_the_trials_so_far() -> None:
     assert Allowance(None).holds(10**9)
 
 
+def test_loading_is_part_of_the_budget_and_not_of_the_pace() -> None:
+    now = [0.0]
+    allowance = Allowance(1200.0, lambda: now[0])
+    now[0] = 600.0
+    allowance.ready()
+    allowance.passed, now[0] = 24, 840.0
+    assert allowance.holds(48)
+    assert not allowance.holds(49)
+
+
 def test_time_left_is_said_as_people_say_it() -> None:
     assert [spoken(s) for s in (40, 130, 3600, 11400)] == ["40 s", "2 min", "60 min", "3 h 10"]
 
