@@ -36,7 +36,7 @@ def told(directory: LabDirectory, records: Sequence[Record], json: bool, printer
 
         summary(study, printer)
         printer.say(f"lab: {directory.path}   report: ironbench report {directory.path} -o report.html")
-    code = exit_code(study, measured)
+    code = exit_code(study, records)
     if code == SUSPECT:
         printer.say(suspect_words(_own(study, measured)))
     elif code == REFUTED:
@@ -46,7 +46,7 @@ def told(directory: LabDirectory, records: Sequence[Record], json: bool, printer
 
 
 def exit_code(study: LabStudy, records: Sequence[Record]) -> int:
-    """Interrupted before failed before refuted before suspect."""
+    """Interrupted, in a pilot or at the peak as well, before failed before refuted before suspect."""
     if interrupted(records):
         return INTERRUPTED
     if progress.given_up(records):
@@ -59,7 +59,7 @@ def exit_code(study: LabStudy, records: Sequence[Record]) -> int:
 def _own(study: LabStudy, records: Sequence[Record]) -> list[Record]:
     """Those that a verdict rests on: that a rated cell fell behind its rate is a finding, not a flaw."""
     rated = {setup.cell.name for setup in study.lab.rated}
-    return [record for record in records if record.cell.name not in rated]
+    return [record for record in records if record.purpose == "lab" and record.cell.name not in rated]
 
 
 def interrupted(records: Sequence[Record]) -> bool:

@@ -1,0 +1,40 @@
+"""The exit code of a lab says how it ended, wherever it ended."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from labfactory import lab, trials
+
+from ironbench.cli import verdict
+from ironbench.model.record import Record, Status
+from ironbench.printer import Printer
+from ironbench.record import Evidence
+from ironbench.record.labs import Frozen, LabDirectory
+
+MEANS = {"log=disk": 1000.0, "log=memory": 1500.0}
+
+
+def ended(place: Path, *records: Record) -> int:
+    plan = lab({"log": ("disk", "memory")}, blocks=6)
+    directory = LabDirectory(place)
+    directory.begin(Frozen(plan, "m1", {}, {}))
+    directory.declare(plan.method.stages[0], plan.trials)
+    for one in records:
+        directory.store.keep(one, Evidence())
+    return verdict.told(directory, list(records), json=False, printer=Printer())
+
+
+@pytest.mark.parametrize("purpose", ["pilot", "peak", "lab"])
+def test_an_interrupted_trial_of_any_purpose_ends_a_lab_with_130(purpose: str, tmp_path: Path) -> None:
+    first = trials(lab({"log": ("disk", "memory")}, blocks=6), MEANS)[0]
+    assert ended(tmp_path, replace(first, purpose=purpose, status=Status.CUT_SHORT, cause="interrupted")) == 130
+
+
+@pytest.mark.parametrize("purpose", ["pilot", "peak"])
+def test_a_suspect_trial_before_the_blocks_does_not_make_a_lab_suspect(purpose: str, tmp_path: Path) -> None:
+    measured = trials(lab({"log": ("disk", "memory")}, blocks=6), MEANS)
+    before = replace(measured[0], id="before", purpose=purpose, status=Status.SUSPECT, cause="a busy machine")
+    assert ended(tmp_path, before, *measured) == 0
