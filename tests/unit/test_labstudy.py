@@ -187,6 +187,40 @@ def test_a_curve_of_enough_numbers_of_clients_is_fitted_and_never_followed_beyon
     assert "a prediction" in section.tables[0][1].rows[0][-1]
 
 
+@pytest.mark.parametrize(("last", "words"), [(2600.0, "neither grows nor falls for sure"), (2480.0, "falls")])
+def test_a_plateau_is_not_said_to_grow_still(last: float, words: str) -> None:
+    plan = lab({"clients": ("1", "2", "4", "8", "16")}, blocks=6)
+    at = {1: 1500.0, 2: 1700.0, 4: 2200.0, 8: 2600.0, 16: last}
+    study = studied(plan, trials(plan, {s.cell.name: at[s.cell.load.clients] for s in plan.setups}, 0.01))
+    assert f"no peak was found up to 16, the most that were measured; from 8 to 16 clients throughput {words}" in (
+        answer(study)
+    )
+
+
+def test_a_full_design_counts_its_comparisons_and_names_each_with_its_baseline() -> None:
+    plan = lab({"cache": ("hot", "cold"), "clients": ("1", "2", "4")}, blocks=6)
+    names = {tuple(s.cell.levels.values()): s.cell.name for s in plan.setups}
+    pairs = [(names["cold", n], names["hot", n]) for n in ("1", "2", "4")]
+    pairs += [(names[c, n], names[c, "1"]) for c in ("hot", "cold") for n in ("2", "4")]
+    plan = replace(plan, comparisons=tuple(pairs))
+    means = {s.cell.name: 500.0 * int(s.cell.levels["clients"]) for s in plan.setups}
+    text = answer(studied(plan, trials(plan, means, 0.04)))
+    assert text.startswith("7 pairs of cells were compared by their throughput. 4 are faster than their baseline: ")
+    assert "clients=4 over clients=1, at cache=hot (" in text
+    assert "cannot be told from their baseline" in text
+
+
+def test_the_advice_for_many_is_that_of_the_one_that_needs_most() -> None:
+    plan = lab({"log": ("disk", "ssd", "memory")}, blocks=6, full=False)
+    quiet = trials(plan, dict.fromkeys(("log=disk", "log=ssd", "log=memory"), 1000.0), 0.06)
+    loud = trials(plan, dict.fromkeys(("log=disk", "log=ssd", "log=memory"), 1000.0), 0.3)
+    mixed = [b if b.cell.name == "log=memory" else a for a, b in zip(quiet, loud, strict=True)]
+    study = studied(plan, mixed)
+    by_cell = {effect.finding.cell: effect.finding for effect in study.effects}
+    assert {one.conclusion for one in by_cell.values()} == {Conclusion.CANNOT_TELL}
+    assert f"To tell all of them: {by_cell['log=memory'].advice}." in answer(study)
+
+
 def test_a_curve_that_falls_has_its_peak_in_the_answer() -> None:
     plan = lab({"clients": ("1", "2", "4", "8", "16", "32")}, blocks=6)
     means = {

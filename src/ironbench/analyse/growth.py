@@ -7,11 +7,24 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
+from ironbench.analyse.ratio import paired
 from ironbench.analyse.scalability import Fit, fitted
 from ironbench.model.record import Record
 from ironbench.model.system import Setup
 
 ALL = "all cells"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Throughput at the most clients that were measured over that at the next fewer, paired by block."""
+
+    fewer: int
+    most: int
+    ratio: float
+    low: float
+    high: float
+    """95 % interval, as of any ratio (`ironbench.analyse.ratio`); 0 to infinity below two blocks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +37,18 @@ class Growth:
     """Usable ones, by number of clients."""
     fit: Fit | None
     """The Universal Scalability Law; None with too few numbers of clients, or in an open loop."""
+    last_step: Step | None = None
+    """None where no block has both, or in an open loop."""
+
+    @property
+    def grows(self) -> bool:
+        """Whether throughput surely still grows at the most clients: so says the law, and so does what was measured.
+
+        The law alone cannot tell: where coherency comes out at its bound of 0 its curve rises for ever, also through
+        points that level off or fall.
+        """
+        fit, step = self.fit, self.last_step
+        return fit is not None and step is not None and fit.peak_clients.low > fit.last and step.low > 1
 
 
 def growths(cells: Sequence[tuple[Setup, Sequence[Record]]]) -> tuple[Growth, ...]:
@@ -38,7 +63,8 @@ def growths(cells: Sequence[tuple[Setup, Sequence[Record]]]) -> tuple[Growth, ..
         apart = [factor for factor in levels if len({other.get(factor) for other in common}) > 1]
         name = " ".join(f"{factor}={levels[factor]}" for factor in apart) or ALL
         trials = sorted((one for _, records in group for one in records), key=lambda one: one.cell.load.clients)
-        found.append(Growth(name, tuple(trials), _fit(trials)))
+        fit = _fit(trials)
+        found.append(Growth(name, tuple(trials), fit, _last_step(trials) if fit else None))
     return tuple(found)
 
 
@@ -53,6 +79,23 @@ def _fit(trials: Sequence[Record]) -> Fit | None:
             if "throughput" in record.metrics
         ]
     )
+
+
+def _last_step(trials: Sequence[Record]) -> Step | None:
+    fewer, most = sorted({record.cell.load.clients for record in trials})[-2:]
+    sides = [
+        {one.block: one.metrics["throughput"] for one in trials if one.cell.load.clients == clients and _counts_as(one)}
+        for clients in (fewer, most)
+    ]
+    ratios = [sides[1][block] / value for block, value in sides[0].items() if block in sides[1]]
+    if not ratios:
+        return None
+    found = paired(ratios)
+    return Step(fewer, most, found.ratio, *found.interval(0.05))
+
+
+def _counts_as(record: Record) -> bool:
+    return record.metrics.get("throughput", 0.0) > 0
 
 
 def _alike(setup: Setup) -> bytes:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
-from ironbench.analyse.growth import ALL
+from ironbench.analyse.contrast import Contrast
+from ironbench.analyse.growth import ALL, Growth, Step
 from ironbench.analyse.labstudy import Effect, LabStudy
 from ironbench.analyse.scalability import Fit
 from ironbench.model.finding import Conclusion
 from ironbench.report import trend
-from ironbench.report.findings import at_least, interval, metric_words, ratio
+from ironbench.report.findings import at_least, bounds, interval, metric_words, ratio
 from ironbench.report.numbers import confidence, percent, quantity
+from ironbench.words import THIN
 
 _EACH = 3
 """More comparisons than this are told by how they ended, not one by one."""
@@ -38,20 +41,33 @@ def findings(study: LabStudy) -> list[str]:
 
 
 def growth(study: LabStudy) -> list[str]:
-    """Where throughput stops growing with clients, by the fitted law; never further than was measured."""
-    fits = [(curve.name, curve.fit) for curve in study.growths[:_EACH] if curve.fit]
+    """Where throughput stops growing with clients; never further than was measured."""
     return [
-        f"{'With more clients' if name == ALL else f'{name} with more clients'}: {_peak(fit)}." for name, fit in fits
+        f"{'With more clients' if curve.name == ALL else f'{curve.name} with more clients'}: {_peak(curve, curve.fit)}."
+        for curve in study.growths[:_EACH]
+        if curve.fit
     ]
 
 
-def _peak(fit: Fit) -> str:
-    if fit.peak_is_beyond:
+def _peak(curve: Growth, fit: Fit) -> str:
+    if curve.grows:
         return f"throughput still grows at {fit.last:g}, the most that were measured"
+    if fit.peak_is_beyond:
+        return f"no peak was found up to {fit.last:g}, the most that were measured{_step(curve.last_step)}"
     peak = f"throughput peaks at {quantity(fit.peak_throughput.value, '1/s')} near {fit.peak_clients.value:.0f} clients"
     if not fit.peak_is_certain:
         return f"{peak}, perhaps beyond the {fit.last:g} that were measured"
     return f"{peak} ({fit.peak_clients.low:.0f} to {fit.peak_clients.high:.0f})"
+
+
+def _step(step: Step | None) -> str:
+    if step is None or not math.isfinite(step.high):
+        return ""
+    verb = "falls" if step.high < 1 else "grows" if step.low > 1 else "neither grows nor falls for sure"
+    return (
+        f"; from {step.fewer} to {step.most} clients throughput {verb} "
+        f"({ratio(step.ratio)}, {bounds(step.low, step.high)}, 95{THIN}% interval)"
+    )
 
 
 def limits(study: LabStudy) -> str:
@@ -115,9 +131,15 @@ def sentence(effect: Effect) -> str:
 
 
 def _endings(study: LabStudy) -> list[str]:
-    baselines = {effect.contrast.baseline for effect in study.effects}
-    baseline = baselines.pop() if len(baselines) == 1 else "the baseline"
-    said = [f"{len(study.effects)} cells were compared with {baseline} by their {metric_words(study.metric)}."]
+    baselines = {effect.finding.baseline for effect in study.effects}
+    words = {effect.contrast.baseline for effect in study.effects}
+    by = f"by their {metric_words(study.metric)}"
+    if len(baselines) == 1:
+        baseline = (words if len(words) == 1 else baselines).pop()
+        said = [f"{len(study.effects)} cells were compared with {baseline} {by}."]
+    else:
+        baseline = words.pop() if len(words) == 1 else ""
+        said = [f"{len(study.effects)} pairs of cells were compared {by}."]
     for conclusion in Conclusion:
         ended = study.ended(conclusion)
         if ended:
@@ -126,38 +148,52 @@ def _endings(study: LabStudy) -> list[str]:
 
 
 def _ending(conclusion: Conclusion, ended: Sequence[Effect], everyone: int, baseline: str) -> str:
+    """`baseline`: empty where comparisons have different ones; then each is named with its own."""
     how_many = "All" if len(ended) == everyone else str(len(ended))
     if conclusion is Conclusion.CANNOT_TELL and len(ended) == everyone:
         how_many = "None"
     verb = "is" if len(ended) == 1 else "are"
-    names = _names(ended)
+    names = _names(ended, full=not baseline)
+    other = baseline or ("its baseline" if len(ended) == 1 else "their baseline")
     if conclusion is Conclusion.EQUIVALENT:
         within = percent(ended[0].finding.margin)
-        return f"{how_many} {verb} equivalent to {baseline} within {within}: {names}."
+        return f"{how_many} {verb} equivalent to {other} within {within}: {names}."
     if conclusion is Conclusion.CANNOT_TELL:
         known = [effect.finding.detectable for effect in ended if effect.finding.detectable is not None]
         least = f" (these blocks would show only differences of {at_least(max(known))})" if known else ""
-        advice = next((effect.finding.advice for effect in ended if effect.finding.advice), "")
         can = "can" if how_many == "None" else "cannot"
-        text = f"{how_many} {can} be told from {baseline}{least}: {names}."
-        return text + _advice(advice)
-    return f"{how_many} {verb} {conclusion.value} than {baseline}: {names}."
+        return f"{how_many} {can} be told from {other}{least}: {names}.{_advice_for(ended)}"
+    return f"{how_many} {verb} {conclusion.value} than {other}: {names}."
 
 
-def _advice(text: str) -> str:
-    return f" To tell: {text.rstrip('.')}." if text else ""
+def _advice_for(open_ones: Sequence[Effect]) -> str:
+    """The advice of the comparison that needs most, since less would leave it open."""
+    found = [effect.finding for effect in open_ones if effect.finding.advice]
+    if not found:
+        return ""
+    most = max(found, key=lambda one: math.inf if one.detectable is None else one.detectable)
+    alike = len({one.advice for one in found}) == 1
+    return _advice(most.advice) if alike else _advice(most.advice, "To tell all of them")
 
 
-def _names(ended: Sequence[Effect]) -> str:
-    """The farthest from 1 first."""
+def _advice(text: str, purpose: str = "To tell") -> str:
+    return f" {purpose}: {text.rstrip('.')}." if text else ""
+
+
+def _names(ended: Sequence[Effect], full: bool = False) -> str:
+    """The farthest from 1 first. `full`: with what each is compared with."""
     ranked = sorted(ended, key=lambda effect: -abs(effect.finding.ratio - 1))
     names = [
-        f"{effect.contrast.cell}{f' at {effect.contrast.where}' if effect.contrast.where else ''} "
+        f"{effect.contrast.name if full else _shortly(effect.contrast)} "
         f"({ratio(effect.finding.ratio)}, {interval(effect.finding)})"
         for effect in ranked[:_NAMED]
     ]
     rest = len(ranked) - len(names)
     return ", ".join(names) + (f" and {rest} more" if rest else "")
+
+
+def _shortly(contrast: Contrast) -> str:
+    return contrast.cell + (f" at {contrast.where}" if contrast.where else "")
 
 
 def _nothing(study: LabStudy) -> str:

@@ -40,7 +40,12 @@ def interval(finding: Finding) -> str:
     """`1.55 to 1.70`, or that there is none."""
     if not (math.isfinite(finding.low) and math.isfinite(finding.high)) or finding.blocks < 2 or finding.low <= 0:
         return "no interval"
-    return f"{_number(finding.low)} to {_number(finding.high)}"
+    return bounds(finding.low, finding.high)
+
+
+def bounds(low: float, high: float) -> str:
+    """Both ends of an interval of a ratio."""
+    return f"{_number(low)} to {_number(high)}"
 
 
 def ratio(value: float) -> str:

@@ -152,7 +152,7 @@ def laws(study: LabStudy) -> Table:
             _estimate(fit.knee, "1"),
             _estimate(fit.peak_clients, "1"),
             _estimate(fit.peak_throughput, "1/s"),
-            _doubts_of(fit),
+            _doubts_of(fit, curve.grows),
         )
         rows.append((curve.name, *values))
     head = ("cells", "contention", "coherency", "one client", "knee", "peak at", "peak", "to know")
@@ -166,11 +166,11 @@ def _estimate(estimate: Estimate, unit: str) -> str:
     return f"{quantity(estimate.value, unit)} ({quantity(estimate.low, unit)} to {high})"
 
 
-def _doubts_of(fit: Fit) -> str:
+def _doubts_of(fit: Fit, grows: bool) -> str:
     said = []
     if fit.misfit:
         said.append("the curve misses the means by more than repeats differ; intervals are widened")
-    if fit.peak_is_beyond:
+    if grows:
         said.append(f"the peak lies beyond the {fit.last:g} clients that were measured: a prediction")
     elif not fit.peak_is_certain:
         said.append("the peak may lie beyond what was measured")
@@ -281,8 +281,10 @@ def notes(study: LabStudy) -> list[str]:
     found = [
         "A ratio is the geometric mean of the ratios of each block, cell over baseline; pairing by block takes out "
         "what a whole block shared, such as a drift of the machine.",
-        f"Equivalent means that the whole interval lies between {1 / (1 + margin):.3g} and {1 + margin:.3g}. Cannot "
-        "tell means that these blocks show neither a difference nor its absence.",
+        f"Equivalent means that two one-sided tests at 5{THIN}% each rule out a ratio below {1 / (1 + margin):.3g} and "
+        f"one above {1 + margin:.3g}. That is when the 90{THIN}% interval lies between the two; the interval shown is "
+        "wider and may reach beyond. Several looks or comparisons share that chance out, too. Cannot tell means that "
+        "these blocks show neither a difference nor its absence.",
         "Finds from: the smallest difference that this many blocks with this spread would find nine times in ten.",
         "p is two-sided and corrected for the number of comparisons.",
         _why_so_sure(study),
