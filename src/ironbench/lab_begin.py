@@ -17,7 +17,7 @@ from ironbench.model.lab import Lab
 from ironbench.model.secrets import Secrets
 from ironbench.record import Store
 from ironbench.record.labs import Frozen, LabDirectory
-from ironbench.record.redact import redacted
+from ironbench.record.redact import redacted_toml
 from ironbench.record.software import software
 
 
@@ -25,7 +25,9 @@ def freeze(lab: Lab, secrets: Mapping[str, Secrets], store: Store) -> Frozen:
     """The lab with the machine, the programs and the ironbench that it begins on."""
     trials = tuple(replace(trial, purpose="lab") for trial in lab.trials)
     machine = store.keep_shared("machines", msgspec.to_builtins(fingerprint()))
-    return Frozen(replace(lab, trials=trials, source=redacted(lab.source)), machine, _engines(lab, secrets), software())
+    return Frozen(
+        replace(lab, trials=trials, source=redacted_toml(lab.source)), machine, _engines(lab, secrets), software()
+    )
 
 
 def secrets_of(lab: Lab) -> dict[str, Secrets]:
@@ -47,7 +49,7 @@ def end_orphans(lab: Lab) -> None:
 
 def changes(frozen: Frozen, secrets: Mapping[str, Secrets], directory: LabDirectory, source: str) -> list[str]:
     """What is no longer as it was when the lab began, a line each. `source`: the text of the lab file now."""
-    found = [] if redacted(source) == frozen.lab.source else ["lab file: its text is another"]
+    found = [] if redacted_toml(source) == frozen.lab.source else ["lab file: its text is another"]
     found += _differences("machine", directory.store.machine(frozen.machine), msgspec.to_builtins(fingerprint()))
     found += _differences("software", dict(frozen.software), software())
     now = _engines(frozen.lab, secrets)

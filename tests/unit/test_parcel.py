@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+import tomllib
 import zipfile
 from collections.abc import Callable
 from dataclasses import replace
@@ -20,6 +21,7 @@ from ironbench.record import Store
 from ironbench.record.arrival import arrive
 from ironbench.record.export import export
 from ironbench.record.parcel import Reader, Writer
+from ironbench.record.redact import redacted, redacted_toml
 from ironbench.record.store import Evidence
 
 SECRET = "hunter2"
@@ -83,11 +85,61 @@ def test_a_lab_arrives_with_its_plan(parcel: Path, tmp_path: Path) -> None:
     assert (tmp_path / "there" / "plan.json").exists()
     assert SECRET not in (tmp_path / "there" / "lab.toml").read_text()
     assert SECRET not in (tmp_path / "there" / "plan.json").read_text()
+    assert tomllib.loads((tmp_path / "there" / "lab.toml").read_text()) == {"dsn": "host=db password=•••"}
     other = tmp_path / "other"
     other.mkdir()
     (other / "plan.json").write_text("{}")
     with pytest.raises(InputError, match="holds another lab"):
         arrive(tmp_path / "lab.ibr", other)
+
+
+@pytest.mark.parametrize(
+    ("written", "left"),
+    [
+        (f'dsn = "host=db password={SECRET}"', 'dsn = "host=db password=•••"'),
+        (f"dsn = 'host=db password={SECRET}' # there", "dsn = 'host=db password=•••' # there"),
+        (f"x = {{dsn = \"host=db password='a {SECRET}'\"}}", 'x = {dsn = "host=db password=•••"}'),
+        (f'x = ["password=a\\"{SECRET}", "b"]', 'x = ["password=•••", "b"]'),
+        (f'dsn = "postgresql://me:{SECRET}@db/shop"', 'dsn = "postgresql://me:•••@db/shop"'),
+        (f'password = "{SECRET}"', 'password = "•••"'),
+        ("password = 12345", 'password = "•••"'),
+        (f'x = """\npassword={SECRET}\n"""', 'x = """\npassword=•••\n"""'),
+        (f'# don\'t: password={SECRET}\nx = "a"', '# don\'t: password=•••\nx = "a"'),
+    ],
+)
+def test_a_lab_file_without_its_passwords_is_still_toml(written: str, left: str) -> None:
+    assert redacted_toml(written) == left
+    assert redacted_toml(left) == left
+    assert redacted(left) == left
+    tomllib.loads(left)
+
+
+def test_records_that_are_not_of_the_lab_do_not_become_part_of_it(tmp_path: Path) -> None:
+    from ironbench.record.labs import LabDirectory
+
+    directory = tmp_path / "lab"
+    here = store(directory)
+    (directory / "plan.json").write_text("{}")
+    export(here, here.all(), tmp_path / "lab.ibr", LabDirectory(directory))
+    lone = here.all()[0]
+    Store(tmp_path / "there").keep(replace(lone, id="other"), Evidence())
+    refused(tmp_path / "lab.ibr", tmp_path, "holds 1 record that is not of this lab")
+    # An import that was cut off between the records and the plan can be repeated.
+    arrive(tmp_path / "lab.ibr", tmp_path / "half")
+    (tmp_path / "half" / "plan.json").unlink()
+    arrive(tmp_path / "lab.ibr", tmp_path / "half")
+    assert (tmp_path / "half" / "plan.json").exists()
+
+
+def test_what_a_workload_kept_beside_its_record_goes_along(tmp_path: Path) -> None:
+    here = Store(tmp_path / "here")
+    for one in sweep(DISK, 3000, 5, clients=(1,), repeats=1):
+        here.keep(one, Evidence(files={"plans.txt": b"Seq Scan", "streams.csv": b"stream,step\n"}))
+    export(here, here.all(), tmp_path / "a.ibr")
+    arrive(tmp_path / "a.ibr", tmp_path / "there")
+    there = Store(tmp_path / "there")
+    assert there.text(there.all()[0].id, "plans.txt") == "Seq Scan"
+    assert there.text(there.all()[0].id, "streams.csv") == "stream,step\n"
 
 
 def refused(parcel: Path, tmp_path: Path, cause: str) -> None:
@@ -155,6 +207,41 @@ def rewritten(parcel: Path, change: Callable[[dict[str, bytes]], None]) -> None:
 def test_a_path_that_climbs_out_or_does_not_belong_is_refused(parcel: Path, tmp_path: Path, name: str) -> None:
     rewritten(parcel, lambda files: files.update({name: b"x"}))
     refused(parcel, tmp_path, "is no file of a record")
+
+
+@pytest.mark.parametrize(
+    "lab", ["../../x", "/home/u/y", "..", ".", ".hidden", "a/b", "a\\b", "a\x1b[2J", "a\0", "x" * 256]
+)
+def test_a_lab_whose_name_leads_elsewhere_is_refused(
+    parcel: Path, tmp_path: Path, lab: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("IRONBENCH_RESULTS", str(tmp_path / "results"))
+    rewritten(parcel, lambda files: files.update({"!manifest": json.dumps({"lab": lab}).encode()}))
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(InputError, match="no name of a directory"):
+        imported(str(parcel), "")
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_lab_is_exported_under_the_name_of_its_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ironbench.record.labs import LabDirectory
+
+    directory = tmp_path / "größe 1"
+    here = store(directory)
+    (directory / "plan.json").write_text("{}")
+    monkeypatch.chdir(directory / "trials")
+    export(here, here.all(), tmp_path / "lab.ibr", LabDirectory(Path("..")))
+    with Reader(tmp_path / "lab.ibr") as reader:
+        assert reader.manifest.lab == "größe 1"
+
+
+def test_labels_of_others_do_not_move_the_cursor(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    here = Store(tmp_path / "here")
+    for one in sweep(replace(DISK, label="a\x1b[2J all"), 3000, 5, clients=(1,), repeats=1):
+        here.keep(one, Evidence())
+    export(here, here.all(), tmp_path / "a.ibr")
+    imported(str(tmp_path / "a.ibr"), str(tmp_path / "there"))
+    assert "\x1b" not in capsys.readouterr().err
 
 
 def first_record(files: dict[str, bytes]) -> str:

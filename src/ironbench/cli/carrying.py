@@ -13,6 +13,7 @@ from ironbench.record.arrival import take_in
 from ironbench.record.export import export
 from ironbench.record.labs import LabDirectory
 from ironbench.record.parcel import Reader
+from ironbench.report.plain import clean
 from ironbench.words import counted
 
 
@@ -41,7 +42,7 @@ def imported(file: str, results: str) -> int:
         directory = Path(results) if results else usual / "labs" / lab if lab else usual
         found = take_in(reader, directory)
     printer = Printer()
-    labels = sorted({record.system.label for record in found.new})
+    labels = sorted({clean(record.system.label) for record in found.new})
     known = f", {found.known} here already" if found.known else ""
     printer.say(f"{counted(len(found.new), 'new record')}{known}, in {directory}")
     if labels:

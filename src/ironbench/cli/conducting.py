@@ -19,7 +19,7 @@ from ironbench.printer import Printer
 from ironbench.record import noise as kept
 from ironbench.record import progress
 from ironbench.record.labs import PLAN, LabDirectory
-from ironbench.record.redact import redacted
+from ironbench.record.redact import redacted_toml
 from ironbench.words import counted, in_percent
 
 
@@ -125,7 +125,7 @@ def _secrets(lab: Lab, path: Path, source: str) -> Mapping[str, Secrets]:
     """From the lab file where it is given and still the same, else from the environment and password files."""
     if not any(setup.system.dsn for setup in lab.setups):
         return {}
-    if path.is_file() and redacted(source) == lab.source:
+    if path.is_file() and redacted_toml(source) == lab.source:
         return declared.lab(path)[1]
     return lab_begin.secrets_of(lab)
 

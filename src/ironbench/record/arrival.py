@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +13,7 @@ import msgspec
 from ironbench.errors import InputError, UnwrittenError
 from ironbench.model.record import SCHEMA, Record
 from ironbench.record.parcel import Reader
+from ironbench.words import counted
 
 _DECODER = msgspec.json.Decoder(Record)
 _SPARE_BYTES = 64 << 20
@@ -44,7 +45,7 @@ def take_in(reader: Reader, directory: Path) -> Arrived:
     """
     records = _verified(reader)
     known = _here(reader, directory, records)
-    _lab_fits(reader, directory)
+    _lab_fits(reader, directory, records)
     _room(reader, directory)
     aside = directory / f".importing-{os.getpid()}"
     shutil.rmtree(aside, ignore_errors=True)
@@ -69,7 +70,7 @@ def _verified(reader: Reader) -> dict[str, Record]:
             continue
         record = _record(reader, name, data)
         if record.id != rest.partition("/")[0]:
-            raise InputError(str(reader.path), f"{name} is the record {record.id}", "do not trust this file")
+            raise InputError(str(reader.path), f"{name} is the record {record.id!r}", "do not trust this file")
         found[record.id] = record
     orphans = [name for name in reader.files if name.startswith("trials/") and name.split("/")[1] not in found]
     if orphans or not found:
@@ -102,9 +103,14 @@ def _here(reader: Reader, directory: Path, ids: Iterable[str]) -> set[str]:
     return there
 
 
-def _lab_fits(reader: Reader, directory: Path) -> None:
-    """A lab has a directory of its own."""
-    plan = directory / "plan.json"
+def _lab_fits(reader: Reader, directory: Path, ids: Container[str]) -> None:
+    """A lab has a directory of its own. Records of it may be there without a plan: it is placed last."""
+    plan, trials = directory / "plan.json", directory / "trials"
+    if "lab/plan.json" in reader.files and not plan.exists() and trials.is_dir():
+        others = [name for name in _names(trials) if not name.startswith(".") and name not in ids]
+        if others:
+            cause = f"holds {counted(len(others), 'record')} that {'is' if len(others) == 1 else 'are'} not of this lab"
+            raise InputError(str(directory), cause, "a lab has a directory of its own: name another with --results")
     if plan.exists() and ("lab/plan.json" not in reader.files or plan.read_bytes() != reader.read("lab/plan.json")):
         raise InputError(str(directory), "holds another lab", "import into another directory with --results")
 

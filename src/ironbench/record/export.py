@@ -14,9 +14,11 @@ from ironbench.errors import InputError, UnwrittenError
 from ironbench.model.record import Record
 from ironbench.record.labs import LabDirectory
 from ironbench.record.parcel import EVIDENCE, SUFFIX, Writer
-from ironbench.record.redact import redacted
+from ironbench.record.redact import redacted, redacted_toml
 from ironbench.record.software import software
 from ironbench.record.store import Store
+
+_TEXTS = (".log", ".txt", ".csv")
 
 
 def export(store: Store, records: Sequence[Record], out: Path, lab: LabDirectory | None = None) -> int:
@@ -34,7 +36,7 @@ def export(store: Store, records: Sequence[Record], out: Path, lab: LabDirectory
             writer = Writer(file)
             _fill(writer, store, records, lab)
             schema = max(record.schema for record in records)
-            writer.close(software()["ironbench"], schema, lab.path.absolute().name if lab else "")
+            writer.close(software()["ironbench"], schema, (lab.path.resolve().name or "lab") if lab else "")
             file.flush()
             os.fsync(file.fileno())
         aside.rename(out)
@@ -54,7 +56,7 @@ def _fill(writer: Writer, store: Store, records: Sequence[Record], lab: LabDirec
             path = folder / name
             if path.is_file():
                 data = path.read_bytes()
-                writer.add(f"trials/{record.id}/{name}", _text(data) if name.endswith(".log") else data)
+                writer.add(f"trials/{record.id}/{name}", _text(data) if name.endswith(_TEXTS) else data)
     for kind in ("machines", "engines"):
         keys = {record.machine if kind == "machines" else record.engine for record in records} - {""}
         for key in sorted(keys):
@@ -69,7 +71,7 @@ def _fill(writer: Writer, store: Store, records: Sequence[Record], lab: LabDirec
 
 def _lab_file(path: Path) -> bytes:
     data = path.read_bytes()
-    return _text(data) if path.suffix == ".toml" else _without_secrets(data)
+    return redacted_toml(data.decode()).encode() if path.suffix == ".toml" else _without_secrets(data)
 
 
 def _without_secrets(data: bytes) -> bytes:

@@ -32,8 +32,13 @@ SUFFIX = ".ibr"
 _COMMENT = re.compile(rb"ironbench parcel (\d+) sha256=([0-9a-f]{64})")
 _MANIFEST = "manifest.json"
 _ID = r"[A-Za-z0-9_+~=,-][A-Za-z0-9._+~=,-]{0,250}"
-EVIDENCE = ("timeline.parquet", "seconds.parquet", "observed.parquet", "counted.json", "latency.hlog", "log/child.log")
+EVIDENCE = (
+    *("timeline.parquet", "seconds.parquet", "observed.parquet", "counted.json", "latency.hlog", "log/child.log"),
+    *("plans.txt", "streams.csv"),
+)
 """What a trial leaves beside its record."""
+_LAB = re.compile(r"[^./\\\x00-\x1f\x7f-\x9f\ud800-\udfff][^/\\\x00-\x1f\x7f-\x9f\ud800-\udfff]{0,254}")
+"""Name of a directory: it leads nowhere else and shows as what it is."""
 _ALLOWED = re.compile(
     rf"trials/{_ID}/(?:record\.json|{'|'.join(re.escape(name) for name in EVIDENCE)})"
     r"|(?:machines|engines)/[0-9a-f]{16}\.json"
@@ -54,7 +59,7 @@ class Manifest(msgspec.Struct, frozen=True):
     schema: int
     """The highest of its records'."""
     lab: str
-    """Name of the lab's directory; empty for plain records."""
+    """Name of the lab's directory, one step and not hidden; empty for plain records."""
     files: dict[str, tuple[int, str]]
     """Entry → length in bytes and SHA-256."""
 
@@ -81,6 +86,8 @@ class Writer:
         self._files[name] = (len(data), hashlib.sha256(data).hexdigest())
 
     def close(self, ironbench: str, schema: int, lab: str) -> None:
+        if lab and not _LAB.fullmatch(lab):
+            lab = "lab"
         manifest = msgspec.json.encode(Manifest(FORMAT, ironbench, schema, lab, self._files))
         self._zip.writestr(zipfile.ZipInfo(_MANIFEST, date_time=(1980, 1, 1, 0, 0, 0)), manifest)
         self._zip.comment = f"ironbench parcel {FORMAT} sha256={hashlib.sha256(manifest).hexdigest()}".encode()
@@ -104,6 +111,7 @@ class Reader:
         self._entries = {entry.filename: entry for entry in self._zip.infolist()}
         try:
             self.manifest = self._manifest()
+            self._hold_lab()
             self._hold_entries()
         except BaseException:
             self.close()
@@ -153,6 +161,14 @@ class Reader:
         if format > FORMAT:
             cause = f"has format {format}, newer than {FORMAT}"
             raise InputError(str(self.path), cause, "import it with the ironbench that wrote it, or a newer one")
+
+    def _hold_lab(self) -> None:
+        """The lab's name becomes that of a directory. InputError."""
+        lab = self.manifest.lab
+        if lab and not _LAB.fullmatch(lab):
+            raise InputError(
+                str(self.path), f"names the lab {lab!r}, which is no name of a directory", "do not trust this file"
+            )
 
     def _hold_entries(self) -> None:
         """Entries and manifest name the same files, each of them one that a store holds. InputError."""

@@ -7,7 +7,13 @@ import re
 HIDDEN = "•••"
 _SECRET_NAME = re.compile(r"passw|passphrase|secret|token|credential|private_key", re.IGNORECASE)
 _URL = re.compile(r"(\w+://[^\s:/@]*):[^\s@]*@")
-_PAIR = re.compile(r"\b(password|passwd|pwd)\s*=\s*('(?:[^'\\]|\\.)*'|[^\s&;,]+)", re.IGNORECASE)
+_PAIR = re.compile(rf"\b(password|passwd|pwd)\s*=\s*(?![\"']?{HIDDEN})('(?:[^'\\]|\\.)*'|[^\s&;,]+)", re.IGNORECASE)
+_STRING = re.compile(
+    r'"""(?:[^\\]|\\.)*?"""' r"|'''.*?'''" r'|"(?:[^"\\\n]|\\.)*"' r"|'[^'\n]*'" r"|\#[^\n]*", re.DOTALL
+)
+"""A string of TOML 1.0, or a comment, whose quotes begin none."""
+_KEY = re.compile(r"""([\w-]+)["']?\s*=\s*\Z""")
+_NUMBER = re.compile(r"\b(password|passwd|pwd)(\s*=\s*)([+-]?\d[^\s,}#]*)", re.IGNORECASE)
 
 
 def redacted(value: str, name: str = "") -> str:
@@ -17,3 +23,18 @@ def redacted(value: str, name: str = "") -> str:
     if value and _SECRET_NAME.search(last) and last != "password_encryption" and value not in ("on", "off"):
         return HIDDEN
     return _PAIR.sub(rf"\1={HIDDEN}", _URL.sub(rf"\1:{HIDDEN}@", value))
+
+
+def redacted_toml(text: str) -> str:
+    """The document without passwords; what is left is as much TOML as it was."""
+
+    def hidden(found: re.Match[str]) -> str:
+        token = found[0]
+        if token.startswith("#"):
+            return redacted(token)
+        quotes = 3 if token.startswith(('"""', "'''")) else 1
+        key = _KEY.search(text[text.rfind("\n", 0, found.start()) + 1 : found.start()])
+        inner = redacted(token[quotes:-quotes], key[1] if key else "")
+        return f"{token[:quotes]}{inner}{token[-quotes:]}"
+
+    return _NUMBER.sub(rf'\1\2"{HIDDEN}"', _STRING.sub(hidden, text))
