@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from ironbench import workloads
 from ironbench.cli.request import Asked, planned
 from ironbench.engines import space
 from ironbench.errors import InputError
@@ -119,6 +120,20 @@ def test_a_script_that_does_not_compile_is_shown_with_line_column_and_caret(tmp_
     line, caret = str(error).splitlines()[-2:]
     assert line.strip() == r"\set n random(1, 100"
     assert caret.index("^") == line.index("100") + 3
+
+
+def test_a_plan_says_what_was_in_its_scripts(tmp_path: Path) -> None:
+    file = tmp_path / "my.sql"
+    file.write_text("SELECT 1;\n")
+    asked = replace(PLAIN, workload="script", files=(f"{file}@3",))
+    plan, _ = planned(asked)
+    [digest] = plan.choice.digests
+    file.write_text("SELECT 2;\n")
+    assert planned(asked)[0].choice.digests != (digest,)
+    with pytest.raises(InputError, match="was changed since these trials were planned"):
+        workloads.get("script").scripts("null", plan.choice)
+    file.write_text("SELECT 1;\n")
+    assert workloads.get("script").scripts("null", plan.choice)[0].weight == 3
 
 
 def test_a_directory_of_a_stranger_is_refused_and_left_as_it_is(tmp_path: Path) -> None:

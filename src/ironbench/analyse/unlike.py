@@ -23,6 +23,7 @@ def unlike(a: Sequence[Record], b: Sequence[Record]) -> tuple[str, ...]:
     rows = []
     if work_name(a[0].choice) != work_name(b[0].choice):
         rows.append(f"The work differs: {work_name(a[0].choice)} against {work_name(b[0].choice)}.")
+    rows += [f"The work differs: {script} has other contents." for script in _rewritten(a, b)]
     if a[0].machine != b[0].machine:
         rows.append("The machines differ, or the same machine was set up differently.")
     facts = [facts_of(a[0]), facts_of(b[0])]
@@ -46,10 +47,21 @@ def other_work(a: Sequence[Record], b: Sequence[Record]) -> tuple[str, ...]:
     works = [sorted({work_name(record.choice) for record in side}) for side in (a, b)]
     if works[0] != works[1]:
         rows.append(f"they did different work: {', '.join(works[0])} against {', '.join(works[1])}")
+    rows += [f"{script} has other contents" for script in _rewritten(a, b)]
     versions = [sorted({record.software.get("ironbench", "") for record in side} - {""}) for side in (a, b)]
     if all(versions) and versions[0] != versions[1]:
         rows.append(f"ironbench {', '.join(versions[0])} measured one, {', '.join(versions[1])} the other")
     return tuple(rows)
+
+
+def _rewritten(a: Sequence[Record], b: Sequence[Record]) -> list[str]:
+    """Scripts of one name on both sides whose contents are recorded and not the same."""
+    sides: list[dict[str, set[str]]] = [{}, {}]
+    for contents, records in zip(sides, (a, b), strict=True):
+        for record in records:
+            for script, digest in zip(record.choice.scripts, record.choice.digests, strict=False):
+                contents.setdefault(script, set()).add(digest)
+    return [script for script, digests in sides[0].items() if script in sides[1] and digests != sides[1][script]]
 
 
 def settings_unlike(a: Mapping[str, str], b: Mapping[str, str]) -> tuple[str, ...]:

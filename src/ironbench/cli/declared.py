@@ -299,6 +299,7 @@ class _House:
             usual = workload.usual_duration_s(choice.options), workload.usual_warmup_s
             system, load = ideal.arranged(system, resolve.load(sections.load, self.declared.seed, *usual), available)
             request.only_scripts_take_files(choice.scripts, workload)
+            choice = workload.identified(choice)
             if engine.name in workload.engines:
                 workload.accepts(system, load, choice)
                 workload.compile(engine.name, choice, request.PROTOCOLS.get(engine.name, load.protocol))

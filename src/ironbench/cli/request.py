@@ -305,9 +305,10 @@ def _one_of(option: str, text: str, known: list[str]) -> str:
 
 
 def _choice(asked: Asked, workload: workloads.Workload) -> Choice:
-    return Choice(
+    found = Choice(
         workload=workload.name,
         options=workload.validated(values.pairs("--with", asked.with_)),
         defines=values.pairs("-D", asked.define),
         scripts=asked.files,
     )
+    return workload.identified(found)

@@ -7,7 +7,8 @@ from enum import StrEnum
 
 from ironbench.model.system import Cell, Choice, System
 
-SCHEMA = 1
+SCHEMA = 2
+"""2: a choice holds digests of its scripts. Records of schema 1 read as they are."""
 
 
 class Status(StrEnum):

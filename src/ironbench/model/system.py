@@ -126,6 +126,8 @@ class Choice:
     """-D variables for the scripts."""
     scripts: tuple[str, ...] = ()
     """Files (`path` or `path@weight`) of the `script` workload."""
+    digests: tuple[str, ...] = ()
+    """Of the contents of each, when the trials were planned; empty in records before schema 2."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ import msgspec
 from ironbench.model.record import Record
 
 NAME = "index.json"
-VERSION = 3
+VERSION = 4
 Stamp = tuple[int, int, int]
 
 

@@ -221,6 +221,10 @@ class Workload(ABC):
         """
         return
 
+    def identified(self, choice: Choice) -> Choice:
+        """With digests of what the choice names and does not hold: a file may change. InputError: it cannot be read."""
+        return choice
+
     def compile(self, engine: str, choice: Choice, protocol: str) -> None:
         """Compiles all scripts before anything is started. InputError with file, line, column and caret."""
         if self.drives:

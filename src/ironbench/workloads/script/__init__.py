@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from ironbench.errors import InputError
@@ -14,10 +17,26 @@ class Script(Workload):
     doc = "Your own pgbench scripts, FILE or FILE@WEIGHT, on your own database; nothing is loaded, nothing is checked."
 
     def scripts(self, engine: str, choice: Choice) -> list[ScriptSource]:
-        """The files named on the command line. InputError: none named, unreadable, a weight that is no number."""
+        """The files named on the command line.
+
+        InputError: none named, unreadable, a weight that is no number, or other contents than when they were planned.
+        """
         if not choice.scripts:
             raise InputError("script", "no file is named", "write for example: ironbench run script my.sql@3 other.sql")
-        return [_source(text) for text in choice.scripts]
+        found = [_source(text) for text in choice.scripts]
+        for source, now, then in zip(found, _digests(found), choice.digests, strict=False):
+            if now != then:
+                raise InputError(
+                    source.name, "was changed since these trials were planned", "set it back, or begin anew"
+                )
+        return found
+
+    def identified(self, choice: Choice) -> Choice:
+        return replace(choice, digests=_digests(self.scripts("", replace(choice, digests=()))))
+
+
+def _digests(sources: Iterable[ScriptSource]) -> tuple[str, ...]:
+    return tuple(hashlib.sha256(source.text.encode()).hexdigest()[:16] for source in sources)
 
 
 def _source(text: str) -> ScriptSource:

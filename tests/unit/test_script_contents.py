@@ -1,0 +1,35 @@
+"""A user's own scripts are known by what is in them, not by their name."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import msgspec
+from factories import DISK, record
+
+from ironbench.analyse.subjects import by_work
+from ironbench.analyse.unlike import other_work, unlike
+from ironbench.model.record import Record
+from ironbench.model.system import Choice
+from ironbench.record.index import short
+
+
+def scripted(*digests: str) -> list[Record]:
+    return [record(DISK, choice=Choice("script", scripts=("my.sql",), digests=digests))]
+
+
+def test_the_same_name_with_other_contents_is_other_work() -> None:
+    assert other_work(scripted("a"), scripted("b")) == ("my.sql has other contents",)
+    assert "The work differs: my.sql has other contents." in unlike(scripted("a"), scripted("b"))
+    assert len(by_work([*scripted("a"), *scripted("b")])) == 2
+    assert short(scripted("a")[0]).alike != short(scripted("b")[0]).alike
+    assert other_work(scripted("a"), scripted("a")) == ()
+
+
+def test_records_that_do_not_say_it_are_read_and_not_held_to_it() -> None:
+    text = json.loads(msgspec.json.encode(replace(scripted("a")[0], schema=1)))
+    del text["choice"]["digests"]
+    old = msgspec.json.decode(json.dumps(text), type=Record)
+    assert old.choice.digests == ()
+    assert other_work([old], scripted("a")) == ()
