@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from factories import DISK, MEMORY, record
+from factories import DISK, MACHINE, MEMORY, record
 
 from ironbench.analyse import target as targets
 from ironbench.analyse.bill import bill, licences
 from ironbench.analyse.cost import costs
 from ironbench.catalogue import prices
+from ironbench.cli.costing import asked
 from ironbench.errors import InputError
-from ironbench.model.cost import Offer
+from ironbench.model.cost import Offer, Range
 from ironbench.model.record import Record, Status
 from ironbench.model.record import Warning as Caution
 from ironbench.model.system import Load, System
@@ -204,8 +207,6 @@ def test_the_cheapest_system_that_meets_the_target_is_named_and_others_say_how_c
 
 
 def test_records_of_different_work_are_not_held_against_one_target() -> None:
-    from dataclasses import replace
-
     one = driven(0.02)
     other = replace(one, choice=replace(one.choice, options={"scale": "8"}))
     with pytest.raises(InputError, match="did different work"):
@@ -238,3 +239,127 @@ def test_bills_in_two_currencies_are_not_shown_beside_each_other() -> None:
 def test_a_systems_file_that_makes_no_sense_is_refused(text: str, cause: str) -> None:
     with pytest.raises(InputError, match=cause):
         offers.read(text, "systems.toml")
+
+
+def test_money_that_would_be_counted_twice_or_not_at_all_is_refused() -> None:
+    power = LINE.replace('"core"', '"kWh"').replace("licence", "power")
+    with pytest.raises(InputError, match="says every = 'month'"):
+        sheet(power + 'every = "month"')
+    with pytest.raises(InputError, match="says pack = 2"):
+        sheet(power.replace("kWh", "hour") + "pack = 2")
+    with pytest.raises(InputError, match="least number of cores"):
+        sheet(LINE.replace('"core"', '"server"') + "least_cores_per_socket = 4")
+    with pytest.raises(InputError, match="has no watts"):
+        bill(offer(), sheet(power), Decimal(3))
+    with pytest.raises(InputError, match="has no storage_tb"):
+        bill(offer(), sheet(LINE.replace('"core"', '"TB"')), None)
+    with pytest.raises(InputError, match="comes to 1.6e"):
+        bill(offer(), sheet(LINE.replace("100", "1e40")), None)
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["score = 0", "score = nan", "score = -1", "score = inf", "watts = nan", "storage_tb = inf", "memory_gb = 0"],
+)
+def test_a_number_that_nothing_can_have_is_refused(line: str) -> None:
+    with pytest.raises(InputError, match=line.split(" ")[0]):
+        offers.read(f'[system.a]\nsockets = 1\ncores = 2\nbuy = []\nsource = "x"\n{line}', "o")
+
+
+@pytest.mark.parametrize("years", ["inf", "nan", "1e9"])
+def test_years_that_nobody_counts_are_refused(years: str) -> None:
+    with pytest.raises(InputError, match="years"):
+        offers.read(f"years = {years}\n[system.a]\nsockets = 1\ncores = 2\nbuy = []", "o")
+
+
+def stored(directory: Path, records: Sequence[Record], machine: object = None) -> str:
+    from ironbench.record import Store
+    from ironbench.record.store import Evidence
+
+    store = Store(directory)
+    key = store.keep_shared("machines", machine or MACHINE)
+    for one in records:
+        store.keep(replace(one, machine=key), Evidence())
+    return str(directory)
+
+
+def told(results: str, selection: Sequence[str] = (), systems: str = "") -> dict[str, str]:
+    found = asked(selection, TARGET.text, systems, (), "", results)
+    return {row.name: row.target.why for row in found.rows if row.target}
+
+
+def test_trials_of_two_machines_or_settings_do_not_add_up(tmp_path: Path) -> None:
+    """Two trials here and one of another machine are not three."""
+    results = stored(tmp_path, [driven(0.005, block) for block in range(2)])
+    stored(tmp_path, [driven(0.005, 2)], {**MACHINE, "kernel": "other"})
+    assert [why.split(" (")[0].split(" at ")[0] for why in told(results).values()] == [
+        "not measured: 2 of 3 trials",
+        "not measured: 1 of 3 trials",
+    ]
+    stored(tmp_path, [driven(0.005, 3, system=replace(DISK, memory_bytes=1 << 30))])
+    assert len(told(results)) == 3
+    systems = tmp_path / "systems.toml"
+    systems.write_text('[system."log on disk"]\nsockets = 1\ncores = 2\nbuy = ["postgresql"]')
+    with pytest.raises(InputError, match="records of 3 systems have its label"):
+        told(results, (), str(systems))
+
+
+def test_trials_of_unlike_loads_do_not_add_up() -> None:
+    trials = [driven(0.005, block) for block in range(2)]
+    longer = driven(0.005, 2)
+    load = replace(longer.cell.load, duration_s=60.0)
+    trials.append(replace(longer, cell=replace(longer.cell, load=load)))
+    assert targets.attained("a", trials, TARGET).why.startswith("not measured: 2 of 3 trials")
+
+
+def test_why_a_system_is_not_measured_is_told_of_all_that_was_driven(tmp_path: Path) -> None:
+    results = stored(tmp_path / "a", [driven(0.005, 0, 100.0), driven(0.005, 1, 4000.0), driven(0.005, 2, 100.0)])
+    assert told(results) == {"log on disk": "not measured: the highest rate driven is 4000/s"}
+    results = stored(tmp_path / "b", [driven(0.005, 0, None), driven(0.005, 1, 4000.0)])
+    assert told(results) == {"log on disk": "not measured: the highest rate driven is 4000/s"}
+    failed = driven(0.005, 0, None, status=Status.FAILED)
+    results = stored(tmp_path / "c", [failed, driven(0.005, 1, None)])
+    assert told(results) == {"log on disk": "not measured: closed loop only; drive it with --rate"}
+
+
+def test_other_work_that_was_not_driven_so_hard_does_not_stand_in_the_way(tmp_path: Path) -> None:
+    other = driven(0.005, 9, None)
+    other = replace(other, choice=replace(other.choice, options={"scale": "8"}))
+    results = stored(tmp_path, [other, *(driven(0.005, block) for block in range(3))])
+    assert next(iter(told(results).values())).startswith("at most 5 ms")
+
+
+def test_a_system_that_was_held_to_some_cpus_has_as_many_cores(tmp_path: Path) -> None:
+    held = replace(DISK, server_cpus=(0,))
+    results = stored(tmp_path, [driven(0.005, block, system=held) for block in range(3)])
+    row = asked((), TARGET.text, "", (), "", results).rows[0]
+    assert (row.cores, row.per_core and row.per_core.low) == (1, 5000)
+
+
+def test_a_system_without_an_upper_bound_did_not_come_closest() -> None:
+    slow, once = [driven(0.02, block) for block in range(3)], [driven(0.011, system=MEMORY)]
+    found = costs(None, sheet(), {"slow": slow, "once": once}, {}, TARGET)
+    assert found.nearest is not None
+    assert found.nearest.name == "slow"
+    assert report.advice(costs(None, sheet(), {"once": once}, {}, TARGET))[0].startswith("No system was measured at")
+
+
+def test_records_are_of_all_servers_together(tmp_path: Path) -> None:
+    text = OFFERS.replace("sockets = 1", "servers = 2\nsockets = 1", 1)
+    found = costs(
+        offers.read(text, "o"), sheet(), {"log on disk": [driven(0.005, block) for block in range(3)]}, {}, TARGET
+    )
+    assert (found.rows[0].cores, found.rows[0].score) == (16, Range(5000, 5000))
+    assert "log on disk: records count as those of all its 2 servers together." in report.text(found, None)
+
+
+def test_the_example_of_a_whole_bill_is_marked_as_made_up() -> None:
+    folder = EXAMPLE.parent
+    own = prices.with_sheets([folder / "own-prices.toml"])
+    found = costs(offers.read((folder / "whole-bill.toml").read_text(), "o"), own, {}, {}, None)
+    power = Decimal("0.1107") * 3 * 8766 * 600 / 1000
+    assert [row.bill and row.bill.estimate for row in found.rows] == [True, True]
+    assert found.rows[0].bill is not None
+    assert found.rows[0].bill.total == 21000 + 4 * 150 * Decimal("1.10") + 247392 + power.quantize(Decimal("0.01"))
+    made_up = prices.read((folder / "own-prices.toml").read_text(), "own").prices.values()
+    assert all(price.estimate and "made up" in price.source for price in made_up)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from fnmatch import fnmatchcase
 
 from ironbench.catalogue.prices import Price, Sheet
@@ -67,9 +67,12 @@ def _line(offer: Offer, price: Price, sheet: Sheet, years: Decimal | None, into:
         amount *= rate.rate
         rated = f"1 {price.currency} = {rate.rate:.6g} {into} on {rate.date}, {rate.source}"
     notes = "; ".join(part for part in (note, rated) if part)
-    return Line(
-        price.name, units, price.per, price.price, price.currency, times, amount.quantize(_CENT), notes, price.estimate
-    )
+    try:
+        cents = amount.quantize(_CENT)
+    except InvalidOperation:
+        cause = f"comes to {amount:.3g} {into} for system {offer.name}"
+        raise InputError(f"price {price.name}", cause, "look for a number that is too large") from None
+    return Line(price.name, units, price.per, price.price, price.currency, times, cents, notes, price.estimate)
 
 
 def _units(offer: Offer, price: Price, years: Decimal | None) -> tuple[Decimal, str]:
@@ -77,10 +80,13 @@ def _units(offer: Offer, price: Price, years: Decimal | None) -> tuple[Decimal, 
         count, note = licences(price, offer.servers, offer.sockets, offer.cores, offer.processor)
         return Decimal(count), note
     if price.per == "kWh":
+        _stated(offer, price, "watts", offer.watts)
         drawn = Decimal(str(offer.watts)) * offer.servers * HOURS_PER_YEAR * _needed(price, years) / 1000
         return drawn, f"{offer.servers} × {offer.watts:g} W, day and night"
     if price.per == "hour":
         return HOURS_PER_YEAR * _needed(price, years) * offer.servers, "day and night"
+    if price.per == "TB":
+        _stated(offer, price, "storage_tb", offer.storage_tb)
     counted = {
         "socket": Decimal(offer.servers * offer.sockets),
         "server": Decimal(offer.servers),
@@ -88,6 +94,13 @@ def _units(offer: Offer, price: Price, years: Decimal | None) -> tuple[Decimal, 
     }[price.per]
     bought = Decimal(math.ceil(counted / price.pack) * price.pack) if price.pack > 1 else counted
     return bought, f"packs of {price.pack}" if price.pack > 1 else ""
+
+
+def _stated(offer: Offer, price: Price, field: str, value: float) -> None:
+    """InputError: what is not said would be billed as nothing."""
+    if not value > 0:
+        cause = f"has no {field}, and the price {price.name} is per {price.per}"
+        raise InputError(f"system {offer.name}", cause, f"say {field} in the systems file, or do not buy it")
 
 
 def _times(price: Price, years: Decimal | None) -> Decimal:

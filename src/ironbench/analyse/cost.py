@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ironbench.analyse.bill import bill
-from ironbench.analyse.subjects import work_name
-from ironbench.analyse.target import Attained, Target, attained
+from ironbench.analyse.differences import differing, facts_of
+from ironbench.analyse.subjects import held_to, work, work_name
+from ironbench.analyse.target import Attained, Target, attained, may_count
 from ironbench.catalogue.prices import Sheet
 from ironbench.errors import InputError
 from ironbench.model.cost import Bill, Offer, Range
@@ -67,24 +68,29 @@ def costs(
     target: Target | None,
     currency: str = "",
 ) -> Costs:
-    """`records`: by label. `cores`: of the machine that each label's records were made on, where that is known.
+    """`records`: by label. `cores`: physical ones of each machine by its key, where they are known.
 
-    InputError: prices, currencies, or records of different work under one target.
+    InputError: prices, currencies, records of different work under one target, or of several systems under one offer.
     """
-    work = _one_work([record for group in records.values() for record in group])
+    told_work, records = _of_one_work(records, target)
     into = currency or (offers.currency if offers else "")
     named = offers.offers if offers else ()
     by_name = {offer.name: offer for offer in named}
-    rows = [_offered(offer, by_name, offers, sheet, records.get(offer.records, ()), target, into) for offer in named]
+    rows = [_offered(offer, by_name, offers, sheet, _of_one_system(offer, records), target, into) for offer in named]
     told = {offer.records for offer in named}
-    rows += [_unpriced(label, group, cores.get(label), target) for label, group in records.items() if label not in told]
+    rows += [
+        _unpriced(name, group, cores, target)
+        for label, labelled in records.items()
+        if label not in told
+        for name, group in _systems(label, labelled).items()
+    ]
     _one_currency(rows)
     met = [row for row in rows if row.target and row.target.meets]
     priced = [row for row in met if row.bill is not None]
     cheapest = min(priced, key=lambda row: row.bill.total if row.bill else 0, default=None)
     closest = None if met or target is None else _closest(rows)
     unit = "tps" if target else (offers.unit if offers else "")
-    return Costs(offers.question if offers else "", target, unit, tuple(rows), work, cheapest, closest)
+    return Costs(offers.question if offers else "", target, unit, tuple(rows), told_work, cheapest, closest)
 
 
 def _offered(
@@ -109,9 +115,53 @@ def _offered(
     return Row(offer.name, own, offer.all_cores, None, False, "")
 
 
-def _unpriced(label: str, records: Sequence[Record], cores: int | None, target: Target | None) -> Row:
-    found = attained(label, records, target) if target else None
-    return Row(label, None, cores, _shown(found) if found else None, False, "records", found)
+def _unpriced(name: str, records: Sequence[Record], cores: Mapping[str, int], target: Target | None) -> Row:
+    found = attained(name, records, target) if target else None
+    return Row(name, None, _cores(records[0], cores), _shown(found) if found else None, False, "records", found)
+
+
+def _cores(record: Record, cores: Mapping[str, int]) -> int | None:
+    """The machine's, or as many CPUs as the system was held to."""
+    held, all_cores = held_to(record), cores.get(record.machine)
+    return min(all_cores or len(held), len(held)) if held else all_cores
+
+
+def _of_one_system(offer: Offer, records: Mapping[str, Sequence[Record]]) -> Sequence[Record]:
+    """InputError: trials of unlike systems do not add up to a measurement of the one that is bought."""
+    found = _systems(offer.records, records.get(offer.records, ()))
+    if len(found) > 1:
+        raise InputError(
+            f"system {offer.name}",
+            f"records of {len(found)} systems have its label: {'; '.join(found)}",
+            "name those that count, by series or id: ironbench cost SERIES …",
+        )
+    return next(iter(found.values()), ())
+
+
+def _systems(label: str, records: Sequence[Record]) -> dict[str, list[Record]]:
+    """Records of one label by system and machine, each with a name of its own."""
+    groups: list[list[Record]] = []
+    for record in records:
+        for group in groups:
+            if (group[0].system, group[0].machine) == (record.system, record.machine):
+                group.append(record)
+                break
+        else:
+            groups.append([record])
+    if len(groups) < 2:
+        return dict(zip([label], groups, strict=False))
+    facts = [
+        {name: value for name, value in facts_of(group[0]).items() if name.startswith("system.")}
+        | {"machine": group[0].machine}
+        for group in groups
+    ]
+    rows = differing(facts)
+    found: dict[str, list[Record]] = {}
+    for own, group in zip(facts, groups, strict=True):
+        words = [f"{row.split('.')[-1]}={own[row]}" for row in rows if row in own][:2]
+        name = f"{label} ({', '.join(words)})" if words else label
+        found[f"{name} #{len(found) + 1}" if name in found else name] = group
+    return found
 
 
 def _shown(found: Attained) -> Range | None:
@@ -122,10 +172,13 @@ def _shown(found: Attained) -> Range | None:
 
 
 def _closest(rows: Sequence[Row]) -> Row | None:
-    measured = [(row.target.best, row) for row in rows if row.target and row.target.best is not None]
-    return min(
-        measured, key=lambda pair: (not pair[0].kept, pair[0].bound_s or pair[0].centre_s), default=(None, None)
-    )[1]
+    """By the upper bound, which a target is about; a system without one is not measured, however close it seems."""
+    found = [
+        ((not best.kept, best.bound_s), row)
+        for row in rows
+        if row.target and (best := row.target.best) is not None and best.bound_s is not None
+    ]
+    return min(found, key=lambda pair: pair[0])[1] if found else None
 
 
 def _one_currency(rows: Sequence[Row]) -> None:
@@ -137,12 +190,24 @@ def _one_currency(rows: Sequence[Row]) -> None:
         )
 
 
-def _one_work(records: Sequence[Record]) -> str:
-    works = list(dict.fromkeys(work_name(record.choice) for record in records))
+def _of_one_work(
+    records: Mapping[str, Sequence[Record]], target: Target | None
+) -> tuple[str, Mapping[str, Sequence[Record]]]:
+    """Its name, and the records that did it: of the work that was driven hard enough, where there is one.
+
+    InputError: that were several works, or none was and there are several.
+    """
+    everything = [record for group in records.values() for record in group]
+    counting = [
+        record for record in everything if target and record.status.comparable and may_count(record, target)
+    ] or everything
+    works = {work(record): work_name(record.choice) for record in counting}
     if len(works) > 1:
+        names = list(dict.fromkeys(works.values()))
         raise InputError(
             "cost",
-            f"the records did different work: {'; '.join(works)}",
+            f"the records did different work: {'; '.join(names)}{'' if len(names) > 1 else ', with other contents'}",
             "name records of one work, by label or series",
         )
-    return works[0] if works else ""
+    kept = {label: [record for record in group if work(record) in works] for label, group in records.items()}
+    return next(iter(works.values()), ""), kept

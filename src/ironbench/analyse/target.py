@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from ironbench.analyse.distributions import t_quantile
 from ironbench.errors import InputError
 from ironbench.model.record import Record
+from ironbench.model.system import Load
 from ironbench.plan import values
 
 _FORM = re.compile(r"(p50|p90|p95|p99|p999|mean|max)\s*(?:<=?|≤)\s*(\S+)\s+at\s+([\d.]+)\s*(?:tps|/s)?", re.IGNORECASE)
@@ -84,10 +85,10 @@ def attained(system: str, records: Sequence[Record], target: Target) -> Attained
     """
     usable = [record for record in records if record.status.comparable and target.metric in record.metrics]
     open_loop = [record for record in usable if record.cell.load.rate is not None]
-    enough = [record for record in open_loop if (record.cell.load.rate or 0.0) >= target.rate]
+    enough = [record for record in usable if may_count(record, target)]
     if not enough:
         return Attained(system, None, False, f"not measured: {_why_not(records, usable, open_loop)}")
-    found = [_measured(rate, group, target) for rate, group in _by_rate(enough)]
+    found = [_measured(group[0].cell.load.rate or 0.0, group, target) for group in _alike(enough)]
     met = [one for one in found if one.meets(target)]
     if met:
         best = max(met, key=lambda one: one.rate)
@@ -95,6 +96,11 @@ def attained(system: str, records: Sequence[Record], target: Target) -> Attained
         return Attained(system, best, True, f"at most {_ms(best.bound_s)} at {best.rate:g}/s")
     best = min(found, key=lambda one: (not one.kept, one.bound_s is None, one.bound_s or one.centre_s))
     return Attained(system, best, False, _missed(best, target))
+
+
+def may_count(record: Record, target: Target) -> bool:
+    """Whether it was driven in an open loop at the target's rate or above."""
+    return record.cell.load.rate is not None and record.cell.load.rate >= target.rate
 
 
 def _missed(best: Measured, target: Target) -> str:
@@ -123,16 +129,17 @@ def _measured(rate: float, trials: Sequence[Record], target: Target) -> Measured
     return Measured(rate, tuple(trials), math.exp(centre), bound, kept)
 
 
-def _by_rate(records: Sequence[Record]) -> list[tuple[float, list[Record]]]:
-    groups: dict[float, list[Record]] = {}
+def _alike(records: Sequence[Record]) -> list[list[Record]]:
+    """Repeats of one load; the lowest rate first."""
+    groups: dict[tuple[Load, int], list[Record]] = {}
     for record in records:
-        groups.setdefault(record.cell.load.rate or 0.0, []).append(record)
-    return sorted(groups.items())
+        groups.setdefault((record.cell.load.shape, record.cell.load.clients), []).append(record)
+    return sorted(groups.values(), key=lambda group: group[0].cell.load.rate or 0.0)
 
 
 def _why_not(records: Sequence[Record], usable: Sequence[Record], open_loop: Sequence[Record]) -> str:
     if not records:
-        return "no records"
+        return "no records of this work"
     if not usable:
         return "no trial of it may be used"
     if not open_loop:

@@ -171,6 +171,13 @@ def _price(sheet: str, name: str, row: _PriceRow) -> Price:
     _one_of(subject, "every", row.every, list(YEARLY), "a time")
     if row.pack < 1:
         raise InputError(subject, f"pack = {row.pack} is no pack", "packs hold one unit or more")
+    if row.per in ("kWh", "hour") and (row.every != "once" or row.pack > 1):
+        odd = f"every = {row.every!r}" if row.every != "once" else f"pack = {row.pack}"
+        raise InputError(
+            subject, f"is per {row.per} and says {odd}", f"each {row.per} of the years is counted already: leave it out"
+        )
+    if (row.least_cores_per_socket or row.least_cores_per_server) and row.per != "core":
+        raise InputError(subject, f"has a least number of cores but is per {row.per}", "such minimums count cores")
     if row.core_factors and row.per != "core":
         raise InputError(subject, f"has core factors but is per {row.per}", "core factors count cores")
     factors = {

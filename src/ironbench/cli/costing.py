@@ -9,7 +9,7 @@ from ironbench.analyse import target as targets
 from ironbench.analyse.cost import Costs, costs
 from ironbench.catalogue import prices
 from ironbench.errors import InputError
-from ironbench.model.record import Record
+from ironbench.model.record import Record, Status
 from ironbench.plan import offers
 from ironbench.plan.offers import Offers
 from ironbench.record import Store
@@ -44,16 +44,16 @@ def _declared(path: str) -> Offers:
 def _records(
     store: Store, selection: Sequence[str], declared: Offers | None, target: targets.Target
 ) -> dict[str, list[Record]]:
-    """By label: those that may count, else one that says why none does."""
+    """By label: those that may count, and of each load of each system one or two that say what else was measured."""
     labels = {offer.records for offer in declared.offers} if declared else set()
-    telling: dict[str, str] = {}
+    telling: dict[tuple[str, bool], str] = {}
 
     def wanted(row: Listed) -> bool:
         if row.purpose in ("pilot", "peak") or (labels and not selection and row.label not in labels):
             return False
         if row.rate is not None and row.rate >= target.rate:
             return True
-        return telling.setdefault(row.label, row.id) == row.id
+        return telling.setdefault((row.alike, Status(row.status).comparable), row.id) == row.id
 
     found: dict[str, list[Record]] = {}
     for record in store.matching(selection, wanted):
@@ -62,10 +62,7 @@ def _records(
 
 
 def _cores(store: Store, records: dict[str, list[Record]]) -> dict[str, int]:
-    """Physical cores of the machine behind each label, where its fingerprint tells them."""
-    found = {}
-    for label, group in records.items():
-        cores = store.machine(group[-1].machine).get("cpu", {}).get("cores")
-        if cores:
-            found[label] = int(cores)
-    return found
+    """Physical cores of each machine by its key, where its fingerprint tells them."""
+    machines = {record.machine for group in records.values() for record in group}
+    found = {key: store.machine(key).get("cpu", {}).get("cores") for key in sorted(machines)}
+    return {key: int(cores) for key, cores in found.items() if cores}

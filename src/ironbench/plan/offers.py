@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tomllib
 from dataclasses import dataclass
 from decimal import Decimal
@@ -10,6 +11,8 @@ import msgspec
 
 from ironbench.errors import InputError, nearest
 from ironbench.model.cost import Offer, Range
+
+_MOST_YEARS = 100
 
 
 class _OfferRow(msgspec.Struct, forbid_unknown_fields=True):
@@ -62,8 +65,10 @@ def read(text: str, name: str) -> Offers:
         ) from None
     if not found.system:
         raise InputError(name, "names no system", "add [system.NAME] with sockets, cores and buy")
-    if found.years is not None and not found.years > 0:
-        raise InputError(name, f"years = {found.years:g} is not above zero", "say for example years = 3")
+    if found.years is not None and not 0 < found.years <= _MOST_YEARS:
+        raise InputError(
+            name, f"years = {found.years:g} is not above zero and at most {_MOST_YEARS}", "say for example years = 3"
+        )
     offers = tuple(_offer(name, key, row) for key, row in found.system.items())
     _known_shares(name, offers)
     years = None if found.years is None else Decimal(str(found.years))
@@ -73,8 +78,13 @@ def read(text: str, name: str) -> Offers:
 def _offer(file: str, name: str, row: _OfferRow) -> Offer:
     subject = f"{file}: system {name}"
     for field, least in (("servers", 1), ("sockets", 1), ("cores", 1), ("storage_tb", 0), ("watts", 0)):
-        if getattr(row, field) < least:
-            raise InputError(subject, f"{field} = {getattr(row, field)} is too few", f"{least} or more is possible")
+        value = getattr(row, field)
+        if not least <= value < math.inf:
+            raise InputError(subject, f"{field} = {value} is too few or no number", f"{least} or more is possible")
+    for field in ("memory_gb", "score"):
+        value = getattr(row, field)
+        if value is not None and not 0 < value < math.inf:
+            raise InputError(subject, f"{field} = {value} is not above zero", "leave out what is not known")
     if row.cores < row.sockets:
         raise InputError(subject, f"has {row.cores} cores in {row.sockets} sockets", "cores count a whole server")
     if row.score is not None and row.share is not None:
@@ -94,7 +104,7 @@ def _range(subject: str, field: str, value: float | list[float] | None) -> Range
     if value is None:
         return None
     bounds = value if isinstance(value, list) else [value, value]
-    if len(bounds) != 2 or not 0 < bounds[0] <= bounds[1]:
+    if len(bounds) != 2 or not 0 < bounds[0] <= bounds[1] < math.inf:
         raise InputError(subject, f"{field} = {value} is no range", f"write for example {field} = [0.60, 0.65]")
     return Range(bounds[0], bounds[1])
 

@@ -63,7 +63,11 @@ def _met(costs: Costs) -> list[str]:
         return [f"It is met by {', '.join(met)}; what they cost is not known: name a systems file with --systems."]
     if costs.nearest is not None and costs.nearest.target is not None:
         return [f"No system meets it. {costs.nearest.name} came closest: {costs.nearest.target.why}."]
-    return ["No system was measured at this rate: drive them with --rate, three trials or more (--repeats 3)."]
+    assert costs.target is not None
+    return [
+        f"No system was measured at {costs.target.rate:g}/s or above, with three trials or more: drive them with "
+        "--rate and --repeats 3."
+    ]
 
 
 def _beside(row: Row, first: Row) -> str:
@@ -127,6 +131,11 @@ def _bill(bill: Bill, width: int | None) -> str:
 
 def _sources(costs: Costs) -> list[str]:
     said = [f"{row.name}: {row.source}{_speed(row)}." for row in costs.rows if row.source not in ("", "records")]
+    said += [
+        f"{row.name}: records count as those of all its {row.bill.offer.servers} servers together."
+        for row in costs.rows
+        if row.source == "records" and row.score is not None and row.bill and row.bill.offer.servers > 1
+    ]
     if any(row.estimate or (row.bill and row.bill.estimate) for row in costs.rows):
         said.append(f"{ESTIMATE} is an estimate, of the source named, not a measurement.")
     return said
