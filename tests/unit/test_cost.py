@@ -253,7 +253,7 @@ def test_money_that_would_be_counted_twice_or_not_at_all_is_refused() -> None:
         bill(offer(), sheet(power), Decimal(3))
     with pytest.raises(InputError, match="has no storage_tb"):
         bill(offer(), sheet(LINE.replace('"core"', '"TB"')), None)
-    with pytest.raises(InputError, match="comes to 1.6e"):
+    with pytest.raises(InputError, match="comes to"):
         bill(offer(), sheet(LINE.replace("100", "1e40")), None)
 
 
