@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ironbench import engines, workloads
+from ironbench import engines, load, workloads
 from ironbench.load import restore, snapshot
 from ironbench.load.loaded import Loaded
 from ironbench.load.snapshot import Snapshot
 from ironbench.model.lab import Lab
 from ironbench.model.prepared import Prepared
 from ironbench.model.secrets import Secrets
+from ironbench.model.session import Session
 from ironbench.model.system import Setup
 from ironbench.printer import Printer
+
+LEFT = "as the trial before left them"
 
 
 class Data:
@@ -42,10 +45,17 @@ class Data:
         place = setup.system.dsn or setup.system.layout.data or ""
         fresh = self._fresh.pop(place, None)
         if fresh == (block, source) and restore.often(setup, source, self._method.restore) == "block":
-            conditions = {"data": "as the trial before left them", "restored": "once for this block"}
+            conditions = {"data": LEFT, "restored": "once for this block"}
         else:
             conditions = restore.restored(setup, source)
         return Prepared(conditions, restore.warnings(setup, source))
+
+    def settled(self, setup: Setup, session: Session, restored: Prepared) -> Prepared:
+        """`restored`, and the garbage that the trial before left taken away, where its data were left, too."""
+        dataset = workloads.get(setup.choice.workload).dataset(session.engine, setup.choice.options)
+        if dataset is None or restored.conditions.get("data") != LEFT:
+            return restored
+        return restored.also(load.settled(session, dataset))
 
     def kept(self, setup: Setup, block: int) -> None:
         """A trial ended in good order: other cells of the block may start from what it left, where that is enough."""

@@ -87,6 +87,7 @@ def attempt(bench: Bench, trial: Trial, said: Prepared, title: str) -> Record:
             prepared = _before(bench, setup, trial, prepared)
             with engines.running(setup.system, _secrets(bench, trial), most_clients(bench.lab)) as session:
                 loaded, quiet_s = bench.data.loaded(setup), bench.lab.method.quiet_s
+                prepared = bench.data.settled(setup, session, prepared)
                 storage.pace(model=True)
                 record = measure(
                     plan, session, loaded, trial, bench.store, bench.printer, prepared, title, quiet_s, storage

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 from lab_example import small
 
-from ironbench import lab, lab_begin, lab_stages
+from ironbench import lab, lab_begin, lab_stages, workloads
 from ironbench.analyse.labstudy import lab_study
 from ironbench.drive import clock
 from ironbench.drive.trial import trial_seed
 from ironbench.errors import FailureError, InputError
 from ironbench.model.lab import Lab
 from ironbench.model.record import Record, Status
-from ironbench.model.system import Layout, Setup
+from ironbench.model.system import Choice, Layout, Setup
 from ironbench.printer import Printer
 from ironbench.record.labs import LabDirectory
 from ironbench.report.answer import answer
@@ -89,6 +89,19 @@ def test_more_blocks_are_a_stage_of_their_own(place: Path) -> None:
     assert sorted({(record.stage, record.block) for record in records}) == [(1, 0), (2, 1), (2, 2)]
     stages = directory.lab().method.stages
     assert [(stage.blocks, stage.added) for stage in stages] == [(1, False), (2, True)]
+
+
+def test_garbage_of_the_trial_before_is_taken_away_where_a_block_shares_its_data(place: Path) -> None:
+    planned = small("postgres", stages=(1,), data=place / "data")
+    writing = Choice("simple-update", workloads.get("simple-update").validated({}))
+    setups = tuple(replace(setup, choice=writing) for setup in planned.setups)
+    planned = replace(planned, setups=setups, method=replace(planned.method, restore="block"))
+    directory = begun(planned, place / "lab")
+    with directory.locked():
+        first, second = lab.conduct({}, directory, Printer())
+    assert "garbage" not in first.conditions
+    assert second.conditions["restored"] == "once for this block"
+    assert second.conditions["garbage"].startswith("vacuumed pgbench_accounts")
 
 
 def spoilt(setup: Setup, place: Path) -> Setup:

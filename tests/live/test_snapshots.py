@@ -281,6 +281,13 @@ def test_restoring_is_rare_only_where_that_is_harmless_and_saves_time(place: Pat
         assert restore.often(wanted, kept, "block") == "block"
 
 
+@pytest.mark.parametrize("name", ["select-only", "igen-oltp", "vacuum", "index-build", "tpch"])
+def test_work_that_has_no_length_always_starts_from_a_copy(name: str, place: Path) -> None:
+    kept = snapshot.Snapshot("snapshot", "k", place, 7_000_000_000)
+    endless = replace(setup(place, workload=name), cell=Cell("x", Load(duration_s=None)))
+    assert restore.often(endless, kept, "auto") == "trial"
+
+
 def test_cleanup_tells_of_snapshots_and_removes_them_when_asked(place: Path, own_cache: Path) -> None:
     kept, _ = ready(setup(place, "sqlite"))
     assert str(kept.folder) in cleanup(remove_data=False).kept

@@ -11,10 +11,9 @@ from ironbench.load.snapshot import Snapshot
 from ironbench.load.tables import present
 from ironbench.model.record import Warning
 from ironbench.model.system import Setup
+from ironbench.plan.estimate import COPY_BYTES_PER_S
 from ironbench.printer import Printer
 
-COPY_BYTES_PER_S = 700e6
-"""A copy of a data directory took 1.5 s per GB where this was written."""
 EXPENSIVE = 0.10
 """Of a trial's length; beyond it, copying before every trial would eat the budget."""
 
@@ -22,15 +21,16 @@ EXPENSIVE = 0.10
 def often(setup: Setup, snapshot: Snapshot, restore: str) -> str:
     """`trial` or `block`: when the data go back. `restore` is the lab's word: `trial`, `block` or `auto`.
 
-    With `auto`, once per block suffices where the trials before change nothing that lasts, or say so of themselves
-    (`Workload.stable`), and restoring would take more than a tenth of the trial.
+    With `auto`, once per block suffices where the trials before change nothing that lasts (`Workload.stable`), and
+    restoring would take more than a tenth of the trial: which has to have a length for that.
     """
     if restore != "auto":
         return restore
-    workload = workloads.get(setup.choice.workload)
+    workload, load = workloads.get(setup.choice.workload), setup.cell.load
     lasting = workload.writes(setup.choice.options) and not workload.stable
-    trial_s = (setup.cell.load.duration_s or 0.0) + setup.cell.load.warmup_s
-    return "block" if not lasting and cost_s(setup, snapshot) > EXPENSIVE * trial_s else "trial"
+    if lasting or load.duration_s is None:
+        return "trial"
+    return "block" if cost_s(setup, snapshot) > EXPENSIVE * (load.duration_s + load.warmup_s) else "trial"
 
 
 def cost_s(setup: Setup, snapshot: Snapshot) -> float:

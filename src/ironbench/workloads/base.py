@@ -104,8 +104,9 @@ class Workload(ABC):
     doc: str
     options: tuple[Option, ...] = ()
     engines: tuple[str, ...] = ("postgres", "sqlite", "null")
-    stable: bool = True
-    """Whether the size of its data stays the same however long it runs."""
+    stable: bool = False
+    """Whether its data keep size and state however often it runs, garbage aside: only then may a trial start from what
+    another one left (`ironbench.load.restore`). Without meaning where nothing is written."""
     scores: tuple[str, ...] = ("throughput",)
     """Metrics that systems are ranked by, more is better: the first of them that was measured. None: no one number
     tells which is best."""

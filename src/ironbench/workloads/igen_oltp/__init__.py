@@ -36,6 +36,7 @@ TABLES = ("igen_order_line", "igen_order", "igen_stock", "igen_product", "igen_c
 
 class IgenOltp(Workload):
     name = "igen-oltp"
+    stable = True
     doc = (
         "An order system with customers in world regions: light statements, 90 % reads, or whole business transactions."
     )

@@ -8,7 +8,6 @@ from ironbench.workloads.pgbench import PgbenchWorkload
 class SimpleUpdate(PgbenchWorkload):
     name = "simple-update"
     doc = "pgbench's simple-update: an account is changed and read, a line of history added. History grows."
-    stable = False
     sums = ("accounts", "history")
 
 

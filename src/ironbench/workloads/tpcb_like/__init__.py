@@ -8,7 +8,6 @@ from ironbench.workloads.pgbench import PgbenchWorkload
 class TpcbLike(PgbenchWorkload):
     name = "tpcb-like"
     doc = "pgbench's tpcb-like: account, teller and branch are changed, a line of history added. History grows."
-    stable = False
     derived = "Derived from TPC-B by way of pgbench; not comparable with published TPC results."
 
 
