@@ -9,6 +9,7 @@ import pytest
 from labfactory import lab, trials
 
 from ironbench.cli.compare import compare
+from ironbench.cli.lead import lead
 from ironbench.cli.report import report
 from ironbench.errors import InputError
 from ironbench.record import Evidence
@@ -86,3 +87,20 @@ def test_a_cell_that_does_not_exist_is_answered_with_the_nearest(directory: str)
     with pytest.raises(InputError) as caught:
         compare("log=disk clients=1", "log=memori clients=1", directory, False, False)
     assert "log=memory clients=1" in caught.value.hint
+
+
+@pytest.mark.parametrize(("old", "new"), [("disk", "memory"), ("log=disk", "log=memory")])
+def test_lead_takes_the_levels_of_a_lab_and_says_that_its_peaks_are_not_fresh(
+    directory: str, old: str, new: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert lead(old, new, 0.05, "", directory, True) == 0
+    (work,) = json.loads(capsys.readouterr().out)["works"]
+    assert [one["clients"] for one in work["by_clients"]] == [1, 8]
+    assert [one["ratio"] for one in work["by_clients"]] == pytest.approx([1.5, 1.5], abs=0.1)
+    assert lead(old, new, 0.05, "", directory, False) == 0
+    assert "on the trials that chose the peaks: not confirmed" in capsys.readouterr().out
+
+
+def test_a_word_that_is_no_level_and_no_label_is_refused(directory: str) -> None:
+    with pytest.raises(InputError, match="names no record"):
+        lead("disk", "memori", 0.05, "", directory, False)

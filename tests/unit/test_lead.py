@@ -10,12 +10,12 @@ from factories import DISK, MEMORY, Shelf, record, suspect, sweep
 
 from ironbench.analyse.lead import lead, leads
 from ironbench.errors import InputError
-from ironbench.model.system import Choice
+from ironbench.model.system import Choice, Load
 from ironbench.report import lead as report
 from ironbench.report.charts import lead_growth
 
 OLD = {"cpu": {"model": "Old @ 2.40GHz", "cores": 8}}
-NEW = {"cpu": {"model": "New", "cores": 8, "max_hz": 3_040_000_000}}
+NEW = {"cpu": {"model": "New @ 3.04GHz", "cores": 8, "max_hz": 4_100_000_000}}
 
 
 def found(margin: float = 0.05):
@@ -62,7 +62,7 @@ def test_peaks_are_those_of_fresh_trials_beside_frequency_and_cores() -> None:
     assert [clients for clients, _ in work.by_clients] == [1, 2, 4, 8, 12, 16, 20]
     text = report.text(shown)
     assert text.index("What differs") < text.index("throughput at the peak")
-    assert "the clock frequency × 1.27" in text
+    assert "the nominal clock frequency × 1.27" in text
     assert json.loads(report.document(shown))["works"][0]["peaks"]["confirmed"] is True
 
 
@@ -102,5 +102,61 @@ def test_different_work_is_told_apart_and_none_in_common_refused() -> None:
     both = leads("a", [old], "b", [other, larger], Shelf(), 0.05)
     assert both.apart == ("only b did igen-oltp scale=8",)
     newer = replace(other, software={"ironbench": "9.0"})
-    with pytest.raises(InputError, match="no work in common"):
+    with pytest.raises(InputError, match="different versions of ironbench"):
         leads("a", [old], "b", [newer], Shelf(), 0.05)
+
+
+@pytest.mark.parametrize(
+    ("of_a", "of_b", "ratio", "kind"),
+    [
+        ({"max_hz": 2e9}, {"max_hz": 3e9}, 1.5, "highest"),
+        ({"model": "X @ 2.00GHz", "max_hz": 3.9e9}, {"model": "Y @ 2.20GHz"}, 1.1, "nominal"),
+        ({"model": "X", "max_hz": 3.9e9}, {"model": "Y @ 2.20GHz"}, None, ""),
+    ],
+)
+def test_frequencies_of_one_kind_only_are_compared(of_a: dict, of_b: dict, ratio: float | None, kind: str) -> None:
+    shelf = Shelf(machines={"m1": {"cpu": of_a}, "m2": {"cpu": of_b}})
+    shown = leads("a", [record(machine="m1")], "b", [record(MEMORY, machine="m2")], shelf, 0.05)
+    assert shown.hertz_ratio == (pytest.approx(ratio) if ratio else None)
+    assert shown.hertz_kind == kind
+
+
+def test_trials_of_one_rate_are_not_mixed_with_those_of_a_closed_loop() -> None:
+    open_loop = Load(rate=500.0, duration_s=30.0)
+    sides = [
+        [record(system, 8, closed, id=f"{n}c"), record(system, 8, 500.0, load=open_loop, id=f"{n}o")]
+        for n, (system, closed) in enumerate(((DISK, 1000.0), (MEMORY, 2000.0)))
+    ]
+    closed, driven = leads("a", sides[0], "b", sides[1], Shelf(), 0.05).works
+    assert closed.by_clients[0][1].ratio == pytest.approx(2.0)
+    assert driven.work.endswith("rate=500")
+    assert driven.by_clients[0][1].ratio == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"machine": "m2"},
+        {"system": replace(DISK, settings={"shared_buffers": "1GB"})},
+        {"load": Load(duration_s=60.0, warmup_s=5.0)},
+        {"engine": "e2"},
+    ],
+)
+def test_a_label_of_two_systems_is_refused(other: dict) -> None:
+    old = [record(machine="m1", engine="e1", id="1"), record(**{"machine": "m1", "engine": "e1", **other}, id="2")]
+    engines = {"e1": {"version": "17.6"}, "e2": {"version": "18.1"}}
+    new = [record(MEMORY, machine="m1", engine="e1", id="3")]
+    with pytest.raises(InputError, match="has trials of two") as caught:
+        leads("old", old, "new", new, Shelf(machines={"m1": OLD, "m2": NEW}, engines=engines), 0.05)
+    assert caught.value.subject == "old"
+    assert " against " in caught.value.cause
+
+
+def test_what_differs_names_engine_settings_and_load_too() -> None:
+    old = record(machine="m1", engine="e1", load=Load(duration_s=10.0))
+    new = record(MEMORY, machine="m1", engine="e2", load=Load(duration_s=30.0))
+    engines = {"e1": {"version": "17.6"}, "e2": {"version": "18.1"}}
+    text = report.text(leads("old", [old], "new", [new], Shelf(machines={"m1": OLD}, engines=engines), 0.05))
+    above = text[: text.index("throughput at the peak")]
+    for fact in ("17.6", "18.1", "/shm/l", "duration"):
+        assert fact in above

@@ -9,19 +9,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import msgspec
+
 from ironbench import workloads
 from ironbench.analyse.archive import Archive
 from ironbench.analyse.curve import Curve, curve
-from ironbench.analyse.differences import Difference, differences, flattened
+from ironbench.analyse.differences import Difference, differences, differing
 from ironbench.analyse.distributions import t_quantile
+from ironbench.analyse.study import facts
 from ironbench.analyse.subjects import Subject, held_to, work_name
 from ironbench.errors import InputError
 from ironbench.model.record import Record, Status
-from ironbench.model.system import Choice
+from ironbench.model.system import Choice, Load
 from ironbench.words import counted, in_percent
 
 _HERTZ = re.compile(r"@\s*([\d.]+)\s*GHz", re.IGNORECASE)
 PEAK_METRICS = ("throughput", "response_time_mean_s")
+_NAMED = 3
+"""So many facts are named in which systems of one label differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +88,11 @@ class Leads:
     works: tuple[WorkLead, ...]
     cores: tuple[int | None, int | None]
     hertz_ratio: float | None
-    """Of the processors' highest frequencies, B over A; None where one is not known."""
+    """B over A; None where not the same kind of frequency is known of both."""
+    hertz_kind: str
+    """`highest`: that the kernel tells; `nominal`: in the processor's name; empty: none is known of both."""
     differences: tuple[Difference, ...]
-    """Of the machines."""
+    """Of machines, engines, settings, layouts, versions and load, in the works that both did."""
     cautions: tuple[str, ...]
     """Suspect trials among those of a peak."""
     derived: tuple[str, ...]
@@ -97,24 +104,28 @@ class Leads:
 def leads(
     a: str, records_a: Sequence[Record], b: str, records_b: Sequence[Record], archive: Archive, margin: float
 ) -> Leads:
-    """InputError: they have no work in common."""
+    """InputError: they have no work in common, or a side is more than one system."""
     versions = {record.software.get("ironbench", "") for record in (*records_a, *records_b)}
     sides = tuple(_by_work(side, len(versions) > 1) for side in (records_a, records_b))
     both = [work for work in sides[0] if work in sides[1]]
     if not both:
-        raise InputError(f"{a} and {b}", "have no work in common", "the same workload with the same options on both")
-    first, second = records_a[0], records_b[0]
-    machines = [archive.machine(one.machine) for one in (first, second)]
-    hertz = [_hertz(machine) for machine in machines]
+        raise _nothing_in_common(f"{a} and {b}", records_a, records_b)
+    for name, side in ((a, sides[0]), (b, sides[1])):
+        _one_system(name, {work: side[work] for work in both}, archive)
+    pairs = [(sides[0][work][0], sides[1][work][0]) for work in both]
+    rows = [row for pair in pairs for row in differences([facts(one, archive) for one in pair])]
+    machines = [archive.machine(one.machine) for one in pairs[0]]
+    ratio, kind = _hertz(*machines)
     works = tuple(_work(work, Subject(a, sides[0][work]), Subject(b, sides[1][work]), margin) for work in both)
     names = dict.fromkeys(sides[0][work][0].choice.workload for work in both)
     return Leads(
         a,
         b,
         works,
-        (_cores(first, machines[0]), _cores(second, machines[1])),
-        hertz[1] / hertz[0] if hertz[0] and hertz[1] else None,
-        differences([_environment(one, machine) for one, machine in zip((first, second), machines, strict=True)]),
+        (_cores(pairs[0][0], machines[0]), _cores(pairs[0][1], machines[1])),
+        ratio,
+        kind,
+        tuple(dict.fromkeys(rows)),
         tuple(caution for work in works for caution in _suspicions(work)),
         tuple(found.derived for name in names if (found := workloads.find(name)) and found.derived),
         tuple(_apart(a, b, sides, both)),
@@ -188,14 +199,65 @@ def _values(trials: Sequence[Record], metric: str) -> list[float]:
 
 
 def _by_work(records: Sequence[Record], versions_differ: bool) -> dict[str, tuple[Record, ...]]:
-    """Trials that count, by work and the ironbench that drove it: another version may drive other work."""
+    """Trials that count, by work, how it was asked for, and the ironbench that drove it: another may do other work."""
     found: dict[str, list[Record]] = {}
     for record in records:
         if record.purpose not in ("pilot", "peak"):
             version = record.software.get("ironbench", "")
             drove = f" (ironbench {version})" if versions_differ and version else ""
-            found.setdefault(f"{shortly(record.choice)}{drove}", []).append(record)
+            asked = " ".join((shortly(record.choice), *_asked(record.cell.load)))
+            found.setdefault(f"{asked}{drove}", []).append(record)
     return {work: tuple(group) for work, group in found.items()}
+
+
+def _asked(load: Load) -> list[str]:
+    """How the work was asked for, where not by clients that each ask again at once: other figures come of it."""
+    usual = Load()
+    said = []
+    if load.rate is not None:
+        said.append(f"rate={load.rate_share:.0%}" if load.rate_share is not None else f"rate={load.rate:g}")
+        said += [f"arrivals={load.arrivals}"] if load.arrivals != usual.arrivals else []
+    said += [f"think-time={load.think_time_s:g}s"] if load.think_time_s else []
+    said += [f"max-tries={load.max_tries}"] if load.max_tries != usual.max_tries else []
+    said += [f"protocol={load.protocol}"] if load.protocol != usual.protocol else []
+    return said
+
+
+def _nothing_in_common(names: str, a: Sequence[Record], b: Sequence[Record]) -> InputError:
+    if _by_work(a, False).keys() & _by_work(b, False).keys():
+        cause = "did the same work with different versions of ironbench, which may drive it differently"
+        return InputError(names, cause, "measure both with one version")
+    return InputError(names, "have no work in common", "the same workload with the same options and load on both")
+
+
+def _one_system(name: str, works: Mapping[str, Sequence[Record]], archive: Archive) -> None:
+    """InputError: the trials are of two machines, or those of one work of two systems or under two shapes of load."""
+    trials = [record for group in works.values() for record in group]
+    machines = {record.machine: record for record in trials}
+    if len(machines) > 1:
+        _refuse(name, "two machines", list(machines.values())[:2], archive, ("machine.",))
+    for work, group in works.items():
+        found = {_identity(record, archive): record for record in group}
+        if len(found) > 1:
+            told = ("system.", "load.", "engine.version")
+            _refuse(name, f"two systems that did {work}", list(found.values())[:2], archive, told)
+
+
+def _refuse(name: str, what: str, two: Sequence[Record], archive: Archive, told: tuple[str, ...]) -> None:
+    known = [facts(record, archive) for record in two]
+    rows = [row for row in differing(known) if row.startswith(told)]
+    said = "; ".join(
+        f"{row} {' against '.join(flat.get(row, 'not set') for flat in known)}" for row in rows[:_NAMED]
+    ) + (f" and {len(rows) - _NAMED} more" if len(rows) > _NAMED else "")
+    raise InputError(
+        name, f"has trials of {what}{f' ({said})' if said else ''}", "name a series, or give each a --label of its own"
+    )
+
+
+def _identity(record: Record, archive: Archive) -> str:
+    version = archive.engine(record.engine).get("version", "") if record.engine else ""
+    whole = replace(record.system, label=""), record.cell.load.shape, version
+    return msgspec.json.encode(whole, order="sorted").decode()
 
 
 def shortly(choice: Choice) -> str:
@@ -214,12 +276,6 @@ def _apart(a: str, b: str, sides: Sequence[Mapping[str, Any]], both: Sequence[st
     ]
 
 
-def _environment(record: Record, machine: Mapping[str, Any]) -> dict[str, str]:
-    held = {"held to CPUs": held_to(record)} if held_to(record) else {}
-    limits = {"memory limit": record.system.memory_total_bytes} if record.system.memory_total_bytes else {}
-    return {**flattened("machine", dict(machine)), **flattened("system", {**held, **limits})}
-
-
 def _cores(record: Record, machine: Mapping[str, Any]) -> int | None:
     """Of the machine, or as many CPUs as the work was held to."""
     cores = machine.get("cpu", {}).get("cores")
@@ -227,10 +283,14 @@ def _cores(record: Record, machine: Mapping[str, Any]) -> int | None:
     return min(int(cores or held), held) if held else (int(cores) if cores else None)
 
 
-def _hertz(machine: Mapping[str, Any]) -> float | None:
-    """The highest frequency that the kernel tells, else the one in the processor's name."""
-    cpu = machine.get("cpu", {})
-    if cpu.get("max_hz"):
-        return float(cpu["max_hz"])
-    named = _HERTZ.search(str(cpu.get("model", "")))
-    return float(named[1]) * 1e9 if named else None
+def _hertz(a: Mapping[str, Any], b: Mapping[str, Any]) -> tuple[float | None, str]:
+    """The ratio of the highest frequencies where the kernel tells both, else of those in the processors' names.
+
+    Never one against the other: a virtual machine seldom sees the highest, and a nominal frequency is lower."""
+    highest = [machine.get("cpu", {}).get("max_hz") for machine in (a, b)]
+    if all(highest):
+        return float(highest[1]) / float(highest[0]), "highest"
+    named = [_HERTZ.search(str(machine.get("cpu", {}).get("model", ""))) for machine in (a, b)]
+    if named[0] and named[1]:
+        return float(named[1][1]) / float(named[0][1]), "nominal"
+    return None, ""

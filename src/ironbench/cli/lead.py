@@ -8,7 +8,7 @@ import typer
 
 
 def lead(
-    a: Annotated[str, typer.Argument(help="The system that counts as 1: a label, series or record.")],
+    a: Annotated[str, typer.Argument(help="The system that counts as 1: a label, series, record or level of a lab.")],
     b: Annotated[str, typer.Argument(help="The system beside it.")],
     margin: Annotated[float, typer.Option(metavar="SHARE", help="Ratios within it are called equal.")] = 0.05,
     output: Annotated[
@@ -24,6 +24,7 @@ def lead(
 
     from ironbench.analyse import lead as analysis
     from ironbench.cli.leading import written
+    from ironbench.cli.sides import trials_of
     from ironbench.errors import InputError
     from ironbench.printer import Printer
     from ironbench.record import Store
@@ -31,12 +32,11 @@ def lead(
 
     if not 0 < margin < 1:
         raise InputError(f"--margin {margin:g}", "is out of range", "a share between 0 and 1, e.g. 0.05")
-    store = Store(Path(results))
-    first, second = ([one for one in side if one.status.comparable] for side in (store.of(word) for word in (a, b)))
+    first, second = ([one for one in trials_of(word, results) if one.status.comparable] for word in (a, b))
     for name, side in ((a, first), (b, second)):
         if not side:
             raise InputError(name, "has no trial that may be compared", "run it again")
-    found = analysis.leads(a, first, b, second, store, margin)
+    found = analysis.leads(a, first, b, second, Store(Path(results)), margin)
     printer = Printer()
     if output:
         written(output, found)

@@ -1,4 +1,4 @@
-"""The two sides of `compare`: records by id, series or label; where the results are a lab's, cells by their levels."""
+"""The two sides of `compare` and `lead`: records by id, series or label; where the results are a lab's, by levels."""
 
 from __future__ import annotations
 
@@ -33,6 +33,22 @@ def sides(a: str, b: str, results: str) -> tuple[tuple[list[Record], list[Record
     found = paired(lab, records, cells[0], cells[1], max(1, len(directory.declared())))
     own = [[record for record in records if record.cell.name == cell] for cell in cells]
     return (own[0], own[1]), found
+
+
+def trials_of(word: str, results: str) -> list[Record]:
+    """Every trial with a label, of a series or by id; where the results are a lab's, those at a level: `new`,
+    `server=new`. InputError for unknown names."""
+    directory = LabDirectory(Path(results))
+    if directory.begun():
+        name, _, level = word.rpartition("=")
+        known = [factor.name for factor in directory.lab().factors if level in factor.levels]
+        factors = [factor for factor in known if name in ("", factor)]
+        if len(factors) > 1:
+            named = " and ".join(f'"{factor}={level}"' for factor in factors)
+            raise InputError(word, f"is a level of {len(factors)} factors", f"name one: {named}")
+        if factors:
+            return [one for one in directory.records() if one.cell.levels.get(factors[0]) == level]
+    return directory.store.of(word)
 
 
 def _cell(word: str, lab: Lab) -> str | None:

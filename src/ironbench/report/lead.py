@@ -55,6 +55,7 @@ def document(found: Leads) -> str:
         "system": found.b,
         "cores": found.cores,
         "frequency_ratio": found.hertz_ratio,
+        "frequency_kind": found.hertz_kind,
         "works": works,
         "apart": found.apart,
         "cautions": found.cautions,
@@ -119,7 +120,16 @@ def peaks(found: Leads) -> Table:
             of_a, of_b = work.peaks.clients
             at = f"{of_a} and {of_b} clients" if of_a != of_b else f"{counted(of_a, 'client')} each"
             rows.append((f"{work.work}, {_TITLES[metric]}", *_both(metric, a, b), _ratio(one), _interval(one), at))
-    rows.append(("clock frequency", "", "", number(found.hertz_ratio) if found.hertz_ratio else NOT_KNOWN, "", ""))
+    rows.append(
+        (
+            f"{found.hertz_kind} clock frequency".strip(),
+            "",
+            "",
+            number(found.hertz_ratio) if found.hertz_ratio else NOT_KNOWN,
+            "",
+            "",
+        )
+    )
     cores = [str(count) if count else NOT_KNOWN for count in found.cores]
     a_cores, b_cores = found.cores
     rows.append(("cores", *cores, number(b_cores / a_cores) if a_cores and b_cores else NOT_KNOWN, "", ""))
@@ -144,9 +154,9 @@ def _title(found: Leads) -> str:
 def _hardware(found: Leads) -> str:
     known = [str(count) if count else NOT_KNOWN for count in found.cores]
     clock = (
-        f"the clock frequency × {number(found.hertz_ratio)}"
+        f"the {found.hertz_kind} clock frequency × {number(found.hertz_ratio)}"
         if found.hertz_ratio
-        else "a clock frequency that is not known"
+        else "a clock frequency that cannot be compared"
     )
     return f"Beside {found.a}, {found.b} has {clock}, and {known[1]} cores against {known[0]}."
 
@@ -154,7 +164,7 @@ def _hardware(found: Leads) -> str:
 def _differences(found: Leads) -> str:
     told = telling(found.differences)[0]
     if not told:
-        return "The machines do not differ in anything that is known of them."
+        return "The two do not differ in anything that is known of them."
     return "What differs\n" + plain.facts(Table((), (("", found.a, found.b), *figures.difference_rows(told))))
 
 
