@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from factories import DISK, record, suspect, sweep
 
-from ironbench.analyse.curve import curve, peak
+from ironbench.analyse.curve import curve, held_out_peak, peak
 from ironbench.analyse.subjects import subjects
 from ironbench.model.record import Status
 
@@ -29,6 +29,22 @@ def test_the_peak_is_chosen_on_the_sweep_and_reported_from_confirmations() -> No
     assert found is not None
     assert (found.clients, found.chosen.centre, found.throughput.centre) == (8, 1200, 1005)
     assert found.basis == "2 confirmation trials"
+
+
+def test_a_lab_chooses_its_peak_in_every_second_block_and_reports_it_from_the_others() -> None:
+    given = {4: (900, 1300, 900), 8: (1200, 1000, 1240)}
+    trials = [
+        record(clients=clients, throughput=value, block=block, purpose="lab")
+        for clients, values in given.items()
+        for block, value in enumerate(values)
+    ]
+    (one,) = subjects(trials)
+    found = held_out_peak(one)
+    assert found is not None
+    assert (found.clients, found.chosen.centre, found.throughput.centre, found.confirmed) == (8, 1220, 1000, True)
+    assert held_out_peak(subjects([trial for trial in trials if trial.block == 0])[0]) is None
+    assert held_out_peak(subjects([trial for trial in trials if trial.cell.load.clients == 8])[0]) is None
+    assert held_out_peak(subjects([record(clients=4), record(clients=8, block=1)])[0]) is None
 
 
 def test_confirmation_trials_do_not_enter_the_curve() -> None:

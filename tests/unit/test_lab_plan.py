@@ -237,3 +237,13 @@ def test_cells_of_different_workloads_are_not_compared() -> None:
     works = {setup.cell.name: setup.choice.workload for setup in lab.setups}
     assert len(lab.comparisons) == 12 + 16, "new over old at each number of clients, more clients over one"
     assert all(works[cell] == works[baseline] for cell, baseline in lab.comparisons)
+
+
+@pytest.mark.parametrize("name", ["old-against-new", "two-processors"])
+def test_labs_of_two_servers_have_curves_and_fit_a_quarter_of_an_hour(name: str) -> None:
+    lab, _ = declared.lab(Path(__file__).parents[2] / "labs" / f"{name}.toml", 900.0)
+    if any(setup.skipped for setup in lab.setups):
+        pytest.skip("two CPU limits need two CPUs")
+    assert {setup.cell.load.clients for setup in lab.setups} == {1, 2, 4}
+    assert lab.method.blocks >= 6
+    assert lab.estimate_s <= 900

@@ -90,15 +90,17 @@ def test_a_cell_that_does_not_exist_is_answered_with_the_nearest(directory: str)
 
 
 @pytest.mark.parametrize(("old", "new"), [("disk", "memory"), ("log=disk", "log=memory")])
-def test_lead_takes_the_levels_of_a_lab_and_says_that_its_peaks_are_not_fresh(
+def test_lead_takes_the_levels_of_a_lab_and_measures_its_peaks_in_other_blocks_than_chose_them(
     directory: str, old: str, new: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert lead(old, new, 0.05, "", directory, True) == 0
     (work,) = json.loads(capsys.readouterr().out)["works"]
     assert [one["clients"] for one in work["by_clients"]] == [1, 8]
     assert [one["ratio"] for one in work["by_clients"]] == pytest.approx([1.5, 1.5], abs=0.1)
+    assert work["peaks"]["confirmed"] is True
+    assert work["peaks"]["leads"]["throughput"]["trials"] == [4, 4]
     assert lead(old, new, 0.05, "", directory, False) == 0
-    assert "on the trials that chose the peaks: not confirmed" in capsys.readouterr().out
+    assert "measured in turns" in capsys.readouterr().out
 
 
 def test_a_word_that_is_no_level_and_no_label_is_refused(directory: str) -> None:

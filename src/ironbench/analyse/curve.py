@@ -13,6 +13,7 @@ from ironbench.words import counted
 
 SWEEP = "sweep"
 CONFIRMATION = "confirmation"
+LAB = "lab"
 CURVE_METRICS = (
     "throughput",
     "response_time_mean_s",
@@ -110,6 +111,19 @@ def _peak(points: Sequence[Point], confirmations: Sequence[Record]) -> Peak | No
     fresh = tuple(record for record in confirmations if record.cell.load.clients == best.clients)
     trials = fresh or best.trials
     return Peak(best.clients, best.metrics["throughput"], metrics_of(trials), trials, bool(fresh))
+
+
+def held_out_peak(subject: Subject) -> Peak | None:
+    """Of a lab, which has no confirmation trials: its first block and every second one choose the peak, the blocks
+    between report it. None where either has no trial of it, for one number of clients, and for trials of a sweep."""
+    trials = [record for record in subject.usable if record.purpose == LAB and "throughput" in record.metrics]
+    blocks = sorted({record.block for record in trials})
+    choosing = [record for record in trials if record.block in blocks[::2]]
+    best = _peak([Point(n, group, metrics_of(group, CURVE_METRICS)) for n, group in _by_clients(choosing)], ())
+    if best is None or len({record.cell.load.clients for record in trials}) < 2:
+        return None
+    fresh = tuple(r for r in trials if r.block in blocks[1::2] and r.cell.load.clients == best.clients)
+    return Peak(best.clients, best.chosen, metrics_of(fresh), fresh, True) if fresh else None
 
 
 def peak(sweep: Sequence[Record]) -> Cell | None:

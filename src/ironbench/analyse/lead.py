@@ -13,7 +13,7 @@ import msgspec
 
 from ironbench import workloads
 from ironbench.analyse.archive import Archive
-from ironbench.analyse.curve import Curve, curve
+from ironbench.analyse.curve import LAB, Curve, curve, held_out_peak
 from ironbench.analyse.differences import Difference, differences, differing
 from ironbench.analyse.distributions import t_quantile
 from ironbench.analyse.study import facts
@@ -59,7 +59,7 @@ class Lead:
 
 @dataclass(frozen=True, slots=True)
 class Peaks:
-    """Both at their own peaks: chosen on sweep trials, measured on fresh ones where there are any."""
+    """Both at their own peaks: chosen on sweep trials, measured on fresh ones; in a lab on those of other blocks."""
 
     clients: tuple[int, int]
     confirmed: bool
@@ -99,6 +99,8 @@ class Leads:
     """Sentences that must stand beside results of these works."""
     apart: tuple[str, ...]
     """Work that only one of them did, or did with another ironbench."""
+    in_turns: bool
+    """Whether both are cells of one lab, measured in blocks of random order."""
 
 
 def leads(
@@ -129,6 +131,8 @@ def leads(
         tuple(caution for work in works for caution in _suspicions(work)),
         tuple(found.derived for name in names if (found := workloads.find(name)) and found.derived),
         tuple(_apart(a, b, sides, both)),
+        {record.purpose for record in (*records_a, *records_b)} == {LAB}
+        and len({record.series for record in (*records_a, *records_b)}) == 1,
     )
 
 
@@ -154,7 +158,7 @@ def lead(a: Sequence[float], b: Sequence[float], margin: float, higher_is_better
 
 
 def _work(work: str, a: Subject, b: Subject, margin: float) -> WorkLead:
-    curves = curve(a), curve(b)
+    curves = _curve(a), _curve(b)
     points = {point.clients: point for point in curves[1].points}
     found = []
     for point in curves[0].points:
@@ -164,6 +168,14 @@ def _work(work: str, a: Subject, b: Subject, margin: float) -> WorkLead:
             if one is not None:
                 found.append((point.clients, one))
     return WorkLead(work, curves, _peaks(curves, margin), tuple(found))
+
+
+def _curve(subject: Subject) -> Curve:
+    """With a peak that was not measured by the trials that chose it, where there is one."""
+    found = curve(subject)
+    if found.peak is None or found.peak.confirmed:
+        return found
+    return replace(found, peak=held_out_peak(subject) or found.peak)
 
 
 def _peaks(curves: tuple[Curve, Curve], margin: float) -> Peaks | None:

@@ -18,7 +18,8 @@ from ironbench.report.section import Section
 from ironbench.words import counted
 
 _TITLES = {"throughput": "throughput at the peak", "response_time_mean_s": "response time at the peak"}
-_FAIR = (
+_IN_TURNS = "Both were measured in turns, in blocks of random order; a lead holds for them as they were set up."
+_NOT_IN_TURNS = (
     "The two were not measured in turns: a lead holds for these machines as they were set up, differences named below "
     "included."
 )
@@ -26,7 +27,7 @@ _FAIR = (
 
 def text(found: Leads) -> str:
     """How the machines differ first, then peaks, then the lead at each number of clients."""
-    blocks = [_title(found), _FAIR, _differences(found), "\n".join(sentences(found)), plain.table(peaks(found))]
+    blocks = [_title(found), _fair(found), _differences(found), "\n".join(sentences(found)), plain.table(peaks(found))]
     blocks += [f"{plain.clean(work.work)}\n{plain.table(by_clients(found, work))}" for work in found.works]
     blocks.append("\n".join(f"! {plain.clean(line)}" for line in (*found.derived, *found.cautions, *found.apart)))
     return "\n\n".join(block for block in blocks if block)
@@ -74,7 +75,7 @@ def page(found: Leads) -> bytes:
     told = telling(found.differences)[0]
     if told:
         rows = Table(("", found.a, found.b), tuple(figures.difference_rows(told)))
-        sections.insert(0, Section("differences", "What differs", lead=_FAIR, tables=(("", rows),)))
+        sections.insert(0, Section("differences", "What differs", lead=_fair(found), tables=(("", rows),)))
     said = "".join(f"<p>{escape(line)}</p>" for line in sentences(found))
     body = (
         f'<header class="top"><h1>{escape(_title(found))}</h1></header><main>{elements.NO_SCRIPT}'
@@ -88,7 +89,9 @@ def png(found: Leads) -> bytes:
     """The charts with their sentences, drawn without a browser."""
     shown = [*_drawn(charts.peaks(found)), *_drawn(lead_growth.by_clients(found))]
     return image.charts_png(
-        _title(found), [*sentences(found), *found.derived, _FAIR, *(f"Note: {line}" for line in found.cautions)], shown
+        _title(found),
+        [*sentences(found), *found.derived, _fair(found), *(f"Note: {line}" for line in found.cautions)],
+        shown,
     )
 
 
@@ -166,6 +169,10 @@ def _differences(found: Leads) -> str:
     if not told:
         return "The two do not differ in anything that is known of them."
     return "What differs\n" + plain.facts(Table((), (("", found.a, found.b), *figures.difference_rows(told))))
+
+
+def _fair(found: Leads) -> str:
+    return _IN_TURNS if found.in_turns else _NOT_IN_TURNS
 
 
 def _both(metric: str, *values: float) -> tuple[str, ...]:
