@@ -7,7 +7,7 @@ PYTHON ?= python3
 VENV := .venv
 UV := $(VENV)/bin/uv
 
-.PHONY: help setup demo test test-long lint format bench docs clean
+.PHONY: help setup demo test test-long lint format bench labs docs clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-10s %s\n", $$1, $$2}'
@@ -48,6 +48,9 @@ format: setup ## Format everything
 
 bench: setup ## Measure ironbench itself beside pgbench and psql; fails when an asked figure is missed
 	@$(VENV)/bin/python -m bench
+
+labs: setup ## Every lab in labs/ in full (many hours), one after another; goes on where it was stopped
+	@$(VENV)/bin/python scripts/labs.py $(LABS)
 
 docs: setup ## Regenerate docs/reference
 	@$(VENV)/bin/python scripts/reference.py

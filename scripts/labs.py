@@ -1,0 +1,45 @@
+"""`make labs`: every lab in labs/ in full, one after another; called again, it goes on where it was stopped.
+
+`make labs LABS="labs/spill.toml labs/upgrade.toml"` runs those alone. Each lies in ironbench-results/labs/full/NAME;
+remove that to measure it anew.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "ironbench-results" / "labs" / "full"
+IRONBENCH = Path(sys.executable).parent / "ironbench"
+MEASURED = (0, 3, 4)
+"""Exit codes of a lab that came to its end: 3, some of it is suspect; 4, an expectation is refuted."""
+INTERRUPTED = 130
+
+
+def main() -> int:
+    """0 when every lab came to its end."""
+    named = [Path(word).absolute() for word in sys.argv[1:]]
+    stopped = []
+    for file in named or sorted((ROOT / "labs").glob("*.toml")):
+        sys.stderr.write(f"\n== {file.stem}\n")
+        code = subprocess.run([IRONBENCH, "lab", *words(file, RESULTS / file.stem)], check=False).returncode
+        if code == INTERRUPTED:
+            return code
+        if code not in MEASURED:
+            stopped.append(file.stem)
+    if stopped:
+        sys.stderr.write(f"\ndid not come to their end: {', '.join(stopped)}; `make labs` tries them again\n")
+    return int(bool(stopped))
+
+
+def words(file: Path, directory: Path) -> list[str]:
+    """A lab that has begun goes on; of one that is over it tells the answer again."""
+    if (directory / "plan.json").exists():
+        return ["resume", str(directory)]
+    return ["run", str(file), "--results", str(directory)]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
