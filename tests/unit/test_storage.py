@@ -13,7 +13,7 @@ from ironbench import catalogue, workloads
 from ironbench._core import Histogram
 from ironbench.catalogue import base_name
 from ironbench.errors import InputError
-from ironbench.model.system import Choice, Layout, System
+from ironbench.model.system import Choice, Device, Layout, Partition, System
 from ironbench.workloads.storage import figures, files, filling, profiles
 from ironbench.workloads.storage.passes import Pass
 from ironbench.workloads.storage.profiles import MIB, SETS, chosen, known, order
@@ -131,6 +131,36 @@ def test_a_file_system_that_is_fuller_already_is_refused(tmp_path: Path) -> None
     usage = shutil.disk_usage(tmp_path)
     with pytest.raises(InputError, match="full"):
         filling.require(str(tmp_path), 1, usage.total)
+
+
+def test_a_file_system_is_filled_once_however_many_directories_of_it_are_measured(tmp_path: Path) -> None:
+    folders = [str(tmp_path / name) for name in ("a", "b")]
+    for folder in folders:
+        Path(folder).mkdir()
+    assert filling.by_file_system([*folders, "/proc"]) == {folders[0]: 2, "/proc": 1}
+    usage, size = shutil.disk_usage(tmp_path), 16 * MIB
+    level = usage.used * 100 // usage.total + 2
+    if usage.free < usage.total * 0.05 or usage.total < 100 * size:
+        pytest.skip("the disk here is small or nearly full")
+    with filling.filled(folders[0], level, 2 * size, direct=False), files.made(folders, size, direct=False):
+        now = shutil.disk_usage(tmp_path)
+        assert now.used / now.total == pytest.approx(level / 100, abs=0.005)
+
+
+def test_files_that_fit_alone_but_not_together_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "b").mkdir()
+    size = shutil.disk_usage(tmp_path).free * 7 // 10 // MIB * MIB
+    beside = options(size=str(size), beside=str(tmp_path / "b"), direct="off")
+    with pytest.raises(InputError, match="are free there"):
+        STORAGE.fits(System("none", "n", layout=Layout(data=str(tmp_path))), Choice("storage", beside))
+
+
+def test_a_level_that_an_emulated_device_cannot_have_is_refused_before_it_is_mounted() -> None:
+    device = Device("free", (Partition("data", 300 * MIB, "/not/there/yet"),))
+    system = System("none", "n", layout=Layout(data="/not/there/yet", devices=(device,)))
+    STORAGE.fits(system, Choice("storage", options(size="100MB", fill="70")))
+    with pytest.raises(InputError, match=r"3[34]% full"):
+        STORAGE.fits(system, Choice("storage", options(size="100MB", fill="30")))
 
 
 def test_files_have_no_name_and_their_space_is_theirs(tmp_path: Path) -> None:

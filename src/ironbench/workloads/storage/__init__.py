@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ironbench.engines import space
 from ironbench.errors import InputError
 from ironbench.model.record import Warning
 from ironbench.model.system import Choice, Load, System
@@ -84,11 +85,19 @@ class Storage(Workload):
     def fits(self, system: System, choice: Choice) -> None:
         if system.layout.data is None:
             raise InputError("--data", "is missing", "name a directory on the device to be measured: --data DIR")
-        for folder in _folders(system, choice.options):
-            if folder not in system.layout.emulated:
-                files.require(folder, _size(choice.options), choice.options["direct"] == "on")
-                if level := int(choice.options["fill"]):
-                    filling.require(folder, level, _size(choice.options))
+        folders, size = _folders(system, choice.options), _size(choice.options)
+        level, direct = int(choice.options["fill"]), choice.options["direct"] == "on"
+        real = [folder for folder in folders if folder not in system.layout.emulated]
+        for folder in real:
+            files.require(folder, size, direct)
+        for folder, count in filling.by_file_system(real).items():
+            space.require(folder, count * size, "the files that are measured")
+            if level:
+                filling.require(folder, level, count * size)
+        for device in system.layout.devices:
+            for partition in device.partitions:
+                if level and partition.directory in folders:
+                    filling.require_emulated(partition.directory, partition.bytes, level, size)
 
     def drive(self, work: Work) -> Outcome:
         from ironbench import _core
@@ -103,8 +112,8 @@ class Storage(Workload):
         with ExitStack() as stack:
             if level := int(options["fill"]):
                 work.show(0.0, f"fills the file system to {level} %")
-                for folder in folders:
-                    filler = stack.enter_context(filling.filled(folder, level, terms.size, direct))
+                for folder, count in filling.by_file_system(folders).items():
+                    filler = stack.enter_context(filling.filled(folder, level, count * terms.size, direct))
                     passes.fill(filler, terms, progress)
             measured = stack.enter_context(files.made(folders, terms.size, direct))
             work.show(0.0, "fills its file")
