@@ -83,6 +83,13 @@ def test_a_mount_point_that_is_in_use_is_refused(user: User) -> None:
     assert nothing_left(user.home)
 
 
+def test_a_device_whose_process_cannot_begin_says_why_and_leaves_nothing(user: User) -> None:
+    """/proc takes no directories: only the attempt shows it."""
+    told = user("device", "mount", "free", "/proc/ironbench")
+    assert (told.code, user.nothing_runs()) == (1, True) and "/proc/ironbench" in told.stderr, told.stderr
+    assert "No such file" in told.stderr and nothing_left(user.home)
+
+
 def test_more_memory_than_there_is_is_refused(user: User) -> None:
     told = user("device", "mount", "free", "--capacity", "100TB")
     assert told.code == 2 and "in memory" in told.stderr and user.nothing_runs()
@@ -138,6 +145,26 @@ def test_a_full_backing_reaches_the_engine_as_no_space(user: User) -> None:
         os.system(f"umount -l '{small}'")
     assert user.nothing_runs()
     shutil.rmtree(small, ignore_errors=True)
+
+
+def test_a_trace_that_is_cut_short_is_said_and_not_kept(user: User) -> None:
+    small, point = user.home / "small", user.home / "d"
+    small.mkdir()
+    if os.system(f"mount -t tmpfs -o size=16k tmpfs '{small}'") != 0:
+        pytest.skip("nothing can be mounted here")
+    try:
+        with user.begun("device", "mount", "free", str(point), "--trace", str(small / "t.parquet")) as begun:
+            begun.wait_for("Ctrl-C unmounts it")
+            file = os.open(point / "f", os.O_CREAT | os.O_WRONLY | os.O_DSYNC)
+            for _ in range(600):  # rows of 32 bytes
+                os.write(file, b"x" * 4096)
+            os.close(file)
+            told, _ = begun.end(signal.SIGINT)
+        assert told.code == 1 and "cut short" in told.stderr and "No space left" in told.stderr, told.stderr
+        assert not list(small.iterdir())
+    finally:
+        os.system(f"umount -l '{small}'")
+    assert nothing_left(user.home)
 
 
 @pytest.mark.long

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import signal
 import time
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 from ironbench.devices import arrange, capability, expression, file_systems
 from ironbench.devices.mounting import ORDER, Mounted
@@ -27,7 +29,7 @@ def mounted(device: Device, seed: int, detach: bool, trace: str) -> int:
     path = traced(trace) if trace else None
     if path and detach:
         raise InputError("--trace", "given together with --detach", "a trace is written when Ctrl-C ends the device")
-    one = Mounted(device, seed, detached=detach, trace=path)
+    one = Mounted(device, seed, by_hand=True, detached=detach, trace=path)
     try:
         one.pace(model=True)
         point = device.partitions[0].directory
@@ -57,13 +59,7 @@ def traced(told: str) -> Path:
 
 def unmounted(told: str) -> int:
     """InputError: nothing of that name is mounted. FailureError: it is in use."""
-    found = [entry for entry in runtime.entries() if entry.kind == runtime.DEVICE and _is(entry, told)]
-    if not found:
-        mounted = ", ".join(entry.data for entry in runtime.entries() if entry.kind == runtime.DEVICE)
-        raise InputError(
-            told, "no emulated device is mounted there or called that", f"mounted: {mounted}" if mounted else ""
-        )
-    for entry in found:
+    for entry in _meant(told):
         if entry.server is not None and entry.server.signal(signal.SIGTERM):
             entry.server.wait(_UNMOUNT_S)
         if runtime.path_of(entry).exists() and not runtime.end(entry, patience_s=1.0):
@@ -112,11 +108,28 @@ def _wait(one: Mounted) -> None:
         return
 
 
-def _is(entry: runtime.Entry, told: str) -> bool:
-    if "/" in told or told.startswith("."):
-        return Path(told).absolute() == Path(entry.data)
+def _meant(told: str) -> list[runtime.Entry]:
+    """Entries of what `device mount` mounted there, or of that model. InputError: there are none."""
+    orders = [(entry, _order(entry)) for entry in runtime.entries() if entry.kind == runtime.DEVICE]
+    mounted = [(entry, order["spec"]["model"]) for entry, order in orders if order.get("by_hand")]
+    if arrange.is_expression(told):
+        with contextlib.suppress(InputError):  # a model of one's own that is not known now: as it is written
+            told = expression.normal("device", told)
+        found = [entry for entry, model in mounted if model == told]
+    else:
+        found = [entry for entry, _ in mounted if Path(entry.data) == Path(told).absolute()]
+    if not found:
+        known = ", ".join(f"{entry.data} ({model})" for entry, model in mounted)
+        raise InputError(
+            told, "`device mount` mounted nothing there or of that model", f"mounted: {known}" if known else ""
+        )
+    return found
+
+
+def _order(entry: runtime.Entry) -> dict[str, Any]:
+    """What the process of a device was told; empty when that is gone."""
     try:
-        order = json.loads((Path(entry.remove[0]) / ORDER).read_text())
+        order: dict[str, Any] = json.loads((Path(entry.remove[0]) / ORDER).read_text())
     except (OSError, ValueError, IndexError):
-        return False
-    return bool(order["spec"]["model"] == told)
+        return {}
+    return order

@@ -52,6 +52,8 @@ class Order:
     """Partition → where its file system is mounted."""
     detached: bool
     """Whether it outlives whoever started it."""
+    by_hand: bool
+    """Whether somebody mounted it with `device mount`; otherwise it is under an engine that is measured."""
 
 
 def main() -> None:
@@ -65,9 +67,14 @@ def main() -> None:
         cause = "; ".join([error.cause, *left])
         _say({"failed": {"subject": error.subject, "cause": cause, "hint": error.hint}})
         return
+    except OSError as error:
+        cause = "; ".join([str(error), *device.unmake(STOPPED_PATIENCE_S)])
+        _say({"failed": {"subject": f"emulated device {order.spec['model']}", "cause": cause, "hint": ""}})
+        return
     _say({"ready": ready})
     patience_s = _serve(device, woken, order.detached)
-    _say({"stopped": device.unmake(patience_s)})
+    left = device.unmake(patience_s)
+    _say({"stopped": left, "untraced": device.untraced})
     # The rest would be the interpreter's own tidying: nothing of the device needs it.
     os._exit(0)
 
@@ -80,6 +87,8 @@ class Made:
         self._folder = Path(order.folder)
         self._live: Any = None
         self._made: list[Path] = []
+        self.untraced = ""
+        """Why the trace lacks I/Os, in words; "" when it is whole, or none was wanted."""
 
     def make(self) -> dict[str, Any]:
         """Files, loop devices, file systems, mounts; what was measured on the way. FailureError, InputError."""
@@ -116,8 +125,7 @@ class Made:
         """Everything in reverse, fast; what could not be undone, a line each. Removes the register's entry."""
         if self._live is not None:
             self._live.pace(False)
-            with contextlib.suppress(IronbenchError):
-                self._live.end_trace()
+            self.untraced = self._end_trace()
         left = attached.take_apart(self._folder, patience_s)
         if self._live is not None and not left:
             with contextlib.suppress(IronbenchError):
@@ -133,6 +141,15 @@ class Made:
         if entry is not None:
             runtime.forget(entry)
         return left
+
+    def _end_trace(self) -> str:
+        """Why it lacks I/Os."""
+        try:
+            self._live.end_trace()
+        except IronbenchError as error:
+            return error.cause
+        dropped = json.loads(self._live.counters())["untraced"]
+        return f"{dropped} I/Os came faster than they could be written" if dropped else ""
 
     def _powered(self) -> dict[str, str]:
         """After a power cut: block devices and mounts anew, for the kernel's caches went with the power."""

@@ -42,13 +42,15 @@ class Mounted:
         device: Device,
         seed: int = 0,
         *,
+        by_hand: bool = False,
         detached: bool = False,
         cuttable: bool = False,
         trace: Path | None = None,
     ) -> None:
         """Starts its process and waits until everything is mounted. InputError, FailureError.
 
-        `detached`: it stays when we end. `cuttable`: a power cut must be possible. `trace`: of what the model is asked.
+        `by_hand`: see `Order`. `detached`: it stays when we end. `cuttable`: a power cut must be possible.
+        `trace`: of what the model is asked.
         """
         _refuse_used(device)
         self.device = device
@@ -57,15 +59,16 @@ class Mounted:
         spec = _spec(device, seed, self._entry) | {"cuttable": cuttable, "trace": str(raw(trace)) if trace else None}
         points = {one.role: one.directory for one in device.partitions}
         entry, folder = str(runtime.path_of(self._entry)), str(self._folder)
-        order = Order(entry, folder, spec, device.file_system, points, detached)
+        order = Order(entry, folder, spec, device.file_system, points, detached, by_hand)
         (self._folder / ORDER).write_text(json.dumps(asdict(order)))
         self._process = _started(self._folder)
         self._stopped = False
         self._send(json.dumps(asdict(order)))
         answer = self._hear()
         if "ready" not in answer:
+            failure = self._failure(answer)
             self._end()
-            raise _failure(device, answer)
+            raise failure
         self.calibration: dict[str, Any] = answer["ready"]["calibration"]
         try:
             self._refuse_too_fast(self.calibration["reads_per_s"])
@@ -79,7 +82,7 @@ class Mounted:
         self._send("model" if model else "free")
         answer = self._hear()
         if "paced" not in answer:
-            raise _failure(self.device, answer)
+            raise self._failure(answer)
 
     @property
     def status(self) -> int | None:
@@ -94,7 +97,7 @@ class Mounted:
         self._send(f"cut {how} {seed}")
         answer = self._hear()
         if "cut" not in answer:
-            raise _failure(self.device, answer)
+            raise self._failure(answer)
         return int(answer["cut"])
 
     def restore_power(self) -> None:
@@ -102,7 +105,7 @@ class Mounted:
         self._send("power")
         answer = self._hear()
         if "blocks" not in answer:
-            raise _failure(self.device, answer)
+            raise self._failure(answer)
         self.blocks = answer["blocks"]
 
     def death(self) -> str:
@@ -129,15 +132,29 @@ class Mounted:
         if self._stopped:
             return
         self._send("stop")
-        left = self._hear().get("stopped")
+        answer = self._hear()
+        left = answer.get("stopped")
         self._end()
         if self._trace is not None and raw(self._trace).exists():
-            finish(self._trace, self.device.partitions)
+            self._keep_trace(self._trace, answer.get("untraced"))
         if left:
             raise FailureError(
                 f"emulated device {self.device.model}",
                 "; ".join(left),
                 "end the programs that use it, then `ironbench cleanup` removes the rest",
+            )
+
+    def _keep_trace(self, trace: Path, untraced: str | None) -> None:
+        """None that lacks I/Os: a replay would take a part of the work for all of it. FailureError."""
+        if untraced == "":
+            finish(trace, self.device.partitions)
+            return
+        raw(trace).unlink()
+        if untraced is not None:  # else its process died, which is said elsewhere
+            raise FailureError(
+                f"trace {trace}",
+                f"is cut short: {untraced}",
+                "it is not kept; write it to a disk that has room and is fast enough",
             )
 
     def _refuse_too_fast(self, reads_per_s: float) -> None:
@@ -152,6 +169,17 @@ class Mounted:
                 f"it does {modelled:.0f} reads a second, and {reads_per_s:.0f} get through here",
                 "replay it (`ironbench device trace replay`); `free` is the fastest that can be emulated",
             )
+
+    def _failure(self, answer: dict[str, Any]) -> FailureError:
+        """What its process answered instead; when that has ended, with the last that it said."""
+        if failed := answer.get("failed"):
+            return FailureError(failed["subject"], failed["cause"], failed["hint"])
+        try:
+            said = (self._folder / _LOG).read_text(errors="replace").strip()
+        except OSError:
+            said = ""
+        last = f"; its last words: {said.splitlines()[-1].strip()}" if said else ""
+        return FailureError(f"emulated device {self.device.model}", f"its process ended{last}")
 
     def _end(self) -> None:
         self._stopped = True
@@ -290,6 +318,8 @@ def _refuse_used(device: Device) -> None:
             )
         if point.exists() and (not point.is_dir() or any(point.iterdir())):
             raise InputError(f"mount point {point}", "it is not an empty directory", "name another one")
+        if not (above := space.existing(point)).is_dir():
+            raise InputError(f"mount point {point}", f"{above} is not a directory", "name another one")
 
 
 def _registered(device: Device) -> tuple[Path, runtime.Entry]:
@@ -326,13 +356,6 @@ def _started(folder: Path) -> subprocess.Popen[bytes]:
             cwd="/",
             bufsize=-1,
         )
-
-
-def _failure(device: Device, answer: dict[str, Any]) -> FailureError:
-    failed = answer.get("failed")
-    if failed:
-        return FailureError(failed["subject"], failed["cause"], failed["hint"])
-    return FailureError(f"emulated device {device.model}", "its process ended", "its last words are in the log above")
 
 
 def _remove_empty(point: Path) -> None:

@@ -1,0 +1,39 @@
+"""`device unmount` finds what `device mount` mounted, and nothing else."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ironbench.cli.mounting import _meant
+from ironbench.devices.mounting import ORDER
+from ironbench.engines import runtime
+from ironbench.errors import InputError
+
+STRIPED = "raid0(4, ssd-sata-2011)"
+
+
+@pytest.fixture(autouse=True)
+def register(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Devices of one model, one mounted by hand and one under a trial, and an array mounted by hand."""
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    for name, model, by_hand in (("mine", "hdd-7200", True), ("trial", "hdd-7200", False), ("array", STRIPED, True)):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / ORDER).write_text(json.dumps({"spec": {"model": model}, "by_hand": by_hand}))
+        runtime.new(runtime.DEVICE, f"/mnt/{name}", (str(folder),))
+
+
+def test_the_device_of_a_running_trial_is_not_unmounted_by_its_model() -> None:
+    assert [entry.data for entry in _meant("hdd-7200")] == ["/mnt/mine"]
+
+
+def test_the_device_of_a_running_trial_is_not_unmounted_by_its_place() -> None:
+    with pytest.raises(InputError) as caught:
+        _meant("/mnt/trial")
+    assert "/mnt/mine (hdd-7200)" in caught.value.hint and "trial" not in caught.value.hint
+
+
+@pytest.mark.parametrize("written", ["raid0(4,ssd-sata-2011)", " raid0( 4 , ssd-sata-2011 )", STRIPED])
+def test_a_model_is_meant_however_it_is_written(written: str) -> None:
+    assert [entry.data for entry in _meant(written)] == ["/mnt/array"]
