@@ -6,9 +6,10 @@ import pytest
 
 from ironbench.devices import arrange, capability, expression, file_systems
 from ironbench.devices.declared import wanted
+from ironbench.devices.mounting import Mounted
 from ironbench.devices.recorded import finish, raw
 from ironbench.errors import InputError
-from ironbench.model.system import Layout, Partition
+from ironbench.model.system import Device, Layout, Partition
 from ironbench.plan.sections import DeviceSection, LayoutSection
 
 MB = 1 << 20
@@ -73,6 +74,14 @@ def test_devices_larger_than_memory_are_refused_unless_a_directory_holds_them(tm
     arrange.arranged((arrange.Wanted("free", ("data",), huge, "ext4", str(tmp_path / "backing")),), 0)
 
 
+def test_what_a_power_cut_takes_back_is_in_memory_too(tmp_path: Path) -> None:
+    beside = arrange.Wanted("free", ("data",), 1000 * MB, "ext4", str(tmp_path / "backing"))
+    huge = 1 << 45
+    arrange.arranged((beside,), huge)
+    with pytest.raises(InputError, match="a power cut takes back"):
+        arrange.arranged((beside,), huge, cuttable=True)
+
+
 def test_data_that_do_not_fit_on_their_partition_are_refused() -> None:
     with pytest.raises(InputError, match="the device's partition"):
         arrange.require_room(100 * MB, 95 * MB)
@@ -122,6 +131,12 @@ def test_devices_of_a_lab_are_told_apart_by_their_names(tmp_path: Path) -> None:
 def test_a_layout_may_name_an_expression_without_declaring_it(tmp_path: Path) -> None:
     (found,) = wanted({}, LayoutSection(data="raid0(2, hdd-7200)"), tmp_path)
     assert found.model == "raid0(2, hdd-7200)"
+
+
+def test_a_mount_point_below_a_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match="is not a directory"):
+        Mounted(Device("free", (Partition("data", MB, str(tmp_path / "file" / "d")),)))
 
 
 def test_a_trace_is_sorted_by_arrival_and_names_its_operations(tmp_path: Path) -> None:

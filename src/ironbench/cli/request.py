@@ -254,7 +254,7 @@ def _layout(asked: Asked, estimate_bytes: int) -> Layout:
                 raise InputError(option, "no emulated device is named", "name one with --data, --temp or --log")
     real = {role: text for role, text in told.items() if text and not arrange.is_expression(text)}
     places = {role: str(Path(text).absolute()) for role, text in real.items()}
-    return arrange.laid_out(Layout().at(places), arrange.arranged(wanted, estimate_bytes))
+    return arrange.laid_out(Layout().at(places), arrange.arranged(wanted, estimate_bytes, cuttable=bool(asked.crash)))
 
 
 def _load(

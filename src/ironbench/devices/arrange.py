@@ -21,6 +21,9 @@ TEMP_BYTES = 1 << 30
 SPARE_BYTES = 1 << 30
 GROWTH = 2.0
 """Room for data, as a multiple of what is loaded: tables grow, and a restore may briefly hold two copies."""
+UNDONE = 2
+"""What was there before a write, and the write, are held until a flush follows, so that a power cut can take it back
+(`crates/ironbench-device/src/live/undo.rs`). Between two flushes a load may write all of the data, and hardly more."""
 LEAST_BYTES = 64 << 20
 FILE_SYSTEM_SHARE = 0.1
 """About what the structures of a file system take of a small partition."""
@@ -54,15 +57,18 @@ def shared(told: Mapping[str, str], capacity_bytes: int | None, file_system: str
 
 
 def arranged(
-    wanted: Sequence[Wanted], estimate_bytes: int, subject: str = "--data, --temp, --log"
+    wanted: Sequence[Wanted], estimate_bytes: int, subject: str = "--data, --temp, --log", *, cuttable: bool = False
 ) -> tuple[Device, ...]:
-    """The devices with their partitions. InputError: not possible here, too small, not enough memory."""
+    """The devices with their partitions. InputError: not possible here, too small, not enough memory.
+
+    `cuttable`: their power will be cut.
+    """
     if not wanted:
         return ()
     capability.require(subject)
     placed = {role for one in wanted for role in one.roles}
     devices = tuple(_arranged(one, number, placed, estimate_bytes) for number, one in enumerate(wanted))
-    _require_memory(subject, devices)
+    _require_memory(subject, devices, UNDONE * estimate_bytes if cuttable else 0)
     return devices
 
 
@@ -131,14 +137,15 @@ def _needed(role: str, placed: set[str], estimate_bytes: int) -> int:
     return int(GROWTH * estimate_bytes) + SPARE_BYTES + beside
 
 
-def _require_memory(subject: str, devices: Sequence[Device]) -> None:
+def _require_memory(subject: str, devices: Sequence[Device], undone: int) -> None:
     """A device in memory that cannot be filled would end in the kernel killing processes."""
-    wanted = sum(one.bytes for device in devices if device.backing == RAM for one in device.partitions)
+    wanted = sum(one.bytes for device in devices if device.backing == RAM for one in device.partitions) + undone
     may = int(ideal.available_bytes() * ideal.MOST_OF_MEMORY)
     if wanted > may:
+        beside = f", {space.in_words(undone)} of it for what a power cut takes back" if undone else ""
         raise InputError(
             subject,
-            f"the devices hold {space.in_words(wanted)} in memory, and {space.in_words(may)} may be taken",
+            f"the devices hold {space.in_words(wanted)} in memory{beside}, and {space.in_words(may)} may be taken",
             "make them smaller with --capacity, or keep their bytes in a directory with --backing DIR",
         )
     for device in devices:
