@@ -6,6 +6,7 @@ remove that to measure it anew.
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -20,6 +21,7 @@ INTERRUPTED = 130
 
 def main() -> int:
     """0 when every lab came to its end."""
+    signal.signal(signal.SIGINT, lambda *_: None)  # Ctrl-C is the running lab's, which keeps what it has and ends
     named = [Path(word).absolute() for word in sys.argv[1:]]
     stopped = []
     for file in named or sorted((ROOT / "labs").glob("*.toml")):
