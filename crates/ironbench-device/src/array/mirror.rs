@@ -1,6 +1,6 @@
 //! RAID 1: every byte on every member; a read goes to one of them.
 
-use super::{Members, all};
+use super::{Members, all, all_host_cpu, host_cpu};
 use crate::device::{Device, Op};
 
 pub struct Mirror {
@@ -44,7 +44,7 @@ impl Device for Mirror {
     }
 
     fn host_cpu(&self, op: Op, length: u32) -> u64 {
-        let copies = if op == Op::Read { 1 } else { self.members.len() as u64 };
-        self.members.first().map_or(0, |member| member.host_cpu(op, length)) * copies
+        let needed = if op == Op::Read { host_cpu } else { all_host_cpu };
+        needed(&self.members, op, length)
     }
 }

@@ -5,7 +5,7 @@
 //! are fewer (Patterson, Gibson, Katz, "A case for redundant arrays of inexpensive disks", SIGMOD 1988; Linux
 //! drivers/md/raid5.c, `handle_stripe_dirtying`).
 
-use super::{Members, all};
+use super::{Members, all, all_host_cpu, host_cpu};
 use crate::device::{Device, Op};
 
 pub struct Parity {
@@ -113,9 +113,12 @@ impl Device for Parity {
     }
 
     fn host_cpu(&self, op: Op, length: u32) -> u64 {
+        if op == Op::Flush {
+            return all_host_cpu(&self.members, op, length);
+        }
         let parts = u64::from(length).div_ceil(self.chunk).max(1);
         // A small write reads two chunks and writes two.
         let ios = if op == Op::Write { parts + 3 } else { parts };
-        self.members.first().map_or(0, |member| member.host_cpu(op, length)) * ios
+        host_cpu(&self.members, op, length) * ios
     }
 }

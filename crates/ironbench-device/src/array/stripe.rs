@@ -1,6 +1,6 @@
 //! RAID 0, and `spread`: chunks of the address space on one member after another, alike or not.
 
-use super::{Members, all};
+use super::{Members, all, all_host_cpu, host_cpu};
 use crate::device::{Device, Op};
 
 pub struct Stripe {
@@ -58,7 +58,10 @@ impl Device for Stripe {
     }
 
     fn host_cpu(&self, op: Op, length: u32) -> u64 {
+        if op == Op::Flush {
+            return all_host_cpu(&self.members, op, length);
+        }
         let parts = u64::from(length).div_ceil(self.chunk).clamp(1, self.members.len() as u64);
-        self.members.first().map_or(0, |member| member.host_cpu(op, length)) * parts
+        host_cpu(&self.members, op, length) * parts
     }
 }

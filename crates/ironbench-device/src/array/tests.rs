@@ -146,3 +146,26 @@ fn a_flush_reaches_every_member_unless_a_battery_keeps_what_was_written() {
     let mut behind = Behind::new(&figures, devices.remove(0), true);
     assert!(behind.submit(0, Op::Flush, 0, 0) <= 1000 && log.lock().unwrap().is_empty());
 }
+
+#[test]
+fn unlike_members_cost_the_host_what_each_of_them_costs() {
+    struct Driven(u64);
+    impl Device for Driven {
+        fn submit(&mut self, now: u64, _op: Op, _offset: u64, _length: u32) -> u64 {
+            now
+        }
+        fn capacity(&self) -> u64 {
+            1 << 30
+        }
+        fn host_cpu(&self, _op: Op, _length: u32) -> u64 {
+            self.0
+        }
+    }
+    let unlike = || -> super::Members { vec![Box::new(Driven(1000)), Box::new(Driven(0)), Box::new(Driven(500))] };
+    let striped = Stripe::new(unlike(), CHUNK);
+    let costs = [(Op::Read, 4096), (Op::Write, 3 * CHUNK as u32), (Op::Flush, 0)];
+    assert_eq!(costs.map(|(op, length)| striped.host_cpu(op, length)), [500, 1500, 1500]);
+    let mirror = Mirror::new(unlike());
+    assert_eq!(costs.map(|(op, length)| mirror.host_cpu(op, length)), [500, 1500, 1500]);
+    assert_eq!(Parity::new(unlike(), CHUNK).host_cpu(Op::Write, 4096), 2000);
+}

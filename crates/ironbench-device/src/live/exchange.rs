@@ -50,18 +50,26 @@ impl Answer {
     }
 }
 
-/// An I/O whose answer is held back.
-#[derive(Debug)]
-struct Held {
-    answer: Answer,
+/// What is asked of a partition, within it.
+#[derive(Debug, Clone, Copy)]
+struct Asked {
     partition: usize,
     op: Op,
     offset: u64,
     length: u32,
-    arrival: u64,
-    plan: Plan,
     /// Of a flush: the last write that it covers.
     covers: u64,
+}
+
+/// An I/O whose answer is held back.
+#[derive(Debug)]
+struct Held {
+    answer: Answer,
+    asked: Asked,
+    arrival: u64,
+    plan: Plan,
+    /// What a file gave, read before the answer is due: a disk that must be waited for would delay all other answers.
+    bytes: Option<Vec<u8>>,
 }
 
 #[derive(Debug)]
@@ -197,7 +205,8 @@ impl Exchange {
 
     pub fn read(&self, partition: usize, offset: u64, size: u32, answer: Answer) {
         let length = self.board.within(partition, offset, size);
-        self.submit(partition, Op::Read, offset, length, answer, 0);
+        let asked = Asked { partition, op: Op::Read, offset, length, covers: 0 };
+        self.submit(asked, answer, |board| board.partitions[partition].image.ahead(offset, length as usize));
     }
 
     pub fn write(&self, partition: usize, offset: u64, data: &[u8], answer: Answer) {
@@ -205,15 +214,13 @@ impl Exchange {
         if (length as usize) < data.len() {
             return answer.refuse(Errno::ENOSPC);
         }
-        match self.board.store(partition, offset, data) {
-            Ok(()) => self.submit(partition, Op::Write, offset, length, answer, 0),
-            Err(error) => answer.refuse(errno(&error)),
-        }
+        let asked = Asked { partition, op: Op::Write, offset, length, covers: 0 };
+        self.submit(asked, answer, |board| board.store(partition, offset, data).map(|()| None));
     }
 
     pub fn flush(&self, partition: usize, answer: Answer) {
         let covers = self.board.undo.as_ref().map_or(0, |undo| locked(undo).last());
-        self.submit(partition, Op::Flush, 0, 0, answer, covers);
+        self.submit(Asked { partition, op: Op::Flush, offset: 0, length: 0, covers }, answer, |_| Ok(None));
     }
 
     /// Takes no time of the model's.
@@ -223,27 +230,38 @@ impl Exchange {
             return answer.refuse(Errno::EIO);
         }
         match image.image.discard(offset.min(image.length), length.min(image.length.saturating_sub(offset))) {
-            Ok(()) => self.board.reply(answer, partition, 0, 0),
+            Ok(()) => self.board.reply(answer, partition, 0, 0, None),
             Err(error) => answer.refuse(errno(&error)),
         }
     }
 
-    fn submit(&self, partition: usize, op: Op, offset: u64, length: u32, answer: Answer, covers: u64) {
+    /// `work`: what the images are to do, which may take time. It begins once the model has been asked, so that this time
+    /// is a part of what the model says, or makes the answer late.
+    fn submit(&self, asked: Asked, answer: Answer, work: impl FnOnce(&Board) -> io::Result<Option<Vec<u8>>>) {
         let board = &self.board;
         if board.dead.load(Acquire) {
             return answer.refuse(Errno::EIO);
         }
-        let place = &board.partitions[partition];
+        let place = &board.partitions[asked.partition];
         place.tally.began();
-        let (arrival, plan) = board.pace.plan(|| board.clock.now(), op, place.start + offset, length);
-        let held = Held { answer, partition, op, offset, length, arrival, plan, covers };
+        let start = place.start + asked.offset;
+        let (arrival, plan) = board.pace.plan(|| board.clock.now(), asked.op, start, asked.length);
+        let bytes = match work(board) {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                place.tally.failed();
+                return answer.refuse(errno(&error));
+            }
+        };
+        let held = Held { answer, asked, arrival, plan, bytes };
         if plan.due <= arrival { board.answer(held) } else { self.due.hold(plan.due, held) }
     }
 }
 
 impl Board {
     fn answer(&self, held: Held) {
-        let Held { answer, partition, op, offset, length, arrival, plan, covers } = held;
+        let Held { answer, asked, arrival, plan, bytes } = held;
+        let Asked { partition, op, offset, length, covers } = asked;
         let tally = &self.partitions[partition].tally;
         if self.dead.load(Acquire) {
             tally.failed();
@@ -255,6 +273,10 @@ impl Board {
             std::hint::spin_loop();
             now = self.clock.now();
         }
+        if op == Op::Flush && !self.settled(covers) {
+            tally.failed();
+            return answer.refuse(Errno::EIO);
+        }
         let overhead = self.pace.overhead();
         let late_ns = if plan.modelled { now.saturating_sub(plan.due + overhead.late_ns) } else { 0 };
         let beside = overhead.of(op, length).saturating_sub(overhead.late_ns);
@@ -263,17 +285,27 @@ impl Board {
             // As the file system sees it: the way there before, the way back after.
             recording.note(arrival, op, self.partitions[partition].start + offset, length, now + beside);
         }
-        if let (Op::Flush, Some(undo)) = (op, &self.undo) {
-            locked(undo).flushed(covers);
-        }
-        self.reply(answer, partition, offset, length);
+        self.reply(answer, partition, offset, length, bytes);
     }
 
-    fn reply(&self, answer: Answer, partition: usize, offset: u64, length: u32) {
-        match answer {
-            Answer::Write(reply) => reply.written(length),
-            Answer::Done(reply) => reply.ok(),
-            Answer::Read(reply) => {
+    /// Whether the writes that a flush covers are safe now; not when the power went meanwhile.
+    fn settled(&self, covers: u64) -> bool {
+        let Some(undo) = &self.undo else { return true };
+        let mut undo = locked(undo);
+        // Under the lock under which a cut takes its writes back: either it sees this flush, or this flush sees it.
+        let powered = !self.dead.load(Acquire);
+        if powered {
+            undo.flushed(covers);
+        }
+        powered
+    }
+
+    fn reply(&self, answer: Answer, partition: usize, offset: u64, length: u32, bytes: Option<Vec<u8>>) {
+        match (answer, bytes) {
+            (Answer::Write(reply), _) => reply.written(length),
+            (Answer::Done(reply), _) => reply.ok(),
+            (Answer::Read(reply), Some(bytes)) => reply.data(&bytes),
+            (Answer::Read(reply), None) => {
                 let mut reply = Some(reply);
                 let tell = |bytes: &[u8]| {
                     if let Some(reply) = reply.take() {
@@ -314,4 +346,30 @@ fn errno(error: &io::Error) -> Errno {
 
 fn locked(undo: &Mutex<Undo>) -> MutexGuard<'_, Undo> {
     undo.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cuttable() -> Exchange {
+        let spec = serde_json::json!({
+            "model": "free", "seed": 1, "backing": null, "cuttable": true,
+            "partitions": [{"name": "data", "bytes": 1 << 20}],
+        });
+        Exchange::new(&Spec::read(spec.to_string().as_bytes()).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_flush_whose_writes_a_cut_has_taken_back_is_not_confirmed() {
+        let exchange = cuttable();
+        let board = &exchange.board;
+        board.store(0, 0, &[1; 512]).unwrap();
+        assert!(board.settled(1));
+        board.store(0, 512, &[2; 512]).unwrap();
+        assert_eq!(exchange.cut(Cut::Lose, 1).unwrap(), 1);
+        assert!(!board.settled(2));
+        let left = board.partitions[0].image.read(0, 1024, <[u8]>::to_vec).unwrap();
+        assert_eq!((left[0], left[512]), (1, 0));
+    }
 }

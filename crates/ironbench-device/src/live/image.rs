@@ -34,11 +34,15 @@ impl Image {
     pub fn read<T>(&self, offset: u64, length: usize, use_: impl FnOnce(&[u8]) -> T) -> io::Result<T> {
         match self {
             Self::Memory(memory) => Ok(use_(memory.bytes(offset, length))),
-            Self::File(file) => {
-                let mut bytes = vec![0; length];
-                file.read_exact_at(&mut bytes, offset)?;
-                Ok(use_(&bytes))
-            }
+            Self::File(file) => Ok(use_(&from_file(file, offset, length)?)),
+        }
+    }
+
+    /// The bytes of a file, which may have to be waited for; None of memory, which needs no copy.
+    pub fn ahead(&self, offset: u64, length: usize) -> io::Result<Option<Vec<u8>>> {
+        match self {
+            Self::Memory(_) => Ok(None),
+            Self::File(file) => from_file(file, offset, length).map(Some),
         }
     }
 
@@ -65,6 +69,12 @@ impl Image {
             }
         }
     }
+}
+
+fn from_file(file: &File, offset: u64, length: usize) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; length];
+    file.read_exact_at(&mut bytes, offset)?;
+    Ok(bytes)
 }
 
 /// Anonymous memory. Reads and writes of the same bytes at the same time are the file system's to avoid, as on a disk:

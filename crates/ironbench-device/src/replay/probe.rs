@@ -8,6 +8,7 @@ use ironbench_core::script::Random;
 use serde::Deserialize;
 
 use crate::device::{Device, Op};
+use crate::model::line::nanoseconds;
 
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -21,6 +22,9 @@ pub struct Probe {
     /// Measured, after `warm_up` others.
     pub count: u64,
     pub warm_up: u64,
+    /// Above zero: what ends within so many seconds after the first `ramp_s` is measured, however many that are.
+    pub seconds: f64,
+    pub ramp_s: f64,
     /// Only the first so many bytes are touched; 0: all.
     pub span: u64,
     /// Whether each write is followed by a flush, and the two count as one.
@@ -37,6 +41,8 @@ impl Default for Probe {
             depth: 1,
             count: 10_000,
             warm_up: 1_000,
+            seconds: 0.0,
+            ramp_s: 0.0,
             span: 0,
             flush: false,
             seed: 1,
@@ -67,12 +73,19 @@ impl Measured {
 pub fn probe(device: &mut dyn Device, load: &Probe) -> Measured {
     let span = if load.span == 0 { device.capacity() } else { load.span.min(device.capacity()) };
     let places = (span / u64::from(load.length)).max(1);
+    let timed = load.seconds > 0.0;
+    let ramp = nanoseconds(load.ramp_s);
+    let end = ramp + nanoseconds(load.seconds);
+    let last = if timed { u64::MAX } else { load.warm_up + load.count };
     let mut random = Random::new(load.seed);
     let mut due: BinaryHeap<Reverse<u64>> = (0..load.depth.max(1)).map(|_| Reverse(0)).collect();
     let mut measured = Measured { latency: Histogram::new(), elapsed: 0, bytes: 0 };
     let mut begun = 0;
-    for number in 0..load.warm_up + load.count {
+    for number in 0..last {
         let Some(Reverse(now)) = due.pop() else { break };
+        if timed && now >= end {
+            break;
+        }
         let op = if load.reads >= 1.0 || random.fraction() < load.reads { Op::Read } else { Op::Write };
         let place = if load.random { random.up_to(places - 1) } else { number % places };
         let mut done = device.submit(now, op, place * u64::from(load.length), load.length);
@@ -83,11 +96,50 @@ pub fn probe(device: &mut dyn Device, load: &Probe) -> Measured {
         if number == load.warm_up {
             begun = now;
         }
-        if number >= load.warm_up {
+        let counts = if timed { ramp < done && done <= end } else { number >= load.warm_up };
+        if counts {
             measured.latency.record(done - now);
             measured.bytes += u64::from(load.length);
             measured.elapsed = measured.elapsed.max(done.saturating_sub(begun));
         }
     }
+    if timed {
+        measured.elapsed = end - ramp;
+    }
     measured
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 1 ms for each of the first 500 I/Os, 10 ms for every other, one at a time.
+    struct Tiring {
+        done: u64,
+        free_at: u64,
+    }
+
+    impl Device for Tiring {
+        fn submit(&mut self, now: u64, _op: Op, _offset: u64, _length: u32) -> u64 {
+            self.done += 1;
+            self.free_at = self.free_at.max(now) + if self.done <= 500 { 1_000_000 } else { 10_000_000 };
+            self.free_at
+        }
+
+        fn capacity(&self) -> u64 {
+            1 << 30
+        }
+    }
+
+    #[test]
+    fn a_probe_of_a_time_has_what_ends_after_its_ramp_and_within_its_seconds() {
+        let seen = |ramp_s, seconds, depth| {
+            let load = Probe { ramp_s, seconds, depth, ..Probe::default() };
+            probe(&mut Tiring { done: 0, free_at: 0 }, &load)
+        };
+        assert_eq!(seen(0.0, 1.0, 4).iops(), 550.0);
+        let after = seen(1.0, 2.0, 4);
+        assert_eq!((after.iops(), after.latency.count(), after.elapsed), (100.0, 200, 2_000_000_000));
+        assert!((after.latency.mean_s() - 0.04).abs() < 1e-3);
+    }
 }
