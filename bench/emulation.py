@@ -1,7 +1,9 @@
 """Emulated devices seen from outside: fio on the mounted file system, beside the model by a virtual clock.
 
-The model's side is `_core.probe_device`: the same closed loop, without waiting. Every point has at least 10 000 I/Os,
-or as many as fit into its longest time: a disk that does 80 a second is measured by its first 1600. About 20 minutes;
+The model's side is `_core.probe_device`: the same closed loop without waiting, measured for the same seconds after the
+same ramp, so that both have filled the memory and the quick flash of a device as far when they begin. Every point has
+at least 10 000 I/Os, or as many as fit into its longest time: a disk that does 80 a second is measured by 1600, and how
+many there were stands beside the rate. About 20 minutes;
 `IRONBENCH_BENCH_SECONDS=5` bounds a point to 5 s, `IRONBENCH_BENCH_MODELS=hdd-10k,ssd-sata` chooses models,
 `IRONBENCH_BENCH_PAIRS=3` makes three pairs.
 """
@@ -9,6 +11,7 @@ or as many as fit into its longest time: a disk that does 80 a second is measure
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
 import subprocess
@@ -35,6 +38,8 @@ SPAN = 512 << 20
 """Of the file that fio reads and writes."""
 LONGEST_S, SHORTEST_S = 20.0, 3.0
 COUNT = 10_000
+RAMP_S = 1
+"""Before both sides measure."""
 LIVE_IOPS = 100_000
 FREE_RUNS = 5
 PAIRS = 6
@@ -65,7 +70,7 @@ POINTS = (
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What fio saw."""
+    """What fio saw, or the model."""
 
     iops: float
     mean_s: float
@@ -103,7 +108,7 @@ def fio(file: Path, point: Point, seconds: float) -> Seen:
     words = [
         "fio", "--name=x", f"--filename={file}", f"--rw={point.fio}", f"--bs={point.length}", f"--size={SPAN}",
         f"--iodepth={point.depth}", "--ioengine=io_uring", "--direct=1", "--time_based", f"--runtime={seconds}",
-        "--ramp_time=1", "--randrepeat=0", "--norandommap", "--output-format=json",
+        f"--ramp_time={RAMP_S}", "--randrepeat=0", "--norandommap", "--output-format=json",
     ]  # fmt: skip
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     job = json.loads(done.stdout[done.stdout.index("{") :])["jobs"][0]
@@ -112,9 +117,9 @@ def fio(file: Path, point: Point, seconds: float) -> Seen:
     return Seen(kind["iops"], kind["lat_ns"]["mean"] / 1e9, times["percentile"]["99.000000"] / 1e9)
 
 
-def modelled(model: str, point: Point, count: int) -> Seen:
+def modelled(model: str, point: Point, seconds: float) -> Seen:
     load = {"reads": point.reads, "random": point.random, "length": point.length, "depth": point.depth}
-    load |= {"count": count, "warm_up": max(count // 10, 1), "span": SPAN}
+    load |= {"ramp_s": RAMP_S, "seconds": seconds, "span": SPAN}
     known = for_core(models())
     iops, _, latency = _core.probe_device(model, known, CAPACITY, json.dumps(load).encode())
     return Seen(iops, latency.mean_s, latency.quantile(0.99))
@@ -130,29 +135,31 @@ def _free() -> None:
 
 def _against_model(name: str) -> None:
     """Reads change nothing, so all of them have one device; what writes has a fresh one, as the model's has."""
-    expected = {point: modelled(name, point, COUNT) for point in POINTS}
-    live = [point for point in POINTS if expected[point].iops <= LIVE_IOPS]
+    first = {point: modelled(name, point, SHORTEST_S).iops for point in POINTS}
+    live = [point for point in POINTS if first[point] <= LIVE_IOPS]
     for point in POINTS:
         if point not in live:
-            sys.stderr.write(f"{name}, {point.name}: {expected[point].iops:.0f}/s is for replay\n")
+            sys.stderr.write(f"{name}, {point.name}: {first[point]:.0f}/s is for replay\n")
     reading = [point for point in live if point.reads]
     for together in (reading, *([point] for point in live if not point.reads)):
         if together:
             with mounted(name) as file:
                 for point in together:
-                    _held(name, point, expected[point], fio(file, point, _seconds(expected[point])))
+                    _held(name, point, file, _seconds(first[point]))
 
 
-def _seconds(wanted: Seen) -> float:
+def _seconds(iops: float) -> float:
+    """Whole ones, as fio takes them."""
     longest = float(asked("IRONBENCH_BENCH_SECONDS", int(LONGEST_S)))
-    return min(longest, max(SHORTEST_S, COUNT / wanted.iops))
+    return math.ceil(min(longest, max(SHORTEST_S, COUNT / max(iops, 1.0))))
 
 
-def _held(name: str, point: Point, wanted: Seen, seen: Seen) -> None:
+def _held(name: str, point: Point, file: Path, seconds: float) -> None:
+    wanted, seen = modelled(name, point, seconds), fio(file, point, seconds)
     bounds = within(1 - SHARE_OF_MODEL, 1 + SHARE_OF_MODEL)
     what = f"{name}, {point.name}:"
     rate, mean = seen.iops / wanted.iops, seen.mean_s / wanted.mean_s
-    said(f"{what} IOPS / model", rate, bounds, f"{rate:.3f} ({seen.iops:.0f}/s)")
+    said(f"{what} IOPS / model", rate, bounds, f"{rate:.3f} ({seen.iops:.0f}/s, {seen.iops * seconds:.0f} I/Os)")
     said(f"{what} mean latency / model", mean, bounds, f"{mean:.3f} ({seen.mean_s * 1e6:.0f} us)")
     if wanted.p99_s >= 1e-3:
         said(f"{what} p99 / model", seen.p99_s / wanted.p99_s, within(0.9, 1.1))
