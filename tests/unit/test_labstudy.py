@@ -221,6 +221,17 @@ def test_the_advice_for_many_is_that_of_the_one_that_needs_most() -> None:
     assert f"To tell all of them: {by_cell['log=memory'].advice}." in answer(study)
 
 
+def test_a_fixed_order_is_told_and_no_order_drawn_is_claimed() -> None:
+    plan = lab(LOG, blocks=6)
+    fixed = replace(plan, method=replace(plan.method, order="fixed"))
+    means = {"log=disk": 1000.0, "log=memory": 1500.0}
+    for declared, drawn in ((plan, True), (fixed, False)):
+        study = studied(declared, trials(declared, means))
+        lead = next(section.lead for section in lab_figures.sections(study) if section.id == "plan")
+        assert ("order drawn with seed" in lead) == drawn
+        assert any("in the same order" in text for text in lab_figures.cautions(study)) != drawn
+
+
 def test_a_curve_that_falls_has_its_peak_in_the_answer() -> None:
     plan = lab({"clients": ("1", "2", "4", "8", "16", "32")}, blocks=6)
     means = {

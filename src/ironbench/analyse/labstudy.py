@@ -200,6 +200,7 @@ def lab_study(
         warnings=(
             *doubts(settled),
             *unfinished,
+            *_of_order(lab),
             *_of_findings(own),
             *_of_times(cells),
         ),
@@ -282,6 +283,16 @@ def _unfinished(missing: int, due: int, last: Sequence[Record]) -> tuple[str, ..
     if 0 < blocks < LEAST_BLOCKS:
         rows.append(f"{counted(blocks, 'block')} of the {LEAST_BLOCKS} that a verdict needs")
     return tuple(rows)
+
+
+def _of_order(lab: Lab) -> tuple[str, ...]:
+    """What a fixed order costs (Fisher, The Design of Experiments, 1935, ch. IV: randomisation guards the test)."""
+    if lab.method.order != "fixed":
+        return ()
+    return (
+        "every block ran the cells in the same order (measure.order): what changes in the course of a block, such as a "
+        "machine that warms up or what one trial leaves to the next, is in the ratios, and no interval shows it",
+    )
 
 
 def _of_findings(effects: Sequence[Effect]) -> tuple[str, ...]:

@@ -37,7 +37,6 @@ class Planned:
     """By name of cell."""
     costs: Cells
     resolution: Resolution
-    order: str
     crowded_out: bool = False
     """Whether the budget had no room for the rated cells."""
 
@@ -110,7 +109,7 @@ def _sized(
         [setup.cell for setup in possible],
         sized.method.stages,
         declared.seed,
-        declared.measure.order,
+        sized.method.order,
         [setup.cell for setup in sized.rated],
         rated_blocks,
     )
@@ -122,7 +121,7 @@ def _sized(
     )
     resolution = resolving.resolution(final, costs, spread, count, declared.looks)
     crowded_out = bool(draft.rated) and not final.rated
-    return Planned(final, secrets, costs, resolution, declared.measure.order, crowded_out)
+    return Planned(final, secrets, costs, resolution, crowded_out)
 
 
 def _results() -> Path:
@@ -222,6 +221,7 @@ def _method(declared: Declared) -> Method:
         metric=measure.metric,
         restore=measure.restore,
         quiet_s=values.seconds(f"{declared.file}, measure.quiet", str(measure.quiet)),
+        order=measure.order,
     )
 
 

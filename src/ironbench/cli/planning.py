@@ -82,7 +82,7 @@ def _pages(found: Planned) -> Iterator[str]:
     lab = found.lab
     yield plain.clean(lab.question)
     yield _cells(lab)
-    yield _order(lab, found.order)
+    yield _order(lab)
     if lab.rated:
         yield "At the same load\n" + "\n".join(f"  {line}" for line in _rated(found))
     if lab.claims:
@@ -167,7 +167,7 @@ def _span(load: Load) -> str:
     return f"{load.duration_s:g} s{warmup}"
 
 
-def _order(lab: Lab, order: str) -> str:
+def _order(lab: Lab) -> str:
     numbers = {setup.cell.name: str(number) for number, setup in enumerate(lab.setups, 1)}
     numbers |= {one.cell.name: f"{numbers[one.of]}@{(one.cell.load.rate_share or 0) * 100:g}" for one in lab.rated}
     by_block: dict[int, list[Trial]] = {}
@@ -177,7 +177,8 @@ def _order(lab: Lab, order: str) -> str:
         (f"block {block + 1}", " ".join(numbers[one.cell.name] for one in trials), _look(lab, block))
         for block, trials in list(by_block.items())[:_SHOWN_BLOCKS]
     ]
-    how = "in the order of the file" if order == "fixed" else f"each in random order by seed {lab.method.seed}"
+    fixed = lab.method.order == "fixed"
+    how = "in the order of the file" if fixed else f"each in random order by seed {lab.method.seed}"
     more = len(by_block) - len(rows)
     rest = f"\n  and {counted(more, 'block')} more (--json shows all)" if more > 0 else ""
     rest += f"\n  1@50 is cell 1 at 50{THIN}% of the baseline's peak" if lab.rated else ""

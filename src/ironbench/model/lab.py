@@ -57,6 +57,8 @@ class Method:
     quiet_s: float = 30.0
     """How long to wait at most for a machine without other load before a trial."""
     budget_s: float | None = None
+    order: str = "random"
+    """Of the cells in each block: `random`, or `fixed` as they are declared."""
 
     @property
     def blocks(self) -> int:

@@ -252,9 +252,12 @@ def _lead_plan(study: LabStudy) -> str:
     blocks = "1 block" if lab.method.blocks == 1 else f"{lab.method.blocks} blocks"
     stages = "" if len(lab.method.stages) < 2 else f" in {len(lab.method.stages)} stages"
     cells = len(study.cells)
+    order = f"an order drawn with seed {lab.method.seed}, so that a drift of the machine meets all cells alike"
+    if lab.method.order == "fixed":
+        order = 'the order of the lab file (order = "fixed")'
     return (
-        f"{lab.design.capitalize()} design: {cells} cells in {blocks}{stages}; every block runs each cell once, in an "
-        f"order drawn with seed {lab.method.seed}, so that a drift of the machine meets all cells alike."
+        f"{lab.design.capitalize()} design: {cells} cells in {blocks}{stages}; every block runs each cell once, in "
+        f"{order}."
     )
 
 

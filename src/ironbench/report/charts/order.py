@@ -34,7 +34,7 @@ def order(study: LabStudy) -> list[Chart]:
         Chart(
             "order",
             "Order of the trials",
-            f"{len(blocks)} blocks of {len(names)} trials, each in its own order; "
+            f"{len(blocks)} blocks of {len(names)} trials, each in the order it was run; "
             f"{sum(row['status'] not in ('ok', 'suspect') for row in data)} trials did not end well.",
             base.specification(_layers(names, len(blocks)), {"order": data}, len(blocks) * _SQUARE + 40),
             _table(blocks, done),
