@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Collection, Sequence
 
 from ironbench.analyse import claims, findings, looks
@@ -10,6 +9,8 @@ from ironbench.errors import FailureError
 from ironbench.model.lab import Lab, Stage
 from ironbench.model.record import Record
 from ironbench.model.system import Trial
+from ironbench.plan import blocks as planned
+from ironbench.plan import same_load
 from ironbench.record import progress
 from ironbench.record.labs import LabDirectory
 
@@ -60,18 +61,16 @@ def decided(lab: Lab, records: Sequence[Record], stage: int) -> bool:
 
 
 def more(directory: LabDirectory, blocks: int) -> None:
-    """Declares another stage after a lab that is over; what was planned beyond is not measured."""
+    """Declares another round after a lab that is over: its cells in its order, rated ones in the first blocks.
+
+    What was planned beyond is not measured.
+    """
     lab, declared = directory.lab(), directory.declared()
     first = 1 + max(trial.block for one in declared for trial in one.trials)
     stage = Stage(len(declared) + 1, blocks, added=True)
-    cells = [setup.cell for setup in lab.setups if not setup.skipped]
-    order = random.Random(f"{lab.method.seed} stage {stage.number}")
-    trials = [
-        Trial(cell, block, "lab", stage.number)
-        for block in range(first, first + blocks)
-        for cell in order.sample(cells, len(cells))
-    ]
-    directory.declare(stage, tuple(trials))
+    cells, rated = ([one.cell for one in setups if not one.skipped] for setups in (lab.setups, lab.rated))
+    method, at_rates = lab.method, same_load.in_blocks(blocks)
+    directory.declare(stage, planned.trials(cells, (stage,), method.seed, method.order, rated, at_rates, first))
 
 
 def refuse_futile(lab: Lab, fresh: Sequence[Record]) -> None:

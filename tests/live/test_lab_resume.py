@@ -206,12 +206,14 @@ def test_a_lab_that_never_began_cannot_go_on(user: User) -> None:
     assert "holds no lab" in told.stderr
 
 
-def test_more_blocks_are_measured_as_a_stage_of_their_own(user: User) -> None:
-    assert user("lab", "run", str(written(user, repeats=2))).code in (0, 3)
-    told = user("lab", "resume", "small.toml", "--more", "1", "--json")
+def test_more_blocks_are_measured_as_a_round_of_their_own_of_six_at_least(user: User) -> None:
+    assert user("lab", "run", str(written(user, duration="0.1s", repeats=1))).code in (0, 3)
+    too_few = user("lab", "resume", "small.toml", "--more", "5")
+    assert too_few.code == 2 and "--more" in too_few.stderr
+    told = user("lab", "resume", "small.toml", "--more", "6", "--json")
     assert told.code in (0, 3), told
-    assert len(places(user)) == 6
-    assert {(record.stage, record.block) for record in only(user).records()} == {(1, 0), (1, 1), (2, 2)}
+    assert {(record.stage, record.block) for record in only(user).records()} == {(1, 0), *((2, n) for n in range(1, 7))}
+    assert [one["round"] for one in told.document["lab"]["earlier"]] == [1]
 
 
 def fill(path: Path) -> None:

@@ -130,7 +130,7 @@ def _method(lab: Lab, cell: str) -> Method:
         return lab.method
     blocks = Counter(trial.stage for trial in lab.trials if trial.cell.name == cell)
     own = tuple(replace(stage, blocks=blocks[stage.number]) for stage in lab.method.stages if blocks[stage.number])
-    return replace(lab.method, stages=own or lab.method.stages)
+    return replace(lab.method, stages=own or lab.method.stages, dropped=())
 
 
 def _finding(

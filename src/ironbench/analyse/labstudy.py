@@ -9,7 +9,7 @@ from ironbench.analyse.archive import Archive
 from ironbench.analyse.balance import Entry, balance
 from ironbench.analyse.bottleneck import TimeSpent, where_time_goes
 from ironbench.analyse.ceiling import Ceiling, ceilings, reconciled
-from ironbench.analyse.claims import Judged, judged
+from ironbench.analyse.claims import Judged, Outcome, judged
 from ironbench.analyse.contrast import Contrast, contrasts
 from ironbench.analyse.differences import Difference, differences, flattened, shared
 from ironbench.analyse.disturbance import Disturbance, disturbances
@@ -17,7 +17,7 @@ from ironbench.analyse.findings import findings
 from ironbench.analyse.growth import Growth, growths
 from ironbench.analyse.interaction import Interaction, interactions
 from ironbench.analyse.levels import Levels, levels
-from ironbench.analyse.looks import LEAST_BLOCKS
+from ironbench.analyse.looks import LEAST_BLOCKS, at, earlier
 from ironbench.analyse.noise import highest
 from ironbench.analyse.queries import Queries, queries
 from ironbench.analyse.read_cost import ReadCost, read_costs
@@ -74,6 +74,17 @@ class Effect:
 
 
 @dataclass(frozen=True, slots=True)
+class Round:
+    """What a round before the last one ended with, on its own blocks alone; no later round takes it back."""
+
+    number: int
+    """1-based."""
+    effects: tuple[Effect, ...]
+    """The lab's declared comparisons, then those of its claims."""
+    claims: tuple[Judged, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class LabStudy:
     """One lab, from question to answer."""
 
@@ -94,6 +105,8 @@ class LabStudy:
     same_loads: tuple[SameLoad, ...]
     """Response times at shares of the baseline's peak; without verdicts."""
     claims: tuple[Judged, ...]
+    earlier: tuple[Round, ...]
+    """Rounds before the one that all this is about."""
     growths: tuple[Growth, ...]
     """Cells that differ in the number of clients alone, as curves."""
     ceilings: tuple[Ceiling, ...]
@@ -135,6 +148,12 @@ class LabStudy:
     def complete(self) -> bool:
         """Whether every planned trial has left a record."""
         return not self.missing
+
+    @property
+    def refuted(self) -> tuple[str, ...]:
+        """Claims that this round or an earlier one refuted."""
+        every = (*(one for earlier in self.earlier for one in earlier.claims), *self.claims)
+        return tuple(dict.fromkeys(one.claim.text for one in every if one.outcome is Outcome.REFUTED))
 
     def ended(self, conclusion: Conclusion) -> tuple[Effect, ...]:
         """The comparisons that ended so."""
@@ -181,8 +200,9 @@ def lab_study(
         claimed=tuple(effect for effect in effects if effect.finding.decides and effect not in own),
         others=tuple(effect for effect in effects if not effect.finding.decides),
         interactions=interactions(lab, settled),
-        same_loads=same_loads(lab, found, settled),
+        same_loads=same_loads(lab, found, _of_its_round(lab, stage, settled)),
         claims=judgements,
+        earlier=_earlier(lab, records, stage, noise),
         growths=growths([(cell.setup, cell.usable) for cell in cells]),
         ceilings=found_ceilings,
         waterfalls=_waterfalls(own, cells),
@@ -218,6 +238,18 @@ def settling(records: Sequence[Record]) -> tuple[Record, ...]:
         usable = [record for record in attempts if record.status.comparable]
         found.append(usable[0] if usable else attempts[-1])
     return tuple(sorted(found, key=lambda record: (record.block, record.started_at)))
+
+
+def _of_its_round(lab: Lab, stage: int, records: Sequence[Record]) -> list[Record]:
+    place = at(lab.method, stage)
+    return [record for record in records if place.first_stage <= record.stage <= place.last_stage]
+
+
+def _earlier(lab: Lab, records: Sequence[Record], stage: int, noise: Sequence[Noise]) -> tuple[Round, ...]:
+    ended = [findings(records, lab, last, noise, others=()) for last in earlier(lab.method, stage)]
+    return tuple(
+        Round(number, tuple(_effects(lab, found)), judged(lab.claims, found)) for number, found in enumerate(ended, 1)
+    )
 
 
 def _times(cells: Sequence[Measured]) -> dict[str, TimeSpent]:

@@ -17,6 +17,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import accumulate
 
 import numpy as np
 
@@ -60,11 +61,17 @@ def at(method: Method, look: int) -> Look:
     first = begun[-1]
     later = [stage.number for stage in method.stages if stage.added and stage.number > first]
     own = [stage for stage in method.stages if first <= stage.number < min(later, default=math.inf)]
-    planned = tuple(sum(stage.blocks for stage in own[: place + 1]) for place in range(len(own)))
+    dropped = method.dropped if first == method.stages[0].number else ()
+    planned = tuple(accumulate((*(stage.blocks for stage in own), *dropped)))
     numbers = [stage.number for stage in own]
     last = stages[-1].number
     rounds = sum(1 for stage in stages[1:] if stage.added) + 1
-    return Look(numbers.index(last) + 1, len(own), first, last, planned, rounds)
+    return Look(numbers.index(last) + 1, len(planned), first, last, planned, rounds)
+
+
+def earlier(method: Method, look: int) -> tuple[int, ...]:
+    """The last look of each round before that of stage number `look`, by the number of its stage."""
+    return tuple(stage.number - 1 for stage in method.stages if stage.added and stage.number <= look)
 
 
 @lru_cache(maxsize=1024)

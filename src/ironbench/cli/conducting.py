@@ -50,7 +50,7 @@ def noise(file: str, blocks: int, json: bool) -> int:
     return _told(directory, records, json, printer)
 
 
-def resume(name: str, changed: bool, failed: bool, more: int, json: bool, trace: str = "") -> int:
+def resume(name: str, changed: bool, failed: bool, more: int | None, json: bool, trace: str = "") -> int:
     """The exit code. InputError: no such lab, somebody works on it, or what it began with has changed."""
     printer = Printer()
     directory = LabDirectory(found(name))

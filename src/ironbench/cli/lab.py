@@ -64,8 +64,9 @@ def resume(
     changed: CHANGED = False,
     failed: Annotated[bool, typer.Option("--failed", help="Try trials again that were given up as failed.")] = False,
     more: Annotated[
-        int, typer.Option(min=0, metavar="N", help="Measure N blocks more, as a stage of its own.", show_default=False)
-    ] = 0,
+        int | None,
+        typer.Option(min=6, metavar="N", help="Measure N blocks more, 6 at least, as a round of their own."),
+    ] = None,
     trace: TRACE = "",
     json: JSON = False,
 ) -> int:

@@ -6,7 +6,6 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from ironbench.analyse.claims import Outcome
 from ironbench.analyse.labstudy import LabStudy, lab_study
 from ironbench.cli.request import suspect_words
 from ironbench.model.record import Record, Status
@@ -40,8 +39,7 @@ def told(directory: LabDirectory, records: Sequence[Record], json: bool, printer
     if code == SUSPECT:
         printer.say(suspect_words(_own(study, measured)))
     elif code == REFUTED:
-        refuted = [claim.claim.text for claim in study.claims if claim.outcome is Outcome.REFUTED]
-        printer.say(f"exit code {REFUTED}: refuted: {'; '.join(map(repr, refuted))}")
+        printer.say(f"exit code {REFUTED}: refuted: {'; '.join(map(repr, study.refuted))}")
     return code
 
 
@@ -51,7 +49,7 @@ def exit_code(study: LabStudy, records: Sequence[Record]) -> int:
         return INTERRUPTED
     if progress.given_up(records):
         return FAILED
-    if any(claim.outcome is Outcome.REFUTED for claim in study.claims):
+    if study.refuted:
         return REFUTED
     return SUSPECT if any(record.status is Status.SUSPECT for record in _own(study, records)) else 0
 

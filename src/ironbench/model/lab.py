@@ -59,6 +59,9 @@ class Method:
     budget_s: float | None = None
     order: str = "random"
     """Of the cells in each block: `random`, or `fixed` as they are declared."""
+    dropped: tuple[int, ...] = ()
+    """Blocks of the first round's last stages, planned and never begun because a round was added. The looks at it were
+    declared with them, so they have their share of its level."""
 
     @property
     def blocks(self) -> int:

@@ -16,18 +16,19 @@ def trials(
     order: str,
     rated: Sequence[Cell] = (),
     rated_blocks: int = 0,
+    first: int = 0,
 ) -> tuple[Trial, ...]:
-    """Of all stages, in the order they will run; blocks go on counting across stages. The first `rated_blocks` hold
-    the `rated` cells, too.
+    """Of all stages, in the order they will run; blocks count on from `first` across stages. The first `rated_blocks`
+    of them hold the `rated` cells, too.
 
     `random` is a randomised complete block design (Fisher, The Design of Experiments, 1935, ch. IV): a block's order
     follows from the seed and the block's number alone, so that a later stage does not change what was planned before.
     """
     found: list[Trial] = []
-    block = 0
+    block = first
     for stage in stages:
         for _ in range(stage.blocks):
-            here = [*cells, *rated] if block < rated_blocks else cells
+            here = [*cells, *rated] if block - first < rated_blocks else cells
             found += [Trial(cell, block, "lab", stage.number) for cell in ordered(here, block, seed, order)]
             block += 1
     return tuple(found)

@@ -112,12 +112,14 @@ class LabDirectory:
         stages = [one.stage for one in declared] + [s for s in lab.method.stages if s.number > last]
         trials = [trial for one in declared for trial in one.trials]
         trials += [trial for trial in lab.trials if trial.stage > last]
+        begun = sum(not one.stage.added for one in declared)
+        dropped = tuple(stage.blocks for stage in lab.method.stages[begun:last])
         peak = self._throughput()
         return replace(
             lab,
             setups=_setups_at_peak(lab.setups, peak),
             rated=_setups_at_peak(lab.rated, peak),
-            method=replace(lab.method, stages=tuple(stages)),
+            method=replace(lab.method, stages=tuple(stages), dropped=dropped),
             trials=_at_peak(trials, peak),
         )
 

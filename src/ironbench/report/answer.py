@@ -23,8 +23,8 @@ _NAMED = 4
 
 def answer(study: LabStudy) -> str:
     """Sentences in reading order: what was found, how sure, what the machine's own noise is, what was expected."""
-    contrary = trend.sentences(study.against)
-    said = (*findings(study), *contrary, *growth(study), limits(study), *disturbed(study), noise(study), claims(study))
+    found = (*findings(study), *rounds(study), *trend.sentences(study.against))
+    said = (*found, *growth(study), limits(study), *disturbed(study), noise(study), claims(study))
     return " ".join(words for words in said if words)
 
 
@@ -38,6 +38,19 @@ def findings(study: LabStudy) -> list[str]:
     return [
         measured.get((effect.finding.cell, effect.finding.baseline)) or sentence(effect) for effect in study.effects
     ]
+
+
+def rounds(study: LabStudy) -> list[str]:
+    """That this is another round, and how those before it ended."""
+    if not study.earlier:
+        return []
+    said = [f"This is round {len(study.earlier) + 1}, judged on its own blocks alone."]
+    for one in study.earlier:
+        ends = [effect.finding.conclusion.value for effect in one.effects]
+        ends += [f"claim {judged.outcome}" for judged in one.claims]
+        tally = ", ".join(f"{ends.count(end)} {end}" for end in dict.fromkeys(ends))
+        said.append(f"Round {one.number} ended with {tally or 'nothing to tell'}.")
+    return said
 
 
 def growth(study: LabStudy) -> list[str]:

@@ -43,6 +43,7 @@ def sections(study: LabStudy) -> list[Section]:
             charts=(*effects(study), *levels.whole(study.levels)),
             tables=_some(effect_table(study.effects)),
         ),
+        Section("earlier", "Earlier rounds", _LEAD_EARLIER, tables=tuple(earlier(study))),
         Section(
             "queries",
             "Query by query",
@@ -78,6 +79,10 @@ def sections(study: LabStudy) -> list[Section]:
     return [section for section in found if section.charts or any(table.rows for _, table in section.tables)]
 
 
+_LEAD_EARLIER = (
+    "Blocks that were added after findings had been seen are a round of their own, and the findings above are those of "
+    "the last one. This is what the rounds before it ended with, each on its own blocks; no later one takes it back."
+)
 _LEAD_SAME_LOAD = (
     "In a closed loop the faster system is given more work, so its response times are not at the same load. Here both "
     "serve the same transactions per second, a share of what the baseline does at its peak; response times count from "
@@ -122,6 +127,16 @@ def claims(study: LabStudy) -> Table:
     """What the author expected, in the words of the lab file, and what became of it."""
     rows = tuple((judged.claim.text, judged.outcome, judged.reason) for judged in study.claims)
     return Table(("claim", "outcome", "because"), rows)
+
+
+def earlier(study: LabStudy) -> list[tuple[str, Table]]:
+    """Findings and claims of the rounds before the last one."""
+    found = [(str(one.number), row) for one in study.earlier for row in claimed_table(one.effects).rows]
+    held = [(str(one.number), judged) for one in study.earlier for judged in one.claims]
+    findings = Table(("round", *claimed_table(()).head), tuple((number, *row) for number, row in found), numbers=True)
+    expected = tuple((number, judged.claim.text, judged.outcome, judged.reason) for number, judged in held)
+    tables = [("Findings", findings), ("What was expected", Table(("round", "claim", "outcome", "because"), expected))]
+    return [(name, table) for name, table in tables if table.rows]
 
 
 def together(study: LabStudy) -> Table:

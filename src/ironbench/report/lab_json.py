@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from ironbench.analyse.claims import Judged
 from ironbench.analyse.labstudy import Effect, LabStudy
 from ironbench.model.record import SCHEMA, Record
 from ironbench.report.answer import answer
@@ -35,10 +36,12 @@ def document(study: LabStudy) -> dict[str, Any]:
         "answer": answer(study),
         "metric": study.metric,
         "complete": study.complete,
-        **{key: value for key, value in found.items() if key not in ("effects", "others", "lab")},
+        **{key: value for key, value in found.items() if key not in ("effects", "others", "earlier", "lab")},
         "findings": [_finding(effect) for effect in (*study.effects, *study.others)],
-        "claims": [
-            {"text": judged.claim.text, "outcome": judged.outcome, "reason": judged.reason} for judged in study.claims
+        "claims": _claims(study.claims),
+        "earlier": [
+            {"round": one.number, "findings": list(map(_finding, one.effects)), "claims": _claims(one.claims)}
+            for one in study.earlier
         ],
         "cells": [
             {
@@ -57,6 +60,10 @@ def document(study: LabStudy) -> dict[str, Any]:
             "source": lab.source,
         },
     }
+
+
+def _claims(judgements: Sequence[Judged]) -> list[dict[str, str]]:
+    return [{"text": one.claim.text, "outcome": one.outcome, "reason": one.reason} for one in judgements]
 
 
 def _finding(effect: Effect) -> dict[str, Any]:

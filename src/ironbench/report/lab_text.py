@@ -30,6 +30,7 @@ def render(studies: Sequence[LabStudy]) -> bytes:
 def summary(study: LabStudy, printer: Printer) -> None:
     """What `lab run` ends with: the answer, the findings, what was expected, what to know first."""
     blocks = [plain.clean(study.lab.question), _answer(study), *_findings(study), *_same_load(study), *_claims(study)]
+    blocks += [f"Earlier rounds: {name}\n{plain.table(table)}" for name, table in lab_figures.earlier(study)]
     blocks.append(_cautions(study))
     printer.data("\n\n".join(block for block in blocks if block))
 

@@ -1,0 +1,102 @@
+"""A round that is added to a lab: measured like the first, judged on its own, and what came before is not lost."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from factories import Shelf
+from labfactory import lab, trials
+
+from ironbench import lab_stages
+from ironbench.analyse.claims import Outcome
+from ironbench.analyse.labstudy import LabStudy, lab_study
+from ironbench.analyse.looks import at, levels
+from ironbench.cli.verdict import exit_code
+from ironbench.model.finding import Conclusion
+from ironbench.model.lab import Claim, Method, Stage
+from ironbench.model.record import Record
+from ironbench.plan import blocks, same_load
+from ironbench.record.labs import Frozen, LabDirectory
+from ironbench.report import formats
+from ironbench.report.answer import answer
+
+LOG = {"log": ("disk", "memory")}
+NO_FASTER = Claim("log=memory over log=disk: at most 1.2", "ratio", "throughput", ("log=memory", "log=disk"), None, 1.2)
+
+
+def two_rounds() -> tuple[LabStudy, list[Record]]:
+    """The first finds a difference that a claim excluded; the second is too noisy to tell."""
+    plan = lab(LOG, blocks=12, claims=[NO_FASTER])
+    staged = [replace(trial, stage=1 + (trial.block >= 6)) for trial in plan.trials]
+    stages = (Stage(1, 6), Stage(2, 6, added=True))
+    plan = replace(plan, trials=tuple(staged), method=replace(plan.method, stages=stages))
+    means = {"log=disk": 1000.0, "log=memory": 1500.0}
+    quiet, loud = trials(plan, means, 0.02), trials(plan, dict.fromkeys(means, 1000.0), 0.5)
+    records = [one if one.stage == 1 else other for one, other in zip(quiet, loud, strict=True)]
+    return lab_study(plan, records, Shelf(records)), records
+
+
+def test_what_an_earlier_round_found_is_in_the_answer_and_in_every_format() -> None:
+    study, _ = two_rounds()
+    assert [effect.finding.conclusion for effect in study.effects] == [Conclusion.CANNOT_TELL]
+    (first,) = study.earlier
+    assert [effect.finding.conclusion for effect in first.effects] == [Conclusion.FASTER]
+    assert [effect.finding.blocks for effect in first.effects] == [6]
+    assert "This is round 2, judged on its own blocks alone. Round 1 ended with 1 faster, 1 claim refuted." in (
+        answer(study)
+    )
+    for name in ("text", "md", "html"):
+        assert "Earlier rounds" in formats.get_lab(name)([study]).decode(), name
+    (document,) = json.loads(formats.get_lab("json")([study]))["labs"]
+    (earlier,) = document["earlier"]
+    assert (earlier["round"], earlier["findings"][0]["conclusion"]) == (1, "faster")
+    assert earlier["claims"][0]["outcome"] == "refuted"
+
+
+def test_a_claim_that_an_earlier_round_refuted_stays_refuted() -> None:
+    study, records = two_rounds()
+    assert [judged.outcome for judged in study.claims] == [Outcome.UNDECIDED]
+    assert study.refuted == (NO_FASTER.text,)
+    assert exit_code(study, records) == 4
+
+
+def test_a_lab_of_one_round_has_no_earlier_ones() -> None:
+    plan = lab(LOG, blocks=6)
+    records = trials(plan, {"log=disk": 1000.0, "log=memory": 1500.0})
+    assert lab_study(plan, records, Shelf(records)).earlier == ()
+
+
+@pytest.mark.parametrize("order", ["random", "fixed"])
+def test_an_added_round_has_the_rated_cells_and_the_order_of_the_first(order: str, tmp_path: Path) -> None:
+    plan = same_load.extended(lab(LOG, blocks=6), "auto", "rates")
+    assert plan.rated
+    method = replace(plan.method, order=order)
+    sides = [[setup.cell for setup in setups] for setups in (plan.setups, plan.rated)]
+    planned = blocks.trials(sides[0], method.stages, method.seed, order, sides[1], 6)
+    directory = LabDirectory(tmp_path)
+    directory.begin(Frozen(replace(plan, method=method, trials=planned), "m1", {}, {}))
+    directory.declare(method.stages[0], planned)
+    lab_stages.more(directory, 8)
+    _, second = (one.trials for one in directory.declared())
+    by_block = [[trial.cell.name for trial in second if trial.block == block] for block in range(6, 14)]
+    assert sum(map(len, by_block)) == len(second)
+    assert [len(cells) for cells in by_block] == [len(plan.setups) + len(plan.rated)] * 6 + [len(plan.setups)] * 2
+    declared = [setup.cell.name for setup in plan.all_setups]
+    assert all(cells == declared[: len(cells)] for cells in by_block) == (order == "fixed")
+
+
+def test_the_looks_that_an_added_round_replaced_keep_their_share_of_the_first_rounds_level(tmp_path: Path) -> None:
+    plan = lab(LOG, blocks=10)
+    method = Method((Stage(1, 6), Stage(2, 4)), 7)
+    directory = LabDirectory(tmp_path)
+    directory.begin(Frozen(replace(plan, method=method), "m1", {}, {}))
+    directory.declare(method.stages[0], plan.trials[:12])
+    before = at(directory.lab().method, 1)
+    lab_stages.more(directory, 6)
+    after = at(directory.lab().method, 1)
+    assert after == before
+    assert after.level(0.05, 2) == levels(0.05, (6, 10))[0] < 0.05
+    assert at(directory.lab().method, 2).level(0.05, 2) == pytest.approx(0.05)
