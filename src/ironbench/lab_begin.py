@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from ironbench import engines
+from ironbench import engines, workloads
 from ironbench.analyse.differences import flattened
 from ironbench.engines import runtime
 from ironbench.errors import InputError
@@ -37,6 +37,13 @@ def secrets_of(lab: Lab) -> dict[str, Secrets]:
         for setup in lab.setups
         if setup.system.dsn is not None and not setup.skipped
     }
+
+
+def require_scripts(lab: Lab) -> None:
+    """InputError: a script is not what it was. Trials of it would be of other work, so nothing can insist on them."""
+    for setup in lab.setups:
+        if setup.choice.digests and not setup.skipped:
+            workloads.get(setup.choice.workload).scripts(setup.system.engine, setup.choice)
 
 
 def end_orphans(lab: Lab) -> None:

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import msgspec
+import pytest
 from factories import DISK, record
 
 from ironbench.analyse.subjects import by_work
 from ironbench.analyse.unlike import other_work, unlike
+from ironbench.cli import declared
+from ironbench.errors import InputError
+from ironbench.lab_begin import require_scripts
 from ironbench.model.record import Record
 from ironbench.model.system import Choice
 from ironbench.record.index import short
@@ -33,3 +38,15 @@ def test_records_that_do_not_say_it_are_read_and_not_held_to_it() -> None:
     old = msgspec.json.decode(json.dumps(text), type=Record)
     assert old.choice.digests == ()
     assert other_work([old], scripted("a")) == ()
+
+
+def test_a_lab_does_not_go_on_with_a_script_that_was_changed(tmp_path: Path) -> None:
+    file = tmp_path / "lab.toml"
+    system = 'question = "Is it?"\n[system]\nengine = "null"\n'
+    file.write_text(f'{system}[workload]\nname = "script"\nfiles = ["my.sql"]\n[vary]\nclients = [1, 2]\n')
+    (tmp_path / "my.sql").write_text("SELECT 1;\n")
+    lab, _ = declared.lab(file)
+    require_scripts(lab)
+    (tmp_path / "my.sql").write_text("SELECT 2;\n")
+    with pytest.raises(InputError, match="was changed since these trials were planned"):
+        require_scripts(lab)

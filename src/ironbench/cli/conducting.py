@@ -59,6 +59,7 @@ def resume(name: str, changed: bool, failed: bool, more: int | None, json: bool,
     path = Path(name)
     with directory.locked():
         source = path.read_text(encoding="utf-8") if path.is_file() else directory.source()
+        lab_begin.require_scripts(frozen.lab)
         lab_begin.end_orphans(frozen.lab)
         secrets = _secrets(frozen.lab, path, source)
         differences = lab_begin.changes(frozen, secrets, directory, source)
