@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from ironbench import workloads
 from ironbench.catalogue import base_name, metric, metrics, part_of
 from ironbench.errors import InputError
 
@@ -20,6 +21,11 @@ def test_a_name_in_seconds_says_so_and_only_then() -> None:
     for row in metrics().values():
         per_second = row.name.endswith("_per_s")
         assert (row.unit == "s") == (row.name.endswith("_s") and not per_second), row
+
+
+def test_a_metric_is_bound_to_workloads_that_there_are() -> None:
+    for row in metrics().values():
+        assert set(row.workloads) <= set(workloads.names()), row
 
 
 def test_a_part_in_braces_belongs_to_its_metric() -> None:
