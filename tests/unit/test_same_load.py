@@ -227,6 +227,9 @@ def test_a_claim_gives_the_rate_that_it_names_a_verdict_and_no_other(lab: Lab) -
     assert effect.contrast.name == "log=memory over log=disk, at rate=70%"
     assert [one.contrast.name for one in study.effects] == ["log=memory over log=disk"]
     assert not any(finding.decides for one in study.same_loads for finding in one.findings)
+    turned = replace(claim, cells=tuple(reversed(cells)), low=1.5, high=None)
+    (about,) = lab_study(replace(lab, claims=(turned,)), records, Shelf(records)).claimed
+    assert about.contrast.name == "log=disk over log=memory, at rate=70%"
     gone = lab_study(same_load.without(lab), [r for r in records if "rate=" not in r.cell.name], Shelf(records))
     assert gone.claims[0].outcome is Outcome.UNDECIDED
     assert declared(same_load.without(lab)) == (("log=memory", "log=disk", "throughput"),)
@@ -256,7 +259,13 @@ def test_a_side_that_fell_behind_is_named(lab: Lab) -> None:
         replace(record, warnings=(behind,)) if record.cell.name == "log=disk rate=90%" else record
         for record in records_of(lab)
     ]
-    ((_, table),) = same_load_tables(lab_study(lab, records, Shelf(records)).same_loads)
+    cells = ("log=memory rate=90%", "log=disk rate=90%")
+    claims = tuple(Claim("?", "ratio", "response_time_p99_s", cells, None, most) for most in (0.001234, 1.0))
+    study = lab_study(replace(lab, claims=claims), records, Shelf(records))
+    assert [one.outcome for one in study.claims] == [Outcome.REFUTED, Outcome.CONFIRMED]
+    assert all(one.reason.endswith("range; log=disk rate=90% fell behind in 6 of 6") for one in study.claims)
+    assert "0.5000 to 0.5000" in study.claims[0].reason
+    ((_, table),) = same_load_tables(study.same_loads)
     rows = table.rows
     assert table.head[-1] == "to know"
     assert rows[2][-2:] == ("6", "log=disk fell behind in 6 of 6")

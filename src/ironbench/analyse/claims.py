@@ -49,12 +49,17 @@ def _ratio(claim: Claim, findings: Sequence[Finding]) -> Judged:
         return Judged(claim, Outcome.UNDECIDED, finding.barred or f"fewer than {LEAST_BLOCKS} complete blocks")
     least = claim.low if claim.low is not None else 0.0
     most = claim.high if claim.high is not None else math.inf
-    seen = f"{low:.3f} to {high:.3f} at {100 * finding.confidence:.3g} % confidence"
+    seen = f"{_ratio_words(low)} to {_ratio_words(high)} at {100 * finding.confidence:.3g} % confidence"
     if least <= low and high <= most:
         return Judged(claim, Outcome.CONFIRMED, f"the interval {seen} lies inside the range")
     if high < least or low > most:
         return Judged(claim, Outcome.REFUTED, f"the interval {seen} lies outside the range")
     return Judged(claim, Outcome.UNDECIDED, f"the interval {seen} lies partly outside the range")
+
+
+def _ratio_words(ratio: float) -> str:
+    """Four digits, however small: a bound of 0.000 would say nothing."""
+    return f"{ratio:,.0f}" if 1000 <= ratio < math.inf else f"{ratio:#.4g}"
 
 
 def _order(claim: Claim, findings: Sequence[Finding]) -> Judged:

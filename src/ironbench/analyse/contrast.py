@@ -28,9 +28,8 @@ def contrasts(
     found = {pair: _differing(levels.get(pair[0], {}), levels.get(pair[1], {}), *pair) for pair in comparisons}
     named: dict[tuple[str, str], Contrast] = {}
     for pair, contrast in found.items():
-        rivals = [
-            other for other, same in found.items() if (same.cell, same.baseline) == (contrast.cell, contrast.baseline)
-        ]
+        sides = {contrast.cell, contrast.baseline}  # Either way round: a claim may turn a comparison about.
+        rivals = [other for other, same in found.items() if {same.cell, same.baseline} == sides]
         shared = _common(pair, levels)
         apart = [
             factor

@@ -22,7 +22,7 @@ from ironbench.analyse.noise import highest
 from ironbench.analyse.queries import Queries, queries
 from ironbench.analyse.read_cost import ReadCost, read_costs
 from ironbench.analyse.role_latency import RoleLatency, role_latencies
-from ironbench.analyse.same_load import SameLoad, same_loads
+from ironbench.analyse.same_load import SameLoad, fell_behind, same_loads
 from ironbench.analyse.study import facts
 from ironbench.analyse.subjects import work_name
 from ironbench.analyse.summarise import Summary, summarise
@@ -181,7 +181,7 @@ def lab_study(
     missing = progress.missing(due, records)
     unfinished = _unfinished(len(missing), len(due), settled)
     at_rates = {setup.cell.name for setup in lab.rated}
-    judgements = judged(lab.claims, found)
+    judgements = tuple(_with_rates(one, settled) for one in judged(lab.claims, found))
     measured = [setup for setup in lab.setups if not setup.skipped]
     cells = tuple(_measured(setup, lab, settled, archive) for setup in measured)
     known = [facts(cell.usable[0], archive) if cell.usable else _declared(cell.setup) for cell in cells]
@@ -262,6 +262,12 @@ def _waterfalls(effects: Sequence[Effect], cells: Sequence[Measured]) -> tuple[W
         waterfall(usable[effect.finding.baseline], usable[effect.finding.cell]) for effect in effects[:MOST_WATERFALLS]
     ]
     return tuple(one for one in found if one)
+
+
+def _with_rates(one: Judged, records: Sequence[Record]) -> Judged:
+    """Beside the answer, which of its cells did not keep the rate that the claim is about."""
+    behind = fell_behind(one.claim.cells, records)
+    return replace(one, reason=f"{one.reason}; {behind}") if behind else one
 
 
 def _is_main(finding: Finding, lab: Lab) -> bool:

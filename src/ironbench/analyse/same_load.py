@@ -104,6 +104,15 @@ def same_loads(lab: Lab, findings: Sequence[Finding], records: Sequence[Record])
     return tuple(found)
 
 
+def fell_behind(cells: Sequence[str], records: Sequence[Record]) -> str:
+    """Which of these cells did not do what they were asked to, to be read after what their response times showed."""
+    said = []
+    for cell in cells:
+        kept = [_kept(record) for record in records if record.cell.name == cell and record.status.comparable]
+        said += [f"{cell} fell behind in {kept.count(False)} of {len(kept)}"] if not all(kept) else []
+    return "; ".join(said)
+
+
 def _side(setup: Setup, findings: Sequence[Finding], records: Sequence[Record]) -> Side:
     usable = [record for record in records if record.cell.name == setup.cell.name and record.status.comparable]
     times = {}
