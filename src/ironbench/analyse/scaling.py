@@ -66,7 +66,7 @@ def _peak(fit: Fit) -> str:
     if math.isinf(peak.value):
         rising = f" towards an asymptote of {_rate(throughput)}" if math.isfinite(throughput.value) else ""
         end = "" if math.isinf(peak.low) else f"; its peak, if there is one, lies at {_up(peak.low)} clients or more"
-        return f"Throughput still rises at {_count(fit.last)} clients{rising}{end}."
+        return f"The fitted curve still rises at {_count(fit.last)} clients{rising}{end}."
     said = f"The fitted curve peaks at {_estimate(peak)} with {_rate(throughput)}"
     if fit.peak_is_beyond:
         return (

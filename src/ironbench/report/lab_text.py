@@ -30,7 +30,7 @@ def render(studies: Sequence[LabStudy]) -> bytes:
 def summary(study: LabStudy, printer: Printer) -> None:
     """What `lab run` ends with: the answer, the findings, what was expected, what to know first."""
     blocks = [plain.clean(study.lab.question), _answer(study), *_findings(study), *_same_load(study), *_claims(study)]
-    blocks += [f"Earlier rounds: {name}\n{plain.table(table)}" for name, table in lab_figures.earlier(study)]
+    blocks += [f"Earlier rounds: {name}\n{_shown(table, 'earlier')}" for name, table in lab_figures.earlier(study)]
     blocks.append(_cautions(study))
     printer.data("\n\n".join(block for block in blocks if block))
 
@@ -63,12 +63,16 @@ def _study(study: LabStudy) -> str:
         blocks += [f"{section.title}: {chart.title}\n{plain.table(chart.table)}" for chart in section.charts]
         for name, table in section.tables:
             title = plain.clean(f"{section.title}: {name}" if name else section.title)
-            shown = plain.facts(Table((), (table.head, *table.rows))) if section.id in _WORDS else plain.table(table)
-            blocks.append(f"{title}\n{shown}")
+            blocks.append(f"{title}\n{_shown(table, section.id)}")
     source = textwrap.indent(plain.clean_lines(study.lab.source).strip(), "  ")
     blocks.append(f"How to reproduce: ironbench lab run {plain.clean(study.lab.name)}.toml, which is\n{source}")
     blocks.append("Notes\n" + "\n".join(f"  - {note}" for note in lab_figures.notes(study)))
     return "\n\n".join(block for block in blocks if block)
+
+
+def _shown(table: Table, section: str) -> str:
+    words = section in _WORDS or (section == "earlier" and not table.numbers)
+    return plain.facts(Table((), (table.head, *table.rows))) if words else plain.table(table)
 
 
 def _answer(study: LabStudy) -> str:
