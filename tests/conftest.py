@@ -2,7 +2,13 @@
 
 import signal
 
+from hypothesis import settings
+
 # A shell that starts a program in the background makes it ignore Ctrl-C and SIGQUIT, and so would every ironbench that
 # the tests start. What has a handler or the default here is at its default in a program that is started from here.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+
+# A law holds however long an example takes: how long that is depends on what else the machine does.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")

@@ -43,7 +43,7 @@ def test_half_of_the_variance_shrinks_with_longer_trials() -> None:
     assert spread.at(1e9) == pytest.approx(0.04 * math.sqrt(0.5), rel=1e-6)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(st.floats(5.0, 600.0))
 def test_a_plan_keeps_its_budget_and_has_six_blocks(minutes: float) -> None:
     found = resolved(minutes)

@@ -35,7 +35,7 @@ def test_a_look_before_the_sixth_block_spends_nothing() -> None:
     assert levels(0.05, (3, 6, 12), 2) == pytest.approx((0.0, *levels(0.05, (6, 12), 2)), abs=1e-6)
 
 
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 @given(growing, st.sampled_from([1, 2]))
 def test_no_look_is_laxer_than_the_whole_and_none_is_negative(planned: tuple[int, ...], sides: int) -> None:
     found = levels(0.05, planned, sides)
