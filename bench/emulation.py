@@ -38,8 +38,8 @@ SPAN = 512 << 20
 """Of the file that fio reads and writes."""
 LONGEST_S, SHORTEST_S = 20.0, 3.0
 COUNT = 10_000
-RAMP_S = 1
-"""Before both sides measure."""
+RAMP_S, WRITING_RAMP_S = 1, 5
+"""Before both sides measure. One write at a time takes 3.5 s to fill the 64 MiB of a disk's write memory."""
 LIVE_IOPS = 100_000
 FREE_RUNS = 5
 PAIRS = 6
@@ -56,6 +56,10 @@ class Point:
     depth: int
     reads: float
     random: bool
+
+    @property
+    def ramp_s(self) -> int:
+        return RAMP_S if self.reads else WRITING_RAMP_S
 
 
 POINTS = (
@@ -108,7 +112,7 @@ def fio(file: Path, point: Point, seconds: float) -> Seen:
     words = [
         "fio", "--name=x", f"--filename={file}", f"--rw={point.fio}", f"--bs={point.length}", f"--size={SPAN}",
         f"--iodepth={point.depth}", "--ioengine=io_uring", "--direct=1", "--time_based", f"--runtime={seconds}",
-        f"--ramp_time={RAMP_S}", "--randrepeat=0", "--norandommap", "--output-format=json",
+        f"--ramp_time={point.ramp_s}", "--randrepeat=0", "--norandommap", "--output-format=json",
     ]  # fmt: skip
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     job = json.loads(done.stdout[done.stdout.index("{") :])["jobs"][0]
@@ -119,7 +123,7 @@ def fio(file: Path, point: Point, seconds: float) -> Seen:
 
 def modelled(model: str, point: Point, seconds: float) -> Seen:
     load = {"reads": point.reads, "random": point.random, "length": point.length, "depth": point.depth}
-    load |= {"ramp_s": RAMP_S, "seconds": seconds, "span": SPAN}
+    load |= {"ramp_s": point.ramp_s, "seconds": seconds, "span": SPAN}
     known = for_core(models())
     iops, _, latency = _core.probe_device(model, known, CAPACITY, json.dumps(load).encode())
     return Seen(iops, latency.mean_s, latency.quantile(0.99))
