@@ -1,6 +1,6 @@
 """Typed face of the Rust core. Held to it by stubtest."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import final
 
 __all__ = [
@@ -329,5 +329,5 @@ class Kernels:
     def result(self) -> tuple[bytes, dict[str, Histogram]]:
         """Waits for the threads: a summary (JSON) and histograms, of whole units under the empty name. FailureError."""
 
-def mandelbrot_steps(width: int, height: int, limit: int) -> bytes:
-    """The steps of each point, row by row, as little-endian 32-bit numbers."""
+def mandelbrot_steps(width: int, height: int, limit: int, over: Callable[[], bool]) -> bytes | None:
+    """The steps of each point, row by row, as little-endian 32-bit numbers; None once `over` says so."""

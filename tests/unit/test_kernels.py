@@ -14,8 +14,8 @@ from ironbench.errors import FailureError, InputError
 from ironbench.model.record import Record
 from ironbench.model.system import Choice, Load, System
 from ironbench.record import Store
+from ironbench.workloads import free
 from ironbench.workloads.igen_cpu.picture import png
-from ironbench.workloads.igen_ram import free
 
 HERE = System("none", "here")
 
@@ -63,6 +63,13 @@ def test_a_lottery_tells_allocation_and_search_apart_and_together(
         assert metrics[probe] > 0
 
 
+def test_probes_of_little_memory_say_that_they_measured_caches(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    options = ["--with", "memory=4MB", "--with", "draws=2000"]
+    record = run(monkeypatch, tmp_path, "igen-ram", *options, "--duration", "0.2s")
+    (said,) = [warning.text for warning in record.warnings if warning.code == "probes-within-caches"]
+    assert "within 4 MiB" in said
+
+
 def test_huge_pages_and_numa_nodes_are_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     options = ["--with", "memory=4MB", "--with", "draws=2000", "--with", "probes=no", "--with", "huge=no"]
     record = run(monkeypatch, tmp_path, "igen-ram", *options, "--duration", "0.2s")
@@ -78,12 +85,15 @@ def test_more_threads_than_cpus_are_allowed_and_marked(monkeypatch: pytest.Monke
 
 
 def test_memory_beyond_what_is_free_is_refused_before_the_first_byte() -> None:
-    free.require(2, 1 << 30, available=3 << 30)
+    free.require("here", 2, 1 << 30, available=3 << 30)
     with pytest.raises(InputError, match="3 threads of 1024 MiB are more than the 3072 MiB that are free"):
-        free.require(3, 1 << 30, available=3 << 30)
+        free.require("here", 3, 1 << 30, available=3 << 30)
     ram = workloads.get("igen-ram")
     with pytest.raises(InputError, match="that are free"):
         ram.accepts(HERE, Load(clients=64), Choice("igen-ram", ram.validated({"memory": "1TB"})))
+    cpu = workloads.get("igen-cpu")
+    with pytest.raises(InputError, match="5000 threads of 1525 MiB"):
+        cpu.accepts(HERE, Load(clients=5000), Choice("igen-cpu", cpu.validated({"width": "20000", "height": "20000"})))
 
 
 @pytest.mark.parametrize(
@@ -108,8 +118,16 @@ def test_a_picture_needs_a_directory_that_exists(tmp_path: Path) -> None:
         cpu.accepts(HERE, Load(), choice)
 
 
+def test_a_picture_is_given_up_when_nobody_waits_for_it_and_errors_come_through() -> None:
+    asked: list[int] = []
+    assert _core.mandelbrot_steps(20_000, 1000, 1_000_000, lambda: asked.append(1) or len(asked) > 2) is None
+    assert len(asked) == 3
+    with pytest.raises(ZeroDivisionError):
+        _core.mandelbrot_steps(90, 60, 100, lambda: bool(1 / 0))
+
+
 def test_the_picture_is_a_png_of_the_set() -> None:
-    data = png(_core.mandelbrot_steps(90, 60, 100), 90, 100)
+    data = png(_core.mandelbrot_steps(90, 60, 100, lambda: False), 90, 100)
     assert data.startswith(b"\x89PNG\r\n\x1a\n")
     assert struct.unpack(">II", data[16:24]) == (90, 60)
     start = data.index(b"IDAT")

@@ -328,6 +328,17 @@ mod tests {
     }
 
     #[test]
+    fn a_picture_that_would_take_hours_ends_when_it_is_stopped() {
+        let huge = r#"{"kind": "mandelbrot", "width": 4000, "height": 4000, "limit": 1000000, "variant": "scalar"}"#;
+        let began = Instant::now();
+        let crew = Crew::new(&plan(huge, 1)).unwrap();
+        std::thread::sleep(Duration::from_millis(20));
+        assert!(!crew.is_ready(), "it prepares");
+        drop(crew);
+        assert!(began.elapsed() < Duration::from_secs(30));
+    }
+
+    #[test]
     fn a_crew_that_is_dropped_leaves_no_thread() {
         drop(Crew::new(&plan(SMALL, 2)).unwrap());
     }

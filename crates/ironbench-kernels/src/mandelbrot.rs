@@ -15,6 +15,8 @@ const ESCAPED: f64 = 4.0;
 const LANES: usize = 8;
 /// Steps between two looks whether any point of the group is still within the circle.
 const STRIDE: u32 = 8;
+/// Steps between two looks whether the work is over, about 10 ms where no point leaves early.
+const MOST_STEPS: usize = 1 << 22;
 /// Arithmetic of one step in our complex numbers: 3 products (the squares are shared), 5 sums, 1 comparison.
 pub const OPERATIONS_PER_STEP: u64 = 9;
 
@@ -55,10 +57,42 @@ impl View {
 
 /// Fills `steps` (width × height, row by row) with the steps of each point.
 pub fn draw(view: View, variant: Variant, steps: &mut [u32]) {
+    draw_unless(view, variant, steps, &|| false);
+}
+
+/// As `draw`, given up when the work is over; whether the picture is whole.
+pub fn draw_unless(view: View, variant: Variant, steps: &mut [u32], over: &dyn Fn() -> bool) -> bool {
     assert_eq!(steps.len(), view.width * view.height);
+    let mut looks = Looks::new(view.limit, over);
     match variant {
-        Variant::Scalar => scalar(view, steps),
-        Variant::Vector => vector(view, steps),
+        Variant::Scalar => scalar(view, steps, &mut looks),
+        Variant::Vector => vector(view, steps, &mut looks),
+    }
+}
+
+/// Asks whether the work is over: every few rows of a common picture, so that it costs nothing, and every few points
+/// where each may take a million steps.
+struct Looks<'a> {
+    over: &'a dyn Fn() -> bool,
+    /// Points between two looks.
+    apart: usize,
+    left: usize,
+}
+
+impl<'a> Looks<'a> {
+    fn new(limit: u32, over: &'a dyn Fn() -> bool) -> Self {
+        let groups = MOST_STEPS / limit.max(1) as usize / LANES;
+        Self { over, apart: groups.max(1) * LANES, left: 0 }
+    }
+
+    /// Before so many points, at most `apart`.
+    fn ends(&mut self, points: usize) -> bool {
+        if let Some(left) = self.left.checked_sub(points) {
+            self.left = left;
+            return false;
+        }
+        self.left = self.apart - points;
+        (self.over)()
     }
 }
 
@@ -107,15 +141,27 @@ fn is_float(row: usize) -> bool {
     row.is_multiple_of(2)
 }
 
-fn scalar(view: View, steps: &mut [u32]) {
+fn scalar(view: View, steps: &mut [u32], looks: &mut Looks<'_>) -> bool {
     for (row, line) in steps.chunks_mut(view.width).enumerate() {
-        if is_float(row) { scalar_row::<f64>(view, row, line) } else { scalar_row::<Fixed>(view, row, line) }
+        for (piece, points) in line.chunks_mut(looks.apart).enumerate() {
+            if looks.ends(points.len()) {
+                return false;
+            }
+            let first = piece * looks.apart;
+            if is_float(row) {
+                scalar_row::<f64>(view, row, first, points);
+            } else {
+                scalar_row::<Fixed>(view, row, first, points);
+            }
+        }
     }
+    true
 }
 
-fn scalar_row<N: Number>(view: View, row: usize, line: &mut [u32]) {
-    for (column, found) in line.iter_mut().enumerate() {
-        *found = escape(Complex::<N>::from_f64(view.re(column), view.im(row)), view.limit);
+/// The points of a row from column `first` on.
+fn scalar_row<N: Number>(view: View, row: usize, first: usize, points: &mut [u32]) {
+    for (place, found) in points.iter_mut().enumerate() {
+        *found = escape(Complex::<N>::from_f64(view.re(first + place), view.im(row)), view.limit);
     }
 }
 
@@ -131,36 +177,48 @@ fn escape<N: Number>(c: Complex<N>, limit: u32) -> u32 {
     step
 }
 
-fn vector(view: View, steps: &mut [u32]) {
+fn vector(view: View, steps: &mut [u32], looks: &mut Looks<'_>) -> bool {
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("avx2") {
         // SAFETY: the processor has the instructions.
-        return unsafe { vector_avx2(view, steps) };
+        return unsafe { vector_avx2(view, steps, looks) };
     }
-    vector_rows(view, steps);
+    vector_rows(view, steps, looks)
 }
 
 /// Only integer and AVX2 instructions are allowed, not fused ones: every variant gives the same picture to the bit.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
-unsafe fn vector_avx2(view: View, steps: &mut [u32]) {
-    vector_rows(view, steps);
+unsafe fn vector_avx2(view: View, steps: &mut [u32], looks: &mut Looks<'_>) -> bool {
+    vector_rows(view, steps, looks)
 }
 
 #[inline(always)]
-fn vector_rows(view: View, steps: &mut [u32]) {
+fn vector_rows(view: View, steps: &mut [u32], looks: &mut Looks<'_>) -> bool {
     for (row, line) in steps.chunks_mut(view.width).enumerate() {
-        if is_float(row) { vector_row::<f64>(view, row, line) } else { vector_row::<Fixed>(view, row, line) }
+        for (piece, points) in line.chunks_mut(looks.apart).enumerate() {
+            if looks.ends(points.len()) {
+                return false;
+            }
+            let first = piece * looks.apart;
+            if is_float(row) {
+                vector_row::<f64>(view, row, first, points);
+            } else {
+                vector_row::<Fixed>(view, row, first, points);
+            }
+        }
     }
+    true
 }
 
+/// The points of a row from column `first` on.
 #[inline(always)]
-fn vector_row<N: Number>(view: View, row: usize, line: &mut [u32]) {
+fn vector_row<N: Number>(view: View, row: usize, first: usize, points: &mut [u32]) {
     let im = N::from_f64(view.im(row));
-    for (group, found) in line.chunks_mut(LANES).enumerate() {
+    for (group, found) in points.chunks_mut(LANES).enumerate() {
         let mut re = [N::from_f64(0.0); LANES];
         for (lane, one) in re.iter_mut().enumerate() {
-            *one = N::from_f64(view.re(group * LANES + lane));
+            *one = N::from_f64(view.re(first + group * LANES + lane));
         }
         let counts = escape_all(&re, im, view.limit);
         for (one, count) in found.iter_mut().zip(counts) {
@@ -212,6 +270,50 @@ mod tests {
     #[test]
     fn both_variants_draw_the_same_picture() {
         assert_eq!(picture(Variant::Scalar), picture(Variant::Vector));
+    }
+
+    #[test]
+    fn a_picture_in_pieces_is_the_same() {
+        let view = View { width: 20, height: 8, limit: 300_000 };
+        assert!(Looks::new(view.limit, &|| false).apart < view.width);
+        let (mut scalar, mut vector) = (vec![0; 160], vec![0; 160]);
+        draw(view, Variant::Scalar, &mut scalar);
+        draw(view, Variant::Vector, &mut vector);
+        assert_eq!(scalar, vector);
+        let at =
+            |row: usize, column: usize| escape(Complex::<f64>::from_f64(view.re(column), view.im(row)), view.limit);
+        for column in 0..view.width {
+            assert_eq!(scalar[4 * view.width + column], at(4, column), "column {column}");
+        }
+    }
+
+    #[test]
+    fn a_picture_is_given_up_when_the_work_is_over() {
+        let view = View { width: 20_000, height: 100, limit: 1_000_000 };
+        let mut steps = vec![0; view.width * view.height];
+        for variant in [Variant::Scalar, Variant::Vector] {
+            let asked = std::cell::Cell::new(0);
+            let over = || {
+                asked.set(asked.get() + 1);
+                asked.get() == 3
+            };
+            assert!(!draw_unless(view, variant, &mut steps, &over));
+        }
+    }
+
+    #[test]
+    fn a_common_picture_asks_a_few_times_and_a_long_one_often() {
+        let asked = |view: View| {
+            let count = std::cell::Cell::new(0);
+            let mut steps = vec![0; view.width * view.height];
+            draw_unless(view, Variant::Scalar, &mut steps, &|| {
+                count.set(count.get() + 1);
+                false
+            });
+            count.get()
+        };
+        assert!((5..20).contains(&asked(View { width: 480, height: 320, limit: 256 })));
+        assert_eq!(asked(View { width: 16, height: 4, limit: 1_000_000 }), 8);
     }
 
     #[test]

@@ -81,12 +81,39 @@ impl Kernels {
     }
 }
 
-/// The steps of every point of a picture of the Mandelbrot set, row by row, as little-endian 32-bit numbers.
+/// The steps of every point of a picture of the Mandelbrot set, row by row, as little-endian 32-bit numbers; None when
+/// `over`, asked meanwhile, said that nobody waits for it any more.
 #[pyfunction]
-pub fn mandelbrot_steps<'py>(py: Python<'py>, width: usize, height: usize, limit: u32) -> Bound<'py, PyBytes> {
+pub fn mandelbrot_steps<'py>(
+    py: Python<'py>,
+    width: usize,
+    height: usize,
+    limit: u32,
+    over: &Bound<'py, PyAny>,
+) -> PyResult<Option<Bound<'py, PyBytes>>> {
     let mut steps = vec![0; width * height];
     let view = mandelbrot::View { width, height, limit };
-    py.detach(|| mandelbrot::draw(view, mandelbrot::Variant::Vector, &mut steps));
-    let bytes: Vec<u8> = steps.iter().flat_map(|one| one.to_le_bytes()).collect();
-    PyBytes::new(py, &bytes)
+    let (asked, failed) = (over.clone().unbind(), Mutex::new(None));
+    let whole = py.detach(|| {
+        let is_over = || {
+            Python::attach(|py| asked.call0(py).and_then(|said| said.extract(py))).unwrap_or_else(|error| {
+                *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                true
+            })
+        };
+        mandelbrot::draw_unless(view, mandelbrot::Variant::Vector, &mut steps, &is_over)
+    });
+    if let Some(error) = failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        return Err(error);
+    }
+    if !whole {
+        return Ok(None);
+    }
+    let bytes = PyBytes::new_with(py, steps.len() * 4, |bytes| {
+        for (place, one) in bytes.chunks_exact_mut(4).zip(&steps) {
+            place.copy_from_slice(&one.to_le_bytes());
+        }
+        Ok(())
+    })?;
+    Ok(Some(bytes))
 }

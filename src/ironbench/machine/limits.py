@@ -14,6 +14,9 @@ _N = TypeVar("_N", int, float)
 _V1_UNLIMITED = 1 << 60
 """Version 1 writes "no limit" as the largest multiple of the page size."""
 
+_V1_MEMORY = ("memory.limit_in_bytes", "memory.usage_in_bytes")
+_V2_MEMORY = ("memory.max", "memory.current")
+
 
 def read_limits(tree: Tree) -> Limits:
     """The tightest limit on the way from our group to the root."""
@@ -34,6 +37,29 @@ def read_limits(tree: Tree) -> Limits:
         memory = [tree.integer(f"{at}/memory.max") for at in steps]
         return Limits("v2", _least(memory), _least([_quota_v2(tree, at) for at in steps]), cpu_list)
     return Limits("none", cpu_list=cpu_list)
+
+
+def memory_left(tree: Tree) -> int | None:
+    """Bytes that the tightest of our groups has left; None where none has a limit. Cached files count as free: the
+    kernel takes them back before it refuses memory (Documentation/admin-guide/cgroup-v2.rst, "Memory")."""
+    groups = _own_groups(tree)
+    mounts = [mount for mount in all_mounts(tree) if mount.kind in ("cgroup", "cgroup2")]
+    one = next((mount.path for mount in mounts if mount.kind == "cgroup" and "memory" in _controllers(mount)), None)
+    two = next((mount.path for mount in mounts if mount.kind == "cgroup2"), None)
+    if one is not None:
+        steps, files, prefix = _upwards(one, groups.get("memory")), _V1_MEMORY, "total_"
+    else:
+        steps, files, prefix = _upwards(two, groups.get("")), _V2_MEMORY, ""
+    return _least([_left(tree, at, files, prefix) for at in steps])
+
+
+def _left(tree: Tree, at: str, files: tuple[str, str], prefix: str) -> int | None:
+    limit, used = (tree.integer(f"{at}/{name}") for name in files)
+    if limit is None or used is None or limit >= _V1_UNLIMITED:
+        return None
+    stat = dict(line.split() for line in (tree.read(f"{at}/memory.stat") or "").splitlines() if len(line.split()) == 2)
+    cached = sum(int(stat.get(f"{prefix}{kind}_file", 0)) for kind in ("active", "inactive"))
+    return max(0, limit - max(0, used - cached))
 
 
 def _own_groups(tree: Tree) -> dict[str, str]:

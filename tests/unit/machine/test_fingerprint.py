@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from ironbench.machine.fingerprint import content_key, fingerprint
+from ironbench.machine.limits import memory_left
 from ironbench.machine.mounts import all_mounts, device_number, mount_of
 from ironbench.machine.tree import Tree
 from ironbench.model.machine import Cache, Limits
@@ -76,6 +77,30 @@ def test_limits_of_version_1_are_read_and_its_unlimited_is_none(server: MakeTree
         },
     )
     assert fingerprint(tree.root).limits == Limits("v1", None, 0.5, "0-2")
+
+
+def test_what_is_left_of_a_groups_memory_counts_cached_files_as_free(server: MakeTree) -> None:
+    used = {
+        "sys/fs/cgroup/db.slice/memory.current": "6000000000\n",
+        "sys/fs/cgroup/db.slice/memory.stat": "anon 5000000000\nactive_file 200000000\ninactive_file 300000000\n",
+    }
+    assert memory_left(server(used)) == 8_000_000_000 - 5_500_000_000
+    assert memory_left(server({"sys/fs/cgroup/db.slice/memory.max": "max\n"})) is None
+
+
+def test_what_is_left_of_a_groups_memory_is_read_from_version_1(server: MakeTree) -> None:
+    tree = server(
+        {
+            "proc/self/mountinfo": "35 31 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n",
+            "proc/self/cgroup": "4:memory:/a\n",
+            "sys/fs/cgroup/memory/a/memory.limit_in_bytes": "1000000000\n",
+            "sys/fs/cgroup/memory/a/memory.usage_in_bytes": "800000000\n",
+            "sys/fs/cgroup/memory/a/memory.stat": "cache 1\ntotal_active_file 0\ntotal_inactive_file 100000000\n",
+            "sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n",
+            "sys/fs/cgroup/memory/memory.usage_in_bytes": "5\n",
+        },
+    )
+    assert memory_left(tree) == 300_000_000
 
 
 @pytest.mark.parametrize(

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from ironbench.errors import FailureError, InputError
 from ironbench.model.system import Choice, Load, System
 from ironbench.model.work import Outcome, Work
-from ironbench.workloads import kernels
+from ironbench.workloads import free, kernels
 from ironbench.workloads.base import Option, Workload
+
+_POINT_BYTES = 4
+"""A thread's picture: the steps of each point."""
+_DRAWN_BYTES = 16
+"""A point on its way to a file: its steps, its colour, its row, that row as bytes, and what they are packed to."""
 
 
 class IgenCpu(Workload):
@@ -40,14 +45,21 @@ class IgenCpu(Workload):
         path = Path(choice.options["png"])
         if choice.options["png"] and (path.is_dir() or not path.absolute().parent.is_dir()):
             raise InputError(f"--with png={path}", "is not in a directory that exists", "name a file, e.g. png=set.png")
+        options = choice.options
+        points = int(options["width"]) * int(options["height"])
+        subject = f"--with width={options['width']} --with height={options['height']}"
+        free.require(subject, load.clients, points * _POINT_BYTES)
+        if options["png"]:
+            free.require(f"{subject} --with png={path}", 1, points * _DRAWN_BYTES)
 
     def drive(self, work: Work) -> Outcome:
         options = work.choice.options
         size = {name: int(options[name]) for name in ("width", "height", "limit")}
         if options["png"]:
-            _picture(Path(options["png"]), **size)
+            _picture(Path(options["png"]), work.stopping, **size)
         ran = kernels.ran(work, {"kind": "mandelbrot", "variant": options["variant"], **size})
         first = ran.reports[0]
+        steps = first["float_steps"] + first["integer_steps"]
         return Outcome(
             transactions=ran.units,
             histograms={"response_time": ran.histograms[""]},
@@ -55,7 +67,7 @@ class IgenCpu(Workload):
             seconds=ran.columns["seconds"],
             metrics={
                 "throughput": ran.rate,
-                "float_operations_share": first["float_steps"] / (first["float_steps"] + first["integer_steps"]),
+                **({"float_operations_share": first["float_steps"] / steps} if steps else {}),
                 "kernel_operations_per_s": ran.rate * first["operations"],
             },
             checks=(kernels.right("checksum of the picture", ran.reports, ran.units),),
@@ -65,13 +77,16 @@ class IgenCpu(Workload):
         )
 
 
-def _picture(path: Path, width: int, height: int, limit: int) -> None:
-    """FailureError: the file cannot be written."""
+def _picture(path: Path, stopping: Callable[[], bool], width: int, height: int, limit: int) -> None:
+    """Nothing is written when somebody wants the trial to end. FailureError: the file cannot be written."""
     from ironbench import _core
     from ironbench.workloads.igen_cpu import picture
 
+    steps = _core.mandelbrot_steps(width, height, limit, stopping)
+    if steps is None:
+        return
     try:
-        path.write_bytes(picture.png(_core.mandelbrot_steps(width, height, limit), width, limit))
+        path.write_bytes(picture.png(steps, width, limit))
     except OSError as error:
         raise FailureError(str(path), error.strerror or str(error), "name another file") from error
 

@@ -7,14 +7,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ironbench.errors import InputError
+from ironbench.model.record import Warning
 from ironbench.model.system import Choice, Load, System
 from ironbench.model.work import Outcome, Work
 from ironbench.plan import values
-from ironbench.workloads import kernels
+from ironbench.workloads import free, kernels
 from ironbench.workloads.base import Option, Workload
-from ironbench.workloads.igen_ram import free
 
 _PROBE_S = 0.5
+_PROBED_BYTES = 256 << 20
+"""Several times the last cache of common processors; the probes use up to 256 MiB (latency) and 384 MiB (bandwidth)."""
 
 
 class IgenRam(Workload):
@@ -48,12 +50,11 @@ class IgenRam(Workload):
 
     def accepts(self, system: System, load: Load, choice: Choice) -> None:
         super().accepts(system, load, choice)
-        free.require(load.clients, values.size("--with memory", choice.options["memory"]))
+        _require(load.clients, choice.options["memory"])
 
     def drive(self, work: Work) -> Outcome:
         options, draws = work.choice.options, int(work.choice.options["draws"])
-        size = values.size("--with memory", options["memory"])
-        free.require(work.load.clients, size)
+        size = _require(work.load.clients, options["memory"])
         probe_s = _PROBE_S if options["probes"] == "yes" else 0.0
         kernel = {"kind": "lottery", "bytes": size, "huge": options["huge"], "draws": draws, "probe_s": probe_s}
         ran = kernels.ran(work, kernel)
@@ -69,9 +70,24 @@ class IgenRam(Workload):
             },
             checks=(kernels.right("winners by the closed form", ran.reports, ran.units),),
             facts={**ran.facts, **_placed(ran.reports, size)},
-            warnings=ran.warnings,
+            warnings=(*ran.warnings, *(_within_caches(size) if probe_s else ())),
             inside=True,
         )
+
+
+def _require(threads: int, memory: str) -> int:
+    """Bytes of each thread. InputError: more than is free."""
+    size = values.size("--with memory", memory)
+    free.require(f"--with memory={memory}", threads, size)
+    return size
+
+
+def _within_caches(size: int) -> tuple[Warning, ...]:
+    """Whether the probes had too little memory to measure memory: they use no more than a thread's own."""
+    if size >= _PROBED_BYTES:
+        return ()
+    text = f"bandwidth and latency were measured within {size >> 20} MiB, and are those of caches as far as these reach"
+    return (Warning("probes-within-caches", f"{text}: --with memory=256MB or more measures memory"),)
 
 
 def _phases(parts: Mapping[str, Any], threads: int, draws: int, size: int) -> dict[str, float]:

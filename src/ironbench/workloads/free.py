@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from ironbench.errors import InputError
-from ironbench.machine.limits import read_limits
+from ironbench.machine.limits import memory_left
 from ironbench.machine.tree import Tree
 
 SPARE_BYTES = 256 << 20
 """Left for everybody else."""
 
 
-def require(threads: int, each_bytes: int, available: int | None = None) -> None:
+def require(subject: str, threads: int, each_bytes: int, available: int | None = None) -> None:
     """InputError when `threads` times `each_bytes` is more than is free, or more than this process may have."""
     free = _available() if available is None else available
     if free is None:
@@ -19,15 +19,16 @@ def require(threads: int, each_bytes: int, available: int | None = None) -> None
     if needed + SPARE_BYTES > free:
         words = f"{threads} threads of {each_bytes >> 20} MiB" if threads > 1 else f"{each_bytes >> 20} MiB"
         raise InputError(
-            f"--with memory={each_bytes >> 20}MB",
+            subject,
             f"{words} are more than the {free >> 20} MiB that are free (and {SPARE_BYTES >> 20} MiB stay for others)",
-            "give each thread less, or use fewer threads",
+            "ask for less, or use fewer threads",
         )
 
 
 def _available() -> int | None:
-    """Bytes that can be had without swapping; None where the kernel does not tell."""
+    """Bytes that can be had without swapping, and without more than our control groups allow; None: not told."""
     tree = Tree()
-    available = tree.table("/proc/meminfo").get("MemAvailable")
-    known = [bytes for bytes in (available, read_limits(tree).memory_bytes) if bytes is not None]
+    known = [
+        bytes for bytes in (tree.table("/proc/meminfo").get("MemAvailable"), memory_left(tree)) if bytes is not None
+    ]
     return min(known, default=None)
