@@ -73,7 +73,7 @@ def test_exports_of_two_machines_give_the_published_table_and_chart(tmp_path: Pa
         ironbench(["record", "import", str(parcel), "--results", "servers"], fresh)
     lead = ["lead", "old", "new", "--results", "servers"]
     found = json.loads(ironbench([*lead, "--json"], fresh))
-    assert [work["work"].split(" memory")[0] for work in found["works"]] == WORKS
+    assert [work["work"].split(" draws")[0] for work in found["works"]] == WORKS
     assert all(work["peaks"]["confirmed"] for work in found["works"]), "peaks are measured on fresh trials"
     assert all([one["clients"] for one in work["by_clients"]] == [1, 2] for work in found["works"])
     assert found["cores"] == [1, 2]
