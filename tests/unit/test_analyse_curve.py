@@ -5,7 +5,7 @@ from __future__ import annotations
 from factories import DISK, record, suspect, sweep
 
 from ironbench.analyse.curve import curve, held_out_peak, peak
-from ironbench.analyse.subjects import subjects
+from ironbench.analyse.subjects import Subject, subjects
 from ironbench.model.record import Status
 
 
@@ -31,19 +31,23 @@ def test_the_peak_is_chosen_on_the_sweep_and_reported_from_confirmations() -> No
     assert found.basis == "2 confirmation trials"
 
 
-def test_a_lab_chooses_its_peak_in_every_second_block_and_reports_it_from_the_others() -> None:
-    given = {4: (900, 1300, 900), 8: (1200, 1000, 1240)}
-    trials = [
-        record(clients=clients, throughput=value, block=block, purpose="lab")
-        for clients, values in given.items()
-        for block, value in enumerate(values)
-    ]
-    (one,) = subjects(trials)
-    found = held_out_peak(one)
-    assert found is not None
-    assert (found.clients, found.chosen.centre, found.throughput.centre, found.confirmed) == (8, 1220, 1000, True)
-    assert held_out_peak(subjects([trial for trial in trials if trial.block == 0])[0]) is None
-    assert held_out_peak(subjects([trial for trial in trials if trial.cell.load.clients == 8])[0]) is None
+def test_in_a_lab_each_half_of_the_blocks_reports_the_peak_that_the_other_chose() -> None:
+    def lab(given: dict[int, tuple[float, ...]]) -> Subject:
+        trials = [
+            record(clients=clients, throughput=value, block=block, purpose="lab")
+            for clients, values in given.items()
+            for block, value in enumerate(values)
+        ]
+        return subjects(trials)[0]
+
+    agreed = held_out_peak(lab({4: (900, 800, 900), 8: (1200, 1000, 1240)}))
+    assert agreed is not None
+    assert (agreed.clients, agreed.throughput.centre, agreed.throughput.n, agreed.confirmed) == (8, 1200, 3, True)
+    flat = held_out_peak(lab({4: (1190, 1300, 1195), 8: (1200, 1000, 1240)}))
+    assert flat is not None, "the even blocks chose 8 clients, the odd one 4, which the even ones report"
+    assert (flat.clients, flat.chosen.centre, flat.throughput.centre, flat.throughput.n) == (4, 1300, 1192.5, 2)
+    assert held_out_peak(lab({4: (900,), 8: (1200,)})) is None
+    assert held_out_peak(lab({8: (1200, 1000)})) is None
     assert held_out_peak(subjects([record(clients=4), record(clients=8, block=1)])[0]) is None
 
 

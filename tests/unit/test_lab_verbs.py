@@ -90,7 +90,7 @@ def test_a_cell_that_does_not_exist_is_answered_with_the_nearest(directory: str)
 
 
 @pytest.mark.parametrize(("old", "new"), [("disk", "memory"), ("log=disk", "log=memory")])
-def test_lead_takes_the_levels_of_a_lab_and_measures_its_peaks_in_other_blocks_than_chose_them(
+def test_lead_takes_the_levels_of_a_lab_and_confirms_its_peaks_in_other_blocks(
     directory: str, old: str, new: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert lead(old, new, 0.05, "", directory, True) == 0
@@ -98,7 +98,7 @@ def test_lead_takes_the_levels_of_a_lab_and_measures_its_peaks_in_other_blocks_t
     assert [one["clients"] for one in work["by_clients"]] == [1, 8]
     assert [one["ratio"] for one in work["by_clients"]] == pytest.approx([1.5, 1.5], abs=0.1)
     assert work["peaks"]["confirmed"] is True
-    assert work["peaks"]["leads"]["throughput"]["trials"] == [4, 4]
+    assert work["peaks"]["leads"]["throughput"]["trials"] == [8, 8]
     assert lead(old, new, 0.05, "", directory, False) == 0
     assert "measured in turns" in capsys.readouterr().out
 

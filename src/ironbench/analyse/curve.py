@@ -114,15 +114,21 @@ def _peak(points: Sequence[Point], confirmations: Sequence[Record]) -> Peak | No
 
 
 def held_out_peak(subject: Subject) -> Peak | None:
-    """Of a lab, which has no confirmation trials: its first block and every second one choose the peak, the blocks
-    between report it. None where either has no trial of it, for one number of clients, and for trials of a sweep."""
+    """Of a lab, which has no confirmation trials: every second block chooses a peak, the blocks between another, and
+    each half reports what the other chose. Where they do not agree the curve is flat, and the fewer clients count.
+    None where a half has no trial, for one number of clients, and for trials of a sweep."""
     trials = [record for record in subject.usable if record.purpose == LAB and "throughput" in record.metrics]
     blocks = sorted({record.block for record in trials})
-    choosing = [record for record in trials if record.block in blocks[::2]]
-    best = _peak([Point(n, group, metrics_of(group, CURVE_METRICS)) for n, group in _by_clients(choosing)], ())
-    if best is None or len({record.cell.load.clients for record in trials}) < 2:
+    halves = [[record for record in trials if record.block in half] for half in (blocks[::2], blocks[1::2])]
+    first, second = (
+        _peak([Point(count, group, metrics_of(group, CURVE_METRICS)) for count, group in _by_clients(half)], ())
+        for half in halves
+    )
+    if first is None or second is None or len({record.cell.load.clients for record in trials}) < 2:
         return None
-    fresh = tuple(r for r in trials if r.block in blocks[1::2] and r.cell.load.clients == best.clients)
+    best = min(first, second, key=lambda one: one.clients)
+    told = [half for half, chose in zip(halves, (second, first), strict=True) if chose.clients == best.clients]
+    fresh = tuple(record for half in told for record in half if record.cell.load.clients == best.clients)
     return Peak(best.clients, best.chosen, metrics_of(fresh), fresh, True) if fresh else None
 
 
