@@ -14,8 +14,8 @@ from typing import Any
 from bench.figures import at_least, within
 from bench.pairs import interleaved, ratio, said
 
-PAIRS = 8
-SHORT_PAIRS = 40
+PAIRS = 24
+SHORT_PAIRS = 100
 SECONDS = 0.4
 """A disturbance of a virtual machine lasts seconds: many short pairs, side by side, share it."""
 SCALAR = {"kind": "mandelbrot", "width": 480, "height": 320, "limit": 256, "variant": "scalar"}
@@ -28,7 +28,7 @@ REFERENCE = Path(__file__).parent / "reference" / "memory.rs"
 def main() -> None:
     with tempfile.TemporaryDirectory(prefix="ironbench-kernels-") as made:
         reference = Path(made) / "memory"
-        subprocess.run(["rustc", "-C", "opt-level=3", "-o", reference, REFERENCE], check=True)
+        subprocess.run(["rustc", "--edition", "2024", "-C", "opt-level=3", "-o", reference, REFERENCE], check=True)
         overhead()
         scaling()
         memory(reference)

@@ -23,11 +23,13 @@ _NOT_IN_TURNS = (
     "The two were not measured in turns: a lead holds for these machines as they were set up, differences named below "
     "included."
 )
+_VALUES = "Values are medians of the trials. A ratio is that of their geometric means, with Welch's interval."
 
 
 def text(found: Leads) -> str:
     """How the machines differ first, then peaks, then the lead at each number of clients."""
-    blocks = [_title(found), _fair(found), _differences(found), "\n".join(sentences(found)), plain.table(peaks(found))]
+    blocks = [_title(found), _fair(found), _differences(found), "\n".join(sentences(found))]
+    blocks += [f"{plain.table(peaks(found))}\n{_VALUES}"]
     blocks += [f"{plain.clean(work.work)}\n{plain.table(by_clients(found, work))}" for work in found.works]
     blocks.append("\n".join(f"! {plain.clean(line)}" for line in (*found.derived, *found.cautions, *found.apart)))
     return "\n\n".join(block for block in blocks if block)
@@ -69,7 +71,7 @@ def document(found: Leads) -> str:
 def page(found: Leads) -> bytes:
     """One file, as the reports are."""
     drawn: dict[str, Chart] = {}
-    sections = [Section("lead", "Peak against peak", "", _drawn(charts.peaks(found)), (("", peaks(found)),))]
+    sections = [Section("lead", "Peak against peak", _VALUES, _drawn(charts.peaks(found)), (("", peaks(found)),))]
     tables = tuple((work.work, by_clients(found, work)) for work in found.works)
     sections += [Section("clients", "At each number of clients", "", _drawn(lead_growth.by_clients(found)), tables)]
     told = telling(found.differences)[0]
@@ -156,12 +158,11 @@ def _title(found: Leads) -> str:
 
 def _hardware(found: Leads) -> str:
     known = [str(count) if count else NOT_KNOWN for count in found.cores]
-    clock = (
-        f"the {found.hertz_kind} clock frequency × {number(found.hertz_ratio)}"
-        if found.hertz_ratio
-        else "a clock frequency that cannot be compared"
-    )
-    return f"Beside {found.a}, {found.b} has {clock}, and {known[1]} cores against {known[0]}."
+    cores = f"{known[1]} cores against {known[0]}"
+    if not found.hertz_ratio:
+        return f"Beside {found.a}, {found.b} has {cores}. Their clock frequencies cannot be compared."
+    clock = f"the {found.hertz_kind} clock frequency × {number(found.hertz_ratio)}"
+    return f"Beside {found.a}, {found.b} has {clock}, and {cores}."
 
 
 def _differences(found: Leads) -> str:
