@@ -148,7 +148,14 @@ def driven(
 
 def test_a_target_is_read_and_nonsense_refused() -> None:
     assert (TARGET.metric, TARGET.limit_s, TARGET.rate) == ("response_time_p99_s", 0.01, 5000)
-    for text in ("fast", "p99 < 10ms", "p98 < 10ms at 5 tps", "p99 < 0ms at 5 tps", "p99 < 10ms at 0 tps"):
+    for text in (
+        "fast",
+        "p99 < 10ms",
+        "p98 < 10ms at 5 tps",
+        "p99 < 0ms at 5 tps",
+        "p99 < 10ms at 0 tps",
+        "p99 < 10 at 5 tps",
+    ):
         with pytest.raises(InputError):
             targets.parse(text)
 

@@ -57,6 +57,13 @@ def test_money_is_counted_with_the_licence_named() -> None:
     assert found.currency == "USD"
 
 
+def test_a_price_that_is_an_estimate_is_marked_and_what_its_edition_cannot_use_is_said() -> None:
+    found = leaderboard.published(published.get("tpce"), "currency", SHEET, "sql-server-2014-standard")
+    said = report.text([found], None)
+    assert "≈53.98" in said and "≈ is an estimate" in said
+    assert "IBM System x3650 M4: sql-server-2014-standard: edition Standard uses at most 16 of 24 cores" in said
+
+
 def own(directory: Path) -> list[Record]:
     store = Store(directory)
     records = sweep(DISK, 3600, 6)

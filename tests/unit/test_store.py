@@ -6,6 +6,7 @@ import struct
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -54,7 +55,6 @@ def test_what_is_kept_comes_back(tmp_path: Path) -> None:
 
 @given(metrics=st.dictionaries(st.text(min_size=1, max_size=20), st.floats(allow_nan=False, allow_infinity=False)))
 def test_any_metrics_survive_the_way_to_disk(tmp_path_factory, metrics) -> None:
-    from dataclasses import replace
 
     store = Store(tmp_path_factory.mktemp("store"))
     store.keep(replace(record("r"), metrics=metrics), Evidence())
@@ -76,6 +76,19 @@ def test_a_label_means_its_newest_series(tmp_path: Path) -> None:
     assert [one.id for one in store.select(["a"])] == ["new"]
     assert [one.id for one in store.select(["s1"])] == ["old"]
     assert [one.id for one in store.select([])] == ["old", "new"]
+
+
+def test_a_label_means_the_newest_series_of_each_workload(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    for id, series, workload, day in (
+        ("cpu-1", "s1", "igen-cpu", 1),
+        ("cpu-2", "s2", "igen-cpu", 2),
+        ("ram", "s3", "igen-ram", 3),
+    ):
+        made = record(id, series, started=f"2026-01-0{day}T00:00:00+00:00")
+        store.keep(replace(made, choice=Choice(workload)), Evidence())
+    assert [one.id for one in store.select(["a"])] == ["cpu-2", "ram"]
+    assert [one.id for one in store.of("a")] == ["cpu-1", "cpu-2", "ram"]
 
 
 def test_an_unknown_selection_suggests_the_nearest_name(tmp_path: Path) -> None:

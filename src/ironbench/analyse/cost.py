@@ -207,7 +207,7 @@ def _of_one_work(
         raise InputError(
             "cost",
             f"the records did different work: {'; '.join(names)}{'' if len(names) > 1 else ', with other contents'}",
-            "name records of one work, by label or series",
+            "name records of one work, by series",
         )
     kept = {label: [record for record in group if work(record) in works] for label, group in records.items()}
     return next(iter(works.values()), ""), kept

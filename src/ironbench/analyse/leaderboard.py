@@ -16,9 +16,10 @@ from ironbench.catalogue import metric
 from ironbench.catalogue.prices import Sheet
 from ironbench.catalogue.published import Entry, Published
 from ironbench.errors import InputError, nearest
-from ironbench.model.cost import Offer
+from ironbench.model.cost import Bill, Offer
 from ironbench.model.record import Record, Status
 from ironbench.record.index import Listed
+from ironbench.words import THIN
 
 PER = ("core", "socket", "currency")
 SORTS = ("score", *PER, "system", "cores")
@@ -44,6 +45,10 @@ class Place:
     """Score per 1000 units of what the licences cost; None where no licence is chosen."""
     other: Mapping[str, str]
     """What else is told of it."""
+    estimate: bool = False
+    """Whether the price of its licences is one."""
+    cautions: tuple[str, ...] = ()
+    """Why what the licences allow may not give its score."""
 
     def by(self, sort: str) -> tuple[float, str]:
         """The key that puts the best first; names are in alphabetical order, as equals are."""
@@ -130,10 +135,10 @@ def checked_sort(sort: str) -> str:
 
 
 def _published(entry: Entry, sheet: Sheet, licence: str) -> Place:
-    cost = _licences(entry.system, entry.processor, entry.sockets, entry.cores, sheet, licence)
+    paid = _licences(entry.system, entry.processor, entry.sockets, entry.cores, sheet, licence)
     return Place(
         0, entry.system, entry.processor, entry.sockets, entry.cores, entry.score, entry.per_core,
-        entry.score / entry.sockets, entry.score * 1000 / cost if cost else None, entry.other,
+        entry.score / entry.sockets, _per_thousand(entry.score, paid), entry.other, *_doubts(paid),
     )  # fmt: skip
 
 
@@ -145,7 +150,7 @@ def _own(subject: Subject, peak: Peak, score: Summary, archive: Archive, sheet: 
     cores, sockets = cpu.get("cores"), cpu.get("sockets")
     other = {"clients": str(peak.clients), "rests on": _basis(peak)}
     if score.n > 1:
-        other["lowest to highest"] = f"{score.low:.4g} to {score.high:.4g}"
+        other["lowest to highest"] = f"{_told(score.low)} to {_told(score.high)}"
     if held:
         # Which sockets they are on is not recorded; of one there is no doubt.
         cores, sockets = min(cores or len(held), len(held)), 1 if sockets == 1 else None
@@ -153,12 +158,16 @@ def _own(subject: Subject, peak: Peak, score: Summary, archive: Archive, sheet: 
     if record.system.layout.devices:
         other["devices"] = "emulated"
     model = str(cpu.get("model", ""))
-    cost = _licences(subject.name, model, sockets or 1, cores, sheet, licence) if cores else 0.0
+    paid = _licences(subject.name, model, sockets or 1, cores, sheet, licence) if cores else None
     value = score.centre
     return Place(
         0, subject.name, model, sockets, cores, value, value / cores if cores else None,
-        value / sockets if sockets else None, value * 1000 / cost if cost else None, other,
+        value / sockets if sockets else None, _per_thousand(value, paid), other, *_doubts(paid),
     )  # fmt: skip
+
+
+def _told(score: float) -> str:
+    return f"{score:,.0f}".replace(",", THIN) if score >= 1000 else f"{score:.4g}"
 
 
 def _basis(peak: Peak) -> str:
@@ -166,11 +175,18 @@ def _basis(peak: Peak) -> str:
     return f"{peak.basis}; {suspect} suspect" if suspect else peak.basis
 
 
-def _licences(system: str, processor: str, sockets: int, cores: int, sheet: Sheet, licence: str) -> float:
+def _licences(system: str, processor: str, sockets: int, cores: int, sheet: Sheet, licence: str) -> Bill | None:
     if not licence:
-        return 0.0
-    offer = Offer(system, "", 1, sockets, cores, processor, buy=(licence,))
-    return float(bill(offer, sheet, None).total)
+        return None
+    return bill(Offer(system, "", 1, sockets, cores, processor, buy=(licence,)), sheet, None)
+
+
+def _doubts(paid: Bill | None) -> tuple[bool, tuple[str, ...]]:
+    return (paid.estimate, paid.cautions) if paid else (False, ())
+
+
+def _per_thousand(score: float, paid: Bill | None) -> float | None:
+    return score * 1000 / float(paid.total) if paid and paid.total else None
 
 
 def _ranked(places: Sequence[Place], sort: str) -> tuple[Place, ...]:

@@ -70,6 +70,8 @@ def parse(text: str) -> Target:
     match = _FORM.fullmatch(text.strip())
     if match is None:
         raise InputError(f"--target {text!r}", "is not a target", _EXAMPLE)
+    if match[2][-1].isdigit():
+        raise InputError("--target", f"{match[2]} has no unit", f"write {match[2]}ms or {match[2]}s")
     limit_s = values.positive("--target", values.seconds("--target", match[2]), _EXAMPLE)
     try:
         rate = values.positive("--target", float(match[3]), _EXAMPLE)

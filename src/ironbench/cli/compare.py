@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ironbench.model.record import Record
 
 
 def compare(
@@ -38,6 +43,7 @@ def compare(
         if not any(record.status.comparable for record in records):
             causes = "; ".join(dict.fromkeys(f"{record.status.value}: {record.cause}" for record in records))
             raise InputError(name, f"has no trial that may be compared ({causes})", "run it again")
+        _hold_one_work(name, records)
     apart = other_work(records_a, records_b)
     if apart and not pairs and not different_work:
         raise InputError(f"{a} and {b}", "; ".join(apart), "compare like with like, or insist with --different-work")
@@ -56,3 +62,17 @@ def compare(
 
         Printer().data(text(found, everything, pairs))
     return 0
+
+
+def _hold_one_work(name: str, records: Sequence[Record]) -> None:
+    from ironbench.analyse.subjects import by_work, work_name
+    from ironbench.errors import InputError
+
+    works = by_work(records)
+    if len(works) > 1:
+        series = [f"{group[0].series} is {group[0].choice.workload}" for group in works]
+        raise InputError(
+            name,
+            f"stands for {' and '.join(work_name(group[0].choice) for group in works)}",
+            f"name the series of one on each side ({', '.join(series)}), or see all with `ironbench lead`",
+        )

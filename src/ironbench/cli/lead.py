@@ -36,6 +36,8 @@ def lead(
     for name, side in ((a, first), (b, second)):
         if not side:
             raise InputError(name, "has no trial that may be compared", "run it again")
+    if {one.id for one in first} & {one.id for one in second}:
+        raise InputError(b, f"stands for the same records as {a}", "name two systems")
     found = analysis.leads(a, first, b, second, Store(Path(results)), margin)
     printer = Printer()
     if output:

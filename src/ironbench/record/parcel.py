@@ -29,7 +29,8 @@ from ironbench.errors import InputError
 
 FORMAT = 1
 SUFFIX = ".ibr"
-_COMMENT = re.compile(rb"ironbench parcel (\d+) sha256=([0-9a-f]{64})")
+_MARK = b"ironbench parcel "
+_COMMENT = re.compile(_MARK + rb"(\d+) sha256=([0-9a-f]{64})")
 _MANIFEST = "manifest.json"
 _ID = r"[A-Za-z0-9_+~=,-][A-Za-z0-9._+~=,-]{0,250}"
 EVIDENCE = (
@@ -66,6 +67,19 @@ class Manifest(msgspec.Struct, frozen=True):
 
 class _Format(msgspec.Struct, frozen=True):
     format: int
+
+
+def _foreign(path: Path) -> InputError:
+    return InputError(str(path), "is no file of exported records", "name a file of `ironbench record export`")
+
+
+def _not_whole(path: Path) -> InputError:
+    return InputError(str(path), "is no whole file of exported records", _WHOLE)
+
+
+def _begins_as_zip(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(4) == b"PK\3\4"
 
 
 class Writer:
@@ -107,7 +121,7 @@ class Reader:
                 str(path), error.strerror or str(error), "name a file of `ironbench record export`"
             ) from None
         except (zipfile.BadZipFile, ValueError, NotImplementedError):
-            raise InputError(str(path), "is no whole file of exported records", _WHOLE) from None
+            raise _not_whole(path) if _begins_as_zip(path) else _foreign(path) from None
         self._entries = {entry.filename: entry for entry in self._zip.infolist()}
         try:
             self.manifest = self._manifest()
@@ -142,9 +156,7 @@ class Reader:
     def _manifest(self) -> Manifest:
         said = _COMMENT.fullmatch(self._zip.comment)
         if said is None:
-            raise InputError(
-                str(self.path), "is no file of exported records", "name a file of `ironbench record export`"
-            )
+            raise _not_whole(self.path) if self._zip.comment.startswith(_MARK) else _foreign(self.path)
         self._not_newer(int(said[1]))
         if _MANIFEST not in self._entries:
             raise self._altered(_MANIFEST)

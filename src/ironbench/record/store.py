@@ -154,7 +154,7 @@ class Store:
             return index.rows(self.directory, self._folders(unread), lambda name: self._read(name, unread))
 
     def select(self, selection: Sequence[str]) -> list[Record]:
-        """Records by id, series or label (its newest series); nothing selected means all of them."""
+        """Records by id, series or label (of each workload its newest series); nothing selected means all of them."""
         if not selection:
             return self.all()
         sides = self.select_each(selection)
@@ -189,8 +189,8 @@ class Store:
             return exact
         labelled = [row for row in rows if row.label == word]
         if labelled:
-            newest = labelled[-1].series
-            return [row for row in labelled if row.series == newest]
+            newest = {row.workload: row.series for row in labelled}
+            return [row for row in labelled if row.series == newest[row.workload]]
         known = sorted({row.label for row in rows} | {row.series for row in rows})
         hint = (
             nearest(word, known)

@@ -16,6 +16,7 @@ from ironbench.words import THIN, in_percent
 _NONE = "–"
 ESTIMATE = "≈"
 """Before every number that is an estimate or rests on one."""
+ESTIMATE_SAID = f"{ESTIMATE} is an estimate, of the source named, not a measurement."
 
 
 def text(costs: Costs, width: int | None) -> str:
@@ -137,7 +138,7 @@ def _sources(costs: Costs) -> list[str]:
         if row.source == "records" and row.score is not None and row.bill and row.bill.offer.servers > 1
     ]
     if any(row.estimate or (row.bill and row.bill.estimate) for row in costs.rows):
-        said.append(f"{ESTIMATE} is an estimate, of the source named, not a measurement.")
+        said.append(ESTIMATE_SAID)
     return said
 
 

@@ -158,7 +158,7 @@ def _title(found: Leads) -> str:
 
 def _hardware(found: Leads) -> str:
     known = [str(count) if count else NOT_KNOWN for count in found.cores]
-    cores = f"{known[1]} cores against {known[0]}"
+    cores = f"{known[1]} {'core' if found.cores[1] == 1 else 'cores'} against {known[0]}"
     if not found.hertz_ratio:
         return f"Beside {found.a}, {found.b} has {cores}. Their clock frequencies cannot be compared."
     clock = f"the {found.hertz_kind} clock frequency × {number(found.hertz_ratio)}"

@@ -8,6 +8,7 @@ import msgspec
 
 from ironbench.analyse.leaderboard import NOT_COMPARABLE, Place, Ranking
 from ironbench.report.columns import Column, fitted
+from ironbench.report.cost import ESTIMATE, ESTIMATE_SAID
 from ironbench.words import THIN
 
 _NONE = "–"
@@ -40,7 +41,8 @@ def _ranking(ranking: Ranking, width: int | None) -> str:
         Column("per socket", _numbers([place.per_socket for place in places]), right=True, rank=1),
     ]
     if ranking.currency:
-        priced = _numbers([place.per_currency for place in places])
+        plain = _numbers([place.per_currency for place in places])
+        priced = tuple(f"{ESTIMATE if one.estimate else ''}{cell}" for one, cell in zip(places, plain, strict=True))
         columns.append(Column(f"per 1000 {ranking.currency} of licences", priced, right=True))
     columns += [
         Column("system", tuple(place.system for place in places)),
@@ -52,6 +54,8 @@ def _ranking(ranking: Ranking, width: int | None) -> str:
     said = [ranking.title + f", by {ordered_by(ranking.sort)}", fitted(columns, width)[0]]
     said += [f"Source: {ranking.source}."] if _published(ranking) else []
     said += [ranking.derived] if ranking.derived else []
+    said += [ESTIMATE_SAID] if any(place.estimate for place in places) else []
+    said += [f"{place.system}: {caution}" for place in places for caution in place.cautions]
     return "\n".join(said)
 
 

@@ -69,7 +69,11 @@ def ran(work: Work, kernel: Mapping[str, Any]) -> Ran:
         elapsed_s = window.elapsed_s
     found = msgspec.json.decode(raw)
     if not histograms[""].count and not work.stopping():
-        raise FailureError("kernel", f"not one unit of work ended within {load.duration_s:g} s", "give it more time")
+        raise FailureError(
+            "kernel",
+            f"not one unit of work ended within {load.duration_s:g} s",
+            "give it more time (--duration), or less work at a time (--with)",
+        )
     threads = found["threads"]
     return Ran(
         sum(one["units"] for one in threads),
