@@ -1,10 +1,15 @@
 """How long a guard waits for a server that was told to end."""
 
+import os
+import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
-from ironbench.engines import guard
+import pytest
+
+from ironbench.engines import guard, runtime
 
 SERVER = """
 import signal, sys, time
@@ -30,3 +35,24 @@ def test_a_last_checkpoint_that_finds_no_room_is_not_waited_for(tmp_path: Path) 
     finally:
         server.kill()
         server.wait()
+
+
+def test_how_a_server_ended_is_known_though_its_guard_tells_it_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    entry = runtime.new("test", "/nowhere")
+    command = (sys.executable, "-c", "import time; time.sleep(600)")
+    order = guard.Order(str(runtime.path_of(entry)), command, dict(os.environ), str(tmp_path / "server.log"))
+    kept = guard.Guard(order)
+    try:
+        os.kill(kept._process.pid, signal.SIGSTOP)
+        os.kill(kept.pid or 0, signal.SIGKILL)
+        while not kept.ended():
+            pass
+        assert kept.status is None
+        threading.Timer(0.2, os.kill, (kept._process.pid, signal.SIGCONT)).start()
+        kept.ended(30.0)
+        assert kept.status == -signal.SIGKILL
+    finally:
+        kept.stop()

@@ -72,9 +72,10 @@ class Guard:
         else:
             self.failure = "" if self.pid is not None else f"its guard ended, see {order.log}"
 
-    def ended(self) -> bool:
-        """Whether the server has ended; sets `status` where the guard could tell."""
-        if self.status is None and (message := self._hear(0.0)):
+    def ended(self, patience_s: float = 0.0) -> bool:
+        """Whether the server has ended; sets `status` where the guard could tell, which may be a moment after the end:
+        so long it is waited for."""
+        if self.status is None and (message := self._hear(patience_s)):
             self.status = message.get("ended")
         return self.status is not None or self.server is None or not self.server.alive()
 

@@ -24,6 +24,8 @@ from ironbench.machine import control_groups
 
 _SOCKET_PATH_MOST = 107
 """sun_path of unix(7) less its end."""
+_STATUS_PATIENCE_S = 1.0
+"""How long the guard may take to tell how the server ended."""
 READY_PATIENCE_S = 600.0
 """A server that replays its log after a crash can take this long."""
 
@@ -78,7 +80,7 @@ class Running:
 
     def last_words(self) -> str:
         """How the server ended, where that is known, and what its messages complain of."""
-        self.guard.ended()
+        self.guard.ended(_STATUS_PATIENCE_S)
         status = self.guard.status
         how = f"killed by {signal.Signals(-status).name}" if status is not None and status < 0 else ""
         return ": ".join(filter(None, (how, _complaints(self.cluster.messages))))
