@@ -100,7 +100,7 @@ class Leads:
     apart: tuple[str, ...]
     """Work that only one of them did, or did with another ironbench."""
     in_turns: bool
-    """Whether both are cells of one lab, measured in blocks of random order."""
+    """Whether both are cells of one lab, measured block by block."""
 
 
 def leads(

@@ -18,7 +18,7 @@ from ironbench.report.section import Section
 from ironbench.words import counted
 
 _TITLES = {"throughput": "throughput at the peak", "response_time_mean_s": "response time at the peak"}
-_IN_TURNS = "Both were measured in turns, in blocks of random order; a lead holds for them as they were set up."
+_IN_TURNS = "Both were measured in turns, block by block; a lead holds for them as they were set up."
 _NOT_IN_TURNS = (
     "The two were not measured in turns: a lead holds for these machines as they were set up, differences named below "
     "included."
