@@ -120,10 +120,37 @@ def test_what_a_free_part_brings_along_is_no_difference() -> None:
     limited = replace(PLAIN, system=replace(PLAIN.system, memory_total_bytes=1 << 30, client_cpus=(1,)))
     paused = replace(PLAIN, cell=replace(PLAIN.cell, load=Load(8, think_time_s=0.1)))
     assert credited(freed("log", layout=Layout(log="/dev/shm/log")))
-    assert credited(freed("log", memory_total_bytes=2 << 30, client_cpus=(1,)), limited)
+    log_bytes = 1280 << 20
+    assert credited(freed("log", memory_total_bytes=(1 << 30) + log_bytes, client_cpus=(1,)), limited)
+    more = replace(limited.system, ideal=("temp",), memory_total_bytes=2 << 30)
+    both = freed("log", "temp", memory_total_bytes=(2 << 30) + log_bytes, client_cpus=(1,))
+    assert credited(both, replace(limited, system=more))
     assert credited(freed("temp", settings={"temp_store": "memory"}))
     assert credited(freed("data", load=Load(8, cache="hot"), client_cpus=(1,)), limited)
     assert credited(freed("client", load=Load(8, threads=4)), paused)
+
+
+def test_a_limit_on_all_memory_that_was_declared_otherwise_is_a_difference() -> None:
+    limited = replace(PLAIN, system=replace(PLAIN.system, memory_total_bytes=1 << 30))
+    assert not credited(freed("log", memory_total_bytes=(2 << 30) + (1280 << 20)), limited)
+    assert not credited(freed("log", memory_total_bytes=2 << 30), PLAIN)
+    small = {"max_wal_size": "64MB"}
+    of_a_small_log = replace(limited, system=replace(limited.system, settings=small))
+    assert credited(freed("log", memory_total_bytes=(1 << 30) + (80 << 20), settings=small), of_a_small_log)
+
+
+def test_a_gain_with_more_memory_is_not_said_to_be_the_logs_alone() -> None:
+    gained = ceiling(measured(2.4), ["log"], added_bytes=1280 << 20)
+    assert gained.holds_back is None
+    assert gained.sentence.endswith(
+        "cannot tell whether the log or memory holds it back, since with a free log the limit on all memory was "
+        "1.2 GiB higher, and what was left of that could hold data."
+    )
+    assert ceiling(measured(1.03), ["log"], added_bytes=1280 << 20) == replace(
+        ceiling(measured(1.03), ["log"]), added_bytes=1280 << 20
+    )
+    unsure = measured(2.4, conclusion=Conclusion.CANNOT_TELL)
+    assert "whether the log holds it back" in ceiling(unsure, ["log"], added_bytes=1).sentence
 
 
 def trial(block: int, log_ms: float, cpu_ms: float = 1.0) -> Record:

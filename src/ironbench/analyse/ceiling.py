@@ -13,10 +13,12 @@ from dataclasses import dataclass, replace
 
 from ironbench import catalogue
 from ironbench.analyse.bottleneck import RESOURCES, TimeSpent
+from ironbench.engines.space import memory_in_words
 from ironbench.model.finding import Conclusion, Finding
 from ironbench.model.lab import Lab
 from ironbench.model.parts import CLIENT, DATA_READ, DATA_WRITE, LOG_FLUSH, RUN_QUEUE, TEMP
 from ironbench.model.system import Choice, Load, Setup, System
+from ironbench.plan.ideal import memory_bytes
 from ironbench.words import in_percent
 
 _FREE = {
@@ -44,6 +46,8 @@ class Ceiling:
     """Whether it costs more than the lab's margin; None: cannot tell."""
     sentence: str
     finding: Finding
+    added_bytes: int = 0
+    """By which a limit on all memory grew for what lies in memory now: room for cached data, too."""
 
 
 def ceilings(findings: Sequence[Finding], lab: Lab, spent: Mapping[str, TimeSpent] | None = None) -> list[Ceiling]:
@@ -54,41 +58,55 @@ def ceilings(findings: Sequence[Finding], lab: Lab, spent: Mapping[str, TimeSpen
         more = tuple(part for part in cell.system.ideal if part not in baseline.system.ideal)
         lost = set(baseline.system.ideal) - set(cell.system.ideal)
         if more and not lost and _beside(cell, more) == _beside(baseline, more):
-            found.append(ceiling(finding, more, (spent or {}).get(finding.baseline)))
+            found.append(ceiling(finding, more, (spent or {}).get(finding.baseline), _added(cell, more)))
     return found
+
+
+def _added(setup: Setup, free: Collection[str]) -> int:
+    if setup.system.memory_total_bytes is None:
+        return 0
+    return sum(needed for part, needed in memory_bytes(setup.system).items() if part in free)
 
 
 def _beside(setup: Setup, free: Collection[str]) -> tuple[System, Load, Choice]:
     """What is measured, without what making those parts free decides (`plan.ideal` and the engines)."""
     system = replace(setup.system, label="", reference_score=None, ideal=())
     load, layout, settings = setup.cell.load, system.layout, dict(system.settings)
-    limited = system.memory_total_bytes is not None
+    if (limit := system.memory_total_bytes) is not None:  # as it was declared
+        system = replace(system, memory_total_bytes=limit - sum(memory_bytes(setup.system).values()))
     if "client" in free:
         system, load = replace(system, client_cpus=None), replace(load, threads=0, think_time_s=0.0)
     if "data" in free:
-        system, load, limited = replace(system, memory_bytes=None), replace(load, cache=""), False
+        system, load = replace(system, memory_bytes=None, memory_total_bytes=None), replace(load, cache="")
         settings.pop("shared_buffers", None)
     if "temp" in free:
         settings.pop("temp_store", None)
     if in_memory := {"log", "temp"}.intersection(free):
         layout = layout.at(dict.fromkeys(in_memory))
-    if in_memory or "data" in free:  # What lies in memory is added to the limit, and the limit goes with all data.
-        system = replace(system, memory_total_bytes=int(limited))
     return replace(system, layout=layout, settings=settings), load, setup.choice
 
 
-def ceiling(finding: Finding, parts: Sequence[str], spent: TimeSpent | None = None) -> Ceiling:
-    """`parts`: what was free in the finding's cell and not in its baseline. `spent`: of the baseline."""
+def ceiling(finding: Finding, parts: Sequence[str], spent: TimeSpent | None = None, added_bytes: int = 0) -> Ceiling:
+    """`parts`: what was free in the finding's cell and not in its baseline. `spent`: of the baseline.
+
+    `added_bytes`: by which a limit on all memory grew. What the parts leave of it caches data, so that a gain may be
+    that memory's; without a gain they cost nothing all the same.
+    """
     speedup, low, high = _as_speedup(finding)
     name = _and([_PART[part] for part in parts])
     free = _and([_FREE[part] for part in parts])
     if not finding.ratios:
         return Ceiling(tuple(parts), math.nan, 0.0, math.inf, None, f"What {name} costs was not measured.", finding)
     holds_back, verdict = _verdict(finding, low, high, name, "is" if len(parts) == 1 and parts[0] != "temp" else "are")
-    measured = f"With {free} it would run {_times(speedup)} × as fast ({_times(low)}–{_times(high)}): {verdict}."
-    return Ceiling(
-        tuple(parts), speedup, low, high, holds_back, f"{measured}{_bound(parts, spent, speedup, low)}", finding
-    )
+    bound = _bound(parts, spent, speedup, low)
+    if added_bytes and holds_back is not False and finding.conclusion is not Conclusion.CANNOT_TELL:
+        holds_back, bound = None, ""
+        verdict = (
+            f"cannot tell whether {name} or memory holds it back, since with {free} the limit on all memory was "
+            f"{memory_in_words(added_bytes)} higher, and what was left of that could hold data"
+        )
+    sentence = f"With {free} it would run {_times(speedup)} × as fast ({_times(low)}–{_times(high)}): {verdict}.{bound}"
+    return Ceiling(tuple(parts), speedup, low, high, holds_back, sentence, finding, added_bytes)
 
 
 def _verdict(finding: Finding, low: float, high: float, name: str, be: str) -> tuple[bool | None, str]:
@@ -122,6 +140,7 @@ def reconciled(spent: TimeSpent, found: Sequence[Ceiling]) -> TimeSpent:
         one
         for one in found
         if one.finding.baseline == spent.cell
+        and not one.added_bytes
         and one.speedup > limit.at_most
         and any(set(_SPENT[part]) & set(RESOURCES.get(limit.resource, ())) for part in one.parts)
     ]

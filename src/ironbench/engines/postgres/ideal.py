@@ -12,24 +12,18 @@ from dataclasses import replace
 from ironbench.engines import copies, ideal
 from ironbench.engines.postgres.cluster import Cluster
 from ironbench.model.system import System
-from ironbench.plan import values
+from ironbench.plan.ideal import memory_bytes
 
 LEAST_CACHE_BYTES = 128 << 20
 """The server's own default."""
 GROWTH = 1.25
 ROOM_BYTES = 256 << 20
 """Cache beyond the data's present size, as a factor and on top: tables grow, and catalogs need buffers too."""
-TEMP_BYTES = 1 << 30
-"""Memory that must be there for temporary files; statements that need more fail as on a full device."""
-LOG_SLACK = 1.25
-"""The log may grow beyond `max_wal_size`, a soft limit, 1GB by default (PostgreSQL 18 documentation, 19.5.2)."""
 
 
 def arranged(system: System, data: str) -> System:
     """The system with its ideal parts in memory. InputError when there is too little of it. Makes nothing."""
-    for part, needed in (("log", _log_bytes(system)), ("temp", TEMP_BYTES)):
-        if part not in system.ideal:
-            continue
+    for part, needed in memory_bytes(system).items():
         where = ideal.directory(data, part)
         ideal.require(part, needed, ideal.MEMORY)
         limit = system.memory_total_bytes
@@ -59,9 +53,3 @@ def in_memory(system: System) -> tuple[str, ...]:
     if system.layout.data is None or not {"log", "temp"} & set(system.ideal):
         return ()
     return (str(ideal.root(system.layout.data)),)
-
-
-def _log_bytes(system: System) -> int:
-    told = system.settings.get("max_wal_size", "1GB")
-    # A bare number is megabytes (pg_settings.unit).
-    return int(values.size("max_wal_size", f"{told}MB" if told.isdigit() else told) * LOG_SLACK)
