@@ -1,4 +1,9 @@
-"""What changed from block to block: the machine, which blocks cancel, or the ratio itself, which they do not."""
+"""What changed from block to block: the machine, which blocks cancel, or the ratio itself, which they do not.
+
+Drifts and steps are found as `record.steadiness` does. How steeply the machine drifts from trial to trial is the slope
+of a straight line with a level for each cell, by least squares (Draper and Smith, "Applied Regression Analysis", Wiley
+1998, chapters 1 and 14), beside the scatter that it leaves.
+"""
 
 from __future__ import annotations
 

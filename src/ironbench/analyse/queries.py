@@ -1,4 +1,8 @@
-"""Queries one by one: how long each took in every system, beside a baseline, and with more processes at work on it."""
+"""Queries one by one: how long each took in every system, beside a baseline, and with more processes at work on it.
+
+Ratios are averaged geometrically, so that it does not matter which side is the baseline (Fleming and Wallace,
+Communications of the ACM 29(3), 1986).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The trials of one cell as one number with its doubt."""
+"""The trials of one cell as one number with its doubt.
+
+The interval is Student's (Biometrika 6, 1908); below three values a range says more than an interval would.
+"""
 
 from __future__ import annotations
 

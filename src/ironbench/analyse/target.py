@@ -120,7 +120,8 @@ def _missed(best: Measured, target: Target) -> str:
 
 
 def _measured(rate: float, trials: Sequence[Record], target: Target) -> Measured:
-    """The interval is a t interval of the logarithms: response times are positive and skewed."""
+    """The bound is the upper end of a t interval (Student, Biometrika 6, 1908) of the logarithms: response times are
+    positive and skewed."""
     logs = [math.log(max(record.metrics[target.metric], 1e-12)) for record in trials]
     centre = statistics.fmean(logs)
     bound = None
