@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 
 import msgspec
 
+from ironbench.analyse.looks import LEAST_BLOCKS
 from ironbench.analyse.ratio import paired
 from ironbench.analyse.scalability import Fit, fitted
 from ironbench.model.record import Record
@@ -17,7 +19,7 @@ ALL = "all cells"
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Throughput at the most clients that were measured over that at the next fewer, paired by block."""
+    """Throughput at one number of clients over that at a smaller one, paired by block."""
 
     fewer: int
     most: int
@@ -25,6 +27,19 @@ class Step:
     low: float
     high: float
     """95 % interval, as of any ratio (`ironbench.analyse.ratio`); 0 to infinity below two blocks."""
+    blocks: int
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """How far throughput was seen to grow; a description, each interval on its own, without a verdict."""
+
+    first: Step | None
+    """From the fewest clients to `enough`; None where those are the same."""
+    enough: int
+    """The fewest clients that no larger number surely beat, of those that surely beat the fewest of all."""
+    beyond: Step | None
+    """From `enough` to the most that were measured; None where those are the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +53,9 @@ class Growth:
     fit: Fit | None
     """The Universal Scalability Law; None with too few numbers of clients, or in an open loop."""
     last_step: Step | None = None
-    """None where no block has both, or in an open loop."""
+    """At the most clients over the next fewer; None where no block has both, or in an open loop."""
+    course: Course | None = None
+    """None without a fit, and where two numbers of clients have fewer blocks in common than a verdict needs."""
 
     @property
     def grows(self) -> bool:
@@ -64,7 +81,8 @@ def growths(cells: Sequence[tuple[Setup, Sequence[Record]]]) -> tuple[Growth, ..
         name = " ".join(f"{factor}={levels[factor]}" for factor in apart) or ALL
         trials = sorted((one for _, records in group for one in records), key=lambda one: one.cell.load.clients)
         fit = _fit(trials)
-        found.append(Growth(name, tuple(trials), fit, _last_step(trials) if fit else None))
+        steps = _steps(trials) if fit else {}
+        found.append(Growth(name, tuple(trials), fit, _last(steps), _course(steps)))
     return tuple(found)
 
 
@@ -81,21 +99,39 @@ def _fit(trials: Sequence[Record]) -> Fit | None:
     )
 
 
-def _last_step(trials: Sequence[Record]) -> Step | None:
-    fewer, most = sorted({record.cell.load.clients for record in trials})[-2:]
-    sides = [
-        {one.block: one.metrics["throughput"] for one in trials if one.cell.load.clients == clients and _counts_as(one)}
-        for clients in (fewer, most)
-    ]
-    ratios = [sides[1][block] / value for block, value in sides[0].items() if block in sides[1]]
+def _steps(trials: Sequence[Record]) -> dict[tuple[int, int], Step | None]:
+    """(fewer, more clients) → what the step brings, for every two numbers of clients; None: no block has both."""
+    by_block: dict[int, dict[int, float]] = {}
+    for record in trials:
+        values = by_block.setdefault(record.cell.load.clients, {})
+        if record.metrics.get("throughput", 0.0) > 0:
+            values[record.block] = record.metrics["throughput"]
+    return {(fewer, most): _step(fewer, most, by_block) for fewer, most in combinations(sorted(by_block), 2)}
+
+
+def _step(fewer: int, most: int, by_block: Mapping[int, Mapping[int, float]]) -> Step | None:
+    before, after = by_block[fewer], by_block[most]
+    ratios = [after[block] / before[block] for block in sorted(before.keys() & after.keys())]
     if not ratios:
         return None
     found = paired(ratios)
-    return Step(fewer, most, found.ratio, *found.interval(0.05))
+    return Step(fewer, most, found.ratio, *found.interval(0.05), found.blocks)
 
 
-def _counts_as(record: Record) -> bool:
-    return record.metrics.get("throughput", 0.0) > 0
+def _last(steps: Mapping[tuple[int, int], Step | None]) -> Step | None:
+    return list(steps.values())[-1] if steps else None
+
+
+def _course(steps: Mapping[tuple[int, int], Step | None]) -> Course | None:
+    known = {pair: step for pair, step in steps.items() if step is not None and step.blocks >= LEAST_BLOCKS}
+    if not steps or len(known) < len(steps):
+        return None
+    fewest, most = min(steps)[0], max(steps)[1]
+    surely = [pair for pair, step in known.items() if step.low > 1]
+    grown = [after for before, after in surely if before == fewest] or [fewest]
+    beaten = {before for before, _ in surely}
+    enough = min((count for count in grown if count not in beaten), default=max(grown))
+    return Course(known.get((fewest, enough)), enough, known.get((enough, most)))
 
 
 def _alike(setup: Setup) -> bytes:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from ironbench.analyse.contrast import Contrast
-from ironbench.analyse.growth import ALL, Growth, Step
+from ironbench.analyse.growth import ALL, Course, Growth, Step
 from ironbench.analyse.labstudy import Effect, LabStudy
 from ironbench.analyse.scalability import Fit
 from ironbench.model.finding import Conclusion
 from ironbench.report import trend
 from ironbench.report.findings import at_least, bounds, interval, metric_words, ratio
 from ironbench.report.numbers import confidence, percent, quantity
-from ironbench.words import THIN
+from ironbench.words import THIN, counted
 
 _EACH = 3
 """More comparisons than this are told by how they ended, not one by one."""
@@ -23,7 +23,7 @@ _NAMED = 4
 
 def answer(study: LabStudy) -> str:
     """Sentences in reading order: what was found, how sure, what the machine's own noise is, what was expected."""
-    found = (*findings(study), *rounds(study), *trend.sentences(study.against))
+    found = (*courses(study), *findings(study), *rounds(study), *trend.sentences(study.against))
     said = (*found, *growth(study), limits(study), *disturbed(study), noise(study), claims(study))
     return " ".join(words for words in said if words)
 
@@ -53,18 +53,57 @@ def rounds(study: LabStudy) -> list[str]:
     return said
 
 
+def courses(study: LabStudy) -> list[str]:
+    """How far throughput grew with clients, where enough numbers of them were measured for a curve: who varies clients
+    so finely asks for that first."""
+    return [
+        " ".join(_course(curve, curve.course, curve.fit))
+        for curve in study.growths[:_EACH]
+        if curve.course and curve.fit
+    ]
+
+
+def _course(curve: Growth, course: Course, fit: Fit) -> Iterator[str]:
+    """What was measured, then the fitted curve's peak where it surely lies within that."""
+    means = {row.clients: quantity(row.measured, "1/s") for row in fit.residuals}
+    enough, step = counted(course.enough, "client"), course.first
+    said = "throughput " if curve.name == ALL else f"At {curve.name}, throughput "
+    if step is None:
+        said += f"does not surely grow beyond {enough} ({means[course.enough]})"
+    else:
+        start = f"{means[step.fewer]} at {counted(step.fewer, 'client')}"
+        said += f"grows from {start} to {means[step.most]} at {step.most}, {_with_interval(step)}"
+    said += f", and from there {_beyond(course.beyond)}" if course.beyond else ", the most that were measured"
+    yield f"{said[:1].upper()}{said[1:]}."
+    if course.beyond and fit.peak_is_certain and fit.peak_clients.value >= fit.first:
+        yield f"By the fitted curve {_peak(curve, fit)}."
+
+
+def _beyond(step: Step) -> str:
+    """From the fewest clients that no larger number surely beat to the most."""
+    verb = "falls" if step.high < 1 else "grows" if step.low > 1 else "neither grows nor falls for sure"
+    return f"{verb}: at {step.most} it is {_with_interval(step)} what it is at {step.fewer}"
+
+
+def _with_interval(step: Step) -> str:
+    return f"{ratio(step.ratio)} ({bounds(step.low, step.high)}, 95{THIN}% interval)"
+
+
 def growth(study: LabStudy) -> list[str]:
-    """Where throughput stops growing with clients; never further than was measured."""
+    """Where throughput stops growing with clients, of curves with too few blocks to say how far it grew; never further
+    than was measured."""
     return [
         f"{'With more clients' if curve.name == ALL else f'{curve.name} with more clients'}: {_peak(curve, curve.fit)}."
         for curve in study.growths[:_EACH]
-        if curve.fit
+        if curve.fit and not curve.course
     ]
 
 
 def _peak(curve: Growth, fit: Fit) -> str:
     if curve.grows:
         return f"throughput still grows at {fit.last:g}, the most that were measured"
+    if fit.peak_clients.value < fit.first:
+        return f"no growth was found from {counted(fit.first, 'client')} on"
     if fit.peak_is_beyond:
         return f"no peak was found up to {fit.last:g}, the most that were measured{_step(curve.last_step)}"
     peak = f"throughput peaks at {quantity(fit.peak_throughput.value, '1/s')} near {fit.peak_clients.value:.0f} clients"
