@@ -21,6 +21,7 @@ from ironbench.model.lab import Claim, Lab
 from ironbench.model.record import Record, Warning
 from ironbench.plan import same_load
 from ironbench.report import lab_text
+from ironbench.report.answer import answer
 from ironbench.report.charts.same_load import same_load as charts_of
 from ironbench.report.lab_json import document
 from ironbench.report.same_load import same_load_tables
@@ -159,7 +160,46 @@ def test_the_plan_says_when_a_claim_about_a_rate_will_stay_undecided(
     planned(str(tmp_path / "speed.toml"), "", json=False)
     assert "stays undecided" not in capsys.readouterr().out
     planned(str(tmp_path / "speed.toml"), "150s", json=False)
-    assert "stays undecided, there is no room" in capsys.readouterr().out
+    assert "stays undecided, there is no room; a budget of about " in capsys.readouterr().out
+
+
+def test_a_budget_buys_the_blocks_that_a_claim_about_a_rate_needs_and_says_what_would_where_it_cannot(
+    tmp_path: Path,
+) -> None:
+    text = f"{SPEED}[expect]\nclaims = ['{CLAIM}']\n"
+    tight = plan(tmp_path, text, budget_s=150).lab
+    needed_s = tight.method.budget_for_rates_s
+    assert needed_s is not None and not tight.rated
+    enough = plan(tmp_path, text, needed_s)
+    assert enough.costs.rated_blocks == 6 and enough.lab.method.budget_for_rates_s is None
+    assert enough.lab.estimate_s <= needed_s
+    few = plan(tmp_path, text, needed_s - 60)
+    assert few.costs.rated_blocks < 6 and few.lab.method.budget_for_rates_s == needed_s
+    without_claim = plan(tmp_path, SPEED, needed_s).costs
+    assert without_claim.rated_blocks >= same_load.USEFUL_BLOCKS
+
+
+def test_the_report_says_that_the_budget_left_a_claim_open_and_what_budget_would_not(lab: Lab) -> None:
+    cells = ("log=memory rate=70%", "log=disk rate=70%")
+    claim = Claim("memory answers faster", "ratio", "response_time_p99_s", cells, None, 0.8)
+    budgeted = replace(lab, claims=(claim,), method=replace(lab.method, budget_s=900.0, budget_for_rates_s=1320.0))
+    late = {one.cell.name for one in lab.rated}
+    few = replace(budgeted, trials=tuple(t for t in lab.trials if t.cell.name not in late or t.block < 3))
+    records = records_of(few)
+    study = lab_study(few, records, Shelf(records))
+    assert study.claims[0].outcome is Outcome.UNDECIDED
+    assert (
+        "The budget of 15 min had only 3 blocks of cells at rates, and a verdict on them needs 6 blocks: a budget of "
+        "about 22 min holds these, and so does `ironbench lab resume log --more 6`."
+    ) in answer(study)
+    none = same_load.without(replace(budgeted, trials=tuple(t for t in lab.trials if t.cell.name not in late)))
+    records = records_of(none)
+    assert "The budget of 15 min had no room for cells at rates" in answer(lab_study(none, records, Shelf(records)))
+    records = records_of(budgeted)
+    assert not lab_study(budgeted, records, Shelf(records)).too_little_time
+    records = records_of(few)
+    unclaimed = replace(few, claims=())
+    assert not lab_study(unclaimed, records, Shelf(records)).too_little_time
 
 
 def with_rated_cells(lab: Lab) -> Lab:

@@ -22,7 +22,7 @@ from ironbench.analyse.noise import highest
 from ironbench.analyse.queries import Queries, queries
 from ironbench.analyse.read_cost import ReadCost, read_costs
 from ironbench.analyse.role_latency import RoleLatency, role_latencies
-from ironbench.analyse.same_load import SameLoad, fell_behind, same_loads
+from ironbench.analyse.same_load import SameLoad, fell_behind, same_loads, too_little_time
 from ironbench.analyse.study import facts
 from ironbench.analyse.subjects import work_name
 from ironbench.analyse.summarise import Summary, summarise
@@ -105,6 +105,8 @@ class LabStudy:
     same_loads: tuple[SameLoad, ...]
     """Response times at shares of the baseline's peak; without verdicts."""
     claims: tuple[Judged, ...]
+    too_little_time: str
+    """That the budget held too few blocks to decide claims about rates, and what budget would; empty where it did."""
     earlier: tuple[Round, ...]
     """Rounds before the one that all this is about."""
     growths: tuple[Growth, ...]
@@ -181,7 +183,8 @@ def lab_study(
     missing = progress.missing(due, records)
     unfinished = _unfinished(len(missing), len(due), settled)
     at_rates = {setup.cell.name for setup in lab.rated}
-    judgements = tuple(_with_rates(one, settled) for one in judged(lab.claims, found))
+    of_its_round, place = _of_its_round(lab, stage, settled), at(lab.method, stage)
+    judgements = tuple(_with_rates(one, of_its_round) for one in judged(lab.claims, found))
     measured = [setup for setup in lab.setups if not setup.skipped]
     cells = tuple(_measured(setup, lab, settled, archive) for setup in measured)
     known = [facts(cell.usable[0], archive) if cell.usable else _declared(cell.setup) for cell in cells]
@@ -200,9 +203,10 @@ def lab_study(
         claimed=tuple(effect for effect in effects if effect.finding.decides and effect not in own),
         others=tuple(effect for effect in effects if not effect.finding.decides),
         interactions=interactions(lab, settled),
-        same_loads=same_loads(lab, found, _of_its_round(lab, stage, settled)),
+        same_loads=same_loads(lab, found, of_its_round),
         claims=judgements,
-        earlier=_earlier(lab, records, stage, noise),
+        too_little_time=too_little_time(lab, place.first_stage, place.last_stage),
+        earlier=_earlier(lab, records, settled, stage, noise),
         growths=growths([(cell.setup, cell.usable) for cell in cells]),
         ceilings=found_ceilings,
         waterfalls=_waterfalls(own, cells),
@@ -245,11 +249,15 @@ def _of_its_round(lab: Lab, stage: int, records: Sequence[Record]) -> list[Recor
     return [record for record in records if place.first_stage <= record.stage <= place.last_stage]
 
 
-def _earlier(lab: Lab, records: Sequence[Record], stage: int, noise: Sequence[Noise]) -> tuple[Round, ...]:
-    ended = [findings(records, lab, last, noise, others=()) for last in earlier(lab.method, stage)]
-    return tuple(
-        Round(number, tuple(_effects(lab, found)), judged(lab.claims, found)) for number, found in enumerate(ended, 1)
-    )
+def _earlier(
+    lab: Lab, records: Sequence[Record], settled: Sequence[Record], stage: int, noise: Sequence[Noise]
+) -> tuple[Round, ...]:
+    rounds = []
+    for number, last in enumerate(earlier(lab.method, stage), 1):
+        found, own = findings(records, lab, last, noise, others=()), _of_its_round(lab, last, settled)
+        judgements = tuple(_with_rates(one, own) for one in judged(lab.claims, found))
+        rounds.append(Round(number, tuple(_effects(lab, found)), judgements))
+    return tuple(rounds)
 
 
 def _times(cells: Sequence[Measured]) -> dict[str, TimeSpent]:

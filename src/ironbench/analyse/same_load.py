@@ -10,11 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ironbench.analyse.contrast import Contrast, contrasts
+from ironbench.analyse.looks import LEAST_BLOCKS
 from ironbench.analyse.ratio import paired
 from ironbench.model.finding import Finding
 from ironbench.model.lab import Lab
 from ironbench.model.record import Record
 from ironbench.model.system import Setup
+from ironbench.plan.design import in_words
+from ironbench.words import counted
 
 BEHIND = "rate-not-kept"
 """The warning of a trial that finished less than it was asked to."""
@@ -111,6 +114,25 @@ def fell_behind(cells: Sequence[str], records: Sequence[Record]) -> str:
         kept = [_kept(record) for record in records if record.cell.name == cell and record.status.comparable]
         said += [f"{cell} fell behind in {kept.count(False)} of {len(kept)}"] if not all(kept) else []
     return "; ".join(said)
+
+
+def too_little_time(lab: Lab, first_stage: int, last_stage: int) -> str:
+    """That the budget left claims about rated cells without a verdict, and what budget would not, as a sentence; empty
+    where it did not. The stages are those of one round."""
+    needed_s, own = lab.method.budget_for_rates_s, {setup.cell.name for setup in lab.setups}
+    about = {name for claim in lab.claims for name in claim.cells if name not in own}
+    if needed_s is None or not about:
+        return ""
+    stages = range(first_stage, last_stage + 1)
+    held = min(sum(one.cell.name == name and one.stage in stages for one in lab.trials) for name in about)
+    if held >= LEAST_BLOCKS:
+        return ""
+    room = f"only {counted(held, 'block')} of cells at rates" if held else "no room for cells at rates"
+    more = f", and so does `ironbench lab resume {lab.name} --more {LEAST_BLOCKS}`" if lab.rated else ""
+    return (
+        f"The budget of {in_words(lab.method.budget_s or 0.0)} had {room}, and a verdict on them needs {LEAST_BLOCKS} "
+        f"blocks: a budget of about {in_words(needed_s)} holds these{more}."
+    )
 
 
 def _side(setup: Setup, findings: Sequence[Finding], records: Sequence[Record]) -> Side:

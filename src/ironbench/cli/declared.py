@@ -148,8 +148,13 @@ def _within(
     own_times = len({setup.cell.load.duration_s for setup in possible}) > 1 or possible[0].cell.load.duration_s is None
     costs = estimate.cells(possible, contents, own_times, draft.rated, same_load.MOST_BLOCKS)
     lengths = budget.lengths(_declared_s(declared, possible), [setup.cell.load.checkpoint_s for setup in possible])
-    size = budget.sized(costs, lengths, budget_s, declared.looks, spread, detect, declared.file)
-    sized = replace(draft, method=replace(draft.method, stages=size.stages, budget_s=budget_s))
+    own = {setup.cell.name for setup in draft.setups}
+    wanted = 0 if all(own.issuperset(claim.cells) for claim in draft.claims) else blocks.FIRST
+    size = budget.sized(costs, lengths, budget_s, declared.looks, spread, detect, declared.file, wanted)
+    short = bool(draft.rated) and size.rated_blocks < blocks.FIRST
+    for_rates_s = budget.for_rated_s(costs, lengths, blocks.FIRST) if short else None
+    method = replace(draft.method, stages=size.stages, budget_s=budget_s, budget_for_rates_s=for_rates_s)
+    sized = replace(draft, method=method)
     if not own_times:
         sized = replace(
             sized,

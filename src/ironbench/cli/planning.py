@@ -133,7 +133,13 @@ def _undecidable(found: Planned) -> Iterator[str]:
     for claim in found.lab.claims:
         if not own.issuperset(claim.cells) and (found.crowded_out or blocks < LEAST_BLOCKS):
             why = f"cells at rates are measured in {counted(blocks, 'block')}, a verdict needs {LEAST_BLOCKS}"
-            yield plain.clean(f"{claim.text}: stays undecided, {'there is no room' if found.crowded_out else why}")
+            needed_s = found.lab.method.budget_for_rates_s
+            more = (
+                f"; a budget of about {in_words(needed_s)} has room for {LEAST_BLOCKS}" if needed_s is not None else ""
+            )
+            yield plain.clean(
+                f"{claim.text}: stays undecided, {'there is no room' if found.crowded_out else why}{more}"
+            )
 
 
 def _cells(lab: Lab) -> str:

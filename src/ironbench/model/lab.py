@@ -57,6 +57,8 @@ class Method:
     quiet_s: float = 30.0
     """How long to wait at most for a machine without other load before a trial."""
     budget_s: float | None = None
+    budget_for_rates_s: float | None = None
+    """The least that holds as many blocks of rated cells as a verdict needs; None where `budget_s` does, or is None."""
     order: str = "random"
     """Of the cells in each block: `random`, or `fixed` as they are declared."""
     dropped: tuple[int, ...] = ()

@@ -122,10 +122,12 @@ def sized(
     spread: Spread,
     detect: Detect,
     file: str,
+    rated_wanted: int = 0,
 ) -> Size:
     """The blocks and the trial length within the budget that resolve most. InputError: not even six of the shortest.
 
-    Rated cells are measured where half of the budget holds two blocks of them and the rest six of the others.
+    Rated cells are measured where half of the budget holds two blocks of them and the rest six of the others;
+    `rated_wanted`: in so many where they fit, since a claim about them cannot be decided with fewer.
     """
     plain = replace(cells, rated_around_s=(), rated_blocks=0, peak_trials=cells.declared_peaks)
     found = [
@@ -143,12 +145,20 @@ def sized(
             f"{len(cells.around_s)} cells in {blocks.FIRST} blocks{length} take {in_words(least)}",
             f"a verdict needs {blocks.FIRST} blocks: allow {in_words(_whole_minutes(least))}, or name fewer levels",
         )
-    return min(found, key=_worth)
+    return min(found, key=lambda size: _worth(size, rated_wanted))
 
 
-def _worth(size: Size) -> tuple[float, float, float]:
+def _worth(size: Size, rated_wanted: int) -> tuple[bool, float, float, float]:
     """The smallest is best."""
-    return -min(size.rated_blocks, same_load.USEFUL_BLOCKS), size.detectable, -size.trial_s
+    useful = -min(size.rated_blocks, same_load.USEFUL_BLOCKS)
+    return size.rated_blocks < rated_wanted, useful, size.detectable, -size.trial_s
+
+
+def for_rated_s(cells: Cells, lengths: Sequence[float], count: int) -> float:
+    """The least budget, in whole minutes, that holds `count` blocks of rated cells and six of the lab's own."""
+    shortest, these = min(lengths), replace(cells, rated_blocks=count)
+    of_rated = these.rated_s(shortest) / same_load.SHARE_OF_BUDGET
+    return _whole_minutes(max(of_rated, these.lab_s(shortest, blocks.FIRST)))
 
 
 def _choices(cells: Cells, plain: Cells, trial_s: float, budget_s: float) -> Iterator[Cells]:

@@ -145,17 +145,18 @@ def noise(study: LabStudy) -> str:
 
 
 def claims(study: LabStudy) -> str:
-    """How the author's expectations fared, in numbers."""
+    """How the author's expectations fared, in numbers, and why some could not be decided."""
     if not study.claims:
         return ""
     tally = [
         (outcome, [judged for judged in study.claims if judged.outcome == outcome])
         for outcome in ("confirmed", "refuted", "undecided")
     ]
+    why = f" {study.too_little_time}" if study.too_little_time else ""
     if len(study.claims) == 1:
-        return f"The claim of the lab file is {study.claims[0].outcome}."
+        return f"The claim of the lab file is {study.claims[0].outcome}.{why}"
     words = ", ".join(f"{len(found)} {outcome}" for outcome, found in tally if found)
-    return f"Of the {len(study.claims)} claims of the lab file: {words}."
+    return f"Of the {len(study.claims)} claims of the lab file: {words}.{why}"
 
 
 def sentence(effect: Effect) -> str:
