@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from factories import DISK, MACHINE, MEMORY, OLTP, Shelf, SortedHistogram, example, record, sweep
 
-from ironbench.analyse.balance import balance, server_cores
+from ironbench.analyse.balance import balance
 from ironbench.analyse.differences import differences, flattened, shared
 from ironbench.analyse.reproduce import command
 from ironbench.analyse.sanity import little
@@ -173,12 +173,6 @@ def test_the_balance_sheet_holds_ratios_and_says_what_is_not_known() -> None:
     assert sheet["log device: bandwidth used per core"].value == pytest.approx(11e6)
     assert sheet["checkpoint interval"].value is None
     assert sheet["checkpoint interval"].said == "no checkpoint in 30 s"
-
-
-def test_cores_given_to_the_engine_count_before_those_of_the_machine() -> None:
-    assert server_cores(record(replace(DISK, server_cpus=(0,))), MACHINE)[0] == 1
-    assert server_cores(record(), MACHINE)[0] == 2
-    assert server_cores(record(), {}) == (None, "number of cores not known")
 
 
 def test_cpu_budgets_are_averaged_and_absent_ones_left_out() -> None:

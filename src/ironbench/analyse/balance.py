@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import isclose
 from typing import Any
 
+from ironbench.analyse.cores import cores_held, held_to, machine_cores
 from ironbench.analyse.summarise import summarise
 from ironbench.analyse.timelines import ONE_DEVICE
 from ironbench.model.record import Record
@@ -30,7 +31,7 @@ class Entry:
 
 def balance(records: Sequence[Record], machine: Mapping[str, Any]) -> tuple[Entry, ...]:
     """The sheet of trials of one cell (medians over them); `machine` is its fingerprint, empty when unknown."""
-    cores, core_note = server_cores(records[0], machine)
+    cores, core_note = _cores(records[0], machine)
     data = _metric(records, "data_bytes")
     devices = _devices(records)
     return (
@@ -47,14 +48,15 @@ def balance(records: Sequence[Record], machine: Mapping[str, Any]) -> tuple[Entr
     )
 
 
-def server_cores(record: Record, machine: Mapping[str, Any]) -> tuple[float | None, str]:
-    """Cores the engine may use, and how that is known."""
-    if record.system.server_cpus:
-        return float(
-            len(record.system.server_cpus)
-        ), f"{counted(len(record.system.server_cpus), 'core')} given to the engine"
-    cores = _number((machine.get("cpu") or {}).get("cores"))
-    return cores, f"{counted(cores, 'core')}, shared with the clients" if cores else "number of cores not known"
+def _cores(record: Record, machine: Mapping[str, Any]) -> tuple[int | None, str]:
+    """Of the system, and how that is known."""
+    cores, of_threads = cores_held(record, machine_cores(machine)), record.system.engine == "none"
+    if cores is None:
+        return None, "number of cores not known"
+    said = counted(cores, "core")
+    if held_to(record):
+        return cores, f"{said} given to the {'threads' if of_threads else 'engine'}"
+    return cores, said if of_threads else f"{said}, shared with the clients"
 
 
 def _data_to(data: float | None, memory: float | None, name: str) -> Entry:

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ironbench.analyse.bill import bill
+from ironbench.analyse.cores import cores_held
 from ironbench.analyse.differences import differing, facts_of
-from ironbench.analyse.subjects import held_to, work, work_name
+from ironbench.analyse.subjects import work, work_name
 from ironbench.analyse.target import Attained, Target, attained, may_count
 from ironbench.catalogue.prices import Sheet
 from ironbench.errors import InputError
@@ -117,13 +118,8 @@ def _offered(
 
 def _unpriced(name: str, records: Sequence[Record], cores: Mapping[str, int], target: Target | None) -> Row:
     found = attained(name, records, target) if target else None
-    return Row(name, None, _cores(records[0], cores), _shown(found) if found else None, False, "records", found)
-
-
-def _cores(record: Record, cores: Mapping[str, int]) -> int | None:
-    """The machine's, or as many CPUs as the system was held to."""
-    held, all_cores = held_to(record), cores.get(record.machine)
-    return min(all_cores or len(held), len(held)) if held else all_cores
+    own = cores_held(records[0], cores.get(records[0].machine))
+    return Row(name, None, own, _shown(found) if found else None, False, "records", found)
 
 
 def _of_one_system(offer: Offer, records: Mapping[str, Sequence[Record]]) -> Sequence[Record]:

@@ -13,11 +13,12 @@ import msgspec
 
 from ironbench import workloads
 from ironbench.analyse.archive import Archive
+from ironbench.analyse.cores import cores_held, machine_cores
 from ironbench.analyse.curve import LAB, Curve, curve, held_out_peak
 from ironbench.analyse.differences import Difference, differences, differing
 from ironbench.analyse.distributions import t_quantile
 from ironbench.analyse.study import facts
-from ironbench.analyse.subjects import Subject, held_to, work_name
+from ironbench.analyse.subjects import Subject, work_name
 from ironbench.errors import InputError
 from ironbench.model.record import Record, Status
 from ironbench.model.system import Choice, Load
@@ -124,7 +125,7 @@ def leads(
         a,
         b,
         works,
-        (_cores(pairs[0][0], machines[0]), _cores(pairs[0][1], machines[1])),
+        _cores(pairs[0], machines),
         ratio,
         kind,
         tuple(dict.fromkeys(rows)),
@@ -288,11 +289,9 @@ def _apart(a: str, b: str, sides: Sequence[Mapping[str, Any]], both: Sequence[st
     ]
 
 
-def _cores(record: Record, machine: Mapping[str, Any]) -> int | None:
-    """Of the machine, or as many CPUs as the work was held to."""
-    cores = machine.get("cpu", {}).get("cores")
-    held = len(held_to(record))
-    return min(int(cores or held), held) if held else (int(cores) if cores else None)
+def _cores(pair: tuple[Record, Record], machines: Sequence[Mapping[str, Any]]) -> tuple[int | None, int | None]:
+    first, second = (cores_held(one, machine_cores(of)) for one, of in zip(pair, machines, strict=True))
+    return first, second
 
 
 def _hertz(a: Mapping[str, Any], b: Mapping[str, Any]) -> tuple[float | None, str]:

@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from ironbench import workloads
 from ironbench.analyse.archive import Archive
 from ironbench.analyse.bill import bill
+from ironbench.analyse.cores import cores_held, held_to, machine_cores
 from ironbench.analyse.curve import CONFIRMATION, Peak, curve
-from ironbench.analyse.subjects import ENTER_NOTHING, Subject, by_work, held_to, subjects, work_name
+from ironbench.analyse.subjects import ENTER_NOTHING, Subject, by_work, subjects, work_name
 from ironbench.analyse.summarise import Summary
 from ironbench.catalogue import metric
 from ironbench.catalogue.prices import Sheet
@@ -143,17 +144,16 @@ def _published(entry: Entry, sheet: Sheet, licence: str) -> Place:
 
 
 def _own(subject: Subject, peak: Peak, score: Summary, archive: Archive, sheet: Sheet, licence: str) -> Place:
-    """Cores are the machine's, or the logical CPUs that the system was held to."""
     record = peak.trials[0]
-    cpu = archive.machine(record.machine).get("cpu", {})
-    held = held_to(record)
-    cores, sockets = cpu.get("cores"), cpu.get("sockets")
+    machine = archive.machine(record.machine)
+    cpu, held = machine.get("cpu", {}), held_to(record)
+    cores, sockets = cores_held(record, machine_cores(machine)), cpu.get("sockets")
     other = {"clients": str(peak.clients), "rests on": _basis(peak)}
     if score.n > 1:
         other["lowest to highest"] = f"{_told(score.low)} to {_told(score.high)}"
     if held:
         # Which sockets they are on is not recorded; of one there is no doubt.
-        cores, sockets = min(cores or len(held), len(held)), 1 if sockets == 1 else None
+        sockets = 1 if sockets == 1 else None
         other["held to"] = f"CPU {','.join(map(str, held))}"
     if record.system.layout.devices:
         other["devices"] = "emulated"

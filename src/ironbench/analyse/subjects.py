@@ -63,11 +63,6 @@ def _of_work(choice: Choice) -> dict[str, str]:
     return {name: value for name, value in choice.options.items() if name not in beside}
 
 
-def held_to(record: Record) -> tuple[int, ...]:
-    """CPUs that its work was held to: the engine's, or where there is none, the threads'; empty: all of them."""
-    return record.system.server_cpus or (record.system.client_cpus if record.system.engine == "none" else None) or ()
-
-
 def by_work(records: Sequence[Record]) -> list[tuple[Record, ...]]:
     """Records parted by the work done, in order of first start. Pilots are left out: they decided a warm-up."""
     return _parted(sorted(_counting(records), key=lambda record: (record.started_at, record.id)), work)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ironbench.analyse import target as targets
+from ironbench.analyse.cores import machine_cores
 from ironbench.analyse.cost import Costs, costs
 from ironbench.catalogue import prices
 from ironbench.errors import InputError
@@ -64,5 +65,5 @@ def _records(
 def _cores(store: Store, records: dict[str, list[Record]]) -> dict[str, int]:
     """Physical cores of each machine by its key, where its fingerprint tells them."""
     machines = {record.machine for group in records.values() for record in group}
-    found = {key: store.machine(key).get("cpu", {}).get("cores") for key in sorted(machines)}
-    return {key: int(cores) for key, cores in found.items() if cores}
+    found = {key: machine_cores(store.machine(key)) for key in sorted(machines)}
+    return {key: cores for key, cores in found.items() if cores}

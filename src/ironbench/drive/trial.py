@@ -27,7 +27,7 @@ from ironbench.model.observation import Source
 from ironbench.model.plan import Plan
 from ironbench.model.record import Check
 from ironbench.model.session import Session
-from ironbench.model.system import Trial
+from ironbench.model.system import LIBRARIES, Trial
 from ironbench.printer import Printer
 
 if TYPE_CHECKING:
@@ -180,7 +180,3 @@ def _rehearsed(result: Driven) -> None:
 
 def _read(log: Path) -> bytes:
     return log.read_bytes() if log.exists() else b""
-
-
-LIBRARIES = frozenset({"sqlite"})
-"""Engines that live in a child process of their own while a trial runs."""

@@ -1,0 +1,51 @@
+"""One rule for the cores that a score is divided by: those that the system was held to, else those of the machine."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from factories import DISK, MACHINE, Shelf, record
+
+from ironbench.analyse.balance import balance
+from ironbench.analyse.cost import costs
+from ironbench.analyse.lead import leads
+from ironbench.analyse.leaderboard import own
+from ironbench.catalogue.prices import Sheet
+from ironbench.model.system import Choice, System
+
+
+@pytest.mark.parametrize(
+    ("system", "machine", "value", "said"),
+    [
+        (DISK, MACHINE, 4, "2 cores, shared with the clients"),
+        (replace(DISK, client_cpus=(0,)), MACHINE, 4, "2 cores, shared with the clients"),
+        (replace(DISK, server_cpus=(0,)), MACHINE, 8, "1 core given to the engine"),
+        (replace(DISK, server_cpus=(0, 1, 2, 3)), MACHINE, 4, "2 cores given to the engine"),
+        (replace(DISK, server_cpus=(0,)), {}, 8, "1 core given to the engine"),
+        (replace(DISK, engine="sqlite", client_cpus=(0,)), MACHINE, 8, "1 core given to the engine"),
+        (System("none", "threads"), MACHINE, 4, "2 cores"),
+        (System("none", "threads", client_cpus=(0,)), MACHINE, 8, "1 core given to the threads"),
+        (DISK, {}, None, "number of cores not known"),
+    ],
+)
+def test_a_balance_sheet_counts_the_cores_that_the_system_was_held_to(
+    system: System, machine: dict[str, Any], value: float | None, said: str
+) -> None:
+    sheet = {entry.name: entry for entry in balance([record(system)], machine)}
+    assert (sheet["clients per core"].value, sheet["clients per core"].note) == (value, said)
+
+
+def test_balance_sheet_bill_lead_and_leaderboard_count_the_same_cores(tmp_path: Path) -> None:
+    ram = Choice("igen-ram", {})
+    held = [record(System("none", "held", client_cpus=(0,)), 1, choice=ram, machine="m1")]
+    free = [record(System("none", "free"), 1, choice=ram, machine="m1")]
+    archive = Shelf((*held, *free))
+    assert leads("held", held, "free", free, archive, 0.05).cores == (1, 2)
+    places = own([*held, *free], archive, "score", Sheet({}), "")[0].places
+    assert {place.system: place.cores for place in places} == {"held": 1, "free": 2}
+    rows = costs(None, Sheet({}), {"held": held, "free": free}, {"m1": 2}, None).rows
+    assert [row.cores for row in rows] == [1, 2]
+    shown = [balance(side, MACHINE)[2] for side in (held, free)]
+    assert [(entry.name, entry.value) for entry in shown] == [("clients per core", 1), ("clients per core", 0.5)]
