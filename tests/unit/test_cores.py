@@ -45,7 +45,7 @@ def test_balance_sheet_bill_lead_and_leaderboard_count_the_same_cores(tmp_path: 
     assert leads("held", held, "free", free, archive, 0.05).cores == (1, 2)
     places = own([*held, *free], archive, "score", Sheet({}), "")[0].places
     assert {place.system: place.cores for place in places} == {"held": 1, "free": 2}
-    rows = costs(None, Sheet({}), {"held": held, "free": free}, {"m1": 2}, None).rows
+    rows = costs(None, Sheet({}), {"held": held, "free": free}, {"m1": MACHINE}, None).rows
     assert [row.cores for row in rows] == [1, 2]
     shown = [balance(side, MACHINE)[2] for side in (held, free)]
     assert [(entry.name, entry.value) for entry in shown] == [("clients per core", 1), ("clients per core", 0.5)]

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
+from ironbench import catalogue
 from ironbench.analyse.bill import bill
-from ironbench.analyse.cores import cores_held
+from ironbench.analyse.contradictions import contradictions
+from ironbench.analyse.cores import cores_held, machine_cores
 from ironbench.analyse.differences import differing, facts_of
+from ironbench.analyse.own_score import at_its_peak, highest, score_of
 from ironbench.analyse.subjects import work, work_name
 from ironbench.analyse.target import Attained, Target, attained, may_count
 from ironbench.catalogue.prices import Sheet
@@ -26,12 +30,17 @@ class Row:
     """None: nothing was said of what it costs."""
     cores: int | None
     score: Range | None
-    """Transactions per second at the target, or what the systems file says."""
+    """Transactions per second at the target; without one the workload's own score at the peak of the records, or what
+    the systems file says."""
     estimate: bool
     """Whether the score is one."""
     source: str
     """Of the score."""
     target: Attained | None = None
+    basis: str = ""
+    """Of a score from records without a target: which trials."""
+    cautions: tuple[str, ...] = ()
+    """What the systems file says otherwise than the machine of the records."""
 
     @property
     def per_core(self) -> Range | None:
@@ -59,28 +68,41 @@ class Costs:
     """Of those that meet the target; without a target none is."""
     nearest: Row | None
     """Where none meets the target: the one that came closest."""
+    notes: tuple[str, ...] = ()
+    """Why records that were named give no score."""
 
 
 def costs(
     offers: Offers | None,
     sheet: Sheet,
     records: Mapping[str, Sequence[Record]],
-    cores: Mapping[str, int],
+    machines: Mapping[str, Mapping[str, Any]],
     target: Target | None,
     currency: str = "",
 ) -> Costs:
-    """`records`: by label. `cores`: physical ones of each machine by its key, where they are known.
+    """`records`: by label. `machines`: fingerprints by key, where they are known.
 
     InputError: prices, currencies, records of different work under one target, or of several systems under one offer.
     """
-    told_work, records = _of_one_work(records, target)
-    into = currency or (offers.currency if offers else "")
     named = offers.offers if offers else ()
-    by_name = {offer.name: offer for offer in named}
-    rows = [_offered(offer, by_name, offers, sheet, _of_one_system(offer, records), target, into) for offer in named]
+    notes: tuple[str, ...] = ()
+    if target is None:
+        told_work, records, notes = _scoring(named, records)
+    else:
+        told_work, records = _of_one_work(records, target)
+    metric = "" if target else _score(records)
+    into = currency or (offers.currency if offers else "")
+    rows = [
+        replace(
+            _offered(offer, _did(offer.name, own, target, metric), offers, sheet, into),
+            cautions=tuple(contradictions(offer, own, machines)),
+        )
+        for offer in named
+        for own in (_of_one_system(offer, records),)
+    ]
     told = {offer.records for offer in named}
     rows += [
-        _unpriced(name, group, cores, target)
+        _unpriced(name, group, machines, _did(name, group, target, metric))
         for label, labelled in records.items()
         if label not in told
         for name, group in _systems(label, labelled).items()
@@ -90,36 +112,78 @@ def costs(
     priced = [row for row in met if row.bill is not None]
     cheapest = min(priced, key=lambda row: row.bill.total if row.bill else 0, default=None)
     closest = None if met or target is None else _closest(rows)
-    unit = "tps" if target else (offers.unit if offers else "")
-    return Costs(offers.question if offers else "", target, unit, tuple(rows), told_work, cheapest, closest)
+    unit = "tps" if target else (offers.unit if offers else "") or (catalogue.metric(metric).words if metric else "")
+    question = offers.question if offers else ""
+    return Costs(question, target, unit, tuple(rows), told_work, cheapest, closest, notes)
 
 
-def _offered(
-    offer: Offer,
-    known: Mapping[str, Offer],
-    offers: Offers | None,
-    sheet: Sheet,
-    records: Sequence[Record],
-    target: Target | None,
-    currency: str,
-) -> Row:
-    own = bill(offer, sheet, offers.years if offers else None, currency) if offer.buy else None
+@dataclass(frozen=True, slots=True)
+class _Did:
+    """What records show of one system."""
+
+    score: Range | None
+    target: Attained | None
+    basis: str
+
+
+def _did(name: str, records: Sequence[Record], target: Target | None, metric: str) -> _Did:
     if target is not None:
-        found = attained(offer.name, records, target)
-        return Row(offer.name, own, offer.all_cores, _shown(found), False, "records", found)
+        found = attained(name, records, target)
+        return _Did(_shown(found), found, "")
+    best = highest(records)
+    if best is None or metric not in best.metrics:
+        return _Did(None, None, "")
+    value = best.metrics[metric].centre
+    return _Did(Range(value, value), None, at_its_peak(best))
+
+
+def _score(records: Mapping[str, Sequence[Record]]) -> str:
+    """The metric that systems are held against each other by, without a target; empty: there is none."""
+    peaks = [peak for group in records.values() if (peak := highest(group)) is not None]
+    return score_of(peaks[0].trials[0].choice.workload, peaks) if peaks else ""
+
+
+def _offered(offer: Offer, did: _Did, offers: Offers | None, sheet: Sheet, currency: str) -> Row:
+    own = bill(offer, sheet, offers.years if offers else None, currency) if offer.buy else None
+    if did.target is not None or did.score is not None:
+        return Row(offer.name, own, offer.all_cores, did.score, False, "records", did.target, did.basis)
     if offer.score is not None:
         whole = offer.score * offer.servers
         return Row(offer.name, own, offer.all_cores, Range(whole, whole), offer.servers > 1, offer.source)
     if offer.share is not None:
+        known = {one.name: one for one in offers.offers} if offers else {}
         whole = (known[offer.share_of].score or 0.0) * offer.servers
         return Row(offer.name, own, offer.all_cores, offer.share.times(whole), True, offer.source)
     return Row(offer.name, own, offer.all_cores, None, False, "")
 
 
-def _unpriced(name: str, records: Sequence[Record], cores: Mapping[str, int], target: Target | None) -> Row:
-    found = attained(name, records, target) if target else None
-    own = cores_held(records[0], cores.get(records[0].machine))
-    return Row(name, None, own, _shown(found) if found else None, False, "records", found)
+def _unpriced(name: str, records: Sequence[Record], machines: Mapping[str, Mapping[str, Any]], did: _Did) -> Row:
+    own = cores_held(records[0], machine_cores(machines.get(records[0].machine, {})))
+    return Row(name, None, own, did.score, False, "records", did.target, did.basis)
+
+
+def _scoring(
+    offers: Sequence[Offer], records: Mapping[str, Sequence[Record]]
+) -> tuple[str, Mapping[str, Sequence[Record]], tuple[str, ...]]:
+    """Their work, the records that give scores without a target, and why others do not: the bills stand without."""
+    if not records:
+        return "", {}, ()
+    labels = " and ".join(records)
+    if any(offer.score is not None or offer.share is not None for offer in offers):
+        return "", {}, (f"The records of {labels} are not used: the systems file gives scores itself.",)
+    works = {work(record): work_name(record.choice) for group in records.values() for record in group}
+    if len(works) > 1:
+        names = "; ".join(dict.fromkeys(works.values()))
+        said = f"No scores: the records of {labels} did different work ({names}). Name those of one work"
+        return "", {}, (f"{said}: ironbench cost SERIES … --systems FILE.",)
+    kept, notes = dict(records), []
+    for offer in offers:
+        try:
+            _of_one_system(offer, kept)
+        except InputError as error:
+            notes.append(f"No score of {offer.name}: {error.cause}; {error.hint}.")
+            del kept[offer.records]
+    return next(iter(works.values())), kept, tuple(notes)
 
 
 def _of_one_system(offer: Offer, records: Mapping[str, Sequence[Record]]) -> Sequence[Record]:
@@ -187,7 +251,7 @@ def _one_currency(rows: Sequence[Row]) -> None:
 
 
 def _of_one_work(
-    records: Mapping[str, Sequence[Record]], target: Target | None
+    records: Mapping[str, Sequence[Record]], target: Target
 ) -> tuple[str, Mapping[str, Sequence[Record]]]:
     """Its name, and the records that did it: of the work that was driven hard enough, where there is one.
 
@@ -195,7 +259,7 @@ def _of_one_work(
     """
     everything = [record for group in records.values() for record in group]
     counting = [
-        record for record in everything if target and record.status.comparable and may_count(record, target)
+        record for record in everything if record.status.comparable and may_count(record, target)
     ] or everything
     works = {work(record): work_name(record.choice) for record in counting}
     if len(works) > 1:

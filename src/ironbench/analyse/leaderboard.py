@@ -11,6 +11,7 @@ from ironbench.analyse.archive import Archive
 from ironbench.analyse.bill import bill
 from ironbench.analyse.cores import cores_held, held_to, machine_cores
 from ironbench.analyse.curve import CONFIRMATION, Peak, curve
+from ironbench.analyse.own_score import basis, score_of
 from ironbench.analyse.subjects import ENTER_NOTHING, Subject, by_work, subjects, work_name
 from ironbench.analyse.summarise import Summary
 from ironbench.catalogue import metric
@@ -113,8 +114,7 @@ def own(records: Sequence[Record], archive: Archive, sort: str, sheet: Sheet, li
     for group in by_work(records):
         measured = [(subject, peak) for subject in subjects(group) if (peak := curve(subject).peak) is not None]
         workload = workloads.find(group[0].choice.workload)
-        names = workload.scores if workload else ("throughput",)
-        score = next((name for name in names if any(name in peak.metrics for _, peak in measured)), "")
+        score = score_of(group[0].choice.workload, [peak for _, peak in measured])
         places = [
             _own(subject, peak, peak.metrics[score], archive, sheet, licence)
             for subject, peak in measured
@@ -148,7 +148,7 @@ def _own(subject: Subject, peak: Peak, score: Summary, archive: Archive, sheet: 
     machine = archive.machine(record.machine)
     cpu, held = machine.get("cpu", {}), held_to(record)
     cores, sockets = cores_held(record, machine_cores(machine)), cpu.get("sockets")
-    other = {"clients": str(peak.clients), "rests on": _basis(peak)}
+    other = {"clients": str(peak.clients), "rests on": basis(peak)}
     if score.n > 1:
         other["lowest to highest"] = f"{_told(score.low)} to {_told(score.high)}"
     if held:
@@ -168,11 +168,6 @@ def _own(subject: Subject, peak: Peak, score: Summary, archive: Archive, sheet: 
 
 def _told(score: float) -> str:
     return f"{score:,.0f}".replace(",", THIN) if score >= 1000 else f"{score:.4g}"
-
-
-def _basis(peak: Peak) -> str:
-    suspect = sum(record.status is Status.SUSPECT for record in peak.trials)
-    return f"{peak.basis}; {suspect} suspect" if suspect else peak.basis
 
 
 def _licences(system: str, processor: str, sockets: int, cores: int, sheet: Sheet, licence: str) -> Bill | None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from ironbench.analyse import leaderboard
 from ironbench.analyse import target as targets
-from ironbench.analyse.cores import machine_cores
 from ironbench.analyse.cost import Costs, costs
 from ironbench.catalogue import prices
 from ironbench.errors import InputError
@@ -29,8 +29,12 @@ def asked(
     declared = _declared(systems) if systems else None
     sheet = prices.with_sheets([Path(path) for path in sheets])
     store = Store(Path(results))
-    records = _records(store, selection, declared, wanted) if wanted else {}
-    return costs(declared, sheet, records, _cores(store, records), wanted, currency)
+    trials = _against(store, selection, declared, wanted) if wanted else _at_peaks(store, selection, declared)
+    records: dict[str, list[Record]] = {}
+    for record in trials:
+        records.setdefault(record.system.label, []).append(record)
+    machines = {key: store.machine(key) for key in dict.fromkeys(record.machine for record in trials)}
+    return costs(declared, sheet, records, machines, wanted, currency)
 
 
 def _declared(path: str) -> Offers:
@@ -42,11 +46,11 @@ def _declared(path: str) -> Offers:
     return offers.read(text, path)
 
 
-def _records(
+def _against(
     store: Store, selection: Sequence[str], declared: Offers | None, target: targets.Target
-) -> dict[str, list[Record]]:
-    """By label: those that may count, and of each load of each system one or two that say what else was measured."""
-    labels = {offer.records for offer in declared.offers} if declared else set()
+) -> list[Record]:
+    """Those that may count, and of each load of each system one or two that say what else was measured."""
+    labels = _labels(declared)
     telling: dict[tuple[str, bool], str] = {}
 
     def wanted(row: Listed) -> bool:
@@ -56,14 +60,15 @@ def _records(
             return True
         return telling.setdefault((row.alike, Status(row.status).comparable), row.id) == row.id
 
-    found: dict[str, list[Record]] = {}
-    for record in store.matching(selection, wanted):
-        found.setdefault(record.system.label, []).append(record)
-    return found
+    return store.matching(selection, wanted)
 
 
-def _cores(store: Store, records: dict[str, list[Record]]) -> dict[str, int]:
-    """Physical cores of each machine by its key, where its fingerprint tells them."""
-    machines = {record.machine for group in records.values() for record in group}
-    found = {key: machine_cores(store.machine(key)) for key in sorted(machines)}
-    return {key: cores for key, cores in found.items() if cores}
+def _at_peaks(store: Store, selection: Sequence[str], declared: Offers | None) -> list[Record]:
+    """Those that the peaks of the systems rest on."""
+    labels = _labels(declared)
+    rows = [row for row in store.rows(selection) if selection or row.label in labels]
+    return store.records(leaderboard.peaks(rows))
+
+
+def _labels(declared: Offers | None) -> set[str]:
+    return {offer.records for offer in declared.offers} if declared else set()

@@ -169,9 +169,13 @@ class Store:
 
     def matching(self, words: Sequence[str], wanted: Callable[[Listed], bool]) -> list[Record]:
         """Those of `select` that are wanted by their row in the index: no other record is opened."""
+        return self.records([row.id for row in self.rows(words) if wanted(row)])
+
+    def rows(self, words: Sequence[str]) -> list[Listed]:
+        """What `select` would select, in short; oldest first."""
         rows = self.listed()
         chosen = {row.id for word in words for row in self._match(word, rows)} if words else None
-        return self.records([row.id for row in rows if wanted(row) and (chosen is None or row.id in chosen)])
+        return [row for row in rows if chosen is None or row.id in chosen]
 
     def records(self, ids: Iterable[str]) -> list[Record]:
         """Those by id, in the same order; what cannot be read is left out, and that is said."""

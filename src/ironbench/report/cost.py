@@ -24,9 +24,12 @@ def text(costs: Costs, width: int | None) -> str:
     parts = [costs.question] if costs.question else []
     if costs.target:
         parts.append(f"Target: {costs.target.text}" + (f"  ({costs.work})" if costs.work else ""))
-    parts.append(_systems(costs, width))
+    elif costs.work:
+        parts.append(f"Work: {costs.work}")
+    cautions = [f"! {row.name}: {caution}" for row in costs.rows for caution in row.cautions]
+    parts.append("\n".join([_systems(costs, width), *cautions]))
     parts += [_bill(row.bill, width) for row in costs.rows if row.bill is not None]
-    notes = [*_sources(costs), *advice(costs)]
+    notes = [*_sources(costs), *costs.notes, *advice(costs)]
     return "\n\n".join([*parts, "\n".join(notes)] if notes else parts)
 
 
@@ -41,6 +44,7 @@ def document(costs: Costs) -> str:
         "systems": [_row(row) for row in costs.rows],
         "cheapest": costs.cheapest.name if costs.cheapest else None,
         "nearest": costs.nearest.name if costs.nearest else None,
+        "notes": list(costs.notes),
         "advice": advice(costs),
     }
     return msgspec.json.format(msgspec.json.encode(found), indent=2).decode()
@@ -132,6 +136,7 @@ def _bill(bill: Bill, width: int | None) -> str:
 
 def _sources(costs: Costs) -> list[str]:
     said = [f"{row.name}: {row.source}{_speed(row)}." for row in costs.rows if row.source not in ("", "records")]
+    said += [f"{row.name}: {costs.unit} {row.basis}." for row in costs.rows if row.basis]
     said += [
         f"{row.name}: records count as those of all its {row.bill.offer.servers} servers together."
         for row in costs.rows
@@ -158,6 +163,8 @@ def _row(row: Row) -> dict[str, Any]:
         "score_per_1000": _bounds(row.per_thousand),
         "estimate": row.estimate,
         "source": row.source,
+        "basis": row.basis,
+        "cautions": list(row.cautions),
         "target": {"meets": row.target.meets, "why": row.target.why} if row.target else None,
         "bill": _bill_document(row.bill) if row.bill else None,
     }

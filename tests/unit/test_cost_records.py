@@ -1,0 +1,118 @@
+"""What records add to a systems file: scores without a target, and doubts where they are of another machine."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from factories import DISK, MACHINE, MEMORY, record, sweep
+
+from ironbench.analyse.cost import Costs
+from ironbench.cli.costing import asked
+from ironbench.model.cost import Range
+from ironbench.model.record import Record
+from ironbench.model.system import Choice
+from ironbench.record import Store
+from ironbench.record.store import Evidence
+from ironbench.report import cost as report
+
+BOTH = """
+[system.one]
+records = "log on disk"
+sockets = 1
+cores = 2
+buy = ["sql-server-2014-enterprise"]
+[system."log in memory"]
+sockets = 1
+cores = 2
+buy = ["sql-server-2014-enterprise"]
+"""
+
+
+def billed(directory: Path, records: list[Record], text: str = BOTH, words: tuple[str, ...] = ()) -> Costs:
+    store = Store(directory)
+    key = store.keep_shared("machines", MACHINE)
+    for one in records:
+        store.keep(replace(one, machine=key), Evidence())
+    systems = directory / "systems.toml"
+    directory.mkdir(exist_ok=True)
+    systems.write_text(text)
+    return asked(words, "", str(systems), (), "", str(directory))
+
+
+def test_without_a_target_the_records_that_a_systems_file_names_give_its_scores(tmp_path: Path) -> None:
+    trials = [record(DISK, 8, 1000.0, block=block) for block in range(3)]
+    trials += [record(MEMORY, 4, 1500.0, block=block) for block in range(3)]
+    found = billed(tmp_path, [*trials, record(MEMORY, 2, 900.0)])
+    assert [(row.score, row.per_core) for row in found.rows] == [
+        (Range(1000, 1000), Range(500, 500)),
+        (Range(1500, 1500), Range(750, 750)),
+    ]
+    text = report.text(found, None)
+    assert "one: throughput at its peak of 8 clients (3 sweep trials, not confirmed)." in text
+    assert "log in memory costs the same and does 150 % of its work." in text
+    assert "Work: igen-oltp scale=4 weight=light" in text
+    assert json.loads(report.document(found))["systems"][0]["basis"] == found.rows[0].basis
+
+
+def test_the_score_of_confirmed_records_is_that_of_fresh_trials(tmp_path: Path) -> None:
+    records = sweep(DISK, 3600, 6)
+    fresh = sorted(one.metrics["throughput"] for one in records if one.purpose == "confirmation")
+    found = billed(tmp_path, records)
+    assert found.rows[0].score == Range(fresh[len(fresh) // 2], fresh[len(fresh) // 2])
+
+
+def test_scores_of_a_systems_file_are_not_mixed_with_those_of_records(tmp_path: Path) -> None:
+    text = BOTH.replace("sockets = 1", 'score = 3777.0\nsource = "a list"\nsockets = 1', 1)
+    found = billed(tmp_path, [record(DISK), record(MEMORY)], text)
+    assert [row.score for row in found.rows] == [Range(3777, 3777), None]
+    assert "The records of log on disk and log in memory are not used" in report.text(found, None)
+
+
+def test_bills_stand_without_scores_where_records_did_different_work_and_that_is_said(tmp_path: Path) -> None:
+    found = billed(tmp_path, [record(DISK), record(MEMORY, choice=Choice("select-only", {}))])
+    assert [row.score for row in found.rows] == [None, None]
+    assert all(row.bill and row.bill.total for row in found.rows)
+    assert "did different work (igen-oltp scale=4 weight=light; select-only)" in report.text(found, None)
+
+
+def test_a_label_of_several_systems_gives_no_score_and_that_is_said_beside_the_bill(tmp_path: Path) -> None:
+    other = record(replace(DISK, memory_bytes=1 << 30), series="other")
+    trials = [record(DISK), other, record(MEMORY)]
+    found = billed(tmp_path / "all", trials)
+    assert [row.score is None for row in found.rows] == [True, False]
+    assert "No score of one: records of 2 systems have its label" in report.text(found, None)
+    named = billed(tmp_path / "named", trials, words=(trials[0].id, trials[2].id))
+    assert [row.score is None for row in named.rows] == [False, False]
+
+
+@pytest.mark.parametrize(
+    ("declared", "held", "said"),
+    [
+        ("sockets = 1\ncores = 2", None, []),
+        ("sockets = 1\ncores = 36", None, ["36 cores, its records were measured with 2 cores"]),
+        ("sockets = 2\ncores = 2", None, ["2 sockets, its records were measured with 1 socket"]),
+        ("sockets = 1\ncores = 2", (0,), ["2 cores, its records were measured with 1 core that it was held to"]),
+        ("sockets = 1\ncores = 2\nmemory_gb = 512", None, ["512 GB of memory, its records were measured with 26 GB"]),
+        ("sockets = 1\ncores = 2\nmemory_gb = 24", None, []),
+    ],
+)
+@pytest.mark.parametrize("target", ["", "p99 < 10ms at 5000 tps"])
+def test_a_systems_file_that_says_otherwise_than_the_machine_of_its_records_is_told_so(
+    tmp_path: Path, declared: str, held: tuple[int, ...] | None, said: list[str], target: str
+) -> None:
+    text = f'[system."log on disk"]\n{declared}\nbuy = ["postgresql"]'
+    billed(tmp_path, [record(replace(DISK, server_cpus=held))], text)
+    found = asked((), target, str(tmp_path / "systems.toml"), (), "", str(tmp_path))
+    cautions = found.rows[0].cautions
+    assert len(cautions) == len(said)
+    assert all(f"the systems file says {one}" in caution for one, caution in zip(said, cautions, strict=True))
+    assert all(f"! log on disk: {caution}" in report.text(found, None) for caution in cautions)
+
+
+def test_of_a_running_server_the_recorded_machine_is_not_held_against_the_systems_file(tmp_path: Path) -> None:
+    text = '[system."log on disk"]\nsockets = 4\ncores = 64\nbuy = ["postgresql"]'
+    found = billed(tmp_path, [record(replace(DISK, dsn="host=db"))], text)
+    assert found.rows[0].cautions == ()
