@@ -75,11 +75,15 @@ class EngineDiedError(FailureError):
     """The engine's process ended in the middle of a trial, which is voided by that."""
 
 
-def nearest(name: str, known: list[str]) -> str:
-    """A hint that names the known names most like `name`, or all of them when none is like it."""
+def nearest(name: str, known: list[str], closest_first: bool = False) -> str:
+    """A hint that names the known names most like `name`, or all of them when none is like it: by the alphabet, or
+    those first that are most like it."""
     import difflib
 
+    known = sorted(set(known))
     close = difflib.get_close_matches(name, known, n=2, cutoff=0.6)
     if close:
         return f"did you mean {' or '.join(close)}?"
-    return f"known: {', '.join(sorted(known))}"
+    if closest_first:
+        known.sort(key=lambda one: -difflib.SequenceMatcher(None, name, one).ratio())
+    return f"known: {', '.join(known)}"

@@ -89,8 +89,11 @@ def test_a_price_without_unit_currency_date_or_source_is_refused_with_its_line(f
         ('date = "yesterday"', "no date"),
         ("price = -1", "no amount"),
         ("price = nan", "no amount"),
-        ('price = "much"', "no price sheet"),
-        ("colour = 1", "no price sheet"),
+        ('price = "much"', "sheet.toml: price x, price: expected a number, got text in quotes"),
+        ("colour = 1", "sheet.toml: price x: there is no field colour"),
+        ("pack = 1.5", "price x, pack: expected a whole number, got a number"),
+        ('core_factors = {"*" = "half"}', "price x, core_factors: expected a number, got text in quotes"),
+        ("core_factors = 0.5", "price x, core_factors: expected a table, got a number"),
         ("pack = 0", "no pack"),
     ],
 )
@@ -98,6 +101,24 @@ def test_a_price_that_makes_no_sense_is_refused(line: str, cause: str) -> None:
     kept = [old for old in LINE.splitlines() if old.split(" ")[0] != line.split(" ")[0]]
     with pytest.raises(InputError, match=cause):
         sheet("\n".join([*kept, line]))
+
+
+@pytest.mark.parametrize(
+    ("text", "cause", "hint"),
+    [
+        ("price = 3", "sheet.toml, price: expected a table, got a whole number", "docs/guide/cost.md"),
+        ("[prices.x]", "sheet.toml: there is no field prices", "did you mean price?"),
+        ("[price.x]\nprise = 1", "sheet.toml: price x: there is no field prise", "did you mean price"),
+        ("[rate.x]\nrate = '1'", "sheet.toml: rate x, rate: expected a number, got text in quotes", "docs/guide/cost.md"),
+        ("[price.x\n", "sheet.toml: is no TOML: ", "docs/guide/cost.md"),
+    ],
+)
+def test_a_wrong_type_in_a_price_sheet_is_told_in_the_words_of_the_file(text: str, cause: str, hint: str) -> None:
+    with pytest.raises(InputError) as caught:
+        prices.read(text, "sheet.toml")
+    assert str(caught.value).startswith(cause)
+    assert hint in caught.value.hint
+    assert "`" not in str(caught.value)
 
 
 def test_currencies_are_never_mixed_without_a_stated_rate() -> None:
@@ -230,7 +251,14 @@ def test_bills_in_two_currencies_are_not_shown_beside_each_other() -> None:
 @pytest.mark.parametrize(
     ("text", "cause"),
     [
-        ("", "no systems file"),
+        ("", "has no system"),
+        ("system = 1", "o.toml, system: expected a table, got a whole number"),
+        ("[system]\na = 1", "system a: expected a table, got a whole number"),
+        ("[system.a", "is no TOML: "),
+        ("[system.a]\nsockets = 1\nbuy = []", "system a: has no cores"),
+        ('[system.a]\nsockets = 1\ncores = "2"\nbuy = []', "a, cores: expected a whole number, got text in quotes"),
+        ("[system.a]\nsockets = 1\ncores = 2\nlicences = 3\nbuy = []", "system a: there is no field licences"),
+        ("[system.a]\nsockets = 1\ncores = 2\nbuy = 'x'", "a, buy: expected a list .*, got text in quotes"),
         ("[system]", "names no system"),
         ("[system.a]\nsockets = 1\ncores = 0\nbuy = []", "too few"),
         ("[system.a]\nsockets = 4\ncores = 2\nbuy = []", "2 cores in 4 sockets"),
@@ -245,7 +273,7 @@ def test_bills_in_two_currencies_are_not_shown_beside_each_other() -> None:
 )
 def test_a_systems_file_that_makes_no_sense_is_refused(text: str, cause: str) -> None:
     with pytest.raises(InputError, match=cause):
-        offers.read(text, "systems.toml")
+        offers.read(text, "o.toml")
 
 
 def test_money_that_would_be_counted_twice_or_not_at_all_is_refused() -> None:

@@ -193,3 +193,29 @@ def test_unknown_lists_columns_and_money_without_a_price_are_refused(
 ) -> None:
     with pytest.raises(InputError, match=cause):
         asked(name, per, sort, "", (), str(tmp_path))
+
+
+def test_a_hint_names_each_list_and_workload_once(tmp_path: Path) -> None:
+    with pytest.raises(InputError) as caught:
+        asked("nosuch", "", "", "", (), str(tmp_path))
+    known = caught.value.hint.removeprefix("known: ").split(", ")
+    assert {"tpce", "tpch"} < set(known)
+    assert len(known) == len(set(known))
+
+
+@pytest.mark.parametrize(
+    ("licence", "cause", "hint"),
+    [
+        ("electricity-us-comercial", "is no licence", "known: "),
+        ("electricity-us-commercial", "is a price of kind power, not of a licence", "known: "),
+        ("sql-server-2014-enterprize", "is no licence", "did you mean sql-server-2014-enterprise"),
+        ("oracle", "is no licence", "known: oracle-enterprise, "),
+    ],
+)
+def test_only_licences_stand_for_the_money_of_a_leaderboard_and_hints_name_the_closest_first(
+    tmp_path: Path, licence: str, cause: str, hint: str
+) -> None:
+    with pytest.raises(InputError, match=cause) as caught:
+        asked("tpce", "currency", "", licence, (), str(tmp_path))
+    assert caught.value.hint.startswith(hint)
+    assert "electricity" not in caught.value.hint and "aws" not in caught.value.hint

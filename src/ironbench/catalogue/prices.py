@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -13,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from ironbench.catalogue.typed import converted, document
 from ironbench.errors import InputError, nearest
 
 KINDS = ("server", "storage", "licence", "power", "instance")
@@ -58,8 +58,11 @@ class _RateRow(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class _SheetFile(msgspec.Struct, forbid_unknown_fields=True):
-    price: dict[str, _PriceRow] = msgspec.field(default_factory=dict)
-    rate: dict[str, _RateRow] = msgspec.field(default_factory=dict)
+    price: dict[str, Any] = msgspec.field(default_factory=dict)
+    rate: dict[str, Any] = msgspec.field(default_factory=dict)
+
+
+_HINT = "docs/guide/cost.md tells what may stand in a price sheet"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +120,15 @@ class Sheet:
             raise InputError(f"price {name}", "is in no price sheet", nearest(name, list(self.prices)))
         return self.prices[name]
 
+    def licence(self, name: str) -> Price:
+        """InputError names licences, those most like it first."""
+        known = [price.name for price in self.prices.values() if price.kind == "licence"]
+        if name not in known:
+            other = self.prices.get(name)
+            cause = f"is a price of kind {other.kind}, not of a licence" if other else "is no licence in a price sheet"
+            raise InputError(f"--licence {name}", cause, nearest(name, known, closest_first=True))
+        return self.prices[name]
+
     def rate(self, currency: str, into: str) -> ExchangeRate:
         """As stated, in either direction. InputError where none is: currencies are never mixed without one."""
         for one in self.rates:
@@ -151,18 +163,16 @@ def with_sheets(paths: Sequence[Path]) -> Sheet:
 
 def read(text: str, name: str) -> Sheet:
     """A price sheet, every line of it validated. InputError names sheet, line and what is missing."""
-    try:
-        found = msgspec.convert(tomllib.loads(text), _SheetFile)
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
-        raise InputError(name, f"is no price sheet: {error}", "docs/guide/cost.md tells what may stand in it") from None
+    found = converted(document(text, name, _HINT), _SheetFile, name, _HINT)
     return Sheet(
         {key: _price(name, key, row) for key, row in found.price.items()},
         tuple(_rate(name, key, row) for key, row in found.rate.items()),
     )
 
 
-def _price(sheet: str, name: str, row: _PriceRow) -> Price:
+def _price(sheet: str, name: str, table: Any) -> Price:
     subject = f"{sheet}: price {name}"
+    row = converted(table, _PriceRow, subject, _HINT)
     price = _amount(subject, "price", row.price)
     _one_of(subject, "per", row.per, list(UNITS), "a unit")
     _currency(subject, "currency", row.currency)
@@ -190,8 +200,9 @@ def _price(sheet: str, name: str, row: _PriceRow) -> Price:
     )  # fmt: skip
 
 
-def _rate(sheet: str, name: str, row: _RateRow) -> ExchangeRate:
+def _rate(sheet: str, name: str, table: Any) -> ExchangeRate:
     subject = f"{sheet}: rate {name}"
+    row = converted(table, _RateRow, subject, _HINT)
     _currency(subject, "from", row.from_)
     _currency(subject, "to", row.to)
     rate = _amount(subject, "rate", row.rate)

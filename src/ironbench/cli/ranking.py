@@ -32,6 +32,8 @@ def asked(name: str, per: str, sort: str, licence: str, sheets: Sequence[str], r
         raise InputError(f"leaderboard {name}", "no one number tells which is best", "use `ironbench report` instead")
     order = leaderboard.checked_sort(sort or per or "score")
     sheet = prices.with_sheets([Path(path) for path in sheets])
+    if licence:
+        sheet.licence(licence)
     boards = [published.get(one) for one in published.names() if name in ("", one)]
     rankings = [leaderboard.published(board, order, sheet, licence) for board in boards]
     rankings += _own(list(dict.fromkeys([board.own for board in boards] or [name])), results, order, sheet, licence)

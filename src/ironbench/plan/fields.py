@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache, partial
 from types import UnionType
@@ -11,6 +10,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 
 import msgspec
 
+from ironbench.catalogue import typed
 from ironbench.errors import InputError, collected, nearest
 from ironbench.plan.sections import Sections
 
@@ -104,30 +104,7 @@ def validate_kinds(document: object, struct: type[msgspec.Struct], where: str) -
 
 def converted(document: object, struct: type[_S], where: str) -> _S:
     """The document as a struct. InputError with the path of the field whose value is of a wrong kind."""
-    try:
-        return msgspec.convert(document, struct)
-    except msgspec.ValidationError as error:
-        cause, _, place = str(error).partition(" - at `$")
-        at = place.rstrip("`").lstrip(".")
-        raise InputError(
-            f"{where}, {at}" if at else where, _plainly(cause), "`docs/reference/lab-file.md` lists all fields"
-        ) from None
-
-
-_KINDS = {
-    "str": "text in quotes", "int": "a whole number", "float": "a number", "bool": "true or false",
-    "array": "a list [ … ]", "object": "a table", "null": "nothing",
-}  # fmt: skip
-
-
-def _plainly(cause: str) -> str:
-    """`Expected `int`, got `str`` in the words of the file."""
-
-    def kind(match: re.Match[str]) -> str:
-        names = [_KINDS.get(name.strip(), name.strip()) for name in match[1].split("|") if name.strip() != "null"]
-        return " or ".join(names)
-
-    return re.sub(r"`([^`]*)`", kind, cause[:1].lower() + cause[1:])
+    return typed.converted(document, struct, where, "`docs/reference/lab-file.md` lists all fields")
 
 
 def found(name: str, base: Mapping[str, Any], where: str) -> Path:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
-import tomllib
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import Any
 
 import msgspec
 
+from ironbench.catalogue.typed import converted, document
 from ironbench.errors import InputError, nearest
 from ironbench.model.cost import Offer, Range
 
 _MOST_YEARS = 100
+_HINT = "docs/guide/cost.md tells what may stand in a systems file"
 
 
 class _OfferRow(msgspec.Struct, forbid_unknown_fields=True):
@@ -33,7 +35,7 @@ class _OfferRow(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class _OffersFile(msgspec.Struct, forbid_unknown_fields=True):
-    system: dict[str, _OfferRow]
+    system: dict[str, Any]
     question: str = ""
     years: float | None = None
     currency: str = ""
@@ -57,12 +59,7 @@ class Offers:
 
 def read(text: str, name: str) -> Offers:
     """InputError names file, system and field."""
-    try:
-        found = msgspec.convert(tomllib.loads(text), _OffersFile)
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
-        raise InputError(
-            name, f"is no systems file: {error}", "docs/guide/cost.md tells what may stand in it"
-        ) from None
+    found = converted(document(text, name, _HINT), _OffersFile, name, _HINT)
     if not found.system:
         raise InputError(name, "names no system", "add [system.NAME] with sockets, cores and buy")
     if found.years is not None and not 0 < found.years <= _MOST_YEARS:
@@ -75,8 +72,9 @@ def read(text: str, name: str) -> Offers:
     return Offers(found.question, years, found.currency, found.unit, offers)
 
 
-def _offer(file: str, name: str, row: _OfferRow) -> Offer:
+def _offer(file: str, name: str, table: Any) -> Offer:
     subject = f"{file}: system {name}"
+    row = converted(table, _OfferRow, subject, _HINT)
     for field, least in (("servers", 1), ("sockets", 1), ("cores", 1), ("storage_tb", 0), ("watts", 0)):
         value = getattr(row, field)
         if not least <= value < math.inf:
