@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ironbench.analyse.sample import sampled
 from ironbench.analyse.subjects import Subject
 from ironbench.analyse.summarise import Summary, summarise
 from ironbench.model.record import Record
@@ -82,11 +83,14 @@ def curve(subject: Subject) -> Curve:
 
 
 def metrics_of(records: Sequence[Record], names: Sequence[str] | None = None) -> dict[str, Summary]:
-    """A summary for each metric that some record has; all metrics when no names are given."""
+    """A summary for each metric that some record has; all metrics when no names are given. Percentiles count only
+    where a trial has transactions enough for them."""
     wanted = names if names is not None else list(dict.fromkeys(name for record in records for name in record.metrics))
     found = {}
     for name in wanted:
-        summary = summarise([record.metrics[name] for record in records if name in record.metrics])
+        summary = summarise(
+            [record.metrics[name] for record in records if name in record.metrics and sampled(record, name)]
+        )
         if summary is not None:
             found[name] = summary
     return found

@@ -15,11 +15,12 @@ from ironbench.analyse.differences import Difference, differences, facts_of, fla
 from ironbench.analyse.queries import Queries, queries
 from ironbench.analyse.read_cost import ReadCost, read_costs
 from ironbench.analyse.role_latency import RoleLatency, role_latencies
+from ironbench.analyse.sample import too_few
 from ironbench.analyse.sanity import Little, little
 from ironbench.analyse.scaling import Scaling, scalings
 from ironbench.analyse.shares import Shares, budgets, main_events, waits
 from ironbench.analyse.shortfall import shortfall
-from ironbench.analyse.subjects import Subject, by_work, subjects, work_name
+from ironbench.analyse.subjects import Subject, by_work, counted_in, subjects, work_name
 from ironbench.analyse.summarise import overlap
 from ironbench.analyse.trend import Against, against
 from ironbench.analyse.unlike import doubts, left_out, unlike
@@ -98,6 +99,11 @@ class Study:
     """Time of an I/O by role; empty where no device was emulated."""
     read_costs: tuple[ReadCost, ...] = ()
     """CPU time of a read on real devices, where a system reads what another has cached."""
+
+    @property
+    def counts(self) -> tuple[str, str]:
+        """What a unit of the work is called, one and many."""
+        return counted_in([part.subject.records[0] for part in self.parts])
 
     @property
     def open_loop(self) -> bool:
@@ -201,7 +207,7 @@ def _reference(part: Part) -> Record:
 
 
 def _footnotes(records: Sequence[Record]) -> tuple[str, ...]:
-    notes = []
+    notes = [few] if (few := too_few(records, counted_in(records)[1])) else []
     loads = [record.cell.load for record in records]
     if any(load.rate is None for load in loads):
         notes.append(

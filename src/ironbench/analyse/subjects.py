@@ -63,6 +63,12 @@ def _of_work(choice: Choice) -> dict[str, str]:
     return {name: value for name, value in choice.options.items() if name not in beside}
 
 
+def counted_in(records: Sequence[Record]) -> tuple[str, str]:
+    """What a unit of their work is called, one and many; `transaction` where they did work of several kinds."""
+    known = {found.counts for record in records if (found := workloads.find(record.choice.workload))}
+    return known.pop() if len(known) == 1 else workloads.Workload.counts
+
+
 def by_work(records: Sequence[Record]) -> list[tuple[Record, ...]]:
     """Records parted by the work done, in order of first start. Pilots are left out: they decided a warm-up."""
     return _parted(sorted(_counting(records), key=lambda record: (record.started_at, record.id)), work)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ironbench.analyse.distributions import t_quantile
+from ironbench.analyse.sample import sampled, too_few
 from ironbench.errors import InputError
 from ironbench.model.record import Record
 from ironbench.model.system import Load
@@ -87,9 +88,11 @@ def attained(system: str, records: Sequence[Record], target: Target) -> Attained
     """
     usable = [record for record in records if record.status.comparable and target.metric in record.metrics]
     open_loop = [record for record in usable if record.cell.load.rate is not None]
-    enough = [record for record in usable if may_count(record, target)]
+    driven = [record for record in usable if may_count(record, target)]
+    enough = [record for record in driven if sampled(record, target.metric)]
     if not enough:
-        return Attained(system, None, False, f"not measured: {_why_not(records, usable, open_loop)}")
+        why = too_few(driven, "transactions").rstrip(".") or _why_not(records, usable, open_loop)
+        return Attained(system, None, False, f"not measured: {why[:1].lower()}{why[1:]}")
     found = [_measured(group[0].cell.load.rate or 0.0, group, target) for group in _alike(enough)]
     met = [one for one in found if one.meets(target)]
     if met:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ironbench.analyse.archive import Archive, Columns
+from ironbench.analyse.sample import enough
 from ironbench.catalogue import base_name, part_of
 from ironbench.model.record import Record
 
@@ -146,8 +147,7 @@ def percentiles(trials: Sequence[Record], archive: Archive, metric: str = "respo
             merged.merge(histogram)
     if merged is None or merged.count == 0:
         return None
-    # Beyond 1 - 1/count a percentile is the maximum again.
-    shares = [share for share in QUANTILES if share <= 1 - 1 / merged.count]
+    shares = [share for share in QUANTILES if enough(share, merged.count)]
     return Percentiles(metric, merged.count, tuple(zip(shares, merged.quantiles(shares), strict=True)))
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from ironbench.analyse.balance import Entry
 from ironbench.analyse.differences import Difference, telling
 from ironbench.analyse.study import Part, Study
+from ironbench.analyse.subjects import counted_in
 from ironbench.catalogue import part_of
 from ironbench.report import own, read_cost
 from ironbench.report.charts import scalability as law
@@ -34,7 +35,7 @@ def sections(study: Study) -> list[Section]:
     found = [
         Section("curves", "Throughput and response time", charts=tuple(curves(study))),
         Section("queries", "Query by query", charts=tuple(by_query(study.queries))),
-        Section("law", "Scalability", law.lead(study.scalings), tuple(law.scalability(study.scalings))),
+        Section("law", "Scalability", law.lead(study.scalings), tuple(law.scalability(study.scalings, study.counts[1]))),
         Section("latency", "Latency", charts=tuple(latency(study))),
         Section("scripts", "Script by script, at the peak", tables=tuple(scripts(study))),
         Section("time", "Over time", _lead_time(study), tuple(timelines(study))),
@@ -69,7 +70,8 @@ def peaks(study: Study) -> Table:
         if peak is None:
             rows.append((part.name, "no usable trial", "", "", "", "", ""))
             continue
-        latencies = [measured(peak.metrics.get(f"response_time_{name}_s"), "s") for name in ("p50", "p99")]
+        slow = [peak.metrics.get(f"response_time_{name}_s") for name in ("p50", "p99")]
+        latencies = [measured(one, "s") if one else "–" for one in slow]
         ratio = times(part.standing.ratio) if part.standing else "1 (reference)"
         figures = (measured(peak.throughput, "1/s"), span(peak.throughput, "1/s"))
         rows.append((part.name, str(peak.clients), *figures, *latencies, ratio))
@@ -207,7 +209,7 @@ def _peak_sentence(part: Part) -> str:
     spread = f"range {span(peak.throughput, '1/s')}, " if peak.throughput.n > 1 else "n=1: no spread, "
     slow = peak.metrics.get("response_time_p99_s")
     tail = f"; 99 % of them took {quantity(slow.centre, 's')} or less" if slow else ""
-    rate = measured(peak.throughput, "1/s").replace("/s", " transactions per second")
+    rate = measured(peak.throughput, "1/s").replace("/s", f" {counted_in(peak.trials)[1]} per second")
     return f"{verb} {rate} with {clients} ({spread}{peak.basis}){tail}."
 
 

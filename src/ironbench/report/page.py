@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from html import escape
 
 from ironbench.analyse.study import Part, Study
+from ironbench.analyse.subjects import counted_in
 from ironbench.report import elements, figures, own, theme
 from ironbench.report.charts.base import Chart
 from ironbench.report.numbers import measured, moment, quantity, span, times
@@ -82,7 +83,7 @@ def _card(part: Part, place: int, first: str) -> str:
             rows.append((label, measured(peak.metrics[metric], "s")))
     if part.standing and part.standing.ratio:
         rows.append((f"ratio to {first}", times(part.standing.ratio)))
-    return f'<li style="{colour}">{name}{_big(rate, "transactions/s")}{_facts(rows)}</li>'
+    return f'<li style="{colour}">{name}{_big(rate, f"{counted_in(part.subject.records)[1]}/s")}{_facts(rows)}</li>'
 
 
 def _big(figure: str, unit: str) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from ironbench.analyse.compare import NO_VERDICT, CellComparison, Comparison, Row
 from ironbench.analyse.differences import telling
+from ironbench.analyse.sample import too_few
 from ironbench.analyse.study import Study, study_of
 from ironbench.model.record import Record, Status
 from ironbench.printer import Printer
@@ -44,7 +45,7 @@ def run_summary(records: Sequence[Record], printer: Printer) -> None:
     if not records:
         return
     for study in study_of(records, sentences(records)):
-        figures = [_own_tables(study)] if own.presentation(study) else _curves(study)
+        figures = [_own_tables(study)] if own.presentation(study) else [*_curves(study), _few(study)]
         blocks = [study.derived, _statuses(study), *figures, _headline(study), _scaling(study), _cautions(study)]
         printer.data("\n\n".join(block for block in blocks if block))
 
@@ -212,6 +213,10 @@ def _study(study: Study) -> str:
     commands = "\n".join(f"  {plain.clean(part.command)}" for part in study.parts)
     blocks += [f"How to reproduce\n{commands}", _bullets("Notes", study.footnotes)]
     return "\n\n".join(block for block in blocks if block)
+
+
+def _few(study: Study) -> str:
+    return too_few([trial for part in study.parts for trial in part.subject.records], study.counts[1])
 
 
 def _curves(study: Study) -> list[str]:

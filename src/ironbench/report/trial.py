@@ -7,7 +7,8 @@ from dataclasses import asdict
 from typing import Any
 
 from ironbench.analyse.differences import chosen_settings, facts_of, flattened
-from ironbench.analyse.subjects import work_name
+from ironbench.analyse.sample import sampled, too_few
+from ironbench.analyse.subjects import counted_in, work_name
 from ironbench.analyse.unlike import doubts, left_out
 from ironbench.catalogue import base_name, metrics
 from ironbench.model.record import Check, Record
@@ -42,6 +43,7 @@ def several(records: Sequence[Record], width: int | None) -> str:
     blocks.append(text)
     if out:
         blocks.append(f"Left out, for the terminal is too narrow: {', '.join(out)}.")
+    blocks.append(too_few(records, counted_in(records)[1]))
     blocks.append("All of one: ironbench show RECORD. All together: ironbench report.")
     return "\n\n".join(block for block in blocks if block)
 
@@ -65,6 +67,7 @@ def one(record: Record, machine: Mapping[str, Any], engine: Mapping[str, Any], e
         _bullets("Before you use these numbers", warnings),
         _bullets("Checks", [_check(check) for check in record.checks]),
         _metrics(record),
+        too_few([record], counted_in([record])[1]),
         _facts("Before the trial", record.conditions),
         *(f"{name}\n{plain.facts(table)}" for name, table in figures.configuration(facts)),
     ]
@@ -83,7 +86,7 @@ def _metrics(record: Record) -> str:
 
 def _value(record: Record, name: str) -> str:
     value = record.metrics.get(name)
-    if value is None:
+    if value is None or not sampled(record, name):
         return "–"
     unit = unit_of(name)
     return count(value) if unit == "1" and value.is_integer() else quantity(value, unit)

@@ -107,6 +107,8 @@ class Workload(ABC):
     stable: bool = False
     """Whether its data keep size and state however often it runs, garbage aside: only then may a trial start from what
     another one left (`ironbench.load.restore`). Without meaning where nothing is written."""
+    counts: tuple[str, str] = ("transaction", "transactions")
+    """What people call the unit of its work, one and many: the word for it in reports."""
     scores: tuple[str, ...] = ("throughput",)
     """Metrics that systems are ranked by, more is better: the first of them that was measured. None: no one number
     tells which is best."""

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ironbench.analyse.labstudy import LabStudy, Measured
+from ironbench.analyse.subjects import counted_in
 from ironbench.model.record import Record, Status
 from ironbench.report import theme
 from ironbench.report.charts import base, rows
@@ -34,7 +35,7 @@ def points(study: LabStudy) -> list[Chart]:
         if study.metric in record.metrics
     ]
     kind, axis = _scale([trial["value"] for trial in trials])
-    x = {"field": "value", "type": "quantitative", "scale": kind, "axis": {**axis, "title": _title(suffix, kind)}}
+    x = {"field": "value", "type": "quantitative", "scale": kind, "axis": {**axis, "title": _title(study, suffix, kind)}}
     some_suspect = {trial["status"] for trial in trials} == {"ok", "suspect"}
     layers = [*rows.frame(len(cells), "cells", "said"), *_points(len(cells), x, _colours(cells), some_suspect)]
     keys = [Key("pale point: one trial", "muted", "circle"), Key("median", "ink", "tick")]
@@ -46,7 +47,7 @@ def points(study: LabStudy) -> list[Chart]:
             _alt(cells, study.metric),
             base.specification(layers, {"cells": names, "trials": trials}, rows.height(len(cells))),
             _table(cells, study.metric),
-            _title(suffix, kind),
+            _title(study, suffix, kind),
             tuple(keys),
             wide=True,
         )
@@ -91,7 +92,7 @@ def by_block(study: LabStudy) -> list[Chart]:
             f"{metric_words(study.metric).capitalize()} of each cell in blocks 1 to {last}.",
             base.specification(layers, {"trials": data}, 280),
             _by_block_table(cells, study.metric),
-            _title(suffix, kind),
+            _title(study, suffix, kind),
             base.keys(names),
             "Lines that rise or fall together are the machine's doing, not the cells'.",
             wide=True,
@@ -132,8 +133,9 @@ def _scale(values: Sequence[float]) -> tuple[dict[str, Any], dict[str, Any]]:
     return {"domain": [low - room, high + room], "nice": False, "zero": False}, {"tickCount": 6, "format": ",~r"}
 
 
-def _title(suffix: str, kind: dict[str, Any]) -> str:
-    words = "transactions/s" if suffix == "/s" else suffix
+def _title(study: LabStudy, suffix: str, kind: dict[str, Any]) -> str:
+    units = counted_in([record for cell in study.cells for record in cell.trials])
+    words = f"{units[1]}/s" if study.metric == "throughput" else suffix
     return ", ".join(part for part in (words, "logarithmic" if kind.get("type") == "log" else "") if part)
 
 

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from ironbench.analyse.curve import Point
+from ironbench.analyse.sample import sampled
 from ironbench.analyse.study import Study
 from ironbench.model.record import Record, Status
 from ironbench.report.charts import base
@@ -24,7 +25,7 @@ _MANY = 400
 def curves(study: Study) -> list[Chart]:
     """One chart per metric that some trial has."""
     wanted = (
-        ("throughput", "Throughput", "transactions/s", 340),
+        ("throughput", "Throughput", f"{study.counts[1]}/s", 340),
         ("response_time_p50_s", "Response time, median", "half took no longer", 260),
         ("response_time_p99_s", "Response time, 99th percentile", "1 in 100 took longer", 260),
     )
@@ -81,7 +82,7 @@ def _median(name: str, point: Point, metric: str, unit: str, factor: float) -> d
 
 
 def _trial(name: str, record: Record, metric: str, unit: str, factor: float) -> dict[str, Any]:
-    value = record.metrics.get(metric)
+    value = record.metrics.get(metric) if sampled(record, metric) else None
     return {
         "system": name,
         "clients": record.cell.load.clients,

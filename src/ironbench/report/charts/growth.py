@@ -7,6 +7,9 @@ import statistics
 from typing import Any
 
 from ironbench.analyse.labstudy import LabStudy
+from ironbench.analyse.sample import sampled
+from ironbench.analyse.subjects import counted_in
+from ironbench.model.record import Record
 from ironbench.report import theme
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Key, Table
@@ -27,14 +30,18 @@ def growth(study: LabStudy) -> list[Chart]:
     return [
         _chart(study, metric, height)
         for metric, height in _WANTED
-        if any(metric in record.metrics for curve in study.growths for record in curve.trials)
+        if any(_has(record, metric) for curve in study.growths for record in curve.trials)
     ]
+
+
+def _has(record: Record, metric: str) -> bool:
+    return metric in record.metrics and sampled(record, metric)
 
 
 def _chart(study: LabStudy, metric: str, height: int) -> Chart:
     names = [curve.name for curve in study.growths]
     unit = unit_of(metric)
-    values = [record.metrics[metric] for c in study.growths for record in c.trials if metric in record.metrics]
+    values = [record.metrics[metric] for c in study.growths for record in c.trials if _has(record, metric)]
     suffix, factor = scale(unit, values)
     trials: list[dict[str, Any]] = [
         {
@@ -47,14 +54,15 @@ def _chart(study: LabStudy, metric: str, height: int) -> Chart:
         }
         for curve in study.growths
         for record in curve.trials
-        if metric in record.metrics
+        if _has(record, metric)
     ]
     medians = _medians(trials)
     curves = _curves(study, factor) if metric == "throughput" else []
     kind, axis = base.value_scale([row["value"] for row in trials], math.inf if unit == "1/s" else _LOG_TIMES)
     x = clients_axis(sorted({row["clients"] for row in trials}))
     y = {"field": "value", "type": "quantitative", "axis": {**axis, "title": None}, "scale": kind}
-    words = "transactions/s" if unit == "1/s" else suffix
+    units = counted_in([record for curve in study.growths for record in curve.trials])
+    words = f"{units[1]}/s" if unit == "1/s" else suffix
     return Chart(
         f"growth-{metric}",
         f"{metric_words(metric).capitalize()} against clients",

@@ -22,7 +22,7 @@ def latency(study: Study) -> list[Chart]:
     suffix, factor = scale("s", [seconds for _, line in lines for share, seconds in line.points if share <= 0.999])
     rows = [row for name, line in lines for row in _rows(name, line, factor)]
     kind, axis = base.value_scale([row["value"] for row in rows], 25)
-    layers = [_layer(names, {"scale": kind, "axis": {**axis, "title": None}}, study.open_loop)]
+    layers = [_layer(names, {"scale": kind, "axis": {**axis, "title": None}}, study)]
     strokes = (Key("response time", "muted", "line"), Key("service time", "muted", "dash")) if study.open_loop else ()
     return [
         Chart(
@@ -30,10 +30,10 @@ def latency(study: Study) -> list[Chart]:
             "Response time by percentile, at the peak",
             _alt(lines),
             base.specification(layers, {"percentiles": rows}, 300),
-            _table(lines),
+            _table(lines, study.counts[1]),
             suffix + (", logarithmic" if kind.get("type") == "log" else ""),
             (*base.keys(names, "line"), *strokes),
-            "Read it so: at 99 %, one transaction in a hundred took longer than the line shows.",
+            f"Read it so: at 99 %, one {study.counts[0]} in a hundred took longer than the line shows.",
             wide=True,
         )
     ]
@@ -48,14 +48,14 @@ def _rows(name: str, line: Percentiles, factor: float) -> list[dict[str, Any]]:
     ]
 
 
-def _layer(names: list[str], value: dict[str, Any], open_loop: bool) -> dict[str, Any]:
+def _layer(names: list[str], value: dict[str, Any], study: Study) -> dict[str, Any]:
     encoding: dict[str, Any] = {
         "x": {
             "field": "odds",
             "type": "quantitative",
             "scale": {"type": "log", "nice": False},
             "axis": {
-                "title": "share of transactions that took no longer",
+                "title": f"share of {study.counts[1]} that took no longer",
                 "values": [2, 10, 100, 1000, 10000, 100000],
                 "labelExpr": "format(100 * (1 - 1 / datum.value), '.6~f') + ' %'",
                 "grid": True,
@@ -66,7 +66,7 @@ def _layer(names: list[str], value: dict[str, Any], open_loop: bool) -> dict[str
         "color": base.colour(names),
         "tooltip": [{"field": name} for name in ("system", "kind", "share", "said")],
     }
-    if open_loop:
+    if study.open_loop:
         encoding["strokeDash"] = {
             "field": "kind",
             "scale": {"domain": ["response time", "service time"], "range": [[1, 0], [5, 4]]},
@@ -87,7 +87,7 @@ def _alt(lines: list[tuple[str, Percentiles]]) -> str:
     return f"Percentiles at the peak. {'; '.join(words)}."
 
 
-def _table(lines: list[tuple[str, Percentiles]]) -> Table:
+def _table(lines: list[tuple[str, Percentiles]], units: str) -> Table:
     head = ("percentile", *(f"{name}, {line.metric.replace('_', ' ')}" for name, line in lines))
     rows = []
     for share in _SHOWN:
@@ -95,5 +95,5 @@ def _table(lines: list[tuple[str, Percentiles]]) -> Table:
         if any(value is not None for value in values):
             cells = ["" if value is None else quantity(value, "s") for value in values]
             rows.append((f"{share * 100:g} %", *cells))
-    rows.append(("transactions", *(count(line.count) for _, line in lines)))
+    rows.append((units, *(count(line.count) for _, line in lines)))
     return Table(head, tuple(rows))

@@ -17,8 +17,8 @@ from ironbench.words import counted, in_percent
 _HEIGHT = 320
 
 
-def scalability(found: Sequence[Scaling]) -> list[Chart]:
-    """None where no system has a curve."""
+def scalability(found: Sequence[Scaling], units: str) -> list[Chart]:
+    """None where no system has a curve. `units`: of the work, e.g. transactions."""
     if not found:
         return []
     names = [one.name for one in found]
@@ -38,7 +38,7 @@ def scalability(found: Sequence[Scaling]) -> list[Chart]:
         " ".join(f"{one.name}: {' '.join(one.sentences)}" for one in found),
         base.specification(_layers(names, x), {"curve": curve, "means": means}, _HEIGHT),
         _table(found),
-        "transactions/s",
+        f"{units}/s",
         (
             *base.keys(names),
             Key("95 % interval of the curve", "muted", "square"),

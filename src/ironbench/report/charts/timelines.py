@@ -12,7 +12,7 @@ from ironbench.report.charts.base import Chart, Key, Table
 from ironbench.report.numbers import quantity, scale, unit_of
 
 _TITLES = {
-    "throughput": ("Throughput over time", "transactions/s"),
+    "throughput": ("Throughput over time", ""),
     "response_time_p50_s": ("Median response time over time", ""),
     "response_time_p99_s": ("99th percentile over time", ""),
     "errors": ("Errors over time", "errors/s"),
@@ -64,6 +64,7 @@ def _chart(study: Study, metric: str, lines: list[tuple[str, Line]]) -> list[Cha
     if not lines:
         return []
     title, words = _TITLES[metric]
+    words = f"{study.counts[1]}/s" if metric == "throughput" else words
     names = [part.name for part in study.parts]
     unit = unit_of(metric)
     suffix, factor = scale(unit, [value for _, line in lines for value in line.value])

@@ -43,6 +43,7 @@ class IgenBatch(Workload):
         "in range partitions with triggers, stored procedures and sequences; on SQLite in a reduced form, without them"
     )
     engines = ("postgres", "sqlite")
+    counts = ("job", "jobs")
     options = (
         Option("scale", "1", "size: 120,000 lines of history, about 18 MB, per unit", lowest=1, highest=10_000),
         Option("lines", "500", "of one posting", lowest=1, highest=1_000_000),

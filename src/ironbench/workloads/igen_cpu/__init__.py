@@ -24,6 +24,7 @@ class IgenCpu(Workload):
         "half integer work; a client is a thread, a transaction a picture"
     )
     engines = ("none",)
+    counts = ("picture", "pictures")
     drives = True
     honours = kernels.HONOURS
     usual_warmup_s = 1.0

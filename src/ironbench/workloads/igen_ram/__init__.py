@@ -26,6 +26,7 @@ class IgenRam(Workload):
         "the memory back; a client is a thread, a transaction one such lottery"
     )
     engines = ("none",)
+    counts = ("lottery", "lotteries")
     drives = True
     honours = kernels.HONOURS
     usual_warmup_s = 0.0

@@ -1,0 +1,55 @@
+"""Which percentiles a trial has transactions enough for.
+
+One rule for all that is shown: the largest of n values must lie above the percentile with 95 % confidence, or nothing
+bounds it from above. All n lie below the p-quantile with probability pⁿ whatever their distribution, so pⁿ ≤ 0.05 (David
+and Nagaraja, Order Statistics, 3rd ed., 2003, section 7.1): 5 transactions for a median, 299 for a 99th percentile, 2,995
+for a 99.9th. That is the rule of three again: three or more are expected beyond it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+
+from ironbench.model.record import Record
+
+_DOUBT = 0.05
+_PERCENTILE = re.compile(r"(?:response|service)_time_p(\d+)_s(\{.*\})?")
+
+
+def needed(share: float) -> int:
+    """Transactions that a percentile must rest on."""
+    return math.ceil(math.log(_DOUBT) / math.log(share))
+
+
+def enough(share: float, count: float) -> bool:
+    return count >= needed(share)
+
+
+def sampled(record: Record, metric: str) -> bool:
+    """Whether the trial's value of that metric may be shown; always of what is no percentile, or counts are not known
+    of."""
+    match = _PERCENTILE.fullmatch(metric)
+    if match is None:
+        return True
+    count = record.metrics.get("transactions")
+    if match[2] is not None:
+        rate = record.metrics.get(f"throughput{match[2]}")
+        count = rate * record.elapsed_s if rate is not None else count
+    return count is None or enough(_share(match[1]), count)
+
+
+def too_few(records: Sequence[Record], units: str) -> str:
+    """The note that stands where percentiles are left out; empty where none is."""
+    names = [name for record in records for name in record.metrics if not sampled(record, name)]
+    found = sorted({match[1] for name in names if (match := _PERCENTILE.fullmatch(name))}, key=_share)
+    if not found:
+        return ""
+    said = ", ".join(f"{_share(digits) * 100:g} % needs {needed(_share(digits)):,}" for digits in found)
+    return f"Percentiles of too few {units} in a trial are not shown: {said}."
+
+
+def _share(digits: str) -> float:
+    """`999` → 0.999."""
+    return int(digits) / 10 ** len(digits)
