@@ -10,6 +10,7 @@ from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Key, Table
 from ironbench.report.charts.effects import ticks
 from ironbench.report.charts.lead import ends, said
+from ironbench.report.charts.means import joined, places, whiskered
 from ironbench.report.numbers import number
 
 _GROUP = 0.6
@@ -33,12 +34,13 @@ def by_clients(found: Leads) -> Chart | None:
     lines = [{"at": 1.0}], [{"at": found.hertz_ratio}] if found.hertz_ratio else []
     keys = [*base.keys(names), Key("95 % interval", "muted", "line")]
     keys += [Key("ratio of the clock frequencies", "muted", "dash")] if found.hertz_ratio else []
+    x = places("clients or threads", [str(count) for count in counts])
     return Chart(
         "lead-by-clients",
         f"{found.b} beside {found.a} at each number of clients",
         f"Ratios of throughput at {', '.join(map(str, counts))} clients or threads",
         base.specification(
-            _layers(names, _axis(counts), scale), {"points": points, "one": lines[0], "clock": lines[1]}, 300
+            _layers(names, x, scale), {"points": points, "one": lines[0], "clock": lines[1]}, 300
         ),
         _table(names, counts, points),
         f"throughput with {found.a} as 1, logarithmic",
@@ -55,20 +57,6 @@ def _point(work: str, place: int, works: int, at: int, clients: int, one: Lead) 
         "place": at + (place - (works - 1) / 2) * _GROUP / works,
         "said": said(one),
         **ends(one),
-    }
-
-
-def _axis(counts: list[int]) -> dict[str, Any]:
-    return {
-        "field": "place",
-        "type": "quantitative",
-        "scale": {"domain": [-0.5, len(counts) - 0.5], "nice": False, "zero": False},
-        "axis": {
-            "title": "clients or threads",
-            "values": list(range(len(counts))),
-            "labelExpr": f"{counts}[datum.value]",
-            "ticks": False,
-        },
     }
 
 
@@ -89,22 +77,8 @@ def _layers(names: list[str], x: dict[str, Any], scale: dict[str, Any]) -> list[
         }
         for name, tone, dash in (("one", "@ink", [1, 0]), ("clock", "@muted", [5, 4]))
     ]
-    line = {
-        "data": {"name": "points"},
-        "mark": {"type": "line", "strokeWidth": 1.4, "opacity": 0.7},
-        "encoding": {"x": x, "y": y, "color": colour},
-    }
-    whisker = {
-        "data": {"name": "points"},
-        "mark": {"type": "rule", "strokeWidth": 2.4, "strokeCap": "round"},
-        "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": colour, "tooltip": tooltip},
-    }
-    point = {
-        "data": {"name": "points"},
-        "mark": {"type": "point", "filled": True, "size": 80, "opacity": 1},
-        "encoding": {"x": x, "y": y, "color": colour, "shape": base.shape(names), "tooltip": tooltip},
-    }
-    return [*rules, line, whisker, point]
+    looks = colour, base.shape(names)
+    return [*rules, joined("points", x, y, colour, 0.7), *whiskered("points", x, y, looks, tooltip)]
 
 
 def _table(names: list[str], counts: list[int], points: list[dict[str, Any]]) -> Table:

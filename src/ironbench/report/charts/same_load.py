@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +11,7 @@ from ironbench.analyse.same_load import Side, Time
 from ironbench.report import theme
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Key, Table
+from ironbench.report.charts.means import joined, places, whiskered
 from ironbench.report.findings import metric_words
 from ironbench.report.numbers import between, quantity, scale
 
@@ -72,12 +72,13 @@ def _chart(metric: str, names: list[str], shown: list[str], rates: Sequence[_Rat
     y = {"field": "value", "type": "quantitative", "axis": {**axis, "title": None}, "scale": kind}
     behind = any(not row["kept"] for row in points)
     words = metric_words(metric)
+    x = places("share of the baseline's peak", [rate.words for rate in rates])
     return Chart(
         f"same-load-{metric}",
         f"{words.capitalize()} at the same load",
         _alt(metric, shown, rates),
         base.specification(
-            _layers(_looks(names, shown), _axis(rates), y, behind), {"means": means, "points": points}, 260
+            _layers(_looks(names, shown), x, y, behind), {"means": means, "points": points}, 260
         ),
         _table(metric, shown, rates),
         suffix + (", logarithmic" if kind.get("type") == "log" else ""),
@@ -130,21 +131,6 @@ def _rows(
     return means, points
 
 
-def _axis(rates: Sequence[_Rate]) -> dict[str, Any]:
-    labels = [rate.words for rate in rates]
-    return {
-        "field": "place",
-        "type": "quantitative",
-        "scale": {"domain": [-0.5, len(rates) - 0.5], "nice": False, "zero": False},
-        "axis": {
-            "title": "share of the baseline's peak",
-            "values": list(range(len(rates))),
-            "labelExpr": f"{json.dumps(labels, ensure_ascii=False)}[datum.value]",
-            "ticks": False,
-        },
-    }
-
-
 def _looks(names: list[str], shown: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Colour and shape that the cells have in other charts, of those shown alone."""
     found = []
@@ -157,7 +143,7 @@ def _looks(names: list[str], shown: list[str]) -> tuple[dict[str, Any], dict[str
 def _layers(
     looks: tuple[dict[str, Any], dict[str, Any]], x: dict[str, Any], y: dict[str, Any], behind: bool
 ) -> list[dict[str, Any]]:
-    colour, shape = looks
+    colour, _ = looks
     common = [{"field": "system", "title": "cell"}, {"field": "at", "title": "rate"}]
     of_block = [*common, {"field": "block"}, {"field": "said", "title": "value"}]
     of_mean = [*common, {"field": "said", "title": "mean of the blocks"}]
@@ -166,28 +152,14 @@ def _layers(
         "mark": {"type": "point", "filled": True, "shape": "circle", "size": 34, "opacity": 0.5},
         "encoding": {"x": x, "y": y, "color": colour, "tooltip": of_block},
     }
-    line = {
-        "data": {"name": "means"},
-        "mark": {"type": "line", "strokeWidth": 1.2, "opacity": 0.5},
-        "encoding": {"x": x, "y": y, "color": colour},
-    }
-    whisker = {
-        "data": {"name": "means"},
-        "mark": {"type": "rule", "strokeWidth": 2.4, "strokeCap": "round"},
-        "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": colour, "tooltip": of_mean},
-    }
-    mean = {
-        "data": {"name": "means"},
-        "mark": {"type": "point", "filled": True, "size": 80, "opacity": 1, "stroke": "@paper", "strokeWidth": 1},
-        "encoding": {"x": x, "y": y, "color": colour, "shape": shape, "tooltip": of_mean},
-    }
     doubtful = {
         "data": {"name": "points"},
         "transform": [{"filter": "!datum.kept"}],
         "mark": {"type": "point", "shape": "circle", "size": 110, "stroke": "@warn", "strokeDash": [2, 2]},
         "encoding": {"x": x, "y": y, "tooltip": of_block},
     }
-    return [line, point, *([doubtful] if behind else []), whisker, mean]
+    shown = whiskered("means", x, y, looks, of_mean, stroke="@paper", strokeWidth=1)
+    return [joined("means", x, y, colour, 0.5), point, *([doubtful] if behind else []), *shown]
 
 
 def _said(time: Time) -> str:

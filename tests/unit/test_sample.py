@@ -1,0 +1,108 @@
+"""Percentiles are shown only where transactions enough bound them; units of work are called what they are."""
+
+from __future__ import annotations
+
+import pytest
+from factories import DISK, OLTP, Shelf, record
+
+from ironbench.analyse import target as targets
+from ironbench.analyse.curve import metrics_of
+from ironbench.analyse.sample import enough, needed, sampled, too_few
+from ironbench.analyse.study import Study, studies
+from ironbench.analyse.timelines import percentiles
+from ironbench.model.record import Record
+from ironbench.model.system import Choice, Load, System
+from ironbench.report import formats, trial
+from ironbench.report.charts.curves import curves
+from ironbench.report.figures import headline, peaks
+
+THREADS = System("none", "threads")
+
+
+def some(count: int, workload: str = "igen-oltp", **fields: object) -> Record:
+    """A trial of 30 s with so many transactions."""
+    choice = OLTP if workload == "igen-oltp" else Choice(workload, {})
+    system = DISK if workload in ("igen-oltp", "igen-batch") else THREADS
+    return record(system, 1, count / 30, choice=choice, **fields)  # type: ignore[arg-type]
+
+
+def study(*records: Record) -> Study:
+    return studies(records, Shelf(records))[0]
+
+
+@pytest.mark.parametrize(("share", "least"), [(0.5, 5), (0.9, 29), (0.95, 59), (0.99, 299), (0.999, 2995)])
+def test_the_largest_of_the_values_bounds_a_percentile_with_95_percent_confidence(share: float, least: int) -> None:
+    assert needed(share) == least
+    assert share**least <= 0.05 < share ** (least - 1)
+    assert not enough(share, least - 1)
+
+
+def test_a_percentile_of_few_transactions_is_left_out_and_a_note_says_so() -> None:
+    few = study(some(12))
+    ((_, _, _, _, median, slow, _),) = peaks(few).rows
+    assert median.endswith("s")
+    assert slow == "–"
+    assert "99 %" not in headline(few)[0][1]
+    assert [chart.id for chart in curves(few)] == ["throughput", "response_time_p50_s"]
+    assert few.footnotes[0].startswith("Percentiles of too few transactions in a trial are not shown: 90 % needs 29")
+    enough_of_them = study(some(30_000))
+    assert [chart.id for chart in curves(enough_of_them)][-1] == "response_time_p99_s"
+    assert not any("too few" in note for note in enough_of_them.footnotes)
+
+
+def test_what_show_tells_of_a_trial_keeps_to_the_same_rule() -> None:
+    text = trial.one(some(400), {}, {})
+    row = {line.split()[0]: line.split()[-1] for line in text.splitlines() if line.startswith(("  ", "response"))}
+    known = {name.strip(): value for name, value in row.items()}
+    assert known["response_time_p999_s"] == "–"
+    assert known["response_time_p99_s"] != "–"
+    assert "99.9 % needs 2,995" in text
+    assert "90 % needs 29" in trial.several([some(12, id="a"), some(12, id="b")], None)
+
+
+def test_trials_without_a_count_and_scripts_by_their_own_count() -> None:
+    assert sampled(record(throughput=None, metrics={"response_time_p99_s": 1.0}), "response_time_p99_s")
+    of_script = {"throughput{script=pay}": 2.0, "response_time_p99_s{script=pay}": 1.0}
+    one = record(metrics=of_script)
+    assert not sampled(one, "response_time_p99_s{script=pay}")
+    assert "response_time_p99_s{script=pay}" not in metrics_of([one])
+    assert "response_time_p99_s" in metrics_of([one])
+    assert too_few([record()], "transactions") == ""
+
+
+def test_a_curve_by_percentile_ends_where_its_sample_does() -> None:
+    trials = [some(30_000)]
+    found = percentiles(trials, Shelf(trials))
+    assert found is not None
+    assert found.count == 20_000
+    assert max(share for share, _ in found.points) == 0.9998
+
+
+def test_no_target_is_met_by_a_percentile_of_few_transactions() -> None:
+    target = targets.parse("p999 < 10s at 50 tps")
+    trials = [record(DISK, 1, 50.0, block=block, load=Load(rate=50.0, duration_s=30.0)) for block in range(3)]
+    found = targets.attained("a", trials, target)
+    assert not found.meets
+    assert found.why == (
+        "not measured: percentiles of too few transactions in a trial are not shown: 99.9 % needs 2,995"
+    )
+
+
+@pytest.mark.parametrize(
+    ("workload", "one", "many"),
+    [
+        ("igen-cpu", "picture", "pictures"),
+        ("igen-ram", "lottery", "lotteries"),
+        ("igen-batch", "job", "jobs"),
+        ("igen-oltp", "transaction", "transactions"),
+    ],
+)
+def test_reports_call_a_unit_of_work_by_the_workload_s_own_word(workload: str, one: str, many: str) -> None:
+    trials = [some(3000, workload)]
+    found = study(*trials)
+    assert found.counts == (one, many)
+    assert f"{many} per second" in headline(found)[0][1]
+    page = formats.get("html")([found]).decode()
+    assert f"<small>{many}/s</small>" in page
+    assert f"one {one} in a hundred" in page
+    assert one == "transaction" or "transactions/s" not in page
