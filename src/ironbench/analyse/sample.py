@@ -42,12 +42,15 @@ def sampled(record: Record, metric: str) -> bool:
 
 def too_few(records: Sequence[Record], units: str) -> str:
     """The note that stands where percentiles are left out; empty where none is."""
-    names = [name for record in records for name in record.metrics if not sampled(record, name)]
+    said = lacking(records, list({name for record in records for name in record.metrics}))
+    return f"Percentiles of too few {units} in a trial are not shown: {said}." if said else ""
+
+
+def lacking(records: Sequence[Record], metrics: Sequence[str]) -> str:
+    """What those of the metrics need that some trial has too few transactions for: `99 % needs 299`."""
+    names = {name for record in records for name in metrics if name in record.metrics and not sampled(record, name)}
     found = sorted({match[1] for name in names if (match := _PERCENTILE.fullmatch(name))}, key=_share)
-    if not found:
-        return ""
-    said = ", ".join(f"{_share(digits) * 100:g} % needs {needed(_share(digits)):,}" for digits in found)
-    return f"Percentiles of too few {units} in a trial are not shown: {said}."
+    return ", ".join(f"{_share(digits) * 100:g} % needs {needed(_share(digits)):,}" for digits in found)
 
 
 def _share(digits: str) -> float:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ironbench.analyse.distributions import t_quantile
-from ironbench.analyse.sample import sampled, too_few
+from ironbench.analyse.sample import lacking, sampled
 from ironbench.errors import InputError
 from ironbench.model.record import Record
 from ironbench.model.system import Load
@@ -91,8 +91,9 @@ def attained(system: str, records: Sequence[Record], target: Target) -> Attained
     driven = [record for record in usable if may_count(record, target)]
     enough = [record for record in driven if sampled(record, target.metric)]
     if not enough:
-        why = too_few(driven, "transactions").rstrip(".") or _why_not(records, usable, open_loop)
-        return Attained(system, None, False, f"not measured: {why[:1].lower()}{why[1:]}")
+        few = lacking(driven, [target.metric])
+        why = f"too few transactions in a trial, {few}" if few else _why_not(records, usable, open_loop)
+        return Attained(system, None, False, f"not measured: {why}")
     found = [_measured(group[0].cell.load.rate or 0.0, group, target) for group in _alike(enough)]
     met = [one for one in found if one.meets(target)]
     if met:
