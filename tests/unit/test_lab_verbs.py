@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -106,3 +107,33 @@ def test_lead_takes_the_levels_of_a_lab_and_confirms_its_peaks_in_other_blocks(
 def test_a_word_that_is_no_level_and_no_label_is_refused(directory: str) -> None:
     with pytest.raises(InputError, match="names no record"):
         lead("disk", "memori", 0.05, "", directory, False)
+
+
+def of_machine(folder: Path, cpu: str, speed: float) -> str:
+    """A lab of one machine, whose directory is its own."""
+    plan = lab({"log": ("disk", "memory"), "clients": ("1", "8")}, blocks=8)
+    found = LabDirectory(folder)
+    key = found.store.keep_shared("machines", {"cpu": {"model": cpu, "cores": 4}})
+    found.begin(Frozen(plan, key, {}, {}))
+    found.declare(plan.method.stages[0], plan.trials)
+    rates = (1000.0 * speed, 3000.0 * speed, 1500.0 * speed, 4500.0 * speed)
+    for one in trials(plan, dict(zip(CELLS, rates, strict=True))):
+        found.store.keep(replace(one, machine=key, series=cpu, id=f"{cpu}-{one.id}"), Evidence())
+    return str(folder)
+
+
+def test_a_lead_of_one_lab_over_another_takes_each_side_from_its_own_directory(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    old, new = of_machine(tmp_path / "a", "Old", 1.0), of_machine(tmp_path / "b", "New", 1.5)
+    assert lead(f"{old}/disk", f"{new}/disk", 0.05, "", str(tmp_path / "none"), True) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["in_turns"] is False
+    assert found["cores"] == [4, 4]
+    assert "machine.cpu.model" in str(found["differences"]) or "cpu.model" in str(found["differences"])
+    with pytest.raises(InputError, match="two systems"):
+        lead(old, new, 0.05, "", str(tmp_path / "none"), False)
+    with pytest.raises(InputError, match="names no record"):
+        lead(f"{old}/nosuch", f"{new}/disk", 0.05, "", str(tmp_path / "none"), False)
+    with pytest.raises(InputError, match="names no record"):
+        lead("nosuch", f"{new}/disk", 0.05, "", str(tmp_path / "none"), False)

@@ -62,3 +62,16 @@ class Empty:
 
     def engine(self, key: str) -> Mapping[str, Any]:
         return {}
+
+
+class Fingerprints(Empty):
+    """Of machines and engines, from several archives; a key is made of what it stands for, so any will do."""
+
+    def __init__(self, archives: Sequence[Archive]) -> None:
+        self._archives = archives
+
+    def machine(self, key: str) -> Mapping[str, Any]:
+        return next((found for one in self._archives if (found := one.machine(key))), {})
+
+    def engine(self, key: str) -> Mapping[str, Any]:
+        return next((found for one in self._archives if (found := one.engine(key))), {})

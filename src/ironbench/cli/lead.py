@@ -8,7 +8,7 @@ import typer
 
 
 def lead(
-    a: Annotated[str, typer.Argument(help="The system that counts as 1: a label, series, record or level of a lab.")],
+    a: Annotated[str, typer.Argument(help="The system that counts as 1: a label, series, record or level of a lab, or DIR/LEVEL.")],
     b: Annotated[str, typer.Argument(help="The system beside it.")],
     margin: Annotated[float, typer.Option(metavar="SHARE", help="Ratios within it are called equal.")] = 0.05,
     output: Annotated[
@@ -20,25 +20,24 @@ def lead(
     json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
 ) -> int:
     """Say how far B is ahead of A in every work that both did: at each number of clients and at the peaks."""
-    from pathlib import Path
-
     from ironbench.analyse import lead as analysis
+    from ironbench.analyse.archive import Fingerprints
     from ironbench.cli.leading import written
-    from ironbench.cli.sides import trials_of
+    from ironbench.cli.sides import side
     from ironbench.errors import InputError
     from ironbench.printer import Printer
-    from ironbench.record import Store
     from ironbench.report import lead as report
 
     if not 0 < margin < 1:
         raise InputError(f"--margin {margin:g}", "is out of range", "a share between 0 and 1, e.g. 0.05")
-    first, second = ([one for one in trials_of(word, results) if one.status.comparable] for word in (a, b))
-    for name, side in ((a, first), (b, second)):
-        if not side:
+    sides = [side(word, results) for word in (a, b)]
+    first, second = ([one for one in records if one.status.comparable] for records, _ in sides)
+    for name, usable in ((a, first), (b, second)):
+        if not usable:
             raise InputError(name, "has no trial that may be compared", "run it again")
     if {one.id for one in first} & {one.id for one in second}:
         raise InputError(b, f"stands for the same records as {a}", "name two systems")
-    found = analysis.leads(a, first, b, second, Store(Path(results)), margin)
+    found = analysis.leads(a, first, b, second, Fingerprints([store for _, store in sides]), margin)
     printer = Printer()
     if output:
         written(output, found)

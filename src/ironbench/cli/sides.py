@@ -51,6 +51,25 @@ def trials_of(word: str, results: str) -> list[Record]:
     return directory.store.of(word)
 
 
+def side(word: str, results: str) -> tuple[list[Record], Store]:
+    """As `trials_of`, and the store that holds them. `DIR` stands for all that is in another directory of results,
+    `DIR/LEVEL` for what LEVEL stands for there. InputError for unknown names."""
+    try:
+        return trials_of(word, results), Store(Path(results))
+    except InputError:
+        whole, inner = Path(word), Path(word).parent
+        if _holds_records(whole):
+            directory = LabDirectory(whole)
+            return list(directory.records() if directory.begun() else directory.store.all()), directory.store
+        if "/" in word and _holds_records(inner):
+            return trials_of(whole.name, str(inner)), Store(inner)
+        raise
+
+
+def _holds_records(path: Path) -> bool:
+    return (path / "trials").is_dir()
+
+
 def _cell(word: str, lab: Lab) -> str | None:
     """The cell of that name, or the only one with those levels; None where it names no cell. InputError: several."""
     names = [setup.cell.name for setup in lab.setups if not setup.skipped]
