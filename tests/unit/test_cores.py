@@ -37,7 +37,7 @@ def test_a_balance_sheet_counts_the_cores_that_the_system_was_held_to(
     assert (sheet["clients per core"].value, sheet["clients per core"].note) == (value, said)
 
 
-def test_balance_sheet_bill_lead_and_leaderboard_count_the_same_cores(tmp_path: Path) -> None:
+def test_balance_sheet_bill_lead_and_leaderboard_count_the_same_cores() -> None:
     ram = Choice("igen-ram", {})
     held = [record(System("none", "held", client_cpus=(0,)), 1, choice=ram, machine="m1")]
     free = [record(System("none", "free"), 1, choice=ram, machine="m1")]

@@ -103,24 +103,6 @@ def test_a_price_that_makes_no_sense_is_refused(line: str, cause: str) -> None:
         sheet("\n".join([*kept, line]))
 
 
-@pytest.mark.parametrize(
-    ("text", "cause", "hint"),
-    [
-        ("price = 3", "sheet.toml, price: expected a table, got a whole number", "docs/guide/cost.md"),
-        ("[prices.x]", "sheet.toml: there is no field prices", "did you mean price?"),
-        ("[price.x]\nprise = 1", "sheet.toml: price x: there is no field prise", "did you mean price"),
-        ("[rate.x]\nrate = '1'", "sheet.toml: rate x, rate: expected a number, got text in quotes", "docs/guide/cost.md"),
-        ("[price.x\n", "sheet.toml: is no TOML: ", "docs/guide/cost.md"),
-    ],
-)
-def test_a_wrong_type_in_a_price_sheet_is_told_in_the_words_of_the_file(text: str, cause: str, hint: str) -> None:
-    with pytest.raises(InputError) as caught:
-        prices.read(text, "sheet.toml")
-    assert str(caught.value).startswith(cause)
-    assert hint in caught.value.hint
-    assert "`" not in str(caught.value)
-
-
 def test_currencies_are_never_mixed_without_a_stated_rate() -> None:
     euro = LINE.replace("USD", "EUR")
     text = f"[price.y]\n{euro}"

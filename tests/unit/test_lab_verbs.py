@@ -126,11 +126,10 @@ def test_a_lead_of_one_lab_over_another_takes_each_side_from_its_own_directory(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     old, new = of_machine(tmp_path / "a", "Old", 1.0), of_machine(tmp_path / "b", "New", 1.5)
-    assert lead(f"{old}/disk", f"{new}/disk", 0.05, "", str(tmp_path / "none"), True) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["in_turns"] is False
-    assert found["cores"] == [4, 4]
-    assert "machine.cpu.model" in str(found["differences"]) or "cpu.model" in str(found["differences"])
+    assert lead(f"{old}/disk", f"{new}/disk", 0.05, "", str(tmp_path / "none"), False) == 0
+    said = capsys.readouterr().out
+    assert "not measured in turns" in said
+    assert "Old" in said and "New" in said
     with pytest.raises(InputError, match="two systems"):
         lead(old, new, 0.05, "", str(tmp_path / "none"), False)
     with pytest.raises(InputError, match="names no record"):

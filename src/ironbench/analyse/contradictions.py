@@ -14,10 +14,8 @@ ALIKE = 0.10
 """Memory within this share is called equal: a GiB is 7 % more than a GB, and a kernel keeps some back for itself."""
 
 
-def contradictions(
-    offer: Offer, records: Sequence[Record], machines: Mapping[str, Mapping[str, Any]]
-) -> Iterator[str]:
-    """In words. A running server (`--dsn`) may be on another machine than the one recorded, so of it nothing is said."""
+def contradictions(offer: Offer, records: Sequence[Record], machines: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """In words. A running server (`--dsn`) may be elsewhere than on the machine recorded: of it nothing is said."""
     if not records or records[0].system.dsn:
         return
     record = records[0]
@@ -25,7 +23,9 @@ def contradictions(
     cores, held = cores_held(record, machine_cores(machine)), held_to(record)
     differing = []
     if cores is not None and cores != offer.cores:
-        differing.append((counted(offer.cores, "core"), counted(cores, "core") + (" that it was held to" if held else "")))
+        differing.append(
+            (counted(offer.cores, "core"), counted(cores, "core") + (" that it was held to" if held else ""))
+        )
     sockets = (machine.get("cpu") or {}).get("sockets")
     if sockets and sockets != offer.sockets and not held:
         differing.append((counted(offer.sockets, "socket"), counted(sockets, "socket")))

@@ -1,4 +1,4 @@
-"""How many cores a system had: what a score per core divides by, in balance sheets, leaderboards, bills and leads alike."""
+"""How many cores a system had: what a score is divided by in balance sheets, leaderboards, bills and leads alike."""
 
 from __future__ import annotations
 

@@ -250,17 +250,13 @@ def _one_currency(rows: Sequence[Row]) -> None:
         )
 
 
-def _of_one_work(
-    records: Mapping[str, Sequence[Record]], target: Target
-) -> tuple[str, Mapping[str, Sequence[Record]]]:
+def _of_one_work(records: Mapping[str, Sequence[Record]], target: Target) -> tuple[str, Mapping[str, Sequence[Record]]]:
     """Its name, and the records that did it: of the work that was driven hard enough, where there is one.
 
     InputError: that were several works, or none was and there are several.
     """
     everything = [record for group in records.values() for record in group]
-    counting = [
-        record for record in everything if record.status.comparable and may_count(record, target)
-    ] or everything
+    counting = [record for record in everything if record.status.comparable and may_count(record, target)] or everything
     works = {work(record): work_name(record.choice) for record in counting}
     if len(works) > 1:
         names = list(dict.fromkeys(works.values()))

@@ -1,9 +1,9 @@
 """Which percentiles a trial has transactions enough for.
 
 One rule for all that is shown: the largest of n values must lie above the percentile with 95 % confidence, or nothing
-bounds it from above. All n lie below the p-quantile with probability pⁿ whatever their distribution, so pⁿ ≤ 0.05 (David
-and Nagaraja, Order Statistics, 3rd ed., 2003, section 7.1): 5 transactions for a median, 299 for a 99th percentile, 2,995
-for a 99.9th. That is the rule of three again: three or more are expected beyond it.
+bounds it from above. All n lie below the p-quantile with probability pⁿ whatever their distribution, so pⁿ ≤ 0.05
+(David and Nagaraja, Order Statistics, 3rd ed., 2003, section 7.1): 5 transactions for a median, 299 for a 99th
+percentile, 2,995 for a 99.9th. That is the rule of three again: about three or more are expected beyond it.
 """
 
 from __future__ import annotations

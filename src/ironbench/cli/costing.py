@@ -46,9 +46,7 @@ def _declared(path: str) -> Offers:
     return offers.read(text, path)
 
 
-def _against(
-    store: Store, selection: Sequence[str], declared: Offers | None, target: targets.Target
-) -> list[Record]:
+def _against(store: Store, selection: Sequence[str], declared: Offers | None, target: targets.Target) -> list[Record]:
     """Those that may count, and of each load of each system one or two that say what else was measured."""
     labels = _labels(declared)
     telling: dict[tuple[str, bool], str] = {}

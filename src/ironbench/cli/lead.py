@@ -8,7 +8,10 @@ import typer
 
 
 def lead(
-    a: Annotated[str, typer.Argument(help="The system that counts as 1: a label, series, record or level of a lab, or DIR/LEVEL.")],
+    a: Annotated[
+        str,
+        typer.Argument(help="The system that counts as 1: a label, series, record or level of a lab, or DIR/LEVEL."),
+    ],
     b: Annotated[str, typer.Argument(help="The system beside it.")],
     margin: Annotated[float, typer.Option(metavar="SHARE", help="Ratios within it are called equal.")] = 0.05,
     output: Annotated[

@@ -35,7 +35,9 @@ def sections(study: Study) -> list[Section]:
     found = [
         Section("curves", "Throughput and response time", charts=tuple(curves(study))),
         Section("queries", "Query by query", charts=tuple(by_query(study.queries))),
-        Section("law", "Scalability", law.lead(study.scalings), tuple(law.scalability(study.scalings, study.counts[1]))),
+        Section(
+            "law", "Scalability", law.lead(study.scalings), tuple(law.scalability(study.scalings, study.counts[1]))
+        ),
         Section("latency", "Latency", charts=tuple(latency(study))),
         Section("scripts", "Script by script, at the peak", tables=tuple(scripts(study))),
         Section("time", "Over time", _lead_time(study), tuple(timelines(study))),

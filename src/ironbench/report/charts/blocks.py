@@ -35,7 +35,12 @@ def points(study: LabStudy) -> list[Chart]:
         if study.metric in record.metrics
     ]
     kind, axis = _scale([trial["value"] for trial in trials])
-    x = {"field": "value", "type": "quantitative", "scale": kind, "axis": {**axis, "title": _title(study, suffix, kind)}}
+    x = {
+        "field": "value",
+        "type": "quantitative",
+        "scale": kind,
+        "axis": {**axis, "title": _title(study, suffix, kind)},
+    }
     some_suspect = {trial["status"] for trial in trials} == {"ok", "suspect"}
     layers = [*rows.frame(len(cells), "cells", "said"), *_points(len(cells), x, _colours(cells), some_suspect)]
     keys = [Key("pale point: one trial", "muted", "circle"), Key("median", "ink", "tick")]

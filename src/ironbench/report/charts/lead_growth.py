@@ -39,9 +39,7 @@ def by_clients(found: Leads) -> Chart | None:
         "lead-by-clients",
         f"{found.b} beside {found.a} at each number of clients",
         f"Ratios of throughput at {', '.join(map(str, counts))} clients or threads",
-        base.specification(
-            _layers(names, x, scale), {"points": points, "one": lines[0], "clock": lines[1]}, 300
-        ),
+        base.specification(_layers(names, x, scale), {"points": points, "one": lines[0], "clock": lines[1]}, 300),
         _table(names, counts, points),
         f"throughput with {found.a} as 1, logarithmic",
         tuple(keys),

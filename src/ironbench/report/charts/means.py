@@ -15,7 +15,7 @@ def whiskered(
     tooltip: Sequence[dict[str, Any]],
     **mark: Any,
 ) -> list[dict[str, Any]]:
-    """Rows of `data` with `low` and `high` beside the field of `y`. `looks`: colour and shape; `mark`: more for a mean."""
+    """Rows of `data` with `low` and `high` beside the field of `y`. `looks`: colour and shape; `mark`: of a mean."""
     colour, shape = looks
     whisker = {
         "data": {"name": data},

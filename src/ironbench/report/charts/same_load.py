@@ -77,9 +77,7 @@ def _chart(metric: str, names: list[str], shown: list[str], rates: Sequence[_Rat
         f"same-load-{metric}",
         f"{words.capitalize()} at the same load",
         _alt(metric, shown, rates),
-        base.specification(
-            _layers(_looks(names, shown), x, y, behind), {"means": means, "points": points}, 260
-        ),
+        base.specification(_layers(_looks(names, shown), x, y, behind), {"means": means, "points": points}, 260),
         _table(metric, shown, rates),
         suffix + (", logarithmic" if kind.get("type") == "log" else ""),
         (*(key for key in base.keys(names) if key.label in shown), *_marks(behind)),
