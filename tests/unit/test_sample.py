@@ -7,11 +7,12 @@ from factories import DISK, OLTP, Shelf, record
 
 from ironbench.analyse import target as targets
 from ironbench.analyse.curve import metrics_of
-from ironbench.analyse.sample import enough, needed, sampled, too_few
 from ironbench.analyse.study import Study, studies
 from ironbench.analyse.timelines import percentiles
 from ironbench.model.record import Record
+from ironbench.model.sample import enough, needed, sampled, too_few
 from ironbench.model.system import Choice, Load, System
+from ironbench.record.index import short
 from ironbench.report import formats, trial
 from ironbench.report.charts.curves import curves
 from ironbench.report.figures import headline, peaks
@@ -58,6 +59,11 @@ def test_what_show_tells_of_a_trial_keeps_to_the_same_rule() -> None:
     assert known["response_time_p99_s"] != "–"
     assert "99.9 % needs 2,995" in text
     assert "90 % needs 29" in trial.several([some(12, id="a"), some(12, id="b")], None)
+
+
+def test_lists_of_records_keep_to_the_same_rule() -> None:
+    assert short(some(12)).response_time_p99_s is None
+    assert short(some(300)).response_time_p99_s is not None
 
 
 def test_trials_without_a_count_and_scripts_by_their_own_count() -> None:

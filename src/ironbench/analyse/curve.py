@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ironbench.analyse.sample import sampled
 from ironbench.analyse.subjects import Subject
 from ironbench.analyse.summarise import Summary, summarise
 from ironbench.model.record import Record
+from ironbench.model.sample import sampled
 from ironbench.model.system import Cell
 from ironbench.words import counted
 

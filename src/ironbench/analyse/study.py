@@ -15,7 +15,6 @@ from ironbench.analyse.differences import Difference, differences, facts_of, fla
 from ironbench.analyse.queries import Queries, queries
 from ironbench.analyse.read_cost import ReadCost, read_costs
 from ironbench.analyse.role_latency import RoleLatency, role_latencies
-from ironbench.analyse.sample import too_few
 from ironbench.analyse.sanity import Little, little
 from ironbench.analyse.scaling import Scaling, scalings
 from ironbench.analyse.shares import Shares, budgets, main_events, waits
@@ -25,6 +24,7 @@ from ironbench.analyse.summarise import overlap
 from ironbench.analyse.trend import Against, against
 from ironbench.analyse.unlike import doubts, left_out, unlike
 from ironbench.model.record import Record
+from ironbench.model.sample import too_few
 from ironbench.words import in_percent
 
 CROWDED = 0.2

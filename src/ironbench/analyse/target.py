@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ironbench.analyse.distributions import t_quantile
-from ironbench.analyse.sample import lacking, sampled
 from ironbench.errors import InputError
 from ironbench.model.record import Record
+from ironbench.model.sample import lacking, sampled
 from ironbench.model.system import Load
 from ironbench.plan import values
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ironbench.analyse.archive import Archive, Columns
-from ironbench.analyse.sample import enough
 from ironbench.catalogue import base_name, part_of
 from ironbench.model.record import Record
+from ironbench.model.sample import enough
 
 MOST_POINTS = 400
 QUANTILES = (

@@ -18,9 +18,10 @@ from typing import Any
 import msgspec
 
 from ironbench.model.record import Record
+from ironbench.model.sample import sampled
 
 NAME = "index.json"
-VERSION = 4
+VERSION = 5
 Stamp = tuple[int, int, int]
 
 
@@ -37,6 +38,7 @@ class Listed(msgspec.Struct, frozen=True, array_like=True, gc=False):
     started_at: str
     throughput: float | None
     response_time_p99_s: float | None
+    """None, too, where the trial has too few transactions for it."""
     rate: float | None
     """Of an open loop."""
     clients: int
@@ -61,7 +63,7 @@ def short(record: Record) -> Listed:
         record.status.value,
         record.started_at,
         record.metrics.get("throughput"),
-        record.metrics.get("response_time_p99_s"),
+        record.metrics.get("response_time_p99_s") if sampled(record, "response_time_p99_s") else None,
         record.cell.load.rate,
         record.cell.load.clients,
         _alike(record),

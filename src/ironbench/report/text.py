@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from ironbench.analyse.compare import NO_VERDICT, CellComparison, Comparison, Row
 from ironbench.analyse.differences import telling
-from ironbench.analyse.sample import too_few
 from ironbench.analyse.study import Study, study_of
 from ironbench.model.record import Record, Status
+from ironbench.model.sample import too_few
 from ironbench.printer import Printer
 from ironbench.report import figures, own, plain
 from ironbench.report.charts.base import Table

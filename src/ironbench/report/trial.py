@@ -7,11 +7,11 @@ from dataclasses import asdict
 from typing import Any
 
 from ironbench.analyse.differences import chosen_settings, facts_of, flattened
-from ironbench.analyse.sample import sampled, too_few
 from ironbench.analyse.subjects import counted_in, work_name
 from ironbench.analyse.unlike import doubts, left_out
 from ironbench.catalogue import base_name, metrics
 from ironbench.model.record import Check, Record
+from ironbench.model.sample import sampled, too_few
 from ironbench.report import figures, plain
 from ironbench.report.charts.base import Table
 from ironbench.report.columns import Column, fitted

@@ -6,9 +6,9 @@ import math
 from typing import Any
 
 from ironbench.analyse.curve import Point
-from ironbench.analyse.sample import sampled
 from ironbench.analyse.study import Study
 from ironbench.model.record import Record, Status
+from ironbench.model.sample import sampled
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Key, Table
 from ironbench.report.numbers import measured, quantity, scale, span, unit_of

@@ -7,9 +7,9 @@ import statistics
 from typing import Any
 
 from ironbench.analyse.labstudy import LabStudy
-from ironbench.analyse.sample import sampled
 from ironbench.analyse.subjects import counted_in
 from ironbench.model.record import Record
+from ironbench.model.sample import sampled
 from ironbench.report import theme
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Key, Table
