@@ -235,7 +235,7 @@ def test_percentiles_come_from_merged_histograms_and_end_where_the_sample_ends()
     assert found is not None
     assert found.count == 100
     assert dict(found.points)[0.9] == 3.0
-    assert max(share for share, _ in found.points) == 0.99
+    assert max(share for share, _ in found.points) == 0.97, "a 98th percentile needs 149"
 
 
 def test_the_typical_trial_is_a_real_one_in_the_middle() -> None:

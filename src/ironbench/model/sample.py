@@ -55,4 +55,4 @@ def lacking(records: Sequence[Record], metrics: Sequence[str]) -> str:
 
 def _share(digits: str) -> float:
     """`999` → 0.999."""
-    return int(digits) / 10 ** len(digits)
+    return float(f"0.{digits}")
