@@ -83,6 +83,19 @@ def test_io_of_emulated_devices_is_timed_by_role_and_direction() -> None:
     assert "temp write, disk: 20.0 ms" in chart.alt.replace(THIN, " ")
 
 
+def test_a_disk_beside_a_card_are_points_on_a_logarithmic_axis_for_a_bar_of_the_card_would_not_be_seen() -> None:
+    def chart(slow_s: float):
+        return role_latency(
+            role_latencies([("disk", [emulated(mean_s=slow_s)]), ("card", [emulated(MEMORY, 0.0001)])])
+        )[0]
+
+    far, near = chart(0.01), chart(0.001)
+    assert far.unit == "ms, logarithmic" and far.legend[0].mark == "circle"
+    marks = [layer["mark"]["type"] for layer in far.specification["layer"]]
+    assert marks == ["rule", "point"] and far.note.startswith("Mean over") and "Bars" not in far.note
+    assert near.unit == "ms" and near.specification["layer"][0]["mark"]["type"] == "bar"
+
+
 def test_real_devices_whose_roles_cannot_be_told_apart_and_few_ios_are_left_out() -> None:
     real = emulated()
     real = replace(real, metrics={name: value for name, value in real.metrics.items() if "p99" not in name})

@@ -19,7 +19,11 @@ _GAP = 70
 _ENTRY, _LETTER = 40, 7
 """Width of a legend's entry: its mark and the space around it, and each letter of its label."""
 _LOCALE = {"decimal": ".", "thousands": THIN, "grouping": [3], "currency": ["", ""]}
-_OF_LAB = ("effects", "same-load-response_time_p99_s", "points", "by-block", "growth-throughput", "time", "budget")
+_OF_LAB = (
+    *("effects", "levels", "same-load-response_time_p99_s", "points", "by-block"),
+    *("growth-throughput", "growth-response_time_p99_s", "time", "budget", "role-latency"),
+    *("sequential-read", "sequential-write", "random-read", "random-write"),
+)
 _SAID = {"hollow": "", "ring": "", "line": "solid: ", "dash": "dashed: ", "dot": "dotted: "}
 _RESOLVE = {"scale": dict.fromkeys(("color", "shape", "stroke", "strokeDash"), "independent")}
 """Every chart has the keys of its own marks."""

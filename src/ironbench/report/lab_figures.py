@@ -9,7 +9,7 @@ from ironbench.analyse.labstudy import LabStudy, Measured
 from ironbench.analyse.scalability import ENOUGH_DISTINCT, Estimate, Fit
 from ironbench.drive import checkpoints
 from ironbench.model.record import Status
-from ironbench.report import read_cost, trend
+from ironbench.report import read_cost, storage, trend
 from ironbench.report.charts import levels
 from ironbench.report.charts.base import Table
 from ironbench.report.charts.blocks import by_block, points
@@ -43,6 +43,7 @@ def sections(study: LabStudy) -> list[Section]:
             charts=(*effects(study), *levels.whole(study.levels)),
             tables=_some(effect_table(study.effects)),
         ),
+        storage.of_lab([(cell.name, cell.usable) for cell in study.cells]),
         Section("earlier", "Earlier rounds", _LEAD_EARLIER, tables=tuple(earlier(study))),
         Section(
             "queries",

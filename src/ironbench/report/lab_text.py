@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ironbench.analyse.labstudy import Effect, LabStudy
 from ironbench.printer import Printer
-from ironbench.report import lab_figures, plain
+from ironbench.report import lab_figures, plain, storage
 from ironbench.report.answer import answer, sentence
 from ironbench.report.charts.base import Table
 from ironbench.report.charts.blocks import points
@@ -29,7 +29,8 @@ def render(studies: Sequence[LabStudy]) -> bytes:
 
 def summary(study: LabStudy, printer: Printer) -> None:
     """What `lab run` ends with: the answer, the findings, what was expected, what to know first."""
-    blocks = [plain.clean(study.lab.question), _answer(study), *_findings(study), *_same_load(study), *_claims(study)]
+    blocks = [plain.clean(study.lab.question), _answer(study), *_findings(study), *_storage(study)]
+    blocks += [*_same_load(study), *_claims(study)]
     blocks += [f"Earlier rounds: {name}\n{_shown(table, 'earlier')}" for name, table in lab_figures.earlier(study)]
     blocks.append(_cautions(study))
     printer.data("\n\n".join(block for block in blocks if block))
@@ -84,6 +85,11 @@ def _findings(study: LabStudy) -> list[str]:
     if study.claimed:
         found.append(f"Findings that only a claim asks for\n{plain.table(claimed_table(study.claimed))}")
     return found
+
+
+def _storage(study: LabStudy) -> list[str]:
+    """The known table alone: latencies are in the report."""
+    return [plain.table(table) for _, table in storage.of_lab([(c.name, c.usable) for c in study.cells]).tables[:1]]
 
 
 def _same_load(study: LabStudy) -> list[str]:

@@ -7,14 +7,17 @@ from collections.abc import Sequence
 from ironbench.analyse.compare import Comparison
 from ironbench.analyse.storage import WORKLOAD, Tested, tested
 from ironbench.analyse.study import Part, Study
+from ironbench.analyse.summarise import Summary, summarise
 from ironbench.analyse.timelines import Line
+from ironbench.model.record import Record
+from ironbench.report import theme
 from ironbench.report.charts import storage as charts
-from ironbench.report.charts.base import Table
+from ironbench.report.charts.base import Chart, Table
 from ironbench.report.numbers import count, quantity, times
 from ironbench.report.section import Section
 from ironbench.words import THIN
 
-__all__ = ["WORKLOAD", "card", "compared", "headline", "sections", "table"]
+__all__ = ["WORKLOAD", "card", "compared", "headline", "of_lab", "sections", "table"]
 
 _WORDS = charts.WORDS
 _DETAILS = (
@@ -28,6 +31,10 @@ _DETAILS = (
 _LEAD = (
     "Median of the passes, and the range of all of them. MB are 10⁶ bytes; SEQ1M Q8T1 reads or writes blocks of 1 MiB "
     "one after the other, 8 under way at a time from 1 thread; RND4K blocks of 4 KiB anywhere in the file."
+)
+_LEAD_LAB = (
+    "Median of the trials, each of which is the median of its passes. MB are 10⁶ bytes. Ratios are of these medians "
+    "and carry no verdict; verdicts stand with the findings."
 )
 _COST = "storage_cpu_per_io_s"
 _SUSTAINED = "Past the write cache"
@@ -92,8 +99,12 @@ def table(study: Study) -> Table:
     """One system: a row per line with reading and writing beside each other; several: a row per test."""
     if len(study.parts) == 1:
         return _known_table(of(study.parts[0]))
-    names = [part.name for part in study.parts]
-    sides = [{one.name: one for one in bandwidths(of(part))} for part in study.parts]
+    return _side_by_side([(part.name, of(part)) for part in study.parts])
+
+
+def _side_by_side(parts: charts.Parts) -> Table:
+    names = [name for name, _ in parts]
+    sides = [{one.name: one for one in bandwidths(lines)} for _, lines in parts]
     rows = []
     for name in dict.fromkeys(name for side in sides for name in side):
         ones = [side.get(name) for side in sides]
@@ -161,6 +172,27 @@ def sections(study: Study) -> list[Section]:
         Section("storage-sustained", _SUSTAINED, _lead_sustained(parts), tuple(charts.sustained(_lines(study)))),
     ]
     return [section for section in found if section.charts or any(rows.rows for _, rows in section.tables)]
+
+
+def of_lab(groups: Sequence[tuple[str, Sequence[Record]]]) -> Section:
+    """`groups`: cells of a lab with their comparable trials; empty where they measured something else."""
+    found = [(name, tested(_summaries(records))) for name, records in groups]
+    parts = [(name, lines) for name, lines in found if lines][: theme.SYSTEMS]
+    return Section("storage", "What the devices do", _LEAD_LAB, _of_lab(parts), _tables_of_lab(parts))
+
+
+def _of_lab(parts: charts.Parts) -> tuple[Chart, ...]:
+    return (*charts.rates(parts), *charts.syncs(parts)) if parts else ()
+
+
+def _tables_of_lab(parts: charts.Parts) -> tuple[tuple[str, Table], ...]:
+    return (("", _side_by_side(parts)), *_named(parts)) if parts else ()
+
+
+def _summaries(records: Sequence[Record]) -> dict[str, Summary]:
+    names = dict.fromkeys(name for record in records for name in record.metrics if name.startswith("storage_"))
+    every = {name: summarise([one.metrics[name] for one in records if name in one.metrics]) for name in names}
+    return {name: one for name, one in every.items() if one}
 
 
 def _named(parts: Sequence[tuple[str, Sequence[Tested]]]) -> tuple[tuple[str, Table], ...]:

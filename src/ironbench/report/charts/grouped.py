@@ -12,6 +12,8 @@ from ironbench.report.charts.base import Chart, Table
 from ironbench.report.numbers import measured, scale, span
 
 _HEIGHT = 250
+_FAR = 25
+"""Times as much as the smallest value; beyond, an axis from zero presses it flat."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,42 +58,54 @@ def grouped(shown: Shown, bars: Sequence[Bar]) -> list[Chart]:
         for bar in bars
     ]
     said = "; ".join(f"{row['group']}, {row['name']}: {row['said']}" for row in rows)
-    ranges = "Bars: the median of the trials. Strokes: the range of all of them."
+    # A bar has a length only from zero: where small values would be pressed flat, points stand on a logarithmic axis.
+    centres, least = [bar.value.centre for bar in bars], min(bar.value.low for bar in bars)
+    far = not shown.top and least > 0 and base.wide_apart(centres, _FAR)
+    ranges = f"{'Points' if far else 'Bars'}: the median of the trials. Strokes: the range of all of them."
+    values = [row[name] for row in rows for name in ("low", "high")]
     note = " ".join(filter(None, (ranges if any(row["low"] != row["high"] for row in rows) else "", shown.note)))
     return [
         Chart(
             shown.id,
             shown.title,
             f"{shown.title}. {said}.",
-            base.specification(_layers(groups, names, shown.top / factor), {"bars": rows}, _HEIGHT),
+            base.specification(
+                _layers(groups, names, _height(values, shown.top / factor, far), far), {"bars": rows}, _HEIGHT
+            ),
             shown.table or _table(rows, groups, names),
-            suffix,
-            base.keys(names, "square"),
+            suffix + (", logarithmic" if far else ""),
+            base.keys(names, "circle" if far else "square"),
             note,
             wide=shown.wide,
         )
     ]
 
 
-def _layers(groups: list[str], names: list[str], top: float) -> list[dict[str, Any]]:
+def _height(values: list[float], top: float, far: bool) -> dict[str, Any]:
+    """Of the vertical axis: from zero, to `top` where that is given, or logarithmic."""
+    if far:
+        kind, axis = base.value_scale(values, 1.0)
+        return {"type": "quantitative", "scale": kind, "axis": {**axis, "title": None}}
+    domain = {"domain": [0, top]} if top else {"zero": True}
+    return {"type": "quantitative", "scale": domain, "axis": {"title": None, "tickCount": 5, "format": ",~f"}}
+
+
+def _layers(groups: list[str], names: list[str], height: dict[str, Any], far: bool) -> list[dict[str, Any]]:
     axis = {"title": None, "labelAngle": 0, "ticks": False, "domain": False, "labelPadding": 8}
     place: dict[str, Any] = {
         "x": {"field": "group", "type": "nominal", "sort": groups, "axis": axis, "scale": {"paddingInner": 0.25}},
         "xOffset": {"field": "name", "type": "nominal", "sort": names},
     }
-    domain = {"domain": [0, top]} if top else {"zero": True}
-    height = {"type": "quantitative", "scale": domain, "axis": {"title": None, "tickCount": 5, "format": ",~f"}}
     tip = [{"field": "group"}, {"field": "name"}, {"field": "said", "title": "median"}, {"field": "range"}]
-    bar = {**place, "y": {"field": "value", **height}, "color": _colour(names), "tooltip": tip}
+    shown = {**place, "y": {"field": "value", **height}, "color": _colour(names), "tooltip": tip}
     stroke = {**place, "y": {"field": "low", **height}, "y2": {"field": "high"}}
-    return [
-        {"data": {"name": "bars"}, "mark": {"type": "bar"}, "encoding": bar},
-        {
-            "data": {"name": "bars"},
-            "mark": {"type": "rule", "color": "@ink", "strokeWidth": 1.4},
-            "encoding": stroke,
-        },
+    mark = {"type": "point", "filled": True, "size": 80, "opacity": 1} if far else {"type": "bar"}
+    rule = {"type": "rule", "color": "@ink", "strokeWidth": 1.4}
+    layers = [
+        {"data": {"name": "bars"}, "mark": mark, "encoding": shown},
+        {"data": {"name": "bars"}, "mark": rule, "encoding": stroke},
     ]
+    return layers[::-1] if far else layers  # a point over its stroke, a stroke over its bar
 
 
 def _colour(names: list[str]) -> dict[str, Any]:

@@ -1,0 +1,44 @@
+"""A lab of storage shows the table that users of disk benchmarks know, its cells beside each other."""
+
+from dataclasses import replace
+
+from factories import Shelf
+from labfactory import lab, trials
+
+from ironbench.analyse.labstudy import LabStudy, lab_study
+from ironbench.model.system import Choice
+from ironbench.report import formats
+from ironbench.report.lab_figures import sections
+from ironbench.words import THIN
+
+READ = "storage_bytes_per_s{profile=seq1m-q8t1-read}"
+WRITE = "storage_bytes_per_s{profile=rnd4k-q32t1-write}"
+RATES = {"generic": {READ: 682.8e6, WRITE: 282.3e6}, "vendor's": {READ: 1547.7e6, WRITE: 419.7e6}}
+
+
+def study() -> LabStudy:
+    plan = lab({"driver": tuple(RATES)}, blocks=6, metric=READ)
+    work = Choice("storage", {})
+    plan = replace(plan, setups=tuple(replace(setup, choice=work) for setup in plan.setups))
+    found = [
+        replace(one, choice=work, metrics=RATES[one.cell.levels["driver"]])
+        for one in trials(plan, {setup.cell.name: 1.0 for setup in plan.setups})
+    ]
+    return lab_study(plan, found, Shelf(found))
+
+
+def test_a_labs_cells_stand_beside_each_other_in_the_known_table() -> None:
+    (section,) = [section for section in sections(study()) if section.id == "storage"]
+    (_, table), *details = section.tables
+    assert table.head == ("MB/s", "driver=generic", "driver=vendor's", "driver=vendor's / driver=generic")
+    rows = [tuple(cell.replace(THIN, " ") for cell in row) for row in table.rows]
+    assert rows[0] == ("SEQ1M Q8T1 read", "682.8", "1 547.7", "2.27 ×")
+    assert rows[1][:3] == ("RND4K Q32T1 write", "282.3", "419.7")
+    assert [name for name, _ in details] == ["driver=generic", "driver=vendor's"]
+    assert [chart.id for chart in section.charts] == ["sequential-read", "random-write"]
+
+
+def test_the_picture_and_the_page_of_such_a_lab_can_be_drawn() -> None:
+    made = study()
+    assert formats.get_lab("png")([made]).startswith(b"\x89PNG")
+    assert b"SEQ1M Q8T1" in formats.get_lab("html")([made])
