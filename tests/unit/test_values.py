@@ -16,7 +16,7 @@ def test_a_duration_is_read_in_seconds(text: str, expected: float) -> None:
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [("512MB", 512 << 20), ("2GB", 2 << 30), ("1.5gb", 3 << 29), ("4096", 4096), ("1GiB", 1 << 30)],
+    [("512MB", 512 << 20), ("2GB", 2 << 30), ("1.5gb", 3 << 29), ("4096", 4096), ("1GiB", 1 << 30), ("64K", 64 << 10)],
 )
 def test_a_size_counts_in_powers_of_1024_as_postgresql_does(text: str, expected: int) -> None:
     assert values.size("--memory", text) == expected

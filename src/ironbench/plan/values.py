@@ -11,7 +11,8 @@ from ironbench.errors import InputError
 _SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 # PostgreSQL's size units are powers of 1024 whatever they are called (manual, 19.1.1 "Parameter Names and Values");
 # a memory size given to ironbench means the same as one given to the server.
-_BYTES = {"": 1, "b": 1, "kb": 1 << 10, "mb": 1 << 20, "gb": 1 << 30, "tb": 1 << 40}
+# The letter alone is what fio, dd and the text of a device write.
+_BYTES = {"": 1, "b": 1} | {letter + b: 1 << 10 * n for n, letter in enumerate("kmgt", 1) for b in ("", "b")}
 _NUMBER = re.compile(r"\s*([0-9]*\.?[0-9]+)\s*([a-zA-Z]*)\s*")
 
 
@@ -25,7 +26,7 @@ def seconds(subject: str, text: str) -> float:
 
 
 def size(subject: str, text: str) -> int:
-    """`512MB`, `2GB` in powers of 1024, as PostgreSQL counts; a bare number is bytes."""
+    """`512MB`, `2GiB`, `64K` in powers of 1024, as PostgreSQL counts; a bare number is bytes."""
     match = _NUMBER.fullmatch(text)
     factor = _BYTES.get(match[2].lower().replace("ib", "b")) if match else None
     if match is None or factor is None:

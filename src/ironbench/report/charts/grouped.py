@@ -62,7 +62,7 @@ def grouped(shown: Shown, bars: Sequence[Bar]) -> list[Chart]:
     centres, least = [bar.value.centre for bar in bars], min(bar.value.low for bar in bars)
     far = not shown.top and least > 0 and base.wide_apart(centres, _FAR)
     ranges = f"{'Points' if far else 'Bars'}: the median of the trials. Strokes: the range of all of them."
-    values = [row[name] for row in rows for name in ("low", "high")]
+    values = [bound / factor for bar in bars for bound in (bar.value.low, bar.value.high)]
     note = " ".join(filter(None, (ranges if any(row["low"] != row["high"] for row in rows) else "", shown.note)))
     return [
         Chart(
@@ -99,9 +99,9 @@ def _layers(groups: list[str], names: list[str], height: dict[str, Any], far: bo
     tip = [{"field": "group"}, {"field": "name"}, {"field": "said", "title": "median"}, {"field": "range"}]
     shown = {**place, "y": {"field": "value", **height}, "color": _colour(names), "tooltip": tip}
     stroke = {**place, "y": {"field": "low", **height}, "y2": {"field": "high"}}
-    mark = {"type": "point", "filled": True, "size": 80, "opacity": 1} if far else {"type": "bar"}
+    mark: dict[str, Any] = {"type": "point", "filled": True, "size": 80, "opacity": 1} if far else {"type": "bar"}
     rule = {"type": "rule", "color": "@ink", "strokeWidth": 1.4}
-    layers = [
+    layers: list[dict[str, Any]] = [
         {"data": {"name": "bars"}, "mark": mark, "encoding": shown},
         {"data": {"name": "bars"}, "mark": rule, "encoding": stroke},
     ]
