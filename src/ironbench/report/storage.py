@@ -134,7 +134,7 @@ def _known_table(lines: Sequence[Tested]) -> Table:
             cells += [megabytes(found.rate.centre), _range(found)] if found else ["–", ""]
         rows.append((title, *cells))
     heads = [head for way in ways for head in (f"{_WORDS[way]} MB/s", "lowest to best")]
-    return Table(("", *heads), tuple(rows), numbers=True)
+    return Table(("median of passes", *heads), tuple(rows), numbers=True)
 
 
 def _range(one: Tested) -> str:

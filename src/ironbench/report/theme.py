@@ -7,12 +7,15 @@ black; systems differ by mark as well, so that a chart also reads in grey.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', 'Noto Sans', 'Liberation Sans', sans-serif"
 IMAGE_FONT = "Liberation Sans, DejaVu Sans, Noto Sans, Helvetica, Arial, sans-serif"
 SYSTEMS = 8
 MARKS = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "stroke", "triangle-right")
+_PATHS = {"stroke": "M-1,-.35H1V.35H-1Z", "tick": "M-.2,-1H.2V1H-.2Z"}
+"""Marks that are no filled symbols of Vega: it knows no `tick`, and its `stroke` is a line, unseen without a pen."""
 LIGHT = {
     "ink": "#1c1f24", "muted": "#5d646e", "grid": "#e6e8eb", "rule": "#c3c8ce", "paper": "#ffffff", "warn": "#b45309",
     "s0": "#0067a5", "s1": "#c8500a", "s2": "#00805e", "s3": "#a8508b", "s4": "#8a6d00", "s5": "#3d8fbf",
@@ -63,7 +66,12 @@ def system_colours(names: list[str]) -> dict[str, Any]:
 
 
 def system_marks(names: list[str]) -> dict[str, Any]:
-    return {"domain": names, "range": [MARKS[place % len(MARKS)] for place in range(len(names))]}
+    return {"domain": names, "range": symbols(MARKS[place % len(MARKS)] for place in range(len(names)))}
+
+
+def symbols(marks: Iterable[str]) -> list[str]:
+    """As Vega is to draw them."""
+    return [_PATHS.get(mark, mark) for mark in marks]
 
 
 def coloured(specification: dict[str, Any], tokens: dict[str, str]) -> dict[str, Any]:

@@ -12,7 +12,8 @@ from ironbench.report.charts.base import Chart, Key, Table
 from ironbench.report.charts.grouped import Bar as GroupedBar
 from ironbench.report.charts.grouped import Shown, grouped
 from ironbench.report.numbers import number, quantity, scale
-from ironbench.report.theme import SYSTEMS
+from ironbench.report.theme import SYSTEMS, symbols
+from ironbench.words import THIN
 
 Parts = Sequence[tuple[str, Sequence[Tested]]]
 """Systems, each with its tests."""
@@ -27,6 +28,8 @@ _POINTS = (
     ("99.9 %", "storage_latency_p999_s", "tick"),
 )
 _COST = "storage_cpu_per_io_s"
+_MEGABYTE = 1e6
+"""Bandwidths in the unit of the known table, whatever their size."""
 _RANGE = "Bars: the median pass. Strokes: the range of all passes."
 
 
@@ -72,8 +75,8 @@ def _bars(id: str, title: str, bars: Sequence[Bar], names: list[str]) -> list[Ch
     if not bars:
         return []
     bandwidth, kind = bars[0][1].kind == "sequential", bars[0][1].kind
-    unit, factor = scale("bytes/s" if bandwidth else "1/s", [_value(one, bandwidth) for _, one in bars])
-    words = unit if bandwidth else "writes made safe per second" if kind == "sync" else "I/Os per second"
+    factor = _MEGABYTE if bandwidth else 1.0
+    words = "MB/s" if bandwidth else "writes made safe per second" if kind == "sync" else "I/Os per second"
     rows = [_row(name, one, bandwidth, factor) for name, one in bars]
     tests = list(dict.fromkeys(row["test"] for row in rows))
     said = "; ".join(f"{row['test']} {row['name']}: {row['said']}" for row in rows)
@@ -102,7 +105,7 @@ def _row(name: str, one: Tested, bandwidth: bool, factor: float) -> dict[str, An
     return {
         "test": one.title,
         "name": name,
-        "said": quantity(value, "bytes/s" if bandwidth else "1/s"),
+        "said": f"{number(value / factor)}{THIN}MB/s" if bandwidth else quantity(value, "1/s"),
         "label": number(value / factor),
         "value": value / factor,
         "low": one.low / divisor,
@@ -117,7 +120,7 @@ def _layers(tests: list[str], names: list[str]) -> list[dict[str, Any]]:
         "xOffset": {"field": "name", "type": "nominal", "sort": names},
     }
     tip = [{"field": "test"}, {"field": "name", "title": "what"}, {"field": "said", "title": "median pass"}]
-    height = {"type": "quantitative", "axis": {"title": None, "tickCount": 5, "format": "~s"}}
+    height = {"type": "quantitative", "axis": {"title": None, "tickCount": 5, "format": ",~f"}}
     colour = {"field": "name", "type": "nominal", "scale": {"domain": names, "range": _tokens(names)}}
     bar = {**place, "y": {"field": "value", **height}, "color": colour, "tooltip": tip}
     stroke = {**place, "y": {"field": "low", **height}, "y2": {"field": "high"}}
@@ -198,7 +201,7 @@ def _dots(
     axis: dict[str, Any],
     points: Sequence[tuple[str, str, str]],
 ) -> dict[str, Any]:
-    marks = {"domain": [point for point, _, _ in points], "range": [mark for _, _, mark in points]}
+    marks = {"domain": [point for point, _, _ in points], "range": symbols(mark for _, _, mark in points)}
     y_axis = {"title": None, "grid": True, "ticks": False, "domain": False, "labelLimit": 220}
     encoding = {
         "y": {"field": "test", "type": "nominal", "sort": tests, "axis": y_axis},
