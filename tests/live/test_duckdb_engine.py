@@ -89,6 +89,23 @@ def test_a_measured_statement_tells_its_rows_and_times_on_our_clock(session: Duc
     assert before_s < submitted_s < answered_s < time.perf_counter()
 
 
+def test_an_announced_statement_is_measured_or_let_go(session: DuckdbSession) -> None:
+    line = session.line()
+    assert line.measure_before("select * from range(1)", "select * from range(2)")[0] == 1
+    assert line.measure_before("select * from range(2)", LONG)[0] == 2
+    assert line.measure("select * from range(3)")[0] == 3
+    with pytest.raises(FailureError, match="nonsense"):
+        line.measure_before("select nonsense", "select * from range(4)")
+    session.line().cancel()
+    line.cancel()
+    line._owner.interrupt(line._number, line._answered)
+    assert line.measure_before("select * from range(4)", LONG)[0] == 4
+    line.close()
+    begin_s = time.perf_counter()
+    session.stop()
+    assert time.perf_counter() - begin_s < 4.0
+
+
 def test_a_process_that_is_killed_says_so_and_loses_no_commit(place: Path) -> None:
     session = start(place / "d")
     session.query("create table t as select 1 as n")

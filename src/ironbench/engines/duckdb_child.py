@@ -25,6 +25,7 @@ from typing import Any
 LENGTH = struct.Struct("<Q")
 _ROWS_AT_ONCE = 2048
 """As many as DuckDB makes at once (standard_vector_size)."""
+_INTERRUPTED = {"refused": "it was cancelled before it began", "kind": "InterruptException"}
 ORPHANED = 3
 """Exit code when the parent is gone."""
 
@@ -70,17 +71,26 @@ def _exactly(end: socket.socket, size: int) -> bytes | None:
 
 
 class Served:
-    """One connection. Requests: `{"query": sql}`, `{"measure": sql}`, `{"copy": sql}` with rows as data."""
+    """One connection. Requests: `{"query": sql}`, `{"measure": sql}`, `{"copy": sql}` with rows as data.
+
+    A request may come before the one ahead of it is answered. They are numbered from 1, so that whoever interrupts one
+    never hits the next.
+    """
 
     def __init__(self, cursor: Any, end: socket.socket) -> None:
         self._cursor = cursor
         self._end = end
+        self._numbering = threading.Lock()
+        self._number = self._interrupted = 0
 
     def serve(self) -> None:
         while (request := receive(self._end)) is not None:
             message, data = request
+            with self._numbering:
+                self._number += 1
+                interrupted = self._number <= self._interrupted
             try:
-                answer = self._done(message, data)
+                answer = dict(_INTERRUPTED) if interrupted else self._done(message, data)
             except Exception as error:  # whatever DuckDB raises is its answer
                 answer = {"refused": str(error), "kind": type(error).__name__}
             try:
@@ -90,7 +100,14 @@ class Served:
         self._cursor.close()
         self._end.close()
 
-    def interrupt(self) -> None:
+    def interrupt(self, number: int) -> None:
+        """The request of that number, whether it runs or has not been begun; one that has ended stays as it is."""
+        with self._numbering:
+            self._interrupted = max(self._interrupted, number)
+            if self._number == number:
+                self._cursor.interrupt()
+
+    def end(self) -> None:
         self._cursor.interrupt()
 
     def _done(self, message: dict[str, str], data: bytes) -> dict[str, Any]:
@@ -158,22 +175,22 @@ def main() -> None:
 
 
 def _serve(control: socket.socket, database: Any) -> None:
-    """Until the parent hangs up: `c` brings a connection, `x` and eight digits interrupt the one of that number."""
+    """Until the parent hangs up: `c` brings a connection; `x` and two numbers interrupt, in one of them, a request."""
     served: list[Served] = []
     threads: list[threading.Thread] = []
     while True:
-        message, fds, _, _ = socket.recv_fds(control, 9, 1)
+        message, fds, _, _ = socket.recv_fds(control, 17, 1)
         if not message:
             break
         if message.startswith(b"x"):
-            served[int(message[1:])].interrupt()
+            served[int(message[1:9])].interrupt(int(message[9:]))
             continue
         one = Served(database.cursor(), socket.socket(fileno=fds[0]))
         served.append(one)
         threads.append(threading.Thread(target=one.serve, daemon=True))
         threads[-1].start()
     for one in served:
-        one.interrupt()
+        one.end()
     for thread in threads:
         thread.join(5.0)
 

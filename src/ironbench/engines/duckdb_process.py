@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import math
 import os
 import signal
 import socket
@@ -11,7 +12,9 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Sequence
+from multiprocessing.connection import wait
 from pathlib import Path
 from typing import IO, Any
 
@@ -25,6 +28,8 @@ CANCELLED = "57014"
 """SQLSTATE query_canceled, as PostgreSQL says it."""
 STOP_S = 60.0
 """A database that is closed writes its checkpoint first."""
+_PATIENCE_S = 10.0
+_AGAIN_S = 0.2
 _CODE = (
     "import sys; sys.path.insert(0, {packages!r}); sys.path.append({duckdb!r}); "
     "import ironbench.engines.duckdb_child as child; child.main()"
@@ -86,9 +91,9 @@ class DuckdbProcess:
             self._connections += 1
         return DuckdbConnection(self, ours, number)
 
-    def interrupt(self, number: int) -> None:
+    def interrupt(self, connection: int, request: int) -> None:
         with self._lock, contextlib.suppress(OSError):
-            self._control.sendall(b"x%08d" % number)
+            self._control.sendall(b"x%08d%08d" % (connection, request))
 
     def alive(self) -> bool:
         return self._child.poll() is None
@@ -126,17 +131,25 @@ class DuckdbProcess:
 
 
 class DuckdbConnection:
-    """A connection to a `DuckdbProcess`; one statement at a time."""
+    """A connection to a `DuckdbProcess`; one statement at a time, and the next one announced."""
 
     def __init__(self, owner: DuckdbProcess, end: socket.socket, number: int) -> None:
         self._owner = owner
         self._end = end
         self._number = number
         self._columns: list[str] = []
+        self._answered = 0
+        self._waiting = False
+        self._announced: dict[str, Any] | None = None
+        """Sent already, and not yet asked for."""
 
     def measure(self, sql: str) -> tuple[int, float, float]:
         """Rows, and when DuckDB was given the statement and when the last row was there (`time.perf_counter`)."""
         rows, submitted_s, answered_s = self._asked({"measure": sql})["measured"]
+        return rows, submitted_s, answered_s
+
+    def measure_before(self, sql: str, following: str) -> tuple[int, float, float]:
+        rows, submitted_s, answered_s = self._asked({"measure": sql}, following={"measure": following})["measured"]
         return rows, submitted_s, answered_s
 
     def query(self, sql: str) -> list[Row]:
@@ -154,24 +167,55 @@ class DuckdbConnection:
         return int(self._asked({"copy": sql}, data)["copied"])
 
     def cancel(self) -> None:
-        """From another thread: the running statement ends with a failure."""
-        self._owner.interrupt(self._number)
+        """From another thread: the statement that is waited for ends with a failure; without one, nothing happens."""
+        if self._waiting:
+            self._owner.interrupt(self._number, self._answered + 1)
 
     def close(self) -> None:
         """May be called twice."""
+        if self._announced is not None and not self._waiting:
+            self._let_go(time.monotonic() + _PATIENCE_S)
         self._end.close()
 
-    def _asked(self, message: dict[str, Any], data: bytes = b"") -> dict[str, Any]:
+    def _let_go(self, until_s: float = math.inf) -> None:
+        """Ends what was announced, and takes its answer."""
+        self._announced = None
+        while time.monotonic() < until_s:
+            # Now and then again: DuckDB forgets an interruption that comes while it begins.
+            self._owner.interrupt(self._number, self._answered + 1)
+            if wait([self._end], _AGAIN_S):
+                receive(self._end)
+                self._answered += 1
+                return
+
+    def _asked(
+        self, message: dict[str, Any], data: bytes = b"", following: dict[str, Any] | None = None
+    ) -> dict[str, Any]:
+        if self._announced not in (None, message):
+            self._let_go()
+        announced, self._announced = self._announced, None
+        self._waiting = True
         try:
-            send(self._end, message, data)
+            if announced is None:
+                send(self._end, message, data)
+            if following is not None:
+                send(self._end, following)
+                self._announced = following
             answer = receive(self._end)
+            self._answered += 1
         except ConnectionError as error:
+            self._announced = None
             raise self._owner.died() from error
         except KeyboardInterrupt:
             self.cancel()
+            self._announced = None
+            self._owner.interrupt(self._number, self._answered + 2)
             self._end.close()  # its answer would be taken for that to the next question
             raise
+        finally:
+            self._waiting = False
         if answer is None:
+            self._announced = None
             raise self._owner.died()
         told: dict[str, Any] = answer[0]
         if "refused" in told:

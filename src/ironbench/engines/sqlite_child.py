@@ -6,6 +6,7 @@ import importlib.util
 import os
 import signal
 import sys
+from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -15,44 +16,59 @@ CANCELLED = "57014"
 """SQLSTATE query_canceled, as PostgreSQL says it."""
 
 
-def serve(requests: Connection, core_path: str) -> None:
-    """`requests` bring the name of a method of the core's SqliteConnection and its arguments; first of all `open`."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    core = _core(core_path)
-    connection = None
-    while True:
-        try:
-            what, *arguments = requests.recv()
-        except (EOFError, OSError):
-            break
-        try:
-            if what == "open":
-                path, pragmas, cpus = arguments
-                if cpus:
-                    os.sched_setaffinity(0, cpus)
-                connection = core.SqliteConnection(path, list(pragmas))
-                answer: Any = ("done", None)
-            else:
-                answer = ("done", _answered(getattr(connection, what), arguments))
-        except IronbenchError as error:
-            said = (type(error).__name__, error.subject, error.cause, error.hint, getattr(error, "sqlstate", ""))
-            answer = ("error", said)
-        requests.send(answer)
-    if connection is not None:
-        connection.close()
+class Served:
+    """Requests bring the name of a method of the core's SqliteConnection and its arguments; the first is `open`.
 
+    The next may come before the one ahead of it is answered. SIGINT ends the request that `cancelled` numbers.
+    """
 
-def _answered(method: Any, arguments: list[Any]) -> Any:
-    """SIGINT ends a statement, and nothing but a statement."""
-    try:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        return method(*arguments)
-    except KeyboardInterrupt:
-        cancelled = FailureError("statement", "it was cancelled")
-        cancelled.sqlstate = CANCELLED
-        raise cancelled from None
-    finally:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    def __init__(self, requests: Connection, core_path: str, cancelled: Callable[[], int]) -> None:
+        self._requests = requests
+        self._core = _core(core_path)
+        self._cancelled = cancelled
+        self._connection: Any = None
+        self._number = 0
+        self._working = False
+        signal.signal(signal.SIGINT, self._signalled)
+
+    def serve(self) -> None:
+        while True:
+            try:
+                what, *arguments = self._requests.recv()
+                self._number += 1
+                try:
+                    answer = ("done", self._answer(what, arguments))
+                except IronbenchError as error:
+                    said = (type(error).__name__, error.subject, error.cause, error.hint, error.sqlstate)
+                    answer = ("error", said)
+                self._requests.send(answer)
+            except (EOFError, OSError):
+                break
+        if self._connection is not None:
+            self._connection.close()
+
+    def _answer(self, what: str, arguments: list[Any]) -> Any:
+        if what == "open":
+            path, pragmas, cpus = arguments
+            if cpus:
+                os.sched_setaffinity(0, cpus)
+            self._connection = self._core.SqliteConnection(path, list(pragmas))
+            return None
+        try:
+            self._working = True
+            self._signalled()  # it may have been cancelled before it began
+            return getattr(self._connection, what)(*arguments)
+        except KeyboardInterrupt:
+            cancelled = FailureError("statement", "it was cancelled")
+            cancelled.sqlstate = CANCELLED
+            raise cancelled from None
+        finally:
+            self._working = False
+
+    def _signalled(self, *_: object) -> None:
+        if self._working and self._cancelled() == self._number:
+            self._working = False  # once is enough
+            raise KeyboardInterrupt
 
 
 def _core(path: str) -> Any:

@@ -7,9 +7,11 @@ too. Its limits are the engine's, and what it does to itself it does not do to u
 from __future__ import annotations
 
 import contextlib
+import mmap
 import os
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -23,6 +25,8 @@ from ironbench.errors import EngineDiedError
 from ironbench.model.session import Row
 
 _PATIENCE_S = 10.0
+NUMBER = struct.Struct("<Q")
+"""The memory that both ends share: which request is to be cancelled. They are numbered from 1."""
 
 
 class SqliteLine:
@@ -35,17 +39,24 @@ class SqliteLine:
         ours, theirs = socket.socketpair()
         source = str(Path(__file__).resolve().parents[2])
         code = f"import sys; sys.path.insert(0, {source!r}); import ironbench.engines.sqlite_line as line; line.main()"
-        with theirs:
+        shared = os.memfd_create("cancelled")
+        os.truncate(shared, NUMBER.size)
+        self._cancelled = mmap.mmap(shared, NUMBER.size)
+        with theirs, os.fdopen(shared, "rb"):
             self._process = subprocess.Popen(
-                [*within, sys.executable, "-I", "-S", "-c", code, _core.__file__],
+                [*within, sys.executable, "-I", "-S", "-c", code, _core.__file__, str(shared)],
                 stdin=theirs.fileno(),
                 stdout=subprocess.DEVNULL,
+                pass_fds=[shared],
                 start_new_session=True,  # Ctrl-C in our terminal is ours alone
                 cwd="/",
             )
         self._socket = Connection(ours.detach())
         self._asking = threading.Lock()
-        self._busy = False
+        self._waiting = False
+        self._answered = 0
+        self._announced: tuple[Any, ...] | None = None
+        """Sent already, and not yet asked for."""
         try:
             self._ask("open", path, tuple(pragmas), tuple(cpus))
         except BaseException:
@@ -54,6 +65,10 @@ class SqliteLine:
 
     def measure(self, sql: str) -> tuple[int, float, float]:
         rows, submitted_s, answered_s = self._ask("measure", sql)
+        return rows, submitted_s, answered_s
+
+    def measure_before(self, sql: str, following: str) -> tuple[int, float, float]:
+        rows, submitted_s, answered_s = self._ask("measure", sql, following=("measure", following))
         return rows, submitted_s, answered_s
 
     def query(self, sql: str) -> list[Row]:
@@ -68,13 +83,15 @@ class SqliteLine:
         return int(self._ask("copy_in", sql, data))
 
     def cancel(self) -> None:
-        """What runs ends with SQLSTATE 57014; between two requests nothing happens."""
-        if self._busy:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(self._process.pid, signal.SIGINT)
+        """What is waited for ends with SQLSTATE 57014; between two requests nothing happens."""
+        if self._waiting:
+            self._cancel()
 
     def close(self) -> None:
         """May be called twice."""
+        if not self._waiting:
+            with contextlib.suppress(EOFError, OSError):
+                self._let_go()
         self._socket.close()
         try:
             self._process.wait(_PATIENCE_S)
@@ -82,22 +99,49 @@ class SqliteLine:
             self._process.kill()
             self._process.wait()
 
-    def _ask(self, *request: Any) -> Any:
+    def _ask(self, *request: Any, following: tuple[Any, ...] | None = None) -> Any:
         with self._asking:
-            self._busy = True
             try:
-                self._socket.send(request)
+                if self._announced != request:
+                    self._let_go()
+                    self._socket.send(request)
+                self._announced = None
+                self._waiting = True
+                if following is not None:
+                    self._socket.send(following)
+                    self._announced = following
                 kind, answer = self._socket.recv()
+                self._answered += 1
             except (EOFError, OSError) as error:
+                self._announced = None
                 raise self._death() from error
+            except KeyboardInterrupt:
+                self._announced = None
+                self._cancel()
+                self._socket.close()  # its answer would be taken for that to the next request
+                raise
             finally:
-                self._busy = False
+                self._waiting = False
         if kind == "error":
             name, subject, cause, hint, sqlstate = answer
             raised = getattr(errors, name)(subject, cause, hint)
             raised.sqlstate = sqlstate
             raise raised
         return answer
+
+    def _cancel(self) -> None:
+        """The first request that is not answered, whether the child has begun it or not."""
+        NUMBER.pack_into(self._cancelled, 0, self._answered + 1)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self._process.pid, signal.SIGINT)
+
+    def _let_go(self) -> None:
+        """Ends what was announced, and takes its answer. EOFError, OSError: the child is gone."""
+        if self._announced is not None:
+            self._announced = None
+            self._cancel()
+            self._socket.recv()
+            self._answered += 1
 
     def _death(self) -> EngineDiedError:
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -111,6 +155,7 @@ class SqliteLine:
 
 def main() -> None:
     """The child's end."""
-    from ironbench.engines.sqlite_child import serve
+    from ironbench.engines.sqlite_child import Served
 
-    serve(Connection(os.dup(0)), sys.argv[1])
+    shared = mmap.mmap(int(sys.argv[2]), NUMBER.size, prot=mmap.PROT_READ)
+    Served(Connection(os.dup(0)), sys.argv[1], lambda: int(NUMBER.unpack_from(shared)[0])).serve()

@@ -38,6 +38,18 @@ class Line(Protocol):
     def close(self) -> None: ...
 
 
+@runtime_checkable
+class Eager(Line, Protocol):
+    """A line whose other end, a process of ours, begins the next statement by itself: no wake-up lies between."""
+
+    def measure_before(self, sql: str, following: str) -> tuple[int, float, float]:
+        """As `measure`. `following` begins when `sql` has ended, well or not, and is what is to be measured next.
+
+        When something else is asked for, or the line is closed, it is cancelled and its answer let go.
+        """
+        ...
+
+
 class Session(Protocol):
     """A running engine. Made by `engines`, used by `load`, `drive`, `observe` and workloads."""
 

@@ -1,12 +1,14 @@
 """Streams run their queries in order, one at a time, within their limits."""
 
+import os
+import signal
 import time
 from pathlib import Path
 
 import pytest
 
 from ironbench.catalogue import base_name, part_of
-from ironbench.engines.sqlite_line import SqliteLine
+from ironbench.engines.sqlite_line import NUMBER, SqliteLine
 from ironbench.errors import EngineDiedError, FailureError
 from ironbench.workloads.tpch import details, figures, streams
 from ironbench.workloads.tpch.course import chosen, course
@@ -46,6 +48,36 @@ def test_a_stream_that_is_told_to_end_begins_nothing_more(line: SqliteLine) -> N
     stream = Stream(1, [Query("q01", ENDLESS, line, 99.0), Query("q02", "SELECT 1", line, 99.0)])
     streams.run([stream], lambda: time.perf_counter() - begin > 0.2, lambda done, running: None)
     assert [one.error for one in stream.ran] == [streams.CANCELLED]
+
+
+def test_nothing_is_left_running_of_what_was_announced(tmp_path: Path) -> None:
+    begin = time.perf_counter()
+    line = SqliteLine(str(tmp_path / "file"), ())
+    stream = Stream(1, [Query("q01", ENDLESS, line, 99.0), Query("q02", ENDLESS, line, 99.0)])
+    streams.run([stream], lambda: time.perf_counter() - begin > 0.2, lambda done, running: None)
+    line.close()
+    assert [one.error for one in stream.ran] == [streams.CANCELLED]
+    assert line._process.returncode == 0
+
+
+def test_an_announced_statement_is_measured_or_let_go(line: SqliteLine) -> None:
+    assert line.measure_before("VALUES (1)", "VALUES (1), (2)")[0] == 1
+    assert line.measure_before("VALUES (1), (2)", ENDLESS)[0] == 2
+    assert line.measure("VALUES (1), (2), (3)")[0] == 3
+    with pytest.raises(FailureError, match="no such table"):
+        line.measure_before("SELECT * FROM nowhere", "SELECT 4")
+    assert line.measure("SELECT 4")[0] == 1
+    line.measure_before("SELECT 5", ENDLESS)
+    assert line.query("SELECT 6") == [("6",)]
+
+
+def test_a_cancellation_that_comes_late_spares_the_next_statement(line: SqliteLine) -> None:
+    many = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 300000) SELECT i FROM n"
+    line.measure_before("SELECT 1", many)
+    line.cancel()
+    NUMBER.pack_into(line._cancelled, 0, line._answered)
+    os.kill(line._process.pid, signal.SIGINT)
+    assert line.measure(many)[0] == 300_000
 
 
 def test_an_engine_that_dies_ends_all_streams_with_its_error(line: SqliteLine, tmp_path: Path) -> None:

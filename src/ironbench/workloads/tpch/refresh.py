@@ -19,6 +19,7 @@ from typing import Any
 
 from ironbench.errors import FailureError
 from ironbench.model.session import Line
+from ironbench.workloads.tpch.streams import Step
 
 SETS = 1000
 """Of one group; the next thousand use the next eight of every 32 keys (4.2.4)."""
@@ -63,7 +64,7 @@ class Refresh:
     line: Line
     limit_s: float = float("inf")
 
-    def run(self) -> tuple[int, float, float]:
+    def run(self, after: Step | None) -> tuple[int, float, float]:
         began_s = time.perf_counter()
         what = insert if self.name == "rf1" else delete
         what(self.line, self.refresh_set)

@@ -1,7 +1,8 @@
 """Streams: each a thread that runs its steps one after the other, and one watch over all of them.
 
 Threads of Python are enough here: a step takes milliseconds to hours, and from the last byte of an answer to the
-submission of the next query pass some tens of microseconds (the metric `lateness_…_s` tells).
+submission of the next query pass some tens of microseconds (the metric `lateness_…_s` tells). Where an engine works in
+a process of ours, that process knows the next query before it has ended one.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ironbench.errors import IronbenchError
-from ironbench.model.session import Line
+from ironbench.model.session import Eager, Line
 
 OVER_LIMIT = "over-limit"
 CANCELLED = "57014"
@@ -38,8 +39,11 @@ class Step(Protocol):
     @property
     def limit_s(self) -> float: ...
 
-    def run(self) -> tuple[int, float, float]:
-        """Rows, and the instants of submission and end on the clock of `time.perf_counter`. IronbenchError."""
+    def run(self, after: Step | None) -> tuple[int, float, float]:
+        """Rows, and the instants of submission and end on the clock of `time.perf_counter`. IronbenchError.
+
+        `after`: the step that follows, if any does.
+        """
         ...
 
 
@@ -50,7 +54,9 @@ class Query:
     line: Line
     limit_s: float
 
-    def run(self) -> tuple[int, float, float]:
+    def run(self, after: Step | None) -> tuple[int, float, float]:
+        if isinstance(after, Query) and after.line is self.line and isinstance(self.line, Eager):
+            return self.line.measure_before(self.sql, after.sql)
         return self.line.measure(self.sql)
 
 
@@ -85,7 +91,7 @@ class Stream(threading.Thread):
         self._cancelled_s = float("-inf")
 
     def run(self) -> None:
-        for step in self._steps:
+        for step, after in itertools.zip_longest(self._steps, self._steps[1:]):
             # Whoever cancels holds the lock, so that it never hits the step after the one it meant.
             with self._between:
                 if self._ending:
@@ -94,7 +100,7 @@ class Stream(threading.Thread):
                 self._current, self._over_limit = (step, began_s), False
                 self._cancelled_s = float("-inf")
             try:
-                done = Ran(step.name, *step.run())
+                done = Ran(step.name, *step.run(after))
             except IronbenchError as error:
                 done = Ran(step.name, 0, began_s, time.perf_counter(), self._meaning(error))
                 if not done.error:

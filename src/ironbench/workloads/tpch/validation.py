@@ -18,6 +18,7 @@ from ironbench.model.session import Line
 from ironbench.workloads.tpch import answers, texts
 from ironbench.workloads.tpch.answers import Answer
 from ironbench.workloads.tpch.parameters import QUERIES
+from ironbench.workloads.tpch.streams import Step
 
 _STORED = Path(__file__).with_name("expected")
 VERSION = 1
@@ -38,7 +39,7 @@ class Asking:
     def name(self) -> str:
         return texts.name(self.query)
 
-    def run(self) -> tuple[int, float, float]:
+    def run(self, after: Step | None) -> tuple[int, float, float]:
         began_s = time.perf_counter()
         rows = self.line.query(self.sql)
         ended_s = time.perf_counter()
