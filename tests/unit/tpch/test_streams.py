@@ -40,6 +40,7 @@ def test_queries_run_one_after_the_other_and_their_rows_are_counted(line: Sqlite
 def test_a_query_over_its_limit_is_cancelled_and_the_next_one_runs(line: SqliteLine) -> None:
     ran = run(Stream(1, [Query("q01", ENDLESS, line, 0.2), Query("q02", "SELECT 1", line, 9.0)]))
     assert [one.error for one in ran] == ["over-limit", ""]
+    assert streams.gaps_s(ran)[0] >= 0
     assert 0.2 <= ran[0].elapsed_s < 3
 
 

@@ -12,7 +12,7 @@ import itertools
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from ironbench.errors import IronbenchError
@@ -109,6 +109,9 @@ class Stream(threading.Thread):
             finally:
                 with self._between:
                     self._current = None
+            if self.ran and self.ran[-1].answered_s > done.submitted_s:
+                # What failed had ended when this one began, which an eager line does before we are told.
+                self.ran[-1] = replace(self.ran[-1], answered_s=done.submitted_s)
             self.ran.append(done)
 
     def _meaning(self, error: IronbenchError) -> str:
