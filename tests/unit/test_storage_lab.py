@@ -8,6 +8,7 @@ from labfactory import lab, trials
 from ironbench.analyse.labstudy import LabStudy, lab_study
 from ironbench.model.system import Choice
 from ironbench.report import formats
+from ironbench.report.findings import metric_words
 from ironbench.report.lab_figures import sections
 from ironbench.words import THIN
 
@@ -36,6 +37,11 @@ def test_a_labs_cells_stand_beside_each_other_in_the_known_table() -> None:
     assert rows[1][:3] == ("RND4K Q32T1 write", "282.3", "419.7")
     assert [name for name, _ in details] == ["driver=generic", "driver=vendor's"]
     assert [chart.id for chart in section.charts] == ["sequential-read", "random-write"]
+
+
+def test_a_test_is_called_as_in_the_known_table() -> None:
+    assert metric_words(READ) == "bandwidth of SEQ1M Q8T1 read"
+    assert metric_words("storage_iops{profile=unheard-of}") == "I/Os per second of unheard-of"
 
 
 def test_the_picture_and_the_page_of_such_a_lab_can_be_drawn() -> None:

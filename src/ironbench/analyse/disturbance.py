@@ -33,7 +33,9 @@ class Disturbance:
     @property
     def sentence(self) -> str:
         everyone = self.trials == self.of
-        which = f"all {self.of} trials" if everyone else f"{self.trials} of {self.of} trials"
+        which = f"{self.trials} of {self.of} trials"
+        if everyone:
+            which = f"all {self.of} trials" if self.of > 1 else "the only trial"
         words = WORDS[self.code]
         said = f"{words[0].upper()}{words[1:]} {which}"
         if self.most is None or self.least is None:

@@ -11,6 +11,7 @@ from ironbench.model.finding import Finding
 from ironbench.report.charts.base import Table
 from ironbench.report.numbers import NOT_KNOWN, number, percent
 from ironbench.words import THIN
+from ironbench.workloads.storage import profiles
 
 _FEW = 2
 """Of more comparisons than this the main metrics stand side by side; all are in the JSON document."""
@@ -27,7 +28,9 @@ def metric_words(metric: str) -> str:
     name, part = base_name(metric), part_of(metric)
     known = metrics().get(name)
     words = known.words if known else name
-    return f"{words} of {part.partition('=')[2]}" if part else words
+    kind, _, value = part.partition("=")
+    test = profiles.known(value) if kind == "profile" else None
+    return f"{words} of {f'{test.title} {test.direction}' if test else value}" if part else words
 
 
 def better(metric: str) -> str:

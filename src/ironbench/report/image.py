@@ -22,7 +22,7 @@ _LOCALE = {"decimal": ".", "thousands": THIN, "grouping": [3], "currency": ["", 
 _OF_LAB = (
     *("effects", "levels", "same-load-response_time_p99_s", "points", "by-block"),
     *("growth-throughput", "growth-response_time_p99_s", "time", "budget", "role-latency"),
-    *("sequential-read", "sequential-write", "random-read", "random-write"),
+    *("sequential", "sequential-read", "sequential-write", "random", "random-read", "random-write"),
 )
 _SAID = {"hollow": "", "ring": "", "line": "solid: ", "dash": "dashed: ", "dot": "dotted: "}
 _RESOLVE = {"scale": dict.fromkeys(("color", "shape", "stroke", "strokeDash"), "independent")}
