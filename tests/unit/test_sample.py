@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from factories import DISK, OLTP, Shelf, record
+from factories import DISK, OLTP, Shelf, SortedHistogram, record
 
 from ironbench.analyse import target as targets
 from ironbench.analyse.curve import metrics_of
@@ -82,6 +82,15 @@ def test_a_curve_by_percentile_ends_where_its_sample_does() -> None:
     assert found is not None
     assert found.count == 20_000
     assert max(share for share, _ in found.points) == 0.9998
+
+
+def test_so_few_that_even_the_median_is_unbounded_have_no_curve_by_percentile() -> None:
+    class Few(Shelf):
+        def histograms(self, id: str) -> dict[str, SortedHistogram]:
+            return {"response_time": SortedHistogram([1.0] * 4)}
+
+    trials = [some(4)]
+    assert percentiles(trials, Few(trials)) is None
 
 
 def test_no_target_is_met_by_a_percentile_of_few_transactions() -> None:

@@ -135,7 +135,8 @@ def _same(a: Line, b: Line) -> bool:
 
 
 def percentiles(trials: Sequence[Record], archive: Archive, metric: str = "response_time") -> Percentiles | None:
-    """Histograms of all `trials` merged: a percentile of percentiles would be none. None where there are none."""
+    """Histograms of all `trials` merged: a percentile of percentiles would be none. None where there are none, or too
+    few values for a median."""
     merged: Any = None
     for record in trials:
         histogram = archive.histograms(record.id).get(metric)
@@ -145,7 +146,7 @@ def percentiles(trials: Sequence[Record], archive: Archive, metric: str = "respo
             merged = type(histogram).from_bytes(histogram.to_bytes())
         else:
             merged.merge(histogram)
-    if merged is None or merged.count == 0:
+    if merged is None or not enough(0.5, merged.count):
         return None
     shares = [share for share in QUANTILES if enough(share, merged.count)]
     return Percentiles(metric, merged.count, tuple(zip(shares, merged.quantiles(shares), strict=True)))
