@@ -8,6 +8,7 @@ from typing import Any
 
 from ironbench.analyse.labstudy import LabStudy, Measured
 from ironbench.analyse.subjects import counted_in
+from ironbench.catalogue import base_name
 from ironbench.model.record import Record, Status
 from ironbench.report import theme
 from ironbench.report.charts import base, rows
@@ -140,7 +141,7 @@ def _scale(values: Sequence[float]) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def _title(study: LabStudy, suffix: str, kind: dict[str, Any]) -> str:
     units = counted_in([record for cell in study.cells for record in cell.trials])
-    words = f"{units[1]}/s" if study.metric == "throughput" else suffix
+    words = f"{units[1]}/s" if base_name(study.metric) == "throughput" else suffix
     return ", ".join(part for part in (words, "logarithmic" if kind.get("type") == "log" else "") if part)
 
 
