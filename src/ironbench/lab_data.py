@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from ironbench import engines, load, workloads
 from ironbench.load import restore, snapshot
@@ -12,10 +13,23 @@ from ironbench.model.lab import Lab
 from ironbench.model.prepared import Prepared
 from ironbench.model.secrets import Secrets
 from ironbench.model.session import Session
-from ironbench.model.system import Setup
+from ironbench.model.system import Layout, Setup
 from ironbench.printer import Printer
 
 LEFT = "as the trial before left them"
+
+
+@dataclass(frozen=True, slots=True)
+class _Left:
+    """The data in a directory, after a trial that ended in good order."""
+
+    block: int
+    source: Snapshot
+    layout: Layout
+    read_only: bool
+    """Nothing was written since they were restored."""
+    lasting: bool
+    """A trial since then changed them for good."""
 
 
 class Data:
@@ -25,7 +39,9 @@ class Data:
         """Loads what no earlier lab has loaded. InputError: no room. FailureError."""
         self._method = lab.method
         self._snapshots: dict[str, Snapshot] = {}
-        self._fresh: dict[str, tuple[int, Snapshot]] = {}
+        self._left: dict[str, _Left] = {}
+        self._begun: dict[str, _Left] = {}
+        """What the trial that runs now found there."""
         known: dict[tuple[str, ...], Snapshot] = {}
         for setup in lab.setups:
             if setup.skipped:
@@ -42,13 +58,21 @@ class Data:
     def restored(self, setup: Setup, block: int) -> Prepared:
         """The data of a cell as the lab wants them at the start of a trial. InputError: no room. FailureError."""
         source = self._snapshots[setup.origin]
-        place = setup.system.dsn or setup.system.layout.data or ""
-        fresh = self._fresh.pop(place, None)
-        if fresh == (block, source) and restore.often(setup, source, self._method.restore) == "block":
-            conditions = {"data": LEFT, "restored": "once for this block"}
+        place, layout = _place(setup), setup.system.layout
+        left = self._left.pop(place, None)
+        often = restore.often(setup, source, self._method.restore)
+        if left is not None and (left.source, left.layout) == (source, layout) and self._enough(often, left, block):
+            conditions = {"data": LEFT, "restored": f"once for this {often}"}
         else:
             conditions = restore.restored(setup, source)
+            left = _Left(block, source, layout, read_only=True, lasting=False)
+        self._begun[place] = left
         return Prepared(conditions, restore.warnings(setup, source))
+
+    def _enough(self, often: str, left: _Left, block: int) -> bool:
+        if often == "lab":
+            return left.read_only
+        return often == "block" and left.block == block and (self._method.restore == "block" or not left.lasting)
 
     def settled(self, setup: Setup, session: Session, restored: Prepared) -> Prepared:
         """`restored`, and the garbage that the trial before left taken away, where its data were left, too."""
@@ -58,9 +82,19 @@ class Data:
         return restored.also(load.settled(session, dataset))
 
     def kept(self, setup: Setup, block: int) -> None:
-        """A trial ended in good order: other cells of the block may start from what it left, where that is enough."""
-        place = setup.system.dsn or setup.system.layout.data or ""
-        self._fresh[place] = (block, self._snapshots[setup.origin])
+        """A trial ended in good order: other cells may start from what it left, where that is enough."""
+        begun = self._begun[_place(setup)]
+        writes = workloads.get(setup.choice.workload).writes(setup.choice.options)
+        self._left[_place(setup)] = replace(
+            begun,
+            block=block,
+            read_only=begun.read_only and not writes,
+            lasting=begun.lasting or restore.lasting(setup),
+        )
+
+
+def _place(setup: Setup) -> str:
+    return setup.system.dsn or setup.system.layout.data or ""
 
 
 def _content(setup: Setup) -> tuple[str, ...]:

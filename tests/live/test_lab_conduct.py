@@ -15,6 +15,7 @@ from ironbench.analyse.labstudy import lab_study
 from ironbench.drive import clock
 from ironbench.drive.trial import trial_seed
 from ironbench.errors import FailureError, InputError
+from ironbench.load import restore
 from ironbench.model.lab import Lab
 from ironbench.model.record import Record, Status
 from ironbench.model.system import Choice, Layout, Setup
@@ -102,6 +103,27 @@ def test_garbage_of_the_trial_before_is_taken_away_where_a_block_shares_its_data
     assert "garbage" not in first.conditions
     assert second.conditions["restored"] == "once for this block"
     assert second.conditions["garbage"].startswith("vacuumed pgbench_accounts")
+
+
+def test_data_that_are_only_read_are_copied_once_until_a_trial_has_written(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(restore, "EXPENSIVE", -1.0)  # a file system that shares blocks copies for nothing
+    reading = small("sqlite", stages=(2,), data=place / "data")
+    writing = Choice("simple-update", workloads.get("simple-update").validated({}))
+    first, second = reading.setups
+    mixed = replace(reading, setups=(first, replace(second, choice=writing)))
+    copies = []
+    for number, planned in enumerate((reading, mixed)):
+        directory = begun(planned, place / f"lab{number}")
+        with directory.locked():
+            records = lab.conduct({}, directory, Printer())
+        assert all(record.status.comparable for record in records)
+        copies.append([record.conditions["restored"] != "once for this lab" for record in records])
+    assert copies[0] == [True, False, False, False]
+    after = [True, *(trial.cell.name == second.cell.name for trial in mixed.trials[:-1])]
+    own = [trial.cell.name == second.cell.name for trial in mixed.trials]
+    assert copies[1] == [one or other for one, other in zip(after, own, strict=True)]
 
 
 def spoilt(setup: Setup, place: Path) -> Setup:

@@ -19,18 +19,26 @@ EXPENSIVE = 0.10
 
 
 def often(setup: Setup, snapshot: Snapshot, restore: str) -> str:
-    """`trial` or `block`: when the data go back. `restore` is the lab's word: `trial`, `block` or `auto`.
+    """`trial`, `block` or `lab`: when the data go back. `restore` is the lab's word: `trial`, `block` or `auto`.
 
-    With `auto`, once per block suffices where the trials before change nothing that lasts (`Workload.stable`), and
-    restoring would take more than a tenth of the trial: which has to have a length for that.
+    With `auto`, where restoring would take more than a tenth of the trial, which has to have a length for that: once
+    for the lab suffices where nothing is written, and once per block where nothing that lasts (`Workload.stable`).
     """
     if restore != "auto":
         return restore
     workload, load = workloads.get(setup.choice.workload), setup.cell.load
-    lasting = workload.writes(setup.choice.options) and not workload.stable
-    if lasting or load.duration_s is None:
+    length_s = load.duration_s
+    if length_s is None and load.transactions is None:
+        length_s = workload.expected_s(setup.system.engine, setup.choice.options)
+    if lasting(setup) or length_s is None or cost_s(setup, snapshot) <= EXPENSIVE * (length_s + load.warmup_s):
         return "trial"
-    return "block" if cost_s(setup, snapshot) > EXPENSIVE * (load.duration_s + load.warmup_s) else "trial"
+    return "block" if workload.writes(setup.choice.options) else "lab"
+
+
+def lasting(setup: Setup) -> bool:
+    """Whether a trial changes its data for good."""
+    workload = workloads.get(setup.choice.workload)
+    return workload.writes(setup.choice.options) and not workload.stable
 
 
 def cost_s(setup: Setup, snapshot: Snapshot) -> float:
