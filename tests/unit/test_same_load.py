@@ -17,7 +17,7 @@ from ironbench.analyse.labstudy import lab_study
 from ironbench.cli import declared as files
 from ironbench.cli.planning import planned
 from ironbench.errors import InputError
-from ironbench.model.lab import Claim, Lab
+from ironbench.model.lab import Claim, Lab, Stage
 from ironbench.model.record import Record, Warning
 from ironbench.plan import same_load
 from ironbench.report import lab_text
@@ -310,3 +310,19 @@ def test_a_side_that_fell_behind_is_named(lab: Lab) -> None:
     assert table.head[-1] == "to know"
     assert rows[2][-2:] == ("6", "log=disk fell behind in 6 of 6")
     assert rows[0][-1] == ""
+
+
+def test_only_its_own_round_tells_which_side_fell_behind(lab: Lab) -> None:
+    cells = ("log=memory rate=90%", "log=disk rate=90%")
+    claim = Claim("?", "ratio", "response_time_p99_s", cells, None, 1.0)
+    again = tuple(replace(trial, block=trial.block + 8, stage=2) for trial in lab.trials if trial.block < 6)
+    rounds = replace(lab.method, stages=(*lab.method.stages, Stage(2, 6, added=True)))
+    twice = replace(lab, claims=(claim,), method=rounds, trials=(*lab.trials, *again))
+    behind = Warning("rate-not-kept", "the rate of 900/s was not kept")
+    records = [
+        replace(record, warnings=(behind,)) if record.cell.name == cells[1] and record.stage == 1 else record
+        for record in records_of(twice)
+    ]
+    study = lab_study(twice, records, Shelf(records))
+    assert study.claims[0].reason.endswith("lies inside the range")
+    assert study.earlier[0].claims[0].reason.endswith("log=disk rate=90% fell behind in 6 of 6")
