@@ -24,11 +24,13 @@ _ACROSS = (
 
 
 def metric_words(metric: str) -> str:
-    """`99th-percentile response time of pay` for `response_time_p99_s{script=pay}`."""
+    """`99th-percentile response time of pay` for `response_time_p99_s{script=pay}`; streams have only numbers."""
     name, part = base_name(metric), part_of(metric)
     known = metrics().get(name)
     words = known.words if known else name
     kind, _, value = part.partition("=")
+    if kind == "stream" and f"a {kind}" in words:
+        return words.replace(f"a {kind}", f"{kind} {value}")
     test = profiles.known(value) if kind == "profile" else None
     return f"{words} of {f'{test.title} {test.direction}' if test else value}" if part else words
 

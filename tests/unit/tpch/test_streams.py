@@ -10,6 +10,7 @@ import pytest
 from ironbench.catalogue import base_name, part_of
 from ironbench.engines.sqlite_line import NUMBER, SqliteLine
 from ironbench.errors import EngineDiedError, FailureError
+from ironbench.report.findings import metric_words
 from ironbench.workloads.tpch import details, figures, streams
 from ironbench.workloads.tpch.course import chosen, course
 from ironbench.workloads.tpch.streams import Query, Ran, Stream
@@ -129,6 +130,11 @@ def test_figures_of_merit_are_withheld_when_a_query_was_not_answered() -> None:
     assert not {"power", "power_unrounded", "composite"} & set(withheld)
     assert "query_time_s{query=q05}" not in withheld
     assert details.steps([power]).splitlines()[6] == "0,q05,5.000000,1.000000,1,over-limit"
+
+
+def test_a_stream_is_called_by_its_number() -> None:
+    assert metric_words("stream_time_s{stream=0}") == "time of stream 0"
+    assert metric_words("query_time_s{query=q07}").endswith(" of q07")
 
 
 def test_only_queries_that_there_are_can_be_chosen() -> None:
