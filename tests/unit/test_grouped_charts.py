@@ -37,6 +37,7 @@ def study(full: bool = True) -> LabStudy:
             metrics={
                 "query_time_geomean_s": 8.0 / int(one.cell.levels["SSDs"]),
                 "query_time_s{query=q01}": 16.0 / int(one.cell.levels["SSDs"]) + one.block,
+                "query_time_s{query=q02}": 1.0,
             },
         )
         for one in trials(plan, {setup.cell.name: 1.0 for setup in plan.setups})

@@ -292,3 +292,15 @@ def test_intervals_at_more_than_95_percent_are_explained() -> None:
     notes = " ".join(lab_figures.notes(study))
     assert "Where an interval is at 97.5\u202f%, not 95\u202f%" in notes
     assert "shared out among 2 comparisons" in notes
+
+
+def test_a_cell_that_was_never_measured_differs_by_what_was_varied_and_not_by_all_that_was_not_seen_of_it() -> None:
+    plan = lab({"work_mem": ("4MB", "64MB", "1GB")}, blocks=6)
+    records = [
+        replace(one, status=Status.FAILED, metrics={}) if one.cell.levels["work_mem"] == "1GB" else one
+        for one in trials(plan, {setup.cell.name: 1000.0 for setup in plan.setups})
+    ]
+    made = studied(plan, records)
+    assert [(row.room, row.name) for row in made.differences] == [("system", "settings.work_mem")]
+    assert made.differences[0].values == ("4MB", "64MB", "1GB")
+    assert "machine.cpu.model" in made.shared

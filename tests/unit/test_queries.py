@@ -78,21 +78,29 @@ def test_subjects_stand_by_their_parallelism_only_where_each_degree_is_one_of_th
     assert twice is not None and not twice.by_parallelism
 
 
-def study() -> LabStudy:
+def study(**others: float) -> LabStudy:
+    """Of a lab with query 7, and others that take as long in every cell."""
+    rest = {f"query_time_s{{query={name}}}": time for name, time in others.items()}
     plan = lab({"storage": ("disk", "ssd")}, blocks=6)
     found = [
-        replace(one, metrics={**one.metrics, "query_time_s{query=q07}": 2.0 if "disk" in one.cell.name else 1.0})
+        replace(
+            one, metrics={**one.metrics, "query_time_s{query=q07}": 2.0 if "disk" in one.cell.name else 1.0, **rest}
+        )
         for one in trials(plan, {setup.cell.name: 1.0 for setup in plan.setups})
     ]
     return lab_study(plan, found, Shelf(found))
 
 
 def test_a_lab_of_queries_has_a_section_with_bars_and_a_map() -> None:
-    (section,) = [section for section in sections(study()) if section.id == "queries"]
+    (section,) = [section for section in sections(study(q08=3.0)) if section.id == "queries"]
     assert [chart.id for chart in section.charts] == ["query-ratios", "query-map"]
     bars = section.charts[0]
-    assert bars.table.rows == (("q07", "2.00", "1.00", "0.500", "0.500 to 0.500"),)
+    assert bars.table.rows[0] == ("q07", "2.00", "1.00", "0.500", "0.500 to 0.500")
     assert "q07" in bars.alt
+
+
+def test_a_lab_of_one_query_has_no_section_that_would_say_its_finding_again() -> None:
+    assert "queries" not in {section.id for section in sections(study())}
 
 
 def test_a_report_of_one_system_leads_with_its_figures_of_merit_and_each_query() -> None:

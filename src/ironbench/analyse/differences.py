@@ -7,9 +7,11 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ironbench.model.record import Record
+from ironbench.model.system import Load, System
 from ironbench.record.redact import redacted
 
 NOT_SET = "not set"
+NOT_MEASURED = "not measured"
 # Facts that differ from run to run by their nature and say nothing about the system.
 # PostgreSQL's own paths follow from the layout, which is a fact itself.
 _PATHS = ("config_file", "data_directory", "hba_file", "ident_file")
@@ -41,12 +43,24 @@ class Difference:
 
 def facts_of(record: Record) -> dict[str, str]:
     """What the record itself says about system, load and versions, flat: `system.settings.work_mem` → `64MB`."""
-    system = asdict(record.system)
-    system.pop("label")
-    load = asdict(record.cell.load)
+    return {**chosen(record.system, record.cell.load), **flattened("software", record.software)}
+
+
+def chosen(system: System, load: Load) -> dict[str, str]:
+    """What the user chose, known before anything is measured."""
+    every = asdict(system), asdict(load)
+    every[0].pop("label")
     for varied in ("clients", "threads", "seed"):
-        load.pop(varied)
-    return {**flattened("system", system), **flattened("load", load), **flattened("software", record.software)}
+        every[1].pop(varied)
+    return {**flattened("system", every[0]), **flattened("load", every[1])}
+
+
+def completed(known: Sequence[Mapping[str, str] | None], declared: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
+    """Facts of every subject; one without any is told by what was `declared` of it, and differs in nothing else."""
+    measured = [flat for flat in known if flat is not None]
+    rest = dict.fromkeys(differing(measured), NOT_MEASURED) | shared(measured)
+    rest = {name: value for name, value in rest.items() if name.partition(".")[0] not in ("system", "load")}
+    return [{**rest, **own} if flat is None else dict(flat) for flat, own in zip(known, declared, strict=True)]
 
 
 def flattened(prefix: str, value: Any) -> dict[str, str]:

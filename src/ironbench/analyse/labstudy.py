@@ -11,7 +11,7 @@ from ironbench.analyse.bottleneck import TimeSpent, where_time_goes
 from ironbench.analyse.ceiling import Ceiling, ceilings, reconciled
 from ironbench.analyse.claims import Judged, Outcome, judged
 from ironbench.analyse.contrast import Contrast, contrasts
-from ironbench.analyse.differences import Difference, differences, flattened, shared
+from ironbench.analyse.differences import Difference, chosen, completed, differences, shared
 from ironbench.analyse.disturbance import Disturbance, disturbances
 from ironbench.analyse.findings import findings
 from ironbench.analyse.growth import Growth, growths
@@ -187,7 +187,10 @@ def lab_study(
     judgements = tuple(_with_rates(one, of_its_round) for one in judged(lab.claims, found))
     measured = [setup for setup in lab.setups if not setup.skipped]
     cells = tuple(_measured(setup, lab, settled, archive) for setup in measured)
-    known = [facts(cell.usable[0], archive) if cell.usable else _declared(cell.setup) for cell in cells]
+    known = completed(
+        [facts(cell.usable[0], archive) if cell.usable else None for cell in cells],
+        [chosen(cell.setup.system, cell.setup.cell.load) for cell in cells],
+    )
     effects = _effects(lab, [finding for finding in found if finding.decides or finding.cell not in at_rates])
     own = [effect for effect in effects if effect.finding.decides and _is_main(effect.finding, lab)]
     found_ceilings = tuple(ceilings([effect.finding for effect in own], lab, _times(cells)))
@@ -301,11 +304,6 @@ def _measured(setup: Setup, lab: Lab, last: Sequence[Record], archive: Archive) 
 def _budget(records: Sequence[Record]) -> dict[str, float]:
     budgets = [asdict(record.budget) for record in records if record.budget.idle < 1.0]
     return {part: sum(budget[part] for budget in budgets) / len(budgets) for part in budgets[0]} if budgets else {}
-
-
-def _declared(setup: Setup) -> dict[str, str]:
-    """What is known of a cell before it was measured."""
-    return {**flattened("system", asdict(setup.system)), **flattened("load", asdict(setup.cell.load))}
 
 
 def _effects(lab: Lab, findings: Sequence[Finding]) -> list[Effect]:

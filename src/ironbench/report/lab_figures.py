@@ -48,7 +48,7 @@ def sections(study: LabStudy) -> list[Section]:
         Section(
             "queries",
             "Query by query",
-            charts=(*by_query(study.queries), *levels.by_query(study.levels)),
+            charts=(*by_query(study.queries), *levels.by_query(study.levels)) if _several(study) else (),
             tables=trend.tables(study.against),
         ),
         Section(
@@ -78,6 +78,11 @@ def sections(study: LabStudy) -> list[Section]:
         Section("configuration", "Configuration in common", tables=tuple(configuration(study.shared))),
     ]
     return [section for section in found if section.charts or any(table.rows for _, table in section.tables)]
+
+
+def _several(study: LabStudy) -> bool:
+    """Of one query alone everything else in the report tells already."""
+    return study.queries is not None and len(study.queries.names) > 1
 
 
 _LEAD_EARLIER = (
