@@ -84,6 +84,14 @@ def test_io_of_emulated_devices_is_timed_by_role_and_direction() -> None:
     assert "temp write, disk: 20.0 ms" in chart.alt.replace(THIN, " ")
 
 
+def test_a_log_that_lies_with_the_data_is_told_once() -> None:
+    both = emulated()
+    same = {name.replace("role=data", "role=log"): value for name, value in both.metrics.items()}
+    assert [one.what for one in role_latencies([("one", [emulated(**same)])])] == ["data read"]
+    own = {**same, "device_reads_per_s{role=log}": 50.0}
+    assert [one.what for one in role_latencies([("two", [emulated(**own)])])] == ["data read", "log read"]
+
+
 def test_a_disk_beside_a_card_are_points_on_a_logarithmic_axis_for_a_bar_of_the_card_would_not_be_seen() -> None:
     def chart(slow_s: float):
         return role_latency(

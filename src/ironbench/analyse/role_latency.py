@@ -6,7 +6,7 @@ partitions apart, are looked at.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ironbench.analyse.summarise import Summary, summarise
@@ -50,6 +50,13 @@ def role_latencies(groups: Sequence[tuple[str, Sequence[Record]]]) -> tuple[Role
     return tuple(found)
 
 
+def _apart(metrics: Mapping[str, float], role: str, figures: Sequence[str]) -> bool:
+    """Whether the role has a partition of its own; an engine that keeps its log with its data has one for both."""
+    return role == "data" or any(
+        metrics.get(one) != metrics.get(one.replace(f"role={role}", "role=data")) for one in figures
+    )
+
+
 def _one(name: str, records: Sequence[Record], role: str, direction: str) -> RoleLatency | None:
     label = f"{{role={role}}}"
     quantile, rate = f"device_{direction}_latency_p99_s{label}", f"device_{direction}s_per_s{label}"
@@ -57,7 +64,9 @@ def _one(name: str, records: Sequence[Record], role: str, direction: str) -> Rol
     own = [
         record.metrics
         for record in records
-        if quantile in record.metrics and record.metrics.get(rate, 0.0) * record.elapsed_s >= _FEWEST
+        if quantile in record.metrics
+        and _apart(record.metrics, role, (quantile, rate))
+        and record.metrics.get(rate, 0.0) * record.elapsed_s >= _FEWEST
     ]
 
     def of(metric: str) -> Summary | None:
