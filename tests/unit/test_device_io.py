@@ -1,5 +1,7 @@
 """I/Os by latency and by size: counts of all trials of the peak together, drawn and told."""
 
+import itertools
+
 import pytest
 from factories import Shelf, record
 
@@ -35,6 +37,15 @@ def test_a_quantile_is_at_most_a_bucket_too_high() -> None:
     reads = of(READS)["device_read_latency_s data"]
     assert 100e-6 <= reads.quantile(0.5) <= 120e-6
     assert 800e-6 <= reads.quantile(0.99) <= 960e-6
+
+
+def test_the_first_bucket_is_drawn_as_wide_as_any_other() -> None:
+    made = [record()]
+    (study,) = studies(made, Shelf(made, io=(READS, SIZES)))
+    latency, size = device_io(study)
+    for chart, step in ((latency, 2**0.25), (size, 2.0)):
+        edges = [row["edge"] for row in chart.specification["datasets"]["io"]]
+        assert [high / low for low, high in itertools.pairwise(edges)] == pytest.approx([step] * (len(edges) - 1))
 
 
 def test_a_chart_says_in_words_and_figures_what_it_draws() -> None:

@@ -28,6 +28,11 @@ class Spread:
     points: tuple[tuple[float, float], ...]
     """(upper end of the bucket, share of the I/Os in it), buckets without any between them included."""
 
+    @property
+    def step(self) -> float:
+        """Upper over lower end of a bucket."""
+        return 2 ** (1 / _PER_OCTAVE[_quantity(self.metric)])
+
     def quantile(self, share: float) -> float:
         """Upper end of the bucket in which that share is reached."""
         passed = 0.0

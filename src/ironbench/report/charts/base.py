@@ -8,6 +8,9 @@ from typing import Any
 
 from ironbench.report import theme
 
+_DECADES = 3.45
+"""More of them leave no room for ticks between powers of ten."""
+
 
 @dataclass(frozen=True, slots=True)
 class Table:
@@ -86,14 +89,19 @@ def value_scale(values: list[float], factor: float) -> tuple[dict[str, Any], dic
     positive = [value for value in values if value and value > 0]
     if not wide_apart(positive, factor):
         return {"zero": True}, {"tickCount": 5, "format": ",~f"}
-    low, high = (math.log10(bound) for bound in (min(positive), max(positive)))
-    steps = (1,) if high - low > 3 else (1, 2, 5)
-    ticks = [step * 10**power for power in range(math.floor(low), math.ceil(high) + 1) for step in steps]
-    inside = [round(tick, 9) for tick in ticks if min(positive) * 0.6 <= tick <= max(positive) * 1.7]
+    inside = decimal_ticks(min(positive) * 0.6, max(positive) * 1.7)
     return {"type": "log", "nice": False, "domain": [min(inside[0], min(positive)), max(inside[-1], max(positive))]}, {
         "values": inside,
         "format": "~g",
     }
+
+
+def decimal_ticks(low: float, high: float) -> list[float]:
+    """Within both: powers of ten, of fewer decades their double and their half as well."""
+    first, last = math.log10(low), math.log10(high)
+    steps = (1,) if last - first > _DECADES else (1, 2, 5)
+    ticks = [step * 10**power for power in range(math.floor(first), math.ceil(last) + 1) for step in steps]
+    return [round(tick, 9) for tick in ticks if low <= tick <= high]
 
 
 def wide_apart(values: list[float], factor: float) -> bool:

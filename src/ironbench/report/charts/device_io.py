@@ -40,7 +40,7 @@ def _chart(study: Study, metric: str, spreads: list[tuple[str, Spread]]) -> Char
     layer = {
         "data": {"name": "io"},
         "mark": {"type": "line", "interpolate": "step-before", "strokeWidth": 1.7},
-        "encoding": _encoding(names, metric, dashes),
+        "encoding": _encoding(names, metric, dashes, [row["edge"] for row in rows]),
     }
     roles = tuple(Key(role, "muted", stroke) for role, stroke in dashes.items()) if len(dashes) > 1 else ()
     return Chart(
@@ -56,9 +56,8 @@ def _chart(study: Study, metric: str, spreads: list[tuple[str, Spread]]) -> Char
 
 def _rows(name: str, one: Spread) -> list[dict[str, Any]]:
     unit = _MICRO if _timed(one) else _KIB
-    step = one.points[0][0] / 2
     # A step needs somewhere to begin and to end.
-    outer = [(step, 0.0), *one.points, (one.points[-1][0] * 2, 0.0)]
+    outer = [(one.points[0][0] / one.step, 0.0), *one.points, (one.points[-1][0] * one.step, 0.0)]
     return [
         {"system": name, "role": one.part, "edge": edge / unit, "share": share}
         | {"within": f"up to {_said(one, edge)}", "said": quantity(share, "share")}
@@ -66,14 +65,16 @@ def _rows(name: str, one: Spread) -> list[dict[str, Any]]:
     ]
 
 
-def _encoding(names: list[str], metric: str, dashes: dict[str, str]) -> dict[str, Any]:
+def _encoding(names: list[str], metric: str, dashes: dict[str, str], edges: list[float]) -> dict[str, Any]:
     timed = metric.endswith("latency_s")
+    decimal = base.decimal_ticks(min(edges), max(edges)) if timed else []
+    ticks = {"values": decimal} if len(decimal) > 1 else {"labelOverlap": "greedy"}
     return {
         "x": {
             "field": "edge",
             "type": "quantitative",
             "scale": {"type": "log", "base": 10 if timed else 2, "nice": False},
-            "axis": {"title": "microseconds" if timed else "KiB", "format": ",~f", "labelOverlap": "greedy"},
+            "axis": {"title": "microseconds" if timed else "KiB", "format": ",~f", **ticks},
         },
         "y": {
             "field": "share",
