@@ -77,6 +77,7 @@ def test_a_hot_row_makes_locks_the_limit_and_the_root_is_named(server: Server) -
     assert "at the root of the chain the holder" in found.limit.sentence
 
 
+@pytest.mark.long
 def test_locks_behind_a_flush_are_led_to_the_flush(tmp_path: Path) -> None:
     """The holder of the row keeps it while it flushes the log to a real device: whoever waits for it waits for that.
 
@@ -114,6 +115,7 @@ def test_a_client_that_thinks_is_the_limit(server: Server) -> None:
     assert "think time" in found.limit.sentence
 
 
+@pytest.mark.long
 def test_a_waterfall_leads_to_what_was_changed(server: Server) -> None:
     load = Load(clients=4, duration_s=1.2)
     session = server(DELAYED)

@@ -95,7 +95,7 @@ def test_more_memory_than_there_is_is_refused(user: User) -> None:
     assert told.code == 2 and "in memory" in told.stderr and user.nothing_runs()
 
 
-@pytest.mark.parametrize("engine", ["postgres", "sqlite"])
+@pytest.mark.parametrize("engine", ["postgres", pytest.param("sqlite", marks=pytest.mark.long)])
 def test_a_workload_runs_on_a_device(user: User, engine: str) -> None:
     words = ["--engine", engine, "--data", "free", "--duration", "2s", "--warmup", "0s", "--with", "scale=1"]
     told = user("run", "igen-oltp", *words, *(["--log", "free"] if engine == "postgres" else []))

@@ -41,7 +41,7 @@ def places(records: list[Record]) -> list[tuple[str, int]]:
     return [(record.cell.name, record.block) for record in records]
 
 
-@pytest.mark.parametrize("engine", ["null", "sqlite", "postgres"])
+@pytest.mark.parametrize("engine", ["null", pytest.param("sqlite", marks=pytest.mark.long), "postgres"])
 def test_every_planned_trial_is_measured_once_in_order(place: Path, engine: str) -> None:
     planned = small(engine, stages=(2, 1), data=None if engine == "null" else place / "data")
     directory = begun(planned, place / "lab")
