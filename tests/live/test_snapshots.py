@@ -281,7 +281,7 @@ def test_restoring_is_rare_only_where_that_is_harmless_and_saves_time(place: Pat
         assert restore.often(wanted, kept, "block") == "block"
 
 
-@pytest.mark.parametrize("name", ["select-only", "igen-oltp", "vacuum", "index-build", "tpch"])
+@pytest.mark.parametrize("name", ["select-only", "igen-oltp", "vacuum", "index-build", "backup", "restore", "tpch"])
 def test_work_that_has_no_length_always_starts_from_a_copy(name: str, place: Path) -> None:
     kept = snapshot.Snapshot("snapshot", "k", place, 7_000_000_000)
     endless = replace(setup(place, workload=name), cell=Cell("x", Load(duration_s=None)))

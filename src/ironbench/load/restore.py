@@ -23,10 +23,13 @@ def often(setup: Setup, snapshot: Snapshot, restore: str) -> str:
 
     With `auto`, where restoring would take more than a tenth of the trial, which has to have a length for that: once
     for the lab suffices where nothing is written, and once per block where nothing that lasts (`Workload.stable`).
+    Work that says so (`Workload.starts_from_copy`) always gets its copy.
     """
     if restore != "auto":
         return restore
     workload, load = workloads.get(setup.choice.workload), setup.cell.load
+    if workload.starts_from_copy:
+        return "trial"
     length_s = load.duration_s
     if length_s is None and load.transactions is None:
         length_s = workload.expected_s(setup.system.engine, setup.choice.options)

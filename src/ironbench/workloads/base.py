@@ -107,6 +107,9 @@ class Workload(ABC):
     stable: bool = False
     """Whether its data keep size and state however often it runs, garbage aside: only then may a trial start from what
     another one left (`ironbench.load.restore`). Without meaning where nothing is written."""
+    starts_from_copy: bool = False
+    """Whether a trial is one operation whose length nobody knows beforehand, so that no share of it can be set against
+    the cost of a copy: each then starts right after one (`ironbench.load.restore`), even where nothing is written."""
     counts: tuple[str, str] = ("transaction", "transactions")
     """What people call the unit of its work, one and many: the word for it in reports."""
     scores: tuple[str, ...] = ("throughput",)

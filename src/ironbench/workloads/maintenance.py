@@ -51,6 +51,7 @@ class Maintenance(Workload):
     scores = ("maintenance_bytes_per_s", "throughput")
     engines = ("postgres",)
     drives = True
+    starts_from_copy = True
     honours = frozenset()
     usual_warmup_s = 0.0
     options: tuple[Option, ...] = (GB, ROW, PROBE, CALM)
