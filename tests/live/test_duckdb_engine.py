@@ -15,7 +15,7 @@ import pytest
 
 from ironbench import engines
 from ironbench.drive import warming
-from ironbench.engines import cleanup, process, runtime
+from ironbench.engines import cleanup, duckdb_process, process, runtime
 from ironbench.engines.duckdb_session import FILE, DuckdbSession
 from ironbench.errors import EngineDiedError, FailureError, InputError
 from ironbench.load import tables
@@ -104,6 +104,22 @@ def test_an_announced_statement_is_measured_or_let_go(session: DuckdbSession) ->
     begin_s = time.perf_counter()
     session.stop()
     assert time.perf_counter() - begin_s < 4.0
+
+
+def test_a_cancellation_that_comes_with_the_answer_spares_the_announced_statement(
+    session: DuckdbSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class CancelledWithEachAnswer(duckdb_process.DuckdbConnection):
+        def __setattr__(self, name: str, value: object) -> None:
+            super().__setattr__(name, value)
+            if name == "_answered" and value:
+                self.cancel()
+
+    monkeypatch.setattr(duckdb_process, "DuckdbConnection", CancelledWithEachAnswer)
+    line, many = session.line(), "select * from range(20000000)"
+    assert isinstance(line, CancelledWithEachAnswer)
+    assert line.measure_before("select 1", many)[0] == 1
+    assert line.measure(many)[0] == 20_000_000
 
 
 def test_a_process_that_is_killed_says_so_and_loses_no_commit(place: Path) -> None:

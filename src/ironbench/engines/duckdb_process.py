@@ -139,7 +139,9 @@ class DuckdbConnection:
         self._number = number
         self._columns: list[str] = []
         self._answered = 0
-        self._waiting = False
+        self._awaited = 0
+        """Number of the request that is waited for; 0: none is. Cleared before `_answered` grows, and read once by
+        whoever cancels: what is announced behind it is never meant."""
         self._announced: dict[str, Any] | None = None
         """Sent already, and not yet asked for."""
 
@@ -168,12 +170,12 @@ class DuckdbConnection:
 
     def cancel(self) -> None:
         """From another thread: the statement that is waited for ends with a failure; without one, nothing happens."""
-        if self._waiting:
-            self._owner.interrupt(self._number, self._answered + 1)
+        if awaited := self._awaited:
+            self._owner.interrupt(self._number, awaited)
 
     def close(self) -> None:
         """May be called twice."""
-        if self._announced is not None and not self._waiting:
+        if self._announced is not None and not self._awaited:
             self._let_go(time.monotonic() + _PATIENCE_S)
         self._end.close()
 
@@ -194,7 +196,7 @@ class DuckdbConnection:
         if self._announced not in (None, message):
             self._let_go()
         announced, self._announced = self._announced, None
-        self._waiting = True
+        self._awaited = self._answered + 1
         try:
             if announced is None:
                 send(self._end, message, data)
@@ -202,18 +204,19 @@ class DuckdbConnection:
                 send(self._end, following)
                 self._announced = following
             answer = receive(self._end)
+            self._awaited = 0
             self._answered += 1
         except ConnectionError as error:
             self._announced = None
             raise self._owner.died() from error
         except KeyboardInterrupt:
-            self.cancel()
             self._announced = None
-            self._owner.interrupt(self._number, self._answered + 2)
+            for request in (self._answered + 1, self._answered + 2):
+                self._owner.interrupt(self._number, request)
             self._end.close()  # its answer would be taken for that to the next question
             raise
         finally:
-            self._waiting = False
+            self._awaited = 0
         if answer is None:
             self._announced = None
             raise self._owner.died()

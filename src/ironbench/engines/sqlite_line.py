@@ -53,7 +53,10 @@ class SqliteLine:
             )
         self._socket = Connection(ours.detach())
         self._asking = threading.Lock()
-        self._waiting = False
+        self._cancelling = threading.Lock()
+        self._awaited = 0
+        """Number of the request that is waited for; 0: none is. Cleared before `_answered` grows, and read once by
+        whoever cancels: what is announced behind it is never meant."""
         self._answered = 0
         self._announced: tuple[Any, ...] | None = None
         """Sent already, and not yet asked for."""
@@ -84,14 +87,14 @@ class SqliteLine:
 
     def cancel(self) -> None:
         """What is waited for ends with SQLSTATE 57014; between two requests nothing happens."""
-        if self._waiting:
-            self._cancel()
+        if awaited := self._awaited:
+            self._cancel(awaited)
 
     def close(self) -> None:
         """May be called twice."""
-        if not self._waiting:
+        if not self._awaited:
             with contextlib.suppress(EOFError, OSError):
-                self._let_go()
+                self._let_go(_PATIENCE_S)
         self._socket.close()
         try:
             self._process.wait(_PATIENCE_S)
@@ -106,22 +109,23 @@ class SqliteLine:
                     self._let_go()
                     self._socket.send(request)
                 self._announced = None
-                self._waiting = True
+                self._awaited = self._answered + 1
                 if following is not None:
                     self._socket.send(following)
                     self._announced = following
                 kind, answer = self._socket.recv()
+                self._awaited = 0
                 self._answered += 1
             except (EOFError, OSError) as error:
                 self._announced = None
                 raise self._death() from error
             except KeyboardInterrupt:
                 self._announced = None
-                self._cancel()
+                self._cancel(self._answered + 1)
                 self._socket.close()  # its answer would be taken for that to the next request
                 raise
             finally:
-                self._waiting = False
+                self._awaited = 0
         if kind == "error":
             name, subject, cause, hint, sqlstate = answer
             raised = getattr(errors, name)(subject, cause, hint)
@@ -129,19 +133,25 @@ class SqliteLine:
             raise raised
         return answer
 
-    def _cancel(self) -> None:
-        """The first request that is not answered, whether the child has begun it or not."""
-        NUMBER.pack_into(self._cancelled, 0, self._answered + 1)
+    def _cancel(self, request: int) -> None:
+        """The request of that number, whether the child has begun it or not; one that is answered stays as it is."""
+        with self._cancelling:
+            # A thread that comes late with an earlier number takes back nothing.
+            NUMBER.pack_into(self._cancelled, 0, max(request, *NUMBER.unpack_from(self._cancelled)))
         with contextlib.suppress(ProcessLookupError):
             os.kill(self._process.pid, signal.SIGINT)
 
-    def _let_go(self) -> None:
-        """Ends what was announced, and takes its answer. EOFError, OSError: the child is gone."""
+    def _let_go(self, patience_s: float | None = None) -> None:
+        """Ends what was announced, and takes its answer. EOFError, OSError: the child is gone.
+
+        With a patience, a child that does not answer is left to whoever ends it: no request may follow.
+        """
         if self._announced is not None:
             self._announced = None
-            self._cancel()
-            self._socket.recv()
-            self._answered += 1
+            self._cancel(self._answered + 1)
+            if self._socket.poll(patience_s):
+                self._socket.recv()
+                self._answered += 1
 
     def _death(self) -> EngineDiedError:
         with contextlib.suppress(subprocess.TimeoutExpired):

@@ -82,6 +82,32 @@ def test_a_cancellation_that_comes_late_spares_the_next_statement(line: SqliteLi
     assert line.measure(many)[0] == 300_000
 
 
+def test_a_cancellation_that_comes_with_the_answer_spares_the_announced_statement(tmp_path: Path) -> None:
+    class CancelledWithEachAnswer(SqliteLine):
+        def __setattr__(self, name: str, value: object) -> None:
+            super().__setattr__(name, value)
+            if name == "_answered" and value:
+                self.cancel()
+
+    line = CancelledWithEachAnswer(str(tmp_path / "file"), ())
+    try:
+        many = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 300000) SELECT i FROM n"
+        assert line.measure_before("SELECT 1", many)[0] == 1
+        assert line.measure(many)[0] == 300_000
+    finally:
+        line.close()
+
+
+def test_a_process_that_answers_no_more_is_killed_when_its_line_is_closed(
+    line: SqliteLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ironbench.engines.sqlite_line._PATIENCE_S", 0.1)
+    line.measure_before("SELECT 1", ENDLESS)
+    os.kill(line._process.pid, signal.SIGSTOP)
+    line.close()
+    assert line._process.returncode == -signal.SIGKILL
+
+
 def test_an_engine_that_dies_ends_all_streams_with_its_error(line: SqliteLine, tmp_path: Path) -> None:
     other = SqliteLine(str(tmp_path / "file"), ())
     try:
