@@ -9,6 +9,7 @@ import pytest
 from factories import DISK, MACHINE, Shelf, record
 
 from ironbench.analyse.balance import balance
+from ironbench.analyse.cores import held_to
 from ironbench.analyse.cost import costs
 from ironbench.analyse.lead import leads
 from ironbench.analyse.leaderboard import own
@@ -35,6 +36,27 @@ def test_a_balance_sheet_counts_the_cores_that_the_system_was_held_to(
 ) -> None:
     sheet = {entry.name: entry for entry in balance([record(system)], machine)}
     assert (sheet["clients per core"].value, sheet["clients per core"].note) == (value, said)
+
+
+@pytest.mark.parametrize(
+    ("engine", "workload", "held"),
+    [
+        ("sqlite", "tpch", (0, 1, 2)),
+        ("sqlite", "igen-oltp", (3,)),
+        ("sqlite", "forgotten", (3,)),
+        ("postgres", "tpch", (0, 1, 2)),
+        ("duckdb", "tpch", (0, 1, 2)),
+        ("none", "igen-ram", (0, 1, 2)),
+    ],
+)
+def test_what_is_bound_last_is_what_the_work_was_held_to(engine: str, workload: str, held: tuple[int, ...]) -> None:
+    both = System(engine, "both", server_cpus=(0, 1, 2), client_cpus=(3,))
+    assert held_to(record(both, choice=Choice(workload, {}))) == held
+
+
+def test_queries_in_processes_of_their_own_inherit_the_cpus_of_the_client() -> None:
+    client = System("sqlite", "client", client_cpus=(3,))
+    assert held_to(record(client, choice=Choice("tpch", {}))) == (3,)
 
 
 def test_balance_sheet_bill_lead_and_leaderboard_count_the_same_cores() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ironbench import workloads
 from ironbench.model.record import Record
 from ironbench.model.system import LIBRARIES
 
@@ -13,10 +14,11 @@ def held_to(record: Record) -> tuple[int, ...]:
     """CPUs that its work was held to; empty: all of them.
 
     A server's are its own. Where there is no engine, the threads are the system. A library engine works in the threads
-    that drive it, and what binds such a thread comes after what binds their process (sched_setaffinity(2)).
+    that drive it, and what binds such a thread comes after what binds their process (sched_setaffinity(2)); but work
+    that drives itself asks it in processes that bind themselves to the server's, after they have inherited the others.
     """
-    system = record.system
-    if system.engine == "none":
+    system, workload = record.system, workloads.find(record.choice.workload)
+    if system.engine == "none" or (system.engine in LIBRARIES and workload is not None and workload.drives):
         return system.server_cpus or system.client_cpus or ()
     if system.engine in LIBRARIES:
         return system.client_cpus or system.server_cpus or ()
