@@ -1,5 +1,6 @@
 """A lab of storage shows the table that users of disk benchmarks know, its cells beside each other."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from factories import Shelf
@@ -17,12 +18,12 @@ WRITE = "storage_bytes_per_s{profile=rnd4k-q32t1-write}"
 RATES = {"generic": {READ: 682.8e6, WRITE: 282.3e6}, "vendor's": {READ: 1547.7e6, WRITE: 419.7e6}}
 
 
-def study() -> LabStudy:
-    plan = lab({"driver": tuple(RATES)}, blocks=6, metric=READ)
+def study(rates: Mapping[str, Mapping[str, float]] = RATES) -> LabStudy:
+    plan = lab({"driver": tuple(rates)}, blocks=6, metric=READ)
     work = Choice("storage", {})
     plan = replace(plan, setups=tuple(replace(setup, choice=work) for setup in plan.setups))
     found = [
-        replace(one, choice=work, metrics=RATES[one.cell.levels["driver"]])
+        replace(one, choice=work, metrics=dict(rates[one.cell.levels["driver"]]))
         for one in trials(plan, {setup.cell.name: 1.0 for setup in plan.setups})
     ]
     return lab_study(plan, found, Shelf(found))
@@ -37,6 +38,16 @@ def test_a_labs_cells_stand_beside_each_other_in_the_known_table() -> None:
     assert rows[1][:3] == ("RND4K Q32T1 write", "282.3", "419.7")
     assert [name for name, _ in details] == ["driver=generic", "driver=vendor's"]
     assert [chart.id for chart in section.charts] == ["sequential-read", "random-write"]
+
+
+def test_tables_have_every_cell_and_charts_say_how_many_they_leave_out() -> None:
+    many = {f"d{place}": RATES["generic"] for place in range(10)}
+    (section,) = [section for section in sections(study(many)) if section.id == "storage"]
+    (_, table), *details = section.tables
+    assert len(table.head) == 1 + 10 + 9 and len(details) == 10
+    assert section.lead.endswith("The charts leave out 2 cells of 10; the tables have all.")
+    assert {len(chart.legend) for chart in section.charts} == {8}
+    assert not any("leave out" in section.lead for section in sections(study()))
 
 
 def test_a_test_is_called_as_in_the_known_table() -> None:

@@ -15,7 +15,7 @@ from ironbench.report.charts import storage as charts
 from ironbench.report.charts.base import Chart, Table
 from ironbench.report.numbers import count, quantity, times
 from ironbench.report.section import Section
-from ironbench.words import THIN
+from ironbench.words import THIN, counted
 
 __all__ = ["WORKLOAD", "card", "compared", "headline", "of_lab", "sections", "table"]
 
@@ -177,8 +177,11 @@ def sections(study: Study) -> list[Section]:
 def of_lab(groups: Sequence[tuple[str, Sequence[Record]]]) -> Section:
     """`groups`: cells of a lab with their comparable trials; empty where they measured something else."""
     found = [(name, tested(_summaries(records))) for name, records in groups]
-    parts = [(name, lines) for name, lines in found if lines][: theme.SYSTEMS]
-    return Section("storage", "What the devices do", _LEAD_LAB, _of_lab(parts), _tables_of_lab(parts))
+    parts = [(name, lines) for name, lines in found if lines]
+    drawn = parts[: theme.SYSTEMS]
+    more = len(parts) - len(drawn)
+    left_out = f" The charts leave out {counted(more, 'cell')} of {len(parts)}; the tables have all." if more else ""
+    return Section("storage", "What the devices do", _LEAD_LAB + left_out, _of_lab(drawn), _tables_of_lab(parts))
 
 
 def _of_lab(parts: charts.Parts) -> tuple[Chart, ...]:
