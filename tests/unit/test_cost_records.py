@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from factories import DISK, MACHINE, MEMORY, record, sweep
 
+from ironbench import catalogue
 from ironbench.analyse.cost import Costs
 from ironbench.cli.costing import asked
 from ironbench.model.cost import Range
@@ -116,3 +117,28 @@ def test_of_a_running_server_the_recorded_machine_is_not_held_against_the_system
     text = '[system."log on disk"]\nsockets = 4\ncores = 64\nbuy = ["postgresql"]'
     found = billed(tmp_path, [record(replace(DISK, dsn="host=db"))], text)
     assert found.rows[0].cautions == ()
+
+
+@pytest.mark.parametrize(
+    ("declared_gb", "limit", "said"),
+    [
+        (26, 4 << 30, ["26 GB of memory, its records were measured with 4.3 GB that it was held to"]),
+        (4, 4 << 30, []),
+        (512, 64 << 30, ["512 GB of memory, its records were measured with 26 GB:"]),
+    ],
+)
+def test_memory_is_that_which_the_records_were_held_to_and_never_more_than_the_machine_s(
+    tmp_path: Path, declared_gb: int, limit: int, said: list[str]
+) -> None:
+    text = f'[system."log on disk"]\nsockets = 1\ncores = 2\nmemory_gb = {declared_gb}\nbuy = ["postgresql"]'
+    found = billed(tmp_path, [record(replace(DISK, memory_total_bytes=limit))], text)
+    cautions = found.rows[0].cautions
+    assert len(cautions) == len(said)
+    assert all(one in caution for one, caution in zip(said, cautions, strict=True))
+
+
+def test_scores_from_records_are_in_the_unit_of_their_metric_whatever_the_systems_file_says(tmp_path: Path) -> None:
+    found = billed(tmp_path, [record(DISK), record(MEMORY)], f'unit = "SPECint_rate2006"\n{BOTH}')
+    assert found.rows[0].score is not None
+    assert found.unit == catalogue.metric("throughput").words
+    assert "SPECint" not in report.text(found, None)

@@ -12,6 +12,7 @@ from ironbench.words import counted
 
 ALIKE = 0.10
 """Memory within this share is called equal: a GiB is 7 % more than a GB, and a kernel keeps some back for itself."""
+_HELD = " that it was held to"
 
 
 def contradictions(offer: Offer, records: Sequence[Record], machines: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
@@ -23,15 +24,15 @@ def contradictions(offer: Offer, records: Sequence[Record], machines: Mapping[st
     cores, held = cores_held(record, machine_cores(machine)), held_to(record)
     differing = []
     if cores is not None and cores != offer.cores:
-        differing.append(
-            (counted(offer.cores, "core"), counted(cores, "core") + (" that it was held to" if held else ""))
-        )
+        differing.append((counted(offer.cores, "core"), counted(cores, "core") + (_HELD if held else "")))
     sockets = (machine.get("cpu") or {}).get("sockets")
     if sockets and sockets != offer.sockets and not held:
         differing.append((counted(offer.sockets, "socket"), counted(sockets, "socket")))
-    memory_gb = (machine.get("memory_bytes") or 0) / 1e9
-    if memory_gb and offer.memory_gb and abs(memory_gb / offer.memory_gb - 1) > ALIKE:
-        differing.append((f"{offer.memory_gb:g} GB of memory", f"{memory_gb:.0f} GB"))
+    limit = record.system.memory_total_bytes
+    memory_bytes = min((known for known in (limit, machine.get("memory_bytes")) if known), default=0)
+    if memory_bytes and offer.memory_gb and abs(memory_bytes / 1e9 / offer.memory_gb - 1) > ALIKE:
+        measured = f"{memory_bytes / 1e9:.{0 if memory_bytes >= 10e9 else 1}f} GB"
+        differing.append((f"{offer.memory_gb:g} GB of memory", measured + (_HELD if memory_bytes == limit else "")))
     for said, measured in differing:
         yield (
             f"the systems file says {said}, its records were measured with {measured}: "

@@ -112,7 +112,8 @@ def costs(
     priced = [row for row in met if row.bill is not None]
     cheapest = min(priced, key=lambda row: row.bill.total if row.bill else 0, default=None)
     closest = None if met or target is None else _closest(rows)
-    unit = "tps" if target else (offers.unit if offers else "") or (catalogue.metric(metric).words if metric else "")
+    # The systems file's own word is that of the scores it gives, and those are not mixed with scores from records.
+    unit = "tps" if target else catalogue.metric(metric).words if metric else offers.unit if offers else ""
     question = offers.question if offers else ""
     return Costs(question, target, unit, tuple(rows), told_work, cheapest, closest, notes)
 
