@@ -21,6 +21,7 @@ from ironbench.analyse.study import facts
 from ironbench.analyse.subjects import Subject, work_name
 from ironbench.errors import InputError
 from ironbench.model.record import Record, Status
+from ironbench.model.sample import sampled
 from ironbench.model.system import Choice, Load
 from ironbench.words import counted, in_percent
 
@@ -208,7 +209,8 @@ def _suspicions(work: WorkLead) -> list[str]:
 
 
 def _values(trials: Sequence[Record], metric: str) -> list[float]:
-    return [record.metrics[metric] for record in trials if metric in record.metrics]
+    """Of the same trials as the value shown beside the ratio (`ironbench.analyse.curve.metrics_of`)."""
+    return [record.metrics[metric] for record in trials if metric in record.metrics and sampled(record, metric)]
 
 
 def _by_work(records: Sequence[Record], versions_differ: bool) -> dict[str, tuple[Record, ...]]:
