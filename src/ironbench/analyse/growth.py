@@ -8,13 +8,16 @@ from itertools import combinations
 
 import msgspec
 
-from ironbench.analyse.looks import LEAST_BLOCKS
+from ironbench.analyse.looks import LEAST_BLOCKS, LEVEL
 from ironbench.analyse.ratio import paired
 from ironbench.analyse.scalability import Fit, fitted
 from ironbench.model.record import Record
 from ironbench.model.system import Setup
 
 ALL = "all cells"
+_Values = dict[tuple[int, str], float]
+"""(block, machine) → throughput: a lab that goes on elsewhere in the middle of a block has trials there that pair with
+none of before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +31,24 @@ class Step:
     high: float
     """95 % interval, as of any ratio (`ironbench.analyse.ratio`); 0 to infinity below two blocks."""
     blocks: int
+    surely_low: float
+    surely_high: float
+    """Interval that decides where the curve's steps are searched for those that grow: all of the curve's intervals hold
+    the true ratios together in 95 % of labs, as each misses in 5 % / number of steps (Bonferroni; Dunn, "Multiple
+    Comparisons Among Means", Journal of the American Statistical Association 56, 1961)."""
+
+    @property
+    def surely_grows(self) -> bool:
+        return self.surely_low > 1
+
+    @property
+    def surely_falls(self) -> bool:
+        return self.surely_high < 1
 
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """How far throughput was seen to grow; a description, each interval on its own, without a verdict."""
+    """How far throughput was seen to grow; a description, without a verdict. Intervals are shown each on its own."""
 
     first: Step | None
     """From the fewest clients to `enough`; None where those are the same."""
@@ -101,21 +117,22 @@ def _fit(trials: Sequence[Record]) -> Fit | None:
 
 def _steps(trials: Sequence[Record]) -> dict[tuple[int, int], Step | None]:
     """(fewer, more clients) → what the step brings, for every two numbers of clients; None: no block has both."""
-    by_block: dict[int, dict[int, float]] = {}
+    by_block: dict[int, _Values] = {}
     for record in trials:
         values = by_block.setdefault(record.cell.load.clients, {})
         if record.metrics.get("throughput", 0.0) > 0:
-            values[record.block] = record.metrics["throughput"]
-    return {(fewer, most): _step(fewer, most, by_block) for fewer, most in combinations(sorted(by_block), 2)}
+            values[record.block, record.machine] = record.metrics["throughput"]
+    pairs = list(combinations(sorted(by_block), 2))
+    return {(fewer, most): _step(fewer, most, by_block, len(pairs)) for fewer, most in pairs}
 
 
-def _step(fewer: int, most: int, by_block: Mapping[int, Mapping[int, float]]) -> Step | None:
+def _step(fewer: int, most: int, by_block: Mapping[int, _Values], steps: int) -> Step | None:
     before, after = by_block[fewer], by_block[most]
     ratios = [after[block] / before[block] for block in sorted(before.keys() & after.keys())]
     if not ratios:
         return None
     found = paired(ratios)
-    return Step(fewer, most, found.ratio, *found.interval(0.05), found.blocks)
+    return Step(fewer, most, found.ratio, *found.interval(LEVEL), found.blocks, *found.interval(LEVEL / steps))
 
 
 def _last(steps: Mapping[tuple[int, int], Step | None]) -> Step | None:
@@ -127,7 +144,7 @@ def _course(steps: Mapping[tuple[int, int], Step | None]) -> Course | None:
     if not steps or len(known) < len(steps):
         return None
     fewest, most = min(steps)[0], max(steps)[1]
-    surely = [pair for pair, step in known.items() if step.low > 1]
+    surely = [pair for pair, step in known.items() if step.surely_grows]
     grown = [after for before, after in surely if before == fewest] or [fewest]
     beaten = {before for before, _ in surely}
     enough = min((count for count in grown if count not in beaten), default=max(grown))

@@ -81,7 +81,9 @@ def _course(curve: Growth, course: Course, fit: Fit) -> Iterator[str]:
 
 def _beyond(step: Step) -> str:
     """From the fewest clients that no larger number surely beat to the most."""
-    verb = "falls" if step.high < 1 else "grows" if step.low > 1 else "neither grows nor falls for sure"
+    verb = "falls" if step.surely_falls else "grows" if step.surely_grows else "neither grows nor falls for sure"
+    if not (step.surely_falls or step.surely_grows) and (step.high < 1 or step.low > 1):
+        verb += ", as one of many steps"
     return f"{verb}: at {step.most} it is {_with_interval(step)} what it is at {step.fewer}"
 
 

@@ -1,0 +1,76 @@
+"""Steps between numbers of clients: which of them are sure, and what pairs with what."""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import replace
+
+from factories import Shelf
+from labfactory import lab, trials
+
+from ironbench.analyse.growth import Step, growths
+from ironbench.analyse.labstudy import lab_study
+from ironbench.model.record import Record
+from ironbench.model.system import Setup
+from ironbench.report.answer import answer
+
+PLAN = lab({"clients": ("1", "2", "4", "8", "16")}, blocks=6)
+
+
+def cells(records: list[Record]) -> list[tuple[Setup, list[Record]]]:
+    return [(setup, [one for one in records if one.cell.name == setup.cell.name]) for setup in PLAN.setups]
+
+
+def flat(seed: int) -> list[Record]:
+    """No number of clients brings anything: throughput is chance alone."""
+    dice = random.Random(seed)
+    records = trials(PLAN, {setup.cell.name: 1000.0 for setup in PLAN.setups}, 0.0)
+    return [
+        replace(one, metrics={**one.metrics, "throughput": 1000 * math.exp(dice.gauss(0, 0.05))}) for one in records
+    ]
+
+
+def test_a_flat_curve_is_seldom_said_to_grow_however_many_steps_it_has() -> None:
+    """Ten steps at 5 % each would see growth from the fewest clients in more of these labs than one in twenty."""
+    labs = [growths(cells(flat(seed)))[0].course for seed in range(200)]
+    grown = sum(course is not None and course.first is not None for course in labs)
+    assert all(course is not None for course in labs)
+    assert grown <= 200 * 0.05
+
+
+def test_a_step_is_sure_by_the_interval_that_is_shared_out_and_shows_its_own() -> None:
+    course = growths(cells(trials(PLAN, {s.cell.name: 1000.0 * s.cell.load.clients for s in PLAN.setups})))[0].course
+    assert course is not None and course.first is not None
+    step = course.first
+    assert (step.fewer, step.most) == (1, 16) and step.surely_grows
+    assert step.surely_low < step.low < step.ratio < step.high < step.surely_high
+    assert not Step(1, 2, 1.1, 1.01, 1.2, 6, 0.97, 1.25).surely_grows
+
+
+def test_an_answer_says_why_a_step_whose_interval_shows_growth_is_not_sure() -> None:
+    records = [
+        replace(one, metrics={**one.metrics, "throughput": at[one.block] * one.metrics["throughput"] / 1000})
+        for one, at in (
+            (one, (1.0, 1.01, 1.02, 1.03, 1.04, 1.05) if one.cell.load.clients == 16 else (1.0,) * 6)
+            for one in trials(PLAN, {s.cell.name: 1e6 * min(s.cell.load.clients, 8) for s in PLAN.setups}, 0.0)
+        )
+    ]
+    study = lab_study(PLAN, records, Shelf(records))
+    course = study.growths[0].course
+    assert course is not None and course.enough == 8 and course.beyond is not None and course.beyond.low > 1
+    assert "neither grows nor falls for sure, as one of many steps: at 16 it is" in answer(study)
+
+
+def test_trials_of_one_block_on_two_machines_are_no_pair() -> None:
+    records = trials(PLAN, {s.cell.name: 1000.0 * s.cell.load.clients for s in PLAN.setups})
+    moved = [
+        replace(one, machine="m2", metrics={**one.metrics, "throughput": one.metrics["throughput"] * 9})
+        if one.block == 5 and one.cell.load.clients == 16
+        else one
+        for one in records
+    ]
+    whole, split = growths(cells(records))[0].last_step, growths(cells(moved))[0].last_step
+    assert whole is not None and split is not None
+    assert (whole.blocks, split.blocks) == (6, 5)
+    assert split.ratio < 3
