@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
-from ironbench.analyse.optimum import Answer, Observed, next_step
+from ironbench.analyse.optimum import Answer, Observed, Probe, next_step
 from ironbench.analyse.study import SEARCH
 from ironbench.errors import FailureError
 from ironbench.model.plan import Plan
 from ironbench.model.prepared import NOTHING, Prepared
 from ironbench.model.record import Record, Status
+from ironbench.model.sample import lacking
 from ironbench.model.search import Search
 from ironbench.model.system import Cell, Trial
 from ironbench.plan.searching import cell_at
@@ -28,7 +30,7 @@ def searched(
     """
     records: list[Record] = []
     while True:
-        step = next_step(search, observed(search, records))
+        step = _step(search, records)
         if isinstance(step, Answer):
             printer.say(step.sentence)
             return records, None if step.point is None else cell_at(plan, step.point)
@@ -42,8 +44,29 @@ def searched(
 
 def answer(search: Search, records: Sequence[Record]) -> Answer | None:
     """What a search found, by its records alone; None when it was interrupted."""
-    step = next_step(search, observed(search, records))
+    step = _step(search, records)
     return step if isinstance(step, Answer) else None
+
+
+def _step(search: Search, records: Sequence[Record]) -> Probe | Answer:
+    step = next_step(search, observed(search, records))
+    return replace(step, doubt=_doubt(step, records)) if isinstance(step, Answer) else step
+
+
+def _doubt(found: Answer, records: Sequence[Record]) -> str:
+    """Which limits the answer hangs on by percentiles of too few transactions."""
+    at = [record for record in _counting(records) if _point(found.search, record) in (found.point, found.ended_at)]
+    said = lacking([record for record in at if record.status.comparable], [one.metric for one in found.search.limits])
+    return f"the limit was held against percentiles of too few transactions, {said}" if said else ""
+
+
+def _counting(records: Sequence[Record]) -> list[Record]:
+    return [record for record in records if record.purpose == "sweep" and record.status is not Status.CUT_SHORT]
+
+
+def _point(search: Search, record: Record) -> int:
+    load = record.cell.load
+    return load.clients if search.of == "clients" else round(load.rate or 0)
 
 
 def told(search: Search | None, records: Sequence[Record]) -> Prepared:
@@ -55,11 +78,8 @@ def told(search: Search | None, records: Sequence[Record]) -> Prepared:
 def observed(search: Search, records: Sequence[Record]) -> list[Observed]:
     """The trials as the search sees them; where the system failed its throughput is 0."""
     found = []
-    for record in records:
-        if record.purpose != "sweep" or record.status is Status.CUT_SHORT:
-            continue
-        load = record.cell.load
-        point = load.clients if search.of == "clients" else round(load.rate or 0)
+    for record in _counting(records):
+        point = _point(search, record)
         if not record.status.comparable:
             found.append(Observed(point, 0.0, tuple(limit.most for limit in search.limits)))
             continue

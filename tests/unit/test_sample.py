@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import pytest
 from factories import DISK, OLTP, Shelf, SortedHistogram, record
+from labfactory import lab, trials
 
 from ironbench.analyse import target as targets
 from ironbench.analyse.curve import metrics_of
+from ironbench.analyse.labstudy import lab_study
 from ironbench.analyse.study import Study, studies
 from ironbench.analyse.timelines import percentiles
+from ironbench.lab_search import answer
 from ironbench.model.record import Record
 from ironbench.model.sample import enough, needed, sampled, too_few
+from ironbench.model.search import Limit, Search
 from ironbench.model.system import Choice, Load, System
 from ironbench.record.index import short
-from ironbench.report import formats, trial
+from ironbench.report import formats, searched, trial
 from ironbench.report.charts.curves import curves
 from ironbench.report.figures import headline, peaks
 
@@ -119,3 +123,30 @@ def test_reports_call_a_unit_of_work_by_the_workload_s_own_word(workload: str, o
     assert f"<small>{many}/s</small>" in page
     assert f"one {one} in a hundred" in page
     assert one == "transaction" or "transactions/s" not in page
+
+
+def test_a_lab_s_report_says_which_compared_percentiles_rest_on_too_few() -> None:
+    plan = lab({"log": ("disk", "memory")}, blocks=6)
+    few = trials(plan, {"log=disk": 20.0, "log=memory": 30.0})
+    said = [text for text in lab_study(plan, few, Shelf(few)).warnings if "too few transactions" in text]
+    assert len(said) == 1 and "(99.9 % needs 2,995)" in said[0]
+    enough_of_them = trials(plan, {"log=disk": 2000.0, "log=memory": 3000.0})
+    warnings = lab_study(plan, enough_of_them, Shelf(enough_of_them)).warnings
+    assert not any("too few" in text for text in warnings)
+
+
+def test_a_search_says_that_its_limit_was_held_against_percentiles_of_too_few() -> None:
+    search = Search("rate", 5, 5, (Limit("response_time_p99_s", 10.0),))
+
+    def tried(rate: float, blocks: int) -> list[Record]:
+        load = Load(rate=5.0, duration_s=30.0)
+        return [record(DISK, 1, rate, load=load, block=block, purpose="sweep") for block in range(blocks)]
+
+    few = next(found for blocks in range(1, 30) if (found := answer(search, tried(5.0, blocks))) is not None)
+    assert few.point == 5
+    assert few.sentence.endswith("the limit was held against percentiles of too few transactions, 99 % needs 299")
+    text = searched.text(search, tried(5.0, 3))
+    assert "percentiles of too few transactions in a trial are not shown: 99 % needs 299" in text
+    sound = next(found for blocks in range(1, 30) if (found := answer(search, tried(50.0, blocks))) is not None)
+    assert "too few" not in sound.sentence
+    assert "not shown" not in searched.text(search, tried(50.0, 3))

@@ -24,7 +24,7 @@ from ironbench.analyse.read_cost import ReadCost, read_costs
 from ironbench.analyse.role_latency import RoleLatency, role_latencies
 from ironbench.analyse.same_load import SameLoad, fell_behind, same_loads, too_little_time
 from ironbench.analyse.study import facts
-from ironbench.analyse.subjects import work_name
+from ironbench.analyse.subjects import counted_in, work_name
 from ironbench.analyse.summarise import Summary, summarise
 from ironbench.analyse.trend import Against, against
 from ironbench.analyse.unlike import doubts, left_out
@@ -33,6 +33,7 @@ from ironbench.model.finding import Conclusion, Finding
 from ironbench.model.lab import Lab
 from ironbench.model.noise import Noise
 from ironbench.model.record import Record, Status
+from ironbench.model.sample import lacking
 from ironbench.model.system import Setup
 from ironbench.record import progress
 from ironbench.record.progress import by_place
@@ -230,6 +231,7 @@ def lab_study(
             *_of_order(lab),
             *_of_findings(own),
             *_of_times(cells),
+            *_of_percentiles(found, settled),
         ),
         derived=" ".join(dict.fromkeys((derived or {}).get(setup.choice.workload, "") for setup in measured)).strip(),
         started_at=min((record.started_at for record in records), default=""),
@@ -327,6 +329,16 @@ def _unfinished(missing: int, due: int, last: Sequence[Record]) -> tuple[str, ..
     if 0 < blocks < LEAST_BLOCKS:
         rows.append(f"{counted(blocks, 'block')} of the {LEAST_BLOCKS} that a verdict needs")
     return tuple(rows)
+
+
+def _of_percentiles(found: Sequence[Finding], settled: Sequence[Record]) -> tuple[str, ...]:
+    """Which compared percentiles rest on too few units of work."""
+    usable = [record for record in settled if record.status.comparable]
+    said = lacking(usable, list(dict.fromkeys(finding.metric for finding in found)))
+    if not said:
+        return ()
+    few = f"some percentiles rest on too few {counted_in(usable)[1]} in a trial to be bounded by them ({said})"
+    return (f"{few}: their ratios compare cells block by block, and are not what a user may expect",)
 
 
 def _of_order(lab: Lab) -> tuple[str, ...]:

@@ -62,19 +62,22 @@ class Answer:
     ended_at: int
     """The lowest point above that breaks the limit; 0 where none does."""
     trials: int
+    doubt: str = ""
+    """Why the limits' values at `point` or `ended_at` may not bound what they are of; they were taken as they were."""
 
     @property
     def sentence(self) -> str:
         of = self.search.of
+        doubt = f"; {self.doubt}" if self.doubt else ""
         if self.point is None:
-            return f"no {of} in {self.search.low} to {self.search.high} keeps the limit on {self.ended_by}"
+            return f"no {of} in {self.search.low} to {self.search.high} keeps the limit on {self.ended_by}{doubt}"
         low, high = self.alike
         same = "" if low == high else f"; {low} to {high} cannot be told apart"
         why = {
             "": "",
             "range": f"; throughput still rises at the end of the range, {self.search.high}",
         }.get(self.ended_by, f"; {self.ended_at} breaks the limit on {self.ended_by}")
-        return f"best {of}: {self.point} with {grouped(self.throughput)}/s, by {self.trials} trials{same}{why}"
+        return f"best {of}: {self.point} with {grouped(self.throughput)}/s, by {self.trials} trials{same}{why}{doubt}"
 
 
 def next_step(search: Search, trials: Sequence[Observed]) -> Probe | Answer:

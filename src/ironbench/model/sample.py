@@ -1,9 +1,11 @@
 """Which percentiles a trial has transactions enough for.
 
-One rule for all that is shown: the largest of n values must lie above the percentile with 95 % confidence, or nothing
-bounds it from above. All n lie below the p-quantile with probability pⁿ whatever their distribution, so pⁿ ≤ 0.05
-(David and Nagaraja, Order Statistics, 3rd ed., 2003, section 7.1): 5 transactions for a median, 299 for a 99th
-percentile, 2,995 for a 99.9th. That is the rule of three again: about three or more are expected beyond it.
+One rule for percentiles that are shown of trials, curves and targets; findings of labs are not held to it, as they
+compare a percentile with the same one of another cell, block by block, and carry an interval over blocks. The largest
+of n values must lie above the percentile with 95 % confidence, or nothing bounds it from above. All n lie below the
+p-quantile with probability pⁿ whatever their distribution, so pⁿ ≤ 0.05 (David and Nagaraja, Order Statistics, 3rd ed.,
+2003, section 7.1): 5 transactions for a median, 299 for a 99th percentile, 2,995 for a 99.9th. That is the rule of
+three again: about three or more are expected beyond it.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ironbench.analyse.summarise import Summary, summarise
 from ironbench.model.record import Record
+from ironbench.model.sample import lacking, sampled
 from ironbench.model.search import Search
 from ironbench.report import plain
 from ironbench.report.charts.base import Table
@@ -29,12 +30,15 @@ def text(search: Search, records: Sequence[Record]) -> str:
     warnings = dict.fromkeys(warning.code for record in records for warning in record.warnings)
     said = [f"{sum(code in {w.code for w in r.warnings} for r in records)} trials: {code}" for code in warnings]
     table = plain.table(Table(("rate asked for", "usable trials", *names), tuple(rows)))
+    few = lacking([record for record in records if record.status.comparable], list(names))
+    said += [f"percentiles of too few transactions in a trial are not shown: {few}"] if few else []
     return "\n".join([*limits, table, *(f"  - {line}" for line in said)])
 
 
 def _said(name: str, records: Sequence[Record]) -> str:
-    summary: Summary | None = summarise([record.metrics[name] for record in records if name in record.metrics])
+    shown = [record for record in records if name in record.metrics and sampled(record, name)]
+    summary: Summary | None = summarise([record.metrics[name] for record in shown])
     if summary is None:
-        return ""
+        return "–" if any(name in record.metrics for record in records) else ""
     centre = measured(summary, unit_of(name))
     return centre if summary.n == 1 else f"{centre} ({span(summary, unit_of(name))})"
