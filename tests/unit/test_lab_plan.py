@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from ironbench import workloads
 from ironbench.cli import declared
 from ironbench.cli.planning import planned
 from ironbench.errors import InputError, MistakesError
 from ironbench.model.lab import Lab
+from ironbench.plan.estimate import COPY_BYTES_PER_S
 
 START = 'question = "Does it matter?"\n[system]\nengine = "{engine}"\n[workload]\nname = "{workload}"\n'
 CLIENTS = "[vary]\nclients = [1, 2]\n"
@@ -53,6 +55,26 @@ def test_a_system_is_called_by_the_levels_that_make_it(lab_file: Path) -> None:
     found = lab(lab_file, text)
     assert [setup.system.label for setup in found.setups] == ["speed=slow", "speed=slow", "speed=fast"]
     assert {setup.system.label for setup in lab(lab_file, CLIENTS).setups} == {"null"}
+
+
+def test_data_that_a_lab_copies_once_are_planned_once(lab_file: Path) -> None:
+    def estimated_s(restore: str, workload: str = "select-only", scale: int = 1000, duration: int = 10) -> float:
+        work = f'with.scale = {scale}\n[load]\nduration = "{duration}s"\nwarmup = "0s"\n'
+        text = work + f'[measure]\nrestore = "{restore}"\n'
+        return lab(lab_file, text + CLIENTS, "sqlite", workload).estimate_s
+
+    select_only = workloads.get("select-only")
+    options = select_only.validated({"scale": "1000"})
+    copy_s = select_only.estimate_bytes("sqlite", options) / COPY_BYTES_PER_S
+    assert estimated_s("trial") - estimated_s("auto") == pytest.approx(11 * copy_s)
+    for same in ({"workload": "tpcb-like"}, {"scale": 1}, {"duration": 10_000}):
+        assert estimated_s("trial", **same) == estimated_s("auto", **same)
+
+
+def test_cells_that_leave_one_directory_otherwise_are_planned_with_a_copy_each(lab_file: Path) -> None:
+    text = '[load]\nduration = "10s"\n[measure]\nrestore = "{}"\n[vary]\n"workload.with.scale" = [999, 1000]\n'
+    trial, auto = (lab(lab_file, text.format(restore), "sqlite").estimate_s for restore in ("trial", "auto"))
+    assert trial == auto
 
 
 def test_a_cell_that_is_impossible_here_is_named_and_skipped(lab_file: Path) -> None:

@@ -90,7 +90,7 @@ def planned(declared: Declared, budget_s: float | None = None) -> Planned:
     draft = same_load.extended(draft, declared.measure.rates, f"{declared.file}, measure.rates", _paced)
     claims.refuse_unrated(expected, draft, declared.file)
     measurable.refuse_impossible(expected, declared.measure.metric, _possible(draft.all_setups), declared.file)
-    contents = {setup.cell.name: _content(setup) for setup in _possible(setups)}
+    contents = {setup.cell.name: _content(setup, declared.measure.restore) for setup in _possible(setups)}
     return _sized(draft, declared, contents, _budget_s(declared, budget_s), house.secrets)
 
 
@@ -180,14 +180,17 @@ def _budget_s(declared: Declared, told: float | None) -> float | None:
     return values.seconds(f"{declared.file}, measure.budget", str(declared.measure.budget))
 
 
-def _content(setup: Setup) -> Content:
+def _content(setup: Setup, restore: str) -> Content:
     workload, engine = workloads.get(setup.choice.workload), setup.system.engine
     key, size = (ask(engine, setup.choice.options) for ask in (workload.content_key, workload.estimate_bytes))
     basis = setup.system.dsn or engines.get(engine).basis(setup.system)
     work_s = workload.expected_s(engine, setup.choice.options) if setup.cell.load.transactions is None else None
     if work_s is not None:
         work_s += _reading_s(setup, workload)
-    return Content(f"{engine} {basis} {key}" if key else "", int(size), work_s)
+    once = restore == "auto" and not (
+        workload.writes(setup.choice.options) or workload.starts_from_copy or setup.system.dsn
+    )
+    return Content(f"{engine} {basis} {key}" if key else "", int(size), work_s, once)
 
 
 def _reading_s(setup: Setup, workload: workloads.Workload) -> float:

@@ -209,6 +209,8 @@ def _cost(found: Planned) -> Iterator[str]:
     unknown = any(own == 0 for own in costs.own_s)
     measured = "plus the transactions, whose time is not known" if unknown else _each(costs.own_s, around)
     yield f"{counted(len(lab.trials) + before, 'trial')}, {measured}: {in_words(lab.estimate_s)} in all{loading}"
+    if costs.copies_s > 1:
+        yield f"in that, {in_words(costs.copies_s)} of copying the data: once for all blocks, which only read"
     if costs.peak_trials:
         yield f"of these {costs.peak_trials} before the first block, of the baseline in a closed loop, for its peak"
     if before > costs.peak_trials:

@@ -11,11 +11,8 @@ from ironbench.load.snapshot import Snapshot
 from ironbench.load.tables import present
 from ironbench.model.record import Warning
 from ironbench.model.system import Setup
-from ironbench.plan.estimate import COPY_BYTES_PER_S
+from ironbench.plan.estimate import COPY_BYTES_PER_S, EXPENSIVE
 from ironbench.printer import Printer
-
-EXPENSIVE = 0.10
-"""Of a trial's length; beyond it, copying before every trial would eat the budget."""
 
 
 def often(setup: Setup, snapshot: Snapshot, restore: str) -> str:

@@ -73,6 +73,8 @@ class Cells:
     """Those of them that are needed without rated cells: where the lab declares a share of the peak as its rate."""
     pilots_s: float = 0.0
     """Trials that decide warm-ups, before the first block."""
+    copies_s: float = 0.0
+    """Of data that are copied once for the whole lab, and before each trial that finds the peak."""
     rated_around_s: tuple[float, ...] = ()
     """`around_s` of the rated cells: all trials of a lab that has some are of one length."""
     rated_blocks: int = 0
@@ -84,7 +86,9 @@ class Cells:
 
     def before_s(self, trial_s: float) -> float:
         """Until the first block."""
-        return self.once_s + self.pilots_s + self.peak_trials * (self.around_s[0] + self._first_s(trial_s))
+        return (
+            self.once_s + self.copies_s + self.pilots_s + self.peak_trials * (self.around_s[0] + self._first_s(trial_s))
+        )
 
     def rated_block_s(self, trial_s: float) -> float:
         """What the rated cells add to a block."""

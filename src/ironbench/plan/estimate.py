@@ -13,6 +13,8 @@ START_STOP_S = {"postgres": 4.0, "sqlite": 0.3, "duckdb": 0.5, "null": 0.1, "non
 """Engine up and down once, with checks of data and machine between."""
 COPY_BYTES_PER_S = 0.13e9
 """Where the file system cannot share blocks: seen on the virtual disk of a small machine, made durable."""
+EXPENSIVE = 0.10
+"""Of a trial's length; beyond it, copying before every trial would eat the budget."""
 LOAD_BYTES_PER_S = 40e6
 """Rows, keys and statistics, by size of the finished data."""
 READ_BYTES_PER_S = 0.5e9
@@ -41,6 +43,8 @@ class Content:
     bytes: int
     work_s: float | None = None
     """About how long a trial measures that has no duration: until its work is done."""
+    once: bool = False
+    """Whether one copy may do for a whole lab: nothing is written, and `restore` is left to ironbench."""
 
 
 def cells(
@@ -52,16 +56,53 @@ def cells(
 ) -> Cells:
     """`contents` by name of cell. `own_times`: every cell keeps its measured time, whatever the budget."""
     loads = {content.key: content.bytes for content in contents.values() if content.key}
+    once = _copied_once([*setups, *rated], contents) if own_times else {}
+    copies = {setup.system.layout.data: once[setup.cell.name] for setup in setups if setup.cell.name in once}
+    peak_trials = preliminary.peaks([*setups, *rated])
     return Cells(
         own_s=tuple(_own_s(setup, contents[setup.cell.name], own_times) for setup in setups),
-        around_s=tuple(_around_s(setup, contents[setup.cell.name].bytes) for setup in setups),
+        around_s=tuple(
+            _around_s(setup, contents[setup.cell.name].bytes) - once.get(setup.cell.name, 0.0) for setup in setups
+        ),
         once_s=sum(size / LOAD_BYTES_PER_S + START_STOP_S["postgres"] for size in loads.values()),
-        peak_trials=preliminary.peaks([*setups, *rated]),
+        # Trials before the first block leave nothing to the next (`ironbench.lab_trial`).
+        copies_s=sum(copies.values()) + peak_trials * once.get(setups[0].cell.name, 0.0),
+        peak_trials=peak_trials,
         declared_peaks=preliminary.peaks(setups),
         pilots_s=sum(_around_s(one, contents[one.cell.name].bytes, pilot=True) for one in preliminary.piloted(setups)),
-        rated_around_s=tuple(_around_s(setup, contents[setup.of].bytes) for setup in rated),
+        rated_around_s=tuple(
+            _around_s(setup, contents[setup.of].bytes) - once.get(setup.cell.name, 0.0) for setup in rated
+        ),
         rated_blocks=rated_blocks if rated else 0,
     )
+
+
+def _copied_once(setups: Sequence[Setup], contents: Mapping[str, Content]) -> dict[str, float]:
+    """Cells of known length that start from what the trial before left, and how long a copy of their data takes.
+
+    `ironbench.load.restore` decides this when the trials run. All cells in one directory must leave the same there.
+    """
+    found: dict[str, float] = {}
+    for place in {setup.system.layout.data for setup in setups}:
+        there = [setup for setup in setups if setup.system.layout.data == place]
+        first = there[0]
+        same = all(
+            contents[one.origin].key == contents[first.origin].key and one.system.layout == first.system.layout
+            for one in there
+        )
+        if same and all(_too_dear(one, contents[one.origin]) for one in there):
+            copy_s = contents[first.origin].bytes / COPY_BYTES_PER_S
+            found |= {one.cell.name: copy_s for one in there}
+    return found
+
+
+def _too_dear(setup: Setup, content: Content) -> bool:
+    """To be copied before every trial."""
+    load, lasts = setup.cell.load, not setup.system.layout.devices  # an emulated device ends with its trial
+    length_s = content.work_s if load.duration_s is None else load.duration_s
+    if not (content.once and content.key and lasts) or length_s is None:
+        return False
+    return content.bytes / COPY_BYTES_PER_S > EXPENSIVE * (length_s + load.warmup_s)
 
 
 def _own_s(setup: Setup, content: Content, own_times: bool) -> float | None:
