@@ -44,8 +44,10 @@ def own_register(monkeypatch, tmp_path: Path) -> None:
     monkeypatch.setenv("IRONBENCH_DATA", str(tmp_path / "data"))
 
 
-def cut_while_writing(point: Path, how: str, seed: int, **settings: str) -> After:
-    """A client inserts and updates, with checkpoints in between; then the power goes."""
+def cut_while_writing(
+    point: Path, how: str, seed: int, into_checkpoint_s: float | None = None, **settings: str
+) -> After:
+    """A client inserts and updates, with checkpoints in between; then the power goes: so long after one began, if told."""
     device = Device("hdd-7200", (Partition("data", 1 << 30, str(point)),), "ext4", arrange.RAM)
     one = Mounted(device, seed, cuttable=True)
     try:
@@ -54,16 +56,18 @@ def cut_while_writing(point: Path, how: str, seed: int, **settings: str) -> Afte
         session.query("CREATE TABLE t (id bigint PRIMARY KEY, pad text)")
         session.query(f"INSERT INTO t SELECT -n, repeat('x', 200) FROM generate_series(1, {ROWS}) n; CHECKPOINT")
         one.pace(model=True)
-        confirmed, at_stake = written_until_cut(session, one, how, seed)
+        confirmed, at_stake = written_until_cut(session, one, how, seed, into_checkpoint_s)
         one.restore_power()
         return examined(system, confirmed, at_stake)
     finally:
         one.stop()
 
 
-def written_until_cut(session, one: Mounted, how: str, seed: int) -> tuple[list[int], int]:
+def written_until_cut(
+    session, one: Mounted, how: str, seed: int, into_checkpoint_s: float | None
+) -> tuple[list[int], int]:
     confirmed: list[int] = []
-    over = threading.Event()
+    over, checkpoint = threading.Event(), threading.Event()
 
     def write() -> None:
         number = 0
@@ -77,11 +81,16 @@ def written_until_cut(session, one: Mounted, how: str, seed: int) -> tuple[list[
                 )
                 confirmed.append(number)
                 if number % 20 == 0:
+                    checkpoint.set()
                     session.query("CHECKPOINT")
 
     writer = threading.Thread(target=write)
     writer.start()
     time.sleep(BEFORE_S)
+    if into_checkpoint_s is not None:
+        checkpoint.clear()
+        assert checkpoint.wait(30)
+        time.sleep(into_checkpoint_s)
     at_stake = one.cut(how, seed)
     for entry in runtime.entries():
         if entry.kind == "postgres" and entry.server:
@@ -129,5 +138,6 @@ def test_without_fsync_the_loss_is_found(tmp_path: Path) -> None:
 
 def test_without_full_page_writes_torn_pages_are_found(tmp_path: Path) -> None:
     settings = {"full_page_writes": "off", "checkpoint_timeout": "30s", "bgwriter_delay": "10ms"}
-    tries = (cut_while_writing(tmp_path / f"d{seed}", "torn", seed, **settings) for seed in range(1, 6))
+    # Pages are torn while a checkpoint writes them: somewhere in its first tenths of a second.
+    tries = (cut_while_writing(tmp_path / f"d{seed}", "torn", seed, seed * 25e-3, **settings) for seed in range(1, 9))
     assert any(not after.whole for after in tries)

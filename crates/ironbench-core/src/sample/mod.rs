@@ -206,13 +206,15 @@ impl Sampler {
         let Group { thread, places, mut watched, give_up, requests } = group;
         let (commands, orders) = mpsc::channel();
         let (running, finished) = mpsc::channel();
+        // A window that begins now has begun when the thread runs; its tick 0 is due all the same.
+        let began_ns = -(window_start.saturating_duration_since(Instant::now()).as_nanos() as i64);
         let collected = Arc::new(Mutex::new(Collected::of(&watched)));
         let shared = Arc::clone(&collected);
         let handle = std::thread::Builder::new()
             .name(thread.to_owned())
             .spawn(move || {
                 let _running: Sender<()> = running;
-                watch::run(&mut watched, &mut LivePace::new(window_start, orders), &shared);
+                watch::run(&mut watched, began_ns, &mut LivePace::new(window_start, orders), &shared);
             })
             .map_err(|error| Error::failure("observers", format!("cannot start a thread: {error}")))?;
         self.workers.push(Worker { commands, finished, handle, collected, places, give_up, requests });

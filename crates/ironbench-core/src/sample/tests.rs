@@ -62,7 +62,7 @@ fn watched(name: &str, period_s: f64, answers: Vec<std::result::Result<&'static 
 fn watch(mut watched: Vec<Watched>, began_ns: i64, reading_ns: i64, orders: &[(i64, Command)]) -> Collected {
     let collected = Mutex::new(Collected::of(&watched));
     let orders = orders.iter().copied().collect();
-    watch::run(&mut watched, &mut FakePace { now_ns: Cell::new(began_ns), reading_ns, orders }, &collected);
+    watch::run(&mut watched, began_ns, &mut FakePace { now_ns: Cell::new(began_ns), reading_ns, orders }, &collected);
     collected.into_inner().unwrap()
 }
 
@@ -134,7 +134,7 @@ fn a_reading_that_comes_back_after_the_end_is_let_go() {
     let mut watched = vec![Watched::new(&source("slow", "file", "/x", 1.0), reader, 4_000)];
     *collected.lock().unwrap() = Collected::of(&watched);
     let orders = [(3 * S, Command::Stop)].into();
-    watch::run(&mut watched, &mut FakePace { now_ns: Cell::new(0), reading_ns: 0, orders }, &collected);
+    watch::run(&mut watched, 0, &mut FakePace { now_ns: Cell::new(0), reading_ns: 0, orders }, &collected);
     assert!(collected.lock().unwrap().series.is_empty());
 }
 
@@ -171,6 +171,19 @@ fn a_live_sampler_reads_files_in_the_order_of_the_plan_and_ends() {
     assert!(samples.by_source[2].1.iter().all(|(_, raw)| raw == b"==> /proc/stat\ncpu 1\n"));
     assert_eq!(samples.notes.len(), 1, "{:?}", samples.notes);
     assert!(samples.cpu_s >= 0.0 && samples.backend_pids.is_empty());
+}
+
+#[test]
+fn a_window_that_begins_now_is_sampled_at_its_start_and_at_its_end_however_short() {
+    let folder = Folder::new();
+    folder.write("proc/stat", "cpu 1\n");
+    let sources = [source("stat", "file", "/proc/stat", 3600.0)];
+    let sampler = Prepared::below(&folder.0, &sources, None).unwrap().start(Instant::now()).unwrap();
+    std::thread::sleep(Duration::from_millis(200));
+    sampler.mark();
+    let samples = sampler.stop();
+    let times: Vec<f64> = samples.by_source[0].1.iter().map(|(at, _)| *at).collect();
+    assert!(times.len() == 2 && times[0] < times[1], "{times:?}");
 }
 
 #[test]

@@ -60,9 +60,8 @@ impl Collected {
     }
 }
 
-/// Samples until told to stop, or until nothing is left to read.
-pub fn run(watched: &mut [Watched], pace: &mut impl Pace, collected: &Mutex<Collected>) {
-    let began_ns = pace.now_ns();
+/// Samples until told to stop, or until nothing is left to read. The first ticks are those from `began_ns` on, if late.
+pub fn run(watched: &mut [Watched], began_ns: i64, pace: &mut impl Pace, collected: &Mutex<Collected>) {
     let mut ticks: Vec<Ticks> = watched.iter().map(|source| Ticks::starting(source.period_ns, began_ns)).collect();
     let mut raw = Vec::with_capacity(64 << 10);
     loop {
