@@ -47,7 +47,7 @@ def own_register(monkeypatch, tmp_path: Path) -> None:
 def cut_while_writing(
     point: Path, how: str, seed: int, into_checkpoint_s: float | None = None, **settings: str
 ) -> After:
-    """A client inserts and updates, with checkpoints in between; then the power goes: so long after one began, if told."""
+    """A client inserts and updates, with checkpoints in between; then the power goes, so long into one if told."""
     device = Device("hdd-7200", (Partition("data", 1 << 30, str(point)),), "ext4", arrange.RAM)
     one = Mounted(device, seed, cuttable=True)
     try:
