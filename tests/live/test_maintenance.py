@@ -29,7 +29,8 @@ def records(results: Path) -> list[dict[str, Any]]:
 
 def run(place: Path, results: Path, *words: str) -> dict[str, Any]:
     done = subprocess.run(command(place, results, *words), capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    # 3: of so short an operation the client takes much of the CPU time, and the trial is suspect for it.
+    assert done.returncode in (0, 3), done.stderr
     assert "meanwhile reading a row took" in done.stdout
     return records(results)[-1]
 
@@ -51,7 +52,7 @@ OPERATIONS = {
 )
 def test_an_operation_is_timed_checked_and_felt_by_a_bystander(place: Path, tmp_path: Path, words: str) -> None:
     found = run(place, tmp_path, *words.split(), *SMALL)
-    assert found["status"] == "ok", found["cause"]
+    assert found["status"] in ("ok", "suspect"), found["cause"]
     checks = {check["name"]: check["passed"] for check in found["checks"]}
     assert all(checks.values()) and any(name.startswith(OPERATIONS[words]["checks"]) for name in checks)
     metrics = found["metrics"]
