@@ -1,6 +1,6 @@
 //! Threads that do units of work from a common start to a common end, each with counts of its own.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -54,12 +54,51 @@ struct Counts {
 /// What all threads share; written before the start and at the end only.
 struct Shared {
     stop: AtomicBool,
-    ready: AtomicUsize,
-    finished: AtomicUsize,
+    progress: Mutex<Progress>,
+    moved: Condvar,
     /// When the window began, and its deadline.
     window: Mutex<Option<(Instant, Instant)>>,
     opened: Condvar,
     error: Mutex<Option<Error>>,
+}
+
+/// How many threads came so far.
+#[derive(Default)]
+struct Progress {
+    ready: usize,
+    finished: usize,
+}
+
+impl Shared {
+    fn advance(&self, step: impl Fn(&mut Progress)) {
+        step(&mut lock(&self.progress));
+        self.moved.notify_all();
+    }
+}
+
+/// Waits for a crew without waking up meanwhile: a waiter that looks every few milliseconds takes time from a thread
+/// that shares its core.
+pub struct Watch {
+    shared: Arc<Shared>,
+    threads: usize,
+}
+
+impl Watch {
+    /// Whether all threads wait for the start (or gave up), waited for at most so long.
+    pub fn ready(&self, most: Duration) -> bool {
+        self.wait(most, |progress| progress.ready)
+    }
+
+    /// Whether all threads ended, waited for at most so long.
+    pub fn done(&self, most: Duration) -> bool {
+        self.wait(most, |progress| progress.finished)
+    }
+
+    fn wait(&self, most: Duration, came: fn(&Progress) -> usize) -> bool {
+        let progress = lock(&self.shared.progress);
+        let waited = self.shared.moved.wait_timeout_while(progress, most, |progress| came(progress) < self.threads);
+        !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
+    }
 }
 
 /// A trial's threads.
@@ -81,8 +120,8 @@ impl Crew {
     pub fn new(plan: &KernelPlan) -> Result<Self> {
         let shared = Arc::new(Shared {
             stop: AtomicBool::new(false),
-            ready: AtomicUsize::new(0),
-            finished: AtomicUsize::new(0),
+            progress: Mutex::default(),
+            moved: Condvar::new(),
             window: Mutex::new(None),
             opened: Condvar::new(),
             error: Mutex::new(None),
@@ -106,9 +145,8 @@ impl Crew {
         Ok(crew)
     }
 
-    /// Whether all threads wait for the start (or gave up).
-    pub fn is_ready(&self) -> bool {
-        self.shared.ready.load(Ordering::Acquire) == self.threads.len()
+    pub fn watch(&self) -> Watch {
+        Watch { shared: Arc::clone(&self.shared), threads: self.threads.len() }
     }
 
     /// The window begins now and lasts so long.
@@ -116,10 +154,6 @@ impl Crew {
         let now = Instant::now();
         *lock(&self.shared.window) = Some((now, now + duration));
         self.shared.opened.notify_all();
-    }
-
-    pub fn is_done(&self) -> bool {
-        self.shared.finished.load(Ordering::Acquire) == self.threads.len()
     }
 
     /// Ends the work early; what was done until then counts.
@@ -181,13 +215,13 @@ fn work(plan: &KernelPlan, number: usize) -> Box<dyn Work> {
 fn run(mut work: Box<dyn Work>, cpu: Option<usize>, warmup: Duration, shared: &Shared) -> Counts {
     let mut counts = Counts::default();
     let outcome = prepared(work.as_mut(), cpu, warmup, shared);
-    shared.ready.fetch_add(1, Ordering::Release);
+    shared.advance(|progress| progress.ready += 1);
     let worked = outcome.and_then(|()| measured(work.as_mut(), shared, &mut counts));
     if let Err(error) = worked {
         lock(&shared.error).get_or_insert(error);
         shared.stop.store(true, Ordering::Relaxed);
     }
-    shared.finished.fetch_add(1, Ordering::Release);
+    shared.advance(|progress| progress.finished += 1);
     counts.report = work.report();
     counts
 }
@@ -284,9 +318,7 @@ mod tests {
 
     fn driven(kernel: &str, threads: usize) -> Outcome {
         let crew = Crew::new(&plan(kernel, threads)).unwrap();
-        while !crew.is_ready() {
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        assert!(crew.watch().ready(Duration::from_secs(60)));
         crew.start(Duration::from_millis(50));
         crew.join().unwrap()
     }
@@ -332,8 +364,7 @@ mod tests {
         let huge = r#"{"kind": "mandelbrot", "width": 4000, "height": 4000, "limit": 1000000, "variant": "scalar"}"#;
         let began = Instant::now();
         let crew = Crew::new(&plan(huge, 1)).unwrap();
-        std::thread::sleep(Duration::from_millis(20));
-        assert!(!crew.is_ready(), "it prepares");
+        assert!(!crew.watch().ready(Duration::from_millis(20)), "it prepares");
         drop(crew);
         assert!(began.elapsed() < Duration::from_secs(30));
     }

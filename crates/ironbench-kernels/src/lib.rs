@@ -11,5 +11,5 @@ pub mod plan;
 pub mod probes;
 pub mod region;
 
-pub use crew::Crew;
+pub use crew::{Crew, Watch};
 pub use plan::KernelPlan;

@@ -2,17 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use ironbench_core::Error;
-use ironbench_kernels::{Crew, KernelPlan, mandelbrot};
+use ironbench_kernels::{Crew, KernelPlan, Watch, mandelbrot};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::errors::raise;
 use crate::histogram::Histogram;
-
-const POLL: Duration = Duration::from_millis(5);
 
 /// The threads of one trial of a kernel.
 #[pyclass(module = "ironbench._core", frozen)]
@@ -23,20 +21,10 @@ impl Kernels {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until `done` holds, at most so long, without Python's lock; whether it holds.
-    fn wait(&self, py: Python<'_>, timeout_s: f64, done: fn(&Crew) -> bool) -> bool {
-        py.detach(|| {
-            let until = Instant::now() + Duration::from_secs_f64(timeout_s.clamp(0.0, 3600.0));
-            loop {
-                if self.crew().as_ref().is_none_or(done) {
-                    return true;
-                }
-                if Instant::now() >= until {
-                    return false;
-                }
-                std::thread::sleep(POLL);
-            }
-        })
+    /// Waits without Python's lock, at most so long; whether it came.
+    fn wait(&self, py: Python<'_>, timeout_s: f64, came: fn(&Watch, Duration) -> bool) -> bool {
+        let Some(watch) = self.crew().as_ref().map(Crew::watch) else { return true };
+        py.detach(|| came(&watch, Duration::from_secs_f64(timeout_s.clamp(0.0, 3600.0))))
     }
 }
 
@@ -52,7 +40,7 @@ impl Kernels {
     }
 
     fn ready(&self, py: Python<'_>, timeout_s: f64) -> bool {
-        self.wait(py, timeout_s, Crew::is_ready)
+        self.wait(py, timeout_s, Watch::ready)
     }
 
     fn start(&self, duration_s: f64) {
@@ -62,7 +50,7 @@ impl Kernels {
     }
 
     fn done(&self, py: Python<'_>, timeout_s: f64) -> bool {
-        self.wait(py, timeout_s, Crew::is_done)
+        self.wait(py, timeout_s, Watch::done)
     }
 
     fn stop(&self) {
