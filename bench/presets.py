@@ -18,12 +18,16 @@ def main() -> None:
     core = models.for_core(known)
     for model in known.values():
         for figure in model.published:
-            _held(model, figure, core)
-    none = [model.name for model in known.values() if not model.published and model.kind not in ("free", "controller")]
-    said("models without a published figure that they were not built from", ", ".join(none))
+            _beside(model, figure, core)
+    none = [model.name for model in known.values() if model.kind not in ("free", "controller") and not _held_to(model)]
+    said("models that no published figure could be held against", ", ".join(none))
 
 
-def _held(model: DeviceModel, figure: Published, core: bytes) -> None:
+def _held_to(model: DeviceModel) -> bool:
+    return any(figure.not_held is None for figure in model.published)
+
+
+def _beside(model: DeviceModel, figure: Published, core: bytes) -> None:
     value = _of(figure, figure.load, core)
     if figure.against is not None:
         value /= _of(figure, figure.against, core)
@@ -35,7 +39,11 @@ def _held(model: DeviceModel, figure: Published, core: bytes) -> None:
         else (figure.low, figure.high)
     )
     off = f", {value / figure.low - 1:+.1%}" if figure.low == figure.high else ""
-    said(f"{model.name}: {figure.what}", value, within(low, high), f"{value:.4g} (published {expected}{off})")
+    what, shown = f"{model.name}: {figure.what}", f"{value:.4g} (published {expected}{off})"
+    if figure.not_held is None:
+        said(what, value, within(low, high), shown)
+    else:
+        said(what, f"{shown}; not held: {figure.not_held}")
 
 
 def _of(figure: Published, load: Mapping[str, Any], core: bytes) -> float:

@@ -72,6 +72,8 @@ pub struct FlashFigures {
     pub units: u32,
     /// What one unit reads or programs in one go.
     pub page: f64,
+    /// What a unit loses each time it turns from reading to programming or back.
+    pub switch: f64,
     /// Of one 4 KiB read on an idle device, all in all.
     pub read_latency: f64,
     /// 4 KiB random reads per second at `read_depth`.

@@ -14,7 +14,7 @@ pub fn models() -> Models {
             "seek_full_read": 0.017, "seek_track_write": 0.0005, "seek_average_write": 0.008, "seek_full_write": 0.017,
             "rate_outer": 100e6, "rate_inner": 100e6, "interface_rate": 300e6, "overhead": 0, "queue": 32,
             "cache": 16777216, "write_cache": false, "read_ahead": 1048576},
-        "flash": {"kind": "flash", "capacity": 256e9, "units": 8, "page": 16384, "read_latency": 0.0001,
+        "flash": {"kind": "flash", "capacity": 256e9, "units": 8, "page": 16384, "switch": 0, "read_latency": 0.0001,
             "read_iops": 40000, "read_depth": 32, "read_rate": 400e6, "write_latency": 0.00005, "write_iops": 30000,
             "write_rate": 250e6, "sustained_write_iops": 10000, "sustained_write_rate": 200e6, "interface_rate": 550e6,
             "duplex": false, "buffer": 33554432, "quick_flash": 0, "write_cache": true, "protected": false,

@@ -21,10 +21,10 @@ KINDS: dict[str, tuple[str, ...]] = {
         *("cache", "write_cache", "read_ahead"),
     ),
     "flash": (
-        *("capacity", "units", "page", "read_latency", "read_iops", "read_depth", "read_rate", "write_latency"),
-        *("write_iops", "write_rate", "sustained_write_iops", "sustained_write_rate", "interface_rate", "duplex"),
-        *("buffer", "quick_flash", "write_cache", "protected", "flush_latency", "spare", "rated_fill", "compresses"),
-        "host_cpu",
+        *("capacity", "units", "page", "switch", "read_latency", "read_iops", "read_depth", "read_rate"),
+        *("write_latency", "write_iops", "write_rate", "sustained_write_iops", "sustained_write_rate"),
+        *("interface_rate", "duplex", "buffer", "quick_flash", "write_cache", "protected", "flush_latency", "spare"),
+        *("rated_fill", "compresses", "host_cpu"),
     ),
     "volume": ("capacity", "iops", "rate", "read_latency", "write_latency", "io_size", "burst"),
     "controller": ("rate", "iops", "latency", "cache", "write_cache"),
@@ -33,7 +33,9 @@ KINDS: dict[str, tuple[str, ...]] = {
 
 _SWITCHES = {"write_cache", "duplex", "protected", "compresses"}
 _WHOLE = {"queue", "units", "read_depth"}
-_MAY_BE_ZERO = {"cache", "buffer", "quick_flash", "host_cpu", "spare", "burst", "latency", "overhead", "rated_fill"}
+_MAY_BE_ZERO = {
+    *("cache", "buffer", "quick_flash", "switch", "host_cpu", "spare", "burst", "latency", "overhead", "rated_fill"),
+}
 _ORIGINS = ("source", "derived", "assumed")
 
 
@@ -68,6 +70,8 @@ class Published:
     low: float
     high: float
     source: str
+    not_held: str | None
+    """Why the model is only shown beside it: its source does not tell which device, or which load, it is of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +165,14 @@ def _value(subject: str, key: str, written: Any) -> float | int | bool:
 
 def _published(name: str, row: Mapping[str, Any]) -> Published:
     low, high = (row["is"], row["is"]) if "is" in row else (row["low"], row["high"])
-    against = row.get("against")
-    on = row.get("on", name)
-    return Published(row["what"], on, row["load"], against, row["of"], float(low), float(high), row["source"])
+    return Published(
+        row["what"],
+        row.get("on", name),
+        row["load"],
+        row.get("against"),
+        row["of"],
+        float(low),
+        float(high),
+        row["source"],
+        row.get("not_held"),
+    )

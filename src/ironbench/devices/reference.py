@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ironbench.catalogue.devices import DeviceModel, device_models
+from ironbench.catalogue.devices import DeviceModel, Published, device_models
 from ironbench.devices import models
 from ironbench.devices.seen import LOADS, seen
 
@@ -62,10 +62,19 @@ def _model(model: DeviceModel) -> str:
         )
         written = {"True": "yes", "False": "no"}.get(figure.written, figure.written)
         lines.append(f"| `{figure.name}` | {written} | {origin} | {figure.why.replace('|', chr(92) + '|')} |")
-    if model.published:
+    held = [one for one in model.published if one.not_held is None]
+    beside = [one for one in model.published if one.not_held is not None]
+    if held:
         lines += ["", "Not used to build it, and held against it by `python -m bench presets`:", ""]
-        lines += [f"- {one.what}: {_expected(one.low, one.high)} ({one.source})" for one in model.published]
+        lines += [_figure(one) for one in held]
+    if beside:
+        lines += ["", "Not used to build it, and only shown beside it there:", ""]
+        lines += [f"{_figure(one)}: {one.not_held}" for one in beside]
     return "\n".join(lines)
+
+
+def _figure(one: Published) -> str:
+    return f"- {one.what}: {_expected(one.low, one.high)} ({one.source})"
 
 
 def _expected(low: float, high: float) -> str:

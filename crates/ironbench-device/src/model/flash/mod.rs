@@ -73,7 +73,7 @@ impl Flash {
         Self {
             capacity,
             page,
-            units: Units::new(figures.units as usize, (room / count) as u64),
+            units: Units::new(figures.units as usize, (room / count) as u64, nanoseconds(figures.switch)),
             read_link: Line::default(),
             write_link: Line::default(),
             duplex: figures.duplex,
