@@ -55,7 +55,11 @@ def test_a_trial_is_watched_and_its_cpu_time_shared_out(raw_server: RawServer, d
         "stop": {"duration_s": 3.0},
         "warmup_s": 0.5,
         "max_tries": 1,
-        "observers": [{"name": s.name, "kind": s.kind, "target": s.target, "period_s": s.period_s} for s in sources],
+        "observers": [
+            *({"name": s.name, "kind": s.kind, "target": s.target, "period_s": s.period_s} for s in sources),
+            # Has a backend of its own, which is no client's.
+            {"name": "checkpoints.request", "kind": "request", "target": "checkpoint", "period_s": 1.0},
+        ],
     }
     result = _core.drive(json.dumps(plan).encode())
     connection.close()

@@ -92,6 +92,18 @@ def test_a_log_that_lies_with_the_data_is_told_once() -> None:
     assert [one.what for one in role_latencies([("two", [emulated(**own)])])] == ["data read", "log read"]
 
 
+def test_flushes_of_a_log_are_told_beside_its_writes_for_commits_wait_for_them() -> None:
+    log = {
+        "device_flush_latency_s{role=log}": 0.0085,
+        "device_flush_latency_p99_s{role=log}": 0.03,
+        "device_flushes_per_s{role=log}": 70.0,
+    }
+    *_, flush = role_latencies([("disk", [emulated(**log)])])
+    assert (flush.what, flush.mean_s.centre, flush.size_bytes) == ("log flush", 0.0085, None)
+    (chart,) = role_latency((flush,))
+    assert "log flush, disk" in str(chart.table)
+
+
 def test_a_disk_beside_a_card_are_points_on_a_logarithmic_axis_for_a_bar_of_the_card_would_not_be_seen() -> None:
     def chart(slow_s: float):
         return role_latency(

@@ -13,7 +13,8 @@ from ironbench.analyse.summarise import Summary, summarise
 from ironbench.model.record import Record
 
 _ROLES = ("data", "temp", "log")
-_DIRECTIONS = ("read", "write")
+_RATES = {"read": "device_reads_per_s", "write": "device_writes_per_s", "flush": "device_flushes_per_s"}
+"""What a device is asked for, and the metric that says how often."""
 _FEWEST = 30.0
 """Of fewer I/Os in a trial the mean says little."""
 
@@ -26,9 +27,11 @@ class RoleLatency:
     """Of the system or cell."""
     role: str
     direction: str
-    """`read` or `write`."""
+    """`read`, `write` or `flush`."""
     mean_s: Summary
+    """As the block layer sees it, waiting in the kernel's queue included."""
     p99_s: Summary | None
+    """As the device's own process counts it, from when it was given the I/O."""
     per_s: Summary
     size_bytes: Summary | None
 
@@ -42,7 +45,7 @@ def role_latencies(groups: Sequence[tuple[str, Sequence[Record]]]) -> tuple[Role
     """`groups`: name and comparable trials of each; in order of roles, then as given."""
     found = []
     for role in _ROLES:
-        for direction in _DIRECTIONS:
+        for direction in _RATES:
             for name, records in groups:
                 one = _one(name, records, role, direction)
                 if one is not None:
@@ -59,7 +62,7 @@ def _apart(metrics: Mapping[str, float], role: str, figures: Sequence[str]) -> b
 
 def _one(name: str, records: Sequence[Record], role: str, direction: str) -> RoleLatency | None:
     label = f"{{role={role}}}"
-    quantile, rate = f"device_{direction}_latency_p99_s{label}", f"device_{direction}s_per_s{label}"
+    quantile, rate = f"device_{direction}_latency_p99_s{label}", f"{_RATES[direction]}{label}"
     # The quantile is told by emulated devices alone.
     own = [
         record.metrics

@@ -21,6 +21,8 @@ _PREFIX = "emulation."
 _COUNTERS = "counters"
 _KINDS = ("read", "write", "flush")
 _QUANTILE = 0.99
+_FEWEST = 30.0
+"""How late a device was in fewer I/Os says nothing of a result."""
 
 
 class Emulation:
@@ -85,7 +87,8 @@ def _of_role(grown: Growth, role: str, partition: str) -> dict[str, float]:
             )
     held_s = sum(grown.by.get(f"{partition}.{kind}.latency_s", 0.0) for kind in _KINDS)
     late_s = sum(grown.by.get(f"{partition}.{kind}.late_s", 0.0) for kind in _KINDS)
-    found[f"emulation_late_share{label}"] = late_s / held_s if held_s > 0 else None
+    done = sum(grown.by.get(f"{partition}.{kind}.count", 0.0) for kind in _KINDS)
+    found[f"emulation_late_share{label}"] = late_s / held_s if held_s > 0 and done >= _FEWEST else None
     return present(found)
 
 

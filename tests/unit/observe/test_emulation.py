@@ -47,6 +47,11 @@ def test_sizes_latencies_and_the_emulations_own_cost_are_told_by_role() -> None:
     assert "device_read_latency_p99_s{role=log}" not in metrics
 
 
+def test_a_role_with_a_handful_of_ios_is_not_told_to_be_late() -> None:
+    few = {"emulation.data=data": [told(t_s, 9 * t_s, 1_000_000 * t_s) for t_s in range(1, 5)]}
+    assert "emulation_late_share{role=data}" not in OBSERVER.parse(few, 4.0).metrics
+
+
 def test_what_was_counted_in_the_window_is_kept_bucket_by_bucket() -> None:
     counted = {one.name: one for one in OBSERVER.parse(SAMPLES, 4.0).counted}
     latency = counted["device_read_latency_s{role=data}"]

@@ -1,4 +1,4 @@
-"""Time of an I/O by role: reads of data, writes of temporary files, writes of the log."""
+"""Time of an I/O by role: reads of data, writes of temporary files, flushes of the log."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def role_latency(found: Sequence[RoleLatency]) -> list[Chart]:
             "role-latency",
             "Time of an I/O by role",
             "s",
-            "Mean over the whole measured time, waiting in the queue of the device included.",
+            "Mean over the measured time, waiting in the kernel's queue for the device included; 99 % without that.",
             _table(found),
             wide=True,
         ),
