@@ -41,7 +41,7 @@ _IN_RECORD = 12
 """A record is small: it keeps the commonest waits, the series keep all."""
 _WHO = (
     "from pg_stat_get_activity(null) "
-    "where backend_type = 'client backend' and state is not null and pid <> {ours} "
+    "where backend_type = 'client backend' and state is not null and pid not in (pg_backend_pid(), {ours}) "
     "and application_name is distinct from 'ironbench observer' "
     "and datid = (select oid from pg_database where datname = current_database())"
 )
