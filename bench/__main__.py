@@ -10,7 +10,7 @@ import traceback
 import bench
 from bench import figures
 
-HELPERS = {"__main__", "figures", "kills", "oltp", "pairs", "peers", "series", "simulated"}
+HELPERS = {"__main__", "figures", "kills", "oltp", "outside", "pairs", "peers", "series", "simulated"}
 LONG = {"noise_aa", "power", "resume"}
 """Take long or a quiet machine: run when they are named."""
 

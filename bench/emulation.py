@@ -1,85 +1,57 @@
-"""Emulated devices seen from outside: fio on the mounted file system, beside the model by a virtual clock.
+"""Emulated devices against their models: fio on the mounted file system, beside the model by a virtual clock.
 
-The model's side is `_core.probe_device`: the same closed loop without waiting, measured for the same seconds after the
-same ramp, so that both have filled the memory and the quick flash of a device as far when they begin. Every point has
-at least 10 000 I/Os, or as many as fit into its longest time: a disk that does 80 a second is measured by 1600, and how
-many there were stands beside the rate. About 20 minutes;
-`IRONBENCH_BENCH_SECONDS=5` bounds a point to 5 s, `IRONBENCH_BENCH_MODELS=hdd-10k,ssd-sata` chooses models,
+A point has 10,000 I/Os or more where so many fit into its longest time. Where they do not, as on a disk that does 80
+a second, the model's virtual clock is asked for the very same I/Os in the same order (`bench/outside.py`): no sample
+stands between the two, so the bounds are those that were asked for with 10,000, and how many there were is said beside
+the rate. What writes has a fresh device each time, and is measured once 80 MiB are written, as far as 5 s allow: a
+disk's memory is full then, and the quick flash of an SSD as small as this.
+
+Points at which a model does more than 100,000 I/Os a second are for replay, and so are models that are refused for live
+use here; both are said. About 17 minutes for all models, and 6 more for the free device and the mix beside a tmpfs;
+`IRONBENCH_BENCH_SECONDS=3` bounds a point to 3 s, `IRONBENCH_BENCH_MODELS=hdd-10k,ssd-sata` chooses models,
 `IRONBENCH_BENCH_PAIRS=3` makes three pairs.
 """
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
 
 from bench import oltp
 from bench.figures import at_least, at_most, said, within
+from bench.outside import Point, Run, expected, fio, modelled, mounted
 from bench.pairs import interleaved, ratio
 from bench.series import asked
-from ironbench import _core
 from ironbench.catalogue.devices import device_models
-from ironbench.devices import arrange, mounting
-from ironbench.devices.models import for_core, models
-from ironbench.model.system import Device, Partition
+from ironbench.errors import InputError
 
-CAPACITY = 1 << 30
-SPAN = 896 << 20
-"""Of the file that fio reads and writes: nearly all of the device, for nobody tells XFS where on it a smaller one is to
-lie, and on a disk that is a third of its speed. The model's load is on all of it."""
-LONGEST_S, SHORTEST_S = 20.0, 3.0
+LONGEST_S, SHORTEST_S = 10, 2
 COUNT = 10_000
-RAMP_S, WRITING_RAMP_S = 1, 5
-"""Before both sides measure. One write at a time takes 3.5 s to fill the 64 MiB of a disk's write memory."""
+RAMP_S, LONGEST_RAMP_S = 1, 5
+FILLING = 80 << 20
+"""64 MiB, and what a disk writes meanwhile."""
 LIVE_IOPS = 100_000
-FREE_RUNS = 5
+FREE_RUNS, FREE_S = 5, 3
 PAIRS = 6
 SHARE_OF_MODEL = 0.05
-
-
-@dataclass(frozen=True, slots=True)
-class Point:
-    """One load, in fio's words and in the probe's."""
-
-    name: str
-    fio: str
-    length: int
-    depth: int
-    reads: float
-    random: bool
-
-    @property
-    def ramp_s(self) -> int:
-        return RAMP_S if self.reads else WRITING_RAMP_S
-
+P99_SHARE, P99_US = 0.10, 80
+MOUNTING_S, STARTING_S = 4, 1
+"""What a mount with its file takes, and what fio takes besides its time."""
 
 POINTS = (
-    Point("4 KiB random read, depth 1", "randread", 4096, 1, 1.0, True),
-    Point("4 KiB random read, depth 32", "randread", 4096, 32, 1.0, True),
-    Point("4 KiB random write, depth 1", "randwrite", 4096, 1, 0.0, True),
-    Point("4 KiB random write, depth 32", "randwrite", 4096, 32, 0.0, True),
-    Point("1 MiB sequential read, depth 8", "read", 1 << 20, 8, 1.0, False),
-    Point("1 MiB sequential write, depth 8", "write", 1 << 20, 8, 0.0, False),
+    Point("4 KiB random read, depth 1", "randread", 4096, 1, False),
+    Point("4 KiB random read, depth 32", "randread", 4096, 32, False),
+    Point("4 KiB random write, depth 1", "randwrite", 4096, 1, True),
+    Point("4 KiB random write, depth 32", "randwrite", 4096, 32, True),
+    Point("1 MiB sequential read, depth 8", "read", 1 << 20, 8, False),
+    Point("1 MiB sequential write, depth 8", "write", 1 << 20, 8, True),
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """What fio saw, or the model."""
-
-    iops: float
-    mean_s: float
-    p99_s: float
 
 
 def main() -> None:
@@ -87,89 +59,82 @@ def main() -> None:
         raise RuntimeError("fio is not installed")
     told = os.environ.get("IRONBENCH_BENCH_MODELS")
     chosen = told.split(",") if told else list(device_models())
+    plan = {
+        name: _runs(name)
+        for name, model in device_models().items()
+        if model.kind not in ("free", "memory", "controller") and name in chosen
+    }
+    _estimate(plan)
     _free()
-    for name, model in device_models().items():
-        if model.kind not in ("free", "memory", "controller") and name in chosen:
-            _against_model(name)
+    for name, runs in plan.items():
+        try:
+            _against_model(name, runs)
+        except InputError as error:
+            sys.stderr.write(f"{name} is not for live use here: {error.cause}\n")
     _beside_tmpfs()
 
 
-@contextmanager
-def mounted(model: str, file_system: str = "xfs") -> Iterator[Path]:
-    """The device, following its model, with a file that fio may use."""
-    with tempfile.TemporaryDirectory(prefix="ironbench-bench-") as folder:
-        point = Path(folder, "d")
-        device = Device(model, (Partition("data", CAPACITY, str(point)),), file_system, arrange.RAM)
-        with mounting.mounted((device,)) as devices:
-            file = point / "fio"
-            with file.open("wb") as written:
-                for _ in range(SPAN >> 20):
-                    written.write(b"\0" * (1 << 20))
-            devices.pace(model=True)
-            yield file
+def _runs(name: str) -> tuple[Run, ...]:
+    """Those of its points that are not for replay alone."""
+    runs = []
+    for point in POINTS:
+        filling = FILLING // point.length if point.writes else 0
+        rate = expected(name, point, COUNT, warm_up=filling).iops
+        if rate > LIVE_IOPS:
+            sys.stderr.write(f"{name}, {point.name}: {rate:.0f}/s is for replay\n")
+            continue
+        filled_s = filling / expected(name, point, filling).iops if filling else RAMP_S
+        ramp_s = math.ceil(min(LONGEST_RAMP_S, filled_s))
+        longest_s = asked("IRONBENCH_BENCH_SECONDS", LONGEST_S)
+        seconds = math.ceil(min(longest_s, max(SHORTEST_S, COUNT / rate)))
+        runs.append(Run(point, ramp_s, seconds, logged=rate * seconds < COUNT))
+    return tuple(runs)
 
 
-def fio(file: Path, point: Point, seconds: float) -> Seen:
-    words = [
-        "fio", "--name=x", f"--filename={file}", f"--rw={point.fio}", f"--bs={point.length}", f"--size={SPAN}",
-        f"--iodepth={point.depth}", "--ioengine=io_uring", "--direct=1", "--time_based", f"--runtime={seconds}",
-        f"--ramp_time={point.ramp_s}", "--randrepeat=0", "--norandommap", "--output-format=json",
-    ]  # fmt: skip
-    done = subprocess.run(words, capture_output=True, text=True, check=True)
-    job = json.loads(done.stdout[done.stdout.index("{") :])["jobs"][0]
-    kind = job["read" if point.reads else "write"]
-    times = kind["clat_ns"]
-    return Seen(kind["iops"], kind["lat_ns"]["mean"] / 1e9, times["percentile"]["99.000000"] / 1e9)
+def _estimate(plan: Mapping[str, tuple[Run, ...]]) -> None:
+    runs = [run for runs in plan.values() for run in runs]
+    mounts = sum(_mounts(runs) for runs in plan.values())
+    seconds = mounts * MOUNTING_S + sum(run.ramp_s + run.seconds + STARTING_S for run in runs)
+    sys.stderr.write(f"{len(runs)} points of {len(plan)} models: about {seconds / 60:.0f} min\n")
 
 
-def modelled(model: str, point: Point, seconds: float) -> Seen:
-    load = {"reads": point.reads, "random": point.random, "length": point.length, "depth": point.depth}
-    load |= {"ramp_s": point.ramp_s, "seconds": seconds}
-    known = for_core(models())
-    iops, _, latency = _core.probe_device(model, known, CAPACITY, json.dumps(load).encode())
-    return Seen(iops, latency.mean_s, latency.quantile(0.99))
+def _mounts(runs: Sequence[Run]) -> int:
+    return sum(run.point.writes for run in runs) + any(not run.point.writes for run in runs)
 
 
 def _free() -> None:
     with mounted("free") as file:
-        deep = [fio(file, POINTS[1], SHORTEST_S).iops for _ in range(FREE_RUNS)]
-        shallow = [fio(file, POINTS[0], SHORTEST_S).mean_s * 1e6 for _ in range(FREE_RUNS)]
+        deep = [fio(file, Run(POINTS[1], RAMP_S, FREE_S, logged=False))[0].iops for _ in range(FREE_RUNS)]
+        shallow = [fio(file, Run(POINTS[0], RAMP_S, FREE_S, logged=False))[0].mean_s * 1e6 for _ in range(FREE_RUNS)]
     said("free device, 4 KiB reads/s at depth 32", median(deep), at_least(150_000), _spread(deep, 0))
     said("free device, 4 KiB read at depth 1, us", median(shallow), at_most(35), _spread(shallow, 1))
 
 
-def _against_model(name: str) -> None:
+def _against_model(name: str, runs: Sequence[Run]) -> None:
     """Reads change nothing, so all of them have one device; what writes has a fresh one, as the model's has."""
-    first = {point: modelled(name, point, SHORTEST_S).iops for point in POINTS}
-    live = [point for point in POINTS if first[point] <= LIVE_IOPS]
-    for point in POINTS:
-        if point not in live:
-            sys.stderr.write(f"{name}, {point.name}: {first[point]:.0f}/s is for replay\n")
-    reading = [point for point in live if point.reads]
-    for together in (reading, *([point] for point in live if not point.reads)):
+    reading = [run for run in runs if not run.point.writes]
+    for together in (reading, *([run] for run in runs if run.point.writes)):
         if together:
             with mounted(name) as file:
-                for point in together:
-                    _held(name, point, file, _seconds(first[point]))
+                for run in together:
+                    _held(name, run, file)
 
 
-def _seconds(iops: float) -> float:
-    """Whole ones, as fio takes them."""
-    longest = float(asked("IRONBENCH_BENCH_SECONDS", int(LONGEST_S)))
-    return math.ceil(min(longest, max(SHORTEST_S, COUNT / max(iops, 1.0))))
-
-
-def _held(name: str, point: Point, file: Path, seconds: float) -> None:
-    wanted, seen = modelled(name, point, seconds), fio(file, point, seconds)
-    bounds = within(1 - SHARE_OF_MODEL, 1 + SHARE_OF_MODEL)
-    what = f"{name}, {point.name}:"
+def _held(name: str, run: Run, file: Path) -> None:
+    seen, done = fio(file, run)
+    wanted = modelled(name, run, done)
+    what, bounds = f"{name}, {run.point.name}:", within(1 - SHARE_OF_MODEL, 1 + SHARE_OF_MODEL)
     rate, mean = seen.iops / wanted.iops, seen.mean_s / wanted.mean_s
-    said(f"{what} IOPS / model", rate, bounds, f"{rate:.3f} ({seen.iops:.0f}/s, {seen.iops * seconds:.0f} I/Os)")
+    shown = f"{rate:.3f} ({seen.iops:.0f}/s, {seen.iops * run.point.length / 1e6:.1f} MB/s, {seen.count} I/Os)"
+    said(f"{what} IOPS and MB/s / model", rate, bounds, shown)
     said(f"{what} mean latency / model", mean, bounds, f"{mean:.3f} ({seen.mean_s * 1e6:.0f} us)")
+    late_us = (seen.p99_s - wanted.p99_s) * 1e6
+    shown = f"{{}} ({seen.p99_s * 1e6:.0f} us)"
     if wanted.p99_s >= 1e-3:
-        said(f"{what} p99 / model", seen.p99_s / wanted.p99_s, within(0.9, 1.1))
+        share = seen.p99_s / wanted.p99_s
+        said(f"{what} p99 / model", share, within(1 - P99_SHARE, 1 + P99_SHARE), shown.format(f"{share:.3f}"))
     else:
-        said(f"{what} p99 - model, us", (seen.p99_s - wanted.p99_s) * 1e6, within(-80, 80))
+        said(f"{what} p99 - model, us", late_us, within(-P99_US, P99_US), shown.format(f"{late_us:.0f}"))
 
 
 def _beside_tmpfs() -> None:

@@ -19,6 +19,7 @@ __all__ = [
     "SqliteConnection",
     "StoragePass",
     "StorageProgress",
+    "ask_device",
     "compile_scripts",
     "cut_rows",
     "device_capacity",
@@ -294,6 +295,15 @@ def probe_device(text: str, models: bytes, capacity: int | None, load: bytes) ->
     """I/Os per second, bytes per second and latencies of a made-up load on a model, without waiting.
 
     `load`: JSON by `crates/ironbench-device/src/replay/probe.rs`. InputError as `normal_device`. Releases the GIL.
+    """
+
+def ask_device(
+    text: str, models: bytes, capacity: int | None, load: bytes, places: bytes
+) -> tuple[float, float, Histogram]:
+    """As `probe_device`, of I/Os that begin at these places (little-endian u64), in their order.
+
+    `load`: JSON by `crates/ironbench-device/src/replay/given.rs`. InputError as `normal_device`, or where one is not
+    on the device, or there are too few. Releases the GIL.
     """
 
 def replay_trace(

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use ironbench_core::Error;
-use ironbench_device::replay::{Pace, Probe, Replayed, Trace, probe, replay};
+use ironbench_device::replay::{Given, Measured, Pace, Probe, Replayed, Trace, given, probe, replay};
 use ironbench_device::{Device, Models, build, parse};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -37,8 +37,31 @@ pub fn probe_device(
     let load: Probe = serde_json::from_slice(load)
         .map_err(|error| raise(Error::input("probe", format!("cannot be read: {error}"))))?;
     let mut device = built(text, models, capacity, load.seed).map_err(raise)?;
-    let measured = py.detach(|| probe(&mut *device, &load));
-    Ok((measured.iops(), measured.rate(), measured.latency.into()))
+    Ok(told(py.detach(|| probe(&mut *device, &load))))
+}
+
+#[pyfunction]
+pub fn ask_device(
+    py: Python<'_>,
+    text: &str,
+    models: &[u8],
+    capacity: Option<u64>,
+    load: &[u8],
+    places: &[u8],
+) -> PyResult<(f64, f64, Histogram)> {
+    let load: Given = serde_json::from_slice(load)
+        .map_err(|error| raise(Error::input("I/Os", format!("cannot be read: {error}"))))?;
+    let (places, rest) = places.as_chunks::<8>();
+    if !rest.is_empty() {
+        return Err(raise(Error::input("I/Os", "their places are no whole numbers of 8 bytes")));
+    }
+    let places: Vec<u64> = places.iter().map(|place| u64::from_le_bytes(*place)).collect();
+    let mut device = built(text, models, capacity, load.seed).map_err(raise)?;
+    py.detach(|| given(&mut *device, &load, &places)).map(told).map_err(raise)
+}
+
+fn told(measured: Measured) -> (f64, f64, Histogram) {
+    (measured.iops(), measured.rate(), measured.latency.into())
 }
 
 #[pyfunction]

@@ -25,7 +25,7 @@ mod _core {
     #[pymodule_export]
     use crate::data::{ArrowRows, LoadProgress, cut_rows, load_rows, wide_sums, write_rows};
     #[pymodule_export]
-    use crate::device::{device_capacity, normal_device, probe_device, replay_trace};
+    use crate::device::{ask_device, device_capacity, normal_device, probe_device, replay_trace};
     #[pymodule_export]
     use crate::drive::{DriveResult, Progress, drive};
     #[pymodule_export]

@@ -1,11 +1,13 @@
-//! Answers from a model without waiting: of a recorded trace, or of a load made up on the spot.
+//! Answers from a model without waiting: of a recorded trace, of a load made up on the spot, of given I/Os.
 
 mod dependent;
 #[cfg(test)]
 mod fidelity;
+mod given;
 mod probe;
 mod trace;
 
 pub use dependent::{Pace, Replayed, replay};
+pub use given::{Given, given};
 pub use probe::{Measured, Probe, probe};
 pub use trace::Trace;

@@ -1,0 +1,210 @@
+"""An emulated device seen from outside: fio on the mounted file system, and the model asked for the very same I/Os.
+
+fio tells which I/Os it did and in which order (`--write_iolog`), and the file system where on the device they are
+(FIEMAP; a file on XFS begins in the middle of it). The model answers them in that order, without waiting and as many at
+a time: so both did the same, and what differs is the emulation's. An independent load of the model differs by itself:
+the mean of 850 random reads of `hdd-7200` by -3 to +3 % and the 99th percentile of 1,650 of them, 32 at a time, by -4
+to +5 % (95 of 100 seeds), and 12 s of sequential reads by up to 14 %, as a pass that begins on other tracks has other
+zones.
+
+When its time is up fio 3.33 waits until all that is under way has ended and takes each for as long as the last: so the
+last 32 of 32 at a time take up to twice as long, and the rate is that of a longer time in which they do not count. That
+is 3 % of the rate and 20 % of the 99th percentile of 1,900 reads. So its log of every I/O is read instead
+(`--write_lat_log`), and the last of them are left out, of the model's as of fio's.
+
+Logs cost fio some microseconds for each I/O. Where 10,000 are done in seconds, so that neither other places nor the
+last make a difference, there are none, and the model is asked for I/Os of its own in the same seconds.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import struct
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ironbench import _core
+from ironbench.devices import arrange, mounting
+from ironbench.devices.models import for_core, models
+from ironbench.model.system import Device, Partition
+
+CAPACITY = 1 << 30
+SPAN = 896 << 20
+"""Of the file that fio reads and writes: nearly all of the device, so that a disk's arm has all its ways."""
+SEED = 0
+"""Of the device and of the model beside it."""
+
+_FIEMAP = 0xC020660B
+"""FS_IOC_FIEMAP of linux/fs.h; its structures are in linux/fiemap.h."""
+_FLUSHED = 1
+"""FIEMAP_FLAG_SYNC."""
+_HEAD, _EXTENT = "=QQLLLL", "=QQQQQLLLL"
+_MOST_EXTENTS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One load, in fio's words and in the model's."""
+
+    name: str
+    fio: str
+    length: int
+    depth: int
+    writes: bool
+
+    @property
+    def random(self) -> bool:
+        return self.fio.startswith("rand")
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What fio saw, or would have seen of the model."""
+
+    iops: float
+    mean_s: float
+    p99_s: float
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """How long a point is measured, and what comes before."""
+
+    point: Point
+    ramp_s: int
+    seconds: int
+    logged: bool
+    """Whether the model is to be asked for the very same I/Os."""
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """I/Os that fio did: where on the device each begins, in their order."""
+
+    places: np.ndarray[Any, np.dtype[np.uint64]]
+    warm_up: int
+    """So many had ended when fio began to measure …"""
+    count: int
+    """… and so many more when its time was up."""
+
+
+@contextmanager
+def mounted(model: str, file_system: str = "xfs") -> Iterator[Path]:
+    """The device, following its model, with a file that fio may use."""
+    with tempfile.TemporaryDirectory(prefix="ironbench-bench-") as folder:
+        point = Path(folder, "d")
+        device = Device(model, (Partition("data", CAPACITY, str(point)),), file_system, arrange.RAM)
+        with mounting.mounted((device,), SEED) as devices:
+            file = point / "fio"
+            with file.open("wb") as written:
+                for _ in range(SPAN >> 20):
+                    written.write(b"\0" * (1 << 20))
+            devices.pace(model=True)
+            yield file
+
+
+def fio(file: Path, run: Run) -> tuple[Seen, Done | None]:
+    """What fio sees once the ramp is over, and what it did from its begin on where that is logged."""
+    point = run.point
+    with tempfile.TemporaryDirectory(prefix="ironbench-bench-") as folder:
+        asked, taken = Path(folder, "asked"), Path(folder, "taken")
+        logs = [f"--write_iolog={asked}", f"--write_lat_log={taken}"] if run.logged else []
+        words = [
+            "fio", "--name=x", f"--filename={file}", f"--rw={point.fio}", f"--bs={point.length}", f"--size={SPAN}",
+            f"--iodepth={point.depth}", "--ioengine=io_uring", "--direct=1", "--time_based",
+            f"--runtime={run.seconds}", f"--ramp_time={run.ramp_s}", "--randrepeat=0", "--norandommap",
+            "--clat_percentiles=0", "--lat_percentiles=1", "--output-format=json", *logs,
+        ]  # fmt: skip
+        ended = subprocess.run(words, capture_output=True, text=True, check=True)
+        if run.logged:
+            return _logged(file, point, asked, Path(f"{taken}_lat.1.log"))
+    job = json.loads(ended.stdout[ended.stdout.index("{") :])["jobs"][0]
+    kind = job["write" if point.writes else "read"]
+    times = kind["lat_ns"]
+    return Seen(kind["iops"], times["mean"] / 1e9, times["percentile"]["99.000000"] / 1e9, times["N"]), None
+
+
+def _logged(file: Path, point: Point, asked: Path, taken: Path) -> tuple[Seen, Done]:
+    offsets = offsets_of(asked)
+    ended_ms, took_ns = latencies_of(taken)
+    count = len(took_ns) - point.depth
+    if count < 1:
+        raise RuntimeError(f"{point.name}: {len(took_ns)} I/Os are too few")
+    took_ns = took_ns[:count]
+    rate = count / float(ended_ms[count - 1]) * 1e3
+    seen = Seen(rate, float(took_ns.mean()) / 1e9, float(np.quantile(took_ns, 0.99)) / 1e9, count)
+    return seen, Done(_on_device(file, offsets), len(offsets) - len(ended_ms), count)
+
+
+def modelled(model: str, run: Run, done: Done | None) -> Seen:
+    """The model alone: of the same I/Os in the same order, or of others in the same seconds."""
+    point = run.point
+    if done is None:
+        return _probed(model, point, {"ramp_s": run.ramp_s, "seconds": run.seconds})
+    load = {"write": point.writes, "length": point.length, "depth": point.depth, "seed": SEED}
+    load |= {"warm_up": done.warm_up, "count": done.count}
+    places = done.places.astype("<u8").tobytes()
+    return _seen(_core.ask_device(model, for_core(models()), CAPACITY, json.dumps(load).encode(), places))
+
+
+def expected(model: str, point: Point, count: int, warm_up: int = 0) -> Seen:
+    """The model alone, of so many I/Os of this kind, after so many others."""
+    return _probed(model, point, {"count": count, "warm_up": warm_up})
+
+
+def _probed(model: str, point: Point, more: Mapping[str, float]) -> Seen:
+    kind = {"reads": 0 if point.writes else 1, "random": point.random, "length": point.length, "depth": point.depth}
+    load: dict[str, float] = {**kind, "span": SPAN, "seed": SEED, **more}
+    return _seen(_core.probe_device(model, for_core(models()), CAPACITY, json.dumps(load).encode()))
+
+
+def _seen(told: tuple[float, float, _core.Histogram]) -> Seen:
+    iops, _, latency = told
+    return Seen(iops, latency.mean_s, latency.quantile(0.99), latency.count)
+
+
+def offsets_of(log: Path) -> np.ndarray[Any, np.dtype[np.uint64]]:
+    """Of the I/Os in fio's log, version 3: a line each of time, file, action, offset, length."""
+    rows = (line.split() for line in log.read_text().splitlines())
+    return np.array([int(row[3]) for row in rows if len(row) == 5 and row[2] in ("read", "write")], "u8")
+
+
+def latencies_of(log: Path) -> tuple[np.ndarray[Any, np.dtype[np.float64]], np.ndarray[Any, np.dtype[np.float64]]]:
+    """When each I/O ended, in milliseconds since the ramp was over, and how many nanoseconds it took.
+
+    A line each of both, direction, length, offset, priority.
+    """
+    rows = np.loadtxt(log, delimiter=",", usecols=(0, 1), ndmin=2)
+    return rows[:, 0], rows[:, 1]
+
+
+def _on_device(file: Path, offsets: np.ndarray[Any, np.dtype[np.uint64]]) -> np.ndarray[Any, np.dtype[np.uint64]]:
+    """Where on the device these bytes of the file are. An I/O across a border of extents is where it begins."""
+    begins, lies = np.array(extents(file), "u8").T
+    which = np.searchsorted(begins, offsets, side="right") - 1
+    found: np.ndarray[Any, np.dtype[np.uint64]] = lies[which] + (offsets - begins[which])
+    return found
+
+
+def extents(file: Path) -> list[tuple[int, int]]:
+    """First byte of each extent in the file and on the device."""
+    room = bytearray(struct.pack(_HEAD, 0, SPAN, _FLUSHED, 0, _MOST_EXTENTS, 0))
+    room += bytes(_MOST_EXTENTS * struct.calcsize(_EXTENT))
+    descriptor = os.open(file, os.O_RDONLY)
+    try:
+        fcntl.ioctl(descriptor, _FIEMAP, room)
+    finally:
+        os.close(descriptor)
+    mapped = struct.unpack_from(_HEAD, room)[3]
+    rows = struct.iter_unpack(_EXTENT, room[struct.calcsize(_HEAD) :])
+    return [(begins, lies) for (begins, lies, *_), _ in zip(rows, range(mapped), strict=False)]

@@ -1,0 +1,131 @@
+//! I/Os that somebody has done, asked of a model in their order: what a program that waits for them would have seen.
+//!
+//! Beside a live device this is the model without waiting, and without the doubt that other places would bring: on
+//! a disk the mean of 1,000 random reads is that of all within 3 % only, and a pass that began elsewhere has other zones.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use ironbench_core::measure::Histogram;
+use ironbench_core::{Error, Result};
+use serde::Deserialize;
+
+use super::Measured;
+use crate::device::{Device, Op};
+
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Given {
+    pub write: bool,
+    /// Bytes of each I/O.
+    pub length: u32,
+    /// I/Os outstanding at any moment, until there are no more.
+    pub depth: u32,
+    /// So many end before the measurement begins.
+    pub warm_up: usize,
+    /// So many that end after those are measured; what is left keeps them company.
+    pub count: usize,
+    pub seed: u64,
+}
+
+/// Measures the device, whose time begins at 0. `places`: where each I/O begins.
+///
+/// The time is that from the last end of the warm-up to the last end of what is measured, so that it is the time of what
+/// is counted. Input errors where there are too few I/Os, or one is not on the device.
+pub fn given(device: &mut dyn Device, load: &Given, places: &[u64]) -> Result<Measured> {
+    let last = load.warm_up.saturating_add(load.count);
+    if load.count == 0 || places.len() < last {
+        let cause = format!("{} are to be measured after {}, and there are {}", load.count, load.warm_up, places.len());
+        return Err(Error::input("I/Os", cause));
+    }
+    let room = device.capacity().saturating_sub(u64::from(load.length));
+    if let Some(place) = places.iter().find(|place| **place > room) {
+        let cause = format!("{} bytes at {place} are not on a device of {}", load.length, device.capacity());
+        return Err(Error::input("I/Os", cause));
+    }
+    let op = if load.write { Op::Write } else { Op::Read };
+    let mut measured = Measured { latency: Histogram::new(), elapsed: 0, bytes: 0 };
+    let mut left = places.iter();
+    let mut under_way = BinaryHeap::new();
+    for place in left.by_ref().take(load.depth.max(1) as usize) {
+        under_way.push(Reverse((device.submit(0, op, *place, load.length), 0)));
+    }
+    let mut begun = 0;
+    for number in 0..last {
+        let Some(Reverse((now, asked))) = under_way.pop() else { break };
+        if number < load.warm_up {
+            begun = now;
+        } else {
+            measured.latency.record(now - asked);
+            measured.bytes += u64::from(load.length);
+            measured.elapsed = now - begun;
+        }
+        if let Some(place) = left.next() {
+            under_way.push(Reverse((device.submit(now, op, *place, load.length), now)));
+        }
+    }
+    Ok(measured)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::replay::{Probe, probe};
+    use crate::testing::models;
+    use crate::{build, parse};
+
+    const CAPACITY: u64 = 8 << 30;
+
+    fn device(text: &str) -> Box<dyn Device> {
+        build(&parse(text).unwrap(), &models(), Some(CAPACITY), 1).unwrap()
+    }
+
+    fn load() -> Given {
+        Given { write: false, length: 1 << 20, depth: 1, warm_up: 0, count: 500, seed: 1 }
+    }
+
+    fn seen(text: &str, load: &Given, places: &[u64]) -> Measured {
+        given(&mut *device(text), load, places).unwrap()
+    }
+
+    #[test]
+    fn places_one_after_another_are_what_a_sequential_probe_asks() {
+        let places: Vec<u64> = (0..500).map(|number| number << 20).collect();
+        for text in ["disk", "disk(cache=on)", "flash", "volume"] {
+            for (write, depth) in [(false, 1), (true, 1), (false, 8), (true, 8)] {
+                let ours = seen(text, &Given { write, depth, ..load() }, &places);
+                let reads = if write { 0.0 } else { 1.0 };
+                let made =
+                    Probe { reads, depth, random: false, length: 1 << 20, count: 500, warm_up: 0, ..Probe::default() };
+                let theirs = probe(&mut *device(text), &made);
+                assert_eq!((ours.elapsed, ours.bytes), (theirs.elapsed, theirs.bytes), "{text} {write} {depth}");
+                assert_eq!(ours.latency, theirs.latency, "{text} {write} {depth}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_warms_up_takes_none_of_the_time() {
+        // Outer tracks pass the head twice as fast as inner ones.
+        let outer: Vec<u64> = (0..200).map(|number| number << 20).collect();
+        let inner: Vec<u64> = (0..200).map(|number| CAPACITY - ((200 - number) << 20)).collect();
+        let both: Vec<u64> = outer.iter().chain(&inner).copied().collect();
+        for depth in [1, 8] {
+            let after = seen("disk", &Given { depth, warm_up: 200, count: 180, ..load() }, &both);
+            assert_eq!((after.latency.count(), after.bytes), (180, 180 << 20));
+            assert!((after.rate() - 75e6).abs() < 75e6 * 0.03, "{depth}: {}", after.rate());
+            // What is counted fills its time, and the depth is the same from its begin to its end: Little's law.
+            let under_way = after.iops() * after.latency.mean_s();
+            assert!((under_way - f64::from(depth)).abs() < f64::from(depth) * 0.01, "{depth}: {under_way}");
+        }
+    }
+
+    #[test]
+    fn nothing_to_measure_and_places_beyond_the_device_are_refused() {
+        let refused = |load: &Given, places: &[u64]| given(&mut *device("disk"), load, places).unwrap_err().cause;
+        assert!(refused(&load(), &[0; 499]).contains("there are 499"));
+        assert!(refused(&Given { count: 0, ..load() }, &[0, 0]).contains("0 are to be measured"));
+        assert!(refused(&Given { warm_up: 2, count: 1, ..load() }, &[0, 0]).contains("1 are to be measured after 2"));
+        assert!(refused(&Given { count: 2, ..load() }, &[0, CAPACITY - 4096]).contains("not on a device"));
+    }
+}
