@@ -17,6 +17,11 @@ def counted(count: float, one: str, many: str = "") -> str:
     return f"{count:,.0f} {one if count == 1 else many or one + 's'}"
 
 
+def roughly_times(factor: float) -> str:
+    """`6.4 ×`, `120 ×`: a bound, of which two digits are enough."""
+    return f"{factor:.2g} ×" if factor < 99.5 else f"{factor:.0f} ×"
+
+
 def in_percent(share: float, digits: int = 0, signed: bool = False) -> str:
     """`0.553` → `55 %`; with its sign `−12 %`."""
     value = f"{share * 100:{'+' if signed else ''}.{digits}f}"

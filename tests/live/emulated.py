@@ -23,7 +23,8 @@ def device_pid(register: Path) -> int:
     """Process of the one device in a register."""
     import json
 
-    (entry,) = (json.loads(path.read_text()) for path in register.glob("*.json"))
+    entries = (json.loads(path.read_text()) for path in register.glob("*.json"))
+    (entry,) = (entry for entry in entries if entry["kind"] == "device")
     return int(entry["server"]["pid"])
 
 

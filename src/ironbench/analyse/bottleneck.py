@@ -29,7 +29,7 @@ from ironbench.model.parts import (
     TEMP,
 )
 from ironbench.model.record import Record
-from ironbench.words import in_percent
+from ironbench.words import in_percent, roughly_times
 
 RESOURCES: dict[str, tuple[str, ...]] = {
     "the server's CPU": (CPU, RUN_QUEUE),
@@ -203,7 +203,7 @@ def _limit(
     if all(_rate_kept(record) for record in records):
         kept = f"Nothing limits: the rate was kept. Most of the service time goes to {first}: {said}."
         return Limit("", share, 1.0, kept)
-    bound = f"Without it, at most {gain:.2g} × as much could be done."
+    bound = f"Without it, at most {roughly_times(gain)} as much could be done."
     return Limit(first, share, gain, f"The limit is {first}: {said}. {bound}", bound)
 
 

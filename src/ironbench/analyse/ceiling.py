@@ -19,7 +19,7 @@ from ironbench.model.lab import Lab
 from ironbench.model.parts import CLIENT, DATA_READ, DATA_WRITE, LOG_FLUSH, RUN_QUEUE, TEMP
 from ironbench.model.system import Choice, Load, Setup, System
 from ironbench.plan.ideal import memory_bytes
-from ironbench.words import in_percent
+from ironbench.words import in_percent, roughly_times
 
 _FREE = {
     "log": "a free log",
@@ -147,7 +147,8 @@ def reconciled(spent: TimeSpent, found: Sequence[Ceiling]) -> TimeSpent:
     if not passed or not limit.bound:
         return spent
     most = max(one.speedup for one in passed)
-    words = f"Its share alone explains {limit.at_most:.2g} × as much; with it free, {most:.2g} × was measured."
+    explained, measured = roughly_times(limit.at_most), roughly_times(most)
+    words = f"Its share alone explains {explained} as much; with it free, {measured} was measured."
     return replace(spent, limit=replace(limit, sentence=limit.sentence.removesuffix(limit.bound) + words, bound=words))
 
 

@@ -6,7 +6,7 @@ partitions apart, are looked at.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ironbench.analyse.summarise import Summary, summarise
@@ -53,10 +53,10 @@ def role_latencies(groups: Sequence[tuple[str, Sequence[Record]]]) -> tuple[Role
     return tuple(found)
 
 
-def _apart(metrics: Mapping[str, float], role: str, figures: Sequence[str]) -> bool:
-    """Whether the role has a partition of its own; an engine that keeps its log with its data has one for both."""
+def _apart(record: Record, role: str) -> bool:
+    """Whether the role has a partition of its own: an engine that keeps its log with its data has one for both."""
     return role == "data" or any(
-        metrics.get(one) != metrics.get(one.replace(f"role={role}", "role=data")) for one in figures
+        one.role == role for device in record.system.layout.devices for one in device.partitions
     )
 
 
@@ -68,7 +68,7 @@ def _one(name: str, records: Sequence[Record], role: str, direction: str) -> Rol
         record.metrics
         for record in records
         if quantile in record.metrics
-        and _apart(record.metrics, role, (quantile, rate))
+        and _apart(record, role)
         and record.metrics.get(rate, 0.0) * record.elapsed_s >= _FEWEST
     ]
 

@@ -86,7 +86,7 @@ def _told(one: Mounted) -> list[str]:
     measured = one.calibration
     granted = [name.replace("_", " ") for name, has in measured["granted"].items() if not has]
     lines = [
-        f"{one.device.model}: the way to it takes {measured['read_latency_ns'] / 1e3:.0f} us, "
+        f"{one.device.model}: the way to it, through {one.way}, takes {measured['read_latency_ns'] / 1e3:.0f} us, "
         f"{measured['reads_per_s']:.0f} reads of 4 KiB a second get through"
     ]
     if granted:

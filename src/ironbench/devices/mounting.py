@@ -85,6 +85,11 @@ class Mounted:
             raise self._failure(answer)
 
     @property
+    def way(self) -> str:
+        """How requests come to its process."""
+        return "io_uring" if self.calibration["io_uring"] else "/dev/fuse"
+
+    @property
     def status(self) -> int | None:
         """Exit status of its process once that has ended."""
         return self._process.poll()
@@ -303,7 +308,7 @@ def _described(one: Mounted) -> str:
     way_us = measured["read_latency_ns"] / 1e3
     return (
         f"emulated {device.model}, {size}, {device.file_system}, in {'memory' if device.backing == RAM else 'a file'}; "
-        f"here a read takes {way_us:.0f} us and {measured['reads_per_s']:.0f}/s get through at most"
+        f"here a read takes {way_us:.0f} us and {measured['reads_per_s']:.0f}/s get through at most, through {one.way}"
     )
 
 

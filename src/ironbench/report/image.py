@@ -20,13 +20,13 @@ _ENTRY, _LETTER = 40, 7
 """Width of a legend's entry: its mark and the space around it, and each letter of its label."""
 _LOCALE = {"decimal": ".", "thousands": THIN, "grouping": [3], "currency": ["", ""]}
 _OF_LAB = (
-    *("effects", "levels", "same-load-response_time_p99_s", "points", "by-block"),
+    *("effects", "levels", "query-ratios", "same-load-response_time_p99_s", "points", "by-block"),
     *("growth-throughput", "growth-response_time_p99_s", "time", "budget", "role-latency"),
     *("sequential", "sequential-read", "sequential-write", "random", "random-read", "random-write"),
 )
 _SAID = {"hollow": "", "ring": "", "line": "solid: ", "dash": "dashed: ", "dot": "dotted: "}
-_RESOLVE = {"scale": dict.fromkeys(("color", "shape", "stroke", "strokeDash"), "independent")}
-"""Every chart has the keys of its own marks."""
+_RESOLVE = {"scale": dict.fromkeys(("color", "shape", "stroke", "strokeDash", "xOffset"), "independent")}
+"""Every chart has the keys of its own marks, and groups of as many bars as it has itself."""
 _SHARED = ("config", "autosize", "padding", "datasets")
 """Parts of a specification that belong to the whole picture."""
 
@@ -164,4 +164,6 @@ def _fit_legend(encoding: dict[str, Any], width: int) -> None:
 
 
 def _inlined(layer: dict[str, Any], datasets: dict[str, Any]) -> dict[str, Any]:
-    return {**layer, "encoding": dict(layer["encoding"]), "data": {"values": datasets[layer["data"]["name"]]}}
+    """A layer without rows of its own draws one mark, at places that it names itself."""
+    values = datasets[layer["data"]["name"]] if "data" in layer else [{}]
+    return {**layer, "encoding": dict(layer["encoding"]), "data": {"values": values}}

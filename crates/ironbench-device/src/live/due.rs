@@ -13,9 +13,12 @@ use std::time::{Duration, Instant};
 
 use super::process;
 
+/// A held answer is woken for so much earlier, and spun for: most sleepers wake within it when the processor may not
+/// sleep deeply (43 µs late without that, 17 µs with it, p99 30 µs).
+pub const SPIN_NS: u64 = 30_000;
 /// So many due answers are taken at a time; those that come due meanwhile wait for no more than these.
-const BATCH: usize = 16;
-const NEVER: u64 = u64::MAX;
+pub const BATCH: usize = 16;
+pub const NEVER: u64 = u64::MAX;
 
 /// Nanoseconds since it was made.
 #[derive(Debug, Clone, Copy)]
@@ -42,15 +45,45 @@ pub struct Due<T> {
 struct Shared<T> {
     state: Mutex<State<T>>,
     wake: Condvar,
-    /// When the first of the heap is due; `NEVER` when it is empty.
+    /// When the first that waits is due; `NEVER` when none does.
     earliest: AtomicU64,
 }
 
 #[derive(Debug)]
 struct State<T> {
+    waiting: Waiting<T>,
+    ended: bool,
+}
+
+/// Things by when they are due; of equals, as they came.
+#[derive(Debug)]
+pub struct Waiting<T> {
     heap: BinaryHeap<Reverse<Held<T>>>,
     number: u64,
-    ended: bool,
+}
+
+impl<T> Default for Waiting<T> {
+    fn default() -> Self {
+        Self { heap: BinaryHeap::with_capacity(1024), number: 0 }
+    }
+}
+
+impl<T> Waiting<T> {
+    pub fn push(&mut self, due: u64, what: T) {
+        self.heap.push(Reverse(Held { due, number: self.number, what }));
+        self.number += 1;
+    }
+
+    /// The first, if it is due.
+    pub fn pop(&mut self, now: u64) -> Option<T> {
+        let due = self.earliest() <= now;
+        due.then(|| self.heap.pop()).flatten().map(|first| first.0.what)
+    }
+
+    /// When the first is due; `NEVER` of none.
+    pub fn earliest(&self) -> u64 {
+        self.heap.peek().map_or(NEVER, |first| first.0.due)
+    }
 }
 
 #[derive(Debug)]
@@ -95,7 +128,7 @@ impl<T> Shared<T> {
 impl<T: Send + 'static> Due<T> {
     /// `answer` is called on the thread, in the order in which things are due; of equals, as they came.
     pub fn start(clock: Clock, spin_ns: u64, answer: impl Fn(T) + Send + 'static) -> std::io::Result<Self> {
-        let state = State { heap: BinaryHeap::with_capacity(1024), number: 0, ended: false };
+        let state = State { waiting: Waiting::default(), ended: false };
         let shared =
             Arc::new(Shared { state: Mutex::new(state), wake: Condvar::new(), earliest: AtomicU64::new(NEVER) });
         let theirs = Arc::clone(&shared);
@@ -108,9 +141,7 @@ impl<T: Send + 'static> Due<T> {
 
     pub fn hold(&self, due: u64, what: T) {
         let mut state = self.shared.locked();
-        let number = state.number;
-        state.number += 1;
-        state.heap.push(Reverse(Held { due, number, what }));
+        state.waiting.push(due, what);
         if due < self.shared.earliest.load(Acquire) {
             self.shared.earliest.store(due, Release);
             self.shared.wake.notify_one();
@@ -135,10 +166,12 @@ fn keep_time<T>(shared: &Shared<T>, clock: Clock, spin_ns: u64, answer: &impl Fn
     let mut state = shared.locked();
     loop {
         let now = if state.ended { NEVER } else { clock.now() };
-        while ready.len() < BATCH && state.heap.peek().is_some_and(|first| first.0.due <= now) {
-            ready.extend(state.heap.pop().map(|first| first.0.what));
+        while ready.len() < BATCH
+            && let Some(what) = state.waiting.pop(now)
+        {
+            ready.push(what);
         }
-        let due = state.heap.peek().map_or(NEVER, |first| first.0.due);
+        let due = state.waiting.earliest();
         shared.earliest.store(due, Release);
         if !ready.is_empty() {
             drop(state);

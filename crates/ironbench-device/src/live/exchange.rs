@@ -3,13 +3,12 @@
 use std::io;
 use std::sync::atomic::Ordering::{Acquire, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use fuser::{Errno, ReplyData, ReplyEmpty, ReplyWrite};
 use ironbench_core::{Error, Result};
 use serde::Serialize;
 
-use super::due::{Clock, Due};
+use super::due::Clock;
 use super::image::Image;
 use super::pace::{Mode, Overhead, Pace, Plan};
 use super::process;
@@ -18,10 +17,6 @@ use super::spec::Spec;
 use super::tally::{Counts, Tally};
 use super::undo::{Cut, Undo};
 use crate::Op;
-
-/// A held answer is woken for so much earlier, and spun for: most sleepers wake within it when the processor may not
-/// sleep deeply (43 µs late without that, 17 µs with it, p99 30 µs).
-const SPIN_NS: u64 = 30_000;
 
 #[derive(Debug)]
 pub struct Partition {
@@ -33,21 +28,13 @@ pub struct Partition {
     tally: Tally,
 }
 
-#[derive(Debug)]
-pub enum Answer {
-    Read(ReplyData),
-    Write(ReplyWrite),
-    Done(ReplyEmpty),
-}
-
-impl Answer {
-    fn refuse(self, error: Errno) {
-        match self {
-            Self::Read(reply) => reply.error(error),
-            Self::Write(reply) => reply.error(error),
-            Self::Done(reply) => reply.error(error),
-        }
-    }
+/// Where the answer to a request goes. Each request is answered once.
+pub trait Answer {
+    fn data(self, bytes: &[u8]);
+    fn written(self, length: u32);
+    fn done(self);
+    /// `error`: as in errno(3).
+    fn refuse(self, error: i32);
 }
 
 /// What is asked of a partition, within it.
@@ -63,8 +50,8 @@ struct Asked {
 
 /// An I/O whose answer is held back.
 #[derive(Debug)]
-struct Held {
-    answer: Answer,
+pub struct Held<A> {
+    answer: A,
     asked: Asked,
     arrival: u64,
     plan: Plan,
@@ -72,15 +59,20 @@ struct Held {
     bytes: Option<Vec<u8>>,
 }
 
-#[derive(Debug)]
-pub struct Exchange {
-    board: Arc<Board>,
-    due: Due<Held>,
+impl<A> Held<A> {
+    /// By the exchange's clock.
+    pub fn due(&self) -> u64 {
+        self.plan.due
+    }
+
+    pub fn answer(&self) -> &A {
+        &self.answer
+    }
 }
 
-/// What both the threads that receive and the one that answers know.
+/// What all threads that receive and answer share.
 #[derive(Debug)]
-struct Board {
+pub struct Exchange {
     model: String,
     clock: Clock,
     pace: Pace,
@@ -89,6 +81,8 @@ struct Board {
     undo: Option<Mutex<Undo>>,
     recording: Option<Recording>,
     dead: AtomicBool,
+    /// Whether an answer was held since they came at once.
+    holds: AtomicBool,
 }
 
 /// As the file `counters` tells it.
@@ -120,54 +114,62 @@ impl Exchange {
             partitions.push(Partition { name: one.name.clone(), length: one.bytes, start, image, tally });
             start += one.bytes;
         }
-        let clock = Clock::start();
         let recording = spec.trace.as_deref().map(Recording::start);
-        let board = Arc::new(Board {
+        Ok(Self {
             model: spec.model.clone(),
-            clock,
+            clock: Clock::start(),
             pace: Pace::new(spec.device()?),
             reads_per_s: AtomicU64::new(0),
             partitions,
             recording: recording.transpose().map_err(|error| Error::failure("trace", error.to_string()))?,
             undo: spec.cuttable.then(|| Mutex::new(Undo::default())),
             dead: AtomicBool::new(false),
-        });
-        let theirs = Arc::clone(&board);
-        let due = Due::start(clock, SPIN_NS, move |held| theirs.answer(held))
-            .map_err(|error| Error::failure("live device", error.to_string()))?;
-        Ok(Self { board, due })
+            holds: AtomicBool::new(false),
+        })
+    }
+
+    pub fn clock(&self) -> Clock {
+        self.clock
     }
 
     pub fn partitions(&self) -> &[Partition] {
-        &self.board.partitions
+        &self.partitions
     }
 
     pub fn pace(&self, mode: Mode) {
-        self.board.pace.set(mode, self.board.clock.now());
+        self.pace.set(mode, self.clock.now());
+        if mode == Mode::Free {
+            self.holds.store(false, Release);
+        }
+    }
+
+    /// Whether answers are held at present, so that being on time matters.
+    pub fn holds(&self) -> bool {
+        self.holds.load(Acquire)
     }
 
     pub fn calibrated(&self, overhead: Overhead, reads_per_s: f64) {
-        self.board.pace.calibrated(overhead);
-        self.board.reads_per_s.store(reads_per_s as u64, Release);
+        self.pace.calibrated(overhead);
+        self.reads_per_s.store(reads_per_s as u64, Release);
     }
 
     /// Cumulative, as JSON.
     pub fn counters(&self) -> Vec<u8> {
         let partitions = self.partitions().iter().map(|one| (one.name.as_str(), one.tally.counts())).collect();
         let told = Told {
-            model: &self.board.model,
-            now_ns: self.board.clock.now(),
+            model: &self.model,
+            now_ns: self.clock.now(),
             cpu_ns: process::cpu_ns(),
-            modelled: self.board.pace.mode() == Mode::Model,
-            reads_per_s: self.board.reads_per_s.load(Acquire) as f64,
-            untraced: self.board.recording.as_ref().map_or(0, Recording::dropped),
+            modelled: self.pace.mode() == Mode::Model,
+            reads_per_s: self.reads_per_s.load(Acquire) as f64,
+            untraced: self.recording.as_ref().map_or(0, Recording::dropped),
             partitions,
         };
         serde_json::to_vec(&told).expect("numbers and names are JSON")
     }
 
     pub fn end_trace(&self) -> Result<()> {
-        let ended = self.board.recording.as_ref().map_or(Ok(()), Recording::end);
+        let ended = self.recording.as_ref().map_or(Ok(()), Recording::end);
         ended.map_err(|error| Error::failure("trace", error.to_string()))
     }
 
@@ -186,13 +188,13 @@ impl Exchange {
     /// From now on every request fails, and what was not flushed becomes what the cut makes of it.
     /// Returns how many writes were at stake. Input error when the device was not made for it.
     pub fn cut(&self, how: Cut, seed: u64) -> Result<usize> {
-        let Some(undo) = &self.board.undo else {
+        let Some(undo) = &self.undo else {
             return Err(Error::input("power cut", "this device was not mounted for it"));
         };
-        self.board.dead.store(true, Release);
+        self.dead.store(true, Release);
         let (steps, at_stake) = locked(undo).cut(how, seed);
         for (partition, offset, bytes) in steps {
-            let image = &self.board.partitions[partition].image;
+            let image = &self.partitions[partition].image;
             image.write(offset, &bytes).map_err(|error| Error::failure("power cut", error.to_string()))?;
         }
         Ok(at_stake)
@@ -200,72 +202,84 @@ impl Exchange {
 
     /// Power is back.
     pub fn revive(&self) {
-        self.board.dead.store(false, Release);
+        self.dead.store(false, Release);
     }
 
-    pub fn read(&self, partition: usize, offset: u64, size: u32, answer: Answer) {
-        let length = self.board.within(partition, offset, size);
+    /// This and the next two: answered at once, unless the answer is held until it is due and then left to `answer`.
+    pub fn read<A: Answer>(&self, partition: usize, offset: u64, size: u32, answer: A) -> Option<Held<A>> {
+        let length = self.within(partition, offset, size);
         let asked = Asked { partition, op: Op::Read, offset, length, covers: 0 };
-        self.submit(asked, answer, |board| board.partitions[partition].image.ahead(offset, length as usize));
+        self.submit(asked, answer, || self.partitions[partition].image.ahead(offset, length as usize))
     }
 
-    pub fn write(&self, partition: usize, offset: u64, data: &[u8], answer: Answer) {
-        let length = self.board.within(partition, offset, data.len() as u32);
+    pub fn write<A: Answer>(&self, partition: usize, offset: u64, data: &[u8], answer: A) -> Option<Held<A>> {
+        let length = self.within(partition, offset, data.len() as u32);
         if (length as usize) < data.len() {
-            return answer.refuse(Errno::ENOSPC);
+            answer.refuse(libc::ENOSPC);
+            return None;
         }
         let asked = Asked { partition, op: Op::Write, offset, length, covers: 0 };
-        self.submit(asked, answer, |board| board.store(partition, offset, data).map(|()| None));
+        self.submit(asked, answer, || self.store(partition, offset, data).map(|()| None))
     }
 
-    pub fn flush(&self, partition: usize, answer: Answer) {
-        let covers = self.board.undo.as_ref().map_or(0, |undo| locked(undo).last());
-        self.submit(Asked { partition, op: Op::Flush, offset: 0, length: 0, covers }, answer, |_| Ok(None));
+    pub fn flush<A: Answer>(&self, partition: usize, answer: A) -> Option<Held<A>> {
+        let covers = self.undo.as_ref().map_or(0, |undo| locked(undo).last());
+        self.submit(Asked { partition, op: Op::Flush, offset: 0, length: 0, covers }, answer, || Ok(None))
     }
 
     /// Takes no time of the model's.
-    pub fn discard(&self, partition: usize, offset: u64, length: u64, answer: Answer) {
-        let image = &self.board.partitions[partition];
-        if self.board.dead.load(Acquire) {
-            return answer.refuse(Errno::EIO);
+    pub fn discard(&self, partition: usize, offset: u64, length: u64, answer: impl Answer) {
+        let place = &self.partitions[partition];
+        if self.dead.load(Acquire) {
+            return answer.refuse(libc::EIO);
         }
-        match image.image.discard(offset.min(image.length), length.min(image.length.saturating_sub(offset))) {
-            Ok(()) => self.board.reply(answer, partition, 0, 0, None),
+        match place.image.discard(offset.min(place.length), length.min(place.length.saturating_sub(offset))) {
+            Ok(()) => answer.done(),
             Err(error) => answer.refuse(errno(&error)),
         }
     }
 
     /// `work`: what the images are to do, which may take time. It begins once the model has been asked, so that this time
     /// is a part of what the model says, or makes the answer late.
-    fn submit(&self, asked: Asked, answer: Answer, work: impl FnOnce(&Board) -> io::Result<Option<Vec<u8>>>) {
-        let board = &self.board;
-        if board.dead.load(Acquire) {
-            return answer.refuse(Errno::EIO);
+    fn submit<A: Answer>(
+        &self,
+        asked: Asked,
+        answer: A,
+        work: impl FnOnce() -> io::Result<Option<Vec<u8>>>,
+    ) -> Option<Held<A>> {
+        if self.dead.load(Acquire) {
+            answer.refuse(libc::EIO);
+            return None;
         }
-        let place = &board.partitions[asked.partition];
+        let place = &self.partitions[asked.partition];
         place.tally.began();
         let start = place.start + asked.offset;
-        let (arrival, plan) = board.pace.plan(|| board.clock.now(), asked.op, start, asked.length);
-        let bytes = match work(board) {
+        let (arrival, plan) = self.pace.plan(|| self.clock.now(), asked.op, start, asked.length);
+        let bytes = match work() {
             Ok(bytes) => bytes,
             Err(error) => {
                 place.tally.failed();
-                return answer.refuse(errno(&error));
+                answer.refuse(errno(&error));
+                return None;
             }
         };
         let held = Held { answer, asked, arrival, plan, bytes };
-        if plan.due <= arrival { board.answer(held) } else { self.due.hold(plan.due, held) }
+        if plan.due > arrival {
+            self.holds.store(true, Release);
+            return Some(held);
+        }
+        self.answer(held);
+        None
     }
-}
 
-impl Board {
-    fn answer(&self, held: Held) {
+    /// Once it is due.
+    pub fn answer<A: Answer>(&self, held: Held<A>) {
         let Held { answer, asked, arrival, plan, bytes } = held;
         let Asked { partition, op, offset, length, covers } = asked;
         let tally = &self.partitions[partition].tally;
         if self.dead.load(Acquire) {
             tally.failed();
-            return answer.refuse(Errno::EIO);
+            return answer.refuse(libc::EIO);
         }
         let mut now = self.clock.now();
         let worked = now + plan.host_cpu_ns;
@@ -275,7 +289,7 @@ impl Board {
         }
         if op == Op::Flush && !self.settled(covers) {
             tally.failed();
-            return answer.refuse(Errno::EIO);
+            return answer.refuse(libc::EIO);
         }
         let overhead = self.pace.overhead();
         let late_ns = if plan.modelled { now.saturating_sub(plan.due + overhead.late_ns) } else { 0 };
@@ -285,7 +299,7 @@ impl Board {
             // As the file system sees it: the way there before, the way back after.
             recording.note(arrival, op, self.partitions[partition].start + offset, length, now + beside);
         }
-        self.reply(answer, partition, offset, length, bytes);
+        self.reply(answer, &asked, bytes);
     }
 
     /// Whether the writes that a flush covers are safe now; not when the power went meanwhile.
@@ -300,21 +314,22 @@ impl Board {
         powered
     }
 
-    fn reply(&self, answer: Answer, partition: usize, offset: u64, length: u32, bytes: Option<Vec<u8>>) {
-        match (answer, bytes) {
-            (Answer::Write(reply), _) => reply.written(length),
-            (Answer::Done(reply), _) => reply.ok(),
-            (Answer::Read(reply), Some(bytes)) => reply.data(&bytes),
-            (Answer::Read(reply), None) => {
-                let mut reply = Some(reply);
+    fn reply<A: Answer>(&self, answer: A, asked: &Asked, bytes: Option<Vec<u8>>) {
+        let Asked { partition, op, offset, length, .. } = *asked;
+        match (op, bytes) {
+            (Op::Write, _) => answer.written(length),
+            (Op::Flush, _) => answer.done(),
+            (Op::Read, Some(bytes)) => answer.data(&bytes),
+            (Op::Read, None) => {
+                let mut answer = Some(answer);
                 let tell = |bytes: &[u8]| {
-                    if let Some(reply) = reply.take() {
-                        reply.data(bytes);
+                    if let Some(answer) = answer.take() {
+                        answer.data(bytes);
                     }
                 };
                 let outcome = self.partitions[partition].image.read(offset, length as usize, tell);
-                if let (Err(error), Some(reply)) = (outcome, reply) {
-                    reply.error(errno(&error));
+                if let (Err(error), Some(answer)) = (outcome, answer) {
+                    answer.refuse(errno(&error));
                 }
             }
         }
@@ -340,8 +355,8 @@ impl Board {
     }
 }
 
-fn errno(error: &io::Error) -> Errno {
-    Errno::from_i32(error.raw_os_error().unwrap_or(libc::EIO))
+fn errno(error: &io::Error) -> i32 {
+    error.raw_os_error().unwrap_or(libc::EIO)
 }
 
 fn locked(undo: &Mutex<Undo>) -> MutexGuard<'_, Undo> {
@@ -363,13 +378,12 @@ mod tests {
     #[test]
     fn a_flush_whose_writes_a_cut_has_taken_back_is_not_confirmed() {
         let exchange = cuttable();
-        let board = &exchange.board;
-        board.store(0, 0, &[1; 512]).unwrap();
-        assert!(board.settled(1));
-        board.store(0, 512, &[2; 512]).unwrap();
+        exchange.store(0, 0, &[1; 512]).unwrap();
+        assert!(exchange.settled(1));
+        exchange.store(0, 512, &[2; 512]).unwrap();
         assert_eq!(exchange.cut(Cut::Lose, 1).unwrap(), 1);
-        assert!(!board.settled(2));
-        let left = board.partitions[0].image.read(0, 1024, <[u8]>::to_vec).unwrap();
+        assert!(!exchange.settled(2));
+        let left = exchange.partitions[0].image.read(0, 1024, <[u8]>::to_vec).unwrap();
         assert_eq!((left[0], left[512]), (1, 0));
     }
 }

@@ -1,96 +1,104 @@
-//! The device as files: one per partition, and `counters`. The kernel's loop driver makes block devices of them.
+//! The files through `/dev/fuse`: a thread reads a request, whoever answers writes the answer (fuse(4)).
 
 use std::ffi::OsStr;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::{Acquire, Release};
 
 use fuser::{
-    Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, InitFlags, KernelConfig,
-    LockOwner, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyOpen, ReplyWrite, Request,
-    WriteFlags,
+    Errno, FileHandle, Filesystem, Generation, INodeNo, InitFlags, KernelConfig, LockOwner, OpenFlags, ReplyAttr,
+    ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyOpen, ReplyWrite, Request, WriteFlags,
 };
 
-use super::exchange::{Answer, Exchange};
+use super::due::{Due, SPIN_NS};
+use super::exchange::{Answer, Exchange, Held};
+use super::tree;
 
-/// Nothing about these files ever changes.
-const FOREVER: Duration = Duration::from_secs(1 << 30);
-const ROOT: u64 = 1;
-const COUNTERS: u64 = 2;
-const FIRST_PARTITION: u64 = 3;
-const COUNTERS_NAME: &str = "counters";
-/// Requests that the kernel may have under way at once, beyond those of waiting threads.
-const BACKGROUND: u16 = 256;
+#[derive(Debug)]
+pub enum Reply {
+    Read(ReplyData),
+    Write(ReplyWrite),
+    Empty(ReplyEmpty),
+}
+
+impl Answer for Reply {
+    fn data(self, bytes: &[u8]) {
+        match self {
+            Self::Read(reply) => reply.data(bytes),
+            other => other.refuse(libc::EIO),
+        }
+    }
+
+    fn written(self, length: u32) {
+        match self {
+            Self::Write(reply) => reply.written(length),
+            other => other.refuse(libc::EIO),
+        }
+    }
+
+    fn done(self) {
+        match self {
+            Self::Empty(reply) => reply.ok(),
+            other => other.refuse(libc::EIO),
+        }
+    }
+
+    fn refuse(self, error: i32) {
+        let error = Errno::from_i32(error);
+        match self {
+            Self::Read(reply) => reply.error(error),
+            Self::Write(reply) => reply.error(error),
+            Self::Empty(reply) => reply.error(error),
+        }
+    }
+}
 
 /// Answers come from `Exchange`; this only translates.
 #[derive(Debug)]
-pub struct Files(pub Arc<Exchange>);
+pub struct Files {
+    exchange: Arc<Exchange>,
+    due: Due<Held<Reply>>,
+    /// Whether to ask for io_uring, and then: whether the kernel agreed.
+    ring: Arc<AtomicBool>,
+}
 
 impl Files {
+    pub fn new(exchange: Arc<Exchange>, ring: Arc<AtomicBool>) -> std::io::Result<Self> {
+        let theirs = Arc::clone(&exchange);
+        let due = Due::start(exchange.clock(), SPIN_NS, move |held| theirs.answer(held))?;
+        Ok(Self { exchange, due, ring })
+    }
+
     fn partition(&self, inode: INodeNo) -> Option<usize> {
-        let place = usize::try_from(inode.0.checked_sub(FIRST_PARTITION)?).ok()?;
-        (place < self.0.partitions().len()).then_some(place)
+        tree::partition(&self.exchange, inode.0)
     }
 
-    fn attributes(&self, inode: u64) -> Option<FileAttr> {
-        let (kind, size, perm) = match inode {
-            ROOT => (FileType::Directory, 0, 0o700),
-            // As other files whose size nobody knows before they are read (proc(5)).
-            COUNTERS => (FileType::RegularFile, 0, 0o444),
-            _ => {
-                let place = self.partition(INodeNo(inode))?;
-                (FileType::RegularFile, self.0.partitions()[place].length, 0o600)
-            }
-        };
-        let time = SystemTime::UNIX_EPOCH;
-        Some(FileAttr {
-            ino: INodeNo(inode),
-            size,
-            blocks: size / 512,
-            atime: time,
-            mtime: time,
-            ctime: time,
-            crtime: time,
-            kind,
-            perm,
-            nlink: 1,
-            uid: 0,
-            gid: 0,
-            rdev: 0,
-            blksize: 4096,
-            flags: 0,
-        })
-    }
-
-    fn entries(&self) -> impl Iterator<Item = (u64, FileType, &str)> {
-        let partitions = self.0.partitions().iter().enumerate();
-        let partitions = partitions.map(|(place, one)| (FIRST_PARTITION + place as u64, one.name.as_str()));
-        [(COUNTERS, COUNTERS_NAME)]
-            .into_iter()
-            .chain(partitions)
-            .map(|(inode, name)| (inode, FileType::RegularFile, name))
+    fn held(&self, held: Option<Held<Reply>>) {
+        if let Some(held) = held {
+            self.due.hold(held.due(), held);
+        }
     }
 }
 
 impl Filesystem for Files {
     fn init(&mut self, _request: &Request, config: &mut KernelConfig) -> std::io::Result<()> {
-        // Older kernels lack the second: then writes of one file wait for each other.
-        let _ = config.add_capabilities(InitFlags::FUSE_ASYNC_DIO);
-        let _ = config.set_max_background(BACKGROUND);
-        let _ = config.set_congestion_threshold(BACKGROUND);
+        tree::configure(config);
+        if self.ring.load(Acquire) {
+            self.ring.store(config.add_capabilities(InitFlags::FUSE_OVER_IO_URING).is_ok(), Release);
+        }
         Ok(())
     }
 
     fn lookup(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        let found = self.entries().find(|(_, _, known)| parent.0 == ROOT && OsStr::new(known) == name);
-        match found.and_then(|(inode, _, _)| self.attributes(inode)) {
-            Some(attributes) => reply.entry(&FOREVER, &attributes, Generation(0)),
+        match tree::found(&self.exchange, parent.0, name) {
+            Some(attributes) => reply.entry(&tree::FOREVER, &attributes, Generation(0)),
             None => reply.error(Errno::ENOENT),
         }
     }
 
     fn getattr(&self, _request: &Request, inode: INodeNo, _handle: Option<FileHandle>, reply: ReplyAttr) {
-        match self.attributes(inode.0) {
-            Some(attributes) => reply.attr(&FOREVER, &attributes),
+        match tree::attributes(&self.exchange, inode.0) {
+            Some(attributes) => reply.attr(&tree::FOREVER, &attributes),
             None => reply.error(Errno::ENOENT),
         }
     }
@@ -103,9 +111,7 @@ impl Filesystem for Files {
         offset: u64,
         mut reply: ReplyDirectory,
     ) {
-        let dots = [(ROOT, FileType::Directory, "."), (ROOT, FileType::Directory, "..")];
-        let all = dots.into_iter().chain(self.entries());
-        for (place, (inode, kind, name)) in all.enumerate().skip(offset as usize) {
+        for (place, (inode, kind, name)) in tree::entries(&self.exchange).enumerate().skip(offset as usize) {
             if reply.add(INodeNo(inode), place as u64 + 1, kind, name) {
                 break;
             }
@@ -114,8 +120,7 @@ impl Filesystem for Files {
     }
 
     fn open(&self, _request: &Request, _inode: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
-        // Without the second, writes to one file wait for each other.
-        reply.opened(FileHandle(0), FopenFlags::FOPEN_DIRECT_IO | FopenFlags::FOPEN_PARALLEL_DIRECT_WRITES);
+        reply.opened(FileHandle(0), tree::opened());
     }
 
     fn read(
@@ -129,14 +134,11 @@ impl Filesystem for Files {
         _owner: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        if inode.0 == COUNTERS {
-            let text = self.0.counters();
-            let start = usize::try_from(offset).unwrap_or(usize::MAX).min(text.len());
-            let end = start.saturating_add(size as usize).min(text.len());
-            return reply.data(&text[start..end]);
+        if tree::is_counters(inode.0) {
+            return reply.data(&tree::counters(&self.exchange, offset, size));
         }
         match self.partition(inode) {
-            Some(partition) => self.0.read(partition, offset, size, Answer::Read(reply)),
+            Some(partition) => self.held(self.exchange.read(partition, offset, size, Reply::Read(reply))),
             None => reply.error(Errno::EIO),
         }
     }
@@ -154,14 +156,14 @@ impl Filesystem for Files {
         reply: ReplyWrite,
     ) {
         match self.partition(inode) {
-            Some(partition) => self.0.write(partition, offset, data, Answer::Write(reply)),
+            Some(partition) => self.held(self.exchange.write(partition, offset, data, Reply::Write(reply))),
             None => reply.error(Errno::EIO),
         }
     }
 
     fn fsync(&self, _request: &Request, inode: INodeNo, _handle: FileHandle, _data: bool, reply: ReplyEmpty) {
         match self.partition(inode) {
-            Some(partition) => self.0.flush(partition, Answer::Done(reply)),
+            Some(partition) => self.held(self.exchange.flush(partition, Reply::Empty(reply))),
             None => reply.ok(),
         }
     }
@@ -178,7 +180,7 @@ impl Filesystem for Files {
     ) {
         match self.partition(inode) {
             Some(partition) if mode & (libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_ZERO_RANGE) != 0 => {
-                self.0.discard(partition, offset, length, Answer::Done(reply));
+                self.exchange.discard(partition, offset, length, Reply::Empty(reply));
             }
             _ => reply.error(Errno::EOPNOTSUPP),
         }

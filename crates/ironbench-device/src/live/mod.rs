@@ -11,11 +11,16 @@ mod image;
 mod pace;
 mod process;
 mod recording;
+mod ring;
 mod spec;
 mod tally;
+mod tree;
 mod undo;
 
+use std::os::fd::AsFd;
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Acquire;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -28,6 +33,7 @@ use exchange::Exchange;
 use filesystem::Files;
 use pace::{Mode, Overhead, Way};
 pub use process::Granted;
+use ring::Ring;
 pub use spec::Spec;
 pub use undo::Cut;
 
@@ -53,6 +59,8 @@ pub struct Calibration {
     pub reads_per_s: f64,
     /// Mean time of one 4 KiB read after another when nothing is held.
     pub read_latency_ns: f64,
+    /// Whether requests come through io_uring; otherwise through `/dev/fuse`.
+    pub io_uring: bool,
     pub granted: Granted,
 }
 
@@ -60,7 +68,8 @@ pub struct Calibration {
 #[derive(Debug)]
 pub struct Live {
     exchange: Arc<Exchange>,
-    session: Mutex<Option<BackgroundSession>>,
+    session: Mutex<Option<(BackgroundSession, Option<Ring>)>>,
+    io_uring: bool,
     granted: Granted,
     _awake: process::Awake,
 }
@@ -75,12 +84,30 @@ impl Live {
             vec![MountOption::FSName("ironbench".into()), MountOption::NoDev, MountOption::NoSuid, MountOption::NoExec];
         config.n_threads = Some(if spec.backing.is_some() { THREADS_IN_FILES } else { THREADS_IN_MEMORY });
         config.clone_fd = true;
-        let mounted = Session::new(Files(Arc::clone(&exchange)), directory, &config).and_then(Session::spawn);
-        let session = mounted.map_err(|error| {
+        // Only what is in memory answers without waiting, as the one thread of a queue must.
+        let ring = if spec.backing.is_none() { Ring::start(&exchange) } else { None };
+        let agreed = Arc::new(AtomicBool::new(ring.is_some()));
+        let session = Self::mounted(&exchange, &agreed, ring, directory, &config).map_err(|error| {
             Error::failure(format!("FUSE file system on {}", directory.display()), error.to_string())
                 .hint("emulated devices need root and the kernel's FUSE (`ironbench doctor`)")
         })?;
-        Ok(Self { exchange, session: Mutex::new(Some(session)), granted, _awake: awake })
+        let io_uring = session.1.is_some();
+        Ok(Self { exchange, session: Mutex::new(Some(session)), io_uring, granted, _awake: awake })
+    }
+
+    fn mounted(
+        exchange: &Arc<Exchange>,
+        agreed: &Arc<AtomicBool>,
+        ring: Option<Ring>,
+        directory: &Path,
+        config: &Config,
+    ) -> std::io::Result<(BackgroundSession, Option<Ring>)> {
+        let session = Session::new(Files::new(Arc::clone(exchange), Arc::clone(agreed))?, directory, config)?;
+        let ring = ring.filter(|_| agreed.load(Acquire));
+        if let Some(ring) = &ring {
+            ring.serve(session.as_fd())?;
+        }
+        Ok((session.spawn()?, ring))
     }
 
     /// Measures the way through a block device made of one of the files, whose first `length` bytes are overwritten.
@@ -116,7 +143,11 @@ impl Live {
     /// Unmounts the files. Failure while something uses them.
     pub fn unmount(&self) -> Result<()> {
         let session = self.session.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let ended = session.map_or(Ok(()), BackgroundSession::umount_and_join);
+        let Some((session, ring)) = session else { return Ok(()) };
+        let ended = session.umount_and_join();
+        if ended.is_ok() {
+            ring.into_iter().for_each(Ring::join);
+        }
         ended.map_err(|error| Error::failure("FUSE file system", error.to_string()))
     }
 
@@ -140,6 +171,7 @@ impl Live {
         let late_ns = (after.0 - before.0) / (after.1 - before.1).max(1);
         let overhead = Overhead { read, write, flush, late_ns };
         self.exchange.calibrated(overhead, reads_per_s);
-        Ok(Calibration { overhead, reads_per_s, read_latency_ns, granted: self.granted.clone() })
+        let (io_uring, granted) = (self.io_uring, self.granted.clone());
+        Ok(Calibration { overhead, reads_per_s, read_latency_ns, io_uring, granted })
     }
 }

@@ -74,8 +74,8 @@ class Tpch(Workload):
         Option(
             "check",
             "once",
-            "answers held against those kept for scale factors 0.01, 0.1, 0.2, 0.3, 0.5 and 1: once for each load of "
-            "the data; always; drawn: at this trial's own parameters, against expected=DIR; no",
+            "answers held against those kept for scale factors 0.01, 0.1, 0.2, 0.3, 0.5, 1 and 10: once for each load "
+            "of the data; always; drawn: at this trial's own parameters, against expected=DIR; no",
             ("once", "always", "drawn", "no"),
             beside=True,
         ),

@@ -1,0 +1,72 @@
+"""An emulated device whose requests come through io_uring: the same bytes, the same times, the same ends."""
+
+import mmap
+import os
+import random
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from emulated import device_pid, needs_devices, nothing_left
+from user import User, eventually
+
+ENABLED = Path("/sys/module/fuse/parameters/enable_uring")
+PAGE = 4096
+PAGES = 2000
+
+pytestmark = [
+    pytest.mark.live,
+    needs_devices,
+    pytest.mark.skipif(not os.access(ENABLED, os.W_OK), reason="this kernel's FUSE has no io_uring, or cannot be told"),
+]
+
+
+@pytest.fixture(autouse=True)
+def enabled() -> Iterator[None]:
+    was = ENABLED.read_text()
+    ENABLED.write_text("Y")
+    yield
+    ENABLED.write_text(was)
+
+
+@pytest.fixture
+def user(tmp_path: Path) -> User:
+    return User(tmp_path)
+
+
+@pytest.mark.parametrize("model", ["free", "ssd-sata-2011"])
+def test_what_was_written_is_read_whoever_answers_and_when(user: User, model: str) -> None:
+    point = user.home / "d"
+    told = user("device", "mount", model, str(point), "--capacity", "400MB", "--detach")
+    assert told.code == 0 and "through io_uring" in told.stderr, told.stderr
+    chosen = random.Random(1)
+    written = {}
+    buffer = mmap.mmap(-1, 64 * PAGE)  # aligned, as O_DIRECT wants it
+    file = os.open(point / "file", os.O_RDWR | os.O_CREAT | os.O_DIRECT)
+    os.truncate(file, (PAGES + 64) * PAGE)
+    for _ in range(500):
+        place, length = chosen.randrange(PAGES), chosen.choice([1, 1, 1, 8, 64])
+        data = chosen.randbytes(length * PAGE)
+        buffer[: len(data)] = data
+        assert os.pwrite(file, memoryview(buffer)[: len(data)], place * PAGE) == len(data)
+        written |= {place + page: data[page * PAGE : (page + 1) * PAGE] for page in range(length)}
+    os.fsync(file)
+    for place, data in written.items():
+        os.preadv(file, [memoryview(buffer)[:PAGE]], place * PAGE)
+        assert buffer[:PAGE] == data
+    os.close(file)
+    ended = user("device", "unmount", str(point))
+    assert (ended.code, nothing_left(user.home), user.nothing_runs()) == (0, True, True), ended.stderr
+
+
+def test_a_device_whose_process_is_killed_fails_what_waits_and_is_taken_apart(user: User) -> None:
+    words = ["--data", "hdd-7200", "--duration", "30s", "--warmup", "0s", "--with", "scale=1"]
+    with user.begun("run", "igen-oltp", *words) as begun:
+        begun.wait_for("sweep 1")
+        os.kill(device_pid(user.register), signal.SIGKILL)
+        told, took_s = begun.end()
+    assert told.code == 1 and took_s < 60, told.stderr
+    (record,) = user.records()
+    assert record["status"] == "voided" and "SIGKILL" in record["cause"]
+    assert eventually(lambda: nothing_left(user.home) and user.nothing_runs())
