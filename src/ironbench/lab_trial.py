@@ -50,6 +50,8 @@ def measure(
         quiet_s,
         PowerCut(plan.crash, storage) if plan.crash else None,
     )
+    if started_unix_s := driven.summary.get("started_unix_s"):
+        storage.measured(started_unix_s, driven.summary["elapsed_s"])
     driven = replace(driven, storage_died=storage.death())
     prepared = prepared.also(storage.conditions())
     watched = observe.observed(driven, how)

@@ -207,3 +207,6 @@ def test_every_trial_of_a_lab_leaves_a_trace_that_can_be_replayed(user: User) ->
     slow = next(path for path in traces.iterdir() if "disk" in path.name)
     replayed = user("device", "trace", "replay", str(slow), "--on", "ssd-sata-2011", "--json")
     assert replayed.code == 0 and replayed.document["predicted_s"] < replayed.document["recorded_s"]
+    assert replayed.document["cores"] == os.cpu_count()
+    whole = user("device", "trace", "replay", str(slow), "--on", "ssd-sata-2011", "--trial", "all", "--json")
+    assert 0 < replayed.document["ios"] < whole.document["ios"]

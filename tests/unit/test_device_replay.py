@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +12,7 @@ import pytest
 
 from ironbench.catalogue.devices import device_models
 from ironbench.cli import devicing
-from ironbench.devices import models, replay, trace
+from ironbench.devices import models, recorded, replay, trace
 from ironbench.errors import FailureError, InputError
 
 CORE = models.for_core(device_models())
@@ -84,6 +86,60 @@ def test_several_clients_that_think_for_long_are_out_of_range_and_waiting_ones_a
     assert any("faster than predicted" in doubt for doubt in slower.out_of_range)
     alone = replay.predicted(one_client(200, 10 * _MS, 12 * _MS), "ssd-sata-2011", CORE)
     assert not any("at a time" in doubt for doubt in alone.out_of_range)
+
+
+def computing(clients: int, count: int, computes_ns: int, takes_ns: int, cores: int) -> trace.Trace:
+    """Several clients that do nothing but compute and read, on a machine that counted it; the cores suffice."""
+    plain = several_clients(clients, count, computes_ns, takes_ns)
+    share = clients * computes_ns / (computes_ns + takes_ns)
+    used = (plain.completed_ns * share).astype("u8")
+    return replace(plain, processors=trace.Processors(cores, used, used, used // 2))
+
+
+def test_computing_takes_a_core_and_there_are_as_many_as_there_were() -> None:
+    alone = computing(8, 100, 3 * _MS, 40 * _MS, cores=2)
+    found = replay.predicted(alone, "ssd-nvme-2014", CORE)
+    assert found.computing_s == pytest.approx(2.4, rel=0.1)
+    assert 1.1 < found.predicted_s < 1.4
+    assert found.cores == 2
+    assert found.idling < 0.1
+    assert not any("at a time" in doubt for doubt in found.out_of_range)
+    more = replace(alone, processors=replace(alone.processors, cores=8))  # type: ignore[type-var]
+    assert replay.predicted(more, "ssd-nvme-2014", CORE).predicted_s < 0.7
+    assert replay.predicted(alone, "ssd-nvme-2014", CORE, closed=False).cores == 0
+    emulated = replay.predicted(alone, "ssd-nvme-2014", CORE, emulated=True)
+    assert 1.4 * found.predicted_s < emulated.predicted_s < 1.6 * found.predicted_s
+
+
+def test_what_arrived_while_a_trial_was_measured_is_replayed_and_several_trials_are_told_apart(tmp_path: Path) -> None:
+    plain = one_client(100, _MS, 8 * _MS)
+    trial = np.where(plain.time_ns < 200 * _MS, 0, np.where(plain.time_ns < 600 * _MS, 1, 2)).astype("u2")
+    both = replace(computing(1, 100, _MS, 8 * _MS, 2), trial=trial)
+    path = tmp_path / "trace.parquet"
+    trace.write(path, both)
+    found = trace.read(path)
+    assert found.trial is not None
+    assert found.trial.tolist() == trial.tolist()
+    assert found.processors is not None
+    assert both.processors is not None
+    assert found.processors.used_ns.tolist() == both.processors.used_ns.tolist()
+    assert [len(found.measured(which).op) for which in ("1", "2", trace.ALL)] == [44, 33, 100]
+    with pytest.raises(InputError, match="2 trials"):
+        found.measured()
+    with pytest.raises(InputError, match="no such trial: it has 1 2"):
+        found.measured("3")
+    assert len(replace(found, trial=np.minimum(trial, 1).astype("u2")).measured().op) == 77
+    assert plain.measured() is plain
+    with pytest.raises(InputError, match="none was measured"):
+        plain.measured("1")
+
+
+def test_the_time_of_day_is_told_on_the_clock_of_a_device(tmp_path: Path) -> None:
+    counters = tmp_path / "counters"
+    counters.write_text(json.dumps({"now_ns": 90_000_000_000}))
+    began, ended = recorded.on_its_clock(counters, time.time() - 30, 5)
+    assert began == pytest.approx(60e9, abs=1e9)
+    assert ended - began == 5_000_000_000
 
 
 def test_a_trace_comes_back_from_parquet_as_it_was_and_in_order(tmp_path: Path) -> None:

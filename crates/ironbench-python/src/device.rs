@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use ironbench_core::Error;
-use ironbench_device::replay::{Given, Measured, Pace, Probe, Replayed, Trace, given, probe, replay};
+use ironbench_device::replay::{Given, Measured, Pace, Probe, Processors, Replayed, Trace, given, probe, replay};
 use ironbench_device::{Device, Models, build, parse};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -12,7 +12,12 @@ use crate::door::leave;
 use crate::errors::raise;
 use crate::histogram::Histogram;
 
+/// Of whatever is random in a model that a trace is replayed on.
+const SEED: u64 = 1;
+
 type Columns<'a> = (&'a [u8], &'a [u8], &'a [u8], &'a [u8], &'a [u8]);
+/// Cores, and two more columns.
+type Counts<'a> = (u32, &'a [u8], &'a [u8]);
 
 #[pyfunction]
 pub fn normal_device(text: &str, models: &[u8]) -> PyResult<String> {
@@ -65,7 +70,7 @@ fn told(measured: Measured) -> (f64, f64, Histogram) {
 }
 
 #[pyfunction]
-#[pyo3(signature = (text, models, capacity, columns, closed, seed=1))]
+#[pyo3(signature = (text, models, capacity, columns, closed, processors=None))]
 pub fn replay_trace<'py>(
     py: Python<'py>,
     text: &str,
@@ -73,19 +78,25 @@ pub fn replay_trace<'py>(
     capacity: Option<u64>,
     columns: Columns<'_>,
     closed: bool,
-    seed: u64,
+    processors: Option<Counts<'_>>,
 ) -> PyResult<(Bound<'py, PyBytes>, BTreeMap<String, Histogram>)> {
-    let mut device = built(text, models, capacity, seed).map_err(raise)?;
+    let mut device = built(text, models, capacity, SEED).map_err(raise)?;
     let (time, op, offset, length, completed) = columns;
     let pace = if closed { Pace::Closed } else { Pace::Open };
     let replayed = leave(py, |go_on| {
-        let trace = Trace::from_bytes(time, op, offset, length, completed)?;
+        let mut trace = Trace::from_bytes(time, op, offset, length, completed)?;
+        if let Some((cores, used, runnable)) = processors {
+            trace.processors = Some(Processors::from_bytes(cores, used, runnable, trace.len())?);
+        }
         replay(&trace, &mut *device, pace, go_on)
     })?;
     let summary = serde_json::json!({
         "elapsed_s": seconds(replayed.elapsed),
         "recorded_elapsed_s": seconds(replayed.recorded_elapsed),
         "thinking_s": seconds(replayed.thinking),
+        "computing_s": seconds(replayed.computing),
+        "idling_s": seconds(replayed.idling),
+        "thoughts_s": seconds(replayed.thoughts),
         "host_cpu_s": seconds(replayed.host_cpu),
         "read_bytes": replayed.bytes[0],
         "written_bytes": replayed.bytes[1],

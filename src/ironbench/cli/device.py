@@ -86,9 +86,21 @@ def replay(
     capacity: Annotated[
         str, typer.Option(metavar="SIZE", help="Of that device; else as large as the trace needs.")
     ] = "",
+    trial: Annotated[
+        str,
+        typer.Option(
+            metavar="N|all",
+            help="What arrived while this trial was measured; else its only one, or all where none was.",
+            show_default=False,
+        ),
+    ] = "",
     arrivals: Annotated[
         bool,
         typer.Option("--keep-arrivals", help="Keep the moments of arrival instead of the work and its think times."),
+    ] = False,
+    emulated: Annotated[
+        bool,
+        typer.Option("--emulated", help="Count the CPU that the emulation needs, to compare with a run on that model."),
     ] = False,
     models: MODELS = None,
     json: JSON = False,
@@ -96,4 +108,4 @@ def replay(
     """Predict how long the work of a trace takes on another device, without waiting, and how far to believe it."""
     from ironbench.cli import devicing
 
-    return devicing.replayed(file, on, capacity, arrivals, tuple(models or ()), json)
+    return devicing.replayed(file, on, capacity, arrivals, tuple(models or ()), json, trial, emulated)

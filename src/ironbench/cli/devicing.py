@@ -80,13 +80,22 @@ def _seen(text: str, found: tuple[Seen, ...], width: int | None) -> str:
     return f"{text}\n\n{fitted(columns, width)[0].rstrip()}"
 
 
-def replayed(file: str, on: str, capacity: str, arrivals: bool, files: tuple[str, ...], json: bool) -> int:
+def replayed(
+    file: str,
+    on: str,
+    capacity: str,
+    arrivals: bool,
+    files: tuple[str, ...],
+    json: bool,
+    trial: str = "",
+    emulated: bool = False,
+) -> int:
     """Prints a prediction. InputError: the trace or the expression cannot be used."""
     from ironbench.devices import trace
 
     core = known_models.for_core(known_models.models(files))
     size = values.size("--capacity", capacity) if capacity else None
-    found = replay.predicted(trace.read(Path(file)), on, core, size, not arrivals)
+    found = replay.predicted(trace.read(Path(file)).measured(trial), on, core, size, not arrivals, emulated)
     printer = Printer()
     if json:
         printer.data(encoded(_prediction(found)))
@@ -124,6 +133,9 @@ def _told(found: replay.Prediction, width: int | None) -> str:
     ]
     if found.closed:
         lines.append(f"of that at least {quantity(found.thinking_s, 's')} is the program's own time")
+    if found.cores:
+        cores = counted(found.cores, "core")
+        lines.append(f"computing takes {quantity(found.computing_s, 's')} of CPU, and there are {cores} as recorded")
     if found.host_cpu_s:
         lines.append(f"the device's driver would take {quantity(found.host_cpu_s, 's')} of CPU")
     rows = [(one, kind, getattr(one, kind)) for one in found.latencies for kind in ("recorded", "predicted")]

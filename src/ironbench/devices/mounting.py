@@ -20,7 +20,7 @@ from ironbench.devices import expression
 from ironbench.devices.arrange import RAM
 from ironbench.devices.inside import IMAGES, STOPPED_PATIENCE_S, Order
 from ironbench.devices.models import for_core, models
-from ironbench.devices.recorded import finish, raw
+from ironbench.devices.recorded import Span, finish, on_its_clock, raw
 from ironbench.engines import place, process, runtime, space
 from ironbench.errors import FailureError, InputError
 from ironbench.machine import attached
@@ -55,6 +55,7 @@ class Mounted:
         _refuse_used(device)
         self.device = device
         self._trace = trace
+        self._trials: list[Span] = []
         self._folder, self._entry = _registered(device)
         spec = _spec(device, seed, self._entry) | {"cuttable": cuttable, "trace": str(raw(trace)) if trace else None}
         points = {one.role: one.directory for one in device.partitions}
@@ -76,6 +77,7 @@ class Mounted:
             self.stop()
             raise
         self.blocks: dict[str, str] = answer["ready"]["blocks"]
+        self._counters = Path(answer["ready"]["counters"])
 
     def pace(self, model: bool) -> None:
         """Whether it answers when its model says, or at once. FailureError when its process is gone."""
@@ -83,6 +85,12 @@ class Mounted:
         answer = self._hear()
         if "paced" not in answer:
             raise self._failure(answer)
+
+    def measured(self, started_unix_s: float, elapsed_s: float) -> None:
+        """A trial was measured then: its trace tells which I/Os were that trial's."""
+        if self._trace is not None:
+            with contextlib.suppress(OSError, ValueError):  # it died, and there will be no trace
+                self._trials.append(on_its_clock(self._counters, started_unix_s, elapsed_s))
 
     @property
     def way(self) -> str:
@@ -152,7 +160,7 @@ class Mounted:
     def _keep_trace(self, trace: Path, untraced: str | None) -> None:
         """None that lacks I/Os: a replay would take a part of the work for all of it. FailureError."""
         if untraced == "":
-            finish(trace, self.device.partitions)
+            finish(trace, self.device.partitions, self._trials)
             return
         raw(trace).unlink()
         if untraced is not None:  # else its process died, which is said elsewhere
@@ -223,6 +231,11 @@ class Devices:
         """Whether they follow their models: not while data are loaded. FailureError when one is gone."""
         for one in self.mounted:
             one.pace(model)
+
+    def measured(self, started_unix_s: float, elapsed_s: float) -> None:
+        """A trial was measured then, for the traces."""
+        for one in self.mounted:
+            one.measured(started_unix_s, elapsed_s)
 
     def cut(self, how: str, seed: int) -> int:
         """The power of all of them goes, see `Mounted.cut`; how many writes no flush had followed. FailureError."""

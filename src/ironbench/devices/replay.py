@@ -25,6 +25,8 @@ SAME = 1.05
 """Within this factor of the recorded time, who waited for whom makes no difference."""
 CHAINED_FAR = 0.5
 """Above this share of think time, and with several I/Os at a time, thinking of one client is taken for that of all."""
+IDLING_FAR = 0.5
+"""Below this share of think times without computing, the machine's counts say how many clients thought at a time."""
 IDLE_FAR = 0.5
 """Below this mean of I/Os under way, as a share of the most at a time, clients think more than they wait.
 
@@ -54,6 +56,12 @@ class Prediction:
     predicted_s: float
     thinking_s: float
     """The longest chain of think times: what no device shortens. 0 in an open replay."""
+    cores: int
+    """That the replay had; 0 where the trace does not tell what the processors did, or the arrivals are held."""
+    computing_s: float
+    """CPU that the work takes, on all cores together. 0 where the trace does not tell."""
+    idling: float
+    """Share of the think times without computing and without waiting for a core; 1 where the trace does not tell."""
     host_cpu_s: float
     """CPU that the device's own driver would take."""
     read_bytes: int
@@ -68,15 +76,21 @@ class Prediction:
         return self.predicted_s / self.recorded_s if self.recorded_s > 0 else float("nan")
 
 
-def predicted(trace: Trace, model: str, models: bytes, capacity: int | None = None, closed: bool = True) -> Prediction:
+def predicted(
+    trace: Trace, model: str, models: bytes, capacity: int | None = None, closed: bool = True, emulated: bool = False
+) -> Prediction:
     """The trace on a device of `capacity` bytes (None: just large enough). `models`: as `models.for_core` makes them.
+
+    `emulated`: on the emulated device, whose process needs CPU as it did while this was recorded.
 
     InputError: the expression is wrong, the trace is empty, or it does not fit.
     """
     if not len(trace.op):
         raise InputError("trace", "there is nothing in it", "record while something is at work on the device")
     room = capacity or -(-trace.end() // 4096) * 4096 or None
-    raw, histograms = _core.replay_trace(model, models, room, trace.for_core(), closed)
+    processors = trace.processors
+    counts = processors.for_core(emulated) if processors and closed else None
+    raw, histograms = _core.replay_trace(model, models, room, trace.for_core(), closed, counts)
     summary = msgspec.json.decode(raw, type=dict[str, Any])
     latencies = tuple(
         Latency(op, histograms[op].count, histograms[f"recorded_{op}"], histograms[op])
@@ -90,6 +104,9 @@ def predicted(trace: Trace, model: str, models: bytes, capacity: int | None = No
         recorded_s=summary["recorded_elapsed_s"],
         predicted_s=summary["elapsed_s"],
         thinking_s=summary["thinking_s"],
+        cores=processors.cores if processors and closed else 0,
+        computing_s=summary["computing_s"],
+        idling=summary["idling_s"] / summary["thoughts_s"] if summary["thoughts_s"] else 0.0,
         host_cpu_s=summary["host_cpu_s"],
         read_bytes=summary["read_bytes"],
         written_bytes=summary["written_bytes"],
@@ -135,7 +152,7 @@ def _change(one: Latency) -> float:
 def _unknown_clients(trace: Trace, found: Prediction) -> tuple[str, ...]:
     """A doubt where several clients that think are likely: a trace does not tell who waited for whom."""
     most, mean = _under_way(trace, found.recorded_s)
-    if not found.closed or most < 2:
+    if not found.closed or most < 2 or found.idling < IDLING_FAR:
         return ()
     chained = found.predicted_s > 0 and found.thinking_s / found.predicted_s > CHAINED_FAR
     if found.ratio < 1 / SAME and chained:

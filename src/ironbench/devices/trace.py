@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,15 +20,47 @@ COLUMNS = {
     "partition": "of which partition: data, temp or log",
 }
 """Name → meaning; the names are also those of the Parquet file."""
+LATER = {
+    "trial": "the number of the trial that was measured when it arrived, from 1; 0 when none was",
+    "cores": "of the machine",
+    "used_ns": "CPU that the machine had used when it was answered, on all cores, without the emulation's own",
+    "runnable_ns": "the same for threads that ran or waited for a core: together, and without the emulation's",
+    "emulation_ns": "CPU that the emulation had used when it was answered",
+}
+"""Columns that older traces lack. The counts begin somewhere; they are sampled every 10 ms."""
 OPS = ("read", "write", "flush")
 
-_ORDERED = """
+_FIRST = """
 SELECT time_ns::UBIGINT AS time_ns,
        (CASE lower(op::VARCHAR) WHEN 'read' THEN 0 WHEN 'write' THEN 1 WHEN 'flush' THEN 2 ELSE 9 END)::UTINYINT AS op,
        "offset"::UBIGINT AS "offset", length::UINTEGER AS length, completed_ns::UBIGINT AS completed_ns,
-       "partition"::VARCHAR AS "partition"
-FROM read_parquet(?) ORDER BY time_ns
-"""
+       "partition"::VARCHAR AS "partition\""""
+_LATER = {
+    "trial": "trial::USMALLINT AS trial",
+    "cores": "cores::USMALLINT AS cores",
+    "used_ns": "used_ns::UBIGINT AS used_ns",
+    "runnable_ns": "runnable_ns::UBIGINT AS runnable_ns",
+    "emulation_ns": "emulation_ns::UBIGINT AS emulation_ns",
+}
+_LAST = "FROM read_parquet(?) ORDER BY time_ns"
+ALL = "all"
+"""Instead of a trial's number: every I/O."""
+
+
+@dataclass(frozen=True, slots=True)
+class Processors:
+    """What the processors of the machine did; columns as long as the trace's."""
+
+    cores: int
+    used_ns: np.ndarray[Any, np.dtype[np.uint64]]
+    runnable_ns: np.ndarray[Any, np.dtype[np.uint64]]
+    emulation_ns: np.ndarray[Any, np.dtype[np.uint64]]
+
+    def for_core(self, emulated: bool) -> tuple[int, bytes, bytes]:
+        """As `_core.replay_trace` takes them. `emulated`: what the emulation computed counts as well."""
+        beside = self.emulation_ns if emulated else 0
+        used, runnable = self.used_ns + beside, self.runnable_ns + beside
+        return self.cores, used.astype("<u8").tobytes(), runnable.astype("<u8").tobytes()
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +73,8 @@ class Trace:
     length: np.ndarray[Any, np.dtype[np.uint32]]
     completed_ns: np.ndarray[Any, np.dtype[np.uint64]]
     partition: np.ndarray[Any, np.dtype[np.object_]]
+    trial: np.ndarray[Any, np.dtype[np.uint16]] | None = None
+    processors: Processors | None = None
 
     def for_core(self) -> tuple[bytes, bytes, bytes, bytes, bytes]:
         """As `_core.replay_trace` takes its columns."""
@@ -51,6 +85,33 @@ class Trace:
             self.length.astype("<u4").tobytes(),
             self.completed_ns.astype("<u8").tobytes(),
         )
+
+    def measured(self, trial: str = "") -> Trace:
+        """What arrived while a trial was measured: that of a number, or the only one; everything where none was.
+
+        `trial`: a number, `ALL`, or empty. InputError: there is no such trial, or there are several.
+        """
+        known = [] if self.trial is None else [int(number) for number in np.unique(self.trial) if number]
+        if trial == ALL or (not trial and not known):
+            return self
+        numbers = " ".join(str(number) for number in known)
+        if trial and trial not in numbers.split():
+            has = f"it has {numbers}" if known else "none was measured while it was recorded"
+            raise InputError(f"--trial {trial}", f"the trace has no such trial: {has}", f"or say {ALL}")
+        if not trial and len(known) > 1:
+            raise InputError("trace", f"it has {len(known)} trials", f"--trial chooses one ({numbers}), or {ALL}")
+        return self._rows(np.equal(np.asarray(self.trial), int(trial or known[0])))
+
+    def _rows(self, chosen: np.ndarray[Any, np.dtype[np.bool_]]) -> Trace:
+        processors = self.processors and replace(
+            self.processors,
+            used_ns=self.processors.used_ns[chosen],
+            runnable_ns=self.processors.runnable_ns[chosen],
+            emulation_ns=self.processors.emulation_ns[chosen],
+        )
+        columns: dict[str, Any] = {name: getattr(self, name)[chosen] for name in COLUMNS}
+        trial = None if self.trial is None else self.trial[chosen]
+        return Trace(**columns, trial=trial, processors=processors)
 
     def end(self) -> int:
         """The first byte beyond all that was touched."""
@@ -70,11 +131,17 @@ def read(path: Path) -> Trace:
             missing = [name for name in COLUMNS if name not in names]
             if missing:
                 raise InputError(f"trace {path}", f"it has no column {missing[0]}", nearest(missing[0], names))
-            table = database.execute(_ORDERED, [str(path)]).fetchnumpy()
+            selected = ", ".join([_FIRST, *(_LATER[name] for name in LATER if name in names)])
+            table = database.execute(f"{selected} {_LAST}", [str(path)]).fetchnumpy()
         except duckdb.Error as error:
             cause = str(error).partition("\n")[0]
             raise InputError(f"trace {path}", f"cannot be read: {cause}", "a trace is a Parquet file") from error
-    found = Trace(*(np.ma.getdata(table[name]) for name in COLUMNS))
+    columns: dict[str, Any] = {name: np.ma.getdata(values) for name, values in table.items()}
+    processors = None
+    if columns.keys() >= LATER.keys() and len(columns["cores"]):
+        counts = (columns[name] for name in ("used_ns", "runnable_ns", "emulation_ns"))
+        processors = Processors(int(columns["cores"][0]), *counts)
+    found = Trace(**{name: columns[name] for name in COLUMNS}, trial=columns.get("trial"), processors=processors)
     if (found.op >= len(OPS)).any():
         raise InputError(f"trace {path}", "an op in it is none", f"known: {', '.join(OPS)}")
     return found
@@ -84,10 +151,15 @@ def write(path: Path, trace: Trace) -> None:
     """As Parquet. FailureError: it cannot be written."""
     table = {name: getattr(trace, name) for name in COLUMNS if name != "op"}
     table["op"] = np.array(OPS, dtype=object)[trace.op]
+    if trace.trial is not None:
+        table["trial"] = trace.trial
+    if (processors := trace.processors) is not None:
+        table["cores"] = np.full(len(trace.op), processors.cores, "u2")
+        table |= {name: getattr(processors, name) for name in ("used_ns", "runnable_ns", "emulation_ns")}
     with duckdb.connect() as database:
         database.register("trace", table)
         target = str(path).replace("'", "''")
-        ordered = ", ".join(f'"{name}"' for name in COLUMNS)
+        ordered = ", ".join(f'"{name}"' for name in (*COLUMNS, *LATER) if name in table)
         try:
             database.execute(f"COPY (SELECT {ordered} FROM trace) TO '{target}' (FORMAT parquet, COMPRESSION zstd)")
         except duckdb.Error as error:

@@ -1,5 +1,7 @@
 //! The trace of a device: one row per I/O, written by a thread of its own.
 
+mod processors;
+
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
@@ -9,13 +11,14 @@ use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
+use self::processors::{Counted, Processors};
 use crate::Op;
 
 const ROWS: usize = 16 << 10;
 /// So many pieces may wait to be written; beyond them rows are dropped and counted.
 const PIECES: usize = 64;
-/// Bytes of a row: time, offset, completed 8 each, length 4, op 1, none 3; little-endian.
-const ROW: usize = 32;
+/// Bytes of a row: time, offset, completed, CPU used, runnable, own CPU 8 each, length 4, op 1, none 3; little-endian.
+const ROW: usize = 56;
 
 #[derive(Debug)]
 pub struct Recording {
@@ -23,6 +26,7 @@ pub struct Recording {
     sender: Mutex<Option<SyncSender<Vec<u8>>>>,
     writer: Mutex<Option<JoinHandle<std::io::Result<()>>>>,
     dropped: AtomicU64,
+    processors: Processors,
 }
 
 impl Recording {
@@ -38,12 +42,14 @@ impl Recording {
             sender: Mutex::new(Some(sender)),
             writer: Mutex::new(Some(writer)),
             dropped: AtomicU64::new(0),
+            processors: Processors::watch()?,
         })
     }
 
     pub fn note(&self, time: u64, op: Op, offset: u64, length: u32, completed: u64) {
+        let Counted { used, runnable, own } = self.processors.counted();
         let mut piece = locked(&self.piece);
-        for word in [time, offset, completed] {
+        for word in [time, offset, completed, used, runnable, own] {
             piece.extend_from_slice(&word.to_le_bytes());
         }
         piece.extend_from_slice(&length.to_le_bytes());
@@ -101,6 +107,6 @@ mod tests {
             u64::from_le_bytes(bytes[row * ROW + place..row * ROW + place + 8].try_into().unwrap())
         };
         assert!((0..40_000).all(|row| word(row, 0) == row as u64 && word(row, 16) == row as u64 + 5));
-        assert_eq!((bytes[ROW + 24], bytes[ROW + 28]), (0, Op::Write as u8));
+        assert_eq!((bytes[ROW + 48], bytes[ROW + 52]), (0, Op::Write as u8));
     }
 }

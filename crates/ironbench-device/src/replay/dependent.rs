@@ -1,10 +1,11 @@
 //! The same work on another device.
 //!
-//! In a closed replay an I/O waits for the one that let it come: the last that had been completed when it arrived. The time
-//! between is think time (the program's own work) and stays as it was; the I/O's own time is the new device's. So a
-//! trace of fixed work takes shorter on a faster device, and what was issued together stays together. (The idea is that
-//! of inferred dependencies in trace replay; Tarihi, Asadi, Sarbazi-Azad, "DiskAccel", SIGMETRICS 2015, and Mesnier et al.,
-//! "//TRACE", FAST 2007, which finds them by throttling nodes.) An open replay keeps the recorded arrivals.
+//! In a closed replay an I/O waits for the one that let it come (`causes`). The time between is think time (`thinking`):
+//! the program's own work, which stays as it was; the I/O's own time is the new device's. So a trace of fixed work takes
+//! shorter on a faster device, and what was issued together stays together. (The idea is that of inferred dependencies in
+//! trace replay; Tarihi, Asadi, Sarbazi-Azad, "DiskAccel", SIGMETRICS 2015, and Mesnier et al., "//TRACE", FAST 2007,
+//! which finds them by throttling nodes.) Where the trace tells what the processors did, computing takes a core, and there
+//! are as many as there were: on a fast device they become what is waited for. An open replay keeps the recorded arrivals.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -13,6 +14,9 @@ use ironbench_core::measure::Histogram;
 use ironbench_core::{Error, Result};
 
 use super::Trace;
+use super::causes::{Causes, NONE};
+use super::cores::Cores;
+use super::thinking::{Counts, Thought};
 use crate::device::Device;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,13 +39,18 @@ pub struct Replayed {
     pub bytes: [u64; 2],
     /// The longest chain of think times: what no device can shorten.
     pub thinking: u64,
+    /// CPU that the work takes, on all cores together; 0 where the trace does not tell.
+    pub computing: u64,
+    /// Of all think times, what was neither computing nor waiting for a core.
+    pub idling: u64,
+    /// All think times, those of I/Os that were thought about at the same time added up.
+    pub thoughts: u64,
     /// Host CPU that the device's driver would take.
     pub host_cpu: u64,
 }
 
 /// Rows between two questions whether to go on.
 const PATIENCE: usize = 1 << 20;
-const NONE: u32 = u32::MAX;
 
 /// Runs the trace through the device. `go_on` is asked now and then; where it says no, the replay fails as interrupted.
 pub fn replay(trace: &Trace, device: &mut dyn Device, pace: Pace, go_on: &mut dyn FnMut() -> bool) -> Result<Replayed> {
@@ -59,36 +68,76 @@ pub fn replay(trace: &Trace, device: &mut dyn Device, pace: Pace, go_on: &mut dy
                 submit(trace, device, row, trace.time[row] - start, &mut found);
             }
         }
-        Pace::Closed => closed(trace, device, start, &mut found, go_on)?,
+        Pace::Closed => closed(trace, device, &mut found, go_on)?,
     }
     Ok(found)
 }
 
-fn closed(
-    trace: &Trace,
-    device: &mut dyn Device,
-    start: u64,
-    found: &mut Replayed,
-    go_on: &mut dyn FnMut() -> bool,
-) -> Result<()> {
-    let waits = Waits::of(trace, start);
-    let mut due: BinaryHeap<Reverse<(u64, u32)>> = BinaryHeap::new();
-    waits.after(NONE, |row| due.push(Reverse((waits.think[row as usize], row))));
+fn closed(trace: &Trace, device: &mut dyn Device, found: &mut Replayed, go_on: &mut dyn FnMut() -> bool) -> Result<()> {
+    let counts = trace.processors.as_ref().map(|processors| Counts::of(trace, processors));
+    let causes = Causes::of(trace, |now| counts.as_ref().map_or(1, |counts| counts.at_work(now)));
+    let thoughts = match &counts {
+        Some(counts) => counts.thoughts(trace, &causes),
+        None => (0..trace.len()).map(|row| idle(trace.time[row] - causes.since[row])).collect(),
+    };
+    for (row, thought) in thoughts.iter().enumerate() {
+        found.computing += thought.computes + thought.beside;
+        found.idling += thought.waits;
+        found.thoughts += trace.time[row] - causes.since[row];
+    }
+    let cores = trace.processors.as_ref().map_or(1, |processors| processors.cores);
+    let mut work = Work { due: BinaryHeap::new(), cores: Cores::new(cores), thoughts: &thoughts };
+    causes.after(NONE, |row| work.think(0, row));
     // Per I/O, the think times on its chain so far; only of those still waited for.
-    let mut thought = waits.think.clone();
-    let mut done_rows = 0;
-    while let Some(Reverse((now, row))) = due.pop() {
-        patient(done_rows, go_on)?;
-        done_rows += 1;
-        let done = submit(trace, device, row as usize, now, found);
-        let chain = thought[row as usize];
-        found.thinking = found.thinking.max(chain);
-        waits.after(row, |next| {
-            thought[next as usize] += chain;
-            due.push(Reverse((done + waits.think[next as usize], next)));
-        });
+    let mut chains: Vec<u64> = thoughts.iter().map(|one| one.computes + one.waits).collect();
+    let mut seen = 0;
+    while let Some(Reverse((now, what, row))) = work.due.pop() {
+        patient(seen, go_on)?;
+        seen += 1;
+        if what == Event::Comes {
+            let done = submit(trace, device, row as usize, now, found);
+            found.thinking = found.thinking.max(chains[row as usize]);
+            if counts.is_some() {
+                // Who gets a core first is known when all that ended before have been seen.
+                work.due.push(Reverse((done, Event::Done, row)));
+                continue;
+            }
+            causes.after(row, |next| work.think(done, next));
+        } else {
+            causes.after(row, |next| work.think(now, next));
+        }
+        let chain = chains[row as usize];
+        causes.after(row, |next| chains[next as usize] += chain);
     }
     Ok(())
+}
+
+/// Without counts of the machine, all of a think time is kept as it is.
+fn idle(think: u64) -> Thought {
+    Thought { waits: think, ..Thought::default() }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    Done,
+    Comes,
+}
+
+/// What is to happen.
+struct Work<'a> {
+    due: BinaryHeap<Reverse<(u64, Event, u32)>>,
+    cores: Cores,
+    thoughts: &'a [Thought],
+}
+
+impl Work<'_> {
+    /// What comes before this I/O can begin now.
+    #[inline]
+    fn think(&mut self, now: u64, row: u32) {
+        let Thought { computes, beside, waits } = self.thoughts[row as usize];
+        let computed = self.cores.through(now, computes, beside);
+        self.due.push(Reverse((computed + waits, Event::Comes, row)));
+    }
 }
 
 #[inline]
@@ -117,49 +166,6 @@ fn patient(row: usize, go_on: &mut dyn FnMut() -> bool) -> Result<()> {
         return Err(Error::failure("replay", "interrupted"));
     }
     Ok(())
-}
-
-/// Which I/O each waits for, and how long it thinks after that; as lists of those that wait.
-struct Waits {
-    think: Vec<u64>,
-    /// The first that waits for this one; the last entry is for those that wait for nothing.
-    first: Vec<u32>,
-    /// The next that waits for the same.
-    next: Vec<u32>,
-}
-
-impl Waits {
-    fn of(trace: &Trace, start: u64) -> Self {
-        let rows = trace.len();
-        let (mut think, mut first, mut next) = (vec![0; rows], vec![NONE; rows + 1], vec![NONE; rows]);
-        let mut running: BinaryHeap<Reverse<(u64, u32)>> = BinaryHeap::new();
-        let mut latest: Option<(u64, u32)> = None;
-        for row in 0..rows {
-            let now = trace.time[row];
-            while let Some(Reverse((done, which))) = running.peek().copied() {
-                if done > now {
-                    break;
-                }
-                latest = Some((done, which));
-                running.pop();
-            }
-            let (since, waited) = latest.map_or((start, rows), |(done, which)| (done, which as usize));
-            think[row] = now - since;
-            next[row] = first[waited];
-            first[waited] = row as u32;
-            running.push(Reverse((trace.completed[row], row as u32)));
-        }
-        Self { think, first, next }
-    }
-
-    /// Those that wait for `row`, or for nothing.
-    fn after(&self, row: u32, mut each: impl FnMut(u32)) {
-        let mut at = if row == NONE { self.first[self.think.len()] } else { self.first[row as usize] };
-        while at != NONE {
-            each(at);
-            at = self.next[at as usize];
-        }
-    }
 }
 
 #[cfg(test)]

@@ -1,12 +1,12 @@
 //! How well a replay predicts what programs would have done on the other device, where that is known exactly.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 
 use ironbench_core::script::Random;
 
 use crate::device::{Device, Op};
-use crate::replay::{Pace, Trace, replay};
+use crate::replay::{Pace, Processors, Trace, replay};
 use crate::testing::models;
 use crate::{build, parse};
 
@@ -67,4 +67,109 @@ fn several_clients_that_think_for_long_are_predicted_as_if_they_waited_for_each_
     assert!((0.3..0.9).contains(&faster), "{faster}");
     let slower = error("flash", "disk", 8, 10e6);
     assert!((1.1..2.2).contains(&slower), "{slower}");
+}
+
+/// The machine of clients that compute between two reads: threads take turns on its cores, and it counts.
+struct Machine {
+    cores: u32,
+    running: u32,
+    /// Client and what it still has to compute.
+    ready: VecDeque<(usize, u64)>,
+    now: u64,
+    used: u64,
+    runnable: u64,
+    /// Every `SAMPLED`: used and runnable.
+    samples: Vec<(u64, u64)>,
+}
+
+const SLICE: u64 = 1_000_000;
+const SAMPLED: u64 = 10_000_000;
+
+impl Machine {
+    fn until(&mut self, now: u64) {
+        while self.now < now {
+            let next = (self.samples.len() as u64 * SAMPLED).min(now);
+            let passed = next - self.now;
+            self.used += passed * u64::from(self.running);
+            self.runnable += passed * (u64::from(self.running) + self.ready.len() as u64);
+            self.now = next;
+            if next == self.samples.len() as u64 * SAMPLED {
+                self.samples.push((self.used, self.runnable));
+            }
+        }
+    }
+}
+
+/// Clients that compute for a while, read a block, compute again; a fixed number of reads each.
+fn computing(device: &mut dyn Device, clients: usize, reads: usize, mean: f64, cores: u32) -> Trace {
+    let mut randoms: Vec<Random> = (0..clients).map(|client| Random::new(client as u64)).collect();
+    let mut wanted = |client: usize| (-(1.0 - randoms[client].fraction()).ln() * mean) as u64;
+    let mut machine =
+        Machine { cores, running: 0, ready: VecDeque::new(), now: 0, used: 0, runnable: 0, samples: vec![(0, 0)] };
+    // When, and which client: with so much to compute, or at the end of a slice with so much left.
+    let mut due: BinaryHeap<Reverse<(u64, bool, usize, u64)>> =
+        (0..clients).map(|client| Reverse((0, false, client, wanted(client)))).collect();
+    let mut numbers = vec![0; clients];
+    let mut trace = Trace::default();
+    while let Some(Reverse((now, ran, client, left))) = due.pop() {
+        machine.until(now);
+        machine.running -= u32::from(ran);
+        if ran && left == 0 {
+            // The same blocks on every device.
+            let block = Random::new((client * reads + numbers[client]) as u64).up_to(CAPACITY / 8192 - 1);
+            let done = device.submit(now, Op::Read, block * 8192, 8192);
+            trace.time.push(now);
+            trace.op.push(Op::Read);
+            trace.offset.push(block * 8192);
+            trace.length.push(8192);
+            trace.completed.push(done);
+            numbers[client] += 1;
+            if numbers[client] < reads {
+                due.push(Reverse((done, false, client, wanted(client))));
+            }
+        } else {
+            machine.ready.push_back((client, left));
+        }
+        while machine.running < machine.cores
+            && let Some((client, left)) = machine.ready.pop_front()
+        {
+            let slice = left.min(SLICE);
+            machine.running += 1;
+            due.push(Reverse((now + slice, true, client, left - slice)));
+        }
+    }
+    machine.until(trace.completed.iter().max().unwrap() + SAMPLED);
+    let sampled = |at: &u64| machine.samples[(at / SAMPLED) as usize];
+    trace.processors = Some(Processors {
+        cores,
+        used: trace.completed.iter().map(|at| sampled(at).0).collect(),
+        runnable: trace.completed.iter().map(|at| sampled(at).1).collect(),
+    });
+    trace
+}
+
+fn computing_error(from: &str, to: &str, clients: usize, mean: f64, cores: u32) -> f64 {
+    let recorded = computing(&mut *device(from), clients, 600, mean, cores);
+    let truth = computing(&mut *device(to), clients, 600, mean, cores);
+    let elapsed = truth.completed.iter().max().unwrap() - truth.time[0];
+    let predicted = replay(&recorded, &mut *device(to), Pace::Closed, &mut || true).unwrap();
+    predicted.elapsed as f64 / elapsed as f64
+}
+
+/// What docs/concepts/devices.md says of clients that compute.
+#[test]
+fn clients_that_compute_are_predicted_where_the_trace_tells_what_the_processors_did() {
+    let mut all = Vec::new();
+    for cores in [2, 4] {
+        for clients in [1, 4, 8, 16] {
+            for mean in [50e3, 500e3, 3e6] {
+                for (from, to) in [("disk", "flash"), ("flash", "disk"), ("disk", "disk"), ("flash", "flash")] {
+                    all.push((computing_error(from, to, clients, mean, cores), from, to, cores, clients, mean));
+                }
+            }
+        }
+    }
+    let off = |error: f64| error.ln().abs();
+    let worst = all.iter().max_by(|a, b| off(a.0).total_cmp(&off(b.0))).unwrap();
+    assert!((0.9..1.1).contains(&worst.0), "{worst:?}");
 }

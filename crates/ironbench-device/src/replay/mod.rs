@@ -1,13 +1,16 @@
 //! Answers from a model without waiting: of a recorded trace, of a load made up on the spot, of given I/Os.
 
+mod causes;
+mod cores;
 mod dependent;
 #[cfg(test)]
 mod fidelity;
 mod given;
 mod probe;
+mod thinking;
 mod trace;
 
 pub use dependent::{Pace, Replayed, replay};
 pub use given::{Given, given};
 pub use probe::{Measured, Probe, probe};
-pub use trace::Trace;
+pub use trace::{Processors, Trace};

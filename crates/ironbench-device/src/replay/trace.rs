@@ -12,6 +12,32 @@ pub struct Trace {
     pub offset: Vec<u64>,
     pub length: Vec<u32>,
     pub completed: Vec<u64>,
+    /// What the processors did meanwhile; older traces do not tell.
+    pub processors: Option<Processors>,
+}
+
+/// What the processors of the machine had done when each I/O was completed, counted from some moment on; the
+/// emulation's own left out.
+#[derive(Debug, Clone, Default)]
+pub struct Processors {
+    pub cores: u32,
+    /// Nanoseconds of CPU used.
+    pub used: Vec<u64>,
+    /// Nanoseconds of threads that ran or waited for a core.
+    pub runnable: Vec<u64>,
+}
+
+impl Processors {
+    /// Both as little-endian bytes, 8 each. Input error where they are not of `rows`, or no core is.
+    pub fn from_bytes(cores: u32, used: &[u8], runnable: &[u8], rows: usize) -> Result<Self> {
+        if [used, runnable].iter().any(|bytes| bytes.len() != rows * 8) {
+            return Err(Error::input("trace", "its columns are not of one length"));
+        }
+        if cores == 0 {
+            return Err(Error::input("trace", "it was recorded on a machine without a core"));
+        }
+        Ok(Self { cores, used: longs(used), runnable: longs(runnable) })
+    }
 }
 
 impl Trace {
@@ -38,6 +64,7 @@ impl Trace {
             offset: longs(offset),
             length: length.chunks_exact(4).map(|b| u32::from_le_bytes(b.try_into().expect("4 bytes"))).collect(),
             completed: longs(completed),
+            processors: None,
         };
         for row in 0..rows {
             if trace.completed[row] < trace.time[row] {

@@ -1,0 +1,187 @@
+//! What the processors of the machine do while a trace is recorded, by a thread that asks the kernel now and then.
+
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crate::live::process;
+
+const PERIOD: Duration = Duration::from_millis(10);
+/// Asking takes at most this share of a core: the kernel counts every core anew, which takes long where there are many.
+const SHARE: u32 = 100;
+const STAT: &str = "/proc/stat";
+/// Unit of times in it, nanoseconds (USER_HZ, proc_stat(5)); a hundredth of a second on every Linux of ours.
+const TICK: u64 = 10_000_000;
+
+/// Nanoseconds so far, since watching began.
+#[derive(Debug, Default)]
+struct Counts {
+    used: AtomicU64,
+    runnable: AtomicU64,
+    own: AtomicU64,
+}
+
+/// Nanoseconds since watching began.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Counted {
+    /// CPU that the machine has used, without this process.
+    pub used: u64,
+    /// Threads that ran or waited for a core, without this process.
+    pub runnable: u64,
+    /// CPU that this process has used.
+    pub own: u64,
+}
+
+/// The thread, until it is dropped.
+#[derive(Debug)]
+pub struct Processors {
+    counts: Arc<Counts>,
+    end: Mutex<Option<Sender<()>>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Processors {
+    /// Where the kernel does not tell, the counts stay as they are.
+    pub fn watch() -> std::io::Result<Self> {
+        let counts = Arc::new(Counts::default());
+        let theirs = Arc::clone(&counts);
+        let (end, ended) = channel::<()>();
+        let thread = std::thread::Builder::new().name("device-load".into()).spawn(move || {
+            let (mut watched, mut pause) = (Moment::now().map(Watched::from), PERIOD);
+            while ended.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
+                let began = Instant::now();
+                if let (Some(watched), Some(now)) = (&mut watched, Moment::now()) {
+                    let counted = watched.until(now);
+                    // Ticks are coarse: what seems to have been used can be a little less than a moment ago.
+                    theirs.used.fetch_max(counted.used, Relaxed);
+                    theirs.runnable.fetch_max(counted.runnable, Relaxed);
+                    theirs.own.store(counted.own, Relaxed);
+                }
+                pause = PERIOD.max(began.elapsed() * SHARE);
+            }
+        })?;
+        Ok(Self { counts, end: Mutex::new(Some(end)), thread: Mutex::new(Some(thread)) })
+    }
+
+    pub fn counted(&self) -> Counted {
+        let Counts { used, runnable, own } = &*self.counts;
+        Counted { used: used.load(Relaxed), runnable: runnable.load(Relaxed), own: own.load(Relaxed) }
+    }
+}
+
+impl Drop for Processors {
+    fn drop(&mut self) {
+        drop(self.end.lock().unwrap_or_else(PoisonError::into_inner).take());
+        if let Some(thread) = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// What the kernel tells at a moment.
+#[derive(Debug, Clone, Copy)]
+struct Moment {
+    at: Instant,
+    told: Told,
+    own: u64,
+}
+
+impl Moment {
+    fn now() -> Option<Self> {
+        let told = Told::read(&std::fs::read_to_string(STAT).ok()?)?;
+        Some(Self { at: Instant::now(), told, own: process::cpu_ns() })
+    }
+}
+
+/// From a first moment on.
+#[derive(Debug)]
+struct Watched {
+    first: Moment,
+    last: Moment,
+    /// Nanoseconds of threads that ran or waited for a core, without the one that asks.
+    runnable: u64,
+}
+
+impl From<Moment> for Watched {
+    fn from(first: Moment) -> Self {
+        Self { first, last: first, runnable: 0 }
+    }
+}
+
+impl Watched {
+    fn until(&mut self, now: Moment) -> Counted {
+        let own = now.own - self.first.own;
+        let passed = now.at.duration_since(self.first.at).as_nanos() as u64;
+        let idle = now.told.idle.saturating_sub(self.first.told.idle);
+        let used = (passed * now.told.cores).saturating_sub(idle).saturating_sub(own);
+        // We run while we ask.
+        let others = now.told.running.saturating_sub(1);
+        self.runnable += now.at.duration_since(self.last.at).as_nanos() as u64 * others;
+        self.last = now;
+        // Threads of the emulation go before all others: they run whenever they want to.
+        Counted { used, runnable: self.runnable.saturating_sub(own), own }
+    }
+}
+
+/// From `/proc/stat`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Told {
+    cores: u64,
+    /// Of all cores, nanoseconds. The kernel measures it, whereas computing is sampled by the tick (Linux:
+    /// `get_idle_time`, fs/proc/stat.c).
+    idle: u64,
+    /// Threads that run or wait for a core.
+    running: u64,
+}
+
+impl Told {
+    fn read(text: &str) -> Option<Self> {
+        let number = |word: &str| word.parse::<u64>().ok();
+        let mut lines = text.lines();
+        let mut whole = lines.next()?.strip_prefix("cpu ")?.split_whitespace();
+        // user, nice, system, idle, iowait
+        let idle = number(whole.nth(3)?)? + number(whole.next()?)?;
+        let cores = text.lines().filter(|line| line.starts_with("cpu") && !line.starts_with("cpu ")).count() as u64;
+        let running = number(lines.find_map(|line| line.strip_prefix("procs_running "))?.trim())?;
+        Some(Self { cores, idle: idle * TICK, running })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn idle_time_and_threads_are_found_in_what_the_kernel_tells() {
+        let text = "cpu  10 1 5 700 30 0 1 2 0 0\ncpu0 5 0 3 350 20 0 1 1 0 0\ncpu1 5 1 2 350 10 0 0 1 0 0\n\
+                    intr 99 0 1\nctxt 1234\nbtime 1700000000\nprocesses 77\nprocs_running 3\nprocs_blocked 1\n";
+        let told = Told::read(text).unwrap();
+        assert_eq!(told, Told { cores: 2, idle: 7_300_000_000, running: 3 });
+        assert_eq!((Told::read(""), Told::read("cpu  1 2 3\n")), (None, None));
+    }
+
+    #[test]
+    fn what_was_not_idle_was_used_and_our_own_is_left_out() {
+        let began = Instant::now();
+        let moment = |ms, idle_ms: u64, running, own_ms: u64| Moment {
+            at: began + Duration::from_millis(ms),
+            told: Told { cores: 2, idle: idle_ms * 1_000_000, running },
+            own: own_ms * 1_000_000,
+        };
+        let mut watched = Watched::from(moment(0, 500, 1, 1));
+        let counted = Counted { used: 115_000_000, runnable: 295_000_000, own: 5_000_000 };
+        assert_eq!(watched.until(moment(100, 580, 4, 6)), counted);
+        assert_eq!(watched.until(moment(200, 780, 1, 6)), counted);
+    }
+
+    #[test]
+    fn asking_ends_when_nobody_wants_the_counts() {
+        let processors = Processors::watch().unwrap();
+        let counts = Arc::downgrade(&processors.counts);
+        drop(processors);
+        assert!(counts.upgrade().is_none());
+    }
+}
