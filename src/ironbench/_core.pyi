@@ -312,13 +312,14 @@ def replay_trace(
     capacity: int | None,
     columns: tuple[bytes, bytes, bytes, bytes, bytes],
     closed: bool,
-    processors: tuple[int, bytes, bytes] | None = None,
+    processors: tuple[int, bytes, bytes, int] | None = None,
 ) -> tuple[bytes, dict[str, Histogram]]:
     """A recorded trace on a model, without waiting: `closed` with think times kept, else with arrivals kept.
 
     `columns`: `time_ns`, `op` (0 read, 1 write, 2 flush), `offset`, `length`, `completed_ns` as little-endian u64, u8,
-    u64, u32, u64, ordered by time. `processors`: cores, and `used_ns` and `runnable_ns` as u64, of the same rows.
-    Returns JSON of totals and histograms `read`, `write`, `flush`, `recorded_read`, …
+    u64, u32, u64, ordered by time. `processors`: cores, `used_ns` and `runnable_ns` of the same rows as u64,
+    and CPU for answering each I/O in nanoseconds. Returns JSON of totals and histograms `read`, `write`, `flush`,
+    `recorded_read`, …
 
     InputError as `normal_device`, or for a trace that cannot be or does not fit. Releases the GIL; Ctrl-C ends it.
     """

@@ -51,7 +51,7 @@ def measure(
         PowerCut(plan.crash, storage) if plan.crash else None,
     )
     if started_unix_s := driven.summary.get("started_unix_s"):
-        storage.measured(started_unix_s, driven.summary["elapsed_s"])
+        storage.measured(started_unix_s, driven.summary["elapsed_s"], driven.computed)
     driven = replace(driven, storage_died=storage.death())
     prepared = prepared.also(storage.conditions())
     watched = observe.observed(driven, how)

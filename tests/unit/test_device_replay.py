@@ -14,6 +14,7 @@ from ironbench.catalogue.devices import device_models
 from ironbench.cli import devicing
 from ironbench.devices import models, recorded, replay, trace
 from ironbench.errors import FailureError, InputError
+from ironbench.model.driven import Computed
 
 CORE = models.for_core(device_models())
 _MS = 1_000_000
@@ -93,7 +94,7 @@ def computing(clients: int, count: int, computes_ns: int, takes_ns: int, cores: 
     plain = several_clients(clients, count, computes_ns, takes_ns)
     share = clients * computes_ns / (computes_ns + takes_ns)
     used = (plain.completed_ns * share).astype("u8")
-    return replace(plain, processors=trace.Processors(cores, used, used, used // 2))
+    return replace(plain, processors=trace.Processors(cores, used, used, used // 2, np.ones(len(used), "f4")))
 
 
 def test_computing_takes_a_core_and_there_are_as_many_as_there_were() -> None:
@@ -137,9 +138,25 @@ def test_what_arrived_while_a_trial_was_measured_is_replayed_and_several_trials_
 def test_the_time_of_day_is_told_on_the_clock_of_a_device(tmp_path: Path) -> None:
     counters = tmp_path / "counters"
     counters.write_text(json.dumps({"now_ns": 90_000_000_000}))
-    began, ended = recorded.on_its_clock(counters, time.time() - 30, 5)
-    assert began == pytest.approx(60e9, abs=1e9)
-    assert ended - began == 5_000_000_000
+    now = time.time()
+    one = recorded.on_its_clock(counters, now - 30, 5, Computed(now - 40, now - 20, 3.0))
+    assert one.began == pytest.approx(60e9, abs=1e9)
+    assert one.ended - one.began == 5_000_000_000
+    assert one.computed == pytest.approx((50e9, 70e9, 3e9), abs=1e9)
+    assert recorded.on_its_clock(counters, now, 5, None).computed is None
+
+
+def test_what_others_computed_is_left_out_where_the_works_own_is_known() -> None:
+    plain = computing(8, 100, 3 * _MS, 40 * _MS, cores=2)
+    assert plain.processors is not None
+    counts = plain.processors
+    twice = replace(counts, used_ns=counts.used_ns * 2, runnable_ns=counts.runnable_ns * 2)
+    halved = replace(twice, work_share=np.full(len(counts.used_ns), 0.5, "f4"))
+    alone, disturbed = (
+        replay.predicted(replace(plain, processors=one), "ssd-nvme-2014", CORE) for one in (counts, halved)
+    )
+    assert disturbed.computing_s == pytest.approx(alone.computing_s, rel=0.1)
+    assert disturbed.predicted_s == pytest.approx(alone.predicted_s, rel=0.1)
 
 
 def test_a_trace_comes_back_from_parquet_as_it_was_and_in_order(tmp_path: Path) -> None:

@@ -16,8 +16,8 @@ use crate::histogram::Histogram;
 const SEED: u64 = 1;
 
 type Columns<'a> = (&'a [u8], &'a [u8], &'a [u8], &'a [u8], &'a [u8]);
-/// Cores, and two more columns.
-type Counts<'a> = (u32, &'a [u8], &'a [u8]);
+/// Cores, two more columns, and nanoseconds of CPU for each I/O.
+type Counts<'a> = (u32, &'a [u8], &'a [u8], u64);
 
 #[pyfunction]
 pub fn normal_device(text: &str, models: &[u8]) -> PyResult<String> {
@@ -85,8 +85,8 @@ pub fn replay_trace<'py>(
     let pace = if closed { Pace::Closed } else { Pace::Open };
     let replayed = leave(py, |go_on| {
         let mut trace = Trace::from_bytes(time, op, offset, length, completed)?;
-        if let Some((cores, used, runnable)) = processors {
-            trace.processors = Some(Processors::from_bytes(cores, used, runnable, trace.len())?);
+        if let Some((cores, used, runnable, answering)) = processors {
+            trace.processors = Some(Processors::from_bytes(cores, used, runnable, answering, trace.len())?);
         }
         replay(&trace, &mut *device, pace, go_on)
     })?;
@@ -95,6 +95,7 @@ pub fn replay_trace<'py>(
         "recorded_elapsed_s": seconds(replayed.recorded_elapsed),
         "thinking_s": seconds(replayed.thinking),
         "computing_s": seconds(replayed.computing),
+        "used_s": seconds(replayed.used),
         "idling_s": seconds(replayed.idling),
         "thoughts_s": seconds(replayed.thoughts),
         "host_cpu_s": seconds(replayed.host_cpu),

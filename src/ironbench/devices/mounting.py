@@ -20,10 +20,11 @@ from ironbench.devices import expression
 from ironbench.devices.arrange import RAM
 from ironbench.devices.inside import IMAGES, STOPPED_PATIENCE_S, Order
 from ironbench.devices.models import for_core, models
-from ironbench.devices.recorded import Span, finish, on_its_clock, raw
+from ironbench.devices.recorded import Measured, finish, on_its_clock, raw
 from ironbench.engines import place, process, runtime, space
 from ironbench.errors import FailureError, InputError
 from ironbench.machine import attached
+from ironbench.model.driven import Computed
 from ironbench.model.system import Device
 
 ORDER = "order.json"
@@ -55,7 +56,7 @@ class Mounted:
         _refuse_used(device)
         self.device = device
         self._trace = trace
-        self._trials: list[Span] = []
+        self._trials: list[Measured] = []
         self._folder, self._entry = _registered(device)
         spec = _spec(device, seed, self._entry) | {"cuttable": cuttable, "trace": str(raw(trace)) if trace else None}
         points = {one.role: one.directory for one in device.partitions}
@@ -86,11 +87,11 @@ class Mounted:
         if "paced" not in answer:
             raise self._failure(answer)
 
-    def measured(self, started_unix_s: float, elapsed_s: float) -> None:
-        """A trial was measured then: its trace tells which I/Os were that trial's."""
+    def measured(self, started_unix_s: float, elapsed_s: float, computed: Computed | None) -> None:
+        """A trial was measured then: its trace tells which I/Os were that trial's, and what its work computed."""
         if self._trace is not None:
             with contextlib.suppress(OSError, ValueError):  # it died, and there will be no trace
-                self._trials.append(on_its_clock(self._counters, started_unix_s, elapsed_s))
+                self._trials.append(on_its_clock(self._counters, started_unix_s, elapsed_s, computed))
 
     @property
     def way(self) -> str:
@@ -232,10 +233,10 @@ class Devices:
         for one in self.mounted:
             one.pace(model)
 
-    def measured(self, started_unix_s: float, elapsed_s: float) -> None:
+    def measured(self, started_unix_s: float, elapsed_s: float, computed: Computed | None) -> None:
         """A trial was measured then, for the traces."""
         for one in self.mounted:
-            one.measured(started_unix_s, elapsed_s)
+            one.measured(started_unix_s, elapsed_s, computed)
 
     def cut(self, how: str, seed: int) -> int:
         """The power of all of them goes, see `Mounted.cut`; how many writes no flush had followed. FailureError."""

@@ -6,9 +6,12 @@ import json
 import os
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ironbench.errors import FailureError
+from ironbench.model.driven import Computed
 from ironbench.model.system import Partition
 
 RAW = ".raw"
@@ -20,11 +23,17 @@ def raw(path: Path) -> Path:
     return path.with_name(path.name + RAW)
 
 
-Span = tuple[int, int]
-"""Beginning and end, on the clock of the rows."""
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A trial, in nanoseconds on the clock of the rows."""
+
+    began: int
+    ended: int
+    computed: tuple[int, int, int] | None
+    """From when to when how much CPU its engine and we took; None where nobody knows."""
 
 
-def on_its_clock(counters: Path, started_unix_s: float, elapsed_s: float) -> Span:
+def on_its_clock(counters: Path, started_unix_s: float, elapsed_s: float, computed: Computed | None) -> Measured:
     """What we know by the time of day. `counters`: of the device, see `observe/emulation.py`. OSError, ValueError."""
     descriptor = os.open(counters, os.O_RDONLY)
     try:
@@ -32,15 +41,21 @@ def on_its_clock(counters: Path, started_unix_s: float, elapsed_s: float) -> Spa
         told, now_s = os.read(descriptor, 1 << 20), time.time()
     finally:
         os.close(descriptor)
-    began = json.loads(told)["now_ns"] - round((now_s - started_unix_s) * 1e9)
-    return began, began + round(elapsed_s * 1e9)
+    now_ns = json.loads(told)["now_ns"]
+
+    def on_clock(unix_s: float) -> int:
+        return int(now_ns - round((now_s - unix_s) * 1e9))
+
+    began = on_clock(started_unix_s)
+    known = None
+    if computed is not None:
+        span = on_clock(computed.began_unix_s), on_clock(computed.ended_unix_s)
+        known = (*span, round(computed.cpu_s * 1e9))
+    return Measured(began, began + round(elapsed_s * 1e9), known)
 
 
-def finish(path: Path, partitions: Sequence[Partition], trials: Sequence[Span] = ()) -> int:
-    """Makes a trace of the raw rows, which are removed; how many there were. `trials`: when they were measured.
-
-    FailureError.
-    """
+def finish(path: Path, partitions: Sequence[Partition], trials: Sequence[Measured] = ()) -> int:
+    """Makes a trace of the raw rows, which are removed; how many there were. FailureError."""
     import numpy as np
 
     from ironbench.devices import trace
@@ -54,9 +69,11 @@ def finish(path: Path, partitions: Sequence[Partition], trials: Sequence[Span] =
         rows = rows[np.argsort(rows["time"], kind="stable")]
         starts = np.cumsum([0, *(one.bytes for one in partitions[:-1])])
         names = np.array([one.role for one in partitions], dtype=object)
-        trial = np.zeros(len(rows), "u2")
-        for number, (began, ended) in enumerate(trials, 1):
-            trial[(rows["time"] >= began) & (rows["time"] < ended)] = number
+        trial, share = np.zeros(len(rows), "u2"), np.ones(len(rows), "f4")
+        for number, one in enumerate(trials, 1):
+            within = (rows["time"] >= one.began) & (rows["time"] < one.ended)
+            trial[within] = number
+            share[within] = _share(one, rows["completed"], rows["used"])
         cores = os.cpu_count() or 1
         found = trace.Trace(
             rows["time"].copy(),
@@ -66,10 +83,22 @@ def finish(path: Path, partitions: Sequence[Partition], trials: Sequence[Span] =
             rows["completed"].copy(),
             names[np.searchsorted(starts, rows["offset"], side="right") - 1],
             trial,
-            trace.Processors(cores, rows["used"].copy(), rows["runnable"].copy(), rows["own"].copy()),
+            trace.Processors(cores, rows["used"].copy(), rows["runnable"].copy(), rows["own"].copy(), share),
         )
         trace.write(path, found)
         written.unlink()
     except OSError as error:
         raise FailureError(f"trace {path}", str(error)) from error
     return len(rows)
+
+
+def _share(one: Measured, completed: Any, used: Any) -> float:
+    """How much of the CPU that the machine used was its engine's and ours."""
+    import numpy as np
+
+    if one.computed is None or not len(used):
+        return 1.0
+    order = np.argsort(completed)
+    machine = [np.interp(at, completed[order], used[order]) for at in one.computed[:2]]
+    total = float(machine[1] - machine[0])
+    return min(1.0, one.computed[2] / total) if total > 0 else 1.0

@@ -25,6 +25,8 @@ SAME = 1.05
 """Within this factor of the recorded time, who waited for whom makes no difference."""
 CHAINED_FAR = 0.5
 """Above this share of think time, and with several I/Os at a time, thinking of one client is taken for that of all."""
+OTHERS_FAR = 2.0
+"""Beyond this factor of the CPU that the I/Os leave time for, most of what the processors did was not this work's."""
 IDLING_FAR = 0.5
 """Below this share of think times without computing, the machine's counts say how many clients thought at a time."""
 IDLE_FAR = 0.5
@@ -60,6 +62,8 @@ class Prediction:
     """That the replay had; 0 where the trace does not tell what the processors did, or the arrivals are held."""
     computing_s: float
     """CPU that the work takes, on all cores together. 0 where the trace does not tell."""
+    used_s: float
+    """CPU that the whole machine used while it was recorded, without the emulation's."""
     idling: float
     """Share of the think times without computing and without waiting for a core; 1 where the trace does not tell."""
     host_cpu_s: float
@@ -106,6 +110,7 @@ def predicted(
         thinking_s=summary["thinking_s"],
         cores=processors.cores if processors and closed else 0,
         computing_s=summary["computing_s"],
+        used_s=summary["used_s"],
         idling=summary["idling_s"] / summary["thoughts_s"] if summary["thoughts_s"] else 0.0,
         host_cpu_s=summary["host_cpu_s"],
         read_bytes=summary["read_bytes"],
@@ -138,6 +143,11 @@ def _doubts(found: Prediction) -> tuple[str, ...]:
             doubts.append(f"a {one.op} takes {change:.2g} times as long: far from what was recorded")
     if found.closed and found.predicted_s > 0 and found.thinking_s / found.predicted_s > THINKING_FAR:
         doubts.append("nearly all of the predicted time is the program's own: what limits it then was not modelled")
+    if found.used_s > OTHERS_FAR * found.computing_s > 0:
+        doubts.append(
+            f"the machine used {found.used_s:.2g} s of CPU, and the work can have taken {found.computing_s:.2g} s: "
+            "what other programs did, or this one beside its I/Os, is left out"
+        )
     return tuple(doubts)
 
 

@@ -26,8 +26,10 @@ LATER = {
     "used_ns": "CPU that the machine had used when it was answered, on all cores, without the emulation's own",
     "runnable_ns": "the same for threads that ran or waited for a core: together, and without the emulation's",
     "emulation_ns": "CPU that the emulation had used when it was answered",
+    "work_share": "of used_ns over the trial: what its engine and those who drove it used; 1 where nobody knows",
 }
 """Columns that older traces lack. The counts begin somewhere; they are sampled every 10 ms."""
+COUNTS = ("used_ns", "runnable_ns", "emulation_ns", "work_share")
 OPS = ("read", "write", "flush")
 
 _FIRST = """
@@ -41,6 +43,7 @@ _LATER = {
     "used_ns": "used_ns::UBIGINT AS used_ns",
     "runnable_ns": "runnable_ns::UBIGINT AS runnable_ns",
     "emulation_ns": "emulation_ns::UBIGINT AS emulation_ns",
+    "work_share": "work_share::FLOAT AS work_share",
 }
 _LAST = "FROM read_parquet(?) ORDER BY time_ns"
 ALL = "all"
@@ -55,12 +58,18 @@ class Processors:
     used_ns: np.ndarray[Any, np.dtype[np.uint64]]
     runnable_ns: np.ndarray[Any, np.dtype[np.uint64]]
     emulation_ns: np.ndarray[Any, np.dtype[np.uint64]]
+    work_share: np.ndarray[Any, np.dtype[np.float32]]
 
-    def for_core(self, emulated: bool) -> tuple[int, bytes, bytes]:
-        """As `_core.replay_trace` takes them. `emulated`: what the emulation computed counts as well."""
-        beside = self.emulation_ns if emulated else 0
-        used, runnable = self.used_ns + beside, self.runnable_ns + beside
-        return self.cores, used.astype("<u8").tobytes(), runnable.astype("<u8").tobytes()
+    def for_core(self, emulated: bool) -> tuple[int, bytes, bytes, int]:
+        """As `_core.replay_trace` takes them. `emulated`: answering an I/O takes the CPU that the emulation took."""
+        computed = self.emulation_ns.astype("i8")
+        each = int(computed.max() - computed.min()) // len(computed) if emulated and len(computed) else 0
+        used = self.used_ns.astype("f8")
+        works = np.cumsum(np.diff(used, prepend=used[:1]) * self.work_share)
+        # What others computed they also wanted to; how long they waited for a core nobody knows.
+        runnable = self.runnable_ns.astype("f8") - (used - used[:1] - works)
+        counts = (np.maximum(one, 0).astype("<u8").tobytes() for one in (works, runnable))
+        return self.cores, *counts, each
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +117,7 @@ class Trace:
             used_ns=self.processors.used_ns[chosen],
             runnable_ns=self.processors.runnable_ns[chosen],
             emulation_ns=self.processors.emulation_ns[chosen],
+            work_share=self.processors.work_share[chosen],
         )
         columns: dict[str, Any] = {name: getattr(self, name)[chosen] for name in COLUMNS}
         trial = None if self.trial is None else self.trial[chosen]
@@ -139,7 +149,7 @@ def read(path: Path) -> Trace:
     columns: dict[str, Any] = {name: np.ma.getdata(values) for name, values in table.items()}
     processors = None
     if columns.keys() >= LATER.keys() and len(columns["cores"]):
-        counts = (columns[name] for name in ("used_ns", "runnable_ns", "emulation_ns"))
+        counts = (columns[name] for name in COUNTS)
         processors = Processors(int(columns["cores"][0]), *counts)
     found = Trace(**{name: columns[name] for name in COLUMNS}, trial=columns.get("trial"), processors=processors)
     if (found.op >= len(OPS)).any():
@@ -155,7 +165,7 @@ def write(path: Path, trace: Trace) -> None:
         table["trial"] = trace.trial
     if (processors := trace.processors) is not None:
         table["cores"] = np.full(len(trace.op), processors.cores, "u2")
-        table |= {name: getattr(processors, name) for name in ("used_ns", "runnable_ns", "emulation_ns")}
+        table |= {name: getattr(processors, name) for name in COUNTS}
     with duckdb.connect() as database:
         database.register("trace", table)
         target = str(path).replace("'", "''")

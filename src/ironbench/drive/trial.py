@@ -14,7 +14,7 @@ import msgspec
 
 from ironbench import workloads
 from ironbench.drive import before as preparing
-from ironbench.drive import power
+from ironbench.drive import computed, power
 from ironbench.drive.plan import compiled_plan
 from ironbench.drive.power import PowerCut
 from ironbench.drive.run import run
@@ -125,7 +125,7 @@ def _driven(
         )
         before = workload.before(session, options) if has_data else None
         ready = preparing.at_last(ready, session, load, quiet_s)
-        result = driving(trial, (*sources(), *ready.sources), show)
+        result = computed.over(session, lambda: driving(trial, (*sources(), *ready.sources), show))
     alive = session.alive()
     checkable = has_data and alive and not result.summary["aborted"]
     whole = alive and not result.summary["aborted"] and not result.summary["cut_short"]

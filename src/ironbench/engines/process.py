@@ -16,7 +16,9 @@ from pathlib import Path
 
 PROC = Path("/proc")
 _STAT_PPID, _STAT_STATE, _STAT_START = 1, 0, 19
-"""Fields of /proc/PID/stat after the command's closing bracket: 3, 4 and 22 of proc_pid_stat(5)."""
+"""Fields of /proc/PID/stat after the command's closing bracket: 4, 3 and 22 of proc_pid_stat(5)."""
+_STAT_CPU = slice(11, 15)
+"""User and system time, its own and of children that it waited for: 14 to 17."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +77,12 @@ def parent(pid: int) -> int | None:
     """Process id of the parent, or None when there is no such process."""
     fields = _stat(pid)
     return None if fields is None else int(fields[_STAT_PPID])
+
+
+def cpu_s(pid: int) -> float:
+    """CPU time so far, with that of its children that have ended; 0 when there is no such process."""
+    fields = _stat(pid)
+    return 0.0 if fields is None else sum(map(int, fields[_STAT_CPU])) / os.sysconf("SC_CLK_TCK")
 
 
 def started_unix_s(pid: int) -> float | None:

@@ -15,6 +15,15 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
+class Computed:
+    """CPU of the engine's processes and of ours over a time, which may begin before the measured one."""
+
+    began_unix_s: float
+    ended_unix_s: float
+    cpu_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class Driven:
     """The core's result and the workload's checks; `failure` says why there is no result."""
 
@@ -40,6 +49,8 @@ class Driven:
     checks: tuple[Check, ...] = ()
     prepared: Prepared = NOTHING
     """What was done for the trial while its engine ran, and verified afterwards."""
+    computed: Computed | None = None
+    """While it was driven; None where nobody knows."""
     log: bytes = b""
     """What a child process wrote on its standard error."""
 

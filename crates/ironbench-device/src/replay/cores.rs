@@ -14,7 +14,7 @@ impl Cores {
         Self { free: (0..count.max(1)).map(|_| Reverse(0)).collect() }
     }
 
-    /// When a thread that wants to compute for `own` from `now` on is through. `beside`: what others compute on that core
+    /// When a thread that wants to compute for `own` from `now` on is through. `beside`: what is computed on that core
     /// afterwards. Calls come in the order of `now`.
     #[inline]
     pub fn through(&mut self, now: u64, own: u64, beside: u64) -> u64 {
@@ -40,7 +40,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_compute_delays_the_next_alone() {
+    fn what_is_computed_beside_delays_the_next_alone() {
         let mut cores = Cores::new(1);
         assert_eq!((cores.through(0, 10, 30), cores.through(5, 1, 0), cores.through(6, 0, 0)), (10, 41, 6));
     }

@@ -41,6 +41,8 @@ pub struct Replayed {
     pub thinking: u64,
     /// CPU that the work takes, on all cores together; 0 where the trace does not tell.
     pub computing: u64,
+    /// CPU that the machine used while it was recorded.
+    pub used: u64,
     /// Of all think times, what was neither computing nor waiting for a core.
     pub idling: u64,
     /// All think times, those of I/Os that were thought about at the same time added up.
@@ -85,7 +87,8 @@ fn closed(trace: &Trace, device: &mut dyn Device, found: &mut Replayed, go_on: &
         found.idling += thought.waits;
         found.thoughts += trace.time[row] - causes.since[row];
     }
-    let cores = trace.processors.as_ref().map_or(1, |processors| processors.cores);
+    found.used = counts.as_ref().map_or(0, Counts::used);
+    let (cores, answering) = trace.processors.as_ref().map_or((1, 0), |told| (told.cores, told.answering));
     let mut work = Work { due: BinaryHeap::new(), cores: Cores::new(cores), thoughts: &thoughts };
     causes.after(NONE, |row| work.think(0, row));
     // Per I/O, the think times on its chain so far; only of those still waited for.
@@ -98,6 +101,8 @@ fn closed(trace: &Trace, device: &mut dyn Device, found: &mut Replayed, go_on: &
             let done = submit(trace, device, row as usize, now, found);
             found.thinking = found.thinking.max(chains[row as usize]);
             if counts.is_some() {
+                let driver = device.host_cpu(trace.op[row as usize], trace.length[row as usize]);
+                work.cores.through(now, 0, driver + answering);
                 // Who gets a core first is known when all that ended before have been seen.
                 work.due.push(Reverse((done, Event::Done, row)));
                 continue;

@@ -3,8 +3,14 @@
 //! The machine's counts are divided among those that think at a moment: of `n` that think while `used` cores compute and
 //! `runnable` threads run or want to, each computes for `used / n` of the time, waits for a core for
 //! `(runnable − used) / n`, and for something else in the rest. Only computing and the rest are kept: how long to wait
-//! for a core is decided where it is replayed. CPU that more than those that think must have used is others' (the
-//! kernel, background processes): it takes cores and holds up nobody directly.
+//! for a core is decided where it is replayed.
+//!
+//! CPU that more than those that think must have used is partly the work's: where another I/O is completed while one is
+//! thought about, the later of the two is taken for its cause, and the time before is missing. With exponential times and
+//! `k` threads that take turns, `(1 + runnable) / k` of what is seen is thought in all (the first of two such times that
+//! compete, the think time and the time to the next completion). Up to there it takes cores and holds up nobody directly.
+//! What is beyond is other programs', which goes with time and not with the work: on a slow device there can be more of
+//! it than of the work's, and it is left out.
 
 use super::causes::Causes;
 use super::{Processors, Trace};
@@ -18,7 +24,7 @@ const MOST_PIECES: u64 = 1 << 20;
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Thought {
     pub computes: u64,
-    /// What others compute meanwhile, not on its way.
+    /// What is computed meanwhile, not on its way.
     pub beside: u64,
     pub waits: u64,
 }
@@ -36,18 +42,27 @@ pub(super) struct Counts {
 impl Counts {
     pub fn of(trace: &Trace, processors: &Processors) -> Self {
         let start = trace.time.first().copied().unwrap_or(0);
-        let mut order: Vec<u32> = (0..trace.len() as u32).collect();
-        order.sort_unstable_by_key(|row| trace.completed[*row as usize]);
-        let end = order.last().map_or(start, |row| trace.completed[*row as usize]);
+        let end = trace.completed.iter().copied().max().unwrap_or(start);
         let piece = PIECE.max((end - start).div_ceil(MOST_PIECES));
         let pieces = (end - start) / piece + 1;
         let along = |values: &[u64]| -> Vec<f64> {
-            let at = |row: u32| (trace.completed[row as usize], values[row as usize]);
-            let mut curve = Curve::new(order.iter().map(|row| at(*row)));
+            // Lines between pieces need no more than the outermost points of each.
+            let mut outermost: Vec<Option<[(u64, u64); 2]>> = vec![None; pieces as usize];
+            for (time, value) in trace.completed.iter().copied().zip(values.iter().copied()) {
+                let [first, last] = outermost[((time - start) / piece) as usize].get_or_insert([(time, value); 2]);
+                *first = (*first).min((time, value));
+                *last = (*last).max((time, value));
+            }
+            let mut curve = Curve::new(outermost.into_iter().flatten().flatten());
             let edges: Vec<f64> = (0..=pieces).map(|number| curve.at(start + number * piece)).collect();
             edges.windows(2).map(|pair| (pair[1] - pair[0]).max(0.0)).collect()
         };
         Self { start, piece, used: along(&processors.used), runnable: along(&processors.runnable) }
+    }
+
+    /// CPU that was used in all, nanoseconds.
+    pub fn used(&self) -> u64 {
+        self.used.iter().sum::<f64>() as u64
     }
 
     /// Threads that ran or wanted to, on average over the piece that the moment lies in.
@@ -61,13 +76,15 @@ impl Counts {
         let shares = |share: &dyn Fn(f64, f64, f64) -> f64| {
             let each = thinking.iter().enumerate().map(|(number, thinking)| {
                 let (used, runnable) = (self.used[number], self.runnable[number].max(self.used[number]));
-                if *thinking > 0.0 { share(*thinking, used, runnable) } else { 0.0 }
+                let threads = runnable / self.piece as f64;
+                let most = (1.0 + threads) / threads.round().max(1.0);
+                if *thinking > 0.0 { share(used / thinking, runnable / thinking, most) } else { 0.0 }
             });
             Integral::of(each, self.start, self.piece)
         };
-        let computes = shares(&|thinking, used, _| (used / thinking).min(1.0));
-        let beside = shares(&|thinking, used, _| (used / thinking - 1.0).max(0.0));
-        let waits = shares(&|thinking, _, runnable| (1.0 - runnable / thinking).max(0.0));
+        let computes = shares(&|used, _, _| used.min(1.0));
+        let beside = shares(&|used, _, most| (used.min(most) - 1.0).max(0.0));
+        let waits = shares(&|_, runnable, _| (1.0 - runnable).max(0.0));
         let over = |of: &Integral, row: usize| (of.at(trace.time[row]) - of.at(causes.since[row])) as u64;
         let thought =
             |row| Thought { computes: over(&computes, row), beside: over(&beside, row), waits: over(&waits, row) };

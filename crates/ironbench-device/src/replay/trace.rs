@@ -25,18 +25,20 @@ pub struct Processors {
     pub used: Vec<u64>,
     /// Nanoseconds of threads that ran or waited for a core.
     pub runnable: Vec<u64>,
+    /// Nanoseconds of CPU that answering each I/O shall take beside: that of an emulation.
+    pub answering: u64,
 }
 
 impl Processors {
-    /// Both as little-endian bytes, 8 each. Input error where they are not of `rows`, or no core is.
-    pub fn from_bytes(cores: u32, used: &[u8], runnable: &[u8], rows: usize) -> Result<Self> {
+    /// Both columns as little-endian bytes, 8 each. Input error where they are not of `rows`, or no core is.
+    pub fn from_bytes(cores: u32, used: &[u8], runnable: &[u8], answering: u64, rows: usize) -> Result<Self> {
         if [used, runnable].iter().any(|bytes| bytes.len() != rows * 8) {
             return Err(Error::input("trace", "its columns are not of one length"));
         }
         if cores == 0 {
             return Err(Error::input("trace", "it was recorded on a machine without a core"));
         }
-        Ok(Self { cores, used: longs(used), runnable: longs(runnable) })
+        Ok(Self { cores, used: longs(used), runnable: longs(runnable), answering })
     }
 }
 
