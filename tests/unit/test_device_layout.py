@@ -7,7 +7,7 @@ import pytest
 from ironbench.devices import arrange, capability, expression, file_systems
 from ironbench.devices.declared import wanted
 from ironbench.devices.mounting import Mounted
-from ironbench.devices.recorded import finish, raw
+from ironbench.devices.recorded import Measured, finish, raw
 from ironbench.errors import InputError
 from ironbench.model.system import Device, Layout, Partition
 from ironbench.plan.sections import DeviceSection, LayoutSection
@@ -143,17 +143,23 @@ def test_a_trace_is_sorted_by_arrival_and_names_its_operations(tmp_path: Path) -
     import duckdb
 
     path = tmp_path / "it's a trace.parquet"
-    rows = [(20, 4096, 90, 512, 2), (10, 0, 30, 8192, 1)]
+    # time, offset, completed, CPU used, runnable, the emulation's CPU; length, op
+    rows = [(20, 4096, 90, 900, 950, 7, 512, 2), (10, 0, 30, 300, 350, 5, 8192, 1)]
     raw(path).write_bytes(
         b"".join(
-            b"".join(word.to_bytes(8, "little") for word in row[:3])
-            + row[3].to_bytes(4, "little")
-            + bytes([row[4], 0, 0, 0])
+            b"".join(word.to_bytes(8, "little") for word in row[:6])
+            + row[6].to_bytes(4, "little")
+            + bytes([row[7], 0, 0, 0])
             for row in rows
         )
     )
-    assert finish(path, (Partition("data", 4096, "/d"), Partition("log", 4096, "/l"))) == 2
+    # Measured from 15 on; of the 600 ns of CPU from 30 to 90, a quarter was the work's.
+    trials = (Measured(15, 95, (30, 90, 150)),)
+    assert finish(path, (Partition("data", 4096, "/d"), Partition("log", 4096, "/l")), trials) == 2
     assert not raw(path).exists()
     with duckdb.connect() as database:
-        found = database.execute("SELECT * FROM read_parquet(?)", [str(path)]).fetchall()
-    assert found == [(10, "write", 0, 8192, 30, "data"), (20, "flush", 4096, 512, 90, "log")]
+        found = database.execute("SELECT * EXCLUDE (cores) FROM read_parquet(?)", [str(path)]).fetchall()
+    assert found == [
+        (10, "write", 0, 8192, 30, "data", 0, 300, 350, 5, 1.0),
+        (20, "flush", 4096, 512, 90, "log", 1, 900, 950, 7, 0.25),
+    ]
