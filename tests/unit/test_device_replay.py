@@ -157,6 +157,8 @@ def test_what_others_computed_is_left_out_where_the_works_own_is_known() -> None
     )
     assert disturbed.computing_s == pytest.approx(alone.computing_s, rel=0.1)
     assert disturbed.predicted_s == pytest.approx(alone.predicted_s, rel=0.1)
+    assert any("other programs used" in doubt for doubt in disturbed.out_of_range)
+    assert not any("other programs used" in doubt for doubt in alone.out_of_range)
 
 
 def test_a_trace_comes_back_from_parquet_as_it_was_and_in_order(tmp_path: Path) -> None:

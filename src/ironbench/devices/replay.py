@@ -27,6 +27,8 @@ CHAINED_FAR = 0.5
 """Above this share of think time, and with several I/Os at a time, thinking of one client is taken for that of all."""
 OTHERS_FAR = 2.0
 """Beyond this factor of the CPU that the I/Os leave time for, most of what the processors did was not this work's."""
+DISTURBED_FAR = 0.1
+"""Above this share of the cores that others took, what was recorded is not the work alone."""
 IDLING_FAR = 0.5
 """Below this share of think times without computing, the machine's counts say how many clients thought at a time."""
 IDLE_FAR = 0.5
@@ -118,7 +120,7 @@ def predicted(
         latencies=latencies,
         out_of_range=(),
     )
-    return replace(found, out_of_range=(*_doubts(found), *_unknown_clients(trace, found)))
+    return replace(found, out_of_range=(*_doubts(found), *_unknown_clients(trace, found), *_disturbed(trace, found)))
 
 
 def _doubts(found: Prediction) -> tuple[str, ...]:
@@ -170,6 +172,17 @@ def _unknown_clients(trace: Trace, found: Prediction) -> tuple[str, ...]:
     if found.ratio > SAME and mean / most < IDLE_FAR:
         return (f"up to {most} I/Os at a time, {mean:.1f} on average: clients may be faster than predicted",)
     return ()
+
+
+def _disturbed(trace: Trace, found: Prediction) -> tuple[str, ...]:
+    """A doubt where other programs are known to have taken much of the processors."""
+    if trace.processors is None or not found.closed or found.recorded_s <= 0:
+        return ()
+    cores = trace.processors.others_s() / found.recorded_s
+    if cores <= DISTURBED_FAR * trace.processors.cores:
+        return ()
+    said = f"other programs used {cores:.1f} of {trace.processors.cores} cores while it was recorded"
+    return (f"{said}: they slowed the work, and made it wait",)
 
 
 def _under_way(trace: Trace, elapsed_s: float) -> tuple[int, float]:

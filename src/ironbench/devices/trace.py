@@ -60,6 +60,11 @@ class Processors:
     emulation_ns: np.ndarray[Any, np.dtype[np.uint64]]
     work_share: np.ndarray[Any, np.dtype[np.float32]]
 
+    def others_s(self) -> float:
+        """CPU that was not the work's, as far as known."""
+        used = self.used_ns.astype("f8")
+        return float((np.diff(used, prepend=used[:1]) * (1 - self.work_share)).sum()) / 1e9
+
     def for_core(self, emulated: bool) -> tuple[int, bytes, bytes, int]:
         """As `_core.replay_trace` takes them. `emulated`: answering an I/O takes the CPU that the emulation took."""
         computed = self.emulation_ns.astype("i8")
