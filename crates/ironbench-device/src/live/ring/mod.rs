@@ -53,6 +53,7 @@ impl Ring {
             };
             threads.push((sender, std::thread::Builder::new().name(format!("device-{number}")).spawn(serve).ok()?));
         }
+        drop(told);
         heard.iter().take(queues).all(|ready| ready).then_some(Self { threads })
     }
 
