@@ -20,6 +20,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from statistics import median
 
@@ -69,10 +70,7 @@ def main() -> None:
     _estimate(plan)
     _free()
     for name, runs in plan.items():
-        try:
-            _against_model(name, runs)
-        except InputError as error:
-            sys.stderr.write(f"{name} is not for live use here: {error.cause}\n")
+        _against_model(name, runs)
     _beside_tmpfs()
 
 
@@ -129,10 +127,14 @@ def _against_model(name: str, runs: Sequence[Run]) -> None:
     """Reads change nothing, so all of them have one device; what writes has a fresh one, as the model's has."""
     reading = [run for run in runs if not run.point.writes]
     for together in (reading, *([run] for run in runs if run.point.writes)):
-        if together:
-            with mounted(name) as file:
-                for run in together:
-                    _held(name, run, file)
+        with ExitStack() as stack:
+            try:
+                file = stack.enter_context(mounted(name)) if together else Path()
+            except InputError as error:
+                sys.stderr.write(f"{name} is not for live use here: {error.cause}\n")
+                return
+            for run in together:
+                _held(name, run, file)
 
 
 def _held(name: str, run: Run, file: Path) -> None:

@@ -41,12 +41,16 @@ def _largest(engine: str, scale: str, folder: Path) -> tuple[int, int]:
     with said_to.open("wb") as stderr:
         running = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=stderr)
     largest, seen = 0, 0
-    while running.poll() is None:
-        if TIMED.search(re.split(r"[\r\n]+", said_to.read_text(errors="replace").rstrip())[-1]):
-            processes = dict(_harness(running.pid))
-            if not any(PREPARES in command for command in processes.values()):
-                largest, seen = max(largest, sum(map(_bytes, processes))), seen + 1
-        time.sleep(EVERY_S)
+    try:
+        while running.poll() is None:
+            if TIMED.search(re.split(r"[\r\n]+", said_to.read_text(errors="replace").rstrip())[-1]):
+                processes = dict(_harness(running.pid))
+                if not any(PREPARES in command for command in processes.values()):
+                    largest, seen = max(largest, sum(map(_bytes, processes))), seen + 1
+            time.sleep(EVERY_S)
+    finally:
+        running.terminate()
+        running.wait()
     if running.returncode not in (0, 3) or not seen:
         raise RuntimeError(said_to.read_text())
     return largest, seen

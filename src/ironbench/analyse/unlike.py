@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from ironbench.analyse.differences import differing, facts_of
@@ -14,6 +15,8 @@ _MEANT_TO_VARY = (
     *("system.engine", "system.settings", "system.layout", "system.memory_bytes", "system.dsn"),
     "system.reference_score",
 )
+_NUMBER = re.compile(r"(?<![\w.,-])(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?!\w)")
+"""In a sentence; not in a name such as `hdd-15k`."""
 
 
 def unlike(a: Sequence[Record], b: Sequence[Record]) -> tuple[str, ...]:
@@ -82,21 +85,37 @@ def left_out(records: Sequence[Record]) -> tuple[str, ...]:
 
 
 def doubts(records: Sequence[Record]) -> tuple[str, ...]:
-    """Warnings of the trials that did enter, each kind once in the first trial's words, with how many carry it."""
+    """Warnings of the trials that did enter: each text once, with how many carry it and the range of its numbers."""
     entered = [record for record in records if record.status.comparable]
-    said: dict[str, list[str]] = {}
+    said: dict[tuple[str, str], list[str]] = {}
     for record in entered:
         for code, text in {warning.code: warning.text for warning in record.warnings}.items():
-            said.setdefault(code, []).append(text)
+            said.setdefault((code, _NUMBER.sub("#", text)), []).append(text)
     rows = [
-        f"{texts[0].rstrip('.')} [{code}, {len(texts)} of {counted(len(entered), 'trial')}]"
-        for code, texts in said.items()
+        f"{_merged(texts).rstrip('.')} [{code}, {len(texts)} of {counted(len(entered), 'trial')}]"
+        for (code, _), texts in said.items()
     ]
     silent = [record for record in entered if record.status is Status.SUSPECT and not record.warnings]
     if silent:
         causes = "; ".join(dict.fromkeys(record.cause for record in silent if record.cause)) or "no cause recorded"
         rows.append(f"suspect: {causes} ({len(silent)} of {counted(len(entered), 'trial')})")
     return tuple(rows)
+
+
+def _merged(texts: Sequence[str]) -> str:
+    """Texts that differ in their numbers alone, as one: `16 to 33 %`."""
+    found = [_NUMBER.findall(text) for text in texts]
+    ranges = iter([sorted(set(numbers), key=_value) for numbers in zip(*found, strict=True)])
+
+    def written(_: re.Match[str]) -> str:
+        numbers = next(ranges)
+        return numbers[0] if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]}"
+
+    return _NUMBER.sub(written, texts[0])
+
+
+def _value(number: str) -> float:
+    return float(number.replace(",", ""))
 
 
 def _title(name: str) -> str:

@@ -84,10 +84,7 @@ impl Live {
             vec![MountOption::FSName("ironbench".into()), MountOption::NoDev, MountOption::NoSuid, MountOption::NoExec];
         config.n_threads = Some(if spec.backing.is_some() { THREADS_IN_FILES } else { THREADS_IN_MEMORY });
         config.clone_fd = true;
-        // Only what is in memory answers without waiting, as the one thread of a queue must.
-        let ring = if spec.backing.is_none() { Ring::start(&exchange) } else { None };
-        let agreed = Arc::new(AtomicBool::new(ring.is_some()));
-        let session = Self::mounted(&exchange, &agreed, ring, directory, &config).map_err(|error| {
+        let session = Self::mounted(&exchange, spec.backing.is_none(), directory, &config).map_err(|error| {
             Error::failure(format!("FUSE file system on {}", directory.display()), error.to_string())
                 .hint("emulated devices need root and the kernel's FUSE (`ironbench doctor`)")
         })?;
@@ -95,19 +92,29 @@ impl Live {
         Ok(Self { exchange, session: Mutex::new(Some(session)), io_uring, granted, _awake: awake })
     }
 
+    /// `in_memory`: only such answers without waiting, as the one thread of a ring's queue must.
     fn mounted(
         exchange: &Arc<Exchange>,
-        agreed: &Arc<AtomicBool>,
-        ring: Option<Ring>,
+        in_memory: bool,
         directory: &Path,
         config: &Config,
     ) -> std::io::Result<(BackgroundSession, Option<Ring>)> {
-        let session = Session::new(Files::new(Arc::clone(exchange), Arc::clone(agreed))?, directory, config)?;
-        let ring = ring.filter(|_| agreed.load(Acquire));
-        if let Some(ring) = &ring {
-            ring.serve(session.as_fd())?;
+        let session = |agreed: &Arc<AtomicBool>| {
+            Session::new(Files::new(Arc::clone(exchange), Arc::clone(agreed))?, directory, config)
+        };
+        if let Some(ring) = in_memory.then(|| Ring::start(exchange)).flatten() {
+            let agreed = Arc::new(AtomicBool::new(true));
+            let through_ring = session(&agreed)?;
+            if !agreed.load(Acquire) {
+                return Ok((through_ring.spawn()?, None));
+            }
+            if ring.serve(through_ring.as_fd())? {
+                return Ok((through_ring.spawn()?, Some(ring)));
+            }
+            drop(through_ring); // unmounts
+            ring.join();
         }
-        Ok((session.spawn()?, ring))
+        Ok((session(&Arc::new(AtomicBool::new(false)))?.spawn()?, None))
     }
 
     /// Measures the way through a block device made of one of the files, whose first `length` bytes are overwritten.

@@ -60,6 +60,18 @@ pub fn slow_thread() {
     }
 }
 
+/// Whoever has the same priority and waits for this processor goes first.
+pub fn yield_to_equals() {
+    // SAFETY: the call takes nothing.
+    unsafe { libc::sched_yield() };
+}
+
+/// The process is gone at once, and with its descriptors all that waits for its answers; nothing is written any more.
+pub fn vanish() -> ! {
+    // SAFETY: the call takes a number and does not return.
+    unsafe { libc::_exit(1) }
+}
+
 /// The calling thread runs on that processor alone, if it may run there at all.
 pub fn stay_on(processor: usize) {
     // SAFETY: the calls read and write structures that live on the stack; the number is checked against their size.

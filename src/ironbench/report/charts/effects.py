@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from ironbench.analyse.contrast import Contrast
 from ironbench.analyse.labstudy import Effect, LabStudy
 from ironbench.model.finding import Conclusion
 from ironbench.report.charts import base, rows
@@ -29,7 +30,7 @@ _MOST_TICKS = 8
 _MARKS = 0.18
 """How far above the middle of a row its marks begin, in rows."""
 _LONG = 70
-"""A longer name of a comparison is cut to its first side; table and tooltip have all of it."""
+"""A longer name of a comparison is told without its second side; table and tooltip have all of it."""
 _REACH = 1.6
 """An interval of few blocks may reach from nearly nothing to nearly everything: the axis goes no further than this
 power of the spread of the ratios themselves, and the interval is cut there."""
@@ -81,7 +82,7 @@ def effects(study: LabStudy) -> list[Chart]:
 def _row(effect: Effect, domain: list[float]) -> dict[str, Any]:
     finding = effect.finding
     return {
-        "name": effect.contrast.name if len(effect.contrast.name) <= _LONG else effect.contrast.cell,
+        "name": _short(effect.contrast),
         "ratio": finding.ratio,
         "low": min(max(finding.low, domain[0]), domain[1]),
         "high": max(min(finding.high, domain[1]), domain[0]),
@@ -90,6 +91,12 @@ def _row(effect: Effect, domain: list[float]) -> dict[str, Any]:
         "interval": interval(finding),
         "blocks": finding.blocks,
     }
+
+
+def _short(contrast: Contrast) -> str:
+    """Without the second side, if that is too much; where it was compared stays."""
+    where = f", at {contrast.where}" if contrast.where else ""
+    return contrast.name if len(contrast.name) <= _LONG else contrast.cell + where
 
 
 def _domain(found: Sequence[Effect], margin: float) -> list[float]:

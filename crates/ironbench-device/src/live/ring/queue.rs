@@ -30,6 +30,12 @@ pub struct Queue {
     /// Before the slots, so that the kernel is done with them when they go.
     ring: Ring,
     slots: Slots,
+    /// Of each slot, as REGISTER is told; a REGISTER that is tried again is told once more.
+    places: Box<[[libc::iovec; 2]]>,
+    /// Which slots have brought a request.
+    used: Box<[bool]>,
+    /// Slots that brought a request while others were still registered.
+    early: Vec<u16>,
     waiting: Waiting<Held<Slot>>,
     hastened: bool,
 }
@@ -44,49 +50,69 @@ impl Queue {
             .setup_submit_all()
             .setup_cqsize(u32::from(slots) * 2)
             .build(u32::from(slots))?;
-        Ok(Self { number, ring, slots: Slots::new(slots)?, waiting: Waiting::default(), hastened: false })
+        let slots = Slots::new(slots)?;
+        let places = (0..slots.count()).map(|number| slots.places(number)).collect();
+        let used = vec![false; usize::from(slots.count())].into();
+        Ok(Self { number, ring, slots, places, used, early: Vec::new(), waiting: Waiting::default(), hastened: false })
+    }
+
+    /// Offers the slots to the kernel; how many it took. It refuses at once or not at all, but for those it tries again.
+    pub fn register(&mut self, device: &File) -> io::Result<u16> {
+        process::stay_on(usize::from(self.number));
+        self.ring.submitter().register_files(&[device.as_raw_fd()])?;
+        for number in 0..self.slots.count() {
+            self.push(REGISTER, number, 0);
+        }
+        self.ring.submit()?;
+        let refused: Vec<_> = self.ring.completion().map(|one| (one.result(), one.user_data())).collect();
+        let mut taken = self.slots.count();
+        for (result, number) in refused {
+            match -result {
+                libc::EAGAIN | libc::EINTR => self.push(REGISTER, number as u16, 0),
+                0 => self.early.push(number as u16),
+                _ => taken -= 1,
+            }
+        }
+        Ok(taken)
     }
 
     /// Until the device is unmounted.
-    pub fn serve(&mut self, device: &File, exchange: &Exchange) -> io::Result<()> {
-        process::stay_on(usize::from(self.number));
-        self.ring.submitter().register_files(&[device.as_raw_fd()])?;
-        let places: Vec<_> = (0..self.slots.count()).map(|number| self.slots.places(number)).collect();
-        for (number, place) in places.iter().enumerate() {
-            self.push(REGISTER, number as u16, 0, Some(place));
-        }
-        self.ring.submit()?;
-        drop(places);
-        let mut full = Vec::with_capacity(usize::from(self.slots.count()));
-        let mut alive = self.slots.count();
-        while alive > 0 {
+    pub fn serve(&mut self, exchange: &Exchange) -> io::Result<()> {
+        std::mem::take(&mut self.early).into_iter().for_each(|number| self.receive(exchange, number));
+        let mut brought = Vec::with_capacity(BATCH);
+        loop {
             self.wait(exchange)?;
-            full.extend(self.ring.completion());
-            for one in full.drain(..) {
-                match -one.result() {
-                    0 => self.receive(exchange, one.user_data() as u16),
+            // Not all at once: what is due must not wait until many large requests are taken in.
+            brought.extend(self.ring.completion().take(BATCH).map(|one| (one.result(), one.user_data() as u16)));
+            for (result, number) in brought.drain(..) {
+                match -result {
+                    0 => self.receive(exchange, number),
                     libc::ENOTCONN | libc::ECONNABORTED => return Ok(()), // unmounted
-                    // The kernel has given up the request and its slot; when it took none at all, it uses /dev/fuse.
-                    _ => alive -= 1,
+                    libc::EAGAIN | libc::EINTR if !self.used[usize::from(number)] => self.push(REGISTER, number, 0),
+                    libc::EAGAIN | libc::EINTR => self.commit(number),
+                    error if !self.used[usize::from(number)] => {
+                        eprintln!("slot {number} of queue {}: {}", self.number, io::Error::from_raw_os_error(error));
+                    }
+                    // Whoever made the request would wait for ever.
+                    error => return Err(io::Error::from_raw_os_error(error)),
                 }
             }
             let now = exchange.clock().now();
             for _ in 0..BATCH {
                 let Some(held) = self.waiting.pop(now) else { break };
-                let (number, commit) = (held.answer().number, held.answer().commit());
+                let number = held.answer().number;
                 exchange.answer(held);
-                self.push(COMMIT_AND_FETCH, number, commit, None);
+                self.commit(number);
+                tolerated(self.ring.submit())?; // the next may be large, and its copy takes time
             }
         }
-        Ok(())
     }
 
     fn receive(&mut self, exchange: &Exchange, number: u16) {
-        let slot = self.slots.slot(number);
-        let commit = slot.commit();
-        match requests::answer(exchange, slot) {
+        self.used[usize::from(number)] = true;
+        match requests::answer(exchange, self.slots.slot(number)) {
             Some(held) => self.waiting.push(held.due(), held),
-            None => self.push(COMMIT_AND_FETCH, number, commit, None),
+            None => self.commit(number),
         }
     }
 
@@ -103,16 +129,13 @@ impl Queue {
                 let nap = Timespec::new().sec(nap / 1_000_000_000).nsec((nap % 1_000_000_000) as u32);
                 self.ring.submitter().submit_with_args(1, &SubmitArgs::new().timespec(&nap))
             } else if self.ring.submission().is_empty() && !self.ring.submission().taskrun() {
-                std::hint::spin_loop();
+                process::yield_to_equals();
                 return Ok(());
             } else {
                 self.ring.submit()
             }
         };
-        match outcome {
-            Err(error) if !matches!(error.raw_os_error(), Some(libc::ETIME | libc::EINTR | libc::EBUSY)) => Err(error),
-            _ => Ok(()),
-        }
+        tolerated(outcome)
     }
 
     /// Answers that are held must be on time, as interrupts of a real device are; where none are, whoever asks should go
@@ -128,11 +151,17 @@ impl Queue {
         }
     }
 
-    /// `fuse_uring_cmd_req`: flags, what is committed, the queue. Of REGISTER also the slot's places.
-    fn push(&mut self, command: u32, slot: u16, commit: u64, places: Option<&[libc::iovec; 2]>) {
+    fn commit(&mut self, number: u16) {
+        let commit = self.slots.slot(number).commit();
+        self.push(COMMIT_AND_FETCH, number, commit);
+    }
+
+    /// `fuse_uring_cmd_req`: flags, what is committed, the queue.
+    fn push(&mut self, command: u32, slot: u16, commit: u64) {
         let mut fields = [0; 80];
         fields[8..16].copy_from_slice(&commit.to_ne_bytes());
         fields[16..18].copy_from_slice(&self.number.to_ne_bytes());
+        let places = (command == REGISTER).then(|| &self.places[usize::from(slot)]);
         let request = opcode::UringCmd80::new(DEVICE, command).cmd(fields).addr(places.map(|at| at.as_ptr() as u64));
         let mut request = request.build().user_data(u64::from(slot));
         if let Some(places) = places {
@@ -140,7 +169,17 @@ impl Queue {
             // SAFETY: the entry is an `io_uring_sqe` (repr(C)), of which `io-uring` has no way to set the length.
             unsafe { start.add(LENGTH_AT).cast::<u32>().write_unaligned(places.len() as u32) };
         }
-        // SAFETY: slots and device outlive the request. There is room: a slot has one request at a time.
+        // SAFETY: slots, places and device outlive the request. There is room: a slot has one request at a time.
         unsafe { self.ring.submission().push(&request) }.expect("a request for each slot at most");
+    }
+}
+
+/// The time is up, a signal came, or the kernel is short of something for a moment: the next turn tries again.
+fn tolerated(outcome: io::Result<usize>) -> io::Result<()> {
+    match outcome {
+        Err(error) if !matches!(error.raw_os_error(), Some(libc::ETIME | libc::EINTR | libc::EBUSY | libc::EAGAIN)) => {
+            Err(error)
+        }
+        _ => Ok(()),
     }
 }

@@ -37,11 +37,12 @@ pub struct Slots {
 
 impl Slots {
     pub fn new(count: u16) -> io::Result<Self> {
+        let length = payloads_at(count) + usize::from(count) * STRIDE;
         // SAFETY: a new private mapping at an address of the kernel's choice. Its zeroes are headers, too.
         let start = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
-                payloads_at(count) + usize::from(count) * STRIDE,
+                length,
                 libc::PROT_READ | libc::PROT_WRITE,
                 libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
                 -1,
@@ -50,6 +51,11 @@ impl Slots {
         };
         if start == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
+        }
+        // Pages as they are used, however the machine hands out large ones; and none for a helper that is started.
+        for advice in [libc::MADV_NOHUGEPAGE, libc::MADV_DONTFORK] {
+            // SAFETY: the range is the mapping just made.
+            unsafe { libc::madvise(start, length, advice) };
         }
         let start = NonNull::new(start.cast()).expect("a mapping is never at address 0");
         Ok(Self { start, count })
