@@ -57,8 +57,8 @@ def trace(ios: int, seed: int) -> Trace:
     offset = random.integers(0, (60 << 30) // 8192, ios).astype("u8") * np.uint64(8192)
     length = np.where(op == 2, 0, 8192).astype("u4")
     completed = arrivals + random.exponential(900_000, ios).astype("u8")
-    counts = ((completed * np.float64(cores)).astype("u8") for cores in (1.5, 3.0, 0.1))
-    processors = Processors(2, *counts)
+    used, wanted, emulation = ((completed * np.float64(cores)).astype("u8") for cores in (1.5, 3.0, 0.1))
+    processors = Processors(2, used, wanted, emulation, work_share=np.ones(ios, "f4"))
     return Trace(arrivals, op, offset, length, completed, np.full(ios, "data", dtype=object), processors=processors)
 
 
