@@ -39,7 +39,7 @@ FILLING = 80 << 20
 """64 MiB, and what a disk writes meanwhile."""
 LIVE_IOPS = 100_000
 IO_URING = Path("/sys/module/fuse/parameters/enable_uring")
-"""Whether devices that are mounted may use it (docs/adr/0013-devices-through-io-uring.md)."""
+"""Whether devices that are mounted may use it (docs/adr/0014-devices-through-io-uring.md)."""
 FREE_RUNS, FREE_S = 5, 3
 PAIRS = 6
 SHARE_OF_MODEL = 0.05
