@@ -13,20 +13,23 @@ On `hdd-7200` that is 4 % of the rate of 4 s of reads, and 20 % of the 99th perc
 every I/O is read instead (`--write_lat_log`), and the last of them are left out, of the model's as of fio's.
 
 Logs cost fio some microseconds for each I/O. Where 10,000 are done in seconds, so that neither other places nor the
-last make a difference, there are none, and the model is asked for I/Os of its own in the same seconds.
+last make a difference, there are none, and the model is asked for I/Os of its own in the same seconds. Its 99th
+percentile may lie at the edge of a cliff then (one write of a hundred waits for an erased block, say), so what fio saw
+is held against the range in which it would be found for other I/Os of the kind.
 """
 
 from __future__ import annotations
 
 import fcntl
 import json
+import math
 import os
 import struct
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +77,13 @@ class Seen:
     mean_s: float
     p99_s: float
     count: int
+    p99_between_s: tuple[float, float]
+    """Where the 99th percentile of so many others of the kind would be, 95 times of 100."""
+
+    def p99_beyond(self, p99_s: float) -> float:
+        """The end of that range which such a percentile lies beyond, or itself when it does not."""
+        least, most = self.p99_between_s
+        return min(max(p99_s, least), most)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +95,8 @@ class Run:
     seconds: int
     logged: bool
     """Whether the model is to be asked for the very same I/Os."""
+    batch: int = 1
+    """So many I/Os are submitted with one call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +135,8 @@ def fio(file: Path, run: Run) -> tuple[Seen, Done | None]:
             "fio", "--name=x", f"--filename={file}", f"--rw={point.fio}", f"--bs={point.length}", f"--size={SPAN}",
             f"--iodepth={point.depth}", "--ioengine=io_uring", "--direct=1", "--time_based",
             f"--runtime={run.seconds}", f"--ramp_time={run.ramp_s}", "--randrepeat=0", "--norandommap",
+            f"--iodepth_batch_submit={run.batch}", "--iodepth_batch_complete_min=1",
+            f"--iodepth_batch_complete_max={run.batch if run.batch == 1 else point.depth}",
             "--clat_percentiles=0", "--lat_percentiles=1", "--output-format=json", *logs,
         ]  # fmt: skip
         ended = subprocess.run(words, capture_output=True, text=True, check=True)
@@ -131,7 +145,8 @@ def fio(file: Path, run: Run) -> tuple[Seen, Done | None]:
     job = json.loads(ended.stdout[ended.stdout.index("{") :])["jobs"][0]
     kind = job["write" if point.writes else "read"]
     times = kind["lat_ns"]
-    return Seen(kind["iops"], times["mean"] / 1e9, times["percentile"]["99.000000"] / 1e9, times["N"]), None
+    p99_s = times["percentile"]["99.000000"] / 1e9
+    return Seen(kind["iops"], times["mean"] / 1e9, p99_s, times["N"], (p99_s, p99_s)), None
 
 
 def _logged(file: Path, point: Point, asked: Path, taken: Path) -> tuple[Seen, Done]:
@@ -142,7 +157,8 @@ def _logged(file: Path, point: Point, asked: Path, taken: Path) -> tuple[Seen, D
         raise RuntimeError(f"{point.name}: {len(took_ns)} I/Os are too few")
     took_ns = took_ns[:count]
     rate = count / float(ended_ms[count - 1]) * 1e3
-    seen = Seen(rate, float(took_ns.mean()) / 1e9, float(np.quantile(took_ns, 0.99)) / 1e9, count)
+    p99_s = float(np.quantile(took_ns, 0.99)) / 1e9
+    seen = Seen(rate, float(took_ns.mean()) / 1e9, p99_s, count, (p99_s, p99_s))
     return seen, Done(_on_device(file, offsets), len(offsets) - len(ended_ms), count)
 
 
@@ -154,7 +170,8 @@ def modelled(model: str, run: Run, done: Done | None) -> Seen:
     load = {"write": point.writes, "length": point.length, "depth": point.depth, "seed": SEED}
     load |= {"warm_up": done.warm_up, "count": done.count}
     places = done.places.astype("<u8").tobytes()
-    return _seen(_core.ask_device(model, for_core(models()), CAPACITY, json.dumps(load).encode(), places))
+    same = _seen(_core.ask_device(model, for_core(models()), CAPACITY, json.dumps(load).encode(), places))
+    return replace(same, p99_between_s=(same.p99_s, same.p99_s))
 
 
 def expected(model: str, point: Point, count: int, warm_up: int = 0) -> Seen:
@@ -170,7 +187,10 @@ def _probed(model: str, point: Point, more: Mapping[str, float]) -> Seen:
 
 def _seen(told: tuple[float, float, _core.Histogram]) -> Seen:
     iops, _, latency = told
-    return Seen(iops, latency.mean_s, latency.quantile(0.99), latency.count)
+    # Of the ranks of an order statistic around its own (a binomial share, by its normal approximation).
+    around = 1.96 * math.sqrt(0.99 * 0.01 / latency.count)
+    between = (latency.quantile(0.99 - around), latency.quantile(min(0.99 + around, 1.0)))
+    return Seen(iops, latency.mean_s, latency.quantile(0.99), latency.count, between)
 
 
 def offsets_of(log: Path) -> np.ndarray[Any, np.dtype[np.uint64]]:

@@ -23,6 +23,11 @@ pub trait Device: Send {
     fn host_cpu(&self, _op: Op, _length: u32) -> u64 {
         0
     }
+
+    /// Whether anything may be done later than it arrives.
+    fn takes_time(&self) -> bool {
+        true
+    }
 }
 
 impl Device for Box<dyn Device> {
@@ -36,5 +41,9 @@ impl Device for Box<dyn Device> {
 
     fn host_cpu(&self, op: Op, length: u32) -> u64 {
         (**self).host_cpu(op, length)
+    }
+
+    fn takes_time(&self) -> bool {
+        (**self).takes_time()
     }
 }

@@ -10,6 +10,8 @@ use crate::Op;
 
 /// Addresses, lengths and offsets that suit every kind of direct I/O (open(2), O_DIRECT).
 const ALIGNED: usize = 4096;
+/// Of I/Os of a kind.
+const GROUPS: usize = 9;
 
 #[repr(C, align(4096))]
 struct Page([u8; ALIGNED]);
@@ -27,8 +29,9 @@ impl Probe {
         Ok(Self { file, length })
     }
 
-    /// Mean nanoseconds of one I/O after another at scattered places. The slowest tenth does not count: it is other
-    /// work of the machine.
+    /// Mean nanoseconds of one I/O after another at scattered places: the median of the means of groups, of each of which
+    /// the slowest tenth does not count. So other work of the machine does not count, unless it goes on for most of the
+    /// time (median of means: Lugosi and Mendelson, Mean estimation and regression under heavy-tailed distributions, 2019).
     pub fn mean_ns(&self, op: Op, size: usize, count: usize) -> io::Result<f64> {
         let mut pages = pages(size);
         let mut taken = Vec::with_capacity(count);
@@ -39,9 +42,7 @@ impl Probe {
                 taken.push(started.elapsed().as_nanos() as f64);
             }
         }
-        taken.sort_by(f64::total_cmp);
-        taken.truncate((taken.len() * 9 / 10).max(1));
-        Ok(taken.iter().sum::<f64>() / taken.len() as f64)
+        Ok(median_of_means(&mut taken))
     }
 
     /// 4 KiB reads a second with so many at a time.
@@ -81,6 +82,17 @@ impl Probe {
     }
 }
 
+fn median_of_means(taken: &mut [f64]) -> f64 {
+    let mean = |group: &mut [f64]| {
+        group.sort_by(f64::total_cmp);
+        let counted = &group[..(group.len() * 9).div_ceil(10)];
+        counted.iter().sum::<f64>() / counted.len() as f64
+    };
+    let mut means: Vec<_> = taken.chunks_mut(taken.len().div_ceil(GROUPS).max(1)).map(mean).collect();
+    means.sort_by(f64::total_cmp);
+    means.get(means.len() / 2).copied().unwrap_or(0.0)
+}
+
 fn pages(size: usize) -> Vec<Page> {
     (0..size / ALIGNED).map(|_| Page([0; ALIGNED])).collect()
 }
@@ -88,4 +100,23 @@ fn pages(size: usize) -> Vec<Page> {
 fn bytes(pages: &mut [Page]) -> &mut [u8] {
     // SAFETY: pages are plain bytes without padding, one after the other.
     unsafe { std::slice::from_raw_parts_mut(pages.as_mut_ptr().cast(), pages.len() * ALIGNED) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_work_during_a_third_of_the_time_does_not_count() {
+        let mut quiet: Vec<_> = (0..90).map(|number| f64::from(number % 10)).collect();
+        assert_eq!(median_of_means(&mut quiet), 4.0); // of 0 to 8
+        quiet[..30].fill(1_000.0);
+        assert_eq!(median_of_means(&mut quiet), 4.0);
+    }
+
+    #[test]
+    fn few_are_enough() {
+        assert_eq!(median_of_means(&mut [7.0]), 7.0);
+        assert_eq!(median_of_means(&mut [1.0, 2.0, 9.0]), 2.0);
+    }
 }

@@ -1,7 +1,8 @@
 //! Answers held back until they are due: a heap, and one thread that sleeps most of the wait and spins the rest.
 //!
-//! A sleeping thread wakes some tens of microseconds after its time (timers, idle states of the processor); one that
-//! spins is on time. So the thread wakes `spin_ns` early and looks at the clock until the answer is due.
+//! A sleeping thread wakes some microseconds after its time, more of them the longer it slept (timers, idle states of the
+//! processor); one that spins is on time. So the thread wakes as much too early as its wake-ups were late lately, twice, and
+//! looks at the clock until the answer is due.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -13,9 +14,16 @@ use std::time::{Duration, Instant};
 
 use super::process;
 
-/// A held answer is woken for so much earlier, and spun for: most sleepers wake within it when the processor may not
-/// sleep deeply (43 µs late without that, 17 µs with it, p99 30 µs).
-pub const SPIN_NS: u64 = 30_000;
+/// Of the wake-ups before the first.
+const LATE_NS: u64 = 15_000;
+/// Nobody looks at the clock for longer at a stretch, however late the wake-ups are; nor for more than a quarter of a wait
+/// longer than this, since wake-ups from short naps are less late.
+const LONGEST_SPIN_NS: u64 = 100_000;
+const SHORT_SPIN_NS: u64 = 20_000;
+/// From so many held answers on nobody waits for a single one, so the processor is left to those who ask: no spinning, and
+/// answers that are due within `TOGETHER_NS` leave together, as many a little early as others a little late.
+const MANY: usize = 8;
+const TOGETHER_NS: u64 = 16_000;
 /// So many due answers are taken at a time; those that come due meanwhile wait for no more than these.
 pub const BATCH: usize = 16;
 pub const NEVER: u64 = u64::MAX;
@@ -60,29 +68,76 @@ struct State<T> {
 pub struct Waiting<T> {
     heap: BinaryHeap<Reverse<Held<T>>>,
     number: u64,
+    /// When something came or left.
+    active: u64,
 }
 
 impl<T> Default for Waiting<T> {
     fn default() -> Self {
-        Self { heap: BinaryHeap::with_capacity(1024), number: 0 }
+        Self { heap: BinaryHeap::with_capacity(1024), number: 0, active: 0 }
     }
 }
 
 impl<T> Waiting<T> {
-    pub fn push(&mut self, due: u64, what: T) {
+    /// `now`: when it came.
+    pub fn push(&mut self, now: u64, due: u64, what: T) {
         self.heap.push(Reverse(Held { due, number: self.number, what }));
         self.number += 1;
+        self.happened(now);
     }
 
-    /// The first, if it is due.
-    pub fn pop(&mut self, now: u64) -> Option<T> {
-        let due = self.earliest() <= now;
-        due.then(|| self.heap.pop()).flatten().map(|first| first.0.what)
+    /// Something left.
+    pub fn happened(&mut self, now: u64) {
+        self.active = self.active.max(now);
     }
 
-    /// When the first is due; `NEVER` of none.
-    pub fn earliest(&self) -> u64 {
-        self.heap.peek().map_or(NEVER, |first| first.0.due)
+    pub fn many(&self) -> bool {
+        self.heap.len() >= MANY
+    }
+
+    /// When the first has to leave, which is earlier than it is due when nothing happened for long; `NEVER` of none.
+    pub fn earliest(&self, ahead: impl Fn(u64) -> u64) -> u64 {
+        self.heap.peek().map_or(NEVER, |Reverse(first)| first.due - self.ahead(first.due, ahead).min(first.due))
+    }
+
+    /// The first, if it has to leave, and how long before it is due that is.
+    pub fn pop(&mut self, now: u64, ahead: impl Fn(u64) -> u64) -> Option<(T, u64)> {
+        let first = &self.heap.peek()?.0;
+        let ahead = self.ahead(first.due, ahead);
+        let together = if self.many() { TOGETHER_NS } else { 0 };
+        let leaves = first.due <= now.saturating_add(ahead.max(together));
+        leaves.then(|| self.heap.pop()).flatten().map(|first| (first.0.what, ahead))
+    }
+
+    fn ahead(&self, due: u64, ahead: impl Fn(u64) -> u64) -> u64 {
+        ahead(due.saturating_sub(self.active))
+    }
+}
+
+/// How late sleepers wake, on average and lately.
+#[derive(Debug)]
+pub struct Naps {
+    late_ns: u64,
+}
+
+impl Default for Naps {
+    fn default() -> Self {
+        Self { late_ns: LATE_NS }
+    }
+}
+
+impl Naps {
+    /// How long to sleep for what has to leave then; None when it is so near that one had better look at the clock.
+    pub fn until(&self, earliest: u64, now: u64, many: bool) -> Option<u64> {
+        let left = earliest.saturating_sub(now);
+        let longest = (left / 4).clamp(SHORT_SPIN_NS, LONGEST_SPIN_NS);
+        let spin_ns = if many { 0 } else { (2 * self.late_ns).clamp(SHORT_SPIN_NS / 2, longest) };
+        left.checked_sub(spin_ns).filter(|&nap| nap > 0)
+    }
+
+    /// A sleeper that nobody woke slept so much longer than it wanted.
+    pub fn woke(&mut self, late_ns: u64) {
+        self.late_ns = (self.late_ns * 7 + late_ns) / 8;
     }
 }
 
@@ -126,22 +181,28 @@ impl<T> Shared<T> {
 }
 
 impl<T: Send + 'static> Due<T> {
-    /// `answer` is called on the thread, in the order in which things are due; of equals, as they came.
-    pub fn start(clock: Clock, spin_ns: u64, answer: impl Fn(T) + Send + 'static) -> std::io::Result<Self> {
+    /// `answer` is called on the thread, in the order in which things are due; of equals, as they came; and is told how long
+    /// before that `ahead` had it called. `ahead` is told how long nothing will have happened by then.
+    pub fn start(
+        clock: Clock,
+        ahead: impl Fn(u64) -> u64 + Send + 'static,
+        answer: impl Fn(T, u64) + Send + 'static,
+    ) -> std::io::Result<Self> {
         let state = State { waiting: Waiting::default(), ended: false };
         let shared =
             Arc::new(Shared { state: Mutex::new(state), wake: Condvar::new(), earliest: AtomicU64::new(NEVER) });
         let theirs = Arc::clone(&shared);
         let thread = std::thread::Builder::new().name("device-due".into()).spawn(move || {
             process::hasten_thread();
-            keep_time(&theirs, clock, spin_ns, &answer);
+            keep_time(&theirs, clock, &ahead, &answer);
         })?;
         Ok(Self { shared, thread: Some(thread) })
     }
 
-    pub fn hold(&self, due: u64, what: T) {
+    /// `now`: when it came.
+    pub fn hold(&self, now: u64, due: u64, what: T) {
         let mut state = self.shared.locked();
-        state.waiting.push(due, what);
+        state.waiting.push(now, due, what);
         if due < self.shared.earliest.load(Acquire) {
             self.shared.earliest.store(due, Release);
             self.shared.wake.notify_one();
@@ -161,29 +222,35 @@ impl<T> Drop for Due<T> {
     }
 }
 
-fn keep_time<T>(shared: &Shared<T>, clock: Clock, spin_ns: u64, answer: &impl Fn(T)) {
+fn keep_time<T>(shared: &Shared<T>, clock: Clock, ahead: &impl Fn(u64) -> u64, answer: &impl Fn(T, u64)) {
     let mut ready = Vec::with_capacity(BATCH);
+    let mut naps = Naps::default();
     let mut state = shared.locked();
     loop {
         let now = if state.ended { NEVER } else { clock.now() };
         while ready.len() < BATCH
-            && let Some(what) = state.waiting.pop(now)
+            && let Some(what) = state.waiting.pop(now, ahead)
         {
             ready.push(what);
         }
-        let due = state.waiting.earliest();
-        shared.earliest.store(due, Release);
+        let earliest = state.waiting.earliest(ahead);
+        shared.earliest.store(earliest, Release);
         if !ready.is_empty() {
             drop(state);
-            ready.drain(..).for_each(answer);
+            ready.drain(..).for_each(|(what, ahead)| answer(what, ahead));
             state = shared.locked();
+            state.waiting.happened(clock.now());
         } else if state.ended {
             return;
-        } else if due == NEVER {
+        } else if earliest == NEVER {
             state = shared.wake.wait(state).unwrap_or_else(PoisonError::into_inner);
-        } else if due - now > spin_ns {
-            let nap = Duration::from_nanos(due - now - spin_ns);
-            state = shared.wake.wait_timeout(state, nap).unwrap_or_else(PoisonError::into_inner).0;
+        } else if let Some(nap) = naps.until(earliest, now, state.waiting.many()) {
+            let (woken, outcome) =
+                shared.wake.wait_timeout(state, Duration::from_nanos(nap)).unwrap_or_else(PoisonError::into_inner);
+            if outcome.timed_out() {
+                naps.woke(clock.now().saturating_sub(now + nap));
+            }
+            state = woken;
         } else {
             drop(state);
             while clock.now() < shared.earliest.load(Acquire) {
@@ -203,10 +270,10 @@ mod tests {
     fn answers_come_in_the_order_in_which_they_are_due_and_never_early() {
         let clock = Clock::start();
         let (told, heard) = mpsc::channel();
-        let due = Due::start(clock, 20_000, move |wanted: u64| told.send((wanted, clock.now())).unwrap()).unwrap();
+        let due = Due::start(clock, |_| 0, move |wanted: u64, _| told.send((wanted, clock.now())).unwrap()).unwrap();
         let now = clock.now();
         for wait_us in [3_000, 500, 2_000, 500, 10, 0] {
-            due.hold(now + wait_us * 1_000, now + wait_us * 1_000);
+            due.hold(now, now + wait_us * 1_000, now + wait_us * 1_000);
         }
         let answers: Vec<_> = (0..6).map(|_| heard.recv().unwrap()).collect();
         assert!(answers.iter().all(|(wanted, at)| at >= wanted));
@@ -221,9 +288,9 @@ mod tests {
     fn the_end_answers_everything() {
         let clock = Clock::start();
         let (told, heard) = mpsc::channel();
-        let due = Due::start(clock, 0, move |number: u32| told.send(number).unwrap()).unwrap();
+        let due = Due::start(clock, |_| 0, move |number: u32, _| told.send(number).unwrap()).unwrap();
         for number in 0..100 {
-            due.hold(clock.now() + 3_600_000_000_000, number);
+            due.hold(clock.now(), clock.now() + 3_600_000_000_000, number);
         }
         drop(due);
         assert_eq!(heard.iter().collect::<Vec<_>>(), (0..100).collect::<Vec<_>>());

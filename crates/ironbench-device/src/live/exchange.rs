@@ -60,13 +60,13 @@ pub struct Held<A> {
 }
 
 impl<A> Held<A> {
-    /// By the exchange's clock.
+    /// By the exchange's clock, as the next.
     pub fn due(&self) -> u64 {
         self.plan.due
     }
 
-    pub fn answer(&self) -> &A {
-        &self.answer
+    pub fn arrival(&self) -> u64 {
+        self.arrival
     }
 }
 
@@ -81,8 +81,6 @@ pub struct Exchange {
     undo: Option<Mutex<Undo>>,
     recording: Option<Recording>,
     dead: AtomicBool,
-    /// Whether an answer was held since they came at once.
-    holds: AtomicBool,
 }
 
 /// As the file `counters` tells it.
@@ -124,7 +122,6 @@ impl Exchange {
             recording: recording.transpose().map_err(|error| Error::failure("trace", error.to_string()))?,
             undo: spec.cuttable.then(|| Mutex::new(Undo::default())),
             dead: AtomicBool::new(false),
-            holds: AtomicBool::new(false),
         })
     }
 
@@ -138,14 +135,16 @@ impl Exchange {
 
     pub fn pace(&self, mode: Mode) {
         self.pace.set(mode, self.clock.now());
-        if mode == Mode::Free {
-            self.holds.store(false, Release);
-        }
     }
 
-    /// Whether answers are held at present, so that being on time matters.
-    pub fn holds(&self) -> bool {
-        self.holds.load(Acquire)
+    /// How long before it is due an answer must leave here, so that it arrives on time, when nothing happened for so long.
+    pub fn ahead(&self, idle_ns: u64) -> u64 {
+        self.pace.overhead().waking.after(idle_ns)
+    }
+
+    /// Whether an answer may ever be held.
+    pub fn takes_time(&self) -> bool {
+        self.pace.takes_time()
     }
 
     pub fn calibrated(&self, overhead: Overhead, reads_per_s: f64) {
@@ -265,15 +264,14 @@ impl Exchange {
         };
         let held = Held { answer, asked, arrival, plan, bytes };
         if plan.due > arrival {
-            self.holds.store(true, Release);
             return Some(held);
         }
-        self.answer(held);
+        self.answer(held, 0);
         None
     }
 
-    /// Once it is due.
-    pub fn answer<A: Answer>(&self, held: Held<A>) {
+    /// Once it is due, or so much before that.
+    pub fn answer<A: Answer>(&self, held: Held<A>, ahead: u64) {
         let Held { answer, asked, arrival, plan, bytes } = held;
         let Asked { partition, op, offset, length, covers } = asked;
         let tally = &self.partitions[partition].tally;
@@ -292,6 +290,7 @@ impl Exchange {
             return answer.refuse(libc::EIO);
         }
         let overhead = self.pace.overhead();
+        now += ahead;
         let late_ns = if plan.modelled { now.saturating_sub(plan.due + overhead.late_ns) } else { 0 };
         let beside = overhead.of(op, length).saturating_sub(overhead.late_ns);
         tally.ended(op, length, now - arrival + beside, late_ns);
@@ -299,6 +298,7 @@ impl Exchange {
             // As the file system sees it: the way there before, the way back after.
             recording.note(arrival, op, self.partitions[partition].start + offset, length, now + beside);
         }
+        self.pace.answered(&plan);
         self.reply(answer, &asked, bytes);
     }
 

@@ -10,7 +10,7 @@ use fuser::{
     ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyOpen, ReplyWrite, Request, WriteFlags,
 };
 
-use super::due::{Due, SPIN_NS};
+use super::due::Due;
 use super::exchange::{Answer, Exchange, Held};
 use super::tree;
 
@@ -65,7 +65,12 @@ pub struct Files {
 impl Files {
     pub fn new(exchange: Arc<Exchange>, ring: Arc<AtomicBool>) -> std::io::Result<Self> {
         let theirs = Arc::clone(&exchange);
-        let due = Due::start(exchange.clock(), SPIN_NS, move |held| theirs.answer(held))?;
+        let waking = Arc::clone(&exchange);
+        let due = Due::start(
+            exchange.clock(),
+            move |idle_ns| waking.ahead(idle_ns),
+            move |held, ahead| theirs.answer(held, ahead),
+        )?;
         Ok(Self { exchange, due, ring })
     }
 
@@ -75,7 +80,7 @@ impl Files {
 
     fn held(&self, held: Option<Held<Reply>>) {
         if let Some(held) = held {
-            self.due.hold(held.due(), held);
+            self.due.hold(held.arrival(), held.due(), held);
         }
     }
 }

@@ -31,7 +31,7 @@ use serde::Serialize;
 use calibrate::Probe;
 use exchange::Exchange;
 use filesystem::Files;
-use pace::{Mode, Overhead, Way};
+use pace::{Mode, Overhead, Waking, Way};
 pub use process::Granted;
 use ring::Ring;
 pub use spec::Spec;
@@ -42,8 +42,13 @@ use crate::Op;
 /// Threads that receive requests. Images in files make them wait for those.
 const THREADS_IN_MEMORY: usize = 2;
 const THREADS_IN_FILES: usize = 16;
-/// A held answer of the calibration: longer than any spin, so that sleeping is part of what is measured.
-const HELD_NS: u64 = 200_000;
+/// A held answer of the calibration: short, so that all who wait for it are awake still …
+const HELD_NS: u64 = 60_000;
+/// … or long, so that they are not; and so many of them. The first takes its place for whatever is shorter.
+const LONG_HELD: [(u64, usize); Waking::POINTS] =
+    [(HELD_NS, SMALL_COUNT), (200_000, 150), (1_000_000, 80), (5_000_000, 40), (12_000_000, 20)];
+/// A large one takes long to be copied.
+const LARGE_HELD_NS: u64 = 200_000;
 const SMALL: usize = 4096;
 const LARGE: usize = 256 << 10;
 const SMALL_COUNT: usize = 400;
@@ -84,7 +89,8 @@ impl Live {
             vec![MountOption::FSName("ironbench".into()), MountOption::NoDev, MountOption::NoSuid, MountOption::NoExec];
         config.n_threads = Some(if spec.backing.is_some() { THREADS_IN_FILES } else { THREADS_IN_MEMORY });
         config.clone_fd = true;
-        let session = Self::mounted(&exchange, spec.backing.is_none(), directory, &config).map_err(|error| {
+        let at_once = spec.backing.is_none() && !exchange.takes_time();
+        let session = Self::mounted(&exchange, at_once, directory, &config).map_err(|error| {
             Error::failure(format!("FUSE file system on {}", directory.display()), error.to_string())
                 .hint("emulated devices need root and the kernel's FUSE (`ironbench doctor`)")
         })?;
@@ -92,17 +98,17 @@ impl Live {
         Ok(Self { exchange, session: Mutex::new(Some(session)), io_uring, granted, _awake: awake })
     }
 
-    /// `in_memory`: only such answers without waiting, as the one thread of a ring's queue must.
+    /// `at_once`: every request can be answered without waiting, as the one thread of a ring's queue must.
     fn mounted(
         exchange: &Arc<Exchange>,
-        in_memory: bool,
+        at_once: bool,
         directory: &Path,
         config: &Config,
     ) -> std::io::Result<(BackgroundSession, Option<Ring>)> {
         let session = |agreed: &Arc<AtomicBool>| {
             Session::new(Files::new(Arc::clone(exchange), Arc::clone(agreed))?, directory, config)
         };
-        if let Some(ring) = in_memory.then(|| Ring::start(exchange)).flatten() {
+        if let Some(ring) = at_once.then(|| Ring::start(exchange)).flatten() {
             let agreed = Arc::new(AtomicBool::new(true));
             let through_ring = session(&agreed)?;
             if !agreed.load(Acquire) {
@@ -164,19 +170,30 @@ impl Live {
         probe.mean_ns(Op::Write, LARGE, LARGE_COUNT)?; // the image's pages are there from then on
         let read_latency_ns = probe.mean_ns(Op::Read, SMALL, SMALL_COUNT)?;
         let reads_per_s = probe.rate(RATE_DEPTH, RATE_SPAN)?;
-        self.exchange.pace(Mode::Fixed(HELD_NS));
+        let held = |op, size, count, held_ns| -> std::io::Result<f64> {
+            let held_ns = if self.exchange.takes_time() { held_ns } else { 0 };
+            self.exchange.pace(if held_ns > 0 { Mode::Fixed(held_ns) } else { Mode::Free });
+            Ok((probe.mean_ns(op, size, count)? - held_ns as f64).max(0.0))
+        };
+        let mut waking = Waking::default();
+        let long_held = LONG_HELD.into_iter().filter(|_| self.exchange.takes_time());
+        for (place, (held_ns, count)) in long_held.enumerate() {
+            waking.after_ns[place] = held_ns;
+            waking.more_ns[place] = held(Op::Read, SMALL, count, held_ns)?;
+        }
+        let awake = waking.more_ns[0];
+        waking.more_ns = waking.more_ns.map(|taken| (taken - awake).max(0.0));
         let before = self.exchange.lateness();
         let way = |op: Op| -> std::io::Result<Way> {
-            let small = probe.mean_ns(op, SMALL, SMALL_COUNT)? - HELD_NS as f64;
-            let large = probe.mean_ns(op, LARGE, LARGE_COUNT)? - HELD_NS as f64;
+            let small = held(op, SMALL, SMALL_COUNT, HELD_NS)?;
+            let large = held(op, LARGE, LARGE_COUNT, LARGE_HELD_NS)? - waking.after(LARGE_HELD_NS) as f64;
             Ok(Way::through((SMALL, small), (LARGE, large)))
         };
         let (read, write) = (way(Op::Read)?, way(Op::Write)?);
-        let each_ns = (probe.mean_ns(Op::Flush, SMALL, LARGE_COUNT)? - HELD_NS as f64).max(0.0);
-        let flush = Way { each_ns, byte_ns: 0.0 };
+        let flush = Way { each_ns: held(Op::Flush, SMALL, LARGE_COUNT, HELD_NS)?, byte_ns: 0.0 };
         let after = self.exchange.lateness();
         let late_ns = (after.0 - before.0) / (after.1 - before.1).max(1);
-        let overhead = Overhead { read, write, flush, late_ns };
+        let overhead = Overhead { read, write, flush, waking, late_ns };
         self.exchange.calibrated(overhead, reads_per_s);
         let (io_uring, granted) = (self.io_uring, self.granted.clone());
         Ok(Calibration { overhead, reads_per_s, read_latency_ns, io_uring, granted })

@@ -1,6 +1,8 @@
 //! When an answer is due: the model's word, less what the way to the device takes anyway.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{AcqRel, Acquire};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use serde::Serialize;
 
@@ -25,12 +27,38 @@ impl Way {
     }
 }
 
+/// How much longer an answer takes to arrive when nothing happened here for a while: the processor of whoever waits for it
+/// has gone to sleep, and on a virtual machine has been given to others.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Waking {
+    /// So many nanoseconds without any request or answer, in ascending order …
+    pub after_ns: [u64; Self::POINTS],
+    /// … make the next answer so many later.
+    pub more_ns: [f64; Self::POINTS],
+}
+
+impl Waking {
+    pub const POINTS: usize = 5;
+
+    /// Between the points on a line; as the last one beyond it.
+    pub fn after(&self, idle_ns: u64) -> u64 {
+        let next = self.after_ns.partition_point(|&point| point <= idle_ns);
+        if next == 0 || next == Self::POINTS {
+            return if next == 0 { 0.0 } else { self.more_ns[next - 1] } as u64;
+        }
+        let ((from, to), (less, more)) =
+            ((self.after_ns[next - 1], self.after_ns[next]), (self.more_ns[next - 1], self.more_ns[next]));
+        (less + (more - less) * (idle_ns - from) as f64 / (to - from) as f64) as u64
+    }
+}
+
 /// What was measured at mount.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Overhead {
     pub read: Way,
     pub write: Way,
     pub flush: Way,
+    pub waking: Waking,
     /// Held answers are usually so late; the ways contain it.
     pub late_ns: u64,
 }
@@ -60,6 +88,8 @@ pub enum Mode {
 pub struct Plan {
     /// May lie before the arrival: then the way alone takes longer than the model.
     pub due: u64,
+    /// When it is done, by the model's time.
+    pub done: u64,
     /// Whether a model said so; otherwise nothing is late.
     pub modelled: bool,
     /// Whether the model was asked at all.
@@ -70,6 +100,10 @@ pub struct Plan {
 
 pub struct Pace {
     inner: Mutex<Inner>,
+    takes_time: bool,
+    overhead: OnceLock<Overhead>,
+    /// When the last of those that were answered was done, by the model's time.
+    answered: AtomicU64,
 }
 
 struct Inner {
@@ -78,37 +112,50 @@ struct Inner {
     /// Added to our time to make the model's, which stands still while the model is not asked.
     behind: u64,
     last: u64,
-    overhead: Overhead,
 }
 
 impl Pace {
     pub fn new(device: Box<dyn Device>) -> Self {
-        let inner = Inner { device, mode: Mode::Free, behind: 0, last: 0, overhead: Overhead::default() };
-        Self { inner: Mutex::new(inner) }
+        let takes_time = device.takes_time();
+        let inner = Inner { device, mode: Mode::Free, behind: 0, last: 0 };
+        Self { inner: Mutex::new(inner), takes_time, overhead: OnceLock::new(), answered: AtomicU64::new(0) }
+    }
+
+    /// Whether an answer may ever be held.
+    pub fn takes_time(&self) -> bool {
+        self.takes_time
     }
 
     /// `now` reads the clock: calls reach the model in the order of their times.
     pub fn plan(&self, now: impl FnOnce() -> u64, op: Op, offset: u64, length: u32) -> (u64, Plan) {
         let mut inner = self.locked();
         let arrival = now();
-        let at_once = Plan { due: arrival, modelled: false, asked: false, host_cpu_ns: 0 };
+        let at_once = Plan { due: arrival, done: 0, modelled: false, asked: false, host_cpu_ns: 0 };
         let plan = match inner.mode {
             Mode::Free => at_once,
             Mode::Fixed(span) => Plan { due: arrival + span, modelled: true, ..at_once },
             Mode::Model => {
-                let asked = (arrival.saturating_sub(inner.behind)).max(inner.last);
+                // Whoever has an answer sees the device done with it, even when the way there was shorter than usual.
+                let answered = self.answered.load(Acquire);
+                let asked = (arrival.saturating_sub(inner.behind)).max(inner.last).max(answered);
                 inner.last = asked;
                 let done = inner.device.submit(asked, op, offset, length);
                 let host_cpu_ns = inner.device.host_cpu(op, length);
                 if done <= asked {
-                    Plan { asked: true, host_cpu_ns, ..at_once }
+                    Plan { done, asked: true, host_cpu_ns, ..at_once }
                 } else {
-                    let due = (arrival + (done - asked)).saturating_sub(inner.overhead.of(op, length));
-                    Plan { due, modelled: true, asked: true, host_cpu_ns }
+                    // Not from the arrival on: the model's time would run away from ours with each that came too early.
+                    let due = (done + inner.behind).saturating_sub(self.overhead().of(op, length));
+                    Plan { due, done, modelled: true, asked: true, host_cpu_ns }
                 }
             }
         };
         (arrival, plan)
+    }
+
+    /// Before the answer leaves.
+    pub fn answered(&self, plan: &Plan) {
+        self.answered.fetch_max(plan.done, AcqRel);
     }
 
     pub fn set(&self, mode: Mode, now: u64) {
@@ -123,12 +170,20 @@ impl Pace {
         self.locked().mode
     }
 
+    /// Once; the first stays.
     pub fn calibrated(&self, overhead: Overhead) {
-        self.locked().overhead = overhead;
+        let _ = self.overhead.set(overhead);
     }
 
-    pub fn overhead(&self) -> Overhead {
-        self.locked().overhead
+    pub fn overhead(&self) -> &Overhead {
+        const NONE: Overhead = Overhead {
+            read: Way { each_ns: 0.0, byte_ns: 0.0 },
+            write: Way { each_ns: 0.0, byte_ns: 0.0 },
+            flush: Way { each_ns: 0.0, byte_ns: 0.0 },
+            waking: Waking { after_ns: [0; Waking::POINTS], more_ns: [0.0; Waking::POINTS] },
+            late_ns: 0,
+        };
+        self.overhead.get().unwrap_or(&NONE)
     }
 
     fn locked(&self) -> MutexGuard<'_, Inner> {
@@ -139,7 +194,7 @@ impl Pace {
 impl std::fmt::Debug for Pace {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let inner = self.locked();
-        out.debug_struct("Pace").field("mode", &inner.mode).field("overhead", &inner.overhead).finish_non_exhaustive()
+        out.debug_struct("Pace").field("mode", &inner.mode).field("overhead", self.overhead()).finish_non_exhaustive()
     }
 }
 
@@ -187,11 +242,33 @@ mod tests {
         pace.set(Mode::Free, 50_000);
         assert_eq!(
             pace.plan(|| 60_000, Op::Read, 0, 512).1,
-            Plan { due: 60_000, modelled: false, asked: false, host_cpu_ns: 0 }
+            Plan { due: 60_000, done: 0, modelled: false, asked: false, host_cpu_ns: 0 }
         );
         pace.set(Mode::Model, 1_000_000);
         // What it was asked for at its time 0 keeps it busy for 100 µs of its time still.
         assert_eq!(pace.plan(|| 1_000_000, Op::Read, 0, 512).1.due, 1_200_000);
+    }
+
+    #[test]
+    fn what_was_answered_is_done_when_the_next_arrives_however_early_that_is() {
+        let pace = pace();
+        let way = Way { each_ns: 20_000.0, byte_ns: 0.0 };
+        pace.calibrated(Overhead { read: way, ..Overhead::default() });
+        pace.set(Mode::Model, 0);
+        let (_, first) = pace.plan(|| 0, Op::Read, 0, 4096);
+        assert_eq!((first.due, first.done), (80_000, 100_000));
+        pace.answered(&first);
+        // Answered at 80 000; the way took 5 000, not 20 000. The device does not know of two at a time.
+        let (_, second) = pace.plan(|| 85_000, Op::Read, 0, 4096);
+        assert_eq!((second.due, second.done), (180_000, 200_000));
+    }
+
+    #[test]
+    fn a_waking_lies_between_those_that_were_measured() {
+        let waking = Waking { after_ns: [10, 20, 40, 80, 160], more_ns: [0.0, 100.0, 200.0, 200.0, 600.0] };
+        let found: Vec<_> = [0, 10, 15, 30, 60, 120, 160, 1_000].into_iter().map(|idle| waking.after(idle)).collect();
+        assert_eq!(found, [0, 0, 50, 150, 200, 400, 600, 600]);
+        assert_eq!(Waking::default().after(5_000), 0);
     }
 
     #[test]

@@ -51,21 +51,6 @@ pub fn hasten_thread() -> bool {
     }
 }
 
-/// The calling thread takes its turn with ordinary ones.
-pub fn slow_thread() {
-    // SAFETY: as `hasten_thread`.
-    unsafe {
-        let priority = libc::sched_param { sched_priority: 0 };
-        libc::sched_setscheduler(0, libc::SCHED_OTHER, &priority);
-    }
-}
-
-/// Whoever has the same priority and waits for this processor goes first.
-pub fn yield_to_equals() {
-    // SAFETY: the call takes nothing.
-    unsafe { libc::sched_yield() };
-}
-
 /// The process is gone at once, and with its descriptors all that waits for its answers; nothing is written any more.
 pub fn vanish() -> ! {
     // SAFETY: the call takes a number and does not return.

@@ -1,4 +1,4 @@
-//! One queue of requests and the thread that serves it: receives, asks the model, holds answers, commits them.
+//! One queue of requests and the thread that serves it: receives, answers, commits.
 //!
 //! The kernel has a queue for each processor; a request goes to that of the processor it was made on.
 
@@ -6,14 +6,13 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 
-use io_uring::types::{Fixed, SubmitArgs, Timespec};
+use io_uring::types::Fixed;
 use io_uring::{IoUring, cqueue, opcode, squeue};
 
-use super::super::due::{BATCH, NEVER, SPIN_NS, Waiting};
-use super::super::exchange::{Exchange, Held};
+use super::super::exchange::Exchange;
 use super::super::process;
 use super::requests;
-use super::slot::{Slot, Slots};
+use super::slot::Slots;
 
 const REGISTER: u32 = 1;
 const COMMIT_AND_FETCH: u32 = 2;
@@ -36,8 +35,6 @@ pub struct Queue {
     used: Box<[bool]>,
     /// Slots that brought a request while others were still registered.
     early: Vec<u16>,
-    waiting: Waiting<Held<Slot>>,
-    hastened: bool,
 }
 
 impl Queue {
@@ -53,7 +50,7 @@ impl Queue {
         let slots = Slots::new(slots)?;
         let places = (0..slots.count()).map(|number| slots.places(number)).collect();
         let used = vec![false; usize::from(slots.count())].into();
-        Ok(Self { number, ring, slots, places, used, early: Vec::new(), waiting: Waiting::default(), hastened: false })
+        Ok(Self { number, ring, slots, places, used, early: Vec::new() })
     }
 
     /// Offers the slots to the kernel; how many it took. It refuses at once or not at all, but for those it tries again.
@@ -79,11 +76,11 @@ impl Queue {
     /// Until the device is unmounted.
     pub fn serve(&mut self, exchange: &Exchange) -> io::Result<()> {
         std::mem::take(&mut self.early).into_iter().for_each(|number| self.receive(exchange, number));
-        let mut brought = Vec::with_capacity(BATCH);
+        let mut brought = Vec::with_capacity(usize::from(self.slots.count()));
         loop {
-            self.wait(exchange)?;
-            // Not all at once: what is due must not wait until many large requests are taken in.
-            brought.extend(self.ring.completion().take(BATCH).map(|one| (one.result(), one.user_data() as u16)));
+            // Commits what there is to commit, too.
+            tolerated(self.ring.submit_and_wait(1))?;
+            brought.extend(self.ring.completion().map(|one| (one.result(), one.user_data() as u16)));
             for (result, number) in brought.drain(..) {
                 match -result {
                     0 => self.receive(exchange, number),
@@ -97,58 +94,13 @@ impl Queue {
                     error => return Err(io::Error::from_raw_os_error(error)),
                 }
             }
-            let now = exchange.clock().now();
-            for _ in 0..BATCH {
-                let Some(held) = self.waiting.pop(now) else { break };
-                let number = held.answer().number;
-                exchange.answer(held);
-                self.commit(number);
-                tolerated(self.ring.submit())?; // the next may be large, and its copy takes time
-            }
         }
     }
 
     fn receive(&mut self, exchange: &Exchange, number: u16) {
         self.used[usize::from(number)] = true;
-        match requests::answer(exchange, self.slots.slot(number)) {
-            Some(held) => self.waiting.push(held.due(), held),
-            None => self.commit(number),
-        }
-    }
-
-    /// For a request, or for an answer to be due; commits what there is to commit.
-    fn wait(&mut self, exchange: &Exchange) -> io::Result<()> {
-        self.hasten(exchange.holds());
-        let due = self.waiting.earliest();
-        let outcome = if due == NEVER {
-            self.ring.submit_and_wait(1)
-        } else {
-            let left = due.saturating_sub(exchange.clock().now());
-            if left > SPIN_NS {
-                let nap = left - SPIN_NS;
-                let nap = Timespec::new().sec(nap / 1_000_000_000).nsec((nap % 1_000_000_000) as u32);
-                self.ring.submitter().submit_with_args(1, &SubmitArgs::new().timespec(&nap))
-            } else if self.ring.submission().is_empty() && !self.ring.submission().taskrun() {
-                process::yield_to_equals();
-                return Ok(());
-            } else {
-                self.ring.submit()
-            }
-        };
-        tolerated(outcome)
-    }
-
-    /// Answers that are held must be on time, as interrupts of a real device are; where none are, whoever asks should go
-    /// on asking, so that many requests are received at once.
-    fn hasten(&mut self, wanted: bool) {
-        if wanted != self.hastened {
-            self.hastened = wanted;
-            if wanted {
-                process::hasten_thread();
-            } else {
-                process::slow_thread();
-            }
-        }
+        requests::answer(exchange, self.slots.slot(number));
+        self.commit(number);
     }
 
     fn commit(&mut self, number: u16) {
@@ -174,12 +126,10 @@ impl Queue {
     }
 }
 
-/// The time is up, a signal came, or the kernel is short of something for a moment: the next turn tries again.
+/// A signal came, or the kernel is short of something for a moment: the next turn tries again.
 fn tolerated(outcome: io::Result<usize>) -> io::Result<()> {
     match outcome {
-        Err(error) if !matches!(error.raw_os_error(), Some(libc::ETIME | libc::EINTR | libc::EBUSY | libc::EAGAIN)) => {
-            Err(error)
-        }
+        Err(error) if !matches!(error.raw_os_error(), Some(libc::EINTR | libc::EBUSY | libc::EAGAIN)) => Err(error),
         _ => Ok(()),
     }
 }

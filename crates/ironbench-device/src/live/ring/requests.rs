@@ -25,15 +25,15 @@ const FALLOCATE: u32 = 43;
 /// `fuse_dirent` without its name.
 const ENTRY: usize = 24;
 
-/// Answers, unless the answer is to be held.
-pub fn answer(exchange: &Exchange, slot: Slot) -> Option<Held<Slot>> {
+/// At once: the device takes no time.
+pub fn answer(exchange: &Exchange, slot: Slot) {
     let (inode, partition) = (slot.inode(), tree::partition(exchange, slot.inode()));
     // `fuse_read_in`, `fuse_write_in` and `fuse_fallocate_in` begin alike: handle, offset, length.
     let (offset, length) = (slot.own(1), slot.own(2));
     match (slot.opcode(), partition) {
-        (READ, Some(partition)) => return exchange.read(partition, offset, length as u32, slot),
-        (WRITE, Some(partition)) => return exchange.write(partition, offset, slot.payload(), slot),
-        (FSYNC, Some(partition)) => return exchange.flush(partition, slot),
+        (READ, Some(partition)) => at_once(exchange, exchange.read(partition, offset, length as u32, slot)),
+        (WRITE, Some(partition)) => at_once(exchange, exchange.write(partition, offset, slot.payload(), slot)),
+        (FSYNC, Some(partition)) => at_once(exchange, exchange.flush(partition, slot)),
         (FALLOCATE, Some(partition)) if discards(slot.own(3) as i32) => {
             exchange.discard(partition, offset, length, slot);
         }
@@ -59,7 +59,13 @@ pub fn answer(exchange: &Exchange, slot: Slot) -> Option<Held<Slot>> {
         (STATFS, _) => slot.data(&words(&[0, 0, 0, 0, 0, 512 | 255 << 32, 0, 0, 0, 0])),
         _ => slot.refuse(libc::ENOSYS),
     }
-    None
+}
+
+/// Nothing is to be held, but whoever asked must have an answer.
+fn at_once(exchange: &Exchange, held: Option<Held<Slot>>) {
+    if let Some(held) = held {
+        exchange.answer(held, 0);
+    }
 }
 
 fn discards(mode: i32) -> bool {

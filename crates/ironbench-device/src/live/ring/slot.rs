@@ -74,7 +74,7 @@ impl Slots {
             let header = self.start.add(place * size_of::<Header>()).cast();
             (header, self.start.add(payloads_at(self.count) + place * STRIDE))
         };
-        Slot { header, payload, number }
+        Slot { header, payload }
     }
 
     /// What REGISTER wants of one: its header and its payload.
@@ -104,7 +104,6 @@ impl Drop for Slots {
 pub struct Slot {
     header: NonNull<Header>,
     payload: NonNull<u8>,
-    pub number: u16,
 }
 
 impl Slot {
