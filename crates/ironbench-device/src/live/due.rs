@@ -25,8 +25,8 @@ const SHORT_SPIN_NS: u64 = 20_000;
 const MANY: usize = 8;
 const TOGETHER_NS: u64 = 16_000;
 /// So many due answers are taken at a time; those that come due meanwhile wait for no more than these.
-pub const BATCH: usize = 16;
-pub const NEVER: u64 = u64::MAX;
+const BATCH: usize = 16;
+const NEVER: u64 = u64::MAX;
 
 /// Nanoseconds since it was made.
 #[derive(Debug, Clone, Copy)]
@@ -65,7 +65,7 @@ struct State<T> {
 
 /// Things by when they are due; of equals, as they came.
 #[derive(Debug)]
-pub struct Waiting<T> {
+struct Waiting<T> {
     heap: BinaryHeap<Reverse<Held<T>>>,
     number: u64,
     /// When something came or left.
@@ -80,28 +80,28 @@ impl<T> Default for Waiting<T> {
 
 impl<T> Waiting<T> {
     /// `now`: when it came.
-    pub fn push(&mut self, now: u64, due: u64, what: T) {
+    fn push(&mut self, now: u64, due: u64, what: T) {
         self.heap.push(Reverse(Held { due, number: self.number, what }));
         self.number += 1;
         self.happened(now);
     }
 
     /// Something left.
-    pub fn happened(&mut self, now: u64) {
+    fn happened(&mut self, now: u64) {
         self.active = self.active.max(now);
     }
 
-    pub fn many(&self) -> bool {
+    fn many(&self) -> bool {
         self.heap.len() >= MANY
     }
 
     /// When the first has to leave, which is earlier than it is due when nothing happened for long; `NEVER` of none.
-    pub fn earliest(&self, ahead: impl Fn(u64) -> u64) -> u64 {
+    fn earliest(&self, ahead: impl Fn(u64) -> u64) -> u64 {
         self.heap.peek().map_or(NEVER, |Reverse(first)| first.due - self.ahead(first.due, ahead).min(first.due))
     }
 
     /// The first, if it has to leave, and how long before it is due that is.
-    pub fn pop(&mut self, now: u64, ahead: impl Fn(u64) -> u64) -> Option<(T, u64)> {
+    fn pop(&mut self, now: u64, ahead: impl Fn(u64) -> u64) -> Option<(T, u64)> {
         let first = &self.heap.peek()?.0;
         let ahead = self.ahead(first.due, ahead);
         let together = if self.many() { TOGETHER_NS } else { 0 };
@@ -116,7 +116,7 @@ impl<T> Waiting<T> {
 
 /// How late sleepers wake, on average and lately.
 #[derive(Debug)]
-pub struct Naps {
+struct Naps {
     late_ns: u64,
 }
 
@@ -128,7 +128,7 @@ impl Default for Naps {
 
 impl Naps {
     /// How long to sleep for what has to leave then; None when it is so near that one had better look at the clock.
-    pub fn until(&self, earliest: u64, now: u64, many: bool) -> Option<u64> {
+    fn until(&self, earliest: u64, now: u64, many: bool) -> Option<u64> {
         let left = earliest.saturating_sub(now);
         let longest = (left / 4).clamp(SHORT_SPIN_NS, LONGEST_SPIN_NS);
         let spin_ns = if many { 0 } else { (2 * self.late_ns).clamp(SHORT_SPIN_NS / 2, longest) };
@@ -136,7 +136,7 @@ impl Naps {
     }
 
     /// A sleeper that nobody woke slept so much longer than it wanted.
-    pub fn woke(&mut self, late_ns: u64) {
+    fn woke(&mut self, late_ns: u64) {
         self.late_ns = (self.late_ns * 7 + late_ns) / 8;
     }
 }
@@ -282,6 +282,39 @@ mod tests {
         wanted.insert(0, answers[0].0);
         let late: Vec<_> = wanted.iter().filter(|&&wanted| wanted > now + 400_000).copied().collect();
         assert!(late.is_sorted());
+    }
+
+    #[test]
+    fn an_answer_leaves_ahead_of_its_time_after_a_pause_only() {
+        let ahead = |idle_ns: u64| idle_ns / 10;
+        let mut waiting = Waiting::default();
+        waiting.push(0, 100_000, "first");
+        assert_eq!((waiting.earliest(ahead), waiting.pop(89_999, ahead)), (90_000, None));
+        waiting.push(60_000, 200_000, "second");
+        assert_eq!(waiting.earliest(ahead), 96_000); // something came at 60 000
+        assert_eq!(waiting.pop(96_000, ahead), Some(("first", 4_000)));
+        waiting.happened(96_000);
+        assert_eq!(waiting.earliest(ahead), 200_000 - 10_400);
+    }
+
+    #[test]
+    fn of_many_those_that_are_due_soon_leave_together() {
+        let mut waiting = Waiting::default();
+        (0..MANY as u64 + 1).for_each(|number| waiting.push(0, 100_000 + number * 10_000, number));
+        let mut leave = |now: u64| std::iter::from_fn(|| waiting.pop(now, |_| 0)).count();
+        assert_eq!((leave(100_000 - TOGETHER_NS - 1), leave(100_000)), (0, 2));
+        assert_eq!((leave(119_999), leave(120_000)), (0, 1)); // fewer than many are left
+    }
+
+    #[test]
+    fn nobody_sleeps_through_what_is_near_or_spins_for_long() {
+        let mut naps = Naps::default();
+        assert_eq!(naps.until(1_000_000, 0, false), Some(970_000));
+        assert_eq!(naps.until(15_000, 0, false), None);
+        assert_eq!(naps.until(15_000, 0, true), Some(15_000));
+        (0..100).for_each(|_| naps.woke(500_000));
+        assert_eq!(naps.until(1_000_000, 0, false), Some(900_000));
+        assert_eq!(naps.until(100_000, 0, false), Some(75_000));
     }
 
     #[test]

@@ -1,12 +1,17 @@
 //! The bytes that are written: random, or in part zeros.
 
-use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 
 use super::lane::Random;
 use super::plan::ALIGNMENT;
 
 /// Devices and file systems that fold equal blocks or compress look at units of 4 KiB or more.
 const UNIT: usize = 4096;
+
+/// A block this large lies in large pages where the kernel gives them: a block of many small ones has more pieces than a
+/// device may take with one request (`max_segments`, Documentation/ABI/stable/sysfs-block), and is cut in two.
+const LARGE: usize = 128 << 10;
+const LARGE_PAGE: usize = 2 << 20;
 
 /// Memory for one I/O, aligned for direct I/O.
 #[derive(Debug)]
@@ -23,12 +28,20 @@ unsafe impl Send for Buffer {}
 impl Buffer {
     /// Of each 4 KiB the last `zero_percent` are zeros, and what is before them is random.
     pub fn new(bytes: usize, zero_percent: u32, random: &mut Random) -> Self {
-        let layout = Layout::from_size_align(bytes.max(1), ALIGNMENT).expect("a block is at most 64 MiB");
+        let (size, align) =
+            if bytes < LARGE { (bytes.max(1), ALIGNMENT) } else { (bytes.next_multiple_of(LARGE_PAGE), LARGE_PAGE) };
+        let layout = Layout::from_size_align(size, align).expect("a block is at most 64 MiB");
         // SAFETY: the layout is not empty.
-        let start = unsafe { alloc_zeroed(layout) };
+        let start = unsafe { alloc(layout) };
         if start.is_null() {
             handle_alloc_error(layout);
         }
+        if bytes >= LARGE {
+            // SAFETY: whole pages, which are ours. Where it is refused pages stay small.
+            unsafe { libc::madvise(start.cast(), size, libc::MADV_HUGEPAGE) };
+        }
+        // SAFETY: it is that large.
+        unsafe { start.write_bytes(0, bytes) };
         let mut buffer = Self { start, layout, bytes, stamped: zero_percent < 100 };
         for unit in buffer.as_mut().chunks_mut(UNIT) {
             let filled = unit.len() * (100 - zero_percent.min(100)) as usize / 100;
