@@ -112,12 +112,12 @@ def _mounts(runs: Sequence[Run]) -> int:
     return sum(run.point.writes for run in runs) + any(not run.point.writes for run in runs)
 
 
-def _free() -> float:
+def _free() -> dict[bool, float]:
     """Both ways: the shorter one is switched on for the time of this, where the kernel has it.
 
-    Seconds that a read through `/dev/fuse` takes, which is the way of every device that takes time.
+    Seconds that a read (False) and a write (True) take through `/dev/fuse`, the way of every device that takes time.
     """
-    read_s = _free_through("/dev/fuse", asked_for=not IO_URING.exists())
+    way_s = _free_through("/dev/fuse", asked_for=not IO_URING.exists())
     if IO_URING.exists():
         was = IO_URING.read_text()
         IO_URING.write_text("Y")
@@ -125,24 +125,26 @@ def _free() -> float:
             _free_through("io_uring", asked_for=True)
         finally:
             IO_URING.write_text(was)
-    return read_s
+    return way_s
 
 
-def _free_through(way: str, asked_for: bool) -> float:
-    one_by_one, lone = (Run(POINTS[place], RAMP_S, FREE_S, logged=False) for place in (1, 0))
+def _free_through(way: str, asked_for: bool) -> dict[bool, float]:
+    one_by_one, lone, written = (Run(POINTS[place], RAMP_S, FREE_S, logged=False) for place in (1, 0, 2))
     in_batches = replace(one_by_one, batch=BATCH)
     with mounted("free", "ext4") as file:
         each, batched = ([fio(file, run)[0].iops for _ in range(FREE_RUNS)] for run in (one_by_one, in_batches))
-        shallow = [fio(file, lone)[0].mean_s for _ in range(FREE_RUNS)]
-    what, shallow_us = f"free device through {way}, 4 KiB", [mean_s * 1e6 for mean_s in shallow]
+    with mounted("free") as file:  # the file system that models are measured on
+        read_us, write_us = ([fio(file, run)[0].mean_s * 1e6 for _ in range(FREE_RUNS)] for run in (lone, written))
+    what = f"free device through {way}, 4 KiB"
     said(f"{what} reads/s at depth 32", median(each), "", _spread(each, 0))
     enough = at_least(150_000) if asked_for else ""
     said(f"{what} reads/s at depth 32 in batches of {BATCH}", median(batched), enough, _spread(batched, 0))
-    said(f"{what} read at depth 1, us", median(shallow_us), at_most(35) if asked_for else "", _spread(shallow_us, 1))
-    return median(shallow)
+    said(f"{what} read at depth 1, us", median(read_us), at_most(35) if asked_for else "", _spread(read_us, 1))
+    said(f"{what} write at depth 1, us", median(write_us), "", _spread(write_us, 1))
+    return {False: median(read_us) / 1e6, True: median(write_us) / 1e6}
 
 
-def _against_model(name: str, runs: Sequence[Run], way_s: float) -> None:
+def _against_model(name: str, runs: Sequence[Run], way_s: Mapping[bool, float]) -> None:
     """Reads change nothing, so all of them have one device; what writes has a fresh one, as the model's has."""
     reading = [run for run in runs if not run.point.writes]
     for together in (reading, *([run] for run in runs if run.point.writes)):
@@ -155,7 +157,7 @@ def _against_model(name: str, runs: Sequence[Run], way_s: float) -> None:
             )
 
 
-def _measured(name: str, runs: Sequence[Run], way_s: float) -> list[Run]:
+def _measured(name: str, runs: Sequence[Run], way_s: Mapping[bool, float]) -> list[Run]:
     """On a new device. Those that are to be measured again, since others had this machine's processors."""
     again = []
     with ExitStack() as stack:
@@ -172,7 +174,7 @@ def _measured(name: str, runs: Sequence[Run], way_s: float) -> list[Run]:
                 sys.stderr.write(f"{name}, {run.point.name}: {stolen:.1%} of the CPU time were stolen; again\n")
                 again.append(run)
             else:
-                _held(name, run, seen, done, way_s)
+                _held(name, run, seen, done, way_s[run.point.writes])
     return again
 
 
