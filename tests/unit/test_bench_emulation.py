@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from bench import emulation, outside
-from bench.outside import Done, Point, Run
+from bench.outside import Done, Point, Run, Seen
 
 SEQUENTIAL = Point("1 MiB sequential read, depth 8", "read", 1 << 20, 8, False)
 
@@ -38,7 +39,9 @@ def test_the_model_answers_given_ios_as_it_does_those_of_a_probe() -> None:
     places = np.arange(500, dtype="u8") << np.uint64(20)
     run = Run(SEQUENTIAL, 0, 1, logged=True)
     ours = outside.modelled("hdd-7200", run, Done(places, 0, 500))
-    assert ours == outside.expected("hdd-7200", SEQUENTIAL, 500)
+    probed = outside.expected("hdd-7200", SEQUENTIAL, 500)
+    assert ours == replace(probed, p99_between_s=(probed.p99_s, probed.p99_s))
+    assert probed.p99_between_s[0] <= probed.p99_s <= probed.p99_between_s[1]
     inner = outside.modelled("hdd-7200", run, Done(places, 400, 92))
     assert inner.count == 92
     assert inner.iops < ours.iops
@@ -54,3 +57,8 @@ def test_the_first_extent_of_a_file_is_its_begin(tmp_path: Path) -> None:
     begins = [begin for begin, _ in found]
     assert begins[0] == 0
     assert begins == sorted(set(begins))
+
+
+def test_a_percentile_is_held_against_the_nearest_end_of_its_range() -> None:
+    wanted = Seen(1.0, 1.0, 3.0, 100, (2.0, 4.0))
+    assert [wanted.p99_beyond(seen) for seen in (1.0, 2.5, 9.0)] == [2.0, 2.5, 4.0]
