@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import signal
 import sys
 import traceback
 
@@ -16,6 +17,8 @@ LONG = {"noise_aa", "power", "resume"}
 
 
 def main() -> int:
+    # Whatever a bench has changed or mounted it undoes on its way out, as when it is interrupted from the keyboard.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     known = [module.name for module in pkgutil.iter_modules(bench.__path__) if module.name not in HELPERS]
     chosen = sys.argv[1:] or [name for name in known if name not in LONG]
     unknown = [name for name in chosen if name not in known]
