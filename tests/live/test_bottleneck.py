@@ -144,7 +144,7 @@ def test_data_that_do_not_fit_are_seen_as_reads(tmp_path: Path) -> None:
         found = spent(session, script, Load(clients=4, duration_s=4.0))
     finally:
         session.stop()
-    # Where the device is as fast as the processors, reading need not be the limit, and on two of them a server waits for
-    # its client, too; of what it waits for itself it is the most.
+    # Where the device is as fast as the processors, reading need not be the limit, and on two of them a server waits
+    # for its client, too; of what it waits for itself it is the most.
     waits = {part.name: part.share for part in found.parts if part.name not in ("CPU", "run queue", "client")}
     assert max(waits, key=lambda name: waits[name]) == "data read", found
