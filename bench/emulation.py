@@ -169,7 +169,7 @@ def _measured(name: str, runs: Sequence[Run], way_s: Mapping[bool, float]) -> li
         for run in runs:
             before = _stolen_s()
             seen, done = fio(file, run)
-            stolen = (_stolen_s() - before) / run.seconds / (os.cpu_count() or 1)
+            stolen = (_stolen_s() - before) / (run.ramp_s + run.seconds) / (os.cpu_count() or 1)
             if stolen > MOST_STOLEN:
                 sys.stderr.write(f"{name}, {run.point.name}: {stolen:.1%} of the CPU time were stolen; again\n")
                 again.append(run)

@@ -21,7 +21,7 @@ const LATE_NS: u64 = 15_000;
 const LONGEST_SPIN_NS: u64 = 100_000;
 const SHORT_SPIN_NS: u64 = 20_000;
 /// From so many held answers on nobody waits for a single one, so the processor is left to those who ask: no spinning, and
-/// answers that are due within `TOGETHER_NS` leave together, as many a little early as others a little late.
+/// answers that are due within `TOGETHER_NS` leave together, some a little early, others a little late.
 const MANY: usize = 8;
 const TOGETHER_NS: u64 = 16_000;
 /// So many due answers are taken at a time; those that come due meanwhile wait for no more than these.
@@ -86,7 +86,7 @@ impl<T> Waiting<T> {
         self.happened(now);
     }
 
-    /// Something left.
+    /// Something came or left.
     fn happened(&mut self, now: u64) {
         self.active = self.active.max(now);
     }
@@ -97,7 +97,7 @@ impl<T> Waiting<T> {
 
     /// When the first has to leave, which is earlier than it is due when nothing happened for long; `NEVER` of none.
     fn earliest(&self, ahead: impl Fn(u64) -> u64) -> u64 {
-        self.heap.peek().map_or(NEVER, |Reverse(first)| first.due - self.ahead(first.due, ahead).min(first.due))
+        self.heap.peek().map_or(NEVER, |Reverse(first)| first.due.saturating_sub(self.ahead(first.due, ahead)))
     }
 
     /// The first, if it has to leave, and how long before it is due that is.
