@@ -8,9 +8,10 @@ disk's memory is full then, and the quick flash of an SSD as small as this.
 
 For replay are points at which a model does more than 100,000 I/Os a second, points at which it takes less time than
 the way to the free device here, as fio has just seen it, and models that are refused for live use here; all are said.
-A point during which other virtual machines took the processors is measured again, and in the end not judged.
+A point begins when other virtual machines leave the processors alone; one during which they took them is measured
+again, and in the end not judged.
 
-About 17 minutes for all models where nobody takes the processors, and 7 more for the free device and the mix beside a
+About 19 minutes for all models where nobody takes the processors, and 7 more for the free device and the mix beside a
 tmpfs; `IRONBENCH_BENCH_SECONDS=3` bounds a point to 3 s, `IRONBENCH_BENCH_MODELS=hdd-10k,ssd-sata` chooses models,
 `IRONBENCH_BENCH_PAIRS=3` makes three pairs.
 """
@@ -22,13 +23,13 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from statistics import median
 
-from bench import oltp
+from bench import oltp, stolen
 from bench.figures import at_least, at_most, said, within
 from bench.outside import Done, Point, Run, Seen, expected, fio, modelled, mounted
 from bench.pairs import interleaved, ratio
@@ -47,15 +48,11 @@ IO_URING = Path("/sys/module/fuse/parameters/enable_uring")
 FREE_RUNS, FREE_S = 5, 3
 BATCH = 8
 """So many I/Os are submitted with one call, as engines that read ahead do, and as many are taken as have ended."""
-MOST_STOLEN = 0.01
-"""A point during which other virtual machines took more of the CPU time is measured again …"""
-TRIES = 6
-"""… so often, and then not at all."""
 PAIRS = 6
 SHARE_OF_MODEL = 0.05
 P99_SHARE, P99_US = 0.10, 80
-MOUNTING_S, STARTING_S = 4, 1
-"""What a mount with its file takes, and what fio takes besides its time."""
+MOUNTING_S, STARTING_S = 4, 2
+"""What a mount with its file takes, and what looking for quiet and fio take besides its time."""
 
 POINTS = (
     Point("4 KiB random read, depth 1", "randread", 4096, 1, False),
@@ -132,9 +129,9 @@ def _free_through(way: str, asked_for: bool) -> dict[bool, float]:
     one_by_one, lone, written = (Run(POINTS[place], RAMP_S, FREE_S, logged=False) for place in (1, 0, 2))
     in_batches = replace(one_by_one, batch=BATCH)
     with mounted("free", "ext4") as file:
-        each, batched = ([fio(file, run)[0].iops for _ in range(FREE_RUNS)] for run in (one_by_one, in_batches))
+        each, batched = ([seen.iops for seen in _seen(file, run)] for run in (one_by_one, in_batches))
     with mounted("free") as file:  # the file system that models are measured on
-        read_us, write_us = ([fio(file, run)[0].mean_s * 1e6 for _ in range(FREE_RUNS)] for run in (lone, written))
+        read_us, write_us = ([seen.mean_s * 1e6 for seen in _seen(file, run)] for run in (lone, written))
     what = f"free device through {way}, 4 KiB"
     said(f"{what} reads/s at depth 32", median(each), "", _spread(each, 0))
     enough = at_least(150_000) if asked_for else ""
@@ -144,43 +141,40 @@ def _free_through(way: str, asked_for: bool) -> dict[bool, float]:
     return {False: median(read_us) / 1e6, True: median(write_us) / 1e6}
 
 
+def _seen(file: Path, run: Run) -> list[Seen]:
+    found = (stolen.undisturbed(f"free device, {run.point.name}", partial(fio, file, run)) for _ in range(FREE_RUNS))
+    measured = [one[0] for one in found if one]
+    if not measured:
+        raise RuntimeError("other virtual machines took the CPU time")
+    return measured
+
+
 def _against_model(name: str, runs: Sequence[Run], way_s: Mapping[bool, float]) -> None:
     """Reads change nothing, so all of them have one device; what writes has a fresh one, as the model's has."""
-    reading = [run for run in runs if not run.point.writes]
-    for together in (reading, *([run] for run in runs if run.point.writes)):
-        left: Sequence[Run] = together
-        for _ in range(TRIES):
-            left = _measured(name, left, way_s) if left else ()
-        for run in left:
-            said(
-                f"{name}, {run.point.name}:", "not measured: this machine was not idle", "within 5 %, p99 10 % or 80 us"
-            )
-
-
-def _measured(name: str, runs: Sequence[Run], way_s: Mapping[bool, float]) -> list[Run]:
-    """On a new device. Those that are to be measured again, since others had this machine's processors."""
-    again = []
-    with ExitStack() as stack:
-        try:
-            file = stack.enter_context(mounted(name))
-        except InputError as error:
-            sys.stderr.write(f"{name} is not for live use here: {error.cause}\n")
-            return []
+    try:
+        with mounted(name) as file:
+            for run in runs:
+                if not run.point.writes:
+                    _told(name, run, way_s, partial(fio, file, run))
         for run in runs:
-            before = _stolen_s()
-            seen, done = fio(file, run)
-            stolen = (_stolen_s() - before) / (run.ramp_s + run.seconds) / (os.cpu_count() or 1)
-            if stolen > MOST_STOLEN:
-                sys.stderr.write(f"{name}, {run.point.name}: {stolen:.1%} of the CPU time were stolen; again\n")
-                again.append(run)
-            else:
-                _held(name, run, seen, done, way_s[run.point.writes])
-    return again
+            if run.point.writes:
+                _told(name, run, way_s, partial(_on_a_new_device, name, run))
+    except InputError as error:
+        sys.stderr.write(f"{name} is not for live use here: {error.cause}\n")
 
 
-def _stolen_s() -> float:
-    """CPU time that other virtual machines took (proc(5), /proc/stat)."""
-    return int(Path("/proc/stat").read_text().split()[8]) / os.sysconf("SC_CLK_TCK")
+def _on_a_new_device(name: str, run: Run) -> tuple[Seen, Done | None]:
+    with mounted(name) as file:
+        return fio(file, run)
+
+
+def _told(name: str, run: Run, way_s: Mapping[bool, float], measure: Callable[[], tuple[Seen, Done | None]]) -> None:
+    what = f"{name}, {run.point.name}"
+    found = stolen.undisturbed(what, measure)
+    if found is None:
+        said(f"{what}:", "not measured: this machine was not idle", "within 5 %, p99 10 % or 80 us")
+    else:
+        _held(name, run, *found, way_s[run.point.writes])
 
 
 def _held(name: str, run: Run, seen: Seen, done: Done | None, way_s: float) -> None:

@@ -100,8 +100,13 @@ class LiveDevice:
     def calibrate(self, block_device: str, length: int) -> bytes:
         """Measures the way to the device through a loop device of one of its files: JSON. Overwrites `length` bytes."""
 
-    def pace(self, on: bool) -> None:
-        """Whether answers come when the model says, or at once."""
+    def pace(self, block_devices: list[str]) -> None:
+        """Answers come when the model says, as seen by these block devices, which were made of its files.
+
+        FailureError."""
+
+    def hurry(self) -> None:
+        """Answers come at once."""
 
     def counters(self) -> bytes:
         """Cumulative since the mount, as JSON."""

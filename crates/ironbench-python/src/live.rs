@@ -28,8 +28,12 @@ impl LiveDevice {
         Ok(PyBytes::new(py, &json))
     }
 
-    fn pace(&self, py: Python<'_>, on: bool) {
-        py.detach(|| self.0.pace(on));
+    fn pace(&self, py: Python<'_>, block_devices: Vec<String>) -> PyResult<()> {
+        py.detach(|| self.0.pace(&block_devices)).map_err(raise)
+    }
+
+    fn hurry(&self, py: Python<'_>) {
+        py.detach(|| self.0.hurry());
     }
 
     fn counters<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {

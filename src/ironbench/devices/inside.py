@@ -86,6 +86,8 @@ class Made:
         self._order = order
         self._folder = Path(order.folder)
         self._live: Any = None
+        self._blocks: dict[str, str] = {}
+        self._modelled = False
         self._made: list[Path] = []
         self.untraced = ""
         """Why the trace lacks I/Os, in words; "" when it is whole, or none was wanted."""
@@ -98,7 +100,7 @@ class Made:
         files = self._folder / FILES
         files.mkdir()
         self._live = _core.LiveDevice(json.dumps(self._order.spec).encode(), str(files))
-        blocks = {name: attached.attach(files / name) for name in self._order.points}
+        blocks = self._blocks = {name: attached.attach(files / name) for name in self._order.points}
         sizes = {one["name"]: one["bytes"] for one in self._order.spec["partitions"]}
         largest = max(blocks, key=lambda name: sizes[name])
         measured = json.loads(self._live.calibrate(blocks[largest], min(CALIBRATED_BYTES, sizes[largest])))
@@ -108,11 +110,15 @@ class Made:
 
     def say(self, word: str) -> dict[str, Any]:
         """Does what one word on standard input asks for."""
-        if word in ("model", "free"):
-            if word == "model":
-                for point in self._order.points.values():
-                    _flush(Path(point))
-            self._live.pace(word == "model")
+        if word == "model":
+            for point in self._order.points.values():
+                _flush(Path(point))
+            self._modelled = True
+            self._live.pace(list(self._blocks.values()))
+            return {"paced": word}
+        if word == "free":
+            self._modelled = False
+            self._live.hurry()
             return {"paced": word}
         if word.startswith("cut "):
             _, how, seed = word.split()
@@ -124,7 +130,7 @@ class Made:
     def unmake(self, patience_s: float) -> list[str]:
         """Everything in reverse, fast; what could not be undone, a line each. Removes the register's entry."""
         if self._live is not None:
-            self._live.pace(False)
+            self._live.hurry()
             self.untraced = self._end_trace()
         left = attached.take_apart(self._folder, patience_s)
         if self._live is not None and not left:
@@ -157,9 +163,11 @@ class Made:
         if left := [*self._unmounted(), *(f"{loop.device} is in use still" for loop in attached.loops(self._folder))]:
             raise FailureError("power", "; ".join(left), "end the programs that use the device first")
         self._live.revive()
-        blocks = {name: attached.attach(files / name) for name in self._order.points}
+        blocks = self._blocks = {name: attached.attach(files / name) for name in self._order.points}
         for name, block in blocks.items():
             file_systems.mount(self._order.file_system, block, Path(self._order.points[name]))
+        if self._modelled:
+            self._live.pace(list(blocks.values()))
         return blocks
 
     def _unmounted(self) -> list[str]:

@@ -3,9 +3,11 @@
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use super::follow::Seen;
 use crate::Op;
 
 /// Addresses, lengths and offsets that suit every kind of direct I/O (open(2), O_DIRECT).
@@ -43,6 +45,21 @@ impl Probe {
             }
         }
         Ok(median_of_means(&mut taken))
+    }
+
+    /// Mean nanoseconds that one 4 KiB read after another takes before and after the block device has it.
+    pub fn beyond_ns(&self, stat: &Path, count: usize) -> io::Result<f64> {
+        let stats = [stat.to_owned()];
+        let mut pages = pages(ALIGNED);
+        let before = Seen::now(&stats, Op::Read)?;
+        let mut taken_ns = 0;
+        for number in 0..count {
+            let started = Instant::now();
+            self.one(Op::Read, &mut pages, number as u64)?;
+            taken_ns += started.elapsed().as_nanos() as u64;
+        }
+        let inside_ns = Seen::now(&stats, Op::Read)?.took_ns.saturating_sub(before.took_ns);
+        Ok(taken_ns.saturating_sub(inside_ns) as f64 / count as f64)
     }
 
     /// 4 KiB reads a second with so many at a time.

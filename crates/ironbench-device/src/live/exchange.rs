@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::due::Clock;
 use super::image::Image;
-use super::pace::{Mode, Overhead, Pace, Plan};
+use super::pace::{self, Mode, Overhead, Pace, Plan};
 use super::process;
 use super::recording::Recording;
 use super::spec::Spec;
@@ -152,6 +152,16 @@ impl Exchange {
         self.reads_per_s.store(reads_per_s as u64, Release);
     }
 
+    /// What the model was asked for so far.
+    pub fn asked(&self, op: Op) -> pace::Asked {
+        self.pace.asked(op)
+    }
+
+    /// See `Pace::arrived_late`.
+    pub fn arrived_late(&self, op: Op, late_ns: f64) {
+        self.pace.arrived_late(op, late_ns);
+    }
+
     /// Cumulative, as JSON.
     pub fn counters(&self) -> Vec<u8> {
         let partitions = self.partitions().iter().map(|one| (one.name.as_str(), one.tally.counts())).collect();
@@ -289,16 +299,16 @@ impl Exchange {
             tally.failed();
             return answer.refuse(libc::EIO);
         }
-        let overhead = self.pace.overhead();
+        let usually_late_ns = self.pace.overhead().late_ns;
         now += ahead;
-        let late_ns = if plan.modelled { now.saturating_sub(plan.due + overhead.late_ns) } else { 0 };
-        let beside = overhead.of(op, length).saturating_sub(overhead.late_ns);
+        let late_ns = if plan.modelled { now.saturating_sub(plan.due + usually_late_ns) } else { 0 };
+        let beside = self.pace.way(op, length).saturating_sub(usually_late_ns);
         tally.ended(op, length, now - arrival + beside, late_ns);
         if let (Some(recording), true) = (&self.recording, plan.asked) {
             // As the file system sees it: the way there before, the way back after.
             recording.note(arrival, op, self.partitions[partition].start + offset, length, now + beside);
         }
-        self.pace.answered(&plan);
+        self.pace.answered(&plan, op, length);
         self.reply(answer, &asked, bytes);
     }
 

@@ -7,6 +7,7 @@ mod calibrate;
 mod due;
 mod exchange;
 mod filesystem;
+mod follow;
 mod image;
 mod pace;
 mod process;
@@ -31,6 +32,7 @@ use serde::Serialize;
 use calibrate::Probe;
 use exchange::Exchange;
 use filesystem::Files;
+use follow::{Follower, Following, statistic};
 use pace::{Mode, Overhead, Waking, Way};
 pub use process::Granted;
 use ring::Ring;
@@ -53,6 +55,8 @@ const SMALL: usize = 4096;
 const LARGE: usize = 256 << 10;
 const SMALL_COUNT: usize = 400;
 const LARGE_COUNT: usize = 100;
+/// Of reads whose time inside the block device is compared: the kernel tells it in milliseconds.
+const INSIDE_COUNT: usize = 2000;
 const RATE_DEPTH: usize = 16;
 const RATE_SPAN: Duration = Duration::from_millis(300);
 
@@ -73,6 +77,7 @@ pub struct Calibration {
 #[derive(Debug)]
 pub struct Live {
     exchange: Arc<Exchange>,
+    follower: Follower,
     session: Mutex<Option<(BackgroundSession, Option<Ring>)>>,
     io_uring: bool,
     granted: Granted,
@@ -95,7 +100,8 @@ impl Live {
                 .hint("emulated devices need root and the kernel's FUSE (`ironbench doctor`)")
         })?;
         let io_uring = session.1.is_some();
-        Ok(Self { exchange, session: Mutex::new(Some(session)), io_uring, granted, _awake: awake })
+        let follower = Follower::default();
+        Ok(Self { exchange, follower, session: Mutex::new(Some(session)), io_uring, granted, _awake: awake })
     }
 
     /// `at_once`: every request can be answered without waiting, as the one thread of a ring's queue must.
@@ -130,9 +136,24 @@ impl Live {
         measured.map_err(|error| Error::failure(format!("calibration on {block_device}"), error.to_string()))
     }
 
-    /// Whether the model decides when answers come; otherwise they come at once.
-    pub fn pace(&self, on: bool) {
-        self.exchange.pace(if on { Mode::Model } else { Mode::Free });
+    /// Answers come when the model says, as seen by the block devices that were made of the files; see `follow`.
+    pub fn pace(&self, block_devices: &[String]) -> Result<()> {
+        let following = if self.exchange.takes_time() {
+            let stats = block_devices.iter().map(|one| statistic(one)).collect::<std::io::Result<_>>();
+            let started = stats.and_then(|stats| Following::start(Arc::clone(&self.exchange), stats));
+            Some(started.map_err(|error| Error::failure("times of block devices", error.to_string()))?)
+        } else {
+            None
+        };
+        self.follower.set(following);
+        self.exchange.pace(Mode::Model);
+        Ok(())
+    }
+
+    /// Answers come at once.
+    pub fn hurry(&self) {
+        self.follower.set(None);
+        self.exchange.pace(Mode::Free);
     }
 
     pub fn counters(&self) -> Vec<u8> {
@@ -169,6 +190,7 @@ impl Live {
         self.exchange.pace(Mode::Free);
         probe.mean_ns(Op::Write, LARGE, LARGE_COUNT)?; // the image's pages are there from then on
         let read_latency_ns = probe.mean_ns(Op::Read, SMALL, SMALL_COUNT)?;
+        let beyond_ns = probe.beyond_ns(&statistic(block_device)?, INSIDE_COUNT)?;
         let reads_per_s = probe.rate(RATE_DEPTH, RATE_SPAN)?;
         let held = |op, size, count, held_ns| -> std::io::Result<f64> {
             let held_ns = if self.exchange.takes_time() { held_ns } else { 0 };
@@ -193,7 +215,7 @@ impl Live {
         let flush = Way { each_ns: held(Op::Flush, SMALL, LARGE_COUNT, HELD_NS)?, byte_ns: 0.0 };
         let after = self.exchange.lateness();
         let late_ns = (after.0 - before.0) / (after.1 - before.1).max(1);
-        let overhead = Overhead { read, write, flush, waking, late_ns };
+        let overhead = Overhead { read, write, flush, waking, late_ns, beyond_ns };
         self.exchange.calibrated(overhead, reads_per_s);
         let (io_uring, granted) = (self.io_uring, self.granted.clone());
         Ok(Calibration { overhead, reads_per_s, read_latency_ns, io_uring, granted })

@@ -1,7 +1,7 @@
 //! When an answer is due: the model's word, less what the way to the device takes anyway.
 
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::{AcqRel, Acquire};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+use std::sync::atomic::{AtomicI64, AtomicU64};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use serde::Serialize;
@@ -61,6 +61,8 @@ pub struct Overhead {
     pub waking: Waking,
     /// Held answers are usually so late; the ways contain it.
     pub late_ns: u64,
+    /// What a read takes before and after the block device has it, which is a part of its way.
+    pub beyond_ns: f64,
 }
 
 impl Overhead {
@@ -88,8 +90,10 @@ pub enum Mode {
 pub struct Plan {
     /// May lie before the arrival: then the way alone takes longer than the model.
     pub due: u64,
-    /// When it is done, by the model's time.
+    /// When it is done, by the model's time …
     pub done: u64,
+    /// … and how long it takes.
+    pub took_ns: u64,
     /// Whether a model said so; otherwise nothing is late.
     pub modelled: bool,
     /// Whether the model was asked at all.
@@ -104,6 +108,28 @@ pub struct Pace {
     overhead: OnceLock<Overhead>,
     /// When the last of those that were answered was done, by the model's time.
     answered: AtomicU64,
+    /// What the model was asked for, by kind.
+    asked: [AskedSoFar; KINDS],
+    /// Nanoseconds by which the ways are longer now than they were at mount, by kind.
+    longer_ns: [AtomicI64; KINDS],
+}
+
+const KINDS: usize = 3;
+
+/// Cumulative; of I/Os that were answered.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Asked {
+    pub count: u64,
+    pub bytes: u64,
+    /// As the model said.
+    pub took_ns: u64,
+}
+
+#[derive(Debug, Default)]
+struct AskedSoFar {
+    count: AtomicU64,
+    bytes: AtomicU64,
+    took_ns: AtomicU64,
 }
 
 struct Inner {
@@ -118,7 +144,14 @@ impl Pace {
     pub fn new(device: Box<dyn Device>) -> Self {
         let takes_time = device.takes_time();
         let inner = Inner { device, mode: Mode::Free, behind: 0, last: 0 };
-        Self { inner: Mutex::new(inner), takes_time, overhead: OnceLock::new(), answered: AtomicU64::new(0) }
+        Self {
+            inner: Mutex::new(inner),
+            takes_time,
+            overhead: OnceLock::new(),
+            answered: AtomicU64::new(0),
+            asked: Default::default(),
+            longer_ns: Default::default(),
+        }
     }
 
     /// Whether an answer may ever be held.
@@ -130,7 +163,7 @@ impl Pace {
     pub fn plan(&self, now: impl FnOnce() -> u64, op: Op, offset: u64, length: u32) -> (u64, Plan) {
         let mut inner = self.locked();
         let arrival = now();
-        let at_once = Plan { due: arrival, done: 0, modelled: false, asked: false, host_cpu_ns: 0 };
+        let at_once = Plan { due: arrival, done: 0, took_ns: 0, modelled: false, asked: false, host_cpu_ns: 0 };
         let plan = match inner.mode {
             Mode::Free => at_once,
             Mode::Fixed(span) => Plan { due: arrival + span, modelled: true, ..at_once },
@@ -145,8 +178,8 @@ impl Pace {
                     Plan { done, asked: true, host_cpu_ns, ..at_once }
                 } else {
                     // Not from the arrival on: the model's time would run away from ours with each that came too early.
-                    let due = (done + inner.behind).saturating_sub(self.overhead().of(op, length));
-                    Plan { due, done, modelled: true, asked: true, host_cpu_ns }
+                    let due = (done + inner.behind).saturating_sub(self.way(op, length));
+                    Plan { due, done, took_ns: done - asked, modelled: true, asked: true, host_cpu_ns }
                 }
             }
         };
@@ -154,8 +187,34 @@ impl Pace {
     }
 
     /// Before the answer leaves.
-    pub fn answered(&self, plan: &Plan) {
+    pub fn answered(&self, plan: &Plan, op: Op, length: u32) {
         self.answered.fetch_max(plan.done, AcqRel);
+        if plan.asked {
+            let sums = &self.asked[op as usize];
+            sums.took_ns.fetch_add(plan.took_ns, Relaxed);
+            sums.bytes.fetch_add(u64::from(length), Relaxed);
+            sums.count.fetch_add(1, Relaxed);
+        }
+    }
+
+    pub fn asked(&self, op: Op) -> Asked {
+        let sums = &self.asked[op as usize];
+        let [count, bytes, took_ns] = [&sums.count, &sums.bytes, &sums.took_ns].map(|sum| sum.load(Relaxed));
+        Asked { count, bytes, took_ns }
+    }
+
+    /// Nanoseconds that the way to the device takes beside it now.
+    pub fn way(&self, op: Op, length: u32) -> u64 {
+        self.overhead().of(op, length).saturating_add_signed(self.longer_ns[op as usize].load(Relaxed))
+    }
+
+    /// I/Os of the kind took so much longer lately than they should have, as the block device saw them. Half of it is
+    /// made up for at a time, and no more in all than the way at mount: what is later than that has other reasons.
+    pub fn arrived_late(&self, op: Op, late_ns: f64) {
+        let most = self.overhead().of(op, 0) as i64;
+        let late_ns = (late_ns + self.overhead().beyond_ns) / 2.0;
+        let longer_ns = &self.longer_ns[op as usize];
+        longer_ns.store((longer_ns.load(Relaxed) + late_ns as i64).clamp(-most, most), Relaxed);
     }
 
     pub fn set(&self, mode: Mode, now: u64) {
@@ -182,6 +241,7 @@ impl Pace {
             flush: Way { each_ns: 0.0, byte_ns: 0.0 },
             waking: Waking { after_ns: [0; Waking::POINTS], more_ns: [0.0; Waking::POINTS] },
             late_ns: 0,
+            beyond_ns: 0.0,
         };
         self.overhead.get().unwrap_or(&NONE)
     }
@@ -242,7 +302,7 @@ mod tests {
         pace.set(Mode::Free, 50_000);
         assert_eq!(
             pace.plan(|| 60_000, Op::Read, 0, 512).1,
-            Plan { due: 60_000, done: 0, modelled: false, asked: false, host_cpu_ns: 0 }
+            Plan { due: 60_000, done: 0, took_ns: 0, modelled: false, asked: false, host_cpu_ns: 0 }
         );
         pace.set(Mode::Model, 1_000_000);
         // What it was asked for at its time 0 keeps it busy for 100 µs of its time still.
@@ -257,10 +317,36 @@ mod tests {
         pace.set(Mode::Model, 0);
         let (_, first) = pace.plan(|| 0, Op::Read, 0, 4096);
         assert_eq!((first.due, first.done), (80_000, 100_000));
-        pace.answered(&first);
+        pace.answered(&first, Op::Read, 4096);
         // Answered at 80 000; the way took 5 000, not 20 000. The device does not know of two at a time.
         let (_, second) = pace.plan(|| 85_000, Op::Read, 0, 4096);
         assert_eq!((second.due, second.done), (180_000, 200_000));
+    }
+
+    #[test]
+    fn answers_that_arrive_late_leave_earlier_from_then_on_within_limits() {
+        let pace = pace();
+        let way = Way { each_ns: 20_000.0, byte_ns: 0.0 };
+        pace.calibrated(Overhead { read: way, write: way, beyond_ns: 4_000.0, ..Overhead::default() });
+        pace.arrived_late(Op::Read, 6_000.0);
+        assert_eq!((pace.way(Op::Read, 4096), pace.way(Op::Write, 4096)), (25_000, 20_000));
+        pace.arrived_late(Op::Read, -4_000.0); // on time
+        assert_eq!(pace.way(Op::Read, 4096), 25_000);
+        pace.arrived_late(Op::Read, 1e9);
+        pace.arrived_late(Op::Write, -1e9);
+        assert_eq!((pace.way(Op::Read, 4096), pace.way(Op::Write, 4096)), (40_000, 0));
+    }
+
+    #[test]
+    fn what_was_answered_counts_with_the_time_that_the_model_gave_it() {
+        let pace = pace();
+        pace.set(Mode::Model, 0);
+        for (now, length) in [(0, 512), (50_000, 1024)] {
+            let (_, plan) = pace.plan(|| now, Op::Write, 0, length);
+            pace.answered(&plan, Op::Write, length);
+        }
+        assert_eq!(pace.asked(Op::Write), Asked { count: 2, bytes: 1536, took_ns: 200_000 });
+        assert_eq!(pace.asked(Op::Read), Asked::default());
     }
 
     #[test]
