@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from bench.series import asked
 
-MOST = 0.01
+MOST = 0.10
 """Of the CPU time: what was measured while more was stolen is measured again …"""
 TRIES = 6
 """… so often, and then not at all."""
