@@ -79,6 +79,7 @@ class Seen:
     count: int
     p99_between_s: tuple[float, float]
     """Where the 99th percentile of so many others of the kind would be, 95 times of 100."""
+    median_s: float
 
     def p99_beyond(self, p99_s: float) -> float:
         """The end of that range which such a percentile lies beyond, or itself when it does not."""
@@ -145,8 +146,8 @@ def fio(file: Path, run: Run) -> tuple[Seen, Done | None]:
     job = json.loads(ended.stdout[ended.stdout.index("{") :])["jobs"][0]
     kind = job["write" if point.writes else "read"]
     times = kind["lat_ns"]
-    p99_s = times["percentile"]["99.000000"] / 1e9
-    return Seen(kind["iops"], times["mean"] / 1e9, p99_s, times["N"], (p99_s, p99_s)), None
+    p99_s, median_s = (times["percentile"][share] / 1e9 for share in ("99.000000", "50.000000"))
+    return Seen(kind["iops"], times["mean"] / 1e9, p99_s, times["N"], (p99_s, p99_s), median_s), None
 
 
 def _logged(file: Path, point: Point, asked: Path, taken: Path) -> tuple[Seen, Done]:
@@ -158,7 +159,7 @@ def _logged(file: Path, point: Point, asked: Path, taken: Path) -> tuple[Seen, D
     took_ns = took_ns[:count]
     rate = count / float(ended_ms[count - 1]) * 1e3
     p99_s = float(np.quantile(took_ns, 0.99)) / 1e9
-    seen = Seen(rate, float(took_ns.mean()) / 1e9, p99_s, count, (p99_s, p99_s))
+    seen = Seen(rate, float(took_ns.mean()) / 1e9, p99_s, count, (p99_s, p99_s), float(np.median(took_ns)) / 1e9)
     return seen, Done(_on_device(file, offsets), len(offsets) - len(ended_ms), count)
 
 
@@ -190,7 +191,7 @@ def _seen(told: tuple[float, float, _core.Histogram]) -> Seen:
     # Of the ranks of an order statistic around its own (a binomial share, by its normal approximation).
     around = 1.96 * math.sqrt(0.99 * 0.01 / latency.count)
     between = (latency.quantile(0.99 - around), latency.quantile(min(0.99 + around, 1.0)))
-    return Seen(iops, latency.mean_s, latency.quantile(0.99), latency.count, between)
+    return Seen(iops, latency.mean_s, latency.quantile(0.99), latency.count, between, latency.quantile(0.5))
 
 
 def offsets_of(log: Path) -> np.ndarray[Any, np.dtype[np.uint64]]:

@@ -1,4 +1,4 @@
-"""CPU time that other virtual machines took meanwhile: what was measured then says nothing about ironbench.
+"""CPU time that others took meanwhile, other virtual machines above all: what was measured then says little.
 
 A machine with little to do is not told that it would have had to wait, so quiet is looked for with all processors busy.
 """
@@ -16,29 +16,34 @@ from typing import TypeVar
 
 from bench.series import asked
 
-MOST = 0.10
-"""Of the CPU time: what was measured while more was stolen is measured again …"""
-TRIES = 6
-"""… so often, and then not at all."""
+QUIET = 0.03
+"""Others take no more than this of the CPU time when a measurement begins …"""
 PATIENCE_MIN = 30
-"""So long a bench waits for quiet altogether; `IRONBENCH_BENCH_PATIENCE=0` waits for none."""
-BUSY_S, PAUSE_S = 1.0, 4.0
-PIECE = bytes(16 << 20)
+"""… unless a bench has waited so long for it altogether; `IRONBENCH_BENCH_PATIENCE=0` waits for none."""
+MOST, TRIES = 0.10, 6
+"""What was measured while more was stolen is measured again, so often, and then not at all."""
+BUSY_S, AFTER_S, PAUSE_S = 1.0, 0.3, 4.0
+PIECE = bytes(256 << 10)
 
 T = TypeVar("T")
 
 _waited_s = 0.0
 
 
-def undisturbed(what: str, measure: Callable[[], T]) -> T | None:
-    """What it gave once nobody else took CPU time meanwhile; None where that did not come about."""
+def while_doing(measure: Callable[[], T]) -> tuple[T, float]:
+    """What it gave, and the share of the CPU time that other virtual machines took meanwhile."""
+    before_s, began_s = _stolen_s(), time.monotonic()
+    got = measure()
+    return got, _share(before_s, began_s)
+
+
+def undisturbed(what: str, measure: Callable[[], tuple[T, float]]) -> tuple[T, float] | None:
+    """What `measure` gave, with its share as `while_doing` tells it; None where too much was stolen every time."""
     for _ in range(TRIES):
         _wait_for_quiet()
-        before_s, began_s = _stolen_s(), time.monotonic()
-        got = measure()
-        share = _share(before_s, began_s)
+        got, share = measure()
         if share <= MOST:
-            return got
+            return got, share
         sys.stderr.write(f"{what}: {share:.1%} of the CPU time were stolen; again\n")
     return None
 
@@ -46,10 +51,11 @@ def undisturbed(what: str, measure: Callable[[], T]) -> T | None:
 def _wait_for_quiet() -> None:
     global _waited_s
     began_s = time.monotonic()
-    while (share := _while_busy()) > MOST and _waited_s + time.monotonic() - began_s < 60 * _patience_min():
-        sys.stderr.write(f"\r  other virtual machines take {share:.1%} of the CPU time: waiting ")
+    while (share := _while_busy()) > QUIET and _waited_s + time.monotonic() - began_s < 60 * _patience_min():
+        sys.stderr.write(f"  waiting: other programs or virtual machines take {share:.1%} of the CPU time\n")
         time.sleep(PAUSE_S)
     _waited_s += time.monotonic() - began_s
+    time.sleep(AFTER_S)
 
 
 def _patience_min() -> int:
@@ -57,8 +63,9 @@ def _patience_min() -> int:
 
 
 def _while_busy() -> float:
-    processors = os.cpu_count() or 1
-    before_s, began_s = _stolen_s(), time.monotonic()
+    """What others get of the CPU time while we want all of it, be they other virtual machines or programs of this."""
+    processors = len(os.sched_getaffinity(0))
+    before_s, began_s, own_s = _stolen_s(), time.monotonic(), time.process_time()
 
     def busy(_number: int) -> None:
         while time.monotonic() < began_s + BUSY_S:
@@ -66,7 +73,8 @@ def _while_busy() -> float:
 
     with ThreadPoolExecutor(processors) as threads:
         list(threads.map(busy, range(processors)))
-    return _share(before_s, began_s)
+    got = (time.process_time() - own_s) / (time.monotonic() - began_s) / processors
+    return max(_share(before_s, began_s), 1 - got)
 
 
 def _share(before_s: float, began_s: float) -> float:

@@ -101,9 +101,7 @@ class LiveDevice:
         """Measures the way to the device through a loop device of one of its files: JSON. Overwrites `length` bytes."""
 
     def pace(self, block_devices: list[str]) -> None:
-        """Answers come when the model says, as seen by these block devices, which were made of its files.
-
-        FailureError."""
+        """Answers come when the model says, as seen by these block devices, which were made of its files."""
 
     def hurry(self) -> None:
         """Answers come at once."""

@@ -28,8 +28,8 @@ impl LiveDevice {
         Ok(PyBytes::new(py, &json))
     }
 
-    fn pace(&self, py: Python<'_>, block_devices: Vec<String>) -> PyResult<()> {
-        py.detach(|| self.0.pace(&block_devices)).map_err(raise)
+    fn pace(&self, py: Python<'_>, block_devices: Vec<String>) {
+        py.detach(|| self.0.pace(&block_devices));
     }
 
     fn hurry(&self, py: Python<'_>) {

@@ -113,8 +113,8 @@ class Made:
         if word == "model":
             for point in self._order.points.values():
                 _flush(Path(point))
-            self._modelled = True
             self._live.pace(list(self._blocks.values()))
+            self._modelled = True
             return {"paced": word}
         if word == "free":
             self._modelled = False

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use super::follow::Seen;
+use super::drift::Seen;
 use crate::Op;
 
 /// Addresses, lengths and offsets that suit every kind of direct I/O (open(2), O_DIRECT).
@@ -35,31 +35,31 @@ impl Probe {
     /// the slowest tenth does not count. So other work of the machine does not count, unless it goes on for most of the
     /// time (median of means: Lugosi and Mendelson, Mean estimation and regression under heavy-tailed distributions, 2019).
     pub fn mean_ns(&self, op: Op, size: usize, count: usize) -> io::Result<f64> {
-        let mut pages = pages(size);
-        let mut taken = Vec::with_capacity(count);
-        for number in 0..count + count / 8 {
-            let started = Instant::now();
-            self.one(op, &mut pages, number as u64)?;
-            if number >= count / 8 {
-                taken.push(started.elapsed().as_nanos() as f64);
-            }
-        }
-        Ok(median_of_means(&mut taken))
+        let mut taken = self.taken(op, size, count + count / 8)?;
+        Ok(median_of_means(&mut taken[count / 8..]))
     }
 
-    /// Mean nanoseconds that one 4 KiB read after another takes before and after the block device has it.
-    pub fn beyond_ns(&self, stat: &Path, count: usize) -> io::Result<f64> {
-        let stats = [stat.to_owned()];
-        let mut pages = pages(ALIGNED);
-        let before = Seen::now(&stats, Op::Read)?;
-        let mut taken_ns = 0;
-        for number in 0..count {
+    /// The same of 4 KiB reads; and what they take before and after the block device has them, when the kernel says how
+    /// long that was (`stat`) for just these. Their plain mean, for the kernel tells a sum.
+    pub fn reads_ns(&self, stat: Option<&Path>, count: usize) -> io::Result<(f64, Option<f64>)> {
+        let stats = stat.map(Path::to_owned).into_iter().collect::<Vec<_>>();
+        let before = Seen::now(&stats, Op::Read).ok();
+        let mut taken = self.taken(Op::Read, ALIGNED, count)?;
+        let sum_ns: f64 = taken.iter().sum();
+        let seen = before.and_then(|before| Some(Seen::now(&stats, Op::Read).ok()?.since(before)));
+        let seen = seen.filter(|seen| seen.count == count as u64);
+        let beyond_ns = seen.map(|seen| ((sum_ns - seen.took_ns() as f64) / count as f64).max(0.0));
+        Ok((median_of_means(&mut taken), beyond_ns))
+    }
+
+    fn taken(&self, op: Op, size: usize, count: usize) -> io::Result<Vec<f64>> {
+        let mut pages = pages(size);
+        let one = |number| {
             let started = Instant::now();
-            self.one(Op::Read, &mut pages, number as u64)?;
-            taken_ns += started.elapsed().as_nanos() as u64;
-        }
-        let inside_ns = Seen::now(&stats, Op::Read)?.took_ns.saturating_sub(before.took_ns);
-        Ok(taken_ns.saturating_sub(inside_ns) as f64 / count as f64)
+            self.one(op, &mut pages, number as u64)?;
+            Ok(started.elapsed().as_nanos() as f64)
+        };
+        (0..count).map(one).collect()
     }
 
     /// 4 KiB reads a second with so many at a time.

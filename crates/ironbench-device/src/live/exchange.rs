@@ -8,6 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use ironbench_core::{Error, Result};
 use serde::Serialize;
 
+use super::drift::Means;
 use super::due::Clock;
 use super::image::Image;
 use super::pace::{self, Mode, Overhead, Pace, Plan};
@@ -152,14 +153,17 @@ impl Exchange {
         self.reads_per_s.store(reads_per_s as u64, Release);
     }
 
-    /// What the model was asked for so far.
-    pub fn asked(&self, op: Op) -> pace::Asked {
-        self.pace.asked(op)
+    /// See `Pace::so_far`, and `Pace::seen`.
+    pub fn answered(&self, op: Op) -> pace::Answered {
+        self.pace.so_far(op)
     }
 
-    /// See `Pace::arrived_late`.
-    pub fn arrived_late(&self, op: Op, late_ns: f64) {
-        self.pace.arrived_late(op, late_ns);
+    pub fn seen(&self, op: Op, means: Means) {
+        self.pace.seen(op, means);
+    }
+
+    pub fn as_at_mount(&self) {
+        self.pace.as_at_mount();
     }
 
     /// Cumulative, as JSON.
@@ -264,7 +268,7 @@ impl Exchange {
         place.tally.began();
         let start = place.start + asked.offset;
         let (arrival, plan) = self.pace.plan(|| self.clock.now(), asked.op, start, asked.length);
-        let bytes = match work() {
+        let bytes = match self.worked(plan.host_cpu_ns, work) {
             Ok(bytes) => bytes,
             Err(error) => {
                 place.tally.failed();
@@ -280,6 +284,17 @@ impl Exchange {
         None
     }
 
+    /// What the host's processor does for the device is a part of the time that the model says, as the work is. Here, not
+    /// before the answer leaves: the one thread that answers would be kept from all others.
+    fn worked<T>(&self, host_cpu_ns: u64, work: impl FnOnce() -> T) -> T {
+        let until = self.clock.now() + host_cpu_ns;
+        let done = work();
+        while host_cpu_ns > 0 && self.clock.now() < until {
+            std::hint::spin_loop();
+        }
+        done
+    }
+
     /// Once it is due, or so much before that.
     pub fn answer<A: Answer>(&self, held: Held<A>, ahead: u64) {
         let Held { answer, asked, arrival, plan, bytes } = held;
@@ -289,18 +304,12 @@ impl Exchange {
             tally.failed();
             return answer.refuse(libc::EIO);
         }
-        let mut now = self.clock.now();
-        let worked = now + plan.host_cpu_ns;
-        while now < worked {
-            std::hint::spin_loop();
-            now = self.clock.now();
-        }
         if op == Op::Flush && !self.settled(covers) {
             tally.failed();
             return answer.refuse(libc::EIO);
         }
         let usually_late_ns = self.pace.overhead().late_ns;
-        now += ahead;
+        let now = self.clock.now() + ahead;
         let late_ns = if plan.modelled { now.saturating_sub(plan.due + usually_late_ns) } else { 0 };
         let beside = self.pace.way(op, length).saturating_sub(usually_late_ns);
         tally.ended(op, length, now - arrival + beside, late_ns);
@@ -308,7 +317,7 @@ impl Exchange {
             // As the file system sees it: the way there before, the way back after.
             recording.note(arrival, op, self.partitions[partition].start + offset, length, now + beside);
         }
-        self.pace.answered(&plan, op, length);
+        self.pace.answered(&plan, arrival, op, length);
         self.reply(answer, &asked, bytes);
     }
 

@@ -4,10 +4,10 @@
 //! that only a write to this device would free: see `process`.
 
 mod calibrate;
+mod drift;
 mod due;
 mod exchange;
 mod filesystem;
-mod follow;
 mod image;
 mod pace;
 mod process;
@@ -30,10 +30,10 @@ use ironbench_core::{Error, Result};
 use serde::Serialize;
 
 use calibrate::Probe;
+use drift::{Watch, statistic};
 use exchange::Exchange;
 use filesystem::Files;
-use follow::{Follower, Following, statistic};
-use pace::{Mode, Overhead, Waking, Way};
+use pace::{Held, Mode, Overhead, Way};
 pub use process::Granted;
 use ring::Ring;
 pub use spec::Spec;
@@ -47,16 +47,15 @@ const THREADS_IN_FILES: usize = 16;
 /// A held answer of the calibration: short, so that all who wait for it are awake still …
 const HELD_NS: u64 = 60_000;
 /// … or long, so that they are not; and so many of them. The first takes its place for whatever is shorter.
-const LONG_HELD: [(u64, usize); Waking::POINTS] =
-    [(HELD_NS, SMALL_COUNT), (200_000, 150), (1_000_000, 80), (5_000_000, 40), (12_000_000, 20)];
+/// The kernel tells their time inside the block device in milliseconds, so there are more of the short ones.
+const LONG_HELD: [(u64, usize); Held::POINTS] =
+    [(HELD_NS, 1000), (200_000, 400), (1_000_000, 80), (5_000_000, 40), (12_000_000, 20)];
 /// A large one takes long to be copied.
 const LARGE_HELD_NS: u64 = 200_000;
 const SMALL: usize = 4096;
 const LARGE: usize = 256 << 10;
 const SMALL_COUNT: usize = 400;
 const LARGE_COUNT: usize = 100;
-/// Of reads whose time inside the block device is compared: the kernel tells it in milliseconds.
-const INSIDE_COUNT: usize = 2000;
 const RATE_DEPTH: usize = 16;
 const RATE_SPAN: Duration = Duration::from_millis(300);
 
@@ -77,7 +76,8 @@ pub struct Calibration {
 #[derive(Debug)]
 pub struct Live {
     exchange: Arc<Exchange>,
-    follower: Follower,
+    /// While the model decides.
+    watch: Mutex<Option<Watch>>,
     session: Mutex<Option<(BackgroundSession, Option<Ring>)>>,
     io_uring: bool,
     granted: Granted,
@@ -100,8 +100,8 @@ impl Live {
                 .hint("emulated devices need root and the kernel's FUSE (`ironbench doctor`)")
         })?;
         let io_uring = session.1.is_some();
-        let follower = Follower::default();
-        Ok(Self { exchange, follower, session: Mutex::new(Some(session)), io_uring, granted, _awake: awake })
+        let session = Mutex::new(Some(session));
+        Ok(Self { exchange, watch: Mutex::new(None), session, io_uring, granted, _awake: awake })
     }
 
     /// `at_once`: every request can be answered without waiting, as the one thread of a ring's queue must.
@@ -136,24 +136,25 @@ impl Live {
         measured.map_err(|error| Error::failure(format!("calibration on {block_device}"), error.to_string()))
     }
 
-    /// Answers come when the model says, as seen by the block devices that were made of the files; see `follow`.
-    pub fn pace(&self, block_devices: &[String]) -> Result<()> {
-        let following = if self.exchange.takes_time() {
-            let stats = block_devices.iter().map(|one| statistic(one)).collect::<std::io::Result<_>>();
-            let started = stats.and_then(|stats| Following::start(Arc::clone(&self.exchange), stats));
-            Some(started.map_err(|error| Error::failure("times of block devices", error.to_string()))?)
-        } else {
-            None
-        };
-        self.follower.set(following);
+    /// Answers come when the model says, as seen by the block devices that were made of the files: see `drift`. Where the
+    /// kernel keeps no account of them, by the way at mount.
+    pub fn pace(&self, block_devices: &[String]) {
+        let stats = block_devices.iter().map(|one| statistic(one)).collect::<std::io::Result<_>>();
+        let wanted = self.exchange.takes_time().then_some(stats);
+        let started = wanted.and_then(|stats| Watch::start(Arc::clone(&self.exchange), stats.ok()?).ok());
+        self.watched(started);
         self.exchange.pace(Mode::Model);
-        Ok(())
     }
 
     /// Answers come at once.
     pub fn hurry(&self) {
-        self.follower.set(None);
+        self.watched(None);
         self.exchange.pace(Mode::Free);
+    }
+
+    fn watched(&self, watch: Option<Watch>) {
+        *self.watch.lock().unwrap_or_else(PoisonError::into_inner) = watch;
+        self.exchange.as_at_mount();
     }
 
     pub fn counters(&self) -> Vec<u8> {
@@ -162,6 +163,7 @@ impl Live {
 
     /// See `Exchange::cut`.
     pub fn cut(&self, how: Cut, seed: u64) -> Result<usize> {
+        self.watched(None); // the block devices will be others
         self.exchange.cut(how, seed)
     }
 
@@ -190,18 +192,24 @@ impl Live {
         self.exchange.pace(Mode::Free);
         probe.mean_ns(Op::Write, LARGE, LARGE_COUNT)?; // the image's pages are there from then on
         let read_latency_ns = probe.mean_ns(Op::Read, SMALL, SMALL_COUNT)?;
-        let beyond_ns = probe.beyond_ns(&statistic(block_device)?, INSIDE_COUNT)?;
         let reads_per_s = probe.rate(RATE_DEPTH, RATE_SPAN)?;
         let held = |op, size, count, held_ns| -> std::io::Result<f64> {
             let held_ns = if self.exchange.takes_time() { held_ns } else { 0 };
             self.exchange.pace(if held_ns > 0 { Mode::Fixed(held_ns) } else { Mode::Free });
             Ok((probe.mean_ns(op, size, count)? - held_ns as f64).max(0.0))
         };
-        let mut waking = Waking::default();
+        let stat = statistic(block_device).ok();
+        let (mut waking, mut beyond) = (Held::default(), Some(Held::default()));
         let long_held = LONG_HELD.into_iter().filter(|_| self.exchange.takes_time());
         for (place, (held_ns, count)) in long_held.enumerate() {
+            self.exchange.pace(Mode::Fixed(held_ns));
+            let (taken_ns, beyond_ns) = probe.reads_ns(stat.as_deref(), count)?;
             waking.after_ns[place] = held_ns;
-            waking.more_ns[place] = held(Op::Read, SMALL, count, held_ns)?;
+            waking.more_ns[place] = (taken_ns - held_ns as f64).max(0.0);
+            beyond = beyond.zip(beyond_ns).map(|(mut beyond, ns)| {
+                (beyond.after_ns[place], beyond.more_ns[place]) = (held_ns, ns);
+                beyond
+            });
         }
         let awake = waking.more_ns[0];
         waking.more_ns = waking.more_ns.map(|taken| (taken - awake).max(0.0));
@@ -215,7 +223,7 @@ impl Live {
         let flush = Way { each_ns: held(Op::Flush, SMALL, LARGE_COUNT, HELD_NS)?, byte_ns: 0.0 };
         let after = self.exchange.lateness();
         let late_ns = (after.0 - before.0) / (after.1 - before.1).max(1);
-        let overhead = Overhead { read, write, flush, waking, late_ns, beyond_ns };
+        let overhead = Overhead { read, write, flush, waking, late_ns, beyond };
         self.exchange.calibrated(overhead, reads_per_s);
         let (io_uring, granted) = (self.io_uring, self.granted.clone());
         Ok(Calibration { overhead, reads_per_s, read_latency_ns, io_uring, granted })

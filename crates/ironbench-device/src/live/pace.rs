@@ -6,6 +6,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use serde::Serialize;
 
+use super::drift::Means;
 use crate::{Device, Op};
 
 /// Nanoseconds that the way to the device takes beside the device: so much for each I/O, so much more for each byte.
@@ -27,24 +28,24 @@ impl Way {
     }
 }
 
-/// How much longer an answer takes to arrive when nothing happened here for a while: the processor of whoever waits for it
-/// has gone to sleep, and on a virtual machine has been given to others.
+/// What a hold adds to the time until an answer arrives: the processor of whoever waits for it goes to sleep, and on a
+/// virtual machine is given to others.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
-pub struct Waking {
-    /// So many nanoseconds without any request or answer, in ascending order …
+pub struct Held {
+    /// After so many nanoseconds without any request or answer, in ascending order …
     pub after_ns: [u64; Self::POINTS],
-    /// … make the next answer so many later.
+    /// … so many more.
     pub more_ns: [f64; Self::POINTS],
 }
 
-impl Waking {
+impl Held {
     pub const POINTS: usize = 5;
 
-    /// Between the points on a line; as the last one beyond it.
+    /// Between the points on a line; as the first before it and the last one beyond it.
     pub fn after(&self, idle_ns: u64) -> u64 {
         let next = self.after_ns.partition_point(|&point| point <= idle_ns);
         if next == 0 || next == Self::POINTS {
-            return if next == 0 { 0.0 } else { self.more_ns[next - 1] } as u64;
+            return self.more_ns[next.saturating_sub(1)] as u64;
         }
         let ((from, to), (less, more)) =
             ((self.after_ns[next - 1], self.after_ns[next]), (self.more_ns[next - 1], self.more_ns[next]));
@@ -58,11 +59,13 @@ pub struct Overhead {
     pub read: Way,
     pub write: Way,
     pub flush: Way,
-    pub waking: Waking,
+    /// How much later an answer arrives when nothing happened here for a while.
+    pub waking: Held,
     /// Held answers are usually so late; the ways contain it.
     pub late_ns: u64,
-    /// What a read takes before and after the block device has it, which is a part of its way.
-    pub beyond_ns: f64,
+    /// What a read takes before and after the block device has it, which is a part of its way; None where the kernel keeps
+    /// no account of block devices.
+    pub beyond: Option<Held>,
 }
 
 impl Overhead {
@@ -90,15 +93,13 @@ pub enum Mode {
 pub struct Plan {
     /// May lie before the arrival: then the way alone takes longer than the model.
     pub due: u64,
-    /// When it is done, by the model's time …
+    /// When it is done, by the model's time.
     pub done: u64,
-    /// … and how long it takes.
-    pub took_ns: u64,
     /// Whether a model said so; otherwise nothing is late.
     pub modelled: bool,
     /// Whether the model was asked at all.
     pub asked: bool,
-    /// Of the host's processor, to be taken away before the answer.
+    /// Of the host's processor, to be taken away meanwhile.
     pub host_cpu_ns: u64,
 }
 
@@ -108,28 +109,28 @@ pub struct Pace {
     overhead: OnceLock<Overhead>,
     /// When the last of those that were answered was done, by the model's time.
     answered: AtomicU64,
-    /// What the model was asked for, by kind.
-    asked: [AskedSoFar; KINDS],
+    /// By kind; of I/Os that the model was asked for.
+    sums: [Sums; KINDS],
     /// Nanoseconds by which the ways are longer now than they were at mount, by kind.
     longer_ns: [AtomicI64; KINDS],
 }
 
 const KINDS: usize = 3;
 
-/// Cumulative; of I/Os that were answered.
+/// Cumulative.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Asked {
+pub struct Answered {
     pub count: u64,
     pub bytes: u64,
-    /// As the model said.
-    pub took_ns: u64,
+    /// Answers were to be held for so long.
+    pub held_ns: u64,
 }
 
 #[derive(Debug, Default)]
-struct AskedSoFar {
+struct Sums {
     count: AtomicU64,
     bytes: AtomicU64,
-    took_ns: AtomicU64,
+    held_ns: AtomicU64,
 }
 
 struct Inner {
@@ -149,7 +150,7 @@ impl Pace {
             takes_time,
             overhead: OnceLock::new(),
             answered: AtomicU64::new(0),
-            asked: Default::default(),
+            sums: Default::default(),
             longer_ns: Default::default(),
         }
     }
@@ -163,7 +164,7 @@ impl Pace {
     pub fn plan(&self, now: impl FnOnce() -> u64, op: Op, offset: u64, length: u32) -> (u64, Plan) {
         let mut inner = self.locked();
         let arrival = now();
-        let at_once = Plan { due: arrival, done: 0, took_ns: 0, modelled: false, asked: false, host_cpu_ns: 0 };
+        let at_once = Plan { due: arrival, done: 0, modelled: false, asked: false, host_cpu_ns: 0 };
         let plan = match inner.mode {
             Mode::Free => at_once,
             Mode::Fixed(span) => Plan { due: arrival + span, modelled: true, ..at_once },
@@ -179,28 +180,28 @@ impl Pace {
                 } else {
                     // Not from the arrival on: the model's time would run away from ours with each that came too early.
                     let due = (done + inner.behind).saturating_sub(self.way(op, length));
-                    Plan { due, done, took_ns: done - asked, modelled: true, asked: true, host_cpu_ns }
+                    Plan { due, done, modelled: true, asked: true, host_cpu_ns }
                 }
             }
         };
         (arrival, plan)
     }
 
-    /// Before the answer leaves.
-    pub fn answered(&self, plan: &Plan, op: Op, length: u32) {
+    /// Before the answer to what came at `arrival` leaves.
+    pub fn answered(&self, plan: &Plan, arrival: u64, op: Op, length: u32) {
         self.answered.fetch_max(plan.done, AcqRel);
         if plan.asked {
-            let sums = &self.asked[op as usize];
-            sums.took_ns.fetch_add(plan.took_ns, Relaxed);
+            let sums = &self.sums[op as usize];
+            sums.held_ns.fetch_add(plan.due.saturating_sub(arrival), Relaxed);
             sums.bytes.fetch_add(u64::from(length), Relaxed);
             sums.count.fetch_add(1, Relaxed);
         }
     }
 
-    pub fn asked(&self, op: Op) -> Asked {
-        let sums = &self.asked[op as usize];
-        let [count, bytes, took_ns] = [&sums.count, &sums.bytes, &sums.took_ns].map(|sum| sum.load(Relaxed));
-        Asked { count, bytes, took_ns }
+    pub fn so_far(&self, op: Op) -> Answered {
+        let sums = &self.sums[op as usize];
+        let [count, bytes, held_ns] = [&sums.count, &sums.bytes, &sums.held_ns].map(|sum| sum.load(Relaxed));
+        Answered { count, bytes, held_ns }
     }
 
     /// Nanoseconds that the way to the device takes beside it now.
@@ -208,13 +209,23 @@ impl Pace {
         self.overhead().of(op, length).saturating_add_signed(self.longer_ns[op as usize].load(Relaxed))
     }
 
-    /// I/Os of the kind took so much longer lately than they should have, as the block device saw them. Half of it is
-    /// made up for at a time, and no more in all than the way at mount: what is later than that has other reasons.
-    pub fn arrived_late(&self, op: Op, late_ns: f64) {
-        let most = self.overhead().of(op, 0) as i64;
-        let late_ns = (late_ns + self.overhead().beyond_ns) / 2.0;
+    /// The way becomes what it was lately, half of it at a time. Beyond twice the way at mount, and the waking after holds
+    /// so long, it is not the way that takes long: more is asked than gets through here.
+    pub fn seen(&self, op: Op, means: Means) {
+        let overhead = self.overhead();
+        let Some(beyond) = overhead.beyond else { return };
+        let held_ns = means.held_ns as u64;
+        let at_mount_ns = overhead.of(op, 0) as i64;
+        let most = at_mount_ns + overhead.waking.after(held_ns) as i64;
+        let now_ns = (means.took_ns - means.held_ns) as i64 + beyond.after(held_ns) as i64;
         let longer_ns = &self.longer_ns[op as usize];
-        longer_ns.store((longer_ns.load(Relaxed) + late_ns as i64).clamp(-most, most), Relaxed);
+        let middle_ns = (longer_ns.load(Relaxed) + now_ns - at_mount_ns) / 2;
+        longer_ns.store(middle_ns.clamp(-at_mount_ns, most), Relaxed);
+    }
+
+    /// The ways are what they were at mount.
+    pub fn as_at_mount(&self) {
+        self.longer_ns.iter().for_each(|one| one.store(0, Relaxed));
     }
 
     pub fn set(&self, mode: Mode, now: u64) {
@@ -239,9 +250,9 @@ impl Pace {
             read: Way { each_ns: 0.0, byte_ns: 0.0 },
             write: Way { each_ns: 0.0, byte_ns: 0.0 },
             flush: Way { each_ns: 0.0, byte_ns: 0.0 },
-            waking: Waking { after_ns: [0; Waking::POINTS], more_ns: [0.0; Waking::POINTS] },
+            waking: Held { after_ns: [0; Held::POINTS], more_ns: [0.0; Held::POINTS] },
             late_ns: 0,
-            beyond_ns: 0.0,
+            beyond: None,
         };
         self.overhead.get().unwrap_or(&NONE)
     }
@@ -302,7 +313,7 @@ mod tests {
         pace.set(Mode::Free, 50_000);
         assert_eq!(
             pace.plan(|| 60_000, Op::Read, 0, 512).1,
-            Plan { due: 60_000, done: 0, took_ns: 0, modelled: false, asked: false, host_cpu_ns: 0 }
+            Plan { due: 60_000, done: 0, modelled: false, asked: false, host_cpu_ns: 0 }
         );
         pace.set(Mode::Model, 1_000_000);
         // What it was asked for at its time 0 keeps it busy for 100 µs of its time still.
@@ -317,44 +328,52 @@ mod tests {
         pace.set(Mode::Model, 0);
         let (_, first) = pace.plan(|| 0, Op::Read, 0, 4096);
         assert_eq!((first.due, first.done), (80_000, 100_000));
-        pace.answered(&first, Op::Read, 4096);
+        pace.answered(&first, 0, Op::Read, 4096);
         // Answered at 80 000; the way took 5 000, not 20 000. The device does not know of two at a time.
         let (_, second) = pace.plan(|| 85_000, Op::Read, 0, 4096);
         assert_eq!((second.due, second.done), (180_000, 200_000));
     }
 
     #[test]
-    fn answers_that_arrive_late_leave_earlier_from_then_on_within_limits() {
+    fn the_way_becomes_what_it_was_lately_within_limits() {
         let pace = pace();
         let way = Way { each_ns: 20_000.0, byte_ns: 0.0 };
-        pace.calibrated(Overhead { read: way, write: way, beyond_ns: 4_000.0, ..Overhead::default() });
-        pace.arrived_late(Op::Read, 6_000.0);
+        let after_ns = [60_000, 200_000, 1_000_000, 2_000_000, 3_000_000];
+        let waking = Held { after_ns, more_ns: [0.0, 0.0, 50_000.0, 50_000.0, 50_000.0] };
+        let beyond = Some(Held { after_ns, more_ns: [4_000.0; Held::POINTS] });
+        pace.calibrated(Overhead { read: way, write: way, waking, beyond, ..Overhead::default() });
+        let seen = |op, way_ns| pace.seen(op, Means { held_ns: 80_000.0, took_ns: 76_000.0 + way_ns });
+        seen(Op::Read, 30_000.0);
         assert_eq!((pace.way(Op::Read, 4096), pace.way(Op::Write, 4096)), (25_000, 20_000));
-        pace.arrived_late(Op::Read, -4_000.0); // on time
-        assert_eq!(pace.way(Op::Read, 4096), 25_000);
-        pace.arrived_late(Op::Read, 1e9);
-        pace.arrived_late(Op::Write, -1e9);
+        (0..20).for_each(|_| seen(Op::Read, 30_000.0));
+        assert!(pace.way(Op::Read, 4096).abs_diff(30_000) <= 1);
+        seen(Op::Read, 1e9);
+        seen(Op::Write, -1e9);
         assert_eq!((pace.way(Op::Read, 4096), pace.way(Op::Write, 4096)), (40_000, 0));
+        pace.seen(Op::Read, Means { held_ns: 2e6, took_ns: 1e9 }); // the processor may have gone to sleep
+        assert_eq!(pace.way(Op::Read, 4096), 90_000);
+        pace.as_at_mount();
+        assert_eq!((pace.way(Op::Read, 4096), pace.way(Op::Write, 4096)), (20_000, 20_000));
     }
 
     #[test]
-    fn what_was_answered_counts_with_the_time_that_the_model_gave_it() {
+    fn what_was_answered_counts_with_the_time_that_it_was_to_be_held() {
         let pace = pace();
         pace.set(Mode::Model, 0);
         for (now, length) in [(0, 512), (50_000, 1024)] {
-            let (_, plan) = pace.plan(|| now, Op::Write, 0, length);
-            pace.answered(&plan, Op::Write, length);
+            let (arrival, plan) = pace.plan(|| now, Op::Write, 0, length);
+            pace.answered(&plan, arrival, Op::Write, length);
         }
-        assert_eq!(pace.asked(Op::Write), Asked { count: 2, bytes: 1536, took_ns: 200_000 });
-        assert_eq!(pace.asked(Op::Read), Asked::default());
+        assert_eq!(pace.so_far(Op::Write), Answered { count: 2, bytes: 1536, held_ns: 250_000 });
+        assert_eq!(pace.so_far(Op::Read), Answered::default());
     }
 
     #[test]
     fn a_waking_lies_between_those_that_were_measured() {
-        let waking = Waking { after_ns: [10, 20, 40, 80, 160], more_ns: [0.0, 100.0, 200.0, 200.0, 600.0] };
+        let waking = Held { after_ns: [10, 20, 40, 80, 160], more_ns: [0.0, 100.0, 200.0, 200.0, 600.0] };
         let found: Vec<_> = [0, 10, 15, 30, 60, 120, 160, 1_000].into_iter().map(|idle| waking.after(idle)).collect();
         assert_eq!(found, [0, 0, 50, 150, 200, 400, 600, 600]);
-        assert_eq!(Waking::default().after(5_000), 0);
+        assert_eq!(Held::default().after(5_000), 0);
     }
 
     #[test]

@@ -1,0 +1,185 @@
+//! The way to a device while it is used: it changes by a few microseconds, much of what an SSD takes, as other programs or
+//! other virtual machines share processors differently.
+//!
+//! The kernel counts how long requests to a block device took (Documentation/block/stat.rst), and here it is known how
+//! long their answers were held. What lies between is the way, as it is now.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use super::exchange::Exchange;
+use super::pace::Answered;
+use crate::Op;
+
+const EVERY: Duration = Duration::from_millis(250);
+/// The kernel tells milliseconds: of so many I/Os that is a microsecond each.
+const LEAST: u64 = 1000;
+/// Larger I/Os take what copying them takes, which says nothing about small ones.
+const LARGEST_MEAN: u64 = 64 << 10;
+/// No more than one in so many may be something else: a request that was divided on its way, or is under way.
+const OTHERS_ONE_IN: u64 = 100;
+
+/// Requests to block devices since they were made, as the kernel counts them; their milliseconds begin anew at 2³².
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Seen {
+    pub count: u64,
+    pub took_ms: u32,
+    pub flushes: u64,
+}
+
+impl Seen {
+    /// Sums over the block devices, by their entries in `/sys`.
+    pub fn now(stats: &[PathBuf], op: Op) -> io::Result<Self> {
+        let mut sum = Self::default();
+        for stat in stats {
+            let text = fs::read_to_string(stat)?;
+            sum = sum.plus(Self::told(&text, op).ok_or_else(|| io::Error::other(format!("{text:?} is no statistic")))?);
+        }
+        Ok(sum)
+    }
+
+    fn told(text: &str, op: Op) -> Option<Self> {
+        let fields: Vec<u64> = text.split_whitespace().map_while(|field| field.parse().ok()).collect();
+        let at = |place: usize| fields.get(place).copied();
+        let first = if op == Op::Read { 0 } else { 4 };
+        let flushes = if op == Op::Read { 0 } else { at(15).unwrap_or(0) };
+        Some(Self { count: at(first)?, took_ms: at(first + 3)? as u32, flushes })
+    }
+
+    fn plus(self, other: Self) -> Self {
+        Self {
+            count: self.count + other.count,
+            took_ms: self.took_ms.wrapping_add(other.took_ms),
+            flushes: self.flushes + other.flushes,
+        }
+    }
+
+    pub fn since(self, before: Self) -> Self {
+        Self {
+            count: self.count.saturating_sub(before.count),
+            took_ms: self.took_ms.wrapping_sub(before.took_ms),
+            flushes: self.flushes.saturating_sub(before.flushes),
+        }
+    }
+
+    pub fn took_ns(self) -> u64 {
+        u64::from(self.took_ms) * 1_000_000
+    }
+}
+
+/// Where the kernel tells how long requests to a block device took.
+pub fn statistic(block_device: &str) -> io::Result<PathBuf> {
+    let number = fs::metadata(block_device)?.rdev();
+    Ok(PathBuf::from(format!("/sys/dev/block/{}:{}/stat", libc::major(number), libc::minor(number))))
+}
+
+/// Tells the exchange how the way changes; until it is dropped.
+#[derive(Debug)]
+pub struct Watch {
+    end: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Watch {
+    pub fn start(exchange: Arc<Exchange>, stats: Vec<PathBuf>) -> io::Result<Self> {
+        let (end, ended) = mpsc::channel();
+        let thread = std::thread::Builder::new().name("device-way".into()).spawn(move || {
+            let mut kinds = [Op::Read, Op::Write].map(|op| (op, Since::default()));
+            while ended.recv_timeout(EVERY) == Err(RecvTimeoutError::Timeout) {
+                for (op, since) in &mut kinds {
+                    let Ok(seen) = Seen::now(&stats, *op) else { return exchange.as_at_mount() };
+                    if let Some(means) = since.means(seen, exchange.answered(*op)) {
+                        exchange.seen(*op, means);
+                    }
+                }
+            }
+        })?;
+        Ok(Self { end: Some(end), thread: Some(thread) })
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        drop(self.end.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Of I/Os of one kind, in nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Means {
+    /// Their answers were held for so long …
+    pub held_ns: f64,
+    /// … and the block device saw them take so long.
+    pub took_ns: f64,
+}
+
+/// What there was at some moment.
+#[derive(Debug, Default)]
+struct Since(Option<(Seen, Answered)>);
+
+impl Since {
+    /// Of what came since then, once that is enough; None too when it cannot be compared. Writes that wait for flushes
+    /// take longer than their own answers, and the kernel counts flushes as writes.
+    fn means(&mut self, seen: Seen, answered: Answered) -> Option<Means> {
+        let (seen_before, before) = *self.0.get_or_insert((seen, answered));
+        let (arrived, count) = (seen.since(seen_before), answered.count - before.count);
+        if count.min(arrived.count) < LEAST {
+            return None;
+        }
+        self.0 = Some((seen, answered));
+        let comparable = count.abs_diff(arrived.count) * OTHERS_ONE_IN <= count && arrived.flushes == 0;
+        let small = answered.bytes - before.bytes <= LARGEST_MEAN * count;
+        let held_ns = (answered.held_ns - before.held_ns) as f64 / count as f64;
+        (comparable && small).then(|| Means { held_ns, took_ns: arrived.took_ns() as f64 / arrived.count as f64 })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BEFORE: (Seen, Answered) =
+        (Seen { count: 50, took_ms: u32::MAX, flushes: 3 }, Answered { count: 70, bytes: 4096, held_ns: 1_000 });
+
+    fn after(seen: (u64, u32, u64), answered: (u64, u64, u64)) -> Option<(f64, f64)> {
+        let mut since = Since::default();
+        assert_eq!(since.means(BEFORE.0, BEFORE.1), None);
+        let (count, took_ms, flushes) = seen;
+        let seen = BEFORE.0.plus(Seen { count, took_ms, flushes });
+        let (count, bytes, held_ns) = answered;
+        let (before, bytes) = (BEFORE.1, BEFORE.1.bytes + bytes);
+        let answered = Answered { count: before.count + count, bytes, held_ns: before.held_ns + held_ns };
+        since.means(seen, answered).map(|means| (means.held_ns, means.took_ns))
+    }
+
+    #[test]
+    fn means_are_of_what_came_since_even_when_the_kernels_time_begins_anew() {
+        assert_eq!(after((2000, 170, 0), (2000, 2000 << 12, 90_000_000)), Some((45_000.0, 85_000.0)));
+        assert_eq!(after((1999, 170, 0), (2000, 2000 << 12, 0)).map(|means| means.0), Some(0.0));
+    }
+
+    #[test]
+    fn few_ios_large_ones_and_those_that_were_divided_or_may_have_waited_for_flushes_tell_nothing() {
+        assert_eq!(after((999, 99, 0), (999, 999 << 12, 50_000_000)), None);
+        assert_eq!(after((2000, 170, 0), (2000, 2000 << 17, 90_000_000)), None);
+        assert_eq!(after((4000, 170, 0), (2000, 2000 << 12, 90_000_000)), None);
+        assert_eq!(after((2000, 170, 1), (2000, 2000 << 12, 90_000_000)), None);
+    }
+
+    #[test]
+    fn a_statistic_is_read_as_the_kernel_writes_it() {
+        let text = "  10 1 80 40 20 2 160 70 0 90 110 1 0 8 0 5 3\n";
+        assert_eq!(Seen::told(text, Op::Read), Some(Seen { count: 10, took_ms: 40, flushes: 0 }));
+        assert_eq!(Seen::told(text, Op::Write), Some(Seen { count: 20, took_ms: 70, flushes: 5 }));
+        assert_eq!(Seen::told("10 1", Op::Read), None);
+    }
+}
