@@ -60,5 +60,5 @@ def test_the_first_extent_of_a_file_is_its_begin(tmp_path: Path) -> None:
 
 
 def test_a_percentile_is_held_against_the_nearest_end_of_its_range() -> None:
-    wanted = Seen(1.0, 1.0, 3.0, 100, (2.0, 4.0))
+    wanted = Seen(1.0, 1.0, 3.0, 100, (2.0, 4.0), 0.9)
     assert [wanted.p99_beyond(seen) for seen in (1.0, 2.5, 9.0)] == [2.0, 2.5, 4.0]
