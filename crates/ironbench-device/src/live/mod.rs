@@ -33,7 +33,7 @@ use calibrate::Probe;
 use drift::{Watch, statistic};
 use exchange::Exchange;
 use filesystem::Files;
-use pace::{Held, Mode, Overhead, Way};
+use pace::{AfterHold, Mode, Overhead, Way};
 pub use process::Granted;
 use ring::Ring;
 pub use spec::Spec;
@@ -48,7 +48,7 @@ const THREADS_IN_FILES: usize = 16;
 const HELD_NS: u64 = 60_000;
 /// … or long, so that they are not; and so many of them. The first takes its place for whatever is shorter.
 /// The kernel tells their time inside the block device in milliseconds, so there are more of the short ones.
-const LONG_HELD: [(u64, usize); Held::POINTS] =
+const LONG_HELD: [(u64, usize); AfterHold::POINTS] =
     [(HELD_NS, 1000), (200_000, 400), (1_000_000, 80), (5_000_000, 40), (12_000_000, 20)];
 /// A large one takes long to be copied.
 const LARGE_HELD_NS: u64 = 200_000;
@@ -199,7 +199,7 @@ impl Live {
             Ok((probe.mean_ns(op, size, count)? - held_ns as f64).max(0.0))
         };
         let stat = statistic(block_device).ok();
-        let (mut waking, mut beyond) = (Held::default(), Some(Held::default()));
+        let (mut waking, mut beyond) = (AfterHold::default(), Some(AfterHold::default()));
         let long_held = LONG_HELD.into_iter().filter(|_| self.exchange.takes_time());
         for (place, (held_ns, count)) in long_held.enumerate() {
             self.exchange.pace(Mode::Fixed(held_ns));

@@ -31,14 +31,14 @@ impl Way {
 /// What a hold adds to the time until an answer arrives: the processor of whoever waits for it goes to sleep, and on a
 /// virtual machine is given to others.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
-pub struct Held {
+pub struct AfterHold {
     /// After so many nanoseconds without any request or answer, in ascending order …
     pub after_ns: [u64; Self::POINTS],
     /// … so many more.
     pub more_ns: [f64; Self::POINTS],
 }
 
-impl Held {
+impl AfterHold {
     pub const POINTS: usize = 5;
 
     /// Between the points on a line; as the first before it and the last one beyond it.
@@ -60,12 +60,12 @@ pub struct Overhead {
     pub write: Way,
     pub flush: Way,
     /// How much later an answer arrives when nothing happened here for a while.
-    pub waking: Held,
+    pub waking: AfterHold,
     /// Held answers are usually so late; the ways contain it.
     pub late_ns: u64,
     /// What a read takes before and after the block device has it, which is a part of its way; None where the kernel keeps
     /// no account of block devices.
-    pub beyond: Option<Held>,
+    pub beyond: Option<AfterHold>,
 }
 
 impl Overhead {
@@ -250,7 +250,7 @@ impl Pace {
             read: Way { each_ns: 0.0, byte_ns: 0.0 },
             write: Way { each_ns: 0.0, byte_ns: 0.0 },
             flush: Way { each_ns: 0.0, byte_ns: 0.0 },
-            waking: Held { after_ns: [0; Held::POINTS], more_ns: [0.0; Held::POINTS] },
+            waking: AfterHold { after_ns: [0; AfterHold::POINTS], more_ns: [0.0; AfterHold::POINTS] },
             late_ns: 0,
             beyond: None,
         };
@@ -339,8 +339,8 @@ mod tests {
         let pace = pace();
         let way = Way { each_ns: 20_000.0, byte_ns: 0.0 };
         let after_ns = [60_000, 200_000, 1_000_000, 2_000_000, 3_000_000];
-        let waking = Held { after_ns, more_ns: [0.0, 0.0, 50_000.0, 50_000.0, 50_000.0] };
-        let beyond = Some(Held { after_ns, more_ns: [4_000.0; Held::POINTS] });
+        let waking = AfterHold { after_ns, more_ns: [0.0, 0.0, 50_000.0, 50_000.0, 50_000.0] };
+        let beyond = Some(AfterHold { after_ns, more_ns: [4_000.0; AfterHold::POINTS] });
         pace.calibrated(Overhead { read: way, write: way, waking, beyond, ..Overhead::default() });
         let seen = |op, way_ns| pace.seen(op, Means { held_ns: 80_000.0, took_ns: 76_000.0 + way_ns });
         seen(Op::Read, 30_000.0);
@@ -370,10 +370,10 @@ mod tests {
 
     #[test]
     fn a_waking_lies_between_those_that_were_measured() {
-        let waking = Held { after_ns: [10, 20, 40, 80, 160], more_ns: [0.0, 100.0, 200.0, 200.0, 600.0] };
+        let waking = AfterHold { after_ns: [10, 20, 40, 80, 160], more_ns: [0.0, 100.0, 200.0, 200.0, 600.0] };
         let found: Vec<_> = [0, 10, 15, 30, 60, 120, 160, 1_000].into_iter().map(|idle| waking.after(idle)).collect();
         assert_eq!(found, [0, 0, 50, 150, 200, 400, 600, 600]);
-        assert_eq!(Held::default().after(5_000), 0);
+        assert_eq!(AfterHold::default().after(5_000), 0);
     }
 
     #[test]
