@@ -11,7 +11,7 @@ import traceback
 import bench
 from bench import figures
 
-HELPERS = {"__main__", "figures", "kills", "oltp", "outside", "pairs", "peers", "series", "simulated"}
+HELPERS = {"__main__", "figures", "kills", "oltp", "outside", "pairs", "peers", "series", "simulated", "stolen"}
 LONG = {"noise_aa", "power", "resume"}
 """Take long or a quiet machine: run when they are named."""
 

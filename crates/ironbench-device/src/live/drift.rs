@@ -93,9 +93,9 @@ impl Watch {
             let mut kinds = [Op::Read, Op::Write].map(|op| (op, Since::default()));
             while ended.recv_timeout(EVERY) == Err(RecvTimeoutError::Timeout) {
                 for (op, since) in &mut kinds {
-                    let Ok(seen) = Seen::now(&stats, *op) else { return exchange.as_at_mount() };
-                    if let Some(means) = since.means(seen, exchange.answered(*op)) {
-                        exchange.seen(*op, means);
+                    let Ok(seen) = Seen::now(&stats, *op) else { return exchange.pace.as_at_mount() };
+                    if let Some(means) = since.means(seen, exchange.pace.so_far(*op)) {
+                        exchange.pace.seen(*op, means);
                     }
                 }
             }

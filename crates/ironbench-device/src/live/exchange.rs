@@ -8,10 +8,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use ironbench_core::{Error, Result};
 use serde::Serialize;
 
-use super::drift::Means;
 use super::due::Clock;
 use super::image::Image;
-use super::pace::{self, Mode, Overhead, Pace, Plan};
+use super::pace::{Mode, Overhead, Pace, Plan};
 use super::process;
 use super::recording::Recording;
 use super::spec::Spec;
@@ -76,7 +75,7 @@ impl<A> Held<A> {
 pub struct Exchange {
     model: String,
     clock: Clock,
-    pace: Pace,
+    pub pace: Pace,
     reads_per_s: AtomicU64,
     partitions: Vec<Partition>,
     undo: Option<Mutex<Undo>>,
@@ -151,19 +150,6 @@ impl Exchange {
     pub fn calibrated(&self, overhead: Overhead, reads_per_s: f64) {
         self.pace.calibrated(overhead);
         self.reads_per_s.store(reads_per_s as u64, Release);
-    }
-
-    /// See `Pace::so_far`, and `Pace::seen`.
-    pub fn answered(&self, op: Op) -> pace::Answered {
-        self.pace.so_far(op)
-    }
-
-    pub fn seen(&self, op: Op, means: Means) {
-        self.pace.seen(op, means);
-    }
-
-    pub fn as_at_mount(&self) {
-        self.pace.as_at_mount();
     }
 
     /// Cumulative, as JSON.

@@ -154,7 +154,7 @@ impl Live {
 
     fn watched(&self, watch: Option<Watch>) {
         *self.watch.lock().unwrap_or_else(PoisonError::into_inner) = watch;
-        self.exchange.as_at_mount();
+        self.exchange.pace.as_at_mount();
     }
 
     pub fn counters(&self) -> Vec<u8> {

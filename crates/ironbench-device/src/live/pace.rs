@@ -7,6 +7,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use serde::Serialize;
 
 use super::drift::Means;
+use super::tally::KINDS;
 use crate::{Device, Op};
 
 /// Nanoseconds that the way to the device takes beside the device: so much for each I/O, so much more for each byte.
@@ -114,8 +115,6 @@ pub struct Pace {
     /// Nanoseconds by which the ways are longer now than they were at mount, by kind.
     longer_ns: [AtomicI64; KINDS],
 }
-
-const KINDS: usize = 3;
 
 /// Cumulative.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]

@@ -14,7 +14,7 @@ const SMALLEST_SIZE: u64 = 512;
 const PER_OCTAVE: u64 = 8;
 const LATENCIES: usize = (27 * PER_OCTAVE) as usize + 1;
 /// The kinds, as indices.
-const KINDS: usize = 3;
+pub const KINDS: usize = 3;
 
 #[derive(Debug)]
 pub struct Tally {
