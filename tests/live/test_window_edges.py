@@ -12,6 +12,7 @@ import trial
 from raw_server import RawServer
 
 from ironbench import _core
+from ironbench.errors import FailureError
 
 pytestmark = pytest.mark.live
 
@@ -26,17 +27,28 @@ def at_work_s(driven: trial.Trial) -> float:
     return driven.histograms["response_time"].sum_s + told["unfinished_s"] - told["carried_s"]
 
 
-def held(holder: Holder, lock: str, until: str) -> Callable[[_core.Progress], None]:
-    """Takes a lock that every transaction needs, and keeps it until the trial is in another phase."""
+def held(take: Callable[[], object], holder: Holder) -> Callable[[_core.Progress], None]:
+    """Takes a lock that every transaction needs, and keeps it until the window is over."""
 
     def hold(progress: _core.Progress) -> None:
-        holder.query(lock)
-        while progress.phase != until:
+        take()
+        assert progress.phase == "run", "the lock came after the window"
+        while progress.phase == "run":
             time.sleep(0.01)
         time.sleep(0.3)
         holder.query("rollback")
 
     return hold
+
+
+def taken_between_others(holder: _core.SqliteConnection) -> None:
+    """SQLite's lock has no queue: whoever waits between tries may never find it free while two clients write."""
+    while True:
+        try:
+            holder.query("begin immediate")
+        except FailureError:
+            continue
+        return
 
 
 def assert_all_time_is_there(driven: trial.Trial) -> None:
@@ -50,11 +62,11 @@ def assert_all_time_is_there(driven: trial.Trial) -> None:
 
 def test_a_client_that_waits_for_sqlite_s_lock_at_the_end_is_counted(place: Path) -> None:
     path = str(place / "trial.db")
-    holder = _core.SqliteConnection(path, ["pragma journal_mode=wal"])
+    holder = _core.SqliteConnection(path, ["pragma journal_mode=wal", "pragma busy_timeout=0"])
     holder.query("create table t (n integer)")
     engine = {"kind": "sqlite", "path": path, "pragmas": ["pragma busy_timeout=20000"]}
     driven = trial.run_and_meanwhile(
-        held(holder, "begin immediate", "drain"), engine, "insert into t values (1);\n", clients=2
+        held(lambda: taken_between_others(holder), holder), engine, "insert into t values (1);\n", clients=2
     )
     assert_all_time_is_there(driven)
     holder.close()
@@ -68,7 +80,7 @@ def test_a_client_that_waits_for_postgres_lock_at_the_end_is_counted(
     holder.query("create table t (n integer)")
     engine: dict[str, Any] = trial.postgres(raw_server.connection(database=database), io=io)
     driven = trial.run_and_meanwhile(
-        held(holder, "begin; lock table t", "drain"), engine, "insert into t values (1);\n", clients=2
+        held(lambda: holder.query("begin; lock table t"), holder), engine, "insert into t values (1);\n", clients=2
     )
     assert_all_time_is_there(driven)
     holder.close()

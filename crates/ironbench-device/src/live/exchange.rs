@@ -10,12 +10,13 @@ use serde::Serialize;
 
 use super::due::Clock;
 use super::image::Image;
-use super::pace::{Mode, Overhead, Pace, Plan};
+use super::pace::{Mode, Pace, Plan};
 use super::process;
 use super::recording::Recording;
 use super::spec::Spec;
 use super::tally::{Counts, Tally};
 use super::undo::{Cut, Undo};
+use super::way::Overhead;
 use crate::Op;
 
 #[derive(Debug)]
@@ -297,7 +298,7 @@ impl Exchange {
         let usually_late_ns = self.pace.overhead().late_ns;
         let now = self.clock.now() + ahead;
         let late_ns = if plan.modelled { now.saturating_sub(plan.due + usually_late_ns) } else { 0 };
-        let beside = self.pace.way(op, length).saturating_sub(usually_late_ns);
+        let beside = plan.way_ns.saturating_sub(usually_late_ns);
         tally.ended(op, length, now - arrival + beside, late_ns);
         if let (Some(recording), true) = (&self.recording, plan.asked) {
             // As the file system sees it: the way there before, the way back after.

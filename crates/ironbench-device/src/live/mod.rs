@@ -17,6 +17,7 @@ mod spec;
 mod tally;
 mod tree;
 mod undo;
+mod way;
 
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -33,11 +34,12 @@ use calibrate::Probe;
 use drift::{Watch, statistic};
 use exchange::Exchange;
 use filesystem::Files;
-use pace::{AfterHold, Mode, Overhead, Way};
+use pace::Mode;
 pub use process::Granted;
 use ring::Ring;
 pub use spec::Spec;
 pub use undo::Cut;
+use way::{AfterHold, Overhead, Way};
 
 use crate::Op;
 

@@ -1,83 +1,21 @@
 //! When an answer is due: the model's word, less what the way to the device takes anyway.
 
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicI64, AtomicU64};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use serde::Serialize;
-
 use super::drift::Means;
 use super::tally::KINDS;
+use super::way::Overhead;
 use crate::{Device, Op};
 
-/// Nanoseconds that the way to the device takes beside the device: so much for each I/O, so much more for each byte.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
-pub struct Way {
-    pub each_ns: f64,
-    pub byte_ns: f64,
-}
+/// The way is not learned to be longer than it may be with so many others under way.
+const MOST_OTHERS: u64 = 31;
 
-impl Way {
-    /// From the mean times of a small and a large I/O.
-    pub fn through(small: (usize, f64), large: (usize, f64)) -> Self {
-        let byte_ns = ((large.1 - small.1) / (large.0 - small.0) as f64).max(0.0);
-        Self { each_ns: (small.1 - byte_ns * small.0 as f64).max(0.0), byte_ns }
-    }
-
-    fn of(self, length: u32) -> u64 {
-        (self.each_ns + self.byte_ns * f64::from(length)) as u64
-    }
-}
-
-/// What a hold adds to the time until an answer arrives: the processor of whoever waits for it goes to sleep, and on a
-/// virtual machine is given to others.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
-pub struct AfterHold {
-    /// After so many nanoseconds without any request or answer, in ascending order …
-    pub after_ns: [u64; Self::POINTS],
-    /// … so many more.
-    pub more_ns: [f64; Self::POINTS],
-}
-
-impl AfterHold {
-    pub const POINTS: usize = 5;
-
-    /// Between the points on a line; as the first before it and the last one beyond it.
-    pub fn after(&self, idle_ns: u64) -> u64 {
-        let next = self.after_ns.partition_point(|&point| point <= idle_ns);
-        if next == 0 || next == Self::POINTS {
-            return self.more_ns[next.saturating_sub(1)] as u64;
-        }
-        let ((from, to), (less, more)) =
-            ((self.after_ns[next - 1], self.after_ns[next]), (self.more_ns[next - 1], self.more_ns[next]));
-        (less + (more - less) * (idle_ns - from) as f64 / (to - from) as f64) as u64
-    }
-}
-
-/// What was measured at mount.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
-pub struct Overhead {
-    pub read: Way,
-    pub write: Way,
-    pub flush: Way,
-    /// How much later an answer arrives when nothing happened here for a while.
-    pub waking: AfterHold,
-    /// Held answers are usually so late; the ways contain it.
-    pub late_ns: u64,
-    /// What a read takes before and after the block device has it, which is a part of its way; None where the kernel keeps
-    /// no account of block devices.
-    pub beyond: Option<AfterHold>,
-}
-
-impl Overhead {
-    pub fn of(&self, op: Op, length: u32) -> u64 {
-        match op {
-            Op::Read => self.read.of(length),
-            Op::Write => self.write.of(length),
-            Op::Flush => self.flush.of(0),
-        }
-    }
-}
+/// An answer that was not followed by a request so long after it was done is followed by none.
+const FOLLOWED_WITHIN_NS: u64 = 1_000_000;
 
 /// What decides when an answer is due.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -102,18 +40,22 @@ pub struct Plan {
     pub asked: bool,
     /// Of the host's processor, to be taken away meanwhile.
     pub host_cpu_ns: u64,
+    /// That the way to the device is thought to take beside it.
+    pub way_ns: u64,
 }
 
 pub struct Pace {
     inner: Mutex<Inner>,
     takes_time: bool,
     overhead: OnceLock<Overhead>,
-    /// When the last of those that were answered was done, by the model's time.
-    answered: AtomicU64,
+    /// On their way to `Inner::answered`, so that who answers never waits for a model.
+    left: Mutex<Vec<Reverse<u64>>>,
     /// By kind; of I/Os that the model was asked for.
     sums: [Sums; KINDS],
     /// Nanoseconds by which the ways are longer now than they were at mount, by kind.
     longer_ns: [AtomicI64; KINDS],
+    /// Held answers of the model.
+    under_way: AtomicU64,
 }
 
 /// Cumulative.
@@ -138,19 +80,34 @@ struct Inner {
     /// Added to our time to make the model's, which stands still while the model is not asked.
     behind: u64,
     last: u64,
+    /// When those were done, by the model's time, whose answers have left and were not yet followed by another request.
+    answered: BinaryHeap<Reverse<u64>>,
+}
+
+impl Inner {
+    /// When a request that arrives now reaches the model: whoever has an answer sees the device done with it, even when
+    /// the way there was shorter than usual. Requests follow answers in the order in which those were done.
+    fn reaches(&mut self, arrival: u64) -> u64 {
+        let now = arrival.saturating_sub(self.behind).max(self.last);
+        while self.answered.peek().is_some_and(|done| done.0 + FOLLOWED_WITHIN_NS < now) {
+            self.answered.pop();
+        }
+        self.answered.pop().map_or(now, |done| done.0.max(now))
+    }
 }
 
 impl Pace {
     pub fn new(device: Box<dyn Device>) -> Self {
         let takes_time = device.takes_time();
-        let inner = Inner { device, mode: Mode::Free, behind: 0, last: 0 };
+        let inner = Inner { device, mode: Mode::Free, behind: 0, last: 0, answered: BinaryHeap::new() };
         Self {
             inner: Mutex::new(inner),
             takes_time,
             overhead: OnceLock::new(),
-            answered: AtomicU64::new(0),
+            left: Mutex::default(),
             sums: Default::default(),
             longer_ns: Default::default(),
+            under_way: AtomicU64::new(0),
         }
     }
 
@@ -163,23 +120,25 @@ impl Pace {
     pub fn plan(&self, now: impl FnOnce() -> u64, op: Op, offset: u64, length: u32) -> (u64, Plan) {
         let mut inner = self.locked();
         let arrival = now();
-        let at_once = Plan { due: arrival, done: 0, modelled: false, asked: false, host_cpu_ns: 0 };
+        let way_ns = self.overhead().of(op, length);
+        let at_once = Plan { due: arrival, done: 0, modelled: false, asked: false, host_cpu_ns: 0, way_ns };
         let plan = match inner.mode {
             Mode::Free => at_once,
             Mode::Fixed(span) => Plan { due: arrival + span, modelled: true, ..at_once },
             Mode::Model => {
-                // Whoever has an answer sees the device done with it, even when the way there was shorter than usual.
-                let answered = self.answered.load(Acquire);
-                let asked = (arrival.saturating_sub(inner.behind)).max(inner.last).max(answered);
+                inner.answered.extend(self.left.lock().unwrap_or_else(PoisonError::into_inner).drain(..));
+                let asked = inner.reaches(arrival);
                 inner.last = asked;
                 let done = inner.device.submit(asked, op, offset, length);
                 let host_cpu_ns = inner.device.host_cpu(op, length);
                 if done <= asked {
                     Plan { done, asked: true, host_cpu_ns, ..at_once }
                 } else {
+                    let others = self.under_way.fetch_add(1, Relaxed);
+                    let way_ns = self.way(op, length, done - asked, others);
                     // Not from the arrival on: the model's time would run away from ours with each that came too early.
-                    let due = (done + inner.behind).saturating_sub(self.way(op, length));
-                    Plan { due, done, modelled: true, asked: true, host_cpu_ns }
+                    let due = (done + inner.behind).saturating_sub(way_ns);
+                    Plan { due, done, modelled: true, asked: true, host_cpu_ns, way_ns }
                 }
             }
         };
@@ -188,7 +147,10 @@ impl Pace {
 
     /// Before the answer to what came at `arrival` leaves.
     pub fn answered(&self, plan: &Plan, arrival: u64, op: Op, length: u32) {
-        self.answered.fetch_max(plan.done, AcqRel);
+        if plan.modelled && plan.asked {
+            self.under_way.fetch_sub(1, Relaxed);
+            self.left.lock().unwrap_or_else(PoisonError::into_inner).push(Reverse(plan.done));
+        }
         if plan.asked {
             let sums = &self.sums[op as usize];
             sums.held_ns.fetch_add(plan.due.saturating_sub(arrival), Relaxed);
@@ -203,23 +165,24 @@ impl Pace {
         Answered { count, bytes, held_ns }
     }
 
-    /// Nanoseconds that the way to the device takes beside it now.
-    pub fn way(&self, op: Op, length: u32) -> u64 {
-        self.overhead().of(op, length).saturating_add_signed(self.longer_ns[op as usize].load(Relaxed))
+    /// Nanoseconds that the way to the device takes beside it now, for one that takes so long with so many others under
+    /// way.
+    fn way(&self, op: Op, length: u32, takes_ns: u64, others: u64) -> u64 {
+        let overhead = self.overhead();
+        let longer_ns = self.longer_ns[op as usize].load(Relaxed).min(overhead.longest_more(op, takes_ns, others));
+        overhead.of(op, length).saturating_add_signed(longer_ns)
     }
 
-    /// The way becomes what it was lately, half of it at a time. Beyond twice the way at mount, and the waking after holds
-    /// so long, it is not the way that takes long: more is asked than gets through here.
+    /// The way becomes what it was lately, half of it at a time.
     pub fn seen(&self, op: Op, means: Means) {
         let overhead = self.overhead();
         let Some(beyond) = overhead.beyond else { return };
         let held_ns = means.held_ns as u64;
         let at_mount_ns = overhead.of(op, 0) as i64;
-        let most = at_mount_ns + overhead.waking.after(held_ns) as i64;
         let now_ns = (means.took_ns - means.held_ns) as i64 + beyond.after(held_ns) as i64;
         let longer_ns = &self.longer_ns[op as usize];
         let middle_ns = (longer_ns.load(Relaxed) + now_ns - at_mount_ns) / 2;
-        longer_ns.store(middle_ns.clamp(-at_mount_ns, most), Relaxed);
+        longer_ns.store(middle_ns.clamp(-at_mount_ns, overhead.longest_more(op, held_ns, MOST_OTHERS)), Relaxed);
     }
 
     /// The ways are what they were at mount.
@@ -245,15 +208,7 @@ impl Pace {
     }
 
     pub fn overhead(&self) -> &Overhead {
-        const NONE: Overhead = Overhead {
-            read: Way { each_ns: 0.0, byte_ns: 0.0 },
-            write: Way { each_ns: 0.0, byte_ns: 0.0 },
-            flush: Way { each_ns: 0.0, byte_ns: 0.0 },
-            waking: AfterHold { after_ns: [0; AfterHold::POINTS], more_ns: [0.0; AfterHold::POINTS] },
-            late_ns: 0,
-            beyond: None,
-        };
-        self.overhead.get().unwrap_or(&NONE)
+        self.overhead.get().unwrap_or(&Overhead::NONE)
     }
 
     fn locked(&self) -> MutexGuard<'_, Inner> {
@@ -270,6 +225,7 @@ impl std::fmt::Debug for Pace {
 
 #[cfg(test)]
 mod tests {
+    use super::super::way::{AfterHold, Way};
     use super::*;
 
     /// Takes 100 µs for everything, one thing at a time.
@@ -312,7 +268,7 @@ mod tests {
         pace.set(Mode::Free, 50_000);
         assert_eq!(
             pace.plan(|| 60_000, Op::Read, 0, 512).1,
-            Plan { due: 60_000, done: 0, modelled: false, asked: false, host_cpu_ns: 0 }
+            Plan { due: 60_000, done: 0, modelled: false, asked: false, host_cpu_ns: 0, way_ns: 0 }
         );
         pace.set(Mode::Model, 1_000_000);
         // What it was asked for at its time 0 keeps it busy for 100 µs of its time still.
@@ -333,6 +289,53 @@ mod tests {
         assert_eq!((second.due, second.done), (180_000, 200_000));
     }
 
+    /// Takes 100 µs for everything, however much that is.
+    struct Wide;
+
+    impl Device for Wide {
+        fn submit(&mut self, now: u64, _op: Op, _offset: u64, _length: u32) -> u64 {
+            now + 100_000
+        }
+
+        fn capacity(&self) -> u64 {
+            1 << 30
+        }
+    }
+
+    #[test]
+    fn requests_follow_answers_in_the_order_in_which_those_were_done() {
+        let pace = Pace::new(Box::new(Wide));
+        let way = Way { each_ns: 50_000.0, byte_ns: 0.0 };
+        pace.calibrated(Overhead { read: way, ..Overhead::default() });
+        pace.set(Mode::Model, 0);
+        let done_for = |now| pace.plan(|| now, Op::Read, 0, 512).1.done;
+        let (_, first) = pace.plan(|| 0, Op::Read, 0, 512);
+        let (_, second) = pace.plan(|| 20_000, Op::Read, 0, 512);
+        pace.answered(&second, 20_000, Op::Read, 512);
+        pace.answered(&first, 0, Op::Read, 512);
+        // Both have left, and two requests come: one when the first is done, the other when the second is.
+        assert_eq!((done_for(90_000), done_for(91_000)), (200_000, 220_000));
+        // A third follows neither.
+        assert_eq!(done_for(125_000), 225_000);
+    }
+
+    #[test]
+    fn answers_that_nothing_followed_soon_are_forgotten() {
+        let pace = Pace::new(Box::new(Wide));
+        pace.set(Mode::Model, 0);
+        let answered = |now| {
+            let (arrival, plan) = pace.plan(|| now, Op::Read, 0, 512);
+            pace.answered(&plan, arrival, Op::Read, 512);
+            plan.done
+        };
+        let early = [pace.plan(|| 0, Op::Read, 0, 512), pace.plan(|| 0, Op::Read, 0, 512)];
+        early.iter().for_each(|(arrival, plan)| pace.answered(plan, *arrival, Op::Read, 512));
+        let later = 100_001 + FOLLOWED_WITHIN_NS;
+        assert_eq!(answered(later), later + 100_000);
+        // Remembered, one of them would be what this one follows.
+        assert_eq!(answered(later + 10_000), later + 200_000);
+    }
+
     #[test]
     fn the_way_becomes_what_it_was_lately_within_limits() {
         let pace = pace();
@@ -342,17 +345,18 @@ mod tests {
         let beyond = Some(AfterHold { after_ns, more_ns: [4_000.0; AfterHold::POINTS] });
         pace.calibrated(Overhead { read: way, write: way, waking, beyond, ..Overhead::default() });
         let seen = |op, way_ns| pace.seen(op, Means { held_ns: 80_000.0, took_ns: 76_000.0 + way_ns });
+        let lone = |op| pace.way(op, 4096, 100_000, 0);
         seen(Op::Read, 30_000.0);
-        assert_eq!((pace.way(Op::Read, 4096), pace.way(Op::Write, 4096)), (25_000, 20_000));
+        assert_eq!((lone(Op::Read), lone(Op::Write)), (25_000, 20_000));
         (0..20).for_each(|_| seen(Op::Read, 30_000.0));
-        assert!(pace.way(Op::Read, 4096).abs_diff(30_000) <= 1);
+        assert!(lone(Op::Read).abs_diff(30_000) <= 1);
         seen(Op::Read, 1e9);
         seen(Op::Write, -1e9);
-        assert_eq!((pace.way(Op::Read, 4096), pace.way(Op::Write, 4096)), (40_000, 0));
-        pace.seen(Op::Read, Means { held_ns: 2e6, took_ns: 1e9 }); // the processor may have gone to sleep
-        assert_eq!(pace.way(Op::Read, 4096), 90_000);
+        assert_eq!((lone(Op::Read), lone(Op::Write)), (40_000, 0));
+        assert_eq!(pace.way(Op::Read, 4096, 2_000_000, 0), 90_000); // the processor may have gone to sleep
+        assert_eq!(pace.way(Op::Read, 4096, 100_000, 16), 80_000); // the others have their turn
         pace.as_at_mount();
-        assert_eq!((pace.way(Op::Read, 4096), pace.way(Op::Write, 4096)), (20_000, 20_000));
+        assert_eq!((lone(Op::Read), lone(Op::Write)), (20_000, 20_000));
     }
 
     #[test]
@@ -365,22 +369,5 @@ mod tests {
         }
         assert_eq!(pace.so_far(Op::Write), Answered { count: 2, bytes: 1536, held_ns: 250_000 });
         assert_eq!(pace.so_far(Op::Read), Answered::default());
-    }
-
-    #[test]
-    fn a_waking_lies_between_those_that_were_measured() {
-        let waking = AfterHold { after_ns: [10, 20, 40, 80, 160], more_ns: [0.0, 100.0, 200.0, 200.0, 600.0] };
-        let found: Vec<_> = [0, 10, 15, 30, 60, 120, 160, 1_000].into_iter().map(|idle| waking.after(idle)).collect();
-        assert_eq!(found, [0, 0, 50, 150, 200, 400, 600, 600]);
-        assert_eq!(AfterHold::default().after(5_000), 0);
-    }
-
-    #[test]
-    fn a_way_goes_through_both_measurements() {
-        let way = Way::through((4096, 25_000.0), (262_144, 60_000.0));
-        for (length, expected) in [(4096u32, 25_000), (262_144, 60_000)] {
-            assert!(way.of(length).abs_diff(expected) <= 1);
-        }
-        assert_eq!(Way::through((4096, 25_000.0), (262_144, 20_000.0)).byte_ns, 0.0);
     }
 }

@@ -1,0 +1,114 @@
+//! The way to a device and back, which every answer takes beside what the model says.
+
+use serde::Serialize;
+
+use crate::Op;
+
+/// Others under way make a way longer, by as much as it was at mount for so many of them. On two cores more get through
+/// in the time that one takes alone, but answers that leave long before they are due leave one by one, not together,
+/// which takes more of the processors than they have.
+const OTHERS_IN_A_WAY: u64 = 8;
+
+/// Nanoseconds that the way to the device takes beside the device: so much for each I/O, so much more for each byte.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Way {
+    pub each_ns: f64,
+    pub byte_ns: f64,
+}
+
+impl Way {
+    /// From the mean times of a small and a large I/O.
+    pub fn through(small: (usize, f64), large: (usize, f64)) -> Self {
+        let byte_ns = ((large.1 - small.1) / (large.0 - small.0) as f64).max(0.0);
+        Self { each_ns: (small.1 - byte_ns * small.0 as f64).max(0.0), byte_ns }
+    }
+
+    fn of(self, length: u32) -> u64 {
+        (self.each_ns + self.byte_ns * f64::from(length)) as u64
+    }
+}
+
+/// What a hold adds to the time until an answer arrives: the processor of whoever waits for it goes to sleep, and on a
+/// virtual machine is given to others.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct AfterHold {
+    /// After so many nanoseconds without any request or answer, in ascending order …
+    pub after_ns: [u64; Self::POINTS],
+    /// … so many more.
+    pub more_ns: [f64; Self::POINTS],
+}
+
+impl AfterHold {
+    pub const POINTS: usize = 5;
+
+    /// Between the points on a line; as the first before it and the last one beyond it.
+    pub fn after(&self, idle_ns: u64) -> u64 {
+        let next = self.after_ns.partition_point(|&point| point <= idle_ns);
+        if next == 0 || next == Self::POINTS {
+            return self.more_ns[next.saturating_sub(1)] as u64;
+        }
+        let ((from, to), (less, more)) =
+            ((self.after_ns[next - 1], self.after_ns[next]), (self.more_ns[next - 1], self.more_ns[next]));
+        (less + (more - less) * (idle_ns - from) as f64 / (to - from) as f64) as u64
+    }
+}
+
+/// What was measured at mount.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Overhead {
+    pub read: Way,
+    pub write: Way,
+    pub flush: Way,
+    /// How much later an answer arrives when nothing happened here for a while.
+    pub waking: AfterHold,
+    /// Held answers are usually so late; the ways contain it.
+    pub late_ns: u64,
+    /// What a read takes before and after the block device has it, which is a part of its way; None where the kernel keeps
+    /// no account of block devices.
+    pub beyond: Option<AfterHold>,
+}
+
+impl Overhead {
+    pub const NONE: Self = {
+        const AT_ONCE: Way = Way { each_ns: 0.0, byte_ns: 0.0 };
+        const AWAKE: AfterHold = AfterHold { after_ns: [0; AfterHold::POINTS], more_ns: [0.0; AfterHold::POINTS] };
+        Self { read: AT_ONCE, write: AT_ONCE, flush: AT_ONCE, waking: AWAKE, late_ns: 0, beyond: None }
+    };
+
+    pub fn of(&self, op: Op, length: u32) -> u64 {
+        match op {
+            Op::Read => self.read.of(length),
+            Op::Write => self.write.of(length),
+            Op::Flush => self.flush.of(0),
+        }
+    }
+
+    /// Nanoseconds by which a way may be longer than it was at mount: as much as it was, and waking, and waiting for
+    /// others. What takes longer than that is not the way: more is asked than gets through here.
+    pub fn longest_more(&self, op: Op, takes_ns: u64, others: u64) -> i64 {
+        let each_ns = self.of(op, 0);
+        (each_ns + each_ns * others / OTHERS_IN_A_WAY + self.waking.after(takes_ns)) as i64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_waking_lies_between_those_that_were_measured() {
+        let waking = AfterHold { after_ns: [10, 20, 40, 80, 160], more_ns: [0.0, 100.0, 200.0, 200.0, 600.0] };
+        let found: Vec<_> = [0, 10, 15, 30, 60, 120, 160, 1_000].into_iter().map(|idle| waking.after(idle)).collect();
+        assert_eq!(found, [0, 0, 50, 150, 200, 400, 600, 600]);
+        assert_eq!(AfterHold::default().after(5_000), 0);
+    }
+
+    #[test]
+    fn a_way_goes_through_both_measurements() {
+        let way = Way::through((4096, 25_000.0), (262_144, 60_000.0));
+        for (length, expected) in [(4096u32, 25_000), (262_144, 60_000)] {
+            assert!(way.of(length).abs_diff(expected) <= 1);
+        }
+        assert_eq!(Way::through((4096, 25_000.0), (262_144, 20_000.0)).byte_ns, 0.0);
+    }
+}
