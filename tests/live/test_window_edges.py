@@ -32,21 +32,26 @@ def held(take: Callable[[], object], holder: Holder) -> Callable[[_core.Progress
 
     def hold(progress: _core.Progress) -> None:
         take()
-        assert progress.phase == "run", "the lock came after the window"
-        while progress.phase == "run":
-            time.sleep(0.01)
-        time.sleep(0.3)
-        holder.query("rollback")
+        try:
+            assert progress.phase == "run", "the lock came after the window"
+            while progress.phase == "run":
+                time.sleep(0.01)
+            time.sleep(0.3)
+        finally:
+            holder.query("rollback")
 
     return hold
 
 
 def taken_between_others(holder: _core.SqliteConnection) -> None:
     """SQLite's lock has no queue: whoever waits between tries may never find it free while two clients write."""
+    until = time.monotonic() + 1.0
     while True:
         try:
             holder.query("begin immediate")
         except FailureError:
+            if time.monotonic() > until:
+                raise
             continue
         return
 

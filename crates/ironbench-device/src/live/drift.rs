@@ -120,6 +120,8 @@ pub struct Means {
     pub held_ns: f64,
     /// … and the block device saw them take so long.
     pub took_ns: f64,
+    /// So many others were under way when they arrived.
+    pub others: f64,
 }
 
 /// What there was at some moment.
@@ -138,8 +140,13 @@ impl Since {
         self.0 = Some((seen, answered));
         let comparable = count.abs_diff(arrived.count) * OTHERS_ONE_IN <= count && arrived.flushes == 0;
         let small = answered.bytes - before.bytes <= LARGEST_MEAN * count;
-        let held_ns = (answered.held_ns - before.held_ns) as f64 / count as f64;
-        (comparable && small).then(|| Means { held_ns, took_ns: arrived.took_ns() as f64 / arrived.count as f64 })
+        let [held_ns, others] =
+            [answered.held_ns - before.held_ns, answered.others - before.others].map(|sum| sum as f64 / count as f64);
+        (comparable && small).then(|| Means {
+            held_ns,
+            took_ns: arrived.took_ns() as f64 / arrived.count as f64,
+            others,
+        })
     }
 }
 
@@ -147,8 +154,10 @@ impl Since {
 mod tests {
     use super::*;
 
-    const BEFORE: (Seen, Answered) =
-        (Seen { count: 50, took_ms: u32::MAX, flushes: 3 }, Answered { count: 70, bytes: 4096, held_ns: 1_000 });
+    const BEFORE: (Seen, Answered) = (
+        Seen { count: 50, took_ms: u32::MAX, flushes: 3 },
+        Answered { count: 70, bytes: 4096, held_ns: 1_000, others: 40 },
+    );
 
     fn after(seen: (u64, u32, u64), answered: (u64, u64, u64)) -> Option<(f64, f64)> {
         let mut since = Since::default();
@@ -157,8 +166,11 @@ mod tests {
         let seen = BEFORE.0.plus(Seen { count, took_ms, flushes });
         let (count, bytes, held_ns) = answered;
         let (before, bytes) = (BEFORE.1, BEFORE.1.bytes + bytes);
-        let answered = Answered { count: before.count + count, bytes, held_ns: before.held_ns + held_ns };
-        since.means(seen, answered).map(|means| (means.held_ns, means.took_ns))
+        let others = before.others + 2 * count;
+        let answered = Answered { count: before.count + count, bytes, held_ns: before.held_ns + held_ns, others };
+        let found = since.means(seen, answered);
+        assert!(found.is_none_or(|means| means.others == 2.0));
+        found.map(|means| (means.held_ns, means.took_ns))
     }
 
     #[test]

@@ -258,6 +258,7 @@ impl Exchange {
         let bytes = match self.worked(plan.host_cpu_ns, work) {
             Ok(bytes) => bytes,
             Err(error) => {
+                self.pace.answered(&plan, arrival, asked.op, asked.length);
                 place.tally.failed();
                 answer.refuse(errno(&error));
                 return None;
@@ -287,6 +288,7 @@ impl Exchange {
         let Held { answer, asked, arrival, plan, bytes } = held;
         let Asked { partition, op, offset, length, covers } = asked;
         let tally = &self.partitions[partition].tally;
+        self.pace.answered(&plan, arrival, op, length);
         if self.dead.load(Acquire) {
             tally.failed();
             return answer.refuse(libc::EIO);
@@ -304,7 +306,6 @@ impl Exchange {
             // As the file system sees it: the way there before, the way back after.
             recording.note(arrival, op, self.partitions[partition].start + offset, length, now + beside);
         }
-        self.pace.answered(&plan, arrival, op, length);
         self.reply(answer, &asked, bytes);
     }
 

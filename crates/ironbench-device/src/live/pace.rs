@@ -2,7 +2,8 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::sync::atomic::Ordering::Relaxed;
+use std::mem;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicI64, AtomicU64};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -10,12 +11,6 @@ use super::drift::Means;
 use super::tally::KINDS;
 use super::way::Overhead;
 use crate::{Device, Op};
-
-/// The way is not learned to be longer than it may be with so many others under way.
-const MOST_OTHERS: u64 = 31;
-
-/// An answer that was not followed by a request so long after it was done is followed by none.
-const FOLLOWED_WITHIN_NS: u64 = 1_000_000;
 
 /// What decides when an answer is due.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -40,8 +35,10 @@ pub struct Plan {
     pub asked: bool,
     /// Of the host's processor, to be taken away meanwhile.
     pub host_cpu_ns: u64,
-    /// That the way to the device is thought to take beside it.
+    /// Nanoseconds that the way to the device is taken to be.
     pub way_ns: u64,
+    /// That took time and were under way when it arrived.
+    pub others: u64,
 }
 
 pub struct Pace {
@@ -54,7 +51,7 @@ pub struct Pace {
     sums: [Sums; KINDS],
     /// Nanoseconds by which the ways are longer now than they were at mount, by kind.
     longer_ns: [AtomicI64; KINDS],
-    /// Held answers of the model.
+    /// I/Os that take time by the model's word and whose answers have not left.
     under_way: AtomicU64,
 }
 
@@ -65,6 +62,8 @@ pub struct Answered {
     pub bytes: u64,
     /// Answers were to be held for so long.
     pub held_ns: u64,
+    /// Under way when each arrived, summed up.
+    pub others: u64,
 }
 
 #[derive(Debug, Default)]
@@ -72,6 +71,7 @@ struct Sums {
     count: AtomicU64,
     bytes: AtomicU64,
     held_ns: AtomicU64,
+    others: AtomicU64,
 }
 
 struct Inner {
@@ -85,11 +85,20 @@ struct Inner {
 }
 
 impl Inner {
-    /// When a request that arrives now reaches the model: whoever has an answer sees the device done with it, even when
-    /// the way there was shorter than usual. Requests follow answers in the order in which those were done.
-    fn reaches(&mut self, arrival: u64) -> u64 {
+    fn collect(&mut self, left: &Mutex<Vec<Reverse<u64>>>) {
+        let left = mem::take(&mut *left.lock().unwrap_or_else(PoisonError::into_inner));
+        self.answered.extend(left);
+    }
+
+    /// When a request that arrives now reaches the model. Whoever has an answer sees the device done with it, even when
+    /// the way there was shorter than usual. Requests are taken to follow answers in the order in which those were done;
+    /// with nothing else under way, all of them. What was done longer ago than `way_ns` was followed or is by none.
+    fn reaches(&mut self, arrival: u64, others: u64, way_ns: u64) -> u64 {
         let now = arrival.saturating_sub(self.behind).max(self.last);
-        while self.answered.peek().is_some_and(|done| done.0 + FOLLOWED_WITHIN_NS < now) {
+        if others == 0 {
+            return self.answered.drain().fold(now, |latest, done| latest.max(done.0));
+        }
+        while self.answered.peek().is_some_and(|done| done.0 + way_ns < now) {
             self.answered.pop();
         }
         self.answered.pop().map_or(now, |done| done.0.max(now))
@@ -120,49 +129,62 @@ impl Pace {
     pub fn plan(&self, now: impl FnOnce() -> u64, op: Op, offset: u64, length: u32) -> (u64, Plan) {
         let mut inner = self.locked();
         let arrival = now();
-        let way_ns = self.overhead().of(op, length);
-        let at_once = Plan { due: arrival, done: 0, modelled: false, asked: false, host_cpu_ns: 0, way_ns };
+        let at_mount_ns = self.overhead().of(op, length);
+        let at_once = Plan {
+            due: arrival,
+            done: 0,
+            modelled: false,
+            asked: false,
+            host_cpu_ns: 0,
+            way_ns: at_mount_ns,
+            others: 0,
+        };
         let plan = match inner.mode {
             Mode::Free => at_once,
             Mode::Fixed(span) => Plan { due: arrival + span, modelled: true, ..at_once },
             Mode::Model => {
-                inner.answered.extend(self.left.lock().unwrap_or_else(PoisonError::into_inner).drain(..));
-                let asked = inner.reaches(arrival);
+                let others = self.under_way.load(Acquire);
+                inner.collect(&self.left);
+                let asked = inner.reaches(arrival, others, at_mount_ns);
                 inner.last = asked;
                 let done = inner.device.submit(asked, op, offset, length);
                 let host_cpu_ns = inner.device.host_cpu(op, length);
+                let way_ns = self.way(op, length, done.saturating_sub(asked), others);
+                let plan = Plan { done, asked: true, host_cpu_ns, way_ns, others, ..at_once };
                 if done <= asked {
-                    Plan { done, asked: true, host_cpu_ns, ..at_once }
+                    plan
                 } else {
-                    let others = self.under_way.fetch_add(1, Relaxed);
-                    let way_ns = self.way(op, length, done - asked, others);
+                    self.under_way.fetch_add(1, Relaxed);
                     // Not from the arrival on: the model's time would run away from ours with each that came too early.
-                    let due = (done + inner.behind).saturating_sub(way_ns);
-                    Plan { due, done, modelled: true, asked: true, host_cpu_ns, way_ns }
+                    Plan { due: (done + inner.behind).saturating_sub(way_ns), modelled: true, ..plan }
                 }
             }
         };
         (arrival, plan)
     }
 
-    /// Before the answer to what came at `arrival` leaves.
+    /// Once for each plan, before the answer to what came at `arrival` leaves.
     pub fn answered(&self, plan: &Plan, arrival: u64, op: Op, length: u32) {
-        if plan.modelled && plan.asked {
-            self.under_way.fetch_sub(1, Relaxed);
-            self.left.lock().unwrap_or_else(PoisonError::into_inner).push(Reverse(plan.done));
+        if !plan.asked {
+            return;
         }
-        if plan.asked {
-            let sums = &self.sums[op as usize];
-            sums.held_ns.fetch_add(plan.due.saturating_sub(arrival), Relaxed);
-            sums.bytes.fetch_add(u64::from(length), Relaxed);
-            sums.count.fetch_add(1, Relaxed);
+        let sums = &self.sums[op as usize];
+        sums.held_ns.fetch_add(plan.due.saturating_sub(arrival), Relaxed);
+        sums.bytes.fetch_add(u64::from(length), Relaxed);
+        sums.others.fetch_add(plan.others, Relaxed);
+        sums.count.fetch_add(1, Relaxed);
+        if plan.modelled {
+            self.left.lock().unwrap_or_else(PoisonError::into_inner).push(Reverse(plan.done));
+            // Last: who finds nothing under way finds all that left.
+            self.under_way.fetch_sub(1, Release);
         }
     }
 
     pub fn so_far(&self, op: Op) -> Answered {
         let sums = &self.sums[op as usize];
-        let [count, bytes, held_ns] = [&sums.count, &sums.bytes, &sums.held_ns].map(|sum| sum.load(Relaxed));
-        Answered { count, bytes, held_ns }
+        let Sums { count, bytes, held_ns, others } = sums;
+        let [count, bytes, held_ns, others] = [count, bytes, held_ns, others].map(|sum| sum.load(Relaxed));
+        Answered { count, bytes, held_ns, others }
     }
 
     /// Nanoseconds that the way to the device takes beside it now, for one that takes so long with so many others under
@@ -182,7 +204,8 @@ impl Pace {
         let now_ns = (means.took_ns - means.held_ns) as i64 + beyond.after(held_ns) as i64;
         let longer_ns = &self.longer_ns[op as usize];
         let middle_ns = (longer_ns.load(Relaxed) + now_ns - at_mount_ns) / 2;
-        longer_ns.store(middle_ns.clamp(-at_mount_ns, overhead.longest_more(op, held_ns, MOST_OTHERS)), Relaxed);
+        longer_ns
+            .store(middle_ns.clamp(-at_mount_ns, overhead.longest_more(op, held_ns, means.others as u64)), Relaxed);
     }
 
     /// The ways are what they were at mount.
@@ -193,6 +216,8 @@ impl Pace {
     pub fn set(&self, mode: Mode, now: u64) {
         let mut inner = self.locked();
         if mode == Mode::Model && inner.mode != Mode::Model {
+            inner.collect(&self.left);
+            inner.last = inner.reaches(0, 0, 0);
             inner.behind = now.saturating_sub(inner.last);
         }
         inner.mode = mode;
@@ -224,150 +249,4 @@ impl std::fmt::Debug for Pace {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::way::{AfterHold, Way};
-    use super::*;
-
-    /// Takes 100 µs for everything, one thing at a time.
-    struct Slow {
-        free_at: u64,
-    }
-
-    impl Device for Slow {
-        fn submit(&mut self, now: u64, _op: Op, _offset: u64, _length: u32) -> u64 {
-            self.free_at = self.free_at.max(now) + 100_000;
-            self.free_at
-        }
-
-        fn capacity(&self) -> u64 {
-            1 << 30
-        }
-    }
-
-    fn pace() -> Pace {
-        Pace::new(Box::new(Slow { free_at: 0 }))
-    }
-
-    #[test]
-    fn the_way_is_taken_off_what_the_model_says() {
-        let pace = pace();
-        let way = Way { each_ns: 20_000.0, byte_ns: 0.5 };
-        pace.calibrated(Overhead { read: way, ..Overhead::default() });
-        pace.set(Mode::Model, 0);
-        let (arrival, plan) = pace.plan(|| 1_000, Op::Read, 0, 4096);
-        assert_eq!((arrival, plan.due, plan.modelled), (1_000, 101_000 - 22_048, true));
-        // The device is busy until 101 000, whatever the way takes.
-        assert_eq!(pace.plan(|| 2_000, Op::Write, 0, 4096).1.due, 201_000);
-    }
-
-    #[test]
-    fn the_models_time_stands_still_while_it_is_not_asked() {
-        let pace = pace();
-        pace.set(Mode::Model, 0);
-        assert_eq!(pace.plan(|| 0, Op::Read, 0, 512).1.due, 100_000);
-        pace.set(Mode::Free, 50_000);
-        assert_eq!(
-            pace.plan(|| 60_000, Op::Read, 0, 512).1,
-            Plan { due: 60_000, done: 0, modelled: false, asked: false, host_cpu_ns: 0, way_ns: 0 }
-        );
-        pace.set(Mode::Model, 1_000_000);
-        // What it was asked for at its time 0 keeps it busy for 100 µs of its time still.
-        assert_eq!(pace.plan(|| 1_000_000, Op::Read, 0, 512).1.due, 1_200_000);
-    }
-
-    #[test]
-    fn what_was_answered_is_done_when_the_next_arrives_however_early_that_is() {
-        let pace = pace();
-        let way = Way { each_ns: 20_000.0, byte_ns: 0.0 };
-        pace.calibrated(Overhead { read: way, ..Overhead::default() });
-        pace.set(Mode::Model, 0);
-        let (_, first) = pace.plan(|| 0, Op::Read, 0, 4096);
-        assert_eq!((first.due, first.done), (80_000, 100_000));
-        pace.answered(&first, 0, Op::Read, 4096);
-        // Answered at 80 000; the way took 5 000, not 20 000. The device does not know of two at a time.
-        let (_, second) = pace.plan(|| 85_000, Op::Read, 0, 4096);
-        assert_eq!((second.due, second.done), (180_000, 200_000));
-    }
-
-    /// Takes 100 µs for everything, however much that is.
-    struct Wide;
-
-    impl Device for Wide {
-        fn submit(&mut self, now: u64, _op: Op, _offset: u64, _length: u32) -> u64 {
-            now + 100_000
-        }
-
-        fn capacity(&self) -> u64 {
-            1 << 30
-        }
-    }
-
-    #[test]
-    fn requests_follow_answers_in_the_order_in_which_those_were_done() {
-        let pace = Pace::new(Box::new(Wide));
-        let way = Way { each_ns: 50_000.0, byte_ns: 0.0 };
-        pace.calibrated(Overhead { read: way, ..Overhead::default() });
-        pace.set(Mode::Model, 0);
-        let done_for = |now| pace.plan(|| now, Op::Read, 0, 512).1.done;
-        let (_, first) = pace.plan(|| 0, Op::Read, 0, 512);
-        let (_, second) = pace.plan(|| 20_000, Op::Read, 0, 512);
-        pace.answered(&second, 20_000, Op::Read, 512);
-        pace.answered(&first, 0, Op::Read, 512);
-        // Both have left, and two requests come: one when the first is done, the other when the second is.
-        assert_eq!((done_for(90_000), done_for(91_000)), (200_000, 220_000));
-        // A third follows neither.
-        assert_eq!(done_for(125_000), 225_000);
-    }
-
-    #[test]
-    fn answers_that_nothing_followed_soon_are_forgotten() {
-        let pace = Pace::new(Box::new(Wide));
-        pace.set(Mode::Model, 0);
-        let answered = |now| {
-            let (arrival, plan) = pace.plan(|| now, Op::Read, 0, 512);
-            pace.answered(&plan, arrival, Op::Read, 512);
-            plan.done
-        };
-        let early = [pace.plan(|| 0, Op::Read, 0, 512), pace.plan(|| 0, Op::Read, 0, 512)];
-        early.iter().for_each(|(arrival, plan)| pace.answered(plan, *arrival, Op::Read, 512));
-        let later = 100_001 + FOLLOWED_WITHIN_NS;
-        assert_eq!(answered(later), later + 100_000);
-        // Remembered, one of them would be what this one follows.
-        assert_eq!(answered(later + 10_000), later + 200_000);
-    }
-
-    #[test]
-    fn the_way_becomes_what_it_was_lately_within_limits() {
-        let pace = pace();
-        let way = Way { each_ns: 20_000.0, byte_ns: 0.0 };
-        let after_ns = [60_000, 200_000, 1_000_000, 2_000_000, 3_000_000];
-        let waking = AfterHold { after_ns, more_ns: [0.0, 0.0, 50_000.0, 50_000.0, 50_000.0] };
-        let beyond = Some(AfterHold { after_ns, more_ns: [4_000.0; AfterHold::POINTS] });
-        pace.calibrated(Overhead { read: way, write: way, waking, beyond, ..Overhead::default() });
-        let seen = |op, way_ns| pace.seen(op, Means { held_ns: 80_000.0, took_ns: 76_000.0 + way_ns });
-        let lone = |op| pace.way(op, 4096, 100_000, 0);
-        seen(Op::Read, 30_000.0);
-        assert_eq!((lone(Op::Read), lone(Op::Write)), (25_000, 20_000));
-        (0..20).for_each(|_| seen(Op::Read, 30_000.0));
-        assert!(lone(Op::Read).abs_diff(30_000) <= 1);
-        seen(Op::Read, 1e9);
-        seen(Op::Write, -1e9);
-        assert_eq!((lone(Op::Read), lone(Op::Write)), (40_000, 0));
-        assert_eq!(pace.way(Op::Read, 4096, 2_000_000, 0), 90_000); // the processor may have gone to sleep
-        assert_eq!(pace.way(Op::Read, 4096, 100_000, 16), 80_000); // the others have their turn
-        pace.as_at_mount();
-        assert_eq!((lone(Op::Read), lone(Op::Write)), (20_000, 20_000));
-    }
-
-    #[test]
-    fn what_was_answered_counts_with_the_time_that_it_was_to_be_held() {
-        let pace = pace();
-        pace.set(Mode::Model, 0);
-        for (now, length) in [(0, 512), (50_000, 1024)] {
-            let (arrival, plan) = pace.plan(|| now, Op::Write, 0, length);
-            pace.answered(&plan, arrival, Op::Write, length);
-        }
-        assert_eq!(pace.so_far(Op::Write), Answered { count: 2, bytes: 1536, held_ns: 250_000 });
-        assert_eq!(pace.so_far(Op::Read), Answered::default());
-    }
-}
+mod tests;

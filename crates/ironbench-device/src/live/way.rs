@@ -4,9 +4,8 @@ use serde::Serialize;
 
 use crate::Op;
 
-/// Others under way make a way longer, by as much as it was at mount for so many of them. On two cores more get through
-/// in the time that one takes alone, but answers that leave long before they are due leave one by one, not together,
-/// which takes more of the processors than they have.
+/// Others under way make a way longer, by as much as it was at mount for so many of them: what served best on two cores. With
+/// a longer way few answers are held at a time, and each leaves by itself, which takes more of the processors.
 const OTHERS_IN_A_WAY: u64 = 8;
 
 /// Nanoseconds that the way to the device takes beside the device: so much for each I/O, so much more for each byte.
