@@ -12,7 +12,7 @@ are said. A point begins when others leave the processors alone, for which the b
 (`IRONBENCH_BENCH_PATIENCE`, in minutes); one during which other virtual machines took more than a tenth of the CPU time
 is measured again, and in the end not judged. What they took is said.
 
-About 19 minutes for all models where nobody takes the processors, and 7 more for the free device and the mix beside a
+About 19 minutes for all models where nobody takes the processors, and 15 more for the free device and the mix beside a
 tmpfs; `IRONBENCH_BENCH_SECONDS=3` bounds a point to 3 s, `IRONBENCH_BENCH_MODELS=hdd-10k,ssd-sata` chooses models,
 `IRONBENCH_BENCH_PAIRS=3` makes three pairs.
 """
@@ -24,7 +24,8 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -33,7 +34,7 @@ from statistics import median
 from bench import oltp, stolen
 from bench.figures import at_least, at_most, said, within
 from bench.outside import Done, Point, Run, Seen, expected, fio, modelled, mounted
-from bench.pairs import interleaved, ratio
+from bench.pairs import in_turn, ratio
 from bench.series import asked
 from ironbench.catalogue.devices import device_models
 from ironbench.errors import InputError
@@ -119,13 +120,20 @@ def _free() -> dict[bool, float]:
     """
     way_s = _free_through("/dev/fuse", asked_for=not IO_URING.exists())
     if IO_URING.exists():
-        was = IO_URING.read_text()
-        IO_URING.write_text("Y")
-        try:
+        with _io_uring():
             _free_through("io_uring", asked_for=True)
-        finally:
-            IO_URING.write_text(was)
     return way_s
+
+
+@contextmanager
+def _io_uring() -> Iterator[None]:
+    """Devices that are mounted meanwhile use it."""
+    was = IO_URING.read_text()
+    IO_URING.write_text("Y")
+    try:
+        yield
+    finally:
+        IO_URING.write_text(was)
 
 
 def _free_through(way: str, asked_for: bool) -> dict[bool, float]:
@@ -207,20 +215,35 @@ def _held(name: str, run: Run, seen: Seen, done: Done | None, way_s: float, shar
 
 
 def _beside_tmpfs() -> None:
-    """A half-cached read-write mix of PostgreSQL on the free device and on a plain tmpfs.
+    """A half-cached read-write mix of PostgreSQL on the free device, both ways, and on a plain tmpfs.
 
     Buffers are the same. The device's page cache is bounded, so that half of the data must come from it; a tmpfs is
-    page cache itself, and a bound on it would leave no room for the data.
+    page cache itself, and a bound on it would leave no room for the data. Beside both a loop device of the kernel's
+    own, of a file in memory, with the same bound: what a file system, its journal and bounded memory cost without us.
     """
-    with tempfile.TemporaryDirectory(prefix="ironbench-bench-", dir="/dev/shm") as folder:
-        data = str(Path(folder, "data"))
-        emulated, plain = interleaved(
-            asked("IRONBENCH_BENCH_PAIRS", PAIRS),
-            lambda: oltp.driven("free", *oltp.TOTAL, "--no-observe").throughput,
-            lambda: oltp.driven(data, "--no-observe").throughput,
-        )
-    found = ratio(emulated, plain)
-    said("half-cached igen-oltp, free device / tmpfs", found, at_least(0.75), str(found))
+
+    def through_io_uring() -> float:
+        with _io_uring():
+            return on_free()
+
+    def on_free() -> float:
+        return oltp.driven("free", *oltp.TOTAL, "--no-observe").throughput
+
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ironbench-bench-", dir="/dev/shm")))
+        _, point = stack.enter_context(oltp.loop_device(folder))
+        ways = {
+            "free device through io_uring": through_io_uring,
+            "free device through /dev/fuse": on_free,
+            "loop device of the kernel's": lambda: oltp.loaded_anew(point, "--no-observe").throughput,
+            "tmpfs": lambda: oltp.driven(str(folder / "data"), "--no-observe").throughput,
+        }
+        if not IO_URING.exists():
+            del ways["free device through io_uring"]
+        *sides, tmpfs = in_turn(asked("IRONBENCH_BENCH_PAIRS", PAIRS), *ways.values())
+    for place, (name, side) in enumerate(zip(ways, sides, strict=False)):
+        found = ratio(side, tmpfs)
+        said(f"half-cached igen-oltp, {name} / tmpfs", found, at_least(0.75) if place == 0 else "", str(found))
 
 
 def _spread(values: list[float], digits: int) -> str:

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+from ironbench.machine import attached
 
 SCALE = 24
 """384 MB of data."""
 BUFFERS, TOTAL = ("--memory", "48MB"), ("--memory-total", "224MB")
 """Buffers and page cache hold about half of it, once what the server's processes take is off."""
 CLIENTS = 8
+CAPACITY = 2 << 30
 SECONDS, WARMUP = "10s", "5s"
 
 
@@ -47,3 +52,33 @@ def driven(data: str, *more: str, group: Path | None = None) -> Seen:
         raise RuntimeError(done.stderr)
     metrics: dict[str, float] = json.loads(done.stdout)["trials"][0]["metrics"]
     return Seen(metrics["throughput"], metrics)
+
+
+def loaded_anew(point: Path, *more: str, group: Path | None = None) -> Seen:
+    """In a directory there, which is removed; on a bounded page cache."""
+    data = point / "data"
+    try:
+        return driven(str(data), *TOTAL, *more, group=group)
+    finally:
+        shutil.rmtree(data, ignore_errors=True)
+
+
+@contextmanager
+def loop_device(folder: Path) -> Iterator[tuple[str, Path]]:
+    """A loop device of a file in memory, all of which is there from the beginning, and where its ext4 is mounted."""
+    image, point = folder / "image", folder / "point"
+    with image.open("wb") as file:
+        os.posix_fallocate(file.fileno(), 0, CAPACITY)
+    point.mkdir()
+    block = attached.command("losetup", "--find", "--show", str(image)).strip()
+    try:
+        # Nothing is discarded: pages of the image that come back later would count in the server's group.
+        options = "nodiscard,lazy_itable_init=0,lazy_journal_init=0"
+        attached.command("mkfs.ext4", "-q", "-F", "-m", "0", "-E", options, block)
+        attached.command("mount", "-o", "nodiscard", block, str(point))
+        try:
+            yield block, point
+        finally:
+            attached.unmount(point, patience_s=10.0)
+    finally:
+        attached.detach(block)

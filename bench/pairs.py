@@ -51,11 +51,17 @@ def ratio(a: Sequence[float], b: Sequence[float]) -> Ratio:
 
 def interleaved(n: int, a: Callable[[], T], b: Callable[[], T]) -> tuple[list[T], list[T]]:
     """`n` results of each, in the order A B, B A, A B, …"""
-    of_a: list[T] = []
-    of_b: list[T] = []
-    for pair in range(n):
-        for one in (a, b) if pair % 2 == 0 else (b, a):
-            (of_a if one is a else of_b).append(one())
-        sys.stderr.write(f"\r  pair {pair + 1} of {n} ")
-    sys.stderr.write("\r" + " " * 30 + "\r")
+    of_a, of_b = in_turn(n, a, b)
     return of_a, of_b
+
+
+def in_turn(n: int, *ways: Callable[[], T]) -> list[list[T]]:
+    """`n` results of each, in the order A B C, C B A, A B C, …"""
+    found: list[list[T]] = [[] for _ in ways]
+    for turn in range(n):
+        order = range(len(ways)) if turn % 2 == 0 else reversed(range(len(ways)))
+        for which in order:
+            found[which].append(ways[which]())
+        sys.stderr.write(f"\r  pair {turn + 1} of {n} ")
+    sys.stderr.write("\r" + " " * 30 + "\r")
+    return found

@@ -11,7 +11,6 @@ model, which is not counted, tells how it shares its limit out, and the kernel i
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -22,13 +21,11 @@ from bench.figures import said, within
 from bench.oltp import Seen
 from bench.pairs import interleaved, ratio
 from bench.series import asked
-from ironbench.machine import attached
 
 IOPS = 1000
 MODEL = f"aws-gp3(iops={IOPS})"
 RATE = 125 << 20
 """Bytes a second, as the model has them."""
-CAPACITY = 2 << 30
 BLKIO = Path("/sys/fs/cgroup/blkio")
 MEMORY = Path("/dev/shm")
 LOG = ("--log", "free")
@@ -42,9 +39,9 @@ def main() -> None:
     pairs = asked("IRONBENCH_BENCH_PAIRS", PAIRS)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ironbench-bench-", dir=MEMORY)))
-        block, point = stack.enter_context(_plain(folder))
+        block, point = stack.enter_context(oltp.loop_device(folder))
         group = stack.enter_context(_limited(block, round(_emulated().rate("reads"))))
-        emulated, plain = interleaved(pairs, _emulated, lambda: _throttled(point / "data", group))
+        emulated, plain = interleaved(pairs, _emulated, lambda: _throttled(point, group))
     found = ratio([one.throughput for one in emulated], [one.throughput for one in plain])
     for name, runs in (("model", emulated), ("kernel", plain)):
         reads, writes = (sum(one.rate(what) for one in runs) / len(runs) for what in ("reads", "writes"))
@@ -53,36 +50,11 @@ def main() -> None:
 
 
 def _emulated() -> Seen:
-    return oltp.driven(MODEL, *oltp.TOTAL, *LOG, "--capacity", str(CAPACITY))
+    return oltp.driven(MODEL, *oltp.TOTAL, *LOG, "--capacity", str(oltp.CAPACITY))
 
 
-def _throttled(data: Path, group: Path) -> Seen:
-    """Loaded anew every time, as on the emulated volume."""
-    try:
-        return oltp.driven(str(data), *oltp.TOTAL, *LOG, group=group)
-    finally:
-        shutil.rmtree(data, ignore_errors=True)
-
-
-@contextmanager
-def _plain(folder: Path) -> Iterator[tuple[str, Path]]:
-    """A loop device of a file in memory, all of which is there from the beginning, and where its ext4 is mounted."""
-    image, point = folder / "image", folder / "point"
-    with image.open("wb") as file:
-        os.posix_fallocate(file.fileno(), 0, CAPACITY)
-    point.mkdir()
-    block = attached.command("losetup", "--find", "--show", str(image)).strip()
-    try:
-        # Nothing is discarded: pages of the image that come back later would count in the server's group.
-        options = "nodiscard,lazy_itable_init=0,lazy_journal_init=0"
-        attached.command("mkfs.ext4", "-q", "-F", "-m", "0", "-E", options, block)
-        attached.command("mount", "-o", "nodiscard", block, str(point))
-        try:
-            yield block, point
-        finally:
-            attached.unmount(point, patience_s=10.0)
-    finally:
-        attached.detach(block)
+def _throttled(point: Path, group: Path) -> Seen:
+    return oltp.loaded_anew(point, *LOG, group=group)
 
 
 @contextmanager

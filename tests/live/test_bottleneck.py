@@ -54,6 +54,7 @@ DELAYED = {"commit_delay": "10000", "commit_siblings": "0"}
 """Every flush of the log waits 10 ms before it begins (PostgreSQL 18 documentation, 19.5.1, commit_delay)."""
 
 
+@pytest.mark.long
 def test_a_delayed_flush_makes_the_log_the_limit(server: Server) -> None:
     found = spent(server(DELAYED), CHANGE, Load(clients=8, duration_s=4.0))
     assert found.limit.resource == "the log", found
@@ -69,6 +70,7 @@ def test_one_core_makes_the_cpu_the_limit_and_more_cores_the_remedy(server: Serv
     assert "more cores" in found.limit.sentence
 
 
+@pytest.mark.long
 def test_a_hot_row_makes_locks_the_limit_and_the_root_is_named(server: Server) -> None:
     """The holder of the row keeps it over a round trip to its client."""
     found = spent(server({"synchronous_commit": "off"}), HOT, Load(clients=16, duration_s=6.0))
@@ -94,6 +96,7 @@ def test_locks_behind_a_flush_are_led_to_the_flush(tmp_path: Path) -> None:
     assert found.tables.get("t", 0.0) > 0.9
 
 
+@pytest.mark.long
 def test_a_starved_client_is_the_limit(server: Server) -> None:
     """Its core is taken by four others that never pause."""
     core = max(os.sched_getaffinity(0))
@@ -109,6 +112,7 @@ def test_a_starved_client_is_the_limit(server: Server) -> None:
     assert "waits to be asked" in found.limit.sentence
 
 
+@pytest.mark.long
 def test_a_client_that_thinks_is_the_limit(server: Server) -> None:
     found = spent(server(), READ, Load(clients=4, duration_s=3.0, think_time_s=0.05))
     assert found.limit.resource == "the client", found

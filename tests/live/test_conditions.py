@@ -134,6 +134,7 @@ def test_reading_the_state_before_a_trial_does_not_warm_a_cold_one(on_disk: Path
     assert codes(driven) == set()
 
 
+@pytest.mark.long
 def test_hot_is_rehearsed_until_steady(place: Path) -> None:
     how = Load(clients=2, duration_s=2.0, cache="hot")
     with Bench(place / "d", how, "tpcb-like") as bench:

@@ -105,6 +105,7 @@ def test_garbage_of_the_trial_before_is_taken_away_where_a_block_shares_its_data
     assert second.conditions["garbage"].startswith("vacuumed pgbench_accounts")
 
 
+@pytest.mark.long
 def test_data_that_are_only_read_are_copied_once_until_a_trial_has_written(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

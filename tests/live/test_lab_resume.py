@@ -206,6 +206,7 @@ def test_a_lab_that_never_began_cannot_go_on(user: User) -> None:
     assert "holds no lab" in told.stderr
 
 
+@pytest.mark.long
 def test_more_blocks_are_measured_as_a_round_of_their_own_of_six_at_least(user: User) -> None:
     assert user("lab", "run", str(written(user, duration="0.1s", repeats=1))).code in (0, 3)
     too_few = user("lab", "resume", "small.toml", "--more", "5")

@@ -74,6 +74,7 @@ def test_a_restore_tells_copying_and_recovery_apart_and_its_rows_are_checked(pla
     assert names.count("rows in the table") == 2, "of the restored server and of the first"
 
 
+@pytest.mark.long
 def test_a_vacuum_that_locks_the_table_is_felt(place: Path, tmp_path: Path) -> None:
     """VACUUM FULL holds the table until it is done: a read that is due meanwhile waits for the rest of it."""
     words = ("vacuum", "--with", "kind=full", "--with", "gb=0.1", "--with", "calm=1", "--with", "probe=50")

@@ -71,6 +71,7 @@ def system(data: Path, **told: object) -> System:
     return replace(pg.system(data), memory_bytes=32 * MiB, memory_total_bytes=LIMIT, **told)
 
 
+@pytest.mark.long
 def test_the_server_and_the_page_cache_of_its_files_stay_within_the_limit(on_disk: Path) -> None:
     before = groups()
     session = pg.start(system(on_disk / "d"))

@@ -129,6 +129,7 @@ def test_a_load_is_begun_anew_for_another_scale_factor(session: Session) -> None
     assert counts(session) == ROWS
 
 
+@pytest.mark.long
 def test_a_data_directory_of_another_scale_factor_is_loaded_anew_only_where_it_is_ours(place: Path) -> None:
     with running("postgres", place) as session:
         load(session)

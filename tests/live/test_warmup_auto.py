@@ -37,6 +37,7 @@ def automatic(planned: Lab) -> Lab:
     return replace(planned, setups=tuple(setups.values()), trials=trials)
 
 
+@pytest.mark.long
 def test_a_lab_measures_a_pilot_of_every_cell_once_and_says_what_it_decided(place: Path) -> None:
     directory = LabDirectory(place / "lab")
     directory.begin(lab_begin.freeze(automatic(small(stages=(1, 1))), {}, directory.store))

@@ -21,7 +21,7 @@ def driven(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], 
     return found["trials"][0]
 
 
-@pytest.mark.parametrize("engine", ["postgres", "sqlite"])
+@pytest.mark.parametrize("engine", ["postgres", pytest.param("sqlite", marks=pytest.mark.long)])
 def test_jobs_run_beside_each_other_and_every_rule_holds(
     engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
