@@ -181,7 +181,8 @@ class Mounted:
             raise InputError(
                 f"device {self.device.model}",
                 f"it does {modelled:.0f} reads a second, and {reads_per_s:.0f} get through here",
-                "replay it (`ironbench device trace replay`), or mount it while nothing else runs; `free` is the fastest there is",
+                "replay it (`ironbench device trace replay`), or mount it while nothing else runs; "
+                "`free` is the fastest that can be emulated",
             )
 
     def _failure(self, answer: dict[str, Any]) -> FailureError:
