@@ -12,7 +12,7 @@ are said. A point begins when others leave the processors alone, for which the b
 (`IRONBENCH_BENCH_PATIENCE`, in minutes); one during which other virtual machines took more than a tenth of the CPU time
 is measured again, and in the end not judged. What they took is said.
 
-About 19 minutes for all models where nobody takes the processors, and 15 more for the free device and the mix beside a
+About 19 minutes for all models where nobody takes the processors, and 10 more for the free device and the mix beside a
 tmpfs; `IRONBENCH_BENCH_SECONDS=3` bounds a point to 3 s, `IRONBENCH_BENCH_MODELS=hdd-10k,ssd-sata` chooses models,
 `IRONBENCH_BENCH_PAIRS=3` makes three pairs.
 """
@@ -24,8 +24,8 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -45,8 +45,6 @@ RAMP_S, LONGEST_RAMP_S = 1, 5
 FILLING = 80 << 20
 """64 MiB, and what a disk writes meanwhile."""
 LIVE_IOPS = 100_000
-IO_URING = Path("/sys/module/fuse/parameters/enable_uring")
-"""Whether devices that are mounted may use it (docs/adr/0014-devices-through-io-uring.md)."""
 FREE_RUNS, FREE_S = 5, 3
 BATCH = 8
 """So many I/Os are submitted with one call, as engines that read ahead do, and as many are taken as have ended."""
@@ -114,42 +112,29 @@ def _mounts(runs: Sequence[Run]) -> int:
 
 
 def _free() -> dict[bool, float]:
-    """Both ways: the shorter one is switched on for the time of this, where the kernel has it.
+    """Seconds that a read (False) and a write (True) take through `/dev/fuse`, the way of every device that takes time.
 
-    Seconds that a read (False) and a write (True) take through `/dev/fuse`, the way of every device that takes time.
+    The kernel passes requests of the free device through (docs/adr/0014-free-devices-are-passed-through.md); those of
+    one that is nearly as fast come to its process, which answers them at once.
     """
-    way_s = _free_through("/dev/fuse", asked_for=not IO_URING.exists())
-    if IO_URING.exists():
-        with _io_uring():
-            _free_through("io_uring", asked_for=True)
-    return way_s
-
-
-@contextmanager
-def _io_uring() -> Iterator[None]:
-    """Devices that are mounted meanwhile use it."""
-    was = IO_URING.read_text()
-    IO_URING.write_text("Y")
-    try:
-        yield
-    finally:
-        IO_URING.write_text(was)
-
-
-def _free_through(way: str, asked_for: bool) -> dict[bool, float]:
     one_by_one, lone, written = (Run(POINTS[place], RAMP_S, FREE_S, logged=False) for place in (1, 0, 2))
     in_batches = replace(one_by_one, batch=BATCH)
-    with mounted("free", "ext4") as file:
-        each, batched = ([seen.iops for seen in _seen(file, run)] for run in (one_by_one, in_batches))
-    with mounted("free") as file:  # the file system that models are measured on
-        read_us, write_us = ([seen.mean_s * 1e6 for seen in _seen(file, run)] for run in (lone, written))
-    what = f"free device through {way}, 4 KiB"
-    said(f"{what} reads/s at depth 32", median(each), "", _spread(each, 0))
-    enough = at_least(150_000) if asked_for else ""
-    said(f"{what} reads/s at depth 32 in batches of {BATCH}", median(batched), enough, _spread(batched, 0))
-    said(f"{what} read at depth 1, us", median(read_us), at_most(35) if asked_for else "", _spread(read_us, 1))
-    said(f"{what} write at depth 1, us", median(write_us), "", _spread(write_us, 1))
-    return {False: median(read_us) / 1e6, True: median(write_us) / 1e6}
+    way_s = {}
+    for what, model, asked_for in (("free device", "free", True), ("ram, through /dev/fuse", "ram", False)):
+        with mounted(model, "ext4") as file:
+            each, batched = ([seen.iops for seen in _seen(file, run)] for run in (one_by_one, in_batches))
+        with mounted(model) as file:  # the file system that models are measured on
+            read_us, write_us = ([seen.mean_s * 1e6 for seen in _seen(file, run)] for run in (lone, written))
+        said(
+            f"{what}, 4 KiB reads/s at depth 32", median(each), at_least(150_000) if asked_for else "", _spread(each, 0)
+        )
+        said(f"{what}, 4 KiB reads/s at depth 32 in batches of {BATCH}", median(batched), "", _spread(batched, 0))
+        said(
+            f"{what}, 4 KiB read at depth 1, us", median(read_us), at_most(35) if asked_for else "", _spread(read_us, 1)
+        )
+        said(f"{what}, 4 KiB write at depth 1, us", median(write_us), "", _spread(write_us, 1))
+        way_s = {False: median(read_us) / 1e6, True: median(write_us) / 1e6}
+    return way_s
 
 
 def _seen(file: Path, run: Run) -> list[Seen]:
@@ -215,35 +200,24 @@ def _held(name: str, run: Run, seen: Seen, done: Done | None, way_s: float, shar
 
 
 def _beside_tmpfs() -> None:
-    """A half-cached read-write mix of PostgreSQL on the free device, both ways, and on a plain tmpfs.
+    """A half-cached read-write mix of PostgreSQL on the free device and on a plain tmpfs.
 
     Buffers are the same. The device's page cache is bounded, so that half of the data must come from it; a tmpfs is
     page cache itself, and a bound on it would leave no room for the data. Beside both a loop device of the kernel's
     own, of a file in memory, with the same bound: what a file system, its journal and bounded memory cost without us.
     """
-
-    def through_io_uring() -> float:
-        with _io_uring():
-            return on_free()
-
-    def on_free() -> float:
-        return oltp.driven("free", *oltp.TOTAL, "--no-observe").throughput
-
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ironbench-bench-", dir="/dev/shm")))
         _, point = stack.enter_context(oltp.loop_device(folder))
-        ways = {
-            "free device through io_uring": through_io_uring,
-            "free device through /dev/fuse": on_free,
-            "loop device of the kernel's": lambda: oltp.loaded_anew(point, "--no-observe").throughput,
-            "tmpfs": lambda: oltp.driven(str(folder / "data"), "--no-observe").throughput,
-        }
-        if not IO_URING.exists():
-            del ways["free device through io_uring"]
-        *sides, tmpfs = in_turn(asked("IRONBENCH_BENCH_PAIRS", PAIRS), *ways.values())
-    for place, (name, side) in enumerate(zip(ways, sides, strict=False)):
-        found = ratio(side, tmpfs)
-        said(f"half-cached igen-oltp, {name} / tmpfs", found, at_least(0.75) if place == 0 else "", str(found))
+        free, loop, tmpfs = in_turn(
+            asked("IRONBENCH_BENCH_PAIRS", PAIRS),
+            lambda: oltp.driven("free", *oltp.TOTAL, "--no-observe").throughput,
+            lambda: oltp.loaded_anew(point, "--no-observe").throughput,
+            lambda: oltp.driven(str(folder / "data"), "--no-observe").throughput,
+        )
+    found = ratio(free, tmpfs)
+    said("half-cached igen-oltp, free device / tmpfs", found, at_least(0.75), str(found))
+    said("half-cached igen-oltp, loop device of the kernel's / tmpfs", str(ratio(loop, tmpfs)))
 
 
 def _spread(values: list[float], digits: int) -> str:

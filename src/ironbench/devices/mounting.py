@@ -95,8 +95,8 @@ class Mounted:
 
     @property
     def way(self) -> str:
-        """How requests come to its process."""
-        return "io_uring" if self.calibration["io_uring"] else "/dev/fuse"
+        """How requests come to its bytes: through its process, or through the kernel alone."""
+        return "the kernel alone" if self.calibration["passes"] else "/dev/fuse"
 
     @property
     def status(self) -> int | None:

@@ -42,14 +42,14 @@ class Emulation:
         metrics: dict[str, float] = {}
         series: list[Series] = []
         counted: list[Counted] = []
-        cpu_s, load = 0.0, 0.0
+        cpu_s, load, seen = 0.0, 0.0, False
         for source in samples:
             if not source.startswith(_PREFIX):
                 continue
             found = points(samples[source], _parse)
             if (grown := growth(found, window_s)) is None:
                 continue
-            each = steps(found)
+            each, seen = steps(found), True
             cpu_s += grown.rate("cpu_s")
             if ceiling := found[-1].values["reads_per_s"]:
                 load = max(load, grown.rate("done") / ceiling)
@@ -58,8 +58,10 @@ class Emulation:
                 metrics.update(_of_role(grown, role, partition))
                 series += _series(each, role, partition)
                 counted += _counted(grown, role, partition)
-        if metrics:
-            metrics |= {"emulation_cpu_cores": cpu_s, "emulation_load_share": load}
+        if seen:
+            metrics["emulation_cpu_cores"] = cpu_s
+        if metrics and load > 0:  # the kernel passes requests of free devices through: then nothing is counted
+            metrics["emulation_load_share"] = load
         return Observation(metrics, tuple(series), tuple(counted))
 
 

@@ -67,7 +67,6 @@ SERVER = {
     "sys/devices/system/node/node1/cpulist": "2-3\n",
     "sys/devices/system/clocksource/clocksource0/current_clocksource": "tsc\n",
     "sys/kernel/mm/transparent_hugepage/enabled": "always [madvise] never\n",
-    "sys/module/fuse/parameters/enable_uring": "Y\n",
     "sys/class/dmi/id/sys_vendor": "Example Corp\n",
     "sys/class/dmi/id/product_name": "Server 3000\n",
     "sys/block/sda/dev": "8:0\n",

@@ -115,7 +115,6 @@ def about(name: str, patient: Patient) -> list[Diagnosis]:
         ("device power saving", "note", {"changes": {f"{DRIVE}/device/power/control": "auto\n"}}),
         ("io_uring", "note", {"refused": {"io_uring": "Operation not permitted"}}),
         ("FUSE", "note", {"refused": {"FUSE": "No such file or directory"}}),
-        ("FUSE over io_uring", "note", {"changes": {"sys/module/fuse/parameters/enable_uring": "N\n"}}),
         ("loop devices", "note", {"refused": {"loop devices": "Permission denied"}}),
         ("control groups", "note", {"refused": {"control groups": "Read-only file system"}}),
         ("user namespaces", "note", {"refused": {"user namespaces": "Operation not permitted"}}),

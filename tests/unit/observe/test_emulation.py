@@ -47,6 +47,11 @@ def test_sizes_latencies_and_the_emulations_own_cost_are_told_by_role() -> None:
     assert "device_read_latency_p99_s{role=log}" not in metrics
 
 
+def test_a_device_whose_requests_the_kernel_passes_through_tells_its_cpu_time_alone() -> None:
+    unseen = {"emulation.data=data": [told(t_s, 0, 0) for t_s in range(1, 5)]}
+    assert OBSERVER.parse(unseen, 4.0).metrics == {"emulation_cpu_cores": pytest.approx(0.3)}
+
+
 def test_a_role_with_a_handful_of_ios_is_not_told_to_be_late() -> None:
     few = {"emulation.data=data": [told(t_s, 9 * t_s, 1_000_000 * t_s) for t_s in range(1, 5)]}
     assert "emulation_late_share{role=data}" not in OBSERVER.parse(few, 4.0).metrics

@@ -1,5 +1,6 @@
 //! Where requests meet the model and the images, and answers wait until they are due.
 
+use std::fs::File;
 use std::io;
 use std::sync::atomic::Ordering::{Acquire, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -102,10 +103,14 @@ struct Told<'a> {
 
 impl Exchange {
     pub fn new(spec: &Spec) -> Result<Self> {
+        let device = spec.device()?;
+        // Then nobody needs to see the requests but the kernel.
+        let passes = !device.takes_time() && spec.backing.is_none() && spec.trace.is_none() && !spec.cuttable;
         let mut start = 0;
         let mut partitions = Vec::new();
         for one in &spec.partitions {
             let image = match &spec.backing {
+                None if passes => Image::in_shared_memory(one.bytes)?,
                 None => Image::in_memory(one.bytes)?,
                 Some(folder) => Image::in_file(&folder.join(&one.name), one.bytes)?,
             };
@@ -117,7 +122,7 @@ impl Exchange {
         Ok(Self {
             model: spec.model.clone(),
             clock: Clock::start(),
-            pace: Pace::new(spec.device()?),
+            pace: Pace::new(device),
             reads_per_s: AtomicU64::new(0),
             partitions,
             recording: recording.transpose().map_err(|error| Error::failure("trace", error.to_string()))?,
@@ -128,6 +133,11 @@ impl Exchange {
 
     pub fn clock(&self) -> Clock {
         self.clock
+    }
+
+    /// The file that the bytes of a partition are, if requests may be passed through to it.
+    pub fn shared(&self, partition: usize) -> Option<&File> {
+        self.partitions[partition].image.shared()
     }
 
     pub fn partitions(&self) -> &[Partition] {

@@ -1,13 +1,15 @@
 //! The files through `/dev/fuse`: a thread reads a request, whoever answers writes the answer (fuse(4)).
 
+use std::collections::HashMap;
 use std::ffi::OsStr;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{Acquire, Release};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use fuser::{
-    Errno, FileHandle, Filesystem, Generation, INodeNo, InitFlags, KernelConfig, LockOwner, OpenFlags, ReplyAttr,
-    ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyOpen, ReplyWrite, Request, WriteFlags,
+    BackingId, Errno, FileHandle, Filesystem, FopenFlags, Generation, INodeNo, InitFlags, KernelConfig, LockOwner,
+    OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyOpen, ReplyWrite, Request,
+    WriteFlags,
 };
 
 use super::due::Due;
@@ -58,12 +60,14 @@ impl Answer for Reply {
 pub struct Files {
     exchange: Arc<Exchange>,
     due: Due<Held<Reply>>,
-    /// Whether to ask for io_uring, and then: whether the kernel agreed.
-    ring: Arc<AtomicBool>,
+    /// Whether the kernel passes requests through to the files that images are.
+    passes: Arc<AtomicBool>,
+    /// By inode, for as long as this lives.
+    passed: Mutex<HashMap<u64, BackingId>>,
 }
 
 impl Files {
-    pub fn new(exchange: Arc<Exchange>, ring: Arc<AtomicBool>) -> std::io::Result<Self> {
+    pub fn new(exchange: Arc<Exchange>, passes: Arc<AtomicBool>) -> std::io::Result<Self> {
         let theirs = Arc::clone(&exchange);
         let waking = Arc::clone(&exchange);
         let due = Due::start(
@@ -71,7 +75,7 @@ impl Files {
             move |idle_ns| waking.ahead(idle_ns),
             move |held, ahead| theirs.answer(held, ahead),
         )?;
-        Ok(Self { exchange, due, ring })
+        Ok(Self { exchange, due, passes, passed: Mutex::default() })
     }
 
     fn partition(&self, inode: INodeNo) -> Option<usize> {
@@ -88,8 +92,9 @@ impl Files {
 impl Filesystem for Files {
     fn init(&mut self, _request: &Request, config: &mut KernelConfig) -> std::io::Result<()> {
         tree::configure(config);
-        if self.ring.load(Acquire) {
-            self.ring.store(config.add_capabilities(InitFlags::FUSE_OVER_IO_URING).is_ok(), Release);
+        if self.exchange.shared(0).is_some() {
+            let granted = config.add_capabilities(InitFlags::FUSE_PASSTHROUGH).is_ok();
+            self.passes.store(granted && config.set_max_stack_depth(1).is_ok(), Release);
         }
         Ok(())
     }
@@ -124,8 +129,24 @@ impl Filesystem for Files {
         reply.ok();
     }
 
-    fn open(&self, _request: &Request, _inode: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
-        reply.opened(FileHandle(0), tree::opened());
+    fn open(&self, _request: &Request, inode: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
+        let Some(partition) = self.partition(inode).filter(|_| self.passes.load(Acquire)) else {
+            return reply.opened(FileHandle(0), tree::opened());
+        };
+        let mut passed = self.passed.lock().unwrap_or_else(PoisonError::into_inner);
+        let file = self.exchange.shared(partition);
+        let id = match (passed.remove(&inode.0), file) {
+            (Some(id), _) => Ok(id),
+            (None, Some(file)) => reply.open_backing(file),
+            (None, None) => return reply.error(Errno::EIO),
+        };
+        match id {
+            Ok(id) => reply.opened_passthrough(FileHandle(0), FopenFlags::empty(), passed.entry(inode.0).or_insert(id)),
+            Err(_) => {
+                self.passes.store(false, Release);
+                reply.opened(FileHandle(0), tree::opened());
+            }
+        }
     }
 
     fn read(
@@ -167,6 +188,9 @@ impl Filesystem for Files {
     }
 
     fn fsync(&self, _request: &Request, inode: INodeNo, _handle: FileHandle, _data: bool, reply: ReplyEmpty) {
+        if self.passes.load(Acquire) {
+            return reply.error(Errno::ENOSYS); // nothing to do, and the kernel does not ask again
+        }
         match self.partition(inode) {
             Some(partition) => self.held(self.exchange.flush(partition, Reply::Empty(reply))),
             None => reply.ok(),

@@ -2,7 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::ptr::NonNull;
@@ -20,6 +20,21 @@ impl Image {
     /// Memory is taken page by page as it is written (mmap(2), MAP_NORESERVE).
     pub fn in_memory(length: u64) -> Result<Self> {
         Memory::new(length).map(Self::Memory)
+    }
+
+    /// Memory that is a file too, which the kernel can be given; all of it is taken now. Pages that are taken when they are
+    /// written belong to the control group of whoever writes, through the loop driver as well (Linux: drivers/block/loop.c),
+    /// and would take from what a server is allowed.
+    pub fn in_shared_memory(length: u64) -> Result<Self> {
+        Memory::shared(length).map(Self::Memory)
+    }
+
+    /// The file that a shared memory is.
+    pub fn shared(&self) -> Option<&File> {
+        match self {
+            Self::Memory(memory) => memory.file.as_ref(),
+            Self::File(_) => None,
+        }
     }
 
     /// A new file, as long as the image and empty as yet: what is written to it takes room of its file system.
@@ -77,12 +92,13 @@ fn from_file(file: &File, offset: u64, length: usize) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Anonymous memory. Reads and writes of the same bytes at the same time are the file system's to avoid, as on a disk:
+/// Anonymous memory, or that of a file. Reads and writes of the same bytes at the same time are the file system's to avoid, as on a disk:
 /// either may come first, and nothing but the bytes depends on it.
 #[derive(Debug)]
 pub struct Memory {
     start: NonNull<u8>,
     length: usize,
+    file: Option<File>,
 }
 
 // SAFETY: the mapping belongs to this value and lives as long; threads share nothing but plain bytes in it.
@@ -95,18 +111,32 @@ const MADV_DONTNEED_LOCKED: libc::c_int = 24;
 
 impl Memory {
     fn new(length: u64) -> Result<Self> {
-        let length = usize::try_from(length).map_err(|_| Error::input("capacity", "is more than memory can hold"))?;
-        // SAFETY: a new private mapping at an address of the kernel's choice.
-        let start = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                length,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
-                -1,
-                0,
-            )
+        Self::mapped(length, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE, None)
+    }
+
+    fn shared(length: u64) -> Result<Self> {
+        let failed = |error: io::Error| Error::failure("memory of the device", error.to_string());
+        // SAFETY: the name is a string that ends with zero, and the descriptor that comes back is nobody else's.
+        let file = unsafe {
+            let descriptor = libc::memfd_create(c"ironbench-image".as_ptr(), libc::MFD_CLOEXEC);
+            if descriptor < 0 {
+                return Err(failed(io::Error::last_os_error()));
+            }
+            File::from_raw_fd(descriptor)
         };
+        // SAFETY: the descriptor is open, and the call takes no pointers.
+        if unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, length as libc::off_t) } != 0 {
+            return Err(failed(io::Error::last_os_error()));
+        }
+        Self::mapped(length, libc::MAP_SHARED | libc::MAP_POPULATE, Some(file))
+    }
+
+    fn mapped(length: u64, how: libc::c_int, file: Option<File>) -> Result<Self> {
+        let length = usize::try_from(length).map_err(|_| Error::input("capacity", "is more than memory can hold"))?;
+        let descriptor = file.as_ref().map_or(-1, AsRawFd::as_raw_fd);
+        // SAFETY: a new mapping at an address of the kernel's choice.
+        let start =
+            unsafe { libc::mmap(std::ptr::null_mut(), length, libc::PROT_READ | libc::PROT_WRITE, how, descriptor, 0) };
         if start == libc::MAP_FAILED {
             return Err(Error::failure("memory of the device", io::Error::last_os_error().to_string()));
         }
@@ -114,7 +144,7 @@ impl Memory {
         // SAFETY: the range is the mapping just made.
         unsafe { libc::madvise(start, length, libc::MADV_DONTFORK) };
         let start = NonNull::new(start.cast()).expect("a mapping is never at address 0");
-        Ok(Self { start, length })
+        Ok(Self { start, length, file })
     }
 
     fn bytes(&self, offset: u64, length: usize) -> &[u8] {
@@ -138,7 +168,7 @@ impl Memory {
             // SAFETY: within the mapping, as just asserted.
             unsafe { std::ptr::write_bytes(self.start.as_ptr().add(from), 0, to.saturating_sub(from)) };
         };
-        if first >= last {
+        if first >= last || self.file.is_some() {
             zero(offset, offset + length);
             return Ok(());
         }
@@ -173,11 +203,13 @@ mod tests {
 
     const LENGTH: usize = 64 << 10;
 
-    fn both() -> (Image, Image, std::path::PathBuf) {
+    fn all() -> ([Image; 3], std::path::PathBuf) {
         let name = format!("ironbench-image-{}-{:?}", std::process::id(), std::thread::current().id());
         let path = std::env::temp_dir().join(name);
         let _ = std::fs::remove_file(&path);
-        (Image::in_memory(LENGTH as u64).unwrap(), Image::in_file(&path, LENGTH as u64).unwrap(), path)
+        let length = LENGTH as u64;
+        let [memory, shared] = [Image::in_memory(length), Image::in_shared_memory(length)].map(Result::unwrap);
+        ([memory, shared, Image::in_file(&path, length).unwrap()], path)
     }
 
     proptest! {
@@ -186,13 +218,13 @@ mod tests {
         fn what_was_written_last_is_read_whatever_holds_it(
             steps in prop::collection::vec((any::<bool>(), 0..LENGTH, 0..20_000usize, any::<u8>()), 1..20)
         ) {
-            let (memory, file, path) = both();
+            let (images, path) = all();
             let mut known = vec![0u8; LENGTH];
             for (writes, offset, length, byte) in steps {
                 let length = length.min(LENGTH - offset);
                 let byte = if writes { byte } else { 0 };
                 known[offset..offset + length].fill(byte);
-                for image in [&memory, &file] {
+                for image in &images {
                     if writes {
                         image.write(offset as u64, &vec![byte; length]).unwrap();
                     } else if length > 0 {
@@ -200,11 +232,19 @@ mod tests {
                     }
                 }
             }
-            for image in [&memory, &file] {
+            for image in &images {
                 prop_assert!(image.read(0, LENGTH, |bytes| bytes == known).unwrap());
             }
             std::fs::remove_file(path).unwrap();
         }
+    }
+
+    #[test]
+    fn what_is_written_to_the_file_of_a_shared_memory_is_in_it() {
+        let image = Image::in_shared_memory(LENGTH as u64).unwrap();
+        image.shared().unwrap().write_all_at(b"through the kernel", 5000).unwrap();
+        assert!(image.read(5000, 18, |bytes| bytes == b"through the kernel").unwrap());
+        assert!(Image::in_memory(4096).unwrap().shared().is_none());
     }
 
     #[test]

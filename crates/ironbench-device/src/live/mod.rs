@@ -12,14 +12,12 @@ mod image;
 mod pace;
 mod process;
 mod recording;
-mod ring;
 mod spec;
 mod tally;
 mod tree;
 mod undo;
 mod way;
 
-use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Acquire;
@@ -36,7 +34,6 @@ use exchange::Exchange;
 use filesystem::Files;
 use pace::Mode;
 pub use process::Granted;
-use ring::Ring;
 pub use spec::Spec;
 pub use undo::Cut;
 use way::{AfterHold, Overhead, Way};
@@ -69,8 +66,8 @@ pub struct Calibration {
     pub reads_per_s: f64,
     /// Mean time of one 4 KiB read after another when nothing is held.
     pub read_latency_ns: f64,
-    /// Whether requests come through io_uring; otherwise through `/dev/fuse`.
-    pub io_uring: bool,
+    /// Whether the kernel passes requests through; otherwise they come to this process, through `/dev/fuse`.
+    pub passes: bool,
     pub granted: Granted,
 }
 
@@ -80,8 +77,8 @@ pub struct Live {
     exchange: Arc<Exchange>,
     /// While the model decides.
     watch: Mutex<Option<Watch>>,
-    session: Mutex<Option<(BackgroundSession, Option<Ring>)>>,
-    io_uring: bool,
+    session: Mutex<Option<BackgroundSession>>,
+    passes: Arc<AtomicBool>,
     granted: Granted,
     _awake: process::Awake,
 }
@@ -96,39 +93,15 @@ impl Live {
             vec![MountOption::FSName("ironbench".into()), MountOption::NoDev, MountOption::NoSuid, MountOption::NoExec];
         config.n_threads = Some(if spec.backing.is_some() { THREADS_IN_FILES } else { THREADS_IN_MEMORY });
         config.clone_fd = true;
-        let at_once = spec.backing.is_none() && !exchange.takes_time();
-        let session = Self::mounted(&exchange, at_once, directory, &config).map_err(|error| {
-            Error::failure(format!("FUSE file system on {}", directory.display()), error.to_string())
-                .hint("emulated devices need root and the kernel's FUSE (`ironbench doctor`)")
-        })?;
-        let io_uring = session.1.is_some();
+        let passes = Arc::new(AtomicBool::new(false));
+        let session = Files::new(Arc::clone(&exchange), Arc::clone(&passes))
+            .and_then(|files| Session::new(files, directory, &config)?.spawn())
+            .map_err(|error| {
+                Error::failure(format!("FUSE file system on {}", directory.display()), error.to_string())
+                    .hint("emulated devices need root and the kernel's FUSE (`ironbench doctor`)")
+            })?;
         let session = Mutex::new(Some(session));
-        Ok(Self { exchange, watch: Mutex::new(None), session, io_uring, granted, _awake: awake })
-    }
-
-    /// `at_once`: every request can be answered without waiting, as the one thread of a ring's queue must.
-    fn mounted(
-        exchange: &Arc<Exchange>,
-        at_once: bool,
-        directory: &Path,
-        config: &Config,
-    ) -> std::io::Result<(BackgroundSession, Option<Ring>)> {
-        let session = |agreed: &Arc<AtomicBool>| {
-            Session::new(Files::new(Arc::clone(exchange), Arc::clone(agreed))?, directory, config)
-        };
-        if let Some(ring) = at_once.then(|| Ring::start(exchange)).flatten() {
-            let agreed = Arc::new(AtomicBool::new(true));
-            let through_ring = session(&agreed)?;
-            if !agreed.load(Acquire) {
-                return Ok((through_ring.spawn()?, None));
-            }
-            if ring.serve(through_ring.as_fd())? {
-                return Ok((through_ring.spawn()?, Some(ring)));
-            }
-            drop(through_ring); // unmounts
-            ring.join();
-        }
-        Ok((session(&Arc::new(AtomicBool::new(false)))?.spawn()?, None))
+        Ok(Self { exchange, watch: Mutex::new(None), session, passes, granted, _awake: awake })
     }
 
     /// Measures the way through a block device made of one of the files, whose first `length` bytes are overwritten.
@@ -181,12 +154,8 @@ impl Live {
     /// Unmounts the files. Failure while something uses them.
     pub fn unmount(&self) -> Result<()> {
         let session = self.session.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some((session, ring)) = session else { return Ok(()) };
-        let ended = session.umount_and_join();
-        if ended.is_ok() {
-            ring.into_iter().for_each(Ring::join);
-        }
-        ended.map_err(|error| Error::failure("FUSE file system", error.to_string()))
+        let Some(session) = session else { return Ok(()) };
+        session.umount_and_join().map_err(|error| Error::failure("FUSE file system", error.to_string()))
     }
 
     fn measured(&self, block_device: &str, length: u64) -> std::io::Result<Calibration> {
@@ -227,7 +196,7 @@ impl Live {
         let late_ns = (after.0 - before.0) / (after.1 - before.1).max(1);
         let overhead = Overhead { read, write, flush, waking, late_ns, beyond };
         self.exchange.calibrated(overhead, reads_per_s);
-        let (io_uring, granted) = (self.io_uring, self.granted.clone());
-        Ok(Calibration { overhead, reads_per_s, read_latency_ns, io_uring, granted })
+        let (passes, granted) = (self.passes.load(Acquire), self.granted.clone());
+        Ok(Calibration { overhead, reads_per_s, read_latency_ns, passes, granted })
     }
 }

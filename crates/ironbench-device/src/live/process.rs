@@ -51,26 +51,6 @@ pub fn hasten_thread() -> bool {
     }
 }
 
-/// The process is gone at once, and with its descriptors all that waits for its answers; nothing is written any more.
-pub fn vanish() -> ! {
-    // SAFETY: the call takes a number and does not return.
-    unsafe { libc::_exit(1) }
-}
-
-/// The calling thread runs on that processor alone, if it may run there at all.
-pub fn stay_on(processor: usize) {
-    // SAFETY: the calls read and write structures that live on the stack; the number is checked against their size.
-    unsafe {
-        let mut allowed: libc::cpu_set_t = std::mem::zeroed();
-        let known = libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut allowed) == 0;
-        if known && processor < libc::CPU_SETSIZE as usize && libc::CPU_ISSET(processor, &allowed) {
-            let mut alone: libc::cpu_set_t = std::mem::zeroed();
-            libc::CPU_SET(processor, &mut alone);
-            libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &alone);
-        }
-    }
-}
-
 /// User and system time of all threads of this process so far.
 pub fn cpu_ns() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };

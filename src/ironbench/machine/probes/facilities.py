@@ -31,18 +31,6 @@ def fuse(patient: Patient) -> Reading:
     return ok("works") if why is None else note(why, _EMULATION, remedy)
 
 
-@probe("facilities", "FUSE over io_uring")
-def fuse_over_io_uring(patient: Patient) -> Reading | None:
-    """A shorter way to emulated devices in memory (Linux 6.14)."""
-    enabled = patient.tree.read("/sys/module/fuse/parameters/enable_uring")
-    if enabled is None:
-        return None
-    if enabled == "Y":
-        return ok("on")
-    meaning = "Requests to emulated devices go through /dev/fuse: fewer a second, and more CPU time for each."
-    return note("off", meaning, "echo Y | sudo tee /sys/module/fuse/parameters/enable_uring (until the next start)")
-
-
 @probe("facilities", "loop devices")
 def loop_devices(patient: Patient) -> Reading:
     """Block devices made of files, for emulated devices."""

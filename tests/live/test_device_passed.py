@@ -1,4 +1,4 @@
-"""A free device, whose requests come through io_uring: the same bytes, the same ends."""
+"""A free device, whose requests the kernel passes through to its bytes: the same bytes, the same ends."""
 
 import mmap
 import os
@@ -10,18 +10,10 @@ import pytest
 from emulated import device_pid, needs_devices, nothing_left
 from user import User, eventually
 
-ENABLED = Path("/sys/module/fuse/parameters/enable_uring")
 PAGE = 4096
 PAGES = 2000
 
-pytestmark = [
-    pytest.mark.live,
-    needs_devices,
-    pytest.mark.skipif(
-        not ENABLED.exists() or ENABLED.read_text().strip() != "Y",
-        reason=f"{ENABLED} does not say Y: it is a setting of the whole machine, which tests leave as it is",
-    ),
-]
+pytestmark = [pytest.mark.live, needs_devices]
 
 
 @pytest.fixture
@@ -29,7 +21,9 @@ def user(tmp_path: Path) -> User:
     return User(tmp_path)
 
 
-@pytest.mark.parametrize(("model", "way"), [("free", "io_uring"), ("ssd-sata-2011", "/dev/fuse")])
+@pytest.mark.parametrize(
+    ("model", "way"), [("free", "the kernel alone"), ("ram", "/dev/fuse"), ("ssd-sata-2011", "/dev/fuse")]
+)
 def test_what_was_written_is_read_whoever_answers_and_when(user: User, model: str, way: str) -> None:
     point = user.home / "d"
     told = user("device", "mount", model, str(point), "--capacity", "400MB", "--detach")
@@ -49,6 +43,11 @@ def test_what_was_written_is_read_whoever_answers_and_when(user: User, model: st
     for place, data in written.items():
         os.preadv(file, [memoryview(buffer)[:PAGE]], place * PAGE)
         assert buffer[:PAGE] == data
+    os.ftruncate(file, 0)  # discards
+    os.posix_fallocate(file, 0, PAGES * PAGE)
+    os.fsync(file)
+    os.preadv(file, [memoryview(buffer)[:PAGE]], 0)
+    assert buffer[:PAGE] == bytes(PAGE)
     os.close(file)
     ended = user("device", "unmount", str(point))
     assert (ended.code, nothing_left(user.home), user.nothing_runs()) == (0, True, True), ended.stderr
@@ -64,3 +63,14 @@ def test_a_device_whose_process_is_killed_fails_what_waits_and_is_taken_apart(us
     (record,) = user.records()
     assert record["status"] == "voided" and "SIGKILL" in record["cause"]
     assert eventually(lambda: nothing_left(user.home) and user.nothing_runs())
+
+
+def test_memory_of_a_passed_through_device_is_taken_at_mount_and_belongs_to_its_process(user: User) -> None:
+    """Not to the control group of whoever writes: a server's memory would shrink with what it writes."""
+    point = user.home / "d"
+    told = user("device", "mount", "free", str(point), "--capacity", "400MB", "--detach")
+    assert told.code == 0, told.stderr
+    status = Path(f"/proc/{device_pid(user.register)}/status").read_text()
+    assert int(status.split("RssShmem:")[1].split()[0]) * 1024 >= 400e6
+    ended = user("device", "unmount", str(point))
+    assert (ended.code, nothing_left(user.home)) == (0, True), ended.stderr
