@@ -7,7 +7,7 @@ the rate. What writes has a fresh device each time, and is measured once 80 MiB 
 disk's memory is full then, and the quick flash of an SSD as small as this.
 
 For replay are points at which a model does more than 100,000 I/Os a second, points at which half of its I/Os take less
-time than the way to the free device here, as fio has just seen it, and models that are refused for live use here; all
+time than the way through `/dev/fuse` here, as fio has just seen it, and models that are refused for live use here; all
 are said. A point begins when others leave the processors alone, for which the bench waits up to half an hour altogether
 (`IRONBENCH_BENCH_PATIENCE`, in minutes); one during which other virtual machines took more than a tenth of the CPU time
 is measured again, and in the end not judged. What they took is said.
@@ -119,7 +119,7 @@ def _free() -> dict[bool, float]:
     """
     one_by_one, lone, written = (Run(POINTS[place], RAMP_S, FREE_S, logged=False) for place in (1, 0, 2))
     in_batches = replace(one_by_one, batch=BATCH)
-    way_s = {}
+    through_fuse_s = {}
     for what, model, asked_for in (("free device", "free", True), ("ram, through /dev/fuse", "ram", False)):
         with mounted(model, "ext4") as file:
             each, batched = ([seen.iops for seen in _seen(file, run)] for run in (one_by_one, in_batches))
@@ -133,16 +133,16 @@ def _free() -> dict[bool, float]:
             f"{what}, 4 KiB read at depth 1, us", median(read_us), at_most(35) if asked_for else "", _spread(read_us, 1)
         )
         said(f"{what}, 4 KiB write at depth 1, us", median(write_us), "", _spread(write_us, 1))
-        way_s = {False: median(read_us) / 1e6, True: median(write_us) / 1e6}
-    return way_s
+        through_fuse_s = {False: median(read_us) / 1e6, True: median(write_us) / 1e6}  # of the last one
+    return through_fuse_s
 
 
 def _seen(file: Path, run: Run) -> list[Seen]:
     measure = partial(stolen.while_doing, partial(fio, file, run))
-    found = (stolen.undisturbed(f"free device, {run.point.name}", measure) for _ in range(FREE_RUNS))
+    found = (stolen.undisturbed(f"without a model, {run.point.name}", measure) for _ in range(FREE_RUNS))
     measured = [one[0][0] for one in found if one]
     if not measured:
-        raise RuntimeError("free device: not measured, other virtual machines took the CPU time")
+        raise RuntimeError("without a model: not measured, other virtual machines took the CPU time")
     return measured
 
 

@@ -4,6 +4,7 @@ import mmap
 import os
 import random
 import signal
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -43,17 +44,28 @@ def test_what_was_written_is_read_whoever_answers_and_when(user: User, model: st
     for place, data in written.items():
         os.preadv(file, [memoryview(buffer)[:PAGE]], place * PAGE)
         assert buffer[:PAGE] == data
-    os.ftruncate(file, 0)  # discards
-    os.posix_fallocate(file, 0, PAGES * PAGE)
-    os.fsync(file)
-    os.preadv(file, [memoryview(buffer)[:PAGE]], 0)
-    assert buffer[:PAGE] == bytes(PAGE)
     os.close(file)
     ended = user("device", "unmount", str(point))
     assert (ended.code, nothing_left(user.home), user.nothing_runs()) == (0, True, True), ended.stderr
 
 
-def test_a_device_whose_process_is_killed_fails_what_waits_and_is_taken_apart(user: User) -> None:
+def test_what_is_discarded_beside_them_leaves_bytes_alone(user: User) -> None:
+    point = user.home / "d"
+    assert user("device", "mount", "free", str(point), "--capacity", "400MB", "--detach").code == 0
+    kept = os.urandom(40 << 20)
+    for name in ("before", "discarded", "after"):
+        (point / name).write_bytes(kept)
+    os.sync()
+    (point / "discarded").unlink()
+    trimmed = subprocess.run(["fstrim", "-v", str(point)], capture_output=True, text=True, check=True)
+    assert " 0 B" not in trimmed.stdout
+    Path("/proc/sys/vm/drop_caches").write_text("1")
+    assert (point / "before").read_bytes() == (point / "after").read_bytes() == kept
+    ended = user("device", "unmount", str(point))
+    assert (ended.code, nothing_left(user.home)) == (0, True), ended.stderr
+
+
+def test_the_end_of_its_process_voids_the_trial_though_the_device_goes_on(user: User) -> None:
     words = ["--data", "free", "--duration", "30s", "--warmup", "0s", "--with", "scale=1"]
     with user.begun("run", "igen-oltp", *words) as begun:
         begun.wait_for("sweep 1")
@@ -65,7 +77,7 @@ def test_a_device_whose_process_is_killed_fails_what_waits_and_is_taken_apart(us
     assert eventually(lambda: nothing_left(user.home) and user.nothing_runs())
 
 
-def test_memory_of_a_passed_through_device_is_taken_at_mount_and_belongs_to_its_process(user: User) -> None:
+def test_its_memory_is_taken_at_mount(user: User) -> None:
     """Not to the control group of whoever writes: a server's memory would shrink with what it writes."""
     point = user.home / "d"
     told = user("device", "mount", "free", str(point), "--capacity", "400MB", "--detach")

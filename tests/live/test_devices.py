@@ -54,7 +54,7 @@ def test_a_device_ends_with_the_ironbench_that_is_killed(user: User) -> None:
 
 
 def test_cleanup_takes_apart_what_outlived_both_processes(user: User) -> None:
-    with user.begun("device", "mount", "free", str(user.home / "d")) as begun:
+    with user.begun("device", "mount", "ssd-sata-2011", str(user.home / "d"), "--capacity", "1GB") as begun:
         begun.wait_for("Ctrl-C unmounts it")
         (entry,) = entries(user)
         os.kill(begun.process.pid, signal.SIGSTOP)  # so that it cannot tidy up after its device
@@ -118,7 +118,7 @@ def test_duckdb_runs_on_a_device_and_its_reads_are_timed_there(user: User) -> No
 
 
 def test_a_device_that_is_killed_voids_the_trial_and_nothing_hangs(user: User) -> None:
-    words = ["--data", "free", "--duration", "30s", "--warmup", "0s", "--with", "scale=1"]
+    words = ["--data", "ssd-sata-2011", "--duration", "30s", "--warmup", "0s", "--with", "scale=1"]
     with user.begun("run", "igen-oltp", *words) as begun:
         assert eventually(lambda: any(entry["kind"] == "device" for entry in entries(user)))
         begun.wait_for("sweep 1")

@@ -127,10 +127,23 @@ def test_a_disk_beside_a_card_are_points_on_a_logarithmic_axis_for_a_bar_of_the_
 
 
 def test_real_devices_whose_roles_cannot_be_told_apart_and_few_ios_are_left_out() -> None:
-    real = emulated()
-    real = replace(real, metrics={name: value for name, value in real.metrics.items() if "p99" not in name})
+    layout = replace(emulated().system.layout, devices=())
+    real = replace(passed_through(), system=replace(emulated().system, layout=layout))
     assert role_latencies([("disk", [real]), ("idle", [emulated(reads_per_s=0.1)])]) == ()
     assert role_latency(()) == []
+
+
+def test_a_device_whose_requests_the_kernel_passes_through_is_told_without_what_its_process_counts() -> None:
+    (one,) = role_latencies([("free", [passed_through()])])
+    assert (one.what, one.mean_s.centre, one.p99_s) == ("data read", 0.004, None)
+    (chart,) = role_latency((one,))
+    cells = dict(zip(chart.table.head, chart.table.rows[0], strict=True))
+    assert cells["mean"].replace(THIN, " ") == "4.00 ms" and not any(letter.isdigit() for letter in cells["99 %"])
+
+
+def passed_through() -> Record:
+    one = emulated()
+    return replace(one, metrics={name: value for name, value in one.metrics.items() if "p99" not in name})
 
 
 def test_a_report_of_runs_on_emulated_devices_shows_their_io_by_role() -> None:

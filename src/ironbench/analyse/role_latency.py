@@ -31,7 +31,7 @@ class RoleLatency:
     mean_s: Summary
     """As the block layer sees it, waiting in the kernel's queue included."""
     p99_s: Summary | None
-    """As the device's own process counts it, from when it was given the I/O."""
+    """As the device's own process counts it, from when it was given the I/O; of a free device it counts none."""
     per_s: Summary
     size_bytes: Summary | None
 
@@ -53,23 +53,22 @@ def role_latencies(groups: Sequence[tuple[str, Sequence[Record]]]) -> tuple[Role
     return tuple(found)
 
 
-def _apart(record: Record, role: str) -> bool:
-    """Whether the role has a partition of its own: an engine that keeps its log with its data has one for both."""
-    return role == "data" or any(
-        one.role == role for device in record.system.layout.devices for one in device.partitions
-    )
+def _apart(record: Record, role: str, quantile: str) -> bool:
+    """Whether the role has a partition of its own: an engine that keeps its log with its data has one for both.
+
+    Of devices that were mounted by hand the quantile tells, which others do not have.
+    """
+    partitions = {one.role for device in record.system.layout.devices for one in device.partitions}
+    return role in partitions or (role == "data" and quantile in record.metrics)
 
 
 def _one(name: str, records: Sequence[Record], role: str, direction: str) -> RoleLatency | None:
     label = f"{{role={role}}}"
     quantile, rate = f"device_{direction}_latency_p99_s{label}", f"{_RATES[direction]}{label}"
-    # The quantile is told by emulated devices alone.
     own = [
         record.metrics
         for record in records
-        if quantile in record.metrics
-        and _apart(record, role)
-        and record.metrics.get(rate, 0.0) * record.elapsed_s >= _FEWEST
+        if _apart(record, role, quantile) and record.metrics.get(rate, 0.0) * record.elapsed_s >= _FEWEST
     ]
 
     def of(metric: str) -> Summary | None:

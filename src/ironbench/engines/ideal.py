@@ -16,6 +16,8 @@ from pathlib import Path
 
 from ironbench.engines import place, process, space
 from ironbench.errors import InputError
+from ironbench.machine.limits import memory_left
+from ironbench.machine.tree import Tree
 from ironbench.model.system import System
 
 MEMORY = Path("/dev/shm")
@@ -68,10 +70,11 @@ def require(part: str, wanted_bytes: int, file_system: Path | None = None) -> No
 
 
 def available_bytes(meminfo: Path = Path("/proc/meminfo")) -> int:
-    """What programs may still take without swapping (proc_meminfo(5))."""
+    """What we may still take without swapping (proc_meminfo(5)), and without more than our control groups allow."""
     for line in meminfo.read_text().splitlines():
         if line.startswith("MemAvailable:"):
-            return int(line.split()[1]) * 1024
+            told, left = int(line.split()[1]) * 1024, memory_left(Tree())
+            return told if left is None else min(told, left)
     return 0
 
 

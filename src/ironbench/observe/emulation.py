@@ -60,7 +60,7 @@ class Emulation:
                 counted += _counted(grown, role, partition)
         if seen:
             metrics["emulation_cpu_cores"] = cpu_s
-        if metrics and load > 0:  # the kernel passes requests of free devices through: then nothing is counted
+        if load > 0:  # the kernel passes requests of free devices through: then nothing is counted
             metrics["emulation_load_share"] = load
         return Observation(metrics, tuple(series), tuple(counted))
 

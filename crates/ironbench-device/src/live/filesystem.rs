@@ -130,23 +130,23 @@ impl Filesystem for Files {
     }
 
     fn open(&self, _request: &Request, inode: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
-        let Some(partition) = self.partition(inode).filter(|_| self.passes.load(Acquire)) else {
-            return reply.opened(FileHandle(0), tree::opened());
-        };
+        let ours = |reply: ReplyOpen| reply.opened(FileHandle(0), tree::opened());
+        let file = self.partition(inode).and_then(|partition| self.exchange.shared(partition));
+        let Some(file) = file.filter(|_| self.passes.load(Acquire)) else { return ours(reply) };
         let mut passed = self.passed.lock().unwrap_or_else(PoisonError::into_inner);
-        let file = self.exchange.shared(partition);
-        let id = match (passed.remove(&inode.0), file) {
-            (Some(id), _) => Ok(id),
-            (None, Some(file)) => reply.open_backing(file),
-            (None, None) => return reply.error(Errno::EIO),
+        let id = match passed.remove(&inode.0) {
+            Some(id) => id,
+            None => match reply.open_backing(file) {
+                Ok(id) => id,
+                // The first of all: then none is passed through. Files of one mount are all alike.
+                Err(_) if passed.is_empty() => {
+                    self.passes.store(false, Release);
+                    return ours(reply);
+                }
+                Err(_) => return reply.error(Errno::EIO),
+            },
         };
-        match id {
-            Ok(id) => reply.opened_passthrough(FileHandle(0), FopenFlags::empty(), passed.entry(inode.0).or_insert(id)),
-            Err(_) => {
-                self.passes.store(false, Release);
-                reply.opened(FileHandle(0), tree::opened());
-            }
-        }
+        reply.opened_passthrough(FileHandle(0), FopenFlags::empty(), passed.entry(inode.0).or_insert(id));
     }
 
     fn read(

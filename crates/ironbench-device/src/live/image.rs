@@ -124,11 +124,20 @@ impl Memory {
             }
             File::from_raw_fd(descriptor)
         };
+        let size =
+            libc::off_t::try_from(length).map_err(|_| Error::input("capacity", "is more than memory can hold"))?;
         // SAFETY: the descriptor is open, and the call takes no pointers.
-        if unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, length as libc::off_t) } != 0 {
-            return Err(failed(io::Error::last_os_error()));
+        while unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, size) } != 0 {
+            let error = io::Error::last_os_error();
+            if error.kind() != io::ErrorKind::Interrupted {
+                return Err(failed(error).hint("make it smaller with --capacity, or keep its bytes with --backing DIR"));
+            }
         }
-        Self::mapped(length, libc::MAP_SHARED | libc::MAP_POPULATE, Some(file))
+        let memory = Self::mapped(length, libc::MAP_SHARED, Some(file))?;
+        // Touched once, pages are locked (`process::prepare`). Kernels before 5.14 lock those that are discarded first.
+        // SAFETY: the range is the mapping just made.
+        unsafe { libc::madvise(memory.start.as_ptr().cast(), memory.length, libc::MADV_POPULATE_WRITE) };
+        Ok(memory)
     }
 
     fn mapped(length: u64, how: libc::c_int, file: Option<File>) -> Result<Self> {
@@ -198,8 +207,11 @@ impl Drop for Memory {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::os::unix::fs::MetadataExt;
+
     use proptest::prelude::*;
+
+    use super::*;
 
     const LENGTH: usize = 64 << 10;
 
@@ -243,6 +255,7 @@ mod tests {
     fn what_is_written_to_the_file_of_a_shared_memory_is_in_it() {
         let image = Image::in_shared_memory(LENGTH as u64).unwrap();
         image.shared().unwrap().write_all_at(b"through the kernel", 5000).unwrap();
+        assert_eq!(image.shared().unwrap().metadata().unwrap().blocks() * 512, LENGTH as u64, "all of it is taken");
         assert!(image.read(5000, 18, |bytes| bytes == b"through the kernel").unwrap());
         assert!(Image::in_memory(4096).unwrap().shared().is_none());
     }

@@ -18,7 +18,7 @@ const COUNTERS_NAME: &str = "counters";
 /// Requests that the kernel may have under way at once, beyond those of waiting threads.
 const BACKGROUND: u16 = 256;
 
-/// What every way of talking to the kernel asks of it at the start.
+/// What is asked of the kernel at the start.
 pub fn configure(config: &mut KernelConfig) {
     // Older kernels lack it: then writes of one file wait for each other.
     let _ = config.add_capabilities(InitFlags::FUSE_ASYNC_DIO);
