@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
 import os
@@ -219,6 +220,7 @@ def test_a_killed_load_leaves_nothing_half(place: Path, own_cache: Path, engine:
         child.stdout.readline()
         time.sleep(delay_s)
         child.kill()
+    assert pg.eventually(lambda: not _initdb_works(own_cache), 1), "it would remove what the next one makes there"
     assert pg.eventually(lambda: not _still_loading(own_cache), 30)
     wanted = setup(place, engine)
     kept, _ = ready(wanted)
@@ -227,6 +229,16 @@ def test_a_killed_load_leaves_nothing_half(place: Path, own_cache: Path, engine:
         assert session.query("select count(*), sum(abalance) from pgbench_accounts") == [("100000", "0")]
     left = {path.name for path in own_cache.iterdir()} - {kept.folder.name, f"{kept.folder.name}.lock"}
     assert left == set()
+
+
+def _initdb_works(cache: Path) -> bool:
+    def command(process: Path) -> bytes:
+        with contextlib.suppress(OSError):
+            return (process / "cmdline").read_bytes()
+        return b""
+
+    commands = [command(process) for process in Path("/proc").glob("[0-9]*")]
+    return any(b"/initdb\0" in line and str(cache).encode() in line for line in commands)
 
 
 def _still_loading(cache: Path) -> bool:

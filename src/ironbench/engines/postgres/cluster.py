@@ -194,8 +194,11 @@ def flags(installation: Installation) -> tuple[str, ...]:
 
 
 def _run(command: list[str], cluster: Cluster, identity: Identity) -> None:
+    # Whoever starts this may be killed. An initdb that goes on removes what it made once it fails, and by then another
+    # one's files may lie there.
+    tied = ("setpriv", "--pdeathsig", "KILL") if shutil.which("setpriv") else ()
     done = subprocess.run(
-        [*identity.prefix, *command],
+        [*identity.prefix, *tied, *command],
         capture_output=True,
         text=True,
         errors="replace",
