@@ -41,7 +41,7 @@ def main() -> None:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ironbench-bench-", dir=MEMORY)))
         block, point = stack.enter_context(oltp.loop_device(folder))
         group = stack.enter_context(_limited(block, round(_emulated().rate("reads"))))
-        emulated, plain = interleaved(pairs, _emulated, lambda: _throttled(point, group))
+        emulated, plain = interleaved(pairs, _emulated, lambda: oltp.loaded_anew(point, *LOG, group=group))
     found = ratio([one.throughput for one in emulated], [one.throughput for one in plain])
     for name, runs in (("model", emulated), ("kernel", plain)):
         reads, writes = (sum(one.rate(what) for one in runs) / len(runs) for what in ("reads", "writes"))
@@ -51,10 +51,6 @@ def main() -> None:
 
 def _emulated() -> Seen:
     return oltp.driven(MODEL, *oltp.TOTAL, *LOG, "--capacity", str(oltp.CAPACITY))
-
-
-def _throttled(point: Path, group: Path) -> Seen:
-    return oltp.loaded_anew(point, *LOG, group=group)
 
 
 @contextmanager

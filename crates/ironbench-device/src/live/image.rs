@@ -92,8 +92,8 @@ fn from_file(file: &File, offset: u64, length: usize) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Anonymous memory, or that of a file. Reads and writes of the same bytes at the same time are the file system's to avoid, as on a disk:
-/// either may come first, and nothing but the bytes depends on it.
+/// Anonymous memory, or that of a file. Reads and writes of the same bytes at the same time are the file system's to
+/// avoid, as on a disk: either may come first, and nothing but the bytes depends on it.
 #[derive(Debug)]
 pub struct Memory {
     start: NonNull<u8>,
