@@ -29,6 +29,7 @@ def test_what_was_written_is_read_whoever_answers_and_when(user: User, model: st
     point = user.home / "d"
     told = user("device", "mount", model, str(point), "--capacity", "400MB", "--detach")
     assert told.code == 0 and f"through {way}" in told.stderr, told.stderr
+    assert flushes(point) == (model != "free")
     chosen = random.Random(1)
     written = {}
     buffer = mmap.mmap(-1, 64 * PAGE)  # aligned, as O_DIRECT wants it
@@ -47,6 +48,11 @@ def test_what_was_written_is_read_whoever_answers_and_when(user: User, model: st
     os.close(file)
     ended = user("device", "unmount", str(point))
     assert (ended.code, nothing_left(user.home), user.nothing_runs()) == (0, True, True), ended.stderr
+
+
+def flushes(point: Path) -> bool:
+    (options,) = (words[3] for words in map(str.split, Path("/proc/mounts").open()) if words[1] == str(point))
+    return "nobarrier" not in options.split(",")
 
 
 def test_what_is_discarded_beside_them_leaves_bytes_alone(user: User) -> None:

@@ -26,19 +26,25 @@ class FileSystem:
     """Where Debian has the program."""
     options: tuple[str, ...] = ()
     """What may follow its name after a colon: options of its mount, up to their `=`."""
+    unflushed: str = ""
+    """The option of its mount with which it flushes nothing."""
 
 
 KINDS = {
-    # Tables of inodes are written at once, not by a thread of the kernel during trials (mkfs.ext4(8), -E).
+    # Tables of inodes are written at once, not by a thread of the kernel during trials (mkfs.ext4(8), -E). Nothing is
+    # discarded first: a new image is empty.
     "ext4": FileSystem(
         "mkfs.ext4",
-        ("-q", "-F", "-m", "0", "-E", "lazy_itable_init=0,lazy_journal_init=0"),
+        ("-q", "-F", "-m", "0", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0"),
         16 << 20,
         "e2fsprogs",
         ("data=",),
+        "nobarrier",
     ),
-    "xfs": FileSystem("mkfs.xfs", ("-q", "-f"), 300 << 20, "xfsprogs"),
-    "btrfs": FileSystem("mkfs.btrfs", ("-q", "-f"), 128 << 20, "btrfs-progs", ("compress=", "compress-force=")),
+    "xfs": FileSystem("mkfs.xfs", ("-q", "-f", "-K"), 300 << 20, "xfsprogs"),
+    "btrfs": FileSystem(
+        "mkfs.btrfs", ("-q", "-f", "-K"), 128 << 20, "btrfs-progs", ("compress=", "compress-force="), "nobarrier"
+    ),
 }
 """Smallest sizes: mkfs.xfs(8) refuses less than 300 MB, mkfs.btrfs(8) less than 109 MiB."""
 
@@ -72,8 +78,8 @@ def make(text: str, block: str) -> None:
     attached.command(kind.program, *kind.make, block)
 
 
-def mount(text: str, block: str, point: Path) -> None:
-    """FailureError."""
+def mount(text: str, block: str, point: Path, *, flushes: bool = True) -> None:
+    """`flushes`: whether the device has anything to flush; xfs cannot be told that it has not. FailureError."""
     name, _, option = text.partition(":")
-    words = ["mount", "-t", name, *(["-o", option] if option else []), block, str(point)]
-    attached.command(*words)
+    options = [one for one in (option, "" if flushes else KINDS[name].unflushed) if one]
+    attached.command("mount", "-t", name, *(["-o", ",".join(options)] if options else []), block, str(point))
