@@ -51,7 +51,8 @@ def test_what_was_written_is_read_whoever_answers_and_when(user: User, model: st
 
 
 def flushes(point: Path) -> bool:
-    (options,) = (words[3] for words in map(str.split, Path("/proc/mounts").open()) if words[1] == str(point))
+    mounts = map(str.split, Path("/proc/mounts").read_text().splitlines())
+    (options,) = (words[3] for words in mounts if words[1] == str(point))
     return "nobarrier" not in options.split(",")
 
 
