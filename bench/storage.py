@@ -81,7 +81,7 @@ def _compared(name: str, test: Test, path: Path, measured: Measured) -> None:
     b: list[Run] = []
     most = asked("IRONBENCH_BENCH_PAIRS", PAIRS)
     while len(a) < most:
-        more = interleaved(BATCH, lambda: _ours(test, measured), lambda: _fio(test, path))
+        more = interleaved(min(BATCH, most - len(a)), lambda: _ours(test, measured), lambda: _fio(test, path))
         a, b = a + more[0], b + more[1]
         rate = ratio([x.bytes_per_s for x in a], [x.bytes_per_s for x in b])
         if rate.high / rate.low <= (1 + CLOSE) ** 2:

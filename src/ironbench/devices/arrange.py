@@ -68,7 +68,7 @@ def arranged(
     capability.require(subject)
     placed = {role for one in wanted for role in one.roles}
     devices = tuple(_arranged(one, number, placed, estimate_bytes) for number, one in enumerate(wanted))
-    _require_memory(subject, devices, UNDONE * estimate_bytes if cuttable else 0)
+    require_memory(subject, devices, UNDONE * estimate_bytes if cuttable else 0)
     return devices
 
 
@@ -137,8 +137,8 @@ def _needed(role: str, placed: set[str], estimate_bytes: int) -> int:
     return int(GROWTH * estimate_bytes) + SPARE_BYTES + beside
 
 
-def _require_memory(subject: str, devices: Sequence[Device], undone: int) -> None:
-    """A device in memory that cannot be filled would end in the kernel killing processes."""
+def require_memory(subject: str, devices: Sequence[Device], undone: int) -> None:
+    """A device in memory that cannot be filled would end in the kernel killing processes. InputError."""
     wanted = sum(one.bytes for device in devices if device.backing == RAM for one in device.partitions) + undone
     may = int(ideal.available_bytes() * ideal.MOST_OF_MEMORY)
     if wanted > may:

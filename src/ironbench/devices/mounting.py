@@ -16,8 +16,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ironbench.devices import expression
-from ironbench.devices.arrange import RAM
+from ironbench.devices import arrange, expression
 from ironbench.devices.inside import IMAGES, STOPPED_PATIENCE_S, Order
 from ironbench.devices.models import for_core, models
 from ironbench.devices.recorded import Measured, finish, on_its_clock, raw
@@ -54,6 +53,7 @@ class Mounted:
         `trace`: of what the model is asked.
         """
         _refuse_used(device)
+        arrange.require_memory(f"device {device.model}", [device], 0)  # there may be less than when it was planned
         self.device = device
         self._trace = trace
         self._trials: list[Measured] = []
@@ -321,8 +321,9 @@ def _described(one: Mounted) -> str:
     device, measured = one.device, one.calibration
     size = space.in_words(sum(partition.bytes for partition in device.partitions))
     way_us = measured["read_latency_ns"] / 1e3
+    place = "memory" if device.backing == arrange.RAM else "a file"
     return (
-        f"emulated {device.model}, {size}, {device.file_system}, in {'memory' if device.backing == RAM else 'a file'}; "
+        f"emulated {device.model}, {size}, {device.file_system}, in {place}; "
         f"here a read takes {way_us:.0f} us and {measured['reads_per_s']:.0f}/s get through at most, through {one.way}"
     )
 
@@ -347,7 +348,7 @@ def _registered(device: Device) -> tuple[Path, runtime.Entry]:
 
     folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=runtime.directory()))
     remove = [str(folder)]
-    if device.backing != RAM:
+    if device.backing != arrange.RAM:
         place.claim(device.backing, "backing")
         remove.append(tempfile.mkdtemp(prefix=f"{IMAGES}-", dir=device.backing))
     return folder, runtime.new(runtime.DEVICE, device.partitions[0].directory, tuple(remove))
@@ -359,7 +360,7 @@ def _spec(device: Device, seed: int, entry: runtime.Entry) -> dict[str, Any]:
         "models": json.loads(for_core(models())),
         "seed": seed,
         "partitions": [{"name": one.role, "bytes": one.bytes} for one in device.partitions],
-        "backing": entry.remove[1] if device.backing != RAM else None,
+        "backing": entry.remove[1] if device.backing != arrange.RAM else None,
     }
 
 

@@ -15,6 +15,8 @@ _MEMORY = ("tmpfs", "ramfs")
 _NETWORK = ("nfs", "nfs4", "cifs", "9p", "virtiofs", "ceph", "lustre")
 _BLOCKLESS = (*_MEMORY, *_NETWORK, "overlay", "zfs", "btrfs", "bcachefs")
 _LOOP_MAJOR = "7"
+COUNTERS = "counters"
+"""What an emulated device shows beside its partitions (`crates/ironbench-device/src/live`)."""
 
 
 def parse_mountinfo(text: str) -> tuple[Mount, ...]:
@@ -93,6 +95,13 @@ def device_number(mount: Mount, tree: Tree) -> str | None:
                 return None
             return f"{os.major(rdev)}:{os.minor(rdev)}" if rdev else None
     return None
+
+
+def emulated(number: str, tree: Tree) -> Path | None:
+    """The partition of an emulated device that a block device is made of; None of others."""
+    backing = tree.read(f"/sys/dev/block/{number}/loop/backing_file")
+    partition = Path(backing) if backing else None
+    return partition if partition and tree.exists(str(partition.with_name(COUNTERS))) else None
 
 
 def block_name(number: str, tree: Tree) -> str | None:

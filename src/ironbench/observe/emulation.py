@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 from functools import partial
-from pathlib import Path
 
+from ironbench.machine.mounts import COUNTERS, emulated
 from ironbench.machine.tree import Tree
 from ironbench.model.observation import Counted, Observation, Series, Source
 from ironbench.model.session import Session
@@ -18,7 +18,6 @@ from ironbench.observe.disk import role_devices
 from ironbench.observe.points import Growth, Values, growth, points, present, rate_series, steps
 
 _PREFIX = "emulation."
-_COUNTERS = "counters"
 _KINDS = ("read", "write", "flush")
 _QUANTILE = 0.99
 _FEWEST = 30.0
@@ -32,10 +31,9 @@ class Emulation:
     def sources(self, session: Session, machine: Tree) -> tuple[Source, ...]:
         roles: dict[str, list[str]] = {}
         for role, number in role_devices(session.directories(), machine).items():
-            backing = (machine.read(f"/sys/dev/block/{number}/loop/backing_file") or "").strip()
-            counters = str(Path(backing).with_name(_COUNTERS)) if backing else ""
-            if counters and machine.exists(counters):
-                roles.setdefault(counters, []).append(f"{role}={Path(backing).name}")
+            if partition := emulated(number, machine):
+                counters = str(partition.with_name(COUNTERS))
+                roles.setdefault(counters, []).append(f"{role}={partition.name}")
         return tuple(Source(f"{_PREFIX}{','.join(named)}", "file", path) for path, named in roles.items())
 
     def parse(self, samples: Samples, window_s: float) -> Observation:

@@ -154,7 +154,8 @@ def _emulation(system: System, observation: Observation, budget: Budget | None) 
     """Every emulated result says so."""
     late = {name: value for name, value in observation.metrics.items() if name.startswith("emulation_late_share")}
     models = ", ".join(dict.fromkeys(device.model for device in system.layout.devices))
-    if not (late or models):
+    # A device that the kernel passes requests through to counts nothing, but it has a process.
+    if not (late or models or "emulation_cpu_cores" in observation.metrics):
         return []
     took = f"; the emulation took {in_percent(budget.emulation)} of the machine's CPU" if budget is not None else ""
     found = [

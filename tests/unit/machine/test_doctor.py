@@ -133,6 +133,14 @@ def test_what_spoils_numbers_is_found(name: str, severity: str, arrange: dict[st
             assert one.remedy, one
 
 
+def test_an_emulated_device_that_has_nothing_to_flush_is_not_reproached_with_that(patient: MakePatient) -> None:
+    loop = {"sys/dev/block/259:0/loop/backing_file": "/own/files/data\n"}
+    changes = {**on("rw,noatime,nobarrier"), **loop}
+    assert [one.severity for one in about("mount options", patient(changes=changes))] == ["severe"]
+    changes["own/files/counters"] = "{}"
+    assert [one.severity for one in about("mount options", patient(changes=changes))] == ["note"]
+
+
 def test_a_well_kept_server_has_no_warnings_but_its_container_limit(patient: MakePatient) -> None:
     spoiling = [one for one in examine(patient()) if one.severity.rank >= Severity.WARNING.rank]
     assert [one.name for one in spoiling] == ["container limits"]

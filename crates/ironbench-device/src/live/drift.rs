@@ -122,6 +122,7 @@ pub struct Means {
     pub took_ns: f64,
     /// So many others were under way when they arrived.
     pub others: f64,
+    pub bytes: f64,
 }
 
 /// What there was at some moment.
@@ -140,12 +141,13 @@ impl Since {
         self.0 = Some((seen, answered));
         let comparable = count.abs_diff(arrived.count) * OTHERS_ONE_IN <= count && arrived.flushes == 0;
         let small = answered.bytes - before.bytes <= LARGEST_MEAN * count;
-        let [held_ns, others] =
-            [answered.held_ns - before.held_ns, answered.others - before.others].map(|sum| sum as f64 / count as f64);
+        let sums = [answered.held_ns - before.held_ns, answered.others - before.others, answered.bytes - before.bytes];
+        let [held_ns, others, bytes] = sums.map(|sum| sum as f64 / count as f64);
         (comparable && small).then(|| Means {
             held_ns,
             took_ns: arrived.took_ns() as f64 / arrived.count as f64,
             others,
+            bytes,
         })
     }
 }
@@ -168,8 +170,9 @@ mod tests {
         let (before, bytes) = (BEFORE.1, BEFORE.1.bytes + bytes);
         let others = before.others + 2 * count;
         let answered = Answered { count: before.count + count, bytes, held_ns: before.held_ns + held_ns, others };
+        let mean_bytes = (answered.bytes - before.bytes) as f64 / count as f64;
         let found = since.means(seen, answered);
-        assert!(found.is_none_or(|means| means.others == 2.0));
+        assert!(found.is_none_or(|means| means.others == 2.0 && means.bytes == mean_bytes));
         found.map(|means| (means.held_ns, means.took_ns))
     }
 

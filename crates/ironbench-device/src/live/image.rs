@@ -71,7 +71,7 @@ impl Image {
         }
     }
 
-    /// The bytes become zeroes, and what held them is given back.
+    /// The bytes become zeroes, and what held them is given back, unless it is shared.
     pub fn discard(&self, offset: u64, length: u64) -> io::Result<()> {
         match self {
             Self::Memory(memory) => memory.discard(offset, length),

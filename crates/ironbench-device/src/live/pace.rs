@@ -200,12 +200,12 @@ impl Pace {
         let overhead = self.overhead();
         let Some(beyond) = overhead.beyond else { return };
         let held_ns = means.held_ns as u64;
-        let at_mount_ns = overhead.of(op, 0) as i64;
+        let at_mount_ns = overhead.of(op, means.bytes as u32) as i64;
+        let shortest_ns = -(overhead.of(op, 0) as i64);
         let now_ns = (means.took_ns - means.held_ns) as i64 + beyond.after(held_ns) as i64;
         let longer_ns = &self.longer_ns[op as usize];
         let middle_ns = (longer_ns.load(Relaxed) + now_ns - at_mount_ns) / 2;
-        longer_ns
-            .store(middle_ns.clamp(-at_mount_ns, overhead.longest_more(op, held_ns, means.others as u64)), Relaxed);
+        longer_ns.store(middle_ns.clamp(shortest_ns, overhead.longest_more(op, held_ns, means.others as u64)), Relaxed);
     }
 
     /// The ways are what they were at mount.

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from ironbench.engines import place, process
@@ -196,9 +197,8 @@ def flags(installation: Installation) -> tuple[str, ...]:
 def _run(command: list[str], cluster: Cluster, identity: Identity) -> None:
     # Whoever starts this may be killed. An initdb that goes on removes what it made once it fails, and by then another
     # one's files may lie there.
-    tied = ("setpriv", "--pdeathsig", "KILL") if shutil.which("setpriv") else ()
     done = subprocess.run(
-        [*identity.prefix, *tied, *command],
+        [*identity.prefix, *_tied(), *command],
         capture_output=True,
         text=True,
         errors="replace",
@@ -210,6 +210,17 @@ def _run(command: list[str], cluster: Cluster, identity: Identity) -> None:
         raise FailureError(
             f"data directory {cluster.place}", f"{Path(command[0]).name} failed: {complaint(done.stderr)}"
         )
+
+
+@cache
+def _tied() -> tuple[str, ...]:
+    """What ends a program with whoever started it; nothing where setpriv(1) cannot, as that of BusyBox."""
+    words = ("setpriv", "--pdeathsig", "KILL")
+    try:
+        can = subprocess.run([*words, "true"], capture_output=True, check=False).returncode == 0
+    except OSError:
+        can = False
+    return words if can else ()
 
 
 def environment() -> dict[str, str]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from statistics import median
 
 from ironbench.machine.doctor import probe
-from ironbench.machine.mounts import in_memory, is_network
+from ironbench.machine.mounts import device_number, emulated, in_memory, is_network
 from ironbench.machine.patient import Patient, Place
+from ironbench.machine.tree import Tree
 from ironbench.model.diagnosis import Reading, note, ok, severe, warning
+from ironbench.model.machine import Mount
 
 _GIB = 1 << 30
 _NO_ROOM_BYTES, _LITTLE_ROOM_BYTES = 1 << 30, 5 << 30
@@ -65,16 +67,23 @@ def _file_system(place: Place) -> Reading:
 @probe("storage", "mount options")
 def mount_options(patient: Patient) -> list[Reading]:
     """Options that make writes unsafe or slow."""
-    return [reading for place in _each_mount(patient) for reading in _options(place)]
+    return [reading for place in _each_mount(patient) for reading in _options(place, patient.tree)]
 
 
-def _options(place: Place) -> list[Reading]:
+def _emulated(mount: Mount, tree: Tree) -> bool:
+    number = device_number(mount, tree)
+    return number is not None and emulated(number, tree) is not None
+
+
+def _options(place: Place, tree: Tree) -> list[Reading]:
     mount = place.mount
     assert mount is not None
     options = set(mount.options)
     at = mount.path
     readings = []
-    if options & {"nobarrier", "barrier=0"}:
+    if options & {"nobarrier", "barrier=0"} and _emulated(mount, tree):
+        readings.append(note(f"{at}: barriers are off", "An emulated device in memory, which has nothing to flush."))
+    elif options & {"nobarrier", "barrier=0"}:
         readings.append(
             severe(
                 f"{at}: barriers are off",

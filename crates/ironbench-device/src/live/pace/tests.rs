@@ -141,7 +141,8 @@ fn a_way_is_longer_while_others_are_under_way_and_not_after_that() {
     let pace = Pace::new(Box::new(Wide));
     pace.calibrated(Overhead { read: way, beyond, ..Overhead::default() });
     pace.set(Mode::Model, 0);
-    (0..20).for_each(|_| pace.seen(Op::Read, Means { held_ns: 50_000.0, took_ns: 74_000.0, others: 31.0 }));
+    (0..20)
+        .for_each(|_| pace.seen(Op::Read, Means { held_ns: 50_000.0, took_ns: 74_000.0, others: 31.0, bytes: 512.0 }));
     let plans: Vec<_> = (0..18).map(|_| pace.ask(0)).collect();
     let ways: Vec<_> = plans.iter().map(|plan| plan.way_ns.next_multiple_of(1_000)).collect();
     assert_eq!([ways[0], ways[1], ways[4], ways[16], ways[17]], [16_000, 17_000, 20_000, 24_000, 24_000]);
@@ -158,7 +159,9 @@ fn the_way_becomes_what_it_was_lately_within_limits() {
     let waking = AfterHold { after_ns, more_ns: [0.0, 0.0, 50_000.0, 50_000.0, 50_000.0] };
     let beyond = Some(AfterHold { after_ns, more_ns: [4_000.0; AfterHold::POINTS] });
     pace.calibrated(Overhead { read: way, write: way, waking, beyond, ..Overhead::default() });
-    let seen = |op, way_ns| pace.seen(op, Means { held_ns: 80_000.0, took_ns: 76_000.0 + way_ns, others: 24.0 });
+    let seen = |op, way_ns| {
+        pace.seen(op, Means { held_ns: 80_000.0, took_ns: 76_000.0 + way_ns, others: 24.0, bytes: 4096.0 })
+    };
     let lone = |op| pace.way(op, 4096, 100_000, 0);
     seen(Op::Read, 30_000.0);
     assert_eq!((lone(Op::Read), lone(Op::Write)), (25_000, 20_000));
@@ -171,6 +174,18 @@ fn the_way_becomes_what_it_was_lately_within_limits() {
     assert_eq!(pace.way(Op::Read, 4096, 100_000, 16), 80_000); // the others have their turn
     pace.as_at_mount();
     assert_eq!((lone(Op::Read), lone(Op::Write)), (20_000, 20_000));
+}
+
+#[test]
+fn copying_large_ios_does_not_make_the_way_of_small_ones_longer() {
+    let pace = pace();
+    let way = Way { each_ns: 20_000.0, byte_ns: 0.25 };
+    let beyond = Some(AfterHold::default());
+    pace.calibrated(Overhead { read: way, beyond, ..Overhead::default() });
+    let seen = |took_ns, bytes| pace.seen(Op::Read, Means { held_ns: 80_000.0, took_ns, others: 0.0, bytes });
+    (0..20).for_each(|_| seen(108_000.0, 32_000.0));
+    let ways = [0, 32_000].map(|length| pace.way(Op::Read, length, 100_000, 0));
+    assert_eq!(ways, [20_000, 28_000]);
 }
 
 #[test]
