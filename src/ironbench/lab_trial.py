@@ -49,6 +49,7 @@ def measure(
         title,
         quiet_s,
         PowerCut(plan.crash, storage) if plan.crash else None,
+        storage.at_once,
     )
     if started_unix_s := driven.summary.get("started_unix_s"):
         storage.measured(started_unix_s, driven.summary["elapsed_s"], driven.computed)

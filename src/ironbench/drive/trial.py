@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -46,18 +47,19 @@ def drive(
     title: str = "",
     quiet_s: float | None = None,
     cut: PowerCut | None = None,
+    checking: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> Driven:
     """One trial from start to end. An engine that fails is not an exception: the result says so.
 
     `sources` are asked for when the engine is as it will be measured; `quiet_s`: see `before.at_last`; `cut`: the power
-    goes after the measured time, and the checks judge what is left.
+    goes after the measured time, and the checks judge what is left; `checking`: in which they are made otherwise.
     """
     title = title or f"{plan.system.label}  {trial.cell.name}  {trial.purpose} {trial.block + 1}"
     started, starved = datetime.now(UTC).isoformat(timespec="seconds"), Starved()
     with scratch.folder() as folder:
         log = folder / "child.log"
         try:
-            result = _driven(plan, session, trial, sources, printer, title, started, log, quiet_s, cut)
+            result = _driven(plan, session, trial, sources, printer, title, started, log, quiet_s, cut, checking)
             broken = not result.alive or result.summary.get("aborted", False)
             return replace(result, last_words=_joined(starved, result.last_words)) if broken else result
         except IronbenchError as error:
@@ -96,6 +98,7 @@ def _driven(
     log: Path,
     quiet_s: float | None,
     cut: PowerCut | None,
+    checking: Callable[[], AbstractContextManager[None]],
 ) -> Driven:
     workload, options, load = workloads.get(plan.choice.workload), plan.choice.options, trial.cell.load
     has_data = workload.dataset(session.engine, options) is not None  # else there is nothing to hold to any rule
@@ -133,7 +136,8 @@ def _driven(
     prepared = preparing.after(ready, session) if alive else ready.prepared
     checks: tuple[Check, ...] = ()
     if checkable and cut is None:
-        checks = workload.check(session, options, before, result.summary)
+        with checking():
+            checks = workload.check(session, options, before, result.summary)
     elif checkable and cut is not None:
         prepared = prepared.also(power.cut(session, cut, trial_seed(load.seed, trial)))
         summary = {**result.summary, power.SUMMARY: True}
