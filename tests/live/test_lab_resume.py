@@ -76,7 +76,9 @@ def test_a_lab_runs_to_its_verdict_and_says_where_it_is(user: User) -> None:
     again = user("lab", "resume", "small.toml", "--json")
     assert again.code == told.code
     assert "trial 1" not in again.stderr  # nothing was left to do
-    assert len(again.document["trials"]) == 12
+    assert (
+        len({(one["cell"], one["block"]) for one in again.document["trials"]}) == 12
+    )  # one may have had to be repeated
     assert again.document["lab"]["findings"]
 
 
