@@ -27,7 +27,6 @@ from ironbench.machine import attached
 
 FILES = "files"
 """Where in its folder a device shows its files."""
-COUNTERS = "counters"
 IMAGES = "images"
 CALIBRATED_BYTES = 32 << 20
 """So much of a partition is overwritten to measure the way to it."""
@@ -107,7 +106,7 @@ class Made:
         for name, block in blocks.items():
             # What the kernel itself keeps in memory is done when it is written (docs/adr/0014).
             self._furnish(block, Path(self._order.points[name]), not measured["passes"])
-        return {"calibration": measured, "blocks": blocks, "counters": str(files / COUNTERS)}
+        return {"calibration": measured, "blocks": blocks, "counters": str(files / attached.COUNTERS)}
 
     def say(self, word: str) -> dict[str, Any]:
         """Does what one word on standard input asks for."""

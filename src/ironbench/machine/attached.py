@@ -13,6 +13,8 @@ from pathlib import Path
 from ironbench.errors import FailureError
 
 SYS_BLOCK = Path("/sys/block")
+COUNTERS = "counters"
+"""What an emulated device shows beside its partitions (`crates/ironbench-device/src/live`)."""
 _PAUSE_S = 0.05
 
 

@@ -6,6 +6,7 @@ import os
 import re
 from pathlib import Path
 
+from ironbench.machine.attached import COUNTERS
 from ironbench.machine.tree import Tree
 from ironbench.model.machine import Mount
 
@@ -15,8 +16,6 @@ _MEMORY = ("tmpfs", "ramfs")
 _NETWORK = ("nfs", "nfs4", "cifs", "9p", "virtiofs", "ceph", "lustre")
 _BLOCKLESS = (*_MEMORY, *_NETWORK, "overlay", "zfs", "btrfs", "bcachefs")
 _LOOP_MAJOR = "7"
-COUNTERS = "counters"
-"""What an emulated device shows beside its partitions (`crates/ironbench-device/src/live`)."""
 
 
 def parse_mountinfo(text: str) -> tuple[Mount, ...]:

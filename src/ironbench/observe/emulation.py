@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 from functools import partial
 
-from ironbench.machine.mounts import COUNTERS, emulated
+from ironbench.machine.attached import COUNTERS
+from ironbench.machine.mounts import emulated
 from ironbench.machine.tree import Tree
 from ironbench.model.observation import Counted, Observation, Series, Source
 from ironbench.model.session import Session
