@@ -67,7 +67,9 @@ def test_a_trial_is_watched_and_its_cpu_time_shared_out(raw_server: RawServer, d
     driven = Driven("2026-01-01T00:00:00+00:00", alive=True, summary=summary, samples=result.samples)
     observation, budget = observe.observed(driven)
 
-    assert summary["observer_notes"] == []
+    # A machine whose processor time others take samples some of it late, and says so.
+    late = "samples came too late and were left out"
+    assert [note for note in summary["observer_notes"] if late not in note] == []
     metrics = observation.metrics
     for name in metrics:
         catalogue.metric(name)

@@ -73,7 +73,8 @@ def test_every_row_arrives_in_an_sqlite_file_whoever_writes_at_the_time(
 ) -> None:
     words = ["populate", "--engine", "sqlite", "--clients", "3", "--with", "gb=0.003", "--with", f"method={method}"]
     found = run(place, tmp_path, *words, "--with", "commit=100", "--with", "batch=30", "--repeats", "2")
-    assert [record["status"] for record in records(tmp_path)] in (["ok"] * 2, ["suspect"] * 2)
+    statuses = [record["status"] for record in records(tmp_path)]
+    assert len(statuses) == 2 and set(statuses) <= {"ok", "suspect"}
     assert found["metrics"]["transactions"] == 30
     assert len(found["checks"]) == 3
 
