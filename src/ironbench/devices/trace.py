@@ -12,11 +12,11 @@ import numpy as np
 from ironbench.errors import FailureError, InputError, nearest
 
 COLUMNS = {
-    "time_ns": "when it arrived, in nanoseconds since the device was mounted",
+    "time_ns": "when it reached the model, not before what it follows was done; in nanoseconds since the mount",
     "op": "read, write or flush",
     "offset": "its first byte on the device; of a partition's image plus where the partition begins",
     "length": "bytes; 0 of a flush",
-    "completed_ns": "when it was answered, on the clock of time_ns",
+    "completed_ns": "when it was done by the model's word, or answered where that was later; on the clock of time_ns",
     "partition": "of which partition: data, temp or log",
 }
 """Name → meaning; the names are also those of the Parquet file."""
@@ -25,7 +25,7 @@ LATER = {
     "cores": "of the machine",
     "used_ns": "CPU that the machine had used when it was answered, on all cores, without the emulation's own",
     "runnable_ns": "the same for threads that ran or waited for a core: together, and without the emulation's",
-    "emulation_ns": "CPU that the emulation had used when it was answered",
+    "emulation_ns": "CPU that the emulation had used when it was answered, without waiting for answers to be due",
     "work_share": "of used_ns over the trial: what its engine and those who drove it used; 1 where nobody knows",
 }
 """Columns that older traces lack. The counts begin somewhere; they are sampled every 10 ms."""

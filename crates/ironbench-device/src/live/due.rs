@@ -7,7 +7,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::{Acquire, Release};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -27,6 +27,14 @@ const TOGETHER_NS: u64 = 16_000;
 /// So many due answers are taken at a time; those that come due meanwhile wait for no more than these.
 const BATCH: usize = 16;
 const NEVER: u64 = u64::MAX;
+
+/// Nanoseconds that threads of this process looked at the clock, as far as they were not kept from it.
+static WATCHED_NS: AtomicU64 = AtomicU64::new(0);
+
+/// CPU time that waiting took so far; it is nobody's work.
+pub fn watched_ns() -> u64 {
+    WATCHED_NS.load(Relaxed)
+}
 
 /// Nanoseconds since it was made.
 #[derive(Debug, Clone, Copy)]
@@ -253,9 +261,12 @@ fn keep_time<T>(shared: &Shared<T>, clock: Clock, ahead: &impl Fn(u64) -> u64, a
             state = woken;
         } else {
             drop(state);
-            while clock.now() < shared.earliest.load(Acquire) {
+            let mut looked = now;
+            while looked < shared.earliest.load(Acquire) {
                 std::hint::spin_loop();
+                looked = clock.now();
             }
+            WATCHED_NS.fetch_add(looked - now, Relaxed);
             state = shared.locked();
         }
     }

@@ -308,13 +308,14 @@ impl Exchange {
             return answer.refuse(libc::EIO);
         }
         let usually_late_ns = self.pace.overhead().late_ns;
-        let now = self.clock.now() + ahead;
+        let leaves = self.clock.now();
+        let now = leaves + ahead;
         let late_ns = if plan.modelled { now.saturating_sub(plan.due + usually_late_ns) } else { 0 };
         let beside = plan.way_ns.saturating_sub(usually_late_ns);
         tally.ended(op, length, now - arrival + beside, late_ns);
         if let (Some(recording), true) = (&self.recording, plan.asked) {
-            // As the file system sees it: the way there before, the way back after.
-            recording.note(arrival, op, self.partitions[partition].start + offset, length, now + beside);
+            let place = self.partitions[partition].start + offset;
+            recording.note(plan.reached, op, place, length, plan.over(leaves, beside));
         }
         self.reply(answer, &asked, bytes);
     }

@@ -27,6 +27,8 @@ pub enum Mode {
 pub struct Plan {
     /// May lie before the arrival: then the way alone takes longer than the model.
     pub due: u64,
+    /// When it reached the model: not before those were done, by the model's word, which it is taken to follow.
+    pub reached: u64,
     /// When it is done, by the model's time.
     pub done: u64,
     /// Whether a model said so; otherwise nothing is late.
@@ -39,6 +41,15 @@ pub struct Plan {
     pub way_ns: u64,
     /// That took time and were under way when it arrived.
     pub others: u64,
+}
+
+impl Plan {
+    /// By the model's time, or when the answer leaves where that is later. Whatever follows it reaches the model no earlier:
+    /// seen from here requests come before, when the way is shorter than it is taken to be, and in a trace each would
+    /// seem to follow another one. `beside`: nanoseconds that the way takes, of one that takes no time.
+    pub fn over(&self, leaves: u64, beside: u64) -> u64 {
+        if self.modelled { leaves.max(self.due + self.way_ns) } else { self.reached.max(leaves + beside) }
+    }
 }
 
 pub struct Pace {
@@ -132,6 +143,7 @@ impl Pace {
         let at_mount_ns = self.overhead().of(op, length);
         let at_once = Plan {
             due: arrival,
+            reached: arrival,
             done: 0,
             modelled: false,
             asked: false,
@@ -150,7 +162,8 @@ impl Pace {
                 let done = inner.device.submit(asked, op, offset, length);
                 let host_cpu_ns = inner.device.host_cpu(op, length);
                 let way_ns = self.way(op, length, done.saturating_sub(asked), others);
-                let plan = Plan { done, asked: true, host_cpu_ns, way_ns, others, ..at_once };
+                let plan =
+                    Plan { reached: asked + inner.behind, done, asked: true, host_cpu_ns, way_ns, others, ..at_once };
                 if done <= asked {
                     plan
                 } else {

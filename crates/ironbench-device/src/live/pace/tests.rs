@@ -39,10 +39,17 @@ fn the_models_time_stands_still_while_it_is_not_asked() {
     pace.set(Mode::Model, 0);
     assert_eq!(pace.plan(|| 0, Op::Read, 0, 512).1.due, 100_000);
     pace.set(Mode::Free, 50_000);
-    assert_eq!(
-        pace.plan(|| 60_000, Op::Read, 0, 512).1,
-        Plan { due: 60_000, done: 0, modelled: false, asked: false, host_cpu_ns: 0, way_ns: 0, others: 0 }
-    );
+    let at_once = Plan {
+        due: 60_000,
+        reached: 60_000,
+        done: 0,
+        modelled: false,
+        asked: false,
+        host_cpu_ns: 0,
+        way_ns: 0,
+        others: 0,
+    };
+    assert_eq!(pace.plan(|| 60_000, Op::Read, 0, 512).1, at_once);
     pace.set(Mode::Model, 1_000_000);
     // What it was asked for at its time 0 keeps it busy for 100 µs of its time still.
     assert_eq!(pace.plan(|| 1_000_000, Op::Read, 0, 512).1.due, 1_200_000);
@@ -88,6 +95,9 @@ fn what_was_answered_is_done_when_the_next_arrives_however_early_that_is() {
     // Answered at 80 000; the way took 5 000, not 20 000.
     let second = pace.ask(85_000);
     assert_eq!((second.due, second.done), (180_000, 200_000));
+    // In a trace, too, the second comes after the first; and ends when its answer left, where that was late.
+    assert_eq!((second.reached, first.over(80_000, 0)), (100_000, 100_000));
+    assert_eq!(second.over(210_000, 0), 210_000);
 }
 
 #[test]

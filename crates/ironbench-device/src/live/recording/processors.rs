@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::live::process;
+use crate::live::{due, process};
 
 const PERIOD: Duration = Duration::from_millis(10);
 /// Asking takes at most this share of a core: the kernel counts every core anew, which takes long where there are many.
@@ -31,7 +31,7 @@ pub struct Counted {
     pub used: u64,
     /// Threads that ran or waited for a core, without this process.
     pub runnable: u64,
-    /// CPU that this process has used.
+    /// CPU that this process has used, without looking at the clock until an answer is due and without asking the kernel.
     pub own: u64,
 }
 
@@ -87,12 +87,15 @@ struct Moment {
     at: Instant,
     told: Told,
     own: u64,
+    /// Of it, what serves no I/O.
+    idly: u64,
 }
 
 impl Moment {
     fn now() -> Option<Self> {
         let told = Told::read(&std::fs::read_to_string(STAT).ok()?)?;
-        Some(Self { at: Instant::now(), told, own: process::cpu_ns() })
+        let idly = due::watched_ns() + process::thread_cpu_ns();
+        Some(Self { at: Instant::now(), told, own: process::cpu_ns(), idly })
     }
 }
 
@@ -114,6 +117,7 @@ impl From<Moment> for Watched {
 impl Watched {
     fn until(&mut self, now: Moment) -> Counted {
         let own = now.own - self.first.own;
+        let idly = now.idly - self.first.idly;
         let passed = now.at.duration_since(self.first.at).as_nanos() as u64;
         let idle = now.told.idle.saturating_sub(self.first.told.idle);
         let used = (passed * now.told.cores).saturating_sub(idle).saturating_sub(own);
@@ -122,7 +126,7 @@ impl Watched {
         self.runnable += now.at.duration_since(self.last.at).as_nanos() as u64 * others;
         self.last = now;
         // Threads of the emulation go before all others: they run whenever they want to.
-        Counted { used, runnable: self.runnable.saturating_sub(own), own }
+        Counted { used, runnable: self.runnable.saturating_sub(own), own: own.saturating_sub(idly) }
     }
 }
 
@@ -170,9 +174,10 @@ mod tests {
             at: began + Duration::from_millis(ms),
             told: Told { cores: 2, idle: idle_ms * 1_000_000, running },
             own: own_ms * 1_000_000,
+            idly: own_ms * 600_000,
         };
         let mut watched = Watched::from(moment(0, 500, 1, 1));
-        let counted = Counted { used: 115_000_000, runnable: 295_000_000, own: 5_000_000 };
+        let counted = Counted { used: 115_000_000, runnable: 295_000_000, own: 2_000_000 };
         assert_eq!(watched.until(moment(100, 580, 4, 6)), counted);
         assert_eq!(watched.until(moment(200, 780, 1, 6)), counted);
     }
