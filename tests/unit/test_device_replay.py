@@ -108,8 +108,19 @@ def test_computing_takes_a_core_and_there_are_as_many_as_there_were() -> None:
     more = replace(alone, processors=replace(alone.processors, cores=8))  # type: ignore[type-var]
     assert replay.predicted(more, "ssd-nvme-2014", CORE).predicted_s < 0.7
     assert replay.predicted(alone, "ssd-nvme-2014", CORE, closed=False).cores == 0
-    emulated = replay.predicted(alone, "ssd-nvme-2014", CORE, emulated=True)
+    assert alone.processors is not None
+    emulated = replay.predicted(alone, "ssd-nvme-2014", CORE, answering_ns=alone.processors.answering_ns())
     assert 1.4 * found.predicted_s < emulated.predicted_s < 1.6 * found.predicted_s
+
+
+def test_computing_on_mostly_idle_processors_is_said_where_it_decides_the_time() -> None:
+    def colder(on: str, clients: int) -> bool:
+        found = replay.predicted(computing(clients, 100, 3 * _MS, 40 * _MS, cores=2), on, CORE)
+        return any("after pauses" in doubt for doubt in found.out_of_range)
+
+    assert colder("ssd-nvme-2014", clients=4)
+    assert not colder("hdd-10k", clients=4)
+    assert not colder("ssd-nvme-2014", clients=8)
 
 
 def test_what_arrived_while_a_trial_was_measured_is_replayed_and_several_trials_are_told_apart(tmp_path: Path) -> None:

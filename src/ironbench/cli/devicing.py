@@ -95,7 +95,9 @@ def replayed(
 
     core = known_models.for_core(known_models.models(files))
     size = values.size("--capacity", capacity) if capacity else None
-    found = replay.predicted(trace.read(Path(file)).measured(trial), on, core, size, not arrivals, emulated)
+    recorded = trace.read(Path(file)).measured(trial)
+    answering_ns = recorded.processors.answering_ns() if emulated and recorded.processors else 0
+    found = replay.predicted(recorded, on, core, size, not arrivals, answering_ns)
     printer = Printer()
     if json:
         printer.data(encoded(_prediction(found)))

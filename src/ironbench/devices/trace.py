@@ -12,7 +12,7 @@ import numpy as np
 from ironbench.errors import FailureError, InputError, nearest
 
 COLUMNS = {
-    "time_ns": "when it reached the model, not before what it follows was done; in nanoseconds since the mount",
+    "time_ns": "when it reached the model, once what it is taken to follow was done; in nanoseconds since the mount",
     "op": "read, write or flush",
     "offset": "its first byte on the device; of a partition's image plus where the partition begins",
     "length": "bytes; 0 of a flush",
@@ -21,11 +21,11 @@ COLUMNS = {
 }
 """Name → meaning; the names are also those of the Parquet file."""
 LATER = {
-    "trial": "the number of the trial that was measured when it arrived, from 1; 0 when none was",
+    "trial": "the number of the trial that was measured at time_ns, from 1; 0 when none was",
     "cores": "of the machine",
     "used_ns": "CPU that the machine had used when it was answered, on all cores, without the emulation's own",
     "runnable_ns": "the same for threads that ran or waited for a core: together, and without the emulation's",
-    "emulation_ns": "CPU that the emulation had used when it was answered, without waiting for answers to be due",
+    "emulation_ns": "CPU that the emulation had used when it was answered, less waiting, sampling or a driver's part",
     "work_share": "of used_ns over the trial: what its engine and those who drove it used; 1 where nobody knows",
 }
 """Columns that older traces lack. The counts begin somewhere; they are sampled every 10 ms."""
@@ -45,7 +45,7 @@ _LATER = {
     "emulation_ns": "emulation_ns::UBIGINT AS emulation_ns",
     "work_share": "work_share::FLOAT AS work_share",
 }
-_LAST = "FROM read_parquet(?) ORDER BY time_ns"
+_LAST = "FROM read_parquet(?, file_row_number = true) ORDER BY time_ns, file_row_number"
 ALL = "all"
 """Instead of a trial's number: every I/O."""
 
@@ -65,16 +65,19 @@ class Processors:
         used = self.used_ns.astype("f8")
         return float((np.diff(used, prepend=used[:1]) * (1 - self.work_share)).sum()) / 1e9
 
-    def for_core(self, emulated: bool) -> tuple[int, bytes, bytes, int]:
-        """As `_core.replay_trace` takes them. `emulated`: answering an I/O takes the CPU that the emulation took."""
+    def answering_ns(self) -> int:
+        """CPU that the emulation used for each I/O; 0 of none."""
         computed = self.emulation_ns.astype("i8")
-        each = int(computed.max() - computed.min()) // len(computed) if emulated and len(computed) else 0
+        return int(computed.max() - computed.min()) // len(computed) if len(computed) else 0
+
+    def for_core(self, answering_ns: int) -> tuple[int, bytes, bytes, int]:
+        """As `_core.replay_trace` takes them. `answering_ns`: CPU that each I/O takes beside."""
         used = self.used_ns.astype("f8")
         works = np.cumsum(np.diff(used, prepend=used[:1]) * self.work_share)
         # What others computed they also wanted to; how long they waited for a core nobody knows.
         runnable = self.runnable_ns.astype("f8") - (used - used[:1] - works)
         counts = (np.maximum(one, 0).astype("<u8").tobytes() for one in (works, runnable))
-        return self.cores, *counts, each
+        return self.cores, *counts, answering_ns
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,10 +28,13 @@ const TOGETHER_NS: u64 = 16_000;
 const BATCH: usize = 16;
 const NEVER: u64 = u64::MAX;
 
-/// Nanoseconds that threads of this process looked at the clock, as far as they were not kept from it.
+/// Between two looks at the clock that are this far apart somebody else had the processor.
+const KEPT_FROM_IT_NS: u64 = 5_000;
+
+/// Nanoseconds that threads of this process looked at the clock.
 static WATCHED_NS: AtomicU64 = AtomicU64::new(0);
 
-/// CPU time that waiting took so far; it is nobody's work.
+/// CPU time that looking at clocks took so far; it answers nothing.
 pub fn watched_ns() -> u64 {
     WATCHED_NS.load(Relaxed)
 }
@@ -48,6 +51,19 @@ impl Clock {
     #[inline]
     pub fn now(self) -> u64 {
         self.0.elapsed().as_nanos() as u64
+    }
+
+    /// Uses the processor until then, which is asked anew at each look.
+    pub fn watch(self, until: impl Fn() -> u64) {
+        let began = self.now();
+        let (mut now, mut kept) = (began, 0);
+        while now < until() {
+            std::hint::spin_loop();
+            let looked = now;
+            now = self.now();
+            kept += Some(now - looked).filter(|&apart| apart >= KEPT_FROM_IT_NS).unwrap_or(0);
+        }
+        WATCHED_NS.fetch_add(now - began - kept, Relaxed);
     }
 }
 
@@ -261,12 +277,7 @@ fn keep_time<T>(shared: &Shared<T>, clock: Clock, ahead: &impl Fn(u64) -> u64, a
             state = woken;
         } else {
             drop(state);
-            let mut looked = now;
-            while looked < shared.earliest.load(Acquire) {
-                std::hint::spin_loop();
-                looked = clock.now();
-            }
-            WATCHED_NS.fetch_add(looked - now, Relaxed);
+            clock.watch(|| shared.earliest.load(Acquire));
             state = shared.locked();
         }
     }

@@ -285,11 +285,12 @@ impl Exchange {
     /// What the host's processor does for the device is a part of the time that the model says, as the work is. Here, not
     /// before the answer leaves: the one thread that answers would be kept from all others.
     fn worked<T>(&self, host_cpu_ns: u64, work: impl FnOnce() -> T) -> T {
+        if host_cpu_ns == 0 {
+            return work();
+        }
         let until = self.clock.now() + host_cpu_ns;
         let done = work();
-        while host_cpu_ns > 0 && self.clock.now() < until {
-            std::hint::spin_loop();
-        }
+        self.clock.watch(|| until);
         done
     }
 
@@ -315,7 +316,7 @@ impl Exchange {
         tally.ended(op, length, now - arrival + beside, late_ns);
         if let (Some(recording), true) = (&self.recording, plan.asked) {
             let place = self.partitions[partition].start + offset;
-            recording.note(plan.reached, op, place, length, plan.over(leaves, beside));
+            recording.note(plan.reached, op, place, length, plan.over(leaves));
         }
         self.reply(answer, &asked, bytes);
     }

@@ -27,9 +27,10 @@ pub enum Mode {
 pub struct Plan {
     /// May lie before the arrival: then the way alone takes longer than the model.
     pub due: u64,
-    /// When it reached the model: not before those were done, by the model's word, which it is taken to follow.
+    /// When it reached the model, by our clock: not before those were done, by the model's word, which it is taken to
+    /// follow, and later than all that reached it before.
     pub reached: u64,
-    /// When it is done, by the model's time.
+    /// When it is done, by the model's own clock.
     pub done: u64,
     /// Whether a model said so; otherwise nothing is late.
     pub modelled: bool,
@@ -44,11 +45,12 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// By the model's time, or when the answer leaves where that is later. Whatever follows it reaches the model no earlier:
-    /// seen from here requests come before, when the way is shorter than it is taken to be, and in a trace each would
-    /// seem to follow another one. `beside`: nanoseconds that the way takes, of one that takes no time.
-    pub fn over(&self, leaves: u64, beside: u64) -> u64 {
-        if self.modelled { leaves.max(self.due + self.way_ns) } else { self.reached.max(leaves + beside) }
+    /// When it is done for a trace: by the model's word, or when the answer leaves where that is later. What is taken to
+    /// follow it reaches the model no earlier. By the times at which requests come in here some would be there before the
+    /// answer that they follow, when the way is shorter than it is taken to be, and would seem to follow another one. So
+    /// lateness up to the length of the way is not the device's in a trace: it is time between I/Os.
+    pub fn over(&self, leaves: u64) -> u64 {
+        leaves.max(if self.modelled { self.due + self.way_ns } else { self.reached })
     }
 }
 
@@ -90,7 +92,9 @@ struct Inner {
     mode: Mode,
     /// Added to our time to make the model's, which stands still while the model is not asked.
     behind: u64,
-    last: u64,
+    /// The earliest at which the next request may reach the model: later than the last did, so that the order of their
+    /// times is that in which the model had them.
+    next: u64,
     /// When those were done, by the model's time, whose answers have left and were not yet followed by another request.
     answered: BinaryHeap<Reverse<u64>>,
 }
@@ -105,7 +109,7 @@ impl Inner {
     /// the way there was shorter than usual. Requests are taken to follow answers in the order in which those were done;
     /// with nothing else under way, all of them. What was done longer ago than `way_ns` was followed or is by none.
     fn reaches(&mut self, arrival: u64, others: u64, way_ns: u64) -> u64 {
-        let now = arrival.saturating_sub(self.behind).max(self.last);
+        let now = arrival.saturating_sub(self.behind).max(self.next);
         if others == 0 {
             return self.answered.drain().fold(now, |latest, done| latest.max(done.0));
         }
@@ -119,7 +123,7 @@ impl Inner {
 impl Pace {
     pub fn new(device: Box<dyn Device>) -> Self {
         let takes_time = device.takes_time();
-        let inner = Inner { device, mode: Mode::Free, behind: 0, last: 0, answered: BinaryHeap::new() };
+        let inner = Inner { device, mode: Mode::Free, behind: 0, next: 0, answered: BinaryHeap::new() };
         Self {
             inner: Mutex::new(inner),
             takes_time,
@@ -158,7 +162,7 @@ impl Pace {
                 let others = self.under_way.load(Acquire);
                 inner.collect(&self.left);
                 let asked = inner.reaches(arrival, others, at_mount_ns);
-                inner.last = asked;
+                inner.next = asked + 1;
                 let done = inner.device.submit(asked, op, offset, length);
                 let host_cpu_ns = inner.device.host_cpu(op, length);
                 let way_ns = self.way(op, length, done.saturating_sub(asked), others);
@@ -230,8 +234,8 @@ impl Pace {
         let mut inner = self.locked();
         if mode == Mode::Model && inner.mode != Mode::Model {
             inner.collect(&self.left);
-            inner.last = inner.reaches(0, 0, 0);
-            inner.behind = now.saturating_sub(inner.last);
+            inner.next = inner.reaches(0, 0, 0);
+            inner.behind = now.saturating_sub(inner.next);
         }
         inner.mode = mode;
     }

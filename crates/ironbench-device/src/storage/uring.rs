@@ -1,9 +1,9 @@
 //! One thread that keeps `depth` I/Os under way with io_uring.
 //!
-//! A round is one system call: it submits what was begun since the last and waits for at least one completion. It takes no
-//! more than four of them, so that a device that answers many at once has others to do meanwhile. Buffers and file are
+//! A round is one system call: it submits what was begun since the last, and waits for a completion if none is there. It
+//! takes no more than four of them, so that a device that answers many at once has others to do meanwhile. Buffers and file are
 //! registered, so that the kernel neither pins pages nor counts references for each I/O (io_uring_register(2)). The clock is
-//! read once in a round: an I/O's time runs from the round that submitted it to the round that found it done.
+//! read once in a round: an I/O's time runs from the round that submitted it to the round that took it.
 
 use std::fs;
 use std::io;
