@@ -114,13 +114,23 @@ def test_computing_takes_a_core_and_there_are_as_many_as_there_were() -> None:
 
 
 def test_computing_on_mostly_idle_processors_is_said_where_it_decides_the_time() -> None:
-    def colder(on: str, clients: int) -> bool:
-        found = replay.predicted(computing(clients, 100, 3 * _MS, 40 * _MS, cores=2), on, CORE)
+    def colder(on: str, clients: int, cores: int) -> bool:
+        found = replay.predicted(computing(clients, 100, 3 * _MS, 40 * _MS, cores), on, CORE)
         return any("after pauses" in doubt for doubt in found.out_of_range)
 
-    assert colder("ssd-nvme-2014", clients=4)
-    assert not colder("hdd-10k", clients=4)
-    assert not colder("ssd-nvme-2014", clients=8)
+    assert colder("ssd-nvme-2014", clients=4, cores=2)
+    assert colder("ssd-nvme-2014", clients=4, cores=16)
+    assert colder("ssd-nvme-2014", clients=1, cores=2)
+    assert not colder("hdd-10k", clients=4, cores=2)
+    assert not colder("ssd-nvme-2014", clients=8, cores=2)
+
+
+def test_ios_of_one_moment_stay_in_the_order_in_which_they_were_written(tmp_path: Path) -> None:
+    path = tmp_path / "trace.parquet"
+    rows = [(moment, "write", 512 * number, 512, moment + 5) for moment in range(50) for number in range(2_000)]
+    trace.write(path, made(rows))
+    offsets = trace.read(path).offset.reshape(50, 2_000)
+    assert (offsets == 512 * np.arange(2_000, dtype="u8")).all()
 
 
 def test_what_arrived_while_a_trial_was_measured_is_replayed_and_several_trials_are_told_apart(tmp_path: Path) -> None:

@@ -100,7 +100,7 @@ def replay(
     ] = False,
     emulated: Annotated[
         bool,
-        typer.Option("--emulated", help="Count the CPU that the emulation needs, to compare with a run on that model."),
+        typer.Option("--emulated", help="Count the CPU that the emulation took for each I/O here, too."),
     ] = False,
     models: MODELS = None,
     json: JSON = False,

@@ -29,13 +29,13 @@ OTHERS_FAR = 2.0
 """Beyond this factor of the CPU that the I/Os leave time for, most of what the processors did was not this work's."""
 DISTURBED_FAR = 0.1
 """Above this share of the cores that others took, what was recorded is not the work alone."""
-COLD_FAR = 0.75
-"""Above this share of the recorded time without computing, what was computed began with a pause.
+COLD_FAR = 0.25
+"""Below this share of the recorded time with computing, what was computed began with a pause.
 
 Backends of PostgreSQL used 2.7 s for 8000 transactions on a disk and 1.2 s on an SSD, in all of their code alike:
 caches hold other things after a pause. With a loop on every core that yields to them it was 2.0 s."""
 COMPUTING_FAR = 0.5
-"""Above this share of the predicted time on all cores, it is computing that decides it."""
+"""Above this share of the predicted time on all cores that can have work, it is computing that decides it."""
 IDLING_FAR = 0.5
 """Below this share of think times without computing, the machine's counts say how many clients thought at a time."""
 IDLE_FAR = 0.5
@@ -72,7 +72,7 @@ class Prediction:
     computing_s: float
     """CPU that the work takes, on all cores together. 0 where the trace does not tell."""
     used_s: float
-    """CPU that the whole machine used while it was recorded, without the emulation's."""
+    """CPU of the work while it was recorded; where nobody knows which it was, of all programs but the emulation."""
     idling: float
     """Share of the think times without computing and without waiting for a core; 1 where the trace does not tell."""
     host_cpu_s: float
@@ -127,7 +127,8 @@ def predicted(
         latencies=latencies,
         out_of_range=(),
     )
-    return replace(found, out_of_range=(*_doubts(found), *_unknown_clients(trace, found), *_disturbed(trace, found)))
+    doubts = (*_doubts(found), *_cold(trace, found), *_unknown_clients(trace, found), *_disturbed(trace, found))
+    return replace(found, out_of_range=doubts)
 
 
 def _doubts(found: Prediction) -> tuple[str, ...]:
@@ -154,14 +155,8 @@ def _doubts(found: Prediction) -> tuple[str, ...]:
         doubts.append("nearly all of the predicted time is the program's own: what limits it then was not modelled")
     if found.used_s > OTHERS_FAR * found.computing_s > 0:
         doubts.append(
-            f"the machine used {found.used_s:.2g} s of CPU, and the work can have taken {found.computing_s:.2g} s: "
+            f"{found.used_s:.2g} s of CPU were used, and the work can have taken {found.computing_s:.2g} s: "
             "what other programs did, or this one beside its I/Os, is left out"
-        )
-    idle = 1 - found.used_s / (found.cores * found.recorded_s) if found.cores and found.recorded_s > 0 else 0.0
-    if idle > COLD_FAR and found.computing_s > COMPUTING_FAR * found.cores * found.predicted_s:
-        doubts.append(
-            f"computing decides the time there, and here the processors were {idle:.0%} idle: after pauses it takes "
-            "longer (twice as long was seen), so the prediction is likely too long"
         )
     return tuple(doubts)
 
@@ -185,6 +180,21 @@ def _unknown_clients(trace: Trace, found: Prediction) -> tuple[str, ...]:
     if found.ratio > SAME and mean / most < IDLE_FAR:
         return (f"up to {most} I/Os at a time, {mean:.1f} on average: clients may be faster than predicted",)
     return ()
+
+
+def _cold(trace: Trace, found: Prediction) -> tuple[str, ...]:
+    """A doubt where it was recorded with pauses before most of what was computed, and computing decides the time."""
+    # No more cores than I/Os at a time can have something to compute for them.
+    cores = min(found.cores, _under_way(trace, found.recorded_s)[0])
+    if not cores or found.recorded_s <= 0 or found.computing_s <= COMPUTING_FAR * cores * found.predicted_s:
+        return ()
+    busy = found.used_s / (cores * found.recorded_s)
+    if busy >= COLD_FAR:
+        return ()
+    return (
+        f"computing decides the time there, and here the work computed for {busy:.0%} of the time: after pauses it "
+        "takes longer (twice as long was seen), so the prediction is likely too long",
+    )
 
 
 def _disturbed(trace: Trace, found: Prediction) -> tuple[str, ...]:

@@ -28,15 +28,20 @@ const TOGETHER_NS: u64 = 16_000;
 const BATCH: usize = 16;
 const NEVER: u64 = u64::MAX;
 
-/// Between two looks at the clock that are this far apart somebody else had the processor.
+/// Between two looks at the clock that are this far apart somebody else had the processor: another thread, or the host.
 const KEPT_FROM_IT_NS: u64 = 5_000;
 
-/// Nanoseconds that threads of this process looked at the clock.
+/// Nanoseconds of CPU that waiting took.
 static WATCHED_NS: AtomicU64 = AtomicU64::new(0);
 
-/// CPU time that looking at clocks took so far; it answers nothing.
+/// CPU time so far that answered nothing: it went by until an answer was due, or in place of a driver.
 pub fn watched_ns() -> u64 {
     WATCHED_NS.load(Relaxed)
+}
+
+/// So much more of it.
+pub fn watched(cpu_ns: u64) {
+    WATCHED_NS.fetch_add(cpu_ns, Relaxed);
 }
 
 /// Nanoseconds since it was made.
@@ -53,8 +58,8 @@ impl Clock {
         self.0.elapsed().as_nanos() as u64
     }
 
-    /// Uses the processor until then, which is asked anew at each look.
-    pub fn watch(self, until: impl Fn() -> u64) {
+    /// Uses the processor until then, which is asked anew at each look. Returns for how long it had it, nanoseconds.
+    pub fn watch(self, until: impl Fn() -> u64) -> u64 {
         let began = self.now();
         let (mut now, mut kept) = (began, 0);
         while now < until() {
@@ -63,7 +68,7 @@ impl Clock {
             now = self.now();
             kept += Some(now - looked).filter(|&apart| apart >= KEPT_FROM_IT_NS).unwrap_or(0);
         }
-        WATCHED_NS.fetch_add(now - began - kept, Relaxed);
+        now - began - kept
     }
 }
 
@@ -277,7 +282,7 @@ fn keep_time<T>(shared: &Shared<T>, clock: Clock, ahead: &impl Fn(u64) -> u64, a
             state = woken;
         } else {
             drop(state);
-            clock.watch(|| shared.earliest.load(Acquire));
+            watched(clock.watch(|| shared.earliest.load(Acquire)));
             state = shared.locked();
         }
     }

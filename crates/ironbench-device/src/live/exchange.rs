@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use ironbench_core::{Error, Result};
 use serde::Serialize;
 
-use super::due::Clock;
+use super::due::{self, Clock};
 use super::image::Image;
 use super::pace::{Mode, Pace, Plan};
 use super::process;
@@ -288,9 +288,11 @@ impl Exchange {
         if host_cpu_ns == 0 {
             return work();
         }
-        let until = self.clock.now() + host_cpu_ns;
+        let (until, before_ns) = (self.clock.now() + host_cpu_ns, process::thread_cpu_ns());
         let done = work();
         self.clock.watch(|| until);
+        // In a trace it is the driver's, which a replay adds for the device it replays on.
+        due::watched((process::thread_cpu_ns() - before_ns).min(host_cpu_ns));
         done
     }
 
@@ -299,6 +301,8 @@ impl Exchange {
         let Held { answer, asked, arrival, plan, bytes } = held;
         let Asked { partition, op, offset, length, covers } = asked;
         let tally = &self.partitions[partition].tally;
+        // Before another request may be taken to follow this answer.
+        let leaves = self.clock.now();
         self.pace.answered(&plan, arrival, op, length);
         if self.dead.load(Acquire) {
             tally.failed();
@@ -309,7 +313,6 @@ impl Exchange {
             return answer.refuse(libc::EIO);
         }
         let usually_late_ns = self.pace.overhead().late_ns;
-        let leaves = self.clock.now();
         let now = leaves + ahead;
         let late_ns = if plan.modelled { now.saturating_sub(plan.due + usually_late_ns) } else { 0 };
         let beside = plan.way_ns.saturating_sub(usually_late_ns);

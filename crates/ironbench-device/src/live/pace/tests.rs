@@ -1,5 +1,6 @@
 use super::super::way::{AfterHold, Way};
 use super::*;
+use crate::model::Free;
 
 /// Takes 100 µs for everything, one thing at a time.
 struct Slow {
@@ -98,6 +99,20 @@ fn what_was_answered_is_done_when_the_next_arrives_however_early_that_is() {
     // In a trace, too, the second comes after the first; and ends when its answer left, where that was late.
     assert_eq!((second.reached, first.over(80_000)), (100_000, 100_000));
     assert_eq!(second.over(210_000), 210_000);
+}
+
+#[test]
+fn what_takes_no_time_is_done_in_a_trace_when_its_answer_leaves() {
+    let pace = Pace::new(Box::new(Free::new(1 << 30)));
+    let way = Way { each_ns: 20_000.0, byte_ns: 0.0 };
+    pace.calibrated(Overhead { flush: way, ..Overhead::default() });
+    pace.set(Mode::Model, 0);
+    let plan = pace.plan(|| 5_000, Op::Flush, 0, 0).1;
+    // What follows may come before the way that was measured has passed.
+    assert_eq!((plan.reached, plan.over(6_000)), (5_000, 6_000));
+    // Nor is it done before it reached the model.
+    let next = pace.plan(|| 4_000, Op::Flush, 0, 0).1;
+    assert_eq!((next.reached, next.over(4_500)), (5_001, 5_001));
 }
 
 #[test]

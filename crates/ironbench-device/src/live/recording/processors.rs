@@ -31,8 +31,8 @@ pub struct Counted {
     pub used: u64,
     /// Threads that ran or waited for a core, without this process.
     pub runnable: u64,
-    /// CPU that this process has used, without looking at the clock (until an answer is due, or in place of a driver) and
-    /// without asking the kernel.
+    /// CPU that this process has used, without waiting for an answer to be due, what is in place of a driver, and
+    /// asking the kernel.
     pub own: u64,
 }
 
@@ -56,7 +56,7 @@ impl Processors {
                 let began = Instant::now();
                 if let (Some(watched), Some(now)) = (&mut watched, Moment::now()) {
                     let counted = watched.until(now);
-                    // Ticks are coarse, and a look at the clock counts when it is over: these can seem to fall a little.
+                    // Ticks are coarse, and waiting counts when it is over: these can seem to fall for a moment.
                     theirs.used.fetch_max(counted.used, Relaxed);
                     theirs.runnable.fetch_max(counted.runnable, Relaxed);
                     theirs.own.fetch_max(counted.own, Relaxed);
