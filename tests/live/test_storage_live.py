@@ -146,3 +146,18 @@ def test_a_file_system_is_filled_before_it_is_measured_and_empty_afterwards(tmp_
     (record,) = records(tmp_path)
     assert record["conditions"]["filled"] == "to 70 %"
     assert record["metrics"]["capacity_used_share{role=data}"] == pytest.approx(0.7, abs=0.02)
+
+
+@pytest.mark.long
+@needs_devices
+def test_a_log_write_does_not_wait_for_what_earlier_tests_left_in_the_devices_memory(tmp_path: Path) -> None:
+    words = ["run", "storage", "--data", "hdd-7200", "--capacity", "300MB", "--results", str(tmp_path)]
+    options = ["tests=peak+sync", "size=64MB", "passes=1", "seconds=0.5"]
+    more = [word for option in options for word in ("--with", option)]
+    done = subprocess.run(ironbench(*words, *more), check=False, capture_output=True, text=True)
+    assert done.returncode in (0, SUSPECT), done.stderr
+    (record,) = records(tmp_path)
+    metrics = record["metrics"]
+    # Most of these stayed in its memory, and take it seconds to put away.
+    assert metrics["storage_bytes_per_s{profile=rnd4k-q32t1-write}"] > 10e6
+    assert metrics["storage_latency_mean_s{profile=fdatasync-8k}"] < 0.1

@@ -25,7 +25,7 @@ def register(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def test_the_device_of_a_running_trial_is_not_unmounted_by_its_model() -> None:
-    assert [entry.data for entry in _meant("hdd-7200")] == ["/mnt/mine"]
+    assert _meant("hdd-7200").data == "/mnt/mine"
 
 
 def test_the_device_of_a_running_trial_is_not_unmounted_by_its_place() -> None:
@@ -36,4 +36,24 @@ def test_the_device_of_a_running_trial_is_not_unmounted_by_its_place() -> None:
 
 @pytest.mark.parametrize("written", ["raid0(4,ssd-sata-2011)", " raid0( 4 , ssd-sata-2011 )", STRIPED])
 def test_a_model_is_meant_however_it_is_written(written: str) -> None:
-    assert [entry.data for entry in _meant(written)] == ["/mnt/array"]
+    assert _meant(written).data == "/mnt/array"
+
+
+def test_of_several_of_one_model_none_is_unmounted(tmp_path: Path) -> None:
+    folder = tmp_path / "second"
+    folder.mkdir()
+    (folder / ORDER).write_text(json.dumps({"spec": {"model": "hdd-7200"}, "by_hand": True}))
+    runtime.new(runtime.DEVICE, "/mnt/second", (str(folder),))
+    with pytest.raises(InputError) as caught:
+        _meant("hdd-7200")
+    assert "/mnt/mine" in caught.value.hint and "/mnt/second" in caught.value.hint
+    assert _meant("/mnt/second").data == "/mnt/second"
+
+
+def test_a_place_may_be_told_from_where_one_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "here"
+    folder.mkdir()
+    (folder / ORDER).write_text(json.dumps({"spec": {"model": "hdd-10k"}, "by_hand": True}))
+    monkeypatch.chdir(tmp_path)
+    runtime.new(runtime.DEVICE, str(Path("slow").absolute()), (str(folder),))
+    assert _meant("slow").data == str(tmp_path / "slow")

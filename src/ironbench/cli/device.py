@@ -71,7 +71,9 @@ def mount(
 
 @app.command("unmount")
 def unmount(
-    device: Annotated[str, typer.Argument(metavar="MODEL|DIR", help="Its expression, or where it is mounted.")],
+    device: Annotated[
+        str, typer.Argument(metavar="MODEL|DIR", help="Where it is mounted, or its expression if only one is.")
+    ],
 ) -> int:
     """Unmount an emulated device that `device mount` mounted."""
     from ironbench.cli import mounting

@@ -20,7 +20,7 @@ from ironbench.printer import Printer
 
 PARTITION = "data"
 _WATCH_S = 0.2
-_UNMOUNT_S = 60.0
+_QUICK_S, _UNMOUNT_S = 3.0, 60.0
 
 
 def mounted(device: Device, seed: int, detach: bool, trace: str) -> int:
@@ -28,7 +28,9 @@ def mounted(device: Device, seed: int, detach: bool, trace: str) -> int:
     printer = Printer()
     path = traced(trace) if trace else None
     if path and detach:
-        raise InputError("--trace", "given together with --detach", "a trace is written when Ctrl-C ends the device")
+        raise InputError(
+            "--trace", "given together with --detach", "without --detach it is written when the device ends"
+        )
     one = Mounted(device, seed, by_hand=True, detached=detach, trace=path)
     try:
         one.pace(model=True)
@@ -59,12 +61,13 @@ def traced(told: str) -> Path:
 
 def unmounted(told: str) -> int:
     """InputError: nothing of that name is mounted. FailureError: it is in use."""
-    for entry in _meant(told):
-        if entry.server is not None and entry.server.signal(signal.SIGTERM):
-            entry.server.wait(_UNMOUNT_S)
-        if runtime.path_of(entry).exists() and not runtime.end(entry, patience_s=1.0):
-            raise FailureError(entry.data, "it is in use", "end the programs that use it, and try again")
-        Printer().say(f"unmounted: {entry.data}")
+    entry = _meant(told)
+    if entry.server is not None and entry.server.signal(signal.SIGTERM) and not entry.server.wait(_QUICK_S):
+        Printer().say(f"{entry.data} is in use: waiting for the programs that have files open there")
+        entry.server.wait(_UNMOUNT_S)
+    if runtime.path_of(entry).exists() and not runtime.end(entry, patience_s=1.0):
+        raise FailureError(entry.data, "it is in use", "end the programs that use it, and try again")
+    Printer().say(f"unmounted: {entry.data}")
     return 0
 
 
@@ -108,22 +111,24 @@ def _wait(one: Mounted) -> None:
         return
 
 
-def _meant(told: str) -> list[runtime.Entry]:
-    """Entries of what `device mount` mounted there, or of that model. InputError: there are none."""
+def _meant(told: str) -> runtime.Entry:
+    """Entry of what `device mount` mounted there, or of that model. InputError: there is none, or several."""
     orders = [(entry, _order(entry)) for entry in runtime.entries() if entry.kind == runtime.DEVICE]
     mounted = [(entry, order["spec"]["model"]) for entry, order in orders if order.get("by_hand")]
-    if arrange.is_expression(told):
+    found = [entry for entry, _ in mounted if Path(entry.data) == Path(told).absolute()]
+    if not found and arrange.is_expression(told):
         with contextlib.suppress(InputError):  # a model of one's own that is not known now: as it is written
             told = expression.normal("device", told)
         found = [entry for entry, model in mounted if model == told]
-    else:
-        found = [entry for entry, _ in mounted if Path(entry.data) == Path(told).absolute()]
+    if len(found) > 1:
+        places = ", ".join(entry.data for entry in found)
+        raise InputError(told, f"{len(found)} devices of that model are mounted", f"say which one: {places}")
+    known = ", ".join(f"{entry.data} ({model})" for entry, model in mounted)
     if not found:
-        known = ", ".join(f"{entry.data} ({model})" for entry, model in mounted)
         raise InputError(
             told, "`device mount` mounted nothing there or of that model", f"mounted: {known}" if known else ""
         )
-    return found
+    return found[0]
 
 
 def _order(entry: runtime.Entry) -> dict[str, Any]:

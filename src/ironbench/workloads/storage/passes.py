@@ -75,6 +75,10 @@ def run(
         _core_pass(
             WARMING, [replace(file, direct=file.cached) for file in files], terms, {"bytes": terms.size}, progress
         )
+    if test.sync != "none":
+        # Its first write would be safe only once the device has put away what the tests before it had written.
+        for file in files:
+            os.fdatasync(file.cached)
     found = _core_pass(test, files, terms, {"seconds": seconds}, progress)
     told = msgspec.json.decode(found.summary, type=dict[str, Any])
     return Pass(
