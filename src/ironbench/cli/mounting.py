@@ -63,7 +63,7 @@ def unmounted(told: str) -> int:
     """InputError: nothing of that name is mounted. FailureError: it is in use."""
     entry = _meant(told)
     if entry.server is not None and entry.server.signal(signal.SIGTERM) and not entry.server.wait(_QUICK_S):
-        Printer().say(f"{entry.data} is in use: waiting for the programs that have files open there")
+        Printer().say(f"unmounting {entry.data} takes a while: data are written, or a program has files open there")
         entry.server.wait(_UNMOUNT_S)
     if runtime.path_of(entry).exists() and not runtime.end(entry, patience_s=1.0):
         raise FailureError(entry.data, "it is in use", "end the programs that use it, and try again")
