@@ -12,10 +12,10 @@ import pytest
 from ironbench import catalogue, workloads
 from ironbench._core import Histogram
 from ironbench.catalogue import base_name
-from ironbench.errors import InputError
+from ironbench.errors import FailureError, InputError
 from ironbench.model.system import Choice, Device, Layout, Partition, System
 from ironbench.workloads.storage import figures, files, filling, profiles
-from ironbench.workloads.storage.passes import Pass
+from ironbench.workloads.storage.passes import Pass, _settled
 from ironbench.workloads.storage.profiles import MIB, SETS, chosen, known, order
 from ironbench.workloads.storage.schedule import due
 
@@ -253,3 +253,13 @@ def test_reads_from_the_device_and_from_the_cache_are_compared_by_size() -> None
     (row,) = section.tables[0][1].rows
     assert [cell.replace(THIN, " ") for cell in row] == ["8K", "12.0 µs", "4.00 µs", "8.00 µs", "977 ms"]
     assert [key.label for key in section.charts[0].legend] == ["from the device", "from the page cache"]
+
+
+def test_a_flush_that_fails_before_a_log_is_measured_is_a_failure_of_the_storage(tmp_path: Path) -> None:
+    reading, writing = os.pipe()  # what cannot be made safe: fdatasync(2), EINVAL
+    try:
+        with pytest.raises(FailureError, match="a flush failed"):
+            _settled([files.Measured(str(tmp_path), reading, reading, reading)])
+    finally:
+        os.close(reading)
+        os.close(writing)

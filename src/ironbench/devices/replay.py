@@ -127,7 +127,8 @@ def predicted(
         latencies=latencies,
         out_of_range=(),
     )
-    doubts = (*_doubts(found), *_cold(trace, found), *_unknown_clients(trace, found), *_disturbed(trace, found))
+    most, mean = _under_way(trace, found.recorded_s)
+    doubts = (*_doubts(found), *_cold(found, most), *_unknown_clients(found, most, mean), *_disturbed(trace, found))
     return replace(found, out_of_range=doubts)
 
 
@@ -169,9 +170,8 @@ def _change(one: Latency) -> float:
     return predicted / recorded
 
 
-def _unknown_clients(trace: Trace, found: Prediction) -> tuple[str, ...]:
+def _unknown_clients(found: Prediction, most: int, mean: float) -> tuple[str, ...]:
     """A doubt where several clients that think are likely: a trace does not tell who waited for whom."""
-    most, mean = _under_way(trace, found.recorded_s)
     if not found.closed or most < 2 or found.idling < IDLING_FAR:
         return ()
     chained = found.predicted_s > 0 and found.thinking_s / found.predicted_s > CHAINED_FAR
@@ -182,10 +182,10 @@ def _unknown_clients(trace: Trace, found: Prediction) -> tuple[str, ...]:
     return ()
 
 
-def _cold(trace: Trace, found: Prediction) -> tuple[str, ...]:
+def _cold(found: Prediction, most: int) -> tuple[str, ...]:
     """A doubt where it was recorded with pauses before most of what was computed, and computing decides the time."""
     # No more cores than I/Os at a time can have something to compute for them.
-    cores = min(found.cores, _under_way(trace, found.recorded_s)[0])
+    cores = min(found.cores, most)
     if not cores or found.recorded_s <= 0 or found.computing_s <= COMPUTING_FAR * cores * found.predicted_s:
         return ()
     busy = found.used_s / (cores * found.recorded_s)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from ironbench.errors import FailureError
 from ironbench.workloads.storage.files import Measured
 from ironbench.workloads.storage.profiles import MIB, Test
 
@@ -77,8 +78,7 @@ def run(
         )
     if test.sync != "none":
         # Its first write would be safe only once the device has put away what the tests before it had written.
-        for file in files:
-            os.fdatasync(file.cached)
+        _settled(files)
     found = _core_pass(test, files, terms, {"seconds": seconds}, progress)
     told = msgspec.json.decode(found.summary, type=dict[str, Any])
     return Pass(
@@ -95,6 +95,15 @@ def run(
         note=told["note"],
         stopped=told["stopped"],
     )
+
+
+def _settled(files: Sequence[Measured]) -> None:
+    """Everything written is safe. FailureError."""
+    for file in files:
+        try:
+            os.fdatasync(file.cached)
+        except OSError as error:
+            raise FailureError(f"storage in {file.folder}", f"a flush failed: {error.strerror}") from error
 
 
 def _core_pass(
