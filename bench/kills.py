@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ironbench.analyse.findings import findings
-from ironbench.engines import process, runtime
 from ironbench.model.record import Record
+from ironbench.process import processes, register
 from ironbench.record import progress
 from ironbench.record.labs import LabDirectory
 
@@ -149,13 +149,15 @@ def _half_blocks(directory: LabDirectory) -> list[str]:
 
 def _left(environment: Mapping[str, str]) -> list[str]:
     """What still runs or lies about, after `ironbench cleanup`."""
-    register = runtime.directory(environment)
+    registered = register.directory(environment)
     deadline = time.monotonic() + PATIENCE_S
-    while list(register.glob("*.json")) and time.monotonic() < deadline:
+    while list(registered.glob("*.json")) and time.monotonic() < deadline:
         time.sleep(0.1)  # a guard ends its server when its owner is gone, in good order
     cleanup = [*COMMAND[:-1], "cleanup"]
     subprocess.run(cleanup, env=environment, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    faults = [f"left in {register}: {path.name}" for path in register.iterdir()]
+    faults = [f"left in {registered}: {path.name}" for path in registered.iterdir()]
     data = Path(environment["IRONBENCH_DATA"])
-    faults += [f"process {pid} works in {path}" for path in data.glob("*/cluster") for pid in process.working_in(path)]
+    faults += [
+        f"process {pid} works in {path}" for path in data.glob("*/cluster") for pid in processes.working_in(path)
+    ]
     return faults

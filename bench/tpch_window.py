@@ -20,7 +20,7 @@ TIMED = re.compile(r"sweep \d+$|\d+% \w+$")
 """The last line of progress from the beginning of a trial on; answers that are checked before have a word more."""
 PREPARES = "importlib.util"
 """In the command line of the child that makes the refresh sets: while it runs, nothing is timed yet."""
-ENGINE = re.compile(r"^\S*postgres\b|duckdb_child")
+ENGINE = re.compile(r"^\S*postgres\b|engines\.duckdb\.child")
 """The command line of an engine: it and what it starts do not count."""
 
 

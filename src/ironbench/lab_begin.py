@@ -10,11 +10,11 @@ import msgspec
 
 from ironbench import engines, workloads
 from ironbench.analyse.differences import flattened
-from ironbench.engines import runtime
 from ironbench.errors import InputError
 from ironbench.machine.fingerprint import fingerprint
 from ironbench.model.lab import Lab
 from ironbench.model.secrets import Secrets
+from ironbench.process import register
 from ironbench.record import Store
 from ironbench.record.labs import Frozen, LabDirectory
 from ironbench.record.redact import redacted_toml
@@ -49,9 +49,9 @@ def require_scripts(lab: Lab) -> None:
 def end_orphans(lab: Lab) -> None:
     """Waits for servers of a killed ironbench on this lab's directories, which end by themselves, and helps them to."""
     places = {setup.system.layout.data for setup in lab.setups}
-    for entry in runtime.entries():
-        if entry.data in places and runtime.orphaned(entry):
-            runtime.end(entry)
+    for entry in register.entries():
+        if entry.data in places and register.orphaned(entry):
+            register.end(entry)
 
 
 def changes(frozen: Frozen, secrets: Mapping[str, Secrets], directory: LabDirectory, source: str) -> list[str]:

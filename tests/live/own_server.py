@@ -13,9 +13,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from ironbench import engines
-from ironbench.engines import process
 from ironbench.engines.postgres.session import PostgresSession
 from ironbench.model.system import Layout, System
+from ironbench.process import processes
 
 SOURCE = Path(__file__).parents[2] / "src"
 
@@ -49,22 +49,22 @@ class Parent:
             import json, sys, time
             sys.path.insert(0, {str(SOURCE)!r})
             from ironbench import engines
-            from ironbench.engines import runtime
+            from ironbench.process import register
             from ironbench.model.system import Layout, System
             system = System("postgres", "test", layout=Layout(data={str(data)!r}), ideal={ideal!r})
             engine = engines.get("postgres")
             system, secrets = engine.validated(system, 4)
             session = engine.start(system, secrets, 4)
             print(json.dumps({{"server": session.processes()[0], "sockets": session.target()["connection"]["host"],
-                               "guard": runtime.entries()[0].guard.pid}}), flush=True)
+                               "guard": register.entries()[0].guard.pid}}), flush=True)
             time.sleep(600)
         """
         self.process = subprocess.Popen(
             [sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE, text=True, env=dict(os.environ)
         )
         told = json.loads(self.process.stdout.readline())
-        self.server = process.identify(told["server"])
-        self.guard = process.identify(told["guard"])
+        self.server = processes.identify(told["server"])
+        self.guard = processes.identify(told["guard"])
         self.sockets = Path(told["sockets"])
 
     def __enter__(self) -> "Parent":
@@ -73,7 +73,7 @@ class Parent:
     def __exit__(self, *exc: object) -> None:
         """Whatever the test found out: nothing of it stays."""
         self.kill(signal.SIGKILL)
-        process.end(self.server, signal.SIGQUIT, 10.0)
+        processes.end(self.server, signal.SIGQUIT, 10.0)
         shutil.rmtree(self.sockets, ignore_errors=True)
 
     def kill(self, number: int) -> None:

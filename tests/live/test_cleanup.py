@@ -11,10 +11,10 @@ from pathlib import Path
 import own_server as pg
 import pytest
 
-from ironbench.engines import process, runtime
 from ironbench.engines.cleanup import cleanup, leftovers, told
-from ironbench.engines.process import ProcessId
 from ironbench.errors import FailureError
+from ironbench.process import processes, register
+from ironbench.process.processes import ProcessId
 
 pytestmark = pytest.mark.live
 
@@ -34,8 +34,8 @@ def test_a_server_ends_with_its_ironbench_however_that_ends(place: Path, number:
         assert pg.eventually(lambda: not parent.server.alive())
         assert pg.eventually(lambda: not parent.guard.alive())
         assert not parent.sockets.exists()
-        assert runtime.entries() == []
-        assert not process.working_in(place / "d" / "cluster")
+        assert register.entries() == []
+        assert not processes.working_in(place / "d" / "cluster")
         session = pg.start(pg.system(place / "d"))
         session.stop()
 
@@ -51,7 +51,7 @@ def test_what_outlives_both_ironbench_and_guard_is_ended_by_cleanup(place: Path)
         assert [entry.server for entry in cleaned.ended] == [parent.server]
         assert not parent.server.alive()
         assert not parent.sockets.exists()
-        assert runtime.entries() == []
+        assert register.entries() == []
         assert any(f"ended: postgres in {place / 'd'}" in line for line in told(cleaned))
         assert told(cleanup(remove_data=False)) == ["nothing of ours is left"]
 
@@ -69,13 +69,13 @@ def test_a_directory_whose_server_outlived_its_ironbench_is_refused_until_cleanu
 
 def test_a_session_whose_guard_was_killed_still_stops_its_server(place: Path) -> None:
     session = pg.start(pg.system(place / "d"))
-    server, sockets = process.identify(pg.pid_of(session)), pg.sockets(session)
-    os.kill(runtime.entries()[0].guard.pid, signal.SIGKILL)
+    server, sockets = processes.identify(pg.pid_of(session)), pg.sockets(session)
+    os.kill(register.entries()[0].guard.pid, signal.SIGKILL)
     assert session.alive()
     session.stop()
     assert not server.alive()
     assert not sockets.exists()
-    assert runtime.entries() == []
+    assert register.entries() == []
 
 
 def test_a_living_owner_s_server_is_left_alone(place: Path) -> None:
@@ -92,10 +92,10 @@ def test_a_living_owner_s_server_is_left_alone(place: Path) -> None:
 def test_a_recycled_process_id_is_never_signalled(own_register: Path) -> None:
     innocent = subprocess.Popen(["sleep", "60"])
     try:
-        now = process.identify(innocent.pid)
-        entry = runtime.new("postgres", "/nowhere")
+        now = processes.identify(innocent.pid)
+        entry = register.new("postgres", "/nowhere")
         before = ProcessId(innocent.pid, "another boot/1")
-        runtime.write(replace(entry, owner=before, server=before))
+        register.write(replace(entry, owner=before, server=before))
         cleaned = cleanup(remove_data=False)
         assert len(cleaned.ended) == 1
         assert now.alive()
@@ -105,16 +105,16 @@ def test_a_recycled_process_id_is_never_signalled(own_register: Path) -> None:
 
 
 def test_what_belongs_to_another_container_is_left_alone() -> None:
-    entry = runtime.new("postgres", "/nowhere")
-    runtime.write(replace(entry, owner=ProcessId(1, "another/1"), namespace="pid:[1]"))
+    entry = register.new("postgres", "/nowhere")
+    register.write(replace(entry, owner=ProcessId(1, "another/1"), namespace="pid:[1]"))
     assert len(cleanup(remove_data=False).living) == 1
-    runtime.forget(entry)
+    register.forget(entry)
 
 
 def test_leftover_socket_directories_are_removed(place: Path) -> None:
     (place / "sockets").mkdir()
-    entry = runtime.new("postgres", "/nowhere", (str(place / "sockets"),))
-    runtime.write(replace(entry, owner=ProcessId(1, "another boot/1")))
+    entry = register.new("postgres", "/nowhere", (str(place / "sockets"),))
+    register.write(replace(entry, owner=ProcessId(1, "another boot/1")))
     cleanup(remove_data=False)
     assert not (place / "sockets").exists()
 
@@ -144,7 +144,7 @@ def test_a_register_that_others_may_write_is_refused(own_register: Path) -> None
     own_register.mkdir()
     own_register.chmod(0o777)
     with pytest.raises(FailureError, match="not a directory of ours alone"):
-        runtime.entries()
+        register.entries()
 
 
 def test_a_damaged_entry_does_not_stop_cleanup(own_register: Path) -> None:

@@ -15,11 +15,13 @@ import pytest
 
 from ironbench import engines
 from ironbench.drive import warming
-from ironbench.engines import cleanup, duckdb_process, process, runtime
-from ironbench.engines.duckdb_session import FILE, DuckdbSession
+from ironbench.engines import cleanup
+from ironbench.engines.duckdb import process as duckdb_process
+from ironbench.engines.duckdb.session import FILE, DuckdbSession
 from ironbench.errors import EngineDiedError, FailureError, InputError
 from ironbench.load import tables
 from ironbench.model.system import Layout, System
+from ironbench.process import processes, register
 
 pytestmark = pytest.mark.live
 
@@ -212,13 +214,13 @@ def test_its_process_goes_when_its_owner_is_killed(place: Path) -> None:
     )
     owner = subprocess.Popen([sys.executable, "-c", code, str(place / "d")], stdout=subprocess.PIPE, text=True)
     assert owner.stdout is not None
-    one = process.identify(int(owner.stdout.readline()))
+    one = processes.identify(int(owner.stdout.readline()))
     owner.kill()
     owner.wait()
     owner.stdout.close()
     assert one is not None and one.wait(30.0)
     cleanup.cleanup(remove_data=False)
-    assert not any(entry.data == str(place / "d") for entry in runtime.entries())
+    assert not any(entry.data == str(place / "d") for entry in register.entries())
     session = start(place / "d")
     assert session.query("select n from t") == [("1",)]
     session.stop()
@@ -226,9 +228,9 @@ def test_its_process_goes_when_its_owner_is_killed(place: Path) -> None:
 
 def test_nothing_outlives_the_session(place: Path) -> None:
     session = start(place / "d")
-    one = process.identify(session.processes()[0])
+    one = processes.identify(session.processes()[0])
     assert one is not None
-    assert any(entry.server == one for entry in runtime.entries())
+    assert any(entry.server == one for entry in register.entries())
     session.stop()
     assert not one.alive()
-    assert not any(entry.data == str(place / "d") for entry in runtime.entries())
+    assert not any(entry.data == str(place / "d") for entry in register.entries())

@@ -11,10 +11,11 @@ import own_server as pg
 import pytest
 
 from ironbench import engines
-from ironbench.engines import ideal, runtime
+from ironbench.engines import ideal
 from ironbench.engines.cleanup import cleanup
 from ironbench.errors import InputError
 from ironbench.model.system import Layout, System
+from ironbench.process import register
 
 pytestmark = pytest.mark.live
 
@@ -105,11 +106,11 @@ def test_cleanup_finds_what_was_made_before_it_was_noted(tmp_path: Path) -> None
 
 def test_cleanup_leaves_what_is_used(tmp_path: Path) -> None:
     session = pg.start(pg.system(tmp_path / "d", ideal=("log",)))
-    for entry in runtime.entries():
-        runtime.path_of(entry).rename(runtime.path_of(entry).with_suffix(".hidden"))
+    for entry in register.entries():
+        register.path_of(entry).rename(register.path_of(entry).with_suffix(".hidden"))
     cleanup(remove_data=False)
     assert ideal.root(str(tmp_path / "d")).exists()
-    for path in runtime.directory().glob("*.hidden"):
+    for path in register.directory().glob("*.hidden"):
         path.rename(path.with_suffix(".json"))
     session.stop()
 

@@ -15,7 +15,7 @@ import pytest
 from user import Begun, User
 
 from bench.kills import killed
-from ironbench.engines import process
+from ironbench.process import processes
 from ironbench.record.labs import LabDirectory
 
 pytestmark = pytest.mark.live
@@ -250,7 +250,7 @@ def test_a_server_that_is_killed_costs_one_attempt(user: User) -> None:
     with user.begun("lab", "run", str(written(user, "postgres", "3s", 1))) as run:
         wait_until_driving(run, "trial 1 of 2")
         (cluster,) = (user.home / "data").glob("postgres-*/cluster")
-        os.kill(min(process.working_in(cluster)), signal.SIGKILL)
+        os.kill(min(processes.working_in(cluster)), signal.SIGKILL)
         told, _ = run.end()
     assert told.code in (0, 3), told
     assert sorted((attempt, status == "voided") for _, _, attempt, status in kept(user)) == [

@@ -17,7 +17,6 @@ import pytest
 
 from ironbench import engines, load, workloads
 from ironbench.drive.trial import drive
-from ironbench.engines import runtime
 from ironbench.engines.cleanup import cleanup
 from ironbench.errors import InputError
 from ironbench.machine import control_groups
@@ -26,6 +25,7 @@ from ironbench.model.plan import Plan
 from ironbench.model.record import Status
 from ironbench.model.system import Cell, Choice, Layout, Load, System, Trial
 from ironbench.printer import Printer
+from ironbench.process import register
 from ironbench.record import judge
 
 pytestmark = pytest.mark.live
@@ -134,7 +134,7 @@ def test_after_a_kill_the_group_is_removed_with_its_server(place: Path, guard_to
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as parent:
         assert parent.stdout is not None and parent.stdout.readline().strip().isdigit()
         assert len(groups() - before) == 1
-        (entry,) = runtime.entries()
+        (entry,) = register.entries()
         if guard_too:
             assert entry.guard is not None
             os.kill(entry.guard.pid, signal.SIGKILL)
@@ -143,7 +143,7 @@ def test_after_a_kill_the_group_is_removed_with_its_server(place: Path, guard_to
         assert groups() != before
         cleanup(remove_data=False)
     assert pg.eventually(lambda: groups() == before)
-    assert pg.eventually(lambda: runtime.entries() == [])
+    assert pg.eventually(lambda: register.entries() == [])
 
 
 @pytest.mark.parametrize("engine", ["postgres", "sqlite"])
@@ -160,7 +160,7 @@ def test_a_trial_runs_within_its_limit_and_says_so(place: Path, engine: str) -> 
         assert driven.failure == "" and driven.summary["transactions"] > 0
         assert "by a control group" in driven.prepared.conditions["memory_total"]
     assert groups() == before
-    assert runtime.entries() == []
+    assert register.entries() == []
 
 
 def test_a_server_that_is_killed_for_memory_is_said_to_be(tmp_path: Path) -> None:

@@ -15,10 +15,10 @@ import pytest
 from raw_server import PASSWORD, RawServer
 
 from ironbench import engines
-from ironbench.engines import process, runtime
 from ironbench.engines.postgres import identity, installation
 from ironbench.errors import FailureError, InputError
 from ironbench.model.system import Layout, System
+from ironbench.process import processes, register
 
 pytestmark = pytest.mark.live
 
@@ -34,7 +34,7 @@ def refused(wanted: System, clients: int = 4) -> InputError:
     """The error of a system that is refused before anything is made or started."""
     with pytest.raises(InputError) as caught:
         engines.get("postgres").validated(wanted, clients)
-    assert runtime.entries() == []
+    assert register.entries() == []
     return caught.value
 
 
@@ -102,7 +102,7 @@ def test_a_directory_that_cannot_be_written_is_named() -> None:
     with pytest.raises((InputError, FailureError)) as caught:
         pg.start(pg.system(Path("/proc/ironbench")))
     assert "/proc" in str(caught.value)
-    assert runtime.entries() == []
+    assert register.entries() == []
 
 
 def test_a_cluster_of_another_version_is_refused(place: Path) -> None:
@@ -158,7 +158,7 @@ def test_a_server_that_is_killed_is_noticed_and_its_directory_can_be_used_again(
     session.stop()
     session.stop()
     assert not sockets.exists()
-    assert pg.eventually(lambda: not process.working_in(place / "d" / "cluster"))
+    assert pg.eventually(lambda: not processes.working_in(place / "d" / "cluster"))
     session = pg.start(pg.system(place / "d"))
     try:
         assert session.query("SELECT n FROM kept") == [("7",)]
@@ -168,7 +168,7 @@ def test_a_server_that_is_killed_is_noticed_and_its_directory_can_be_used_again(
 
 def test_a_killed_server_leaves_no_shared_memory(place: Path) -> None:
     session = pg.start(pg.system(place / "d"))
-    names = runtime.entries()[0].shared
+    names = register.entries()[0].shared
     files = [Path(name) for name in names if name.startswith("/")]
     identifiers = [name.split(":")[2] for name in names if name.startswith("sysv:")]
     assert files
@@ -204,7 +204,7 @@ def test_a_server_killed_before_its_log_was_moved_recovers_first(place: Path) ->
     session.query("CREATE TABLE kept (n int); INSERT INTO kept VALUES (7)")
     os.kill(pg.pid_of(session), signal.SIGKILL)
     session.stop()
-    assert pg.eventually(lambda: not process.working_in(place / "d" / "cluster"))
+    assert pg.eventually(lambda: not processes.working_in(place / "d" / "cluster"))
     session = pg.start(pg.system(place / "d", layout=Layout(log=str(place / "log"))))
     try:
         assert session.query("SELECT n FROM kept") == [("7",)]
@@ -217,7 +217,7 @@ def test_a_log_that_was_lost_after_a_crash_is_said_to_be_lost(place: Path) -> No
     session = pg.start(wanted)
     os.kill(pg.pid_of(session), signal.SIGKILL)
     session.stop()
-    assert pg.eventually(lambda: not process.working_in(place / "d" / "cluster"))
+    assert pg.eventually(lambda: not processes.working_in(place / "d" / "cluster"))
     shutil.rmtree(place / "memory")
     with pytest.raises(FailureError) as caught:
         pg.start(wanted)
@@ -241,7 +241,7 @@ def test_a_server_that_cannot_start_says_why_in_its_own_words(place: Path) -> No
     with pytest.raises(FailureError) as caught:
         pg.start(wanted)
     assert "no_such_library" in caught.value.cause
-    assert runtime.entries() == []
+    assert register.entries() == []
     session = pg.start(pg.system(place / "d"))
     session.stop()
 
@@ -304,8 +304,8 @@ engine.start(engine.validated(system, 4)[0], engine.validated(system, 4)[1], 4)
         child.wait(60)
         timer.join()
         child.stdout.close()
-        assert pg.eventually(lambda: not process.working_in(place / "d" / "cluster"))
-        assert pg.eventually(lambda: runtime.entries() == [])
+        assert pg.eventually(lambda: not processes.working_in(place / "d" / "cluster"))
+        assert pg.eventually(lambda: register.entries() == [])
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root needs another identity")

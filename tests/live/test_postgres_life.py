@@ -10,9 +10,9 @@ from pathlib import Path
 import own_server as pg
 import pytest
 
-from ironbench.engines import process, runtime
 from ironbench.engines.postgres import installation
 from ironbench.model.system import Layout
+from ironbench.process import processes, register
 
 pytestmark = pytest.mark.live
 
@@ -33,15 +33,15 @@ def value(session, name: str) -> str:
 
 def test_a_server_starts_answers_and_leaves_nothing_behind(place: Path) -> None:
     session = pg.start(pg.system(place / "d"))
-    server, sockets = process.identify(pg.pid_of(session)), pg.sockets(session)
+    server, sockets = processes.identify(pg.pid_of(session)), pg.sockets(session)
     assert session.alive()
     assert session.query("SELECT 1, NULL, 'x'") == [("1", None, "x")]
-    assert [entry.server for entry in runtime.entries()] == [server]
+    assert [entry.server for entry in register.entries()] == [server]
     session.stop()
     assert not session.alive()
     assert not server.alive()
     assert not sockets.exists()
-    assert runtime.entries() == []
+    assert register.entries() == []
     session.stop()
 
 

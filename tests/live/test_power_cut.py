@@ -13,9 +13,9 @@ from emulated import needs_devices
 
 from ironbench.devices import arrange
 from ironbench.devices.mounting import Mounted
-from ironbench.engines import runtime
 from ironbench.errors import IronbenchError
 from ironbench.model.system import Device, Partition
+from ironbench.process import register
 
 pytestmark = [pytest.mark.live, pytest.mark.long, needs_devices]
 ROWS = 20_000
@@ -92,7 +92,7 @@ def written_until_cut(
         assert checkpoint.wait(30)
         time.sleep(into_checkpoint_s)
     at_stake = one.cut(how, seed)
-    for entry in runtime.entries():
+    for entry in register.entries():
         if entry.kind == "postgres" and entry.server:
             entry.server.signal(signal.SIGQUIT)
     over.set()

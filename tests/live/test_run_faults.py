@@ -13,7 +13,7 @@ import pytest
 from raw_server import PASSWORD, RawServer
 from user import SHORT, User, eventually
 
-from ironbench.engines import process
+from ironbench.process import processes
 
 pytestmark = pytest.mark.live
 
@@ -39,7 +39,7 @@ def script(user: User) -> str:
 
 def servers(data: Path) -> list[int]:
     """Live server processes that work in our cluster."""
-    return list(process.working_in(data / "cluster"))
+    return list(processes.working_in(data / "cluster"))
 
 
 def written_anywhere(folder: Path, words: str) -> list[Path]:

@@ -18,14 +18,14 @@ import own_server as pg
 import pytest
 
 from ironbench import engines, workloads
-from ironbench.engines import copies
-from ironbench.engines import place as places
 from ironbench.engines.cleanup import cleanup
 from ironbench.errors import FailureError, InputError
 from ironbench.load import restore, snapshot
+from ironbench.machine import copies
 from ironbench.model.secrets import Secrets
 from ironbench.model.system import Cell, Choice, Layout, Load, Setup, System
 from ironbench.printer import Printer
+from ironbench.process import place as places
 
 pytestmark = pytest.mark.live
 

@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 
 from ironbench import engines
-from ironbench.engines import process
 from ironbench.errors import FailureError, InputError
 from ironbench.load import Loaded, pieces, prepare
 from ironbench.model.session import Session
 from ironbench.model.system import Layout, System
 from ironbench.printer import Printer
+from ironbench.process import processes
 from ironbench.workloads import tpch_tables
 
 pytestmark = pytest.mark.live
@@ -152,7 +152,7 @@ class Killing(Printer):
         def show(fraction: float, note: str) -> None:
             if fraction > 0.4 and not self._done.is_set():
                 self._done.set()
-                for pid in process.children(os.getpid()):
+                for pid in processes.children(os.getpid()):
                     if b"load/inside.py" in Path(f"/proc/{pid}/cmdline").read_bytes():
                         os.kill(pid, signal.SIGKILL)
                 time.sleep(0.1)

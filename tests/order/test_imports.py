@@ -13,6 +13,7 @@ SHARED = {"model", "errors", "catalogue", "printer", "words", "_core"}
 STAGES = [
     "plan",
     "machine",
+    "process",
     "engines",
     "devices",
     "workloads",

@@ -7,21 +7,21 @@ import pytest
 
 from ironbench.cli.mounting import _meant
 from ironbench.devices.mounting import ORDER
-from ironbench.engines import runtime
 from ironbench.errors import InputError
+from ironbench.process import register
 
 STRIPED = "raid0(4, ssd-sata-2011)"
 
 
 @pytest.fixture(autouse=True)
-def register(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def own_register(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Devices of one model, one mounted by hand and one under a trial, and an array mounted by hand."""
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     for name, model, by_hand in (("mine", "hdd-7200", True), ("trial", "hdd-7200", False), ("array", STRIPED, True)):
         folder = tmp_path / name
         folder.mkdir()
         (folder / ORDER).write_text(json.dumps({"spec": {"model": model}, "by_hand": by_hand}))
-        runtime.new(runtime.DEVICE, f"/mnt/{name}", (str(folder),))
+        register.new(register.DEVICE, f"/mnt/{name}", (str(folder),))
 
 
 def test_the_device_of_a_running_trial_is_not_unmounted_by_its_model() -> None:
@@ -43,7 +43,7 @@ def test_of_several_of_one_model_none_is_unmounted(tmp_path: Path) -> None:
     folder = tmp_path / "second"
     folder.mkdir()
     (folder / ORDER).write_text(json.dumps({"spec": {"model": "hdd-7200"}, "by_hand": True}))
-    runtime.new(runtime.DEVICE, "/mnt/second", (str(folder),))
+    register.new(register.DEVICE, "/mnt/second", (str(folder),))
     with pytest.raises(InputError) as caught:
         _meant("hdd-7200")
     assert "/mnt/mine" in caught.value.hint and "/mnt/second" in caught.value.hint
@@ -55,5 +55,5 @@ def test_a_place_may_be_told_from_where_one_is(tmp_path: Path, monkeypatch: pyte
     folder.mkdir()
     (folder / ORDER).write_text(json.dumps({"spec": {"model": "hdd-10k"}, "by_hand": True}))
     monkeypatch.chdir(tmp_path)
-    runtime.new(runtime.DEVICE, str(Path("slow").absolute()), (str(folder),))
+    register.new(register.DEVICE, str(Path("slow").absolute()), (str(folder),))
     assert _meant("slow").data == str(tmp_path / "slow")

@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 
 from ironbench import engines
-from ironbench.engines import place, process, space
 from ironbench.engines.postgres import facts, settings
 from ironbench.errors import InputError
+from ironbench.machine import space
 from ironbench.model.system import Device, Layout, Partition, System
+from ironbench.process import place, processes
 
 
 def test_engines_are_found_by_scanning_the_package() -> None:
@@ -93,12 +94,12 @@ def test_sizes_are_decimal(size: int, words: str) -> None:
 
 
 def test_a_process_is_told_from_another_with_its_number() -> None:
-    own = process.identify(os.getpid())
+    own = processes.identify(os.getpid())
     assert own is not None
     assert own.alive()
-    assert not process.ProcessId(own.pid, "another/1").alive()
-    assert not process.ProcessId(own.pid, "another/1").signal(0)
-    assert os.getpid() in process.children(os.getppid())
+    assert not processes.ProcessId(own.pid, "another/1").alive()
+    assert not processes.ProcessId(own.pid, "another/1").signal(0)
+    assert os.getpid() in processes.children(os.getppid())
 
 
 def test_values_in_the_configuration_file_are_quoted() -> None:

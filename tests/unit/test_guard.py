@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ironbench.engines import guard, runtime
+from ironbench.process import guard, register
 
 SERVER = """
 import signal, sys, time
@@ -41,9 +41,9 @@ def test_how_a_server_ended_is_known_though_its_guard_tells_it_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    entry = runtime.new("test", "/nowhere")
+    entry = register.new("test", "/nowhere")
     command = (sys.executable, "-c", "import time; time.sleep(600)")
-    order = guard.Order(str(runtime.path_of(entry)), command, dict(os.environ), str(tmp_path / "server.log"))
+    order = guard.Order(str(register.path_of(entry)), command, dict(os.environ), str(tmp_path / "server.log"))
     kept = guard.Guard(order)
     try:
         os.kill(kept._process.pid, signal.SIGSTOP)

@@ -10,8 +10,8 @@ import pytest
 
 from ironbench import workloads
 from ironbench.cli.request import Asked, planned
-from ironbench.engines import space
 from ironbench.errors import InputError
+from ironbench.machine import space
 from ironbench.record import Store
 
 PLAIN = Asked(

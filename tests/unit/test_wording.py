@@ -11,7 +11,7 @@ from ironbench.analyse.findings import findings
 from ironbench.analyse.labstudy import lab_study
 from ironbench.catalogue import metrics
 from ironbench.cli.request import suspect_words
-from ironbench.engines import space
+from ironbench.machine import space
 from ironbench.model.lab import Claim
 from ironbench.model.record import Status
 from ironbench.plan.design import in_words

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from ironbench import catalogue
 from ironbench.analyse.bottleneck import RESOURCES, TimeSpent
-from ironbench.engines.space import memory_in_words
+from ironbench.machine.space import memory_in_words
 from ironbench.model.finding import Conclusion, Finding
 from ironbench.model.lab import Lab
 from ironbench.model.parts import CLIENT, DATA_READ, DATA_WRITE, LOG_FLUSH, RUN_QUEUE, TEMP

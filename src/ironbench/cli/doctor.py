@@ -63,8 +63,8 @@ def diagnose(printer: Printer, patient: Patient, everything: bool, json: bool) -
 
 def _places(data: list[str] | None) -> tuple[Path, ...]:
     """The directories given, else those that `run` would use."""
-    from ironbench.engines import place
     from ironbench.errors import InputError
+    from ironbench.process import place
 
     if data:
         for name in data:

@@ -12,11 +12,11 @@ from typing import Any
 
 from ironbench.devices import arrange, capability, expression, file_systems
 from ironbench.devices.mounting import ORDER, Mounted
-from ironbench.engines import runtime
 from ironbench.errors import FailureError, InputError
 from ironbench.model.system import Device, Partition
 from ironbench.plan import values
 from ironbench.printer import Printer
+from ironbench.process import register
 
 PARTITION = "data"
 _WATCH_S = 0.2
@@ -65,7 +65,7 @@ def unmounted(told: str) -> int:
     if entry.server is not None and entry.server.signal(signal.SIGTERM) and not entry.server.wait(_QUICK_S):
         Printer().say(f"unmounting {entry.data} takes a while: data are written, or a program has files open there")
         entry.server.wait(_UNMOUNT_S)
-    if runtime.path_of(entry).exists() and not runtime.end(entry, patience_s=1.0):
+    if register.path_of(entry).exists() and not register.end(entry, patience_s=1.0):
         raise FailureError(entry.data, "it is in use", "end the programs that use it, and try again")
     Printer().say(f"unmounted: {entry.data}")
     return 0
@@ -111,9 +111,9 @@ def _wait(one: Mounted) -> None:
         return
 
 
-def _meant(told: str) -> runtime.Entry:
+def _meant(told: str) -> register.Entry:
     """Entry of what `device mount` mounted there, or of that model. InputError: there is none, or several."""
-    orders = [(entry, _order(entry)) for entry in runtime.entries() if entry.kind == runtime.DEVICE]
+    orders = [(entry, _order(entry)) for entry in register.entries() if entry.kind == register.DEVICE]
     mounted = [(entry, order["spec"]["model"]) for entry, order in orders if order.get("by_hand")]
     found = [entry for entry, _ in mounted if Path(entry.data) == Path(told).absolute()]
     if not found and arrange.is_expression(told):
@@ -131,7 +131,7 @@ def _meant(told: str) -> runtime.Entry:
     return found[0]
 
 
-def _order(entry: runtime.Entry) -> dict[str, Any]:
+def _order(entry: register.Entry) -> dict[str, Any]:
     """What the process of a device was told; empty when that is gone."""
     try:
         order: dict[str, Any] = json.loads((Path(entry.remove[0]) / ORDER).read_text())

@@ -12,8 +12,8 @@ from ironbench import engines, lab, lab_search, workloads
 from ironbench.cli import powercut
 from ironbench.devices import arrange, file_systems
 from ironbench.drive import caches, checkpoints
-from ironbench.engines import place, space
 from ironbench.errors import InputError, nearest
+from ironbench.machine import space
 from ironbench.model.plan import Plan
 from ironbench.model.record import Record, Status
 from ironbench.model.secrets import Secrets
@@ -21,6 +21,7 @@ from ironbench.model.system import Choice, Layout, Load, System
 from ironbench.plan import searching, sweep, values
 from ironbench.plan.design import in_words
 from ironbench.printer import Printer
+from ironbench.process import place
 from ironbench.record import Store
 from ironbench.words import counted
 

@@ -8,9 +8,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ironbench.devices import capability, expression, file_systems
-from ironbench.engines import ideal, place, space
+from ironbench.engines import ideal
 from ironbench.errors import InputError
+from ironbench.machine import space
 from ironbench.model.system import Device, Layout, Partition
+from ironbench.process import place
 
 ROLES = ("data", "temp", "log")
 RAM = "ram"

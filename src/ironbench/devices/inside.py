@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any
 
 from ironbench.devices import file_systems
-from ironbench.engines import process, runtime
 from ironbench.errors import FailureError, IronbenchError
 from ironbench.machine import attached
+from ironbench.process import processes, register
 
 FILES = "files"
 """Where in its folder a device shows its files."""
@@ -141,11 +141,11 @@ class Made:
                 point.rmdir()
         if left:
             return left  # the entry stays: `ironbench cleanup` tries again
-        entry = runtime.read(Path(self._order.entry))
+        entry = register.read(Path(self._order.entry))
         for path in entry.remove if entry else (self._order.folder,):
             shutil.rmtree(path, ignore_errors=True)
         if entry is not None:
-            runtime.forget(entry)
+            register.forget(entry)
         return left
 
     def _end_trace(self) -> str:
@@ -183,11 +183,11 @@ class Made:
         return left
 
     def _note(self) -> None:
-        entry = runtime.read(Path(self._order.entry))
-        own = process.identify(os.getpid())
+        entry = register.read(Path(self._order.entry))
+        own = processes.identify(os.getpid())
         if entry is None or own is None:
             raise FailureError("emulated device", f"its entry {self._order.entry} is gone")
-        runtime.with_server(runtime.owned(entry, own) if self._order.detached else entry, own, None)
+        register.with_server(register.owned(entry, own) if self._order.detached else entry, own, None)
 
     def _furnish(self, block: str, point: Path, flushes: bool) -> None:
         if not point.exists():

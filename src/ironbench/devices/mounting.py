@@ -20,11 +20,11 @@ from ironbench.devices import arrange, expression
 from ironbench.devices.inside import IMAGES, STOPPED_PATIENCE_S, Order
 from ironbench.devices.models import for_core, models
 from ironbench.devices.recorded import Measured, finish, on_its_clock, raw
-from ironbench.engines import place, process, runtime, space
 from ironbench.errors import FailureError, InputError
-from ironbench.machine import attached
+from ironbench.machine import attached, space
 from ironbench.model.driven import Computed
 from ironbench.model.system import Device
+from ironbench.process import place, processes, register
 
 ORDER = "order.json"
 _PREFIX = "device-"
@@ -60,7 +60,7 @@ class Mounted:
         self._folder, self._entry = _registered(device)
         spec = _spec(device, seed, self._entry) | {"cuttable": cuttable, "trace": str(raw(trace)) if trace else None}
         points = {one.role: one.directory for one in device.partitions}
-        entry, folder = str(runtime.path_of(self._entry)), str(self._folder)
+        entry, folder = str(register.path_of(self._entry)), str(self._folder)
         order = Order(entry, folder, spec, device.file_system, points, detached, by_hand)
         (self._folder / ORDER).write_text(json.dumps(asdict(order)))
         self._process = _started(self._folder)
@@ -206,7 +206,7 @@ class Mounted:
         if self._folder.exists() and not attached.take_apart(self._folder, STOPPED_PATIENCE_S):
             for path in self._entry.remove:
                 shutil.rmtree(path, ignore_errors=True)
-            runtime.forget(self._entry)
+            register.forget(self._entry)
         for partition in self.device.partitions:
             _remove_empty(Path(partition.directory))
 
@@ -294,9 +294,9 @@ class _Watch(threading.Thread):
 
 
 def _end_servers() -> None:
-    own = process.identify(os.getpid())
-    for entry in runtime.entries():
-        if entry.kind != runtime.DEVICE and entry.owner == own and entry.server is not None:
+    own = processes.identify(os.getpid())
+    for entry in register.entries():
+        if entry.kind != register.DEVICE and entry.owner == own and entry.server is not None:
             entry.server.signal(signal.SIGQUIT)
 
 
@@ -354,18 +354,18 @@ def _refuse_used(device: Device) -> None:
             raise InputError(f"mount point {point}", f"{above} is not a directory", "name another one")
 
 
-def _registered(device: Device) -> tuple[Path, runtime.Entry]:
+def _registered(device: Device) -> tuple[Path, register.Entry]:
     import tempfile
 
-    folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=runtime.directory()))
+    folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=register.directory()))
     remove = [str(folder)]
     if device.backing != arrange.RAM:
         place.claim(device.backing, "backing")
         remove.append(tempfile.mkdtemp(prefix=f"{IMAGES}-", dir=device.backing))
-    return folder, runtime.new(runtime.DEVICE, device.partitions[0].directory, tuple(remove))
+    return folder, register.new(register.DEVICE, device.partitions[0].directory, tuple(remove))
 
 
-def _spec(device: Device, seed: int, entry: runtime.Entry) -> dict[str, Any]:
+def _spec(device: Device, seed: int, entry: register.Entry) -> dict[str, Any]:
     return {
         "model": device.model,
         "models": json.loads(for_core(models())),

@@ -8,9 +8,8 @@ from ironbench import workloads
 from ironbench.drive import caches, checkpoints
 from ironbench.drive.caches import Rehearse, State
 from ironbench.drive.clock import Clock
-from ironbench.engines import space
 from ironbench.load import tables
-from ironbench.machine import control_groups, quiet
+from ironbench.machine import control_groups, quiet, space
 from ironbench.model.observation import Source
 from ironbench.model.plan import Plan
 from ironbench.model.prepared import Prepared

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ironbench.drive import warming
-from ironbench.engines import copies, space
 from ironbench.errors import InputError
+from ironbench.machine import copies, space
 from ironbench.machine.fingerprint import virtualisation
 from ironbench.machine.tree import Tree
 from ironbench.model.prepared import NOTHING, Prepared

@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from ironbench.engines import process
 from ironbench.model.driven import Computed, Driven
 from ironbench.model.session import Session
+from ironbench.process import processes
 
 
 def over(session: Session, work: Callable[[], Driven]) -> Driven:
@@ -23,4 +23,4 @@ def over(session: Session, work: Callable[[], Driven]) -> Driven:
 
 def _cpu_s(session: Session) -> float:
     """So far. Processes that have ended are in what their parents waited for."""
-    return sum(process.cpu_s(pid) for pid in (os.getpid(), *session.processes()))
+    return sum(processes.cpu_s(pid) for pid in (os.getpid(), *session.processes()))

@@ -20,7 +20,6 @@ from ironbench.drive.plan import compiled_plan
 from ironbench.drive.power import PowerCut
 from ironbench.drive.run import run
 from ironbench.drive.work import worked
-from ironbench.engines import scratch
 from ironbench.errors import EngineDiedError, FailureError, IronbenchError
 from ironbench.machine.starved import Starved
 from ironbench.model.driven import Driven
@@ -30,6 +29,7 @@ from ironbench.model.record import Check
 from ironbench.model.session import Session
 from ironbench.model.system import LIBRARIES, Trial
 from ironbench.printer import Printer
+from ironbench.process import scratch
 
 if TYPE_CHECKING:
     from ironbench._core import DriveResult

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from ironbench.engines import copies
+from ironbench.machine import copies
 from ironbench.model.session import Session
 from ironbench.model.system import System
 from ironbench.words import counted

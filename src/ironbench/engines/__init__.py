@@ -1,4 +1,4 @@
-"""Databases we start or are given. An engine is a module of this package that has an `ENGINE`."""
+"""Databases we start or are given. An engine is a folder here; its `engine.py` has an `ENGINE`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def names() -> list[str]:
     """Names of all engines, sorted."""
-    return sorted(module.name for module in pkgutil.iter_modules(__path__) if _engine(module.name) is not None)
+    return sorted(found.name for found in pkgutil.iter_modules(__path__) if found.ispkg)
 
 
 def get(name: str) -> Engine:
@@ -27,7 +27,7 @@ def get(name: str) -> Engine:
     known = names()
     if name not in known:
         raise InputError(f"engine {name}", "there is no such engine", nearest(name, known))
-    return cast("Engine", _engine(name))
+    return cast("Engine", importlib.import_module(f"{__name__}.{name}.engine").ENGINE)
 
 
 @contextmanager
@@ -38,7 +38,3 @@ def running(system: System, secrets: Secrets, clients: int) -> Iterator[Session]
         yield session
     finally:
         session.stop()
-
-
-def _engine(module: str) -> Engine | None:
-    return getattr(importlib.import_module(f"{__name__}.{module}"), "ENGINE", None)

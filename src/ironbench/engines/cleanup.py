@@ -9,19 +9,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ironbench.engines import ideal, place, process, runtime, scratch
+from ironbench.engines import ideal
 from ironbench.errors import InputError
+from ironbench.process import place, processes, register, scratch
 
 
 @dataclass(frozen=True, slots=True)
 class Cleaned:
     """What was found and what became of it."""
 
-    ended: tuple[runtime.Entry, ...] = ()
+    ended: tuple[register.Entry, ...] = ()
     """Their owner is dead; they are gone now."""
-    stubborn: tuple[runtime.Entry, ...] = ()
+    stubborn: tuple[register.Entry, ...] = ()
     """Their owner is dead; they could not be ended."""
-    living: tuple[runtime.Entry, ...] = ()
+    living: tuple[register.Entry, ...] = ()
     """Their owner lives; left alone."""
     removed: tuple[str, ...] = ()
     """Directories that were removed: what ideal parts left in memory, and default data directories."""
@@ -31,9 +32,9 @@ class Cleaned:
 
 def cleanup(remove_data: bool, environ: Mapping[str, str] = os.environ) -> Cleaned:
     """Ends every server without a living owner, with its sockets and its note; data only when asked for."""
-    entries = runtime.entries()
-    orphans = [entry for entry in entries if runtime.orphaned(entry)]
-    ended = [entry for entry in orphans if runtime.end(entry)]
+    entries = register.entries()
+    orphans = [entry for entry in entries if register.orphaned(entry)]
+    ended = [entry for entry in orphans if register.end(entry)]
     in_memory = ideal.abandoned([entry.data for entry in entries if entry not in ended])
     for path in in_memory:
         ideal.remove(path)
@@ -52,8 +53,8 @@ def cleanup(remove_data: bool, environ: Mapping[str, str] = os.environ) -> Clean
 
 def leftovers() -> list[str]:
     """What a killed ironbench left that `cleanup` would end or remove, a line each; nothing is touched."""
-    entries = runtime.entries()
-    orphans = [entry for entry in entries if runtime.orphaned(entry)]
+    entries = register.entries()
+    orphans = [entry for entry in entries if register.orphaned(entry)]
     in_memory = ideal.abandoned([entry.data for entry in entries if entry not in orphans])
     return [f"{entry.kind} in {entry.data}" for entry in orphans] + [str(path) for path in in_memory]
 
@@ -97,7 +98,7 @@ def _snapshot_removed(path: Path) -> bool:
 
 def _removed(path: Path) -> bool:
     """Removes a data directory of ours that nobody uses."""
-    if process.working_in(path / "cluster"):
+    if processes.working_in(path / "cluster"):
         return False
     try:
         lock = place.lock(path)

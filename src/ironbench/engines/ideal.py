@@ -14,11 +14,12 @@ import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ironbench.engines import place, process, space
 from ironbench.errors import InputError
+from ironbench.machine import space
 from ironbench.machine.limits import memory_left
 from ironbench.machine.tree import Tree
 from ironbench.model.system import System
+from ironbench.process import place, processes
 
 MEMORY = Path("/dev/shm")
 _TMPFS = "tmpfs"
@@ -103,7 +104,7 @@ def _owner(ours: Path) -> str | None:
 def _held(data: Path) -> bool:
     if not data.is_dir():
         return False
-    if process.working_in(data / "cluster"):
+    if processes.working_in(data / "cluster"):
         return True
     try:
         os.close(place.lock(data))

@@ -6,9 +6,9 @@ import json
 import shutil
 from pathlib import Path
 
-from ironbench.engines import copies, space
-from ironbench.engines.copies import Copied
 from ironbench.errors import FailureError
+from ironbench.machine import copies, space
+from ironbench.machine.copies import Copied
 
 NOTE = "restored.json"
 """Beside the file: which snapshot it came from, and its inode, so that another file of that name is not meant."""

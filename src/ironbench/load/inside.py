@@ -43,9 +43,9 @@ def loaded(plan: dict[str, Any], line: bytes, progress: Any) -> dict[str, Any]:
 
     if plan["engine"]["kind"] != "duckdb":
         return dict(json.loads(core.load_rows(line, progress)))
-    from ironbench.engines import duckdb_load
+    from ironbench.engines.duckdb import load
 
-    return duckdb_load.load(plan, progress)
+    return load.load(plan, progress)
 
 
 def say(message: dict[str, Any]) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 
 from ironbench import engines, workloads
-from ironbench.engines import copies, space
 from ironbench.load import prepare, rows
 from ironbench.load.snapshot import Snapshot
 from ironbench.load.tables import present
+from ironbench.machine import copies, space
 from ironbench.model.record import Warning
 from ironbench.model.system import Setup
 from ironbench.plan.estimate import COPY_BYTES_PER_S, EXPENSIVE

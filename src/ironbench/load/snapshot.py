@@ -16,14 +16,15 @@ from pathlib import Path
 from typing import Any
 
 from ironbench import engines, workloads
-from ironbench.engines import copies, place, space
 from ironbench.errors import InputError
 from ironbench.load import prepare, rows
 from ironbench.load.loaded import Loaded
 from ironbench.load.space import LOG_BYTES, SLACK
+from ironbench.machine import copies, space
 from ironbench.model.secrets import Secrets
 from ironbench.model.system import Setup, System
 from ironbench.printer import Printer
+from ironbench.process import place
 from ironbench.workloads import Dataset
 
 _INITDB_PATIENCE_S = 30.0

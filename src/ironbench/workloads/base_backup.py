@@ -11,12 +11,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ironbench.engines import place, space
 from ironbench.engines.postgres import installation
 from ironbench.errors import FailureError, InputError
+from ironbench.machine import space
 from ironbench.model.record import Check
 from ironbench.model.system import System
 from ironbench.model.work import Work
+from ironbench.process import place
 from ironbench.workloads.operations import Program
 
 FOLDER = "ironbench-backup"

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from ironbench.cli.doctor import _places, diagnose, doctor
-from ironbench.engines import place
 from ironbench.errors import InputError
 from ironbench.machine.doctor import probes
 from ironbench.machine.patient import Patient
 from ironbench.printer import Printer
+from ironbench.process import place
 
 MakePatient = Callable[..., Patient]
 

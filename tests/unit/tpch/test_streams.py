@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ironbench.catalogue import base_name, part_of
-from ironbench.engines.sqlite_line import NUMBER, SqliteLine
+from ironbench.engines.sqlite.line import NUMBER, SqliteLine
 from ironbench.errors import EngineDiedError, FailureError
 from ironbench.report.findings import metric_words
 from ironbench.workloads.tpch import details, figures, streams
@@ -101,7 +101,7 @@ def test_a_cancellation_that_comes_with_the_answer_spares_the_announced_statemen
 def test_a_process_that_answers_no_more_is_killed_when_its_line_is_closed(
     line: SqliteLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ironbench.engines.sqlite_line._PATIENCE_S", 0.1)
+    monkeypatch.setattr("ironbench.engines.sqlite.line._PATIENCE_S", 0.1)
     line.measure_before("SELECT 1", ENDLESS)
     os.kill(line._process.pid, signal.SIGSTOP)
     line.close()

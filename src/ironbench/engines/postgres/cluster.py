@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from ironbench.engines import place, process
 from ironbench.engines.postgres.identity import Identity
 from ironbench.engines.postgres.installation import Installation, complaint
 from ironbench.errors import FailureError, InputError
 from ironbench.model.system import Layout
+from ironbench.process import place, processes
 
 USER = "ironbench"
 DATABASE = "ironbench"
@@ -251,7 +251,7 @@ def _has_segments(wal: Path) -> bool:
 
 def refuse_running(cluster: Cluster) -> None:
     """Every PostgreSQL process works in its data directory, so this also finds servers that others started."""
-    running = process.working_in(cluster.files)
+    running = processes.working_in(cluster.files)
     if running:
         raise InputError(
             f"data directory {cluster.place}",

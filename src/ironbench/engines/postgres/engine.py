@@ -9,8 +9,6 @@ from functools import partial
 from pathlib import Path
 
 from ironbench.engines import ideal as memory
-from ironbench.engines import place
-from ironbench.engines.copies import Copied
 from ironbench.engines.postgres import capacity, dsn, ideal, identity, installation, server, settings, snapshots
 from ironbench.engines.postgres import cluster as clusters
 from ironbench.engines.postgres.cluster import Cluster
@@ -18,8 +16,10 @@ from ironbench.engines.postgres.identity import Identity
 from ironbench.engines.postgres.installation import Installation
 from ironbench.engines.postgres.session import Own, PostgresSession
 from ironbench.errors import InputError
+from ironbench.machine.copies import Copied
 from ironbench.model.secrets import Secrets
 from ironbench.model.system import Layout, System
+from ironbench.process import place
 
 
 class PostgresEngine:
@@ -231,3 +231,6 @@ def _given(system: System) -> tuple[System, Secrets]:
 
 def _text(path: object) -> str | None:
     return None if path is None else str(path)
+
+
+ENGINE = PostgresEngine()

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ironbench.engines import copies, ideal
+from ironbench.engines import ideal
 from ironbench.engines.postgres.cluster import Cluster
+from ironbench.machine import copies
 from ironbench.model.system import System
 from ironbench.plan.ideal import memory_bytes
 

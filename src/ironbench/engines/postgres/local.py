@@ -7,10 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ironbench.engines import process
-from ironbench.engines.process import ProcessId
 from ironbench.errors import IronbenchError
 from ironbench.model.session import Row
+from ironbench.process import processes
+from ironbench.process.processes import ProcessId
 
 Query = Callable[[str], list[Row]]
 
@@ -44,14 +44,14 @@ def find(host: str, query: Query) -> Place:
     pid, started = query(_BACKEND)[0]
     if not _is_backend(int(pid or 0), float(started or 0)):
         return Place()
-    parent = process.parent(int(pid or 0))
-    return Place(None if parent is None else process.identify(parent), _directories(query))
+    parent = processes.parent(int(pid or 0))
+    return Place(None if parent is None else processes.identify(parent), _directories(query))
 
 
 def _is_backend(pid: int, started_unix_s: float) -> bool:
     """Whether that process id, here, is our backend: the server may count its processes in another namespace."""
-    born = process.started_unix_s(pid)
-    return born is not None and abs(born - started_unix_s) < _CLOCKS_APART_S and process.command(pid) in _PROGRAMS
+    born = processes.started_unix_s(pid)
+    return born is not None and abs(born - started_unix_s) < _CLOCKS_APART_S and processes.command(pid) in _PROGRAMS
 
 
 def _directories(query: Query) -> dict[str, str]:

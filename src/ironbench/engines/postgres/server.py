@@ -12,15 +12,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ironbench.engines import copies, process, runtime, shared_memory
-from ironbench.engines.guard import Guard, Order
 from ironbench.engines.postgres import settings as server_settings
 from ironbench.engines.postgres.cluster import Cluster, environment
 from ironbench.engines.postgres.identity import Identity
 from ironbench.engines.postgres.installation import Installation, complaint
-from ironbench.engines.process import ProcessId
 from ironbench.errors import FailureError
-from ironbench.machine import control_groups
+from ironbench.machine import control_groups, copies
+from ironbench.process import processes, register, shared_memory
+from ironbench.process.guard import Guard, Order
+from ironbench.process.processes import ProcessId
 
 _SOCKET_PATH_MOST = 107
 """sun_path of unix(7) less its end."""
@@ -54,7 +54,7 @@ class Running:
     cluster: Cluster
     socket_directory: str
     guard: Guard
-    entry: runtime.Entry
+    entry: register.Entry
 
     @property
     def process(self) -> ProcessId | None:
@@ -66,7 +66,7 @@ class Running:
     def stop(self) -> None:
         """Shuts it down in good order; what the guard could not do is done here. FailureError. May be called twice."""
         self.guard.stop()
-        if not runtime.end(self.entry_now()):
+        if not register.end(self.entry_now()):
             raise FailureError(f"server process {self.guard.pid}", "it does not end, not even by SIGKILL")
 
     def kill(self) -> None:
@@ -74,9 +74,9 @@ class Running:
         if self.process is not None:
             self.process.signal(signal.SIGQUIT)
 
-    def entry_now(self) -> runtime.Entry:
+    def entry_now(self) -> register.Entry:
         """The register's entry with the server in it."""
-        return runtime.read(runtime.path_of(self.entry)) or self.entry
+        return register.read(register.path_of(self.entry)) or self.entry
 
     def last_words(self) -> str:
         """How the server ended, where that is known, and what its messages complain of."""
@@ -109,15 +109,15 @@ def start(
     groups = () if group is None else (str(group),)
     entry = running = None
     try:
-        with process.interrupt_held():
-            entry = runtime.new("postgres", str(cluster.place), (socket_directory, *remove), groups)
+        with processes.interrupt_held():
+            entry = register.new("postgres", str(cluster.place), (socket_directory, *remove), groups)
             Path(socket_directory).mkdir(mode=0o700)
             identity.give(Path(socket_directory))
         within = _within(group, limit_bytes, cluster)
         program = (installation.program("postgres"), "-D", str(cluster.files))
         command = (*within, *_on_cpus(cpus), *identity.prefix, *program)
-        order = Order(str(runtime.path_of(entry)), command, environment(), str(cluster.messages))
-        with process.interrupt_held():
+        order = Order(str(register.path_of(entry)), command, environment(), str(cluster.messages))
+        with processes.interrupt_held():
             running = Running(cluster, socket_directory, Guard(order, keep_open=(lock,)), entry)
         if running.guard.failure:
             raise FailureError("PostgreSQL", f"the server cannot be started: {running.guard.failure}")
@@ -126,18 +126,18 @@ def start(
         if running is not None:
             running.stop()
         elif entry is not None:
-            runtime.end(entry)
+            register.end(entry)
         raise
     now = running.entry_now()
-    runtime.write(replace(now, shared=shared_memory.of(running.guard.pid or 0)))
+    register.write(replace(now, shared=shared_memory.of(running.guard.pid or 0)))
     return running
 
 
-def processes(server: ProcessId | None) -> list[int]:
+def own_processes(server: ProcessId | None) -> list[int]:
     """The server and its backends."""
     if server is None or not server.alive():
         return []
-    return [server.pid, *process.children(server.pid)]
+    return [server.pid, *processes.children(server.pid)]
 
 
 def _write_settings(cluster: Cluster, identity: Identity, settings: Mapping[str, str]) -> None:

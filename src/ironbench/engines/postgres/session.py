@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ironbench.engines.postgres import counters, facts, local
 from ironbench.engines.postgres.dsn import Address
-from ironbench.engines.postgres.server import Running, processes
+from ironbench.engines.postgres.server import Running, own_processes
 from ironbench.errors import FailureError, IronbenchError
 from ironbench.model.secrets import Secrets
 from ironbench.model.session import Row
@@ -84,8 +84,8 @@ class PostgresSession:
 
     def processes(self) -> list[int]:
         if self._own is not None:
-            return processes(self._own.running.process)
-        return processes(self._local.server)
+            return own_processes(self._own.running.process)
+        return own_processes(self._local.server)
 
     def directories(self) -> dict[str, str]:
         return dict(self._local.directories if self._own is None else self._own.directories)

@@ -9,10 +9,9 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from ironbench.engines import space
 from ironbench.engines.postgres.installation import Installation, output
 from ironbench.errors import InputError, nearest
-from ironbench.machine import control_groups
+from ironbench.machine import control_groups, space
 from ironbench.model.system import System
 from ironbench.words import counted
 

@@ -12,12 +12,13 @@ import re
 import shutil
 from pathlib import Path
 
-from ironbench.engines import copies, place, space
-from ironbench.engines.copies import Copied
 from ironbench.engines.postgres import cluster as clusters
 from ironbench.engines.postgres.cluster import Cluster
 from ironbench.engines.postgres.installation import Installation, output
 from ironbench.errors import FailureError
+from ironbench.machine import copies, space
+from ironbench.machine.copies import Copied
+from ironbench.process import place
 
 FILES = "cluster"
 """Name of the cluster's directory in a snapshot's folder."""

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from ironbench.engines import place
 from ironbench.errors import InputError
 from ironbench.model.system import Choice, Load, System
 from ironbench.model.work import Work
+from ironbench.process import place
 from ironbench.workloads import base_backup
 from ironbench.workloads.base import Option
 from ironbench.workloads.maintenance import Done, Maintenance, Ready

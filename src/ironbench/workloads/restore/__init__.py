@@ -9,11 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from ironbench import engines
-from ironbench.engines import place
 from ironbench.errors import InputError
 from ironbench.model.session import Session
 from ironbench.model.system import Choice, Layout, Load, System
 from ironbench.model.work import Work
+from ironbench.process import place
 from ironbench.workloads import base_backup
 from ironbench.workloads.backup import TO, refuse_tablespaces
 from ironbench.workloads.maintenance import Done, Maintenance, Ready, table

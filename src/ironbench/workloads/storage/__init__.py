@@ -8,8 +8,8 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ironbench.engines import space
 from ironbench.errors import InputError
+from ironbench.machine import space
 from ironbench.model.record import Warning
 from ironbench.model.system import Choice, Load, System
 from ironbench.model.work import Outcome, Window, Work

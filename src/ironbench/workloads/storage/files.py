@@ -10,8 +10,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from ironbench.engines import space
 from ironbench.errors import FailureError, InputError
+from ironbench.machine import space
 
 PREFIX = ".ironbench-storage-"
 """Of files on file systems that cannot make one without a name: theirs is taken away as soon as they are open."""

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from ironbench.engines import space
 from ironbench.errors import InputError
+from ironbench.machine import space
 from ironbench.workloads.storage import files
 from ironbench.workloads.storage.files import Measured
 from ironbench.workloads.storage.profiles import MIB

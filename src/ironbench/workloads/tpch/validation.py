@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from ironbench.engines import place
 from ironbench.errors import FailureError, InputError
 from ironbench.model.record import Check
 from ironbench.model.session import Line
+from ironbench.process import place
 from ironbench.workloads.tpch import answers, texts
 from ironbench.workloads.tpch.answers import Answer
 from ironbench.workloads.tpch.parameters import QUERIES

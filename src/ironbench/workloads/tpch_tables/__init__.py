@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from ironbench.engines import space
 from ironbench.errors import InputError
+from ironbench.machine import space
 from ironbench.workloads import base
 from ironbench.workloads.base import Dataset, Option
 from ironbench.workloads.tpch_tables.sizes import TABLES, bytes_on, rows_of

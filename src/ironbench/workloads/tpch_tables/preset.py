@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from ironbench.engines import space
+from ironbench.machine import space
 from ironbench.model.system import System
 
 CACHE_SHARE = 1 / 4

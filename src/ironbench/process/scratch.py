@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ironbench.engines import runtime
+from ironbench.process import register
 
 _PREFIX = "scratch-"
 _LOCK = "lock"
@@ -19,7 +19,7 @@ _LOCK = "lock"
 @contextmanager
 def folder() -> Iterator[Path]:
     """A new folder, removed at the end of the block. The kernel frees its lock however this process ends."""
-    path = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=runtime.directory()))
+    path = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=register.directory()))
     lock = os.open(path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -31,7 +31,7 @@ def folder() -> Iterator[Path]:
 
 def remove_abandoned() -> list[Path]:
     """Removes the folders whose maker is gone; returns them."""
-    return [path for path in sorted(runtime.directory().glob(f"{_PREFIX}*")) if _removed(path)]
+    return [path for path in sorted(register.directory().glob(f"{_PREFIX}*")) if _removed(path)]
 
 
 def _removed(path: Path) -> bool:

@@ -10,14 +10,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ironbench.engines import copies, ideal, place, pragmas, process, runtime, single_file
-from ironbench.engines.copies import Copied
-from ironbench.engines.sqlite_line import SqliteLine
+from ironbench.engines import ideal, single_file
+from ironbench.engines.sqlite import pragmas
+from ironbench.engines.sqlite.line import SqliteLine
 from ironbench.errors import FailureError, InputError, IronbenchError
-from ironbench.machine import control_groups
+from ironbench.machine import control_groups, copies
+from ironbench.machine.copies import Copied
 from ironbench.model.secrets import Secrets
 from ironbench.model.session import Row
 from ironbench.model.system import Layout, System
+from ironbench.process import place, processes, register
 
 if TYPE_CHECKING:
     from ironbench._core import SqliteConnection
@@ -87,7 +89,7 @@ class SqliteEngine:
             session.require_page_size(settings.get("page_size"))
         except BaseException:
             if entry is not None:
-                runtime.end(entry)
+                register.end(entry)
             os.close(lock)
             raise
         return session
@@ -134,7 +136,7 @@ def _parallel(most: int, settings: dict[str, str]) -> dict[str, str]:
     return {"threads": str(most - 1)}
 
 
-def _limited(folder: Path, limit_bytes: int | None) -> runtime.Entry | None:
+def _limited(folder: Path, limit_bytes: int | None) -> register.Entry | None:
     """The group that trials will run in; pages cached before would not count in it, and so are dropped."""
     if limit_bytes is None:
         return None
@@ -143,12 +145,12 @@ def _limited(folder: Path, limit_bytes: int | None) -> runtime.Entry | None:
     copies.evict(folder)
     entry = None
     try:
-        with process.interrupt_held():
-            entry = runtime.new("sqlite", str(folder), groups=(str(group),))
+        with processes.interrupt_held():
+            entry = register.new("sqlite", str(folder), groups=(str(group),))
             control_groups.make(group, limit_bytes)
     except BaseException:
         if entry is not None:
-            runtime.end(entry)
+            register.end(entry)
         raise
     return entry
 
@@ -158,7 +160,7 @@ class SqliteSession:
 
     engine = "sqlite"
 
-    def __init__(self, folder: Path, settings: dict[str, str], lock: int, entry: runtime.Entry | None = None) -> None:
+    def __init__(self, folder: Path, settings: dict[str, str], lock: int, entry: register.Entry | None = None) -> None:
         """`entry`: of the register, with the control group that trials run in."""
         self._entry = entry
         self._folder = folder
@@ -243,7 +245,7 @@ class SqliteSession:
             self._stopped = True
             self._drop()
             if self._entry is not None:
-                runtime.end(self._entry)
+                register.end(self._entry)
             if self._lock is not None:
                 os.close(self._lock)
 

@@ -8,13 +8,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ironbench.engines import copies, duckdb_settings, runtime
-from ironbench.engines.duckdb_child import Begin
-from ironbench.engines.duckdb_process import DuckdbConnection, DuckdbProcess
+from ironbench.engines.duckdb import settings
+from ironbench.engines.duckdb.child import Begin
+from ironbench.engines.duckdb.process import DuckdbConnection, DuckdbProcess
 from ironbench.errors import FailureError
-from ironbench.machine import control_groups
+from ironbench.machine import control_groups, copies
 from ironbench.model.session import Row
 from ironbench.model.system import System
+from ironbench.process import register
 
 FILE = "ironbench.duckdb"
 TEMP = "duckdb.tmp"
@@ -27,14 +28,14 @@ class DuckdbSession:
 
     engine = "duckdb"
 
-    def __init__(self, system: System, folder: Path, temp: Path, lock: int, entry: runtime.Entry) -> None:
+    def __init__(self, system: System, folder: Path, temp: Path, lock: int, entry: register.Entry) -> None:
         """`lock`: of the data directory; `entry`: of the register. Both are ended by `stop`. FailureError."""
         self._system = system
         self._folder = folder
         self._temp = temp / TEMP
         self._lock = lock
         self._entry = entry
-        self._settings = duckdb_settings.effective(system, str(self._temp))
+        self._settings = settings.effective(system, str(self._temp))
         self._using = threading.RLock()
         self._process: DuckdbProcess | None = None
         self._connection: DuckdbConnection | None = None
@@ -108,7 +109,7 @@ class DuckdbSession:
         with self._using:
             self._stopped = True
             self._end()
-            runtime.end(self._entry)
+            register.end(self._entry)
             os.close(self._lock)
 
     def _attempt(self, use: Callable[[DuckdbConnection], _T]) -> _T:
@@ -127,7 +128,7 @@ class DuckdbSession:
                 copies.evict(self._folder)
             begin = Begin(str(self._folder / FILE), self._settings, tuple(self._system.server_cpus or ()))
             self._process = DuckdbProcess(begin, self.within())
-            self._entry = runtime.with_server(self._entry, self._process.id, None)
+            self._entry = register.with_server(self._entry, self._process.id, None)
         return self._process
 
     def _end(self) -> None:

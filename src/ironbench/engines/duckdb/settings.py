@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 
-from ironbench.engines import space
-from ironbench.engines.duckdb_child import Begin
-from ironbench.engines.duckdb_process import DuckdbProcess
+from ironbench.engines.duckdb.child import Begin
+from ironbench.engines.duckdb.process import DuckdbProcess
 from ironbench.errors import FailureError, InputError, nearest
-from ironbench.machine import control_groups
+from ironbench.machine import control_groups, space
 from ironbench.model.system import System
 
 OURS = {

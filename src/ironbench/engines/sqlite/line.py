@@ -37,8 +37,8 @@ class SqliteLine:
         from ironbench import _core
 
         ours, theirs = socket.socketpair()
-        source = str(Path(__file__).resolve().parents[2])
-        code = f"import sys; sys.path.insert(0, {source!r}); import ironbench.engines.sqlite_line as line; line.main()"
+        source = str(Path(__file__).resolve().parents[3])
+        code = f"import sys; sys.path.insert(0, {source!r}); import ironbench.engines.sqlite.line as line; line.main()"
         shared = os.memfd_create("cancelled")
         os.truncate(shared, NUMBER.size)
         self._cancelled = mmap.mmap(shared, NUMBER.size)
@@ -165,7 +165,7 @@ class SqliteLine:
 
 def main() -> None:
     """The child's end."""
-    from ironbench.engines.sqlite_child import Served
+    from ironbench.engines.sqlite.child import Served
 
     shared = mmap.mmap(int(sys.argv[2]), NUMBER.size, prot=mmap.PROT_READ)
     Served(Connection(os.dup(0)), sys.argv[1], lambda: int(NUMBER.unpack_from(shared)[0])).serve()

@@ -9,8 +9,8 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from ironbench.engines import space
 from ironbench.errors import FailureError, InputError
+from ironbench.machine import space
 
 MARKER = "ironbench.json"
 LOCK = "ironbench.lock"

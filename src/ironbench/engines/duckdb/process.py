@@ -18,11 +18,11 @@ from multiprocessing.connection import wait
 from pathlib import Path
 from typing import IO, Any
 
-from ironbench.engines import process
-from ironbench.engines.duckdb_child import Begin, as_message, receive, send
-from ironbench.engines.process import ProcessId
+from ironbench.engines.duckdb.child import Begin, as_message, receive, send
 from ironbench.errors import EngineDiedError, FailureError, InputError
 from ironbench.model.session import Row
+from ironbench.process import processes
+from ironbench.process.processes import ProcessId
 
 CANCELLED = "57014"
 """SQLSTATE query_canceled, as PostgreSQL says it."""
@@ -32,7 +32,7 @@ _PATIENCE_S = 10.0
 _AGAIN_S = 0.2
 _CODE = (
     "import sys; sys.path.insert(0, {packages!r}); sys.path.append({duckdb!r}); "
-    "import ironbench.engines.duckdb_child as child; child.main()"
+    "import ironbench.engines.duckdb.child as child; child.main()"
 )
 
 
@@ -52,7 +52,7 @@ class DuckdbProcess:
         self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
         self._lock = threading.Lock()
         self._connections = 0
-        packages = str(Path(process.__file__).resolve().parents[2])
+        packages = str(Path(processes.__file__).resolve().parents[2])
         code = _CODE.format(packages=packages, duckdb=package_folder())
         self._control, theirs = socket.socketpair()
         with theirs:
@@ -73,7 +73,7 @@ class DuckdbProcess:
             cause = self.last_words() if answer is None else str(answer[0]["refused"])
             self.stop()
             raise FailureError("DuckDB", cause)
-        self.id: ProcessId | None = process.identify(self._child.pid)
+        self.id: ProcessId | None = processes.identify(self._child.pid)
 
     @property
     def pid(self) -> int:

@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from ironbench.engines import process, runtime
+from ironbench.process import processes, register
 
 STOP_PATIENCE_S = 300.0
 """How long a server that we stop ourselves may take: its last checkpoint goes to a slow device."""
@@ -48,7 +48,7 @@ class Guard:
     def __init__(self, order: Order, keep_open: tuple[int, ...] = ()) -> None:
         """Starts guard and server. `keep_open`: file descriptors (locks) to hold while the server lives."""
         code = (
-            f"import sys; sys.path.insert(0, {str(_package_parent())!r}); import ironbench.engines.guard as g; g.main()"
+            f"import sys; sys.path.insert(0, {str(_package_parent())!r}); import ironbench.process.guard as g; g.main()"
         )
         with Path(order.log).open("ab") as log:
             self._process = subprocess.Popen(
@@ -65,7 +65,7 @@ class Guard:
         """Exit status of the server once it ended; negative: the signal that ended it."""
         self._say(json.dumps(asdict(order)))
         first = self._hear(None) or {}
-        self.server = process.identify(first["pid"]) if "pid" in first else None
+        self.server = processes.identify(first["pid"]) if "pid" in first else None
         self.pid: int | None = first.get("pid")
         if "failed" in first:
             self.failure: str = first["failed"]
@@ -119,24 +119,24 @@ def main() -> None:
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
     for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda *_: None)
-    entry = runtime.read(Path(order.entry))
+    entry = register.read(Path(order.entry))
     try:
         server = _spawn(order)
     except OSError as error:
         _report({"failed": str(error)})
         return
-    own = process.identify(os.getpid())
+    own = processes.identify(os.getpid())
     if entry is not None:
-        entry = runtime.with_server(entry, process.identify(server.pid), own)
+        entry = register.with_server(entry, processes.identify(server.pid), own)
     _report({"pid": server.pid})
     patience_s = _watch(server, woken, entry)
     if server.poll() is None:
         _end(server, patience_s, Path(order.log))
     _report({"ended": server.returncode})
     # Read again: the owner has noted the server's shared memory since.
-    entry = runtime.read(Path(order.entry))
+    entry = register.read(Path(order.entry))
     if entry is not None:
-        runtime.end(entry, patience_s=1.0)
+        register.end(entry, patience_s=1.0)
 
 
 def _spawn(order: Order) -> subprocess.Popen[bytes]:
@@ -151,7 +151,7 @@ def _spawn(order: Order) -> subprocess.Popen[bytes]:
         )
 
 
-def _watch(server: subprocess.Popen[bytes], woken: int, entry: runtime.Entry | None) -> float:
+def _watch(server: subprocess.Popen[bytes], woken: int, entry: register.Entry | None) -> float:
     """Waits until there is something to end; how long the server may take then."""
     poller = select.poll()
     poller.register(sys.stdin.fileno(), select.POLLIN | select.POLLHUP)
@@ -164,17 +164,17 @@ def _watch(server: subprocess.Popen[bytes], woken: int, entry: runtime.Entry | N
             if fd == woken:
                 numbers = os.read(woken, 64)
                 if signal.SIGCHLD not in numbers or len(set(numbers)) > 1:
-                    return runtime.ORPHAN_PATIENCE_S
+                    return register.ORPHAN_PATIENCE_S
             elif fd == owner:
-                return runtime.ORPHAN_PATIENCE_S
+                return register.ORPHAN_PATIENCE_S
             else:
                 orderly = os.read(fd, 64).startswith(b"stop")
-                return STOP_PATIENCE_S if orderly else runtime.ORPHAN_PATIENCE_S
+                return STOP_PATIENCE_S if orderly else register.ORPHAN_PATIENCE_S
         if server.poll() is not None:
             return 0.0
 
 
-def _owner_death(entry: runtime.Entry | None) -> int | None:
+def _owner_death(entry: register.Entry | None) -> int | None:
     """A descriptor that becomes readable when the owner dies: a forked copy of it may hold our pipe open longer."""
     if entry is None:
         return None

@@ -18,10 +18,10 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ironbench.engines import process, shared_memory
-from ironbench.engines.process import ProcessId
 from ironbench.errors import FailureError
 from ironbench.machine import attached
+from ironbench.process import processes, shared_memory
+from ironbench.process.processes import ProcessId
 
 ORPHAN_PATIENCE_S = 20.0
 """How long a server whose owner died may take to stop in good order."""
@@ -67,9 +67,9 @@ def directory(environ: Mapping[str, str] = os.environ) -> Path:
 
 def new(kind: str, data: str, remove: tuple[str, ...] = (), groups: tuple[str, ...] = ()) -> Entry:
     """Notes a thing that is about to be started by this process."""
-    owner = process.identify(os.getpid())
+    owner = processes.identify(os.getpid())
     assert owner is not None
-    entry = Entry(secrets.token_hex(8), kind, owner, data, remove, groups=groups, namespace=process.pid_namespace())
+    entry = Entry(secrets.token_hex(8), kind, owner, data, remove, groups=groups, namespace=processes.pid_namespace())
     write(entry)
     return entry
 
@@ -106,7 +106,7 @@ def entries() -> list[Entry]:
 
 def orphaned(entry: Entry) -> bool:
     """Whether its owner is dead. What belongs to another container is nobody's orphan here."""
-    return entry.namespace == process.pid_namespace() and not entry.owner.alive()
+    return entry.namespace == processes.pid_namespace() and not entry.owner.alive()
 
 
 def with_server(entry: Entry, server: ProcessId | None, guard: ProcessId | None) -> Entry:
@@ -126,7 +126,7 @@ def end(entry: Entry, patience_s: float = ORPHAN_PATIENCE_S) -> bool:
 
     PostgreSQL's words: SIGINT is a fast shutdown, SIGQUIT an immediate one. https://www.postgresql.org/docs/18/server-shutdown.html
     """
-    if entry.server is not None and not process.end(entry.server, signal.SIGINT, patience_s):
+    if entry.server is not None and not processes.end(entry.server, signal.SIGINT, patience_s):
         return False
     for name in entry.shared:
         shared_memory.remove(name)

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from ironbench.engines import ideal
-from ironbench.engines.copies import Copied
 from ironbench.errors import FailureError, InputError
+from ironbench.machine.copies import Copied
 from ironbench.model.secrets import Secrets
 from ironbench.model.session import Line, Row
 from ironbench.model.system import Layout, System

@@ -6,15 +6,17 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from ironbench.engines import duckdb_settings, ideal, place, runtime, single_file
-from ironbench.engines.copies import Copied
-from ironbench.engines.duckdb_child import Begin
-from ironbench.engines.duckdb_process import DuckdbProcess, package_folder
-from ironbench.engines.duckdb_session import FILE, DuckdbSession
+from ironbench.engines import ideal, single_file
+from ironbench.engines.duckdb import settings
+from ironbench.engines.duckdb.child import Begin
+from ironbench.engines.duckdb.process import DuckdbProcess, package_folder
+from ironbench.engines.duckdb.session import FILE, DuckdbSession
 from ironbench.errors import FailureError, InputError
 from ironbench.machine import control_groups
+from ironbench.machine.copies import Copied
 from ironbench.model.secrets import Secrets
 from ironbench.model.system import Layout, System
+from ironbench.process import place, register
 
 _MOST_CLIENTS = 1000
 _NEVER_IDEAL = {
@@ -39,7 +41,7 @@ class DuckdbEngine:
         if not 1 <= clients <= _MOST_CLIENTS:
             raise InputError(f"{clients} clients", f"DuckDB serves 1 to {_MOST_CLIENTS}, each by a thread of its own")
         package_folder()
-        duckdb_settings.validate(system)
+        settings.validate(system)
         temp = None if system.layout.temp is None else place.check(system.layout.temp, "temp")
         data = place.check(str(_data(system)), "data")
         return replace(system, layout=replace(system.layout, data=data, temp=temp)), Secrets()
@@ -56,23 +58,23 @@ class DuckdbEngine:
         groups: tuple[str, ...] = ()
         if system.memory_total_bytes is not None:
             groups = (str(control_groups.chosen()),)
-        entry = runtime.new(self.name, str(folder), groups=groups)
+        entry = register.new(self.name, str(folder), groups=groups)
         try:
             for group in groups:
                 control_groups.make(Path(group), system.memory_total_bytes or 0)
             return DuckdbSession(system, folder, temp, lock, entry)
         except BaseException:
-            runtime.end(entry)
+            register.end(entry)
             os.close(lock)
             raise
 
     def basis(self, system: System) -> str:
         (version,) = _asked_in_memory("select library_version from pragma_version()")
-        shape = [f"{name}={value}" for name, value in sorted(duckdb_settings.shaping(system.settings).items())]
+        shape = [f"{name}={value}" for name, value in sorted(settings.shaping(system.settings).items())]
         return " ".join(["duckdb", version, *shape])
 
     def plain(self, system: System, folder: Path) -> System:
-        return System(self.name, system.label, duckdb_settings.shaping(system.settings), Layout(str(folder)))
+        return System(self.name, system.label, settings.shaping(system.settings), Layout(str(folder)))
 
     def snapshot(self, system: System, folder: Path, *, keep: bool = True) -> Copied:
         data = _data(system)

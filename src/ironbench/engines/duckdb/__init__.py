@@ -1,0 +1,1 @@
+"""DuckDB: a library in one child process that all connections share."""

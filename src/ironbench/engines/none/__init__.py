@@ -1,0 +1,1 @@
+"""No database, for workloads that measure the machine or its storage."""
