@@ -67,6 +67,22 @@ def test_cells_of_one_lab_are_compared_with_the_labs_verdict(
     assert (first["metric"], first["conclusion"], first["decides"]) == ("throughput", "faster", True)
 
 
+def test_the_first_cell_named_is_the_reference_whichever_the_lab_declared(
+    directory: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = []
+    for a, b in ((CELLS[0], CELLS[2]), (CELLS[2], CELLS[0])):
+        assert compare(a, b, directory, False, True) == 0
+        found.append(json.loads(capsys.readouterr().out)["findings"][0])
+    assert [(one["cell"], one["baseline"]) for one in found] == [(CELLS[2], CELLS[0]), (CELLS[0], CELLS[2])]
+    assert [one["conclusion"] for one in found] == ["faster", "slower"]
+    assert found[1]["ratio"] == pytest.approx(1 / found[0]["ratio"])
+    assert found[1]["low"] == pytest.approx(1 / found[0]["high"])
+    assert found[1]["p"] == pytest.approx(found[0]["p"])
+    assert compare(CELLS[2], CELLS[0], directory, False, False) == 0
+    assert "log=disk is slower than log=memory" in capsys.readouterr().out
+
+
 def test_cells_that_the_lab_does_not_compare_get_intervals_but_no_verdict(
     directory: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -69,26 +69,15 @@ def test_a_record_is_never_overwritten(tmp_path: Path) -> None:
     assert store.all()[0].system.label == "a"
 
 
-def test_a_label_means_its_newest_series(tmp_path: Path) -> None:
+def test_a_label_means_all_its_series_and_records_come_in_the_order_named(tmp_path: Path) -> None:
     store = Store(tmp_path)
-    store.keep(record("old", "s1", started="2026-01-01T00:00:00+00:00"), Evidence())
-    store.keep(record("new", "s2", started="2026-01-02T00:00:00+00:00"), Evidence())
-    assert [one.id for one in store.select(["a"])] == ["new"]
+    for day, (id, series, label) in enumerate((("old", "s1", "a"), ("other", "s2", "b"), ("new", "s3", "a")), 1):
+        store.keep(record(id, series, label, started=f"2026-01-0{day}T00:00:00+00:00"), Evidence())
+    assert [one.id for one in store.select(["a"])] == ["old", "new"]
     assert [one.id for one in store.select(["s1"])] == ["old"]
-    assert [one.id for one in store.select([])] == ["old", "new"]
-
-
-def test_a_label_means_the_newest_series_of_each_workload(tmp_path: Path) -> None:
-    store = Store(tmp_path)
-    for id, series, workload, day in (
-        ("cpu-1", "s1", "igen-cpu", 1),
-        ("cpu-2", "s2", "igen-cpu", 2),
-        ("ram", "s3", "igen-ram", 3),
-    ):
-        made = record(id, series, started=f"2026-01-0{day}T00:00:00+00:00")
-        store.keep(replace(made, choice=Choice(workload)), Evidence())
-    assert [one.id for one in store.select(["a"])] == ["cpu-2", "ram"]
-    assert [one.id for one in store.of("a")] == ["cpu-1", "cpu-2", "ram"]
+    assert [one.id for one in store.select(["b", "a"])] == ["other", "old", "new"]
+    assert [one.id for one in store.rows(["b", "a"])] == ["other", "old", "new"]
+    assert [one.id for one in store.select([])] == ["old", "other", "new"]
 
 
 def test_an_unknown_selection_suggests_the_nearest_name(tmp_path: Path) -> None:

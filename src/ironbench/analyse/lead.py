@@ -9,14 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import msgspec
-
 from ironbench import workloads
 from ironbench.analyse.archive import Archive
 from ironbench.analyse.cores import cores_held, machine_cores
 from ironbench.analyse.curve import LAB, Curve, curve, held_out_peak
-from ironbench.analyse.differences import Difference, differences, differing
+from ironbench.analyse.differences import Difference, differences
 from ironbench.analyse.distributions import t_quantile
+from ironbench.analyse.sides import require_one_system
 from ironbench.analyse.study import facts
 from ironbench.analyse.subjects import Subject, work_name
 from ironbench.errors import InputError
@@ -27,8 +26,6 @@ from ironbench.words import counted, in_percent
 
 _HERTZ = re.compile(r"@\s*([\d.]+)\s*GHz", re.IGNORECASE)
 PEAK_METRICS = ("throughput", "response_time_mean_s")
-_NAMED = 3
-"""So many facts are named in which systems of one label differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +112,7 @@ def leads(
     if not both:
         raise _nothing_in_common(f"{a} and {b}", records_a, records_b)
     for name, side in ((a, sides[0]), (b, sides[1])):
-        _one_system(name, {work: side[work] for work in both}, archive)
+        require_one_system(name, {work: side[work] for work in both}, archive)
     pairs = [(sides[0][work][0], sides[1][work][0]) for work in both]
     rows = [row for pair in pairs for row in differences([facts(one, archive) for one in pair])]
     machines = [archive.machine(one.machine) for one in pairs[0]]
@@ -243,36 +240,6 @@ def _nothing_in_common(names: str, a: Sequence[Record], b: Sequence[Record]) -> 
         cause = "did the same work with different versions of ironbench, which may drive it differently"
         return InputError(names, cause, "measure both with one version")
     return InputError(names, "have no work in common", "the same workload with the same options and load on both")
-
-
-def _one_system(name: str, works: Mapping[str, Sequence[Record]], archive: Archive) -> None:
-    """InputError: the trials are of two machines, or those of one work of two systems or under two shapes of load."""
-    trials = [record for group in works.values() for record in group]
-    machines = {record.machine: record for record in trials}
-    if len(machines) > 1:
-        _refuse(name, "two machines", list(machines.values())[:2], archive, ("machine.",))
-    for work, group in works.items():
-        found = {_identity(record, archive): record for record in group}
-        if len(found) > 1:
-            told = ("system.", "load.", "engine.version")
-            _refuse(name, f"two systems that did {work}", list(found.values())[:2], archive, told)
-
-
-def _refuse(name: str, what: str, two: Sequence[Record], archive: Archive, told: tuple[str, ...]) -> None:
-    known = [facts(record, archive) for record in two]
-    rows = [row for row in differing(known) if row.startswith(told)]
-    said = "; ".join(
-        f"{row} {' against '.join(flat.get(row, 'not set') for flat in known)}" for row in rows[:_NAMED]
-    ) + (f" and {len(rows) - _NAMED} more" if len(rows) > _NAMED else "")
-    raise InputError(
-        name, f"has trials of {what}{f' ({said})' if said else ''}", "name a series, or give each a --label of its own"
-    )
-
-
-def _identity(record: Record, archive: Archive) -> str:
-    version = archive.engine(record.engine).get("version", "") if record.engine else ""
-    whole = replace(record.system, label=""), record.cell.load.shape, version
-    return msgspec.json.encode(whole, order="sorted").decode()
 
 
 def shortly(choice: Choice) -> str:

@@ -70,13 +70,17 @@ def counted_in(records: Sequence[Record]) -> tuple[str, str]:
 
 
 def by_work(records: Sequence[Record]) -> list[tuple[Record, ...]]:
-    """Records parted by the work done, in order of first start. Pilots are left out: they decided a warm-up."""
-    return _parted(sorted(_counting(records), key=lambda record: (record.started_at, record.id)), work)
+    """Records parted by the work done, in the order given. Pilots are left out: they decided a warm-up."""
+    return _parted(_counting(records), work)
 
 
 def subjects(records: Sequence[Record]) -> tuple[Subject, ...]:
-    """Records of one work parted into the systems compared, each with a name of its own."""
-    groups = _parted(sorted(_counting(records), key=lambda record: (record.started_at, record.id)), _identity)
+    """Records of one work parted into the systems compared, each with a name of its own. The first is the reference:
+    systems keep the order in which they were named."""
+    groups = [
+        tuple(sorted(group, key=lambda record: (record.started_at, record.id)))
+        for group in _parted(_counting(records), _identity)
+    ]
     labels = [group[0].system.label or group[0].system.engine for group in groups]
     names = []
     for label, group in zip(labels, groups, strict=True):

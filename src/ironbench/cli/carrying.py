@@ -28,8 +28,7 @@ def exported(selection: Sequence[str], out: str, results: str) -> int:
     lab = LabDirectory(named)
     whole = bool(directories) or not selection
     store = Store(named)
-    chosen = store.all() if whole else [record for word in selection for record in store.of(word)]
-    records = list({record.id: record for record in chosen}.values())
+    records = store.all() if whole else store.select(selection)
     count = export(store, records, Path(out), lab if whole and lab.begun() else None)
     Printer().say(f"{counted(count, 'record')} in {out}, {Path(out).stat().st_size:,} bytes")
     return 0

@@ -29,7 +29,9 @@ def compare(
 ) -> int:
     """Compare A and B: the ratio of every metric, the spread of repeats, what differs."""
     from ironbench.analyse import compare as analysis
+    from ironbench.analyse.sides import require_one_system
     from ironbench.analyse.study import facts
+    from ironbench.analyse.subjects import Subject, work_name
     from ironbench.analyse.unlike import other_work
     from ironbench.cli.sides import sides
     from ironbench.errors import InputError
@@ -39,17 +41,21 @@ def compare(
     from ironbench.words import counted
 
     (records_a, records_b), pairs = sides(a, b, results)
+    store = Store(Path(results))
     for name, records in ((a, records_a), (b, records_b)):
         if not any(record.status.comparable for record in records):
             causes = "; ".join(dict.fromkeys(f"{record.status.value}: {record.cause}" for record in records))
             raise InputError(name, f"has no trial that may be compared ({causes})", "run it again")
-        _hold_one_work(name, records)
+        _require_one_work(name, records)
+        if not pairs:
+            require_one_system(name, {work_name(records[0].choice): Subject(name, tuple(records)).usable}, store)
     apart = other_work(records_a, records_b)
     if apart and not pairs and not different_work:
         raise InputError(f"{a} and {b}", "; ".join(apart), "compare like with like, or insist with --different-work")
-    if {record.id for record in records_a} == {record.id for record in records_b}:
-        raise InputError(b, f"is the same {counted(len(records_b), 'trial')} as {a}", "name two systems, or two series")
-    store = Store(Path(results))
+    common = {record.id for record in records_a} & {record.id for record in records_b}
+    if common:
+        cause = f"stands for {counted(len(common), 'trial')} that {a} stands for too"
+        raise InputError(b, cause, "name two systems, or two series")
     known = [facts(next(r for r in one if r.status.comparable), store) for one in (records_a, records_b)]
     derived = sentences([*records_a, *records_b]).values()
     found = analysis.compare(a, records_a, b, records_b, known, tuple(derived))
@@ -64,7 +70,7 @@ def compare(
     return 0
 
 
-def _hold_one_work(name: str, records: Sequence[Record]) -> None:
+def _require_one_work(name: str, records: Sequence[Record]) -> None:
     from ironbench.analyse.subjects import by_work, work_name
     from ironbench.errors import InputError
 

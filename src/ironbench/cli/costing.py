@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from ironbench.analyse import leaderboard
@@ -34,7 +35,15 @@ def asked(
     for record in trials:
         records.setdefault(record.system.label, []).append(record)
     machines = {key: store.machine(key) for key in dict.fromkeys(record.machine for record in trials)}
+    if declared and selection:
+        declared = _in_order(declared, list(records))
     return costs(declared, sheet, records, machines, wanted, currency)
+
+
+def _in_order(declared: Offers, labels: Sequence[str]) -> Offers:
+    """Systems whose records were named come first, in that order: the first named is the reference."""
+    place = {label: number for number, label in enumerate(labels)}
+    return replace(declared, offers=tuple(sorted(declared.offers, key=lambda one: place.get(one.records, len(place)))))
 
 
 def _declared(path: str) -> Offers:

@@ -48,7 +48,7 @@ def trials_of(word: str, results: str) -> list[Record]:
             raise InputError(word, f"is a level of {len(factors)} factors", f"name one: {named}")
         if factors:
             return [one for one in directory.records() if one.cell.levels.get(factors[0]) == level]
-    return directory.store.of(word)
+    return directory.store.select([word])
 
 
 def side(word: str, results: str) -> tuple[list[Record], Store]:

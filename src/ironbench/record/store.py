@@ -154,7 +154,7 @@ class Store:
             return index.rows(self.directory, self._folders(unread), lambda name: self._read(name, unread))
 
     def select(self, selection: Sequence[str]) -> list[Record]:
-        """Records by id, series or label (of each workload its newest series); nothing selected means all of them."""
+        """Records by id, series or label (all its series), in the order named; nothing selected means all of them."""
         if not selection:
             return self.all()
         sides = self.select_each(selection)
@@ -172,29 +172,22 @@ class Store:
         return self.records([row.id for row in self.rows(words) if wanted(row)])
 
     def rows(self, words: Sequence[str]) -> list[Listed]:
-        """What `select` would select, in short; oldest first."""
+        """What `select` would select, in short and in the same order."""
         rows = self.listed()
-        chosen = {row.id for word in words for row in self._match(word, rows)} if words else None
-        return [row for row in rows if chosen is None or row.id in chosen]
+        if not words:
+            return rows
+        return list({row.id: row for word in words for row in self._match(word, rows)}.values())
 
     def records(self, ids: Iterable[str]) -> list[Record]:
         """Those by id, in the same order; what cannot be read is left out, and that is said."""
         with self._telling() as unread:
             return [record for id in ids if (record := self._read(id, unread))]
 
-    def of(self, word: str) -> list[Record]:
-        """All records with that label, of whatever series; else those of `select`."""
-        found = self.matching((), lambda row: row.label == word)
-        return found or self.select([word])
-
     def _match(self, word: str, rows: list[Listed]) -> list[Listed]:
         exact = [row for row in rows if word in (row.id, row.series)]
-        if exact:
-            return exact
-        labelled = [row for row in rows if row.label == word]
-        if labelled:
-            newest = {row.workload: row.series for row in labelled}
-            return [row for row in labelled if row.series == newest[row.workload]]
+        found = exact or [row for row in rows if row.label == word]
+        if found:
+            return found
         known = sorted({row.label for row in rows} | {row.series for row in rows})
         hint = (
             nearest(word, known)

@@ -1,0 +1,129 @@
+"""A label, the order of names and a figure mean one thing, whichever verb is asked."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from factories import DISK, MACHINE, MEMORY, record
+
+from ironbench.cli.carrying import exported
+from ironbench.cli.compare import compare
+from ironbench.cli.cost import cost
+from ironbench.cli.lead import lead
+from ironbench.cli.leaderboard import leaderboard
+from ironbench.cli.report import report
+from ironbench.errors import InputError
+from ironbench.model.record import Record
+from ironbench.model.system import Load, System
+from ironbench.record import Evidence, Store
+from ironbench.record.parcel import Reader
+
+A, B = replace(DISK, label="a"), replace(MEMORY, label="b")
+SYSTEMS = """
+[system.first]
+records = "a"
+sockets = 1
+cores = 2
+buy = ["sql-server-2014-enterprise"]
+[system.second]
+records = "b"
+sockets = 1
+cores = 2
+buy = ["sql-server-2014-enterprise"]
+"""
+
+
+def trial(system: System, throughput: float, series: str, day: int, load: Load | None = None) -> Record:
+    return record(
+        system, 8, throughput, series=series, id=f"{series}-{throughput:.0f}", started_at=f"2026-01-0{day}T00:00:00",
+        load=load,
+    )  # fmt: skip
+
+
+def stored(directory: Path, trials: list[Record]) -> str:
+    store = Store(directory)
+    key = store.keep_shared("machines", MACHINE)
+    for one in trials:
+        store.keep(replace(one, machine=key), Evidence())
+    return str(directory)
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> str:
+    """Label `a` stands for two series, with a median of 1000 and 2000: 1500 together."""
+    trials = [trial(A, rate, series, day) for series, day, rate in (("s1", 1, 1000.0), ("s3", 3, 2000.0))]
+    return stored(tmp_path, [*trials, trial(B, 3000.0, "s2", 2)])
+
+
+def test_a_label_means_all_its_series_in_every_verb(
+    results: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def said() -> Any:
+        return json.loads(capsys.readouterr().out)
+
+    report(["a"], "", "json", results)
+    assert said()["studies"][0]["trials"] == 2
+    compare("a", "b", results, False, True)
+    assert next(row for row in said()["peaks"]["rows"] if row["metric"] == "throughput")["a"]["centre"] == 1500
+    lead("a", "b", 0.05, "", results, True)
+    assert said()["works"][0]["peaks"]["values"]["throughput"] == [1500, 3000]
+    leaderboard("igen-oltp", "", "", "", None, results, True)
+    assert [(place["system"], place["score"]) for place in said()["rankings"][0]["places"]] == [
+        ("b", 3000),
+        ("a", 1500),
+    ]
+    systems = tmp_path / "systems.toml"
+    systems.write_text(SYSTEMS)
+    cost(["a"], "", str(systems), None, "", results, True)
+    assert said()["systems"][0]["score"] == [1500, 1500]
+    exported(["a"], str(tmp_path / "a.ibr"), results)
+    with Reader(tmp_path / "a.ibr") as reader:
+        assert sum(name.endswith("record.json") for name in reader.manifest.files) == 2
+
+
+@pytest.mark.parametrize(("named", "ratio"), [(["a", "b"], 2.0), (["b", "a"], 0.5)])
+def test_the_first_named_is_the_reference_in_every_verb(
+    named: list[str], ratio: float, results: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def said() -> Any:
+        return json.loads(capsys.readouterr().out)
+
+    report(named, "", "json", results)
+    parts = said()["studies"][0]["parts"]
+    assert [part["subject"]["name"] for part in parts] == named
+    assert parts[1]["standing"]["ratio"] == ratio
+    compare(*named, results, False, True)
+    assert next(row for row in said()["peaks"]["rows"] if row["metric"] == "throughput")["ratio"] == ratio
+    lead(*named, 0.05, "", results, True)
+    assert said()["works"][0]["peaks"]["leads"]["throughput"]["ratio"] == pytest.approx(ratio, rel=0.07)
+    systems = tmp_path / "systems.toml"
+    systems.write_text(SYSTEMS)
+    cost(named, "", str(systems), None, "", results, True)
+    told = said()
+    assert [one["system"] for one in told["systems"]] == [{"a": "first", "b": "second"}[word] for word in named]
+    assert f"{ratio * 100:.0f} % of its work" in told["advice"][0]
+
+
+@pytest.mark.parametrize(
+    ("other", "cause"),
+    [
+        (trial(A, 900.0, "s9", 4, Load(duration_s=60.0)), "two kinds of load.*load.duration_s 30.0 against 60.0"),
+        (trial(replace(A, settings={"fsync": "off"}), 900.0, "s9", 4), "two systems.*fsync"),
+    ],
+)
+def test_a_label_whose_series_are_unlike_is_not_one_side_of_a_comparison(
+    other: Record, cause: str, results: str
+) -> None:
+    stored(Path(results), [other])
+    with pytest.raises(InputError, match=cause) as caught:
+        compare("a", "b", results, False, False)
+    assert "s9" in caught.value.hint
+
+
+def test_a_trial_is_not_on_both_sides_of_a_comparison(results: str) -> None:
+    with pytest.raises(InputError, match="1 trial that s1 stands for too"):
+        compare("s1", "a", results, False, False)
