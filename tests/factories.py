@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 import random
+import struct
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ironbench.model.observation import Counted
+from ironbench.model.observation import Counted, Series
 from ironbench.model.record import Budget, Record, Status
 from ironbench.model.record import Warning as Caution
 from ironbench.model.system import Cell, Choice, Layout, Load, System
+from ironbench.record import Evidence
 
 DISK = System("postgres", "log on disk", {"shared_buffers": "256MB"}, Layout("/srv/d", None, None), 256 << 20)
 MEMORY = System("postgres", "log in memory", {"shared_buffers": "256MB"}, Layout("/srv/d", None, "/shm/l"), 256 << 20)
@@ -105,6 +107,31 @@ def _extra(system: System, clients: int, busy: float) -> dict[str, float]:
     if system.layout.log is None:
         metrics |= {"device_write_bytes_per_s{role=log}": 22e6, "device_writes_per_s{role=log}": 2100.0}
     return metrics
+
+
+def doubles(*values: float) -> bytes:
+    """As the core hands over a column."""
+    return struct.pack(f"<{len(values)}d", *values)
+
+
+def evidence() -> Evidence:
+    """Some of everything that a trial may leave beside its record."""
+    from ironbench._core import Histogram
+
+    histogram = Histogram()
+    for thousand in range(1, 200):
+        histogram.record(thousand * 10_000)
+    seconds = [float(second) for second in range(90)]
+    rates = {"transactions": doubles(*seconds), "response_p99_s": doubles(*seconds)}
+    return Evidence(
+        timeline={"t_s": doubles(0.0, 0.1), "transactions": doubles(5, 6)},
+        seconds={"t_s": doubles(*seconds), **rates},
+        observed=[Series("device_writes_per_s{role=data}", (0.0, 1.0), (0.5, 0.6))],
+        counted=[Counted("device_read_latency_s{role=data}", (1e-3, 2e-3), (4.0, 5.0))],
+        histograms={"response_time": histogram},
+        log=b"ended\n",
+        files={"plans.txt": b"Seq Scan\n", "streams.csv": b"stream,step\n"},
+    )
 
 
 def suspect(record: Record, code: str = "client-saturated", text: str = "The client's thread was 97 % busy.") -> Record:

@@ -49,7 +49,10 @@ def decided(cell: Cell, records: Sequence[Record], store: Store) -> Warmup | Non
     usable = [record for record in _pilots(cell, records) if record.status.comparable]
     if not usable:
         return _default(cell.load, "its pilot failed")
-    found = mser.warm_up(store.timeline(usable[-1].id)["transactions"], BUCKET_S)
+    timeline = store.timeline(usable[-1].id)
+    if "transactions" not in timeline:
+        return _default(cell.load, f"the timeline of its pilot {usable[-1].id} is damaged")
+    found = mser.warm_up(timeline["transactions"], BUCKET_S)
     if found.seconds is None:
         return _default(cell.load, found.reason)
     text = f"{found.seconds:g} s, by MSER-5 of the pilot {usable[-1].id}"

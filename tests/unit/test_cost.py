@@ -290,8 +290,7 @@ def test_years_that_nobody_counts_are_refused(years: str) -> None:
 
 
 def stored(directory: Path, records: Sequence[Record], machine: object = None) -> str:
-    from ironbench.record import Store
-    from ironbench.record.store import Evidence
+    from ironbench.record import Evidence, Store
 
     store = Store(directory)
     key = store.keep_shared("machines", machine or MACHINE)

@@ -15,8 +15,7 @@ from ironbench.cli.costing import asked
 from ironbench.model.cost import Range
 from ironbench.model.record import Record
 from ironbench.model.system import Choice
-from ironbench.record import Store
-from ironbench.record.store import Evidence
+from ironbench.record import Evidence, Store
 from ironbench.report import cost as report
 
 BOTH = """

@@ -17,9 +17,8 @@ from ironbench.cli.ranking import asked
 from ironbench.errors import InputError
 from ironbench.model.record import Record, Status
 from ironbench.model.system import Choice
-from ironbench.record import Store
+from ironbench.record import Evidence, Store
 from ironbench.record.index import short
-from ironbench.record.store import Evidence
 from ironbench.report import leaderboard as report
 
 SHEET = prices.shipped()

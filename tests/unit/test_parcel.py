@@ -17,12 +17,11 @@ from factories import DISK, MACHINE, sweep
 
 from ironbench.cli.carrying import exported, imported
 from ironbench.errors import InputError
-from ironbench.record import Store
+from ironbench.record import Evidence, Store
 from ironbench.record.arrival import arrive
 from ironbench.record.export import export
 from ironbench.record.parcel import Reader, Writer
 from ironbench.record.redact import redacted, redacted_toml
-from ironbench.record.store import Evidence
 
 SECRET = "hunter2"
 
@@ -254,7 +253,7 @@ def test_a_record_of_a_newer_schema_is_refused(parcel: Path, tmp_path: Path) -> 
         files[name] = msgspec.json.encode({**json.loads(files[name]), "schema": 99})
 
     rewritten(parcel, change)
-    refused(parcel, tmp_path, "has schema 99, newer than 2")
+    refused(parcel, tmp_path, "has schema 99, newer than 3")
 
 
 def test_a_file_of_a_newer_format_is_refused(parcel: Path, tmp_path: Path) -> None:

@@ -110,3 +110,14 @@ def test_compare_gives_the_answer_and_its_doubts_before_the_numbers(
     out = capsys.readouterr().out
     order = ["At its peak B has", "No verdict", "Before you use these numbers", "Each at its peak", "What differs"]
     assert sorted(order, key=out.index) == order
+
+
+@pytest.mark.parametrize("name", ["seconds.parquet", "observed.parquet", "latency.hlog"])
+def test_a_damaged_file_stops_no_report(tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    results = stored(tmp_path / "results", sweep(DISK, 3000, 6, clients=(1, 4), repeats=1))
+    for one in Store(Path(results)).all():
+        path = Store(Path(results)).path(one.id) / name
+        path.write_bytes(path.read_bytes()[:-100])
+    assert report([], str(tmp_path / "r.html"), "", results) == 0
+    assert f"{name} is damaged: " in capsys.readouterr().err
+    assert "log on disk" in (tmp_path / "r.html").read_text()

@@ -1,15 +1,20 @@
 """A record is written whole or not at all, never edited, found by id, series and label."""
 
+import hashlib
+import io
 import os
 import signal
 import struct
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
+from factories import evidence
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,7 +22,9 @@ from ironbench.errors import FailureError, InputError
 from ironbench.model.observation import Series
 from ironbench.model.record import Record, Status
 from ironbench.model.system import Cell, Choice, Load, System
-from ironbench.record import Evidence, Store
+from ironbench.printer import Printer
+from ironbench.record import Evidence, Store, durable
+from ironbench.record.evidence import READERS, text
 
 
 def record(id: str, series: str = "s1", label: str = "a", started: str = "2026-01-01T00:00:00+00:00") -> Record:
@@ -42,11 +49,8 @@ def doubles(*values: float) -> bytes:
 
 def test_what_is_kept_comes_back(tmp_path: Path) -> None:
     store = Store(tmp_path)
-    evidence = Evidence(
-        timeline={"t_s": doubles(0.0, 0.1), "transactions": doubles(5, 6)},
-        observed=[Series("cpu_busy", (0.0, 1.0), (0.5, 0.6))],
-    )
-    kept = store.keep(record("r1"), evidence)
+    timeline = {"t_s": doubles(0.0, 0.1), "transactions": doubles(5, 6)}
+    kept = store.keep(record("r1"), Evidence(timeline, observed=[Series("cpu_busy", (0.0, 1.0), (0.5, 0.6))]))
     assert store.all() == [kept]
     assert store.timeline("r1")["transactions"].tolist() == [5, 6]
     assert store.observed("r1")["cpu_busy"]["value"].tolist() == [0.5, 0.6]
@@ -101,6 +105,102 @@ def test_shared_content_is_stored_once(tmp_path: Path) -> None:
     assert store.keep_shared("machines", {"a": 2, "b": 1}) == key
     assert store.machine(key) == {"a": 2, "b": 1}
     assert len(list((tmp_path / "machines").iterdir())) == 1
+
+
+def read(store: Store, id: str) -> dict[str, object]:
+    """What the store gives of each file; emptiness is false."""
+    return {
+        "timeline.parquet": store.timeline(id),
+        "seconds.parquet": store.seconds(id),
+        "observed.parquet": store.observed(id),
+        "counted.json": store.counted(id),
+        "latency.hlog": store.histograms(id),
+        **{name: store.text(id, name) for name in ("log/child.log", "plans.txt", "streams.csv")},
+    }
+
+
+def cut_off(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-7])
+
+
+def flipped(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 0x55
+    path.write_bytes(data)
+
+
+DAMAGES = [cut_off, flipped, lambda path: path.write_bytes(b""), Path.unlink]
+
+
+def test_a_record_says_the_digest_of_each_of_its_files(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    kept = store.keep(record("r"), evidence())
+    assert store.all() == [kept]
+    assert set(kept.files) == set(read(store, "r"))
+    for name, digest in kept.files.items():
+        assert hashlib.sha256((store.path("r") / name).read_bytes()).hexdigest() == digest
+    assert all(read(store, "r").values())
+    assert store.damage("r") == ""
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("name", READERS)
+def test_a_damaged_file_is_named_and_left_out_of_what_needs_it(
+    tmp_path: Path, name: str, damage: Callable[[Path], None]
+) -> None:
+    said = io.StringIO()
+    store = Store(tmp_path, Printer(stderr=said))
+    kept = store.keep(record("r"), evidence())
+    damage(store.path("r") / name)
+    assert name in store.damage("r")
+    for _ in range(2):
+        assert [file for file, found in read(store, "r").items() if not found] == [name]
+    assert said.getvalue().count(f"left out: {store.path('r') / name} is damaged") == 1
+    assert store.all() == [kept]
+
+
+@pytest.mark.parametrize("damage", [cut_off, lambda path: path.write_bytes(b"")])
+@pytest.mark.parametrize("name", [name for name, read in READERS.items() if read is not text])
+def test_a_damaged_file_of_a_record_without_digests_is_left_out_too(
+    tmp_path: Path, name: str, damage: Callable[[Path], None]
+) -> None:
+    store = Store(tmp_path)
+    kept = store.keep(record("r"), evidence())
+    (store.path("r") / "record.json").write_bytes(msgspec.json.encode(replace(kept, schema=2, files={})))
+    assert store.damage("r") == ""
+    damage(store.path("r") / name)
+    assert [file for file, found in read(store, "r").items() if not found] == [name]
+
+
+@pytest.mark.parametrize("damage", DAMAGES[:3])
+def test_a_damaged_machine_is_left_out_and_written_again_by_the_next_trial(
+    tmp_path: Path, damage: Callable[[Path], None]
+) -> None:
+    said = io.StringIO()
+    store = Store(tmp_path, Printer(stderr=said))
+    key = store.keep_shared("machines", {"kernel": "6.1.0", "memory_bytes": 5})
+    damage(tmp_path / "machines" / f"{key}.json")
+    assert store.machine(key) == {}
+    assert f"{key}.json is damaged" in said.getvalue()
+    assert store.keep_shared("machines", {"kernel": "6.1.0", "memory_bytes": 5}) == key
+    assert store.machine(key) == {"kernel": "6.1.0", "memory_bytes": 5}
+
+
+def test_what_a_killed_writer_left_is_removed_and_what_a_living_one_writes_is_not(tmp_path: Path) -> None:
+    names = [".importing-7", ".lab.ibr.7.tmp", "plan.json.7.tmp", "trials/.writing-x", "machines/ab.json.7.tmp"]
+    names += [f"labs/a/{name}" for name in ("stage-1.json.7.tmp", "trials/.writing-y", ".index.json.7.tmp")]
+    strangers = ["notes.tmp", ".hidden", "trials/r1", "plan.json", "my.json.tmp"]
+    for name in (*names, *strangers):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "file").write_text("x")
+    living = tmp_path / "trials" / ".writing-z"
+    with durable.unfinished_folder(living), durable.unfinished_file(tmp_path / ".x.ibr.8.tmp") as file:
+        assert {str(path.relative_to(tmp_path)) for path in durable.abandoned(tmp_path)} == set(names)
+        assert {str(path.relative_to(tmp_path)) for path in durable.remove_abandoned(tmp_path)} == set(names)
+        assert living.exists() and file.exists()
+    assert not living.exists() and not file.exists()
+    assert all((tmp_path / name).exists() for name in strangers)
+    assert not any((tmp_path / name).exists() for name in names)
 
 
 WRITER = """

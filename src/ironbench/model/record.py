@@ -7,8 +7,8 @@ from enum import StrEnum
 
 from ironbench.model.system import Cell, Choice, System
 
-SCHEMA = 2
-"""2: a choice holds digests of its scripts. Records of schema 1 read as they are."""
+SCHEMA = 3
+"""2: a choice holds digests of its scripts. 3: a record holds digests of its files. Older records read as they are."""
 
 
 class Status(StrEnum):
@@ -91,4 +91,6 @@ class Record:
     attempt: int = 1
     conditions: dict[str, str] = field(default_factory=dict)
     """What was done and verified before the trial: data restored from, cache state, quiet, limits, checkpoints."""
+    files: dict[str, str] = field(default_factory=dict)
+    """Each file beside `record.json` → SHA-256 of its content; empty in records before schema 3."""
     schema: int = SCHEMA

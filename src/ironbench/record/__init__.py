@@ -1,5 +1,6 @@
 """The append-only store of records."""
 
-from ironbench.record.store import Evidence, Store
+from ironbench.record.evidence import Evidence
+from ironbench.record.store import Store
 
 __all__ = ["Evidence", "Store"]

@@ -13,12 +13,12 @@ import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from ironbench.model.record import Record
 from ironbench.model.sample import sampled
+from ironbench.record.durable import unfinished_file
 
 NAME = "index.json"
 VERSION = 5
@@ -118,10 +118,6 @@ def _kept(path: Path) -> Mapping[str, tuple[Stamp, Listed]]:
 
 def _keep(path: Path, found: dict[str, tuple[Stamp, Listed]]) -> None:
     """Not synced: a torn index is no index. A directory that cannot be written is read without one."""
-    aside: Any = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
+    with contextlib.suppress(OSError), unfinished_file(path.with_name(f".{path.name}.{os.getpid()}.tmp")) as aside:
         aside.write_bytes(msgspec.json.encode(_Kept(VERSION, found)))
         aside.rename(path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            aside.unlink(missing_ok=True)

@@ -16,7 +16,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -30,7 +29,8 @@ from ironbench.model.lab import Lab, Stage
 from ironbench.model.record import Record
 from ironbench.model.system import Setup, Trial
 from ironbench.plan import rates
-from ironbench.record.store import Store, write_whole
+from ironbench.record.durable import remove_abandoned, write_whole
+from ironbench.record.store import Store
 
 T = TypeVar("T")
 SCHEMA = 1
@@ -164,8 +164,7 @@ class LabDirectory:
             raise InputError(f"lab {self.path}", error.strerror or str(error), "name another directory") from error
         try:
             self._hold(descriptor)
-            for leftover in (*self.path.glob("trials/.writing-*"), *self.path.rglob("*.tmp")):
-                shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
+            remove_abandoned(self.path)
             yield
         finally:
             os.close(descriptor)

@@ -19,8 +19,9 @@ from ironbench.model.record import Budget, Record
 from ironbench.model.session import Session
 from ironbench.model.system import Trial
 from ironbench.record import judge, measures
+from ironbench.record.evidence import Evidence
 from ironbench.record.software import software
-from ironbench.record.store import Evidence, Store
+from ironbench.record.store import Store
 
 
 def keep(

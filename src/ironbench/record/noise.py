@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from ironbench.model.noise import Noise
-from ironbench.record.store import write_whole
+from ironbench.record.durable import write_whole
 
 FOLDER = "noise"
 

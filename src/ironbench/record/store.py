@@ -9,54 +9,40 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import os
-import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from ironbench.errors import FailureError, InputError, UnwrittenError, nearest
-from ironbench.model.observation import Counted, Series
+from ironbench.errors import FailureError, InputError, IronbenchError, nearest
+from ironbench.model.observation import Counted
 from ironbench.model.record import SCHEMA, Record
 from ironbench.printer import Printer
-from ironbench.record import index
+from ironbench.record import durable, index
+from ironbench.record import evidence as files
+from ironbench.record.evidence import Columns, Evidence
 from ironbench.record.index import Listed
+from ironbench.record.redact import HIDDEN
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from ironbench._core import Histogram
 
+RECORD = "record.json"
 _DECODER = msgspec.json.Decoder(Record)
-COUNTED = "counted.json"
 _TOLD = 3
 """Of more things than this that cannot be read, the rest is counted."""
-Columns = dict[str, "np.ndarray[Any, np.dtype[np.float64]]"]
+_LONGEST = 300
+"""Characters of a reader's message that are shown."""
+T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """What a trial left besides its record."""
-
-    timeline: Mapping[str, bytes] = field(default_factory=dict)
-    """Column → little-endian float64, one row per 100 ms bucket."""
-    seconds: Mapping[str, bytes] = field(default_factory=dict)
-    """The same, one row per second."""
-    observed: Sequence[Series] = ()
-    counted: Sequence[Counted] = ()
-    """What was only counted in buckets."""
-    histograms: Mapping[str, Histogram] = field(default_factory=dict)
-    log: bytes = b""
-    """What the engine's child process wrote on its standard error."""
-    files: Mapping[str, bytes] = field(default_factory=dict)
-    """What the workload kept beside, by name, e.g. `plans.txt`."""
+class _Files(msgspec.Struct):
+    files: dict[str, str] = msgspec.field(default_factory=dict)
 
 
 class Store:
@@ -66,6 +52,7 @@ class Store:
         self.directory = directory
         self._printer = printer or Printer()
         self._trials = directory / "trials"
+        self._left_out: set[Path] = set()
 
     def validate(self) -> None:
         """Refuses a results directory that cannot be written, before anything is started. Leaves nothing there."""
@@ -78,63 +65,45 @@ class Store:
             ) from None
 
     def keep(self, record: Record, evidence: Evidence) -> Record:
-        """Writes a trial completely or not at all; safe against a kill or power cut at any instant."""
+        """Writes a trial completely or not at all, safe against a kill or power cut at any instant.
+
+        Returns the record with the digest of each of its files. UnwrittenError.
+        """
         final = self._trials / record.id
         if final.exists():
             if not _is_damaged(final / "record.json"):
                 raise FailureError(record.id, "is in the store already", "records are never overwritten")
             _put_away(final)
-        aside = self._trials / f".writing-{record.id}"
         try:
-            shutil.rmtree(aside, ignore_errors=True)
-            aside.mkdir(parents=True)
-            self._write_evidence(aside, record, evidence)
-            _write(aside / "record.json", msgspec.json.encode(record) + b"\n")
-            _sync_directory(aside)
-            aside.rename(final)
-            _sync_directory(self._trials)
+            with durable.unfinished_folder(self._trials / f".writing-{record.id}") as aside:
+                digests = files.write(aside, evidence, record.started_at, record.elapsed_s)
+                record = replace(record, files=digests)
+                (aside / RECORD).write_bytes(msgspec.json.encode(record) + b"\n")
+                durable.sync_tree(aside)
+                aside.rename(final)
+                durable.sync(self._trials)
         except OSError as error:
-            shutil.rmtree(aside, ignore_errors=True)
-            raise _unwritten(final, error) from error
+            raise durable.unwritten(final, error) from error
         return record
 
-    def _write_evidence(self, folder: Path, record: Record, evidence: Evidence) -> None:
-        from ironbench.record import columns
-
-        if evidence.timeline:
-            columns.write(folder / "timeline.parquet", evidence.timeline)
-        if evidence.seconds:
-            columns.write(folder / "seconds.parquet", evidence.seconds)
-        if evidence.observed:
-            columns.write_series(folder / "observed.parquet", evidence.observed)
-        if evidence.counted:
-            _write(folder / COUNTED, msgspec.json.encode(evidence.counted))
-        if evidence.histograms:
-            from datetime import datetime
-
-            from ironbench._core import write_hlog
-
-            start = datetime.fromisoformat(record.started_at).timestamp()
-            _write(folder / "latency.hlog", write_hlog(evidence.histograms, start, record.elapsed_s).encode())
-        if evidence.log:
-            (folder / "log").mkdir()
-            _write(folder / "log" / "child.log", evidence.log)
-        for name, content in evidence.files.items():
-            _write(folder / name, content)
-
     def keep_shared(self, kind: str, content: Any) -> str:
-        """Stores a fingerprint (`machines`) or engine facts (`engines`) once; its content key."""
+        """Stores a fingerprint (`machines`) or engine facts (`engines`) once; its content key. UnwrittenError."""
         data = msgspec.json.encode(content, order="sorted")
-        key = hashlib.sha256(data).hexdigest()[:16]
+        key = content_key(data)
         path = self.directory / kind / f"{key}.json"
-        if not path.exists():
-            write_whole(path, msgspec.json.format(data, indent=1))
+        if not is_shared(path, key):
+            durable.write_whole(path, msgspec.json.format(data, indent=1))
         return key
 
     def shared(self, kind: str, key: str) -> dict[str, Any]:
-        """What `keep_shared` stored; empty when it is gone."""
+        """What `keep_shared` stored; empty where it is gone or damaged, which is said."""
         path = self.directory / kind / f"{key}.json"
-        return msgspec.json.decode(path.read_bytes(), type=dict[str, Any]) if key and path.exists() else {}
+        if not key or not path.exists():
+            return {}
+        if not is_shared(path, key):
+            self._leave_out(path, "its content is not what was kept")
+            return {}
+        return msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
 
     def machine(self, key: str) -> dict[str, Any]:
         return self.shared("machines", key)
@@ -238,37 +207,91 @@ class Store:
         return self._trials / id
 
     def seconds(self, id: str) -> Columns:
-        return self._columns(id, "seconds.parquet")
+        return self._evidence(id, files.SECONDS, files.columns, {})
 
     def timeline(self, id: str) -> Columns:
-        return self._columns(id, "timeline.parquet")
+        return self._evidence(id, files.TIMELINE, files.columns, {})
 
     def observed(self, id: str) -> dict[str, Columns]:
         """Series name → its columns `t_s` and `value`."""
-        from ironbench.record import columns
-
-        path = self._trials / id / "observed.parquet"
-        return columns.read_series(path) if path.exists() else {}
+        return self._evidence(id, files.OBSERVED, files.series, {})
 
     def counted(self, id: str) -> list[Counted]:
-        path = self._trials / id / COUNTED
-        return msgspec.json.decode(path.read_bytes(), type=list[Counted]) if path.exists() else []
+        return self._evidence(id, files.COUNTED, files.counted, [])
 
     def histograms(self, id: str) -> dict[str, Histogram]:
-        from ironbench._core import read_hlog
-
-        path = self._trials / id / "latency.hlog"
-        return read_hlog(path.read_text()) if path.exists() else {}
+        return self._evidence(id, files.LATENCY, files.histograms, {})
 
     def text(self, id: str, name: str) -> str:
-        path = self._trials / id / name
-        return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
+        return self._evidence(id, name, files.text, "")
 
-    def _columns(self, id: str, name: str) -> Columns:
-        from ironbench.record import columns
+    def damage(self, id: str) -> str:
+        """What is wrong with the files of a record, in words; empty where all of them hold what they should."""
+        return next((f"{name} {why}" for name in files.READERS if (why := self._damage(id, name))), "")
 
+    def _damage(self, id: str, name: str) -> str:
+        try:
+            self._read_evidence(id, name, files.READERS[name])
+        except files.UNREADABLE as error:
+            return _in_words(error)
+        return ""
+
+    def _evidence(self, id: str, name: str, read: Callable[[Path], T], missing: T) -> T:
+        """What a file of a record holds; `missing` where it has no such file, or a damaged one, which is said."""
+        try:
+            found = self._read_evidence(id, name, read)
+        except files.UNREADABLE as error:
+            self._leave_out(self._trials / id / name, _in_words(error))
+            return missing
+        return missing if found is None else found
+
+    def _read_evidence(self, id: str, name: str, read: Callable[[Path], T]) -> T | None:
+        """None: the record has no such file. One of `UNREADABLE`."""
         path = self._trials / id / name
-        return columns.read(path) if path.exists() else {}
+        digest = self._digests(id).get(name)
+        if not path.exists():
+            if digest is not None:
+                raise ValueError("is not there any more")
+            return None
+        if digest is not None and files.digest_of(path) != digest:
+            raise ValueError("has another content than the record says")
+        return read(path)
+
+    def _digests(self, id: str) -> dict[str, str]:
+        try:
+            return msgspec.json.decode((self._trials / id / RECORD).read_bytes(), type=_Files).files
+        except (OSError, msgspec.DecodeError):
+            return {}
+
+    def _leave_out(self, path: Path, why: str) -> None:
+        """Says once of each damaged file that it is not used."""
+        if path not in self._left_out:
+            self._left_out.add(path)
+            self._printer.say(f"left out: {path} is damaged: {why}")
+
+
+def content_key(data: bytes) -> str:
+    """Of a shared file's document, compact and sorted."""
+    return hashlib.sha256(data).hexdigest()[:16]
+
+
+def is_shared(path: Path, key: str) -> bool:
+    """Whether the file is the document that its key was made of.
+
+    Facts in which an export has hidden a password are another document: they only have to be one.
+    """
+    try:
+        data = path.read_bytes()
+        document = msgspec.json.decode(data, type=dict[str, Any])
+    except (OSError, msgspec.DecodeError):
+        return False
+    return content_key(msgspec.json.format(data, indent=-1)) == key or HIDDEN in str(document)
+
+
+def _in_words(error: Exception) -> str:
+    if isinstance(error, IronbenchError):
+        return error.cause
+    return next(iter(str(error).splitlines()), type(error).__name__)[:_LONGEST]
 
 
 def _is_damaged(path: Path) -> bool:
@@ -288,38 +311,4 @@ def _put_away(folder: Path) -> None:
     try:
         folder.rename(aside)
     except OSError as error:
-        raise _unwritten(folder, error) from error
-
-
-def _unwritten(path: Path, error: OSError) -> UnwrittenError:
-    cause = f"the record could not be written: {error.strerror or error}"
-    return UnwrittenError(str(path), cause, "free space, or name another directory with --results")
-
-
-def write_whole(path: Path, data: bytes) -> None:
-    """The file whole or not at all, its directory made where needed. UnwrittenError."""
-    aside = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        _write(aside, data)
-        aside.rename(path)
-        _sync_directory(path.parent)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            aside.unlink(missing_ok=True)
-        raise _unwritten(path, error) from error
-
-
-def _write(path: Path, data: bytes) -> None:
-    with path.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _sync_directory(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        raise durable.unwritten(folder, error) from error

@@ -1,0 +1,125 @@
+"""What a trial leaves beside its record: written, known by digest, and read back with what is in it checked.
+
+Readers raise one of `UNREADABLE` for a file that does not hold what it should.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from ironbench.errors import IronbenchError
+from ironbench.model.observation import Counted, Series
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from ironbench._core import Histogram
+
+TIMELINE, SECONDS, OBSERVED = "timeline.parquet", "seconds.parquet", "observed.parquet"
+COUNTED, LATENCY, LOG = "counted.json", "latency.hlog", "log/child.log"
+Columns = dict[str, "np.ndarray[Any, np.dtype[np.float64]]"]
+UNREADABLE = (OSError, ValueError, KeyError, msgspec.MsgspecError, IronbenchError)
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What a trial left besides its record."""
+
+    timeline: Mapping[str, bytes] = field(default_factory=dict)
+    """Column → little-endian float64, one row per 100 ms bucket."""
+    seconds: Mapping[str, bytes] = field(default_factory=dict)
+    """The same, one row per second."""
+    observed: Sequence[Series] = ()
+    counted: Sequence[Counted] = ()
+    """What was only counted in buckets."""
+    histograms: Mapping[str, Histogram] = field(default_factory=dict)
+    log: bytes = b""
+    """What the engine's child process wrote on its standard error."""
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    """What the workload kept beside, by name, e.g. `plans.txt`."""
+
+
+def write(folder: Path, evidence: Evidence, started_at: str, elapsed_s: float) -> dict[str, str]:
+    """Writes the files, unsynced; each by its name with its digest. OSError."""
+    from ironbench.record import parquet
+
+    if evidence.timeline:
+        parquet.write(folder / TIMELINE, evidence.timeline)
+    if evidence.seconds:
+        parquet.write(folder / SECONDS, evidence.seconds)
+    if evidence.observed:
+        parquet.write_series(folder / OBSERVED, evidence.observed)
+    if evidence.counted:
+        (folder / COUNTED).write_bytes(msgspec.json.encode(evidence.counted))
+    if evidence.histograms:
+        from datetime import datetime
+
+        from ironbench._core import write_hlog
+
+        start = datetime.fromisoformat(started_at).timestamp()
+        (folder / LATENCY).write_text(write_hlog(evidence.histograms, start, elapsed_s))
+    if evidence.log:
+        (folder / LOG).parent.mkdir()
+        (folder / LOG).write_bytes(evidence.log)
+    for name, content in evidence.files.items():
+        (folder / name).write_bytes(content)
+    return {str(path.relative_to(folder)): digest_of(path) for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def digest_of(path: Path) -> str:
+    """SHA-256 of a file's content. OSError."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def columns(path: Path) -> Columns:
+    from ironbench.record import parquet
+
+    return parquet.read(path)
+
+
+def series(path: Path) -> dict[str, Columns]:
+    """Series name → its columns `t_s` and `value`."""
+    from ironbench.record import parquet
+
+    return parquet.read_series(path)
+
+
+def counted(path: Path) -> list[Counted]:
+    found = msgspec.json.decode(path.read_bytes(), type=list[Counted])
+    for one in found:
+        if len(one.edges) != len(one.counts) or list(one.edges) != sorted(set(one.edges)):
+            raise ValueError(f"the buckets of {one.name} are not in order")
+        if any(count < 0 for count in one.counts) or not math.isfinite(sum((*one.edges, *one.counts))):
+            raise ValueError(f"{one.name} has impossible counts")
+    return found
+
+
+def histograms(path: Path) -> dict[str, Histogram]:
+    from ironbench._core import read_hlog
+
+    return read_hlog(path.read_text(encoding="utf-8"))
+
+
+def text(path: Path) -> str:
+    return path.read_bytes().decode(errors="replace")
+
+
+READERS: dict[str, Callable[[Path], Any]] = {
+    TIMELINE: columns,
+    SECONDS: columns,
+    OBSERVED: series,
+    COUNTED: counted,
+    LATENCY: histograms,
+    LOG: text,
+    "plans.txt": text,
+    "streams.csv": text,
+}
+"""All that may lie beside a record, and how it is read."""

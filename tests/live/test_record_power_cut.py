@@ -1,0 +1,80 @@
+"""The power goes right after a record was kept, on a file system that loses what was not synced."""
+
+import subprocess
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from emulated import needs_devices
+from factories import DISK, MACHINE, evidence, record
+
+from ironbench.devices import arrange
+from ironbench.devices.mounting import Mounted
+from ironbench.model.system import Device, Partition
+from ironbench.record import Store, durable
+from ironbench.record.arrival import arrive
+from ironbench.record.export import export
+
+pytestmark = [pytest.mark.live, needs_devices]
+
+
+@pytest.fixture
+def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Mounted]:
+    """Its power can be cut; its ext4 writes late and syncs nothing that nobody asked for (ext4(5))."""
+    tmp_path.chmod(0o700)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    device = Device("hdd-7200", (Partition("data", 1 << 30, str(tmp_path / "disk")),), "ext4", arrange.RAM)
+    mounted = Mounted(device, 1, cuttable=True)
+    try:
+        subprocess.run(["mount", "-o", "remount,noauto_da_alloc,commit=300", tmp_path / "disk"], check=True)
+        yield mounted
+    finally:
+        mounted.stop()
+
+
+def kept(directory: Path, count: int = 3) -> list[str]:
+    """Trials with all their files and their machine; their ids."""
+    store = Store(directory)
+    machine = store.keep_shared("machines", MACHINE)
+    trials = [replace(record(DISK, block=number), machine=machine) for number in range(count)]
+    return [store.keep(one, evidence()).id for one in trials]
+
+
+def damaged(directory: Path) -> list[str]:
+    """What is wrong with the records that are there."""
+    store = Store(directory)
+    found = [f"{one.id}: {why}" for one in store.all() if (why := store.damage(one.id))]
+    return found + [f"{one.id}: no machine" for one in store.all() if not store.machine(one.machine)]
+
+
+def power_cut(disk: Mounted) -> None:
+    disk.cut("lose", 1)
+    disk.restore_power()
+
+
+def test_a_record_that_was_kept_survives_a_power_cut_with_all_its_files(disk: Mounted, tmp_path: Path) -> None:
+    results = tmp_path / "disk" / "results"
+    ids = kept(results)
+    power_cut(disk)
+    assert [one.id for one in Store(results).all()] == ids
+    assert damaged(results) == []
+
+
+def test_without_syncing_the_loss_is_found(disk: Mounted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that the test above can fail: the journal is written, the data of the files are not."""
+    results = tmp_path / "disk" / "results"
+    monkeypatch.setattr(durable, "sync_tree", lambda folder: None)
+    ids = kept(results)
+    power_cut(disk)
+    assert [one.id for one in Store(results).all()] != ids or damaged(results)
+
+
+def test_what_was_imported_survives_a_power_cut(disk: Mounted, tmp_path: Path) -> None:
+    ids = kept(tmp_path / "here")
+    here = Store(tmp_path / "here")
+    export(here, here.all(), tmp_path / "a.ibr")
+    arrive(tmp_path / "a.ibr", tmp_path / "disk" / "results")
+    power_cut(disk)
+    assert [one.id for one in Store(tmp_path / "disk" / "results").all()] == ids
+    assert damaged(tmp_path / "disk" / "results") == []
