@@ -145,7 +145,7 @@ def test_a_workload_is_ranked_by_its_own_score() -> None:
     quick = record(DISK, 1, 9.0, choice=tpch, metrics={"composite_unrounded": 500.0}, id="a")
     much = record(MEMORY, 1, 1.0, choice=tpch, metrics={"composite_unrounded": 900.0}, id="b")
     (ranking,) = leaderboard.own([quick, much], Shelf([]), "score", SHEET, "")
-    assert ranking.score == "composite, unrounded"
+    assert ranking.score == "unrounded composite"
     assert [place.score for place in ranking.places] == [900.0, 500.0]
     assert "not comparable" in ranking.derived
 

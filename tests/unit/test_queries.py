@@ -39,7 +39,37 @@ def test_one_block_has_a_ratio_and_no_interval() -> None:
     (one,) = found.compared[0].ratios
     assert (one.ratio, one.low, one.high) == (0.5, 0.0, math.inf)
     (chart, _) = by_query(found)
-    assert "no interval" in chart.table.rows[0]
+    assert chart.table.head == ("query", "a", "b", "ratio")
+    assert chart.specification["datasets"]["whiskers"] == []
+    assert "95 % interval" not in chart.note and "no spread is known" in chart.note
+
+
+def test_trials_of_separate_runs_do_not_pair_by_the_numbers_of_their_blocks() -> None:
+    moods = [1.0, 3.0, 1.5]
+    baseline = [timed({"q01": 2.0 * mood}, block) for block, mood in enumerate(moods)]
+    other = [timed({"q01": 1.0 * mood}, block) for block, mood in enumerate(moods)]
+    found = queries([("disk", baseline), ("ssd", other)], in_blocks=False)
+    assert found is not None
+    (one,) = found.compared[0].ratios
+    assert one.ratio == pytest.approx(0.5)
+    assert one.low < 0.5 < one.high, "the moods of two runs do not cancel"
+    assert "Welch" in by_query(found)[0].note
+
+
+def test_a_system_keeps_its_colour_where_the_baseline_is_not_drawn() -> None:
+    found = queries([("a", [timed({"q01": 2.0}, 0)]), ("b", [timed({"q01": 1.0}, 0)])])
+    (bars, _) = by_query(found)
+    scale = bars.specification["layer"][0]["encoding"]["color"]["scale"]
+    assert dict(zip(scale["domain"], scale["range"], strict=True))["b"] == "@s1"
+    assert [(key.label, key.colour) for key in bars.legend] == [("b", "s1")]
+
+
+def test_every_time_of_a_map_has_three_digits_and_a_unit() -> None:
+    found = queries([("a", [timed({"q01": 0.0123, "q02": 4.0}, 0)]), ("b", [timed({"q01": 0.0456, "q02": 70.0}, 0)])])
+    (_, chart) = by_query(found)
+    told = [row["said"] for row in chart.specification["datasets"]["map"]]
+    assert told == ["12.3\u202fms", "4.00\u202fs", "45.6\u202fms", "70.0\u202fs"]
+    assert chart.table.rows[0] == ("q01", "12.3\u202fms", "45.6\u202fms")
 
 
 def test_reference_scores_draw_the_ratio_that_the_processors_alone_let_expect() -> None:
@@ -95,28 +125,9 @@ def test_a_lab_of_queries_has_a_section_with_bars_and_a_map() -> None:
     (section,) = [section for section in sections(study(q08=3.0)) if section.id == "queries"]
     assert [chart.id for chart in section.charts] == ["query-ratios", "query-map"]
     bars = section.charts[0]
-    assert bars.table.rows[0] == ("q07", "2.00", "1.00", "0.500", "0.500 to 0.500")
+    assert bars.table.rows[0] == ("q07", "2.00\u202fs", "1.00\u202fs", "0.500\u202f×", "0.500 to 0.500")
     assert "q07" in bars.alt
 
 
 def test_a_lab_of_one_query_has_no_section_that_would_say_its_finding_again() -> None:
     assert "queries" not in {section.id for section in sections(study())}
-
-
-def test_a_report_of_one_system_leads_with_its_figures_of_merit_and_each_query() -> None:
-    from ironbench.analyse.study import study_of
-    from ironbench.model.system import Choice
-    from ironbench.report import own
-
-    figures = {"power": 360.0, "power_unrounded": 2215.0, "query_time_geomean_s": 0.5, "query_time_s{query=q01}": 0.5}
-    work = Choice("tpch", {"sf": "0.01", "answers": "/somewhere", "plans": "no"})
-    one = replace(record(DISK, 1, 33.0, metrics=figures), choice=work)
-    other = replace(one, id="other", block=1, choice=replace(work, options={**work.options, "answers": ""}))
-    (study,) = study_of([one, other])
-    assert study.work == "tpch sf=0.01"
-    shown = own.presentation(study)
-    assert shown is not None
-    assert shown.headline(study)[0][1].startswith("power, unrounded 2")
-    assert shown.peaks(study).rows[0] == ("power", "360.0")
-    by_query = shown.sections(study)[1]
-    assert by_query.tables[0][1].rows[0][0] == "q01"

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 
 from ironbench.analyse.curve import Curve, curve, metrics_of
 from ironbench.analyse.differences import Difference, differences, facts_of
-from ironbench.analyse.subjects import Subject
+from ironbench.analyse.subjects import Subject, leading
 from ironbench.analyse.summarise import Summary, overlap
 from ironbench.analyse.unlike import doubts, left_out, unlike
 from ironbench.catalogue import base_name, metrics
 from ironbench.model.record import Record
 from ironbench.words import counted
+from ironbench.workloads.base import LEADING
 
 NO_VERDICT = (
     "No verdict: the trials of A and B were not run in blocks, so only the ratio and the spread of repeats are given."
@@ -76,6 +77,8 @@ class Comparison:
     left_out: tuple[str, ...]
     derived: tuple[str, ...] = ()
     """Sentences that must stand wherever these results are shown."""
+    leading: tuple[str, ...] = LEADING
+    """Metrics that the comparison begins with, the most telling first; not all need to have been measured."""
 
 
 def ratio(a: float, b: float) -> float | None:
@@ -112,6 +115,7 @@ def compare(
         tuple(f"{side.name}: {text}" for side in sides for text in doubts(side.records)),
         tuple(f"{side.name}: {text}" for side in sides for text in left_out(side.records)),
         tuple(derived),
+        leading(a[0].choice) if a else LEADING,
     )
 
 

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import math
 import re
-import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ironbench import workloads
+from ironbench import catalogue, workloads
 from ironbench.analyse.archive import Archive
 from ironbench.analyse.cores import cores_held, machine_cores
 from ironbench.analyse.curve import LAB, Curve, curve, held_out_peak
 from ironbench.analyse.differences import Difference, differences
-from ironbench.analyse.distributions import t_quantile
+from ironbench.analyse.ratio import unpaired
 from ironbench.analyse.sides import require_one_system
 from ironbench.analyse.study import facts
-from ironbench.analyse.subjects import Subject, work_name
+from ironbench.analyse.subjects import Subject, leading, work_name
 from ironbench.errors import InputError
 from ironbench.model.record import Record, Status
 from ironbench.model.sample import sampled
@@ -25,7 +23,8 @@ from ironbench.model.system import Choice, Load
 from ironbench.words import counted, in_percent
 
 _HERTZ = re.compile(r"@\s*([\d.]+)\s*GHz", re.IGNORECASE)
-PEAK_METRICS = ("throughput", "response_time_mean_s")
+_LEVEL = 0.05
+"""Of an interval that misses the true ratio: 95 %."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +74,7 @@ class WorkLead:
     curves: tuple[Curve, Curve]
     peaks: Peaks | None
     by_clients: tuple[tuple[int, Lead], ...]
-    """Throughput, where both were measured with that number of clients."""
+    """Throughput, where both were measured with that number of clients; empty for work that has another result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,37 +135,35 @@ def leads(
 
 
 def lead(a: Sequence[float], b: Sequence[float], margin: float, higher_is_better: bool = True) -> Lead | None:
-    """Welch's t interval of the difference of mean logarithms (Welch, "The generalization of Student's problem when
-    several different population variances are involved", 1947): the machines were not measured in turns, so nothing
-    pairs. None: a side has no value above 0."""
-    logs = [[math.log(value) for value in side if value > 0] for side in (a, b)]
-    if not logs[0] or not logs[1]:
+    """With Welch's interval: the machines were not measured in turns, so nothing pairs. None: a side has no value
+    above 0."""
+    values = [[value for value in side if value > 0] for side in (a, b)]
+    if not values[0] or not values[1]:
         return None
-    centre = statistics.fmean(logs[1]) - statistics.fmean(logs[0])
-    trials = len(logs[0]), len(logs[1])
-    if min(trials) < 2:
-        return Lead(math.exp(centre), None, None, margin, trials, higher_is_better)
-    parts = [statistics.variance(side) / len(side) for side in logs]
-    spread = math.sqrt(sum(parts))
-    if spread == 0:
-        return Lead(math.exp(centre), math.exp(centre), math.exp(centre), margin, trials, higher_is_better)
-    freedom = sum(parts) ** 2 / sum(part**2 / (len(side) - 1) for part, side in zip(parts, logs, strict=True))
-    half = t_quantile(0.975, freedom) * spread
-    low, high = math.exp(centre - half), math.exp(centre + half)
-    return Lead(math.exp(centre), low, high, margin, trials, higher_is_better)
+    ratio, low, high = unpaired(values[0], values[1], _LEVEL)
+    known = low > 0
+    return Lead(
+        ratio,
+        low if known else None,
+        high if known else None,
+        margin,
+        (len(values[0]), len(values[1])),
+        higher_is_better,
+    )
 
 
 def _work(work: str, a: Subject, b: Subject, margin: float) -> WorkLead:
     curves = _curve(a), _curve(b)
     points = {point.clients: point for point in curves[1].points}
     found = []
-    for point in curves[0].points:
+    metrics = leading(a.records[0].choice)
+    for point in curves[0].points if metrics[0] == "throughput" else ():
         if point.clients in points:
             other = points[point.clients]
             one = lead(_values(point.trials, "throughput"), _values(other.trials, "throughput"), margin)
             if one is not None:
                 found.append((point.clients, one))
-    return WorkLead(work, curves, _peaks(curves, margin), tuple(found))
+    return WorkLead(work, curves, _peaks(curves, metrics, margin), tuple(found))
 
 
 def _curve(subject: Subject) -> Curve:
@@ -177,15 +174,15 @@ def _curve(subject: Subject) -> Curve:
     return replace(found, peak=held_out_peak(subject) or found.peak)
 
 
-def _peaks(curves: tuple[Curve, Curve], margin: float) -> Peaks | None:
+def _peaks(curves: tuple[Curve, Curve], metrics: Sequence[str], margin: float) -> Peaks | None:
     a, b = curves[0].peak, curves[1].peak
     if a is None or b is None:
         return None
     values, leads = {}, {}
-    for metric in PEAK_METRICS:
+    for metric in metrics:
         if metric in a.metrics and metric in b.metrics:
             values[metric] = a.metrics[metric].centre, b.metrics[metric].centre
-            higher = metric == "throughput"
+            higher = catalogue.metrics()[catalogue.base_name(metric)].better == "higher"
             one = lead(_values(a.trials, metric), _values(b.trials, metric), margin, higher)
             if one is not None:
                 leads[metric] = one

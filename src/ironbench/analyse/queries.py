@@ -7,10 +7,11 @@ Communications of the ACM 29(3), 1986).
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ironbench.analyse.ratio import paired
+from ironbench.analyse.ratio import paired, unpaired
 from ironbench.catalogue import part_of
 from ironbench.model.record import Record
 
@@ -20,15 +21,21 @@ _LEVEL = 0.05
 
 @dataclass(frozen=True, slots=True)
 class QueryRatio:
-    """The time of one query over the baseline's, paired by block."""
+    """The time of one query over the baseline's: of a lab paired by block, of runs the geometric means."""
 
     query: str
     ratio: float
-    """Geometric mean over blocks; below 1 the query is faster."""
+    """Of geometric means; below 1 the query is faster."""
     low: float
     high: float
-    """95 % interval; 0 and infinity below two blocks."""
+    """95 % interval; 0 and infinity without repeats."""
     blocks: int
+    """Of a lab; of runs the trials of the side that has fewer."""
+
+    @property
+    def known(self) -> bool:
+        """Whether it was repeated, so that there is an interval."""
+        return self.blocks > 1 and self.low > 0 and self.high < math.inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +69,8 @@ class Queries:
     subjects: tuple[Subject, ...]
     names: tuple[str, ...]
     """Of the queries that any subject answered, sorted."""
+    in_blocks: bool = True
+    """Whether the subjects are cells of one lab, whose trials pair by block."""
 
     @property
     def compared(self) -> tuple[Subject, ...]:
@@ -77,25 +86,30 @@ class Queries:
         return tuple(known) if len(degrees) == len(known) > 1 and len(known) == len(self.subjects) else ()
 
 
-def queries(groups: Sequence[tuple[str, Sequence[Record]]]) -> Queries | None:
-    """`groups`: name and comparable trials of each subject, the baseline first; None where nobody timed queries."""
+def queries(groups: Sequence[tuple[str, Sequence[Record]]], *, in_blocks: bool = True) -> Queries | None:
+    """`groups`: name and comparable trials of each subject, the baseline first; None where nobody timed queries.
+
+    `in_blocks`: the subjects are cells of one lab. Blocks of separate runs have numbers in common and nothing else, so
+    their trials do not pair.
+    """
     found = [(name, records) for name, records in groups if any(_times(record) for record in records)]
     if not found:
         return None
     baseline = found[0][1]
     score = baseline[0].system.reference_score
+    ratios = _paired if in_blocks else _unpaired
     subjects = tuple(
         Subject(
             name,
             _typical(records),
-            _ratios(records, baseline) if place else (),
+            ratios(records, baseline) if place else (),
             records[0].system.parallelism,
             records[0].system.reference_score,
             _expected(records[0].system.reference_score, score) if place else None,
         )
         for place, (name, records) in enumerate(found)
     )
-    return Queries(subjects, tuple(sorted({query for subject in subjects for query in subject.times_s})))
+    return Queries(subjects, tuple(sorted({query for subject in subjects for query in subject.times_s})), in_blocks)
 
 
 def _expected(score: float | None, baseline: float | None) -> float | None:
@@ -112,14 +126,10 @@ def _times(record: Record) -> dict[str, float]:
 
 
 def _typical(records: Sequence[Record]) -> dict[str, float]:
-    logs: dict[str, list[float]] = {}
-    for record in records:
-        for query, time_s in _times(record).items():
-            logs.setdefault(query, []).append(math.log(time_s))
-    return {query: math.exp(math.fsum(values) / len(values)) for query, values in sorted(logs.items())}
+    return {query: statistics.geometric_mean(values) for query, values in sorted(_values(records).items())}
 
 
-def _ratios(records: Sequence[Record], baseline: Sequence[Record]) -> tuple[QueryRatio, ...]:
+def _paired(records: Sequence[Record], baseline: Sequence[Record]) -> tuple[QueryRatio, ...]:
     beside = {record.block: _times(record) for record in baseline}
     pairs: dict[str, list[float]] = {}
     for record in records:
@@ -132,3 +142,20 @@ def _ratios(records: Sequence[Record], baseline: Sequence[Record]) -> tuple[Quer
         low, high = one.interval(_LEVEL)
         found.append(QueryRatio(query, one.ratio, low, high, one.blocks))
     return tuple(found)
+
+
+def _unpaired(records: Sequence[Record], baseline: Sequence[Record]) -> tuple[QueryRatio, ...]:
+    sides = [_values(baseline), _values(records)]
+    found = []
+    for query in sorted(sides[0].keys() & sides[1].keys()):
+        a, b = sides[0][query], sides[1][query]
+        found.append(QueryRatio(query, *unpaired(a, b, _LEVEL), min(len(a), len(b))))
+    return tuple(found)
+
+
+def _values(records: Sequence[Record]) -> dict[str, list[float]]:
+    found: dict[str, list[float]] = {}
+    for record in records:
+        for query, time_s in _times(record).items():
+            found.setdefault(query, []).append(time_s)
+    return found

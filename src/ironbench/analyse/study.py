@@ -142,7 +142,7 @@ def _study(records: Sequence[Record], archive: Archive, derived: Mapping[str, st
     known = [facts(_reference(part), archive) for part in parts]
     first = found[0].usable
     usable = [(subject.name, subject.usable) for subject in found if subject.usable]
-    by_query = queries(usable)
+    by_query = queries(usable, in_blocks=False)
     at_peaks = [(part.name, part.curve.peak.trials) for part in parts if part.curve.peak]
     return Study(
         work_name(records[0].choice),

@@ -12,6 +12,7 @@ from ironbench.analyse.differences import differing, facts_of
 from ironbench.errors import InputError
 from ironbench.model.record import Record, Status
 from ironbench.model.system import Choice
+from ironbench.workloads.base import LEADING
 
 ENTER_NOTHING = ("pilot", "peak")
 """Purposes of trials that decided a warm-up or rates, and stand in no result."""
@@ -61,6 +62,12 @@ def _of_work(choice: Choice) -> dict[str, str]:
         return choice.options
     beside = {option.name for option in known if option.beside}
     return {name: value for name, value in choice.options.items() if name not in beside}
+
+
+def leading(choice: Choice) -> tuple[str, ...]:
+    """Metrics that a comparison of this work begins with; those of a loop of transactions where it is not known."""
+    known = workloads.find(choice.workload)
+    return known.leading(choice.options) if known else LEADING
 
 
 def counted_in(records: Sequence[Record]) -> tuple[str, str]:

@@ -13,8 +13,6 @@ from ironbench.model.record import Record
 
 _TREND = 0.05
 """All queries together differ by as much at least, or there is no trend."""
-_ALONE = 0.1
-"""Of one block, which has no interval, only a difference of this size is named."""
 
 
 class Files(Protocol):
@@ -61,11 +59,9 @@ def against(found: Queries | None, groups: Sequence[tuple[str, Sequence[Record]]
 
 
 def _is_contrary(one: QueryRatio, overall: float) -> bool:
-    """Surely on the other side of 1 than all together."""
-    if abs(math.log(overall)) < math.log1p(_TREND):
+    """Surely on the other side of 1 than all together; of a query that was not repeated nothing is sure."""
+    if abs(math.log(overall)) < math.log1p(_TREND) or not one.known:
         return False
-    if one.blocks < 2:
-        return math.log(one.ratio) * -math.copysign(1, math.log(overall)) > math.log1p(_ALONE)
     return one.low > 1 if overall < 1 else one.high < 1
 
 

@@ -16,7 +16,7 @@ class Metric:
 
     name: str
     unit: str
-    """Base unit: `s`, `bytes`, `1/s`, `bytes/s` or `1` for a plain number or share."""
+    """Base unit: `s`, `bytes`, `1/s`, `bytes/s`, `queries/h × SF`, or `1` for a plain number or share."""
     better: str
     """`higher`, `lower` or `neither`."""
     doc: str

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from ironbench.analyse.labstudy import Effect
 from ironbench.catalogue import base_name, metrics, part_of
 from ironbench.model.finding import Finding
 from ironbench.report.charts.base import Table
 from ironbench.report.numbers import NOT_KNOWN, number, percent
 from ironbench.words import THIN
 from ironbench.workloads.storage import profiles
+
+if TYPE_CHECKING:
+    from ironbench.analyse.labstudy import Effect
 
 _FEW = 2
 """Of more comparisons than this the main metrics stand side by side; all are in the JSON document."""

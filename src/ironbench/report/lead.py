@@ -13,11 +13,13 @@ from ironbench.report import elements, figures, image, plain
 from ironbench.report.charts import lead as charts
 from ironbench.report.charts import lead_growth
 from ironbench.report.charts.base import Chart, Table
+from ironbench.report.charts.lead import words_of
 from ironbench.report.numbers import NOT_KNOWN, number, quantity, unit_of
 from ironbench.report.section import Section
 from ironbench.words import counted
+from ironbench.workloads.base import LEADING
 
-_TITLES = {"throughput": "throughput at the peak", "response_time_mean_s": "response time at the peak"}
+_AT_PEAK = dict.fromkeys(LEADING, " at the peak")
 _IN_TURNS = "Both were measured in turns, block by block; a lead holds for them as they were set up."
 _NOT_IN_TURNS = (
     "The two were not measured in turns: a lead holds for these machines as they were set up, differences named below "
@@ -30,7 +32,9 @@ def text(found: Leads) -> str:
     """How the machines differ first, then peaks, then the lead at each number of clients."""
     blocks = [_title(found), _fair(found), _differences(found), "\n".join(sentences(found))]
     blocks += [f"{plain.table(peaks(found))}\n{_VALUES}"]
-    blocks += [f"{plain.clean(work.work)}\n{plain.table(by_clients(found, work))}" for work in found.works]
+    blocks += [
+        f"{plain.clean(work.work)}\n{plain.table(by_clients(found, work))}" for work in found.works if work.by_clients
+    ]
     blocks.append("\n".join(f"! {plain.clean(line)}" for line in (*found.derived, *found.cautions, *found.apart)))
     return "\n\n".join(block for block in blocks if block)
 
@@ -72,8 +76,9 @@ def page(found: Leads) -> bytes:
     """One file, as the reports are."""
     drawn: dict[str, Chart] = {}
     sections = [Section("lead", "Peak against peak", _VALUES, _drawn(charts.peaks(found)), (("", peaks(found)),))]
-    tables = tuple((work.work, by_clients(found, work)) for work in found.works)
+    tables = tuple((work.work, by_clients(found, work)) for work in found.works if work.by_clients)
     sections += [Section("clients", "At each number of clients", "", _drawn(lead_growth.by_clients(found)), tables)]
+    sections = [section for section in sections if section.charts or section.tables]
     told = telling(found.differences)[0]
     if told:
         rows = Table(("", found.a, found.b), tuple(figures.difference_rows(told)))
@@ -108,8 +113,12 @@ def sentences(found: Leads) -> list[str]:
         if work.peaks is None:
             said.append(f"{work.work}: one of them has no usable trial.")
             continue
-        parts = [f"{_TITLES[m]} × {number(one.ratio)} ({one.words})" for m, one in work.peaks.leads.items()]
-        fresh = "" if work.peaks.confirmed else " (on the trials that chose the peaks: not confirmed)"
+        parts = [
+            f"{words_of(m)}{_AT_PEAK.get(m, '')} × {number(one.ratio)} ({one.words})"
+            for m, one in work.peaks.leads.items()
+        ]
+        chosen = not work.peaks.confirmed and any(len(curve.points) > 1 for curve in work.curves)
+        fresh = "" if not chosen else " (on the trials that chose the peaks: not confirmed)"
         said.append(f"{work.work}: {'; '.join(parts)}{fresh}.")
     return said
 
@@ -124,7 +133,15 @@ def peaks(found: Leads) -> Table:
             one = work.peaks.leads.get(metric)
             of_a, of_b = work.peaks.clients
             at = f"{of_a} and {of_b} clients" if of_a != of_b else f"{counted(of_a, 'client')} each"
-            rows.append((f"{work.work}, {_TITLES[metric]}", *_both(metric, a, b), _ratio(one), _interval(one), at))
+            rows.append(
+                (
+                    f"{work.work}, {words_of(metric)}{_AT_PEAK.get(metric, '')}",
+                    *_both(metric, a, b),
+                    _ratio(one),
+                    _interval(one),
+                    at,
+                )
+            )
     rows.append(
         (
             f"{found.hertz_kind} clock frequency".strip(),

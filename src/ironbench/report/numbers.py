@@ -48,7 +48,7 @@ def quantity(value: float | None, unit: str) -> str:
         return f"{number(value)}/s"
     if unit == "share":
         return f"{_percent(value * 100)}{THIN}%"
-    return number(value)
+    return number(value) if unit == "1" else f"{number(value)}{THIN}{unit}"
 
 
 def _percent(value: float) -> str:
@@ -119,7 +119,7 @@ def scale(unit: str, values: Sequence[float]) -> tuple[str, float]:
         return name + ("/s" if unit == "bytes/s" else ""), factor
     if unit == "share":
         return "%", 0.01
-    return ("/s", 1.0) if unit == "1/s" else ("", 1.0)
+    return ("/s", 1.0) if unit == "1/s" else ("" if unit == "1" else unit, 1.0)
 
 
 def _chosen(value: float, units: Sequence[tuple[str, float]]) -> tuple[str, float]:

@@ -18,8 +18,10 @@ from ironbench.report.charts.base import Table
 from ironbench.report.charts.curves import curves
 from ironbench.report.charts.latency import latency
 from ironbench.report.derived import sentences
+from ironbench.report.findings import metric_words
 from ironbench.report.numbers import count, measured, moment, quantity, span, times, unit_of
 from ironbench.words import counted
+from ironbench.workloads.base import LEADING
 
 if TYPE_CHECKING:
     from ironbench.analyse.labstudy import Effect
@@ -93,17 +95,36 @@ def _paired(pairs: Sequence[Effect]) -> str:
 
 
 def _answer(found: Comparison) -> str:
-    """The throughput at both peaks in a sentence."""
+    """The figure that leads, at both peaks, in a sentence."""
+    if found.leading[0] != "throughput":
+        return _leading_answer(found)
     row = found.peaks.row("throughput") if found.peaks else None
     if row is None or row.ratio is None:
         return "There is no throughput of both to compare."
-    single = "each a single trial" if row.a.n == row.b.n else f"{'A' if row.a.n == 1 else 'B'} is a single trial"
-    ranges = {"no spread": single, "overlap": "ranges of repeats overlap", "apart": "ranges of repeats do not overlap"}
     unit = unit_of("throughput")
     return (
         f"At its peak B has {times(row.ratio)} the throughput of A: "
-        f"{measured(row.b, unit)} against {measured(row.a, unit)} ({ranges[_ranges(row)]})."
+        f"{measured(row.b, unit)} against {measured(row.a, unit)} ({_spread_words(row)})."
     )
+
+
+def _leading_answer(found: Comparison) -> str:
+    """Of work whose result is not a throughput of clients."""
+    rows = [row for metric in found.leading if (row := found.peaks.row(metric) if found.peaks else None)]
+    row = next((row for row in rows if row.ratio is not None), None)
+    if row is None:
+        return "There is no figure of both to compare."
+    unit = unit_of(row.metric)
+    return (
+        f"B has {times(row.ratio)} the {metric_words(row.metric)} of A: "
+        f"{measured(row.b, unit)} against {measured(row.a, unit)} ({_spread_words(row)})."
+    )
+
+
+def _spread_words(row: Row) -> str:
+    single = "each a single trial" if row.a.n == row.b.n else f"{'A' if row.a.n == 1 else 'B'} is a single trial"
+    ranges = {"no spread": single, "overlap": "ranges of repeats overlap", "apart": "ranges of repeats do not overlap"}
+    return ranges[_ranges(row)]
 
 
 def _differences(found: Comparison, everything: bool) -> str:
@@ -125,6 +146,7 @@ def _peaks(found: Comparison) -> str:
     basis = f"Each at its peak (A: {found.peak_basis[0]}; B: {found.peak_basis[1]})"
     # A metric without a better direction cannot speak for A or B; all of them are in the JSON document.
     rows = [row for row in found.peaks.rows if "{" not in row.metric and row.better != "neither"]
+    rows.sort(key=lambda row: row.metric not in found.leading)
     zero = [row.metric for row in rows if not (row.a.high or row.b.high)]
     twice = [row.metric for row in rows if _of_closed_loops(row, found.peaks)]
     shown = [row for row in rows if row.metric not in (*zero, *twice)]
@@ -166,9 +188,9 @@ def _ranges(row: Row) -> str:
 
 
 def _cells(found: Comparison) -> str:
-    rows = []
+    rows, main = [], _MAIN if found.leading == LEADING else found.leading
     for cell in found.cells:
-        for row in (cell.row(metric) for metric in _MAIN):
+        for row in (cell.row(metric) for metric in main):
             if row is not None:
                 rows.append((cell.name, *_row(row)))
     if not rows:

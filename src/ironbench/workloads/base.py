@@ -14,6 +14,9 @@ from ironbench.model.session import Session
 from ironbench.model.system import Choice, Load, System
 from ironbench.model.work import Outcome, Work
 
+LEADING = ("throughput", "response_time_mean_s")
+"""What a comparison of systems begins with, where a workload does not say."""
+
 
 @dataclass(frozen=True, slots=True)
 class ScriptSource:
@@ -132,6 +135,10 @@ class Workload(ABC):
                 hint = nearest(name, list(known)) if known else f"workload {self.name} has no options"
                 raise InputError(f"--with {name}", f"is not an option of {self.name}", hint)
         return {name: option.validated(options.get(name, option.default)) for name, option in known.items()}
+
+    def leading(self, options: Mapping[str, str]) -> tuple[str, ...]:
+        """Metrics that a comparison of two systems begins with, the most telling first; those that were measured."""
+        return LEADING
 
     def scripts(self, engine: str, choice: Choice) -> list[ScriptSource]:
         """The scripts in the engine's dialect, with their weights; none where the workload drives itself."""

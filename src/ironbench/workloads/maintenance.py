@@ -58,6 +58,9 @@ class Maintenance(Workload):
     unit = "operation"
     """What one is called in messages."""
 
+    def leading(self, options: Mapping[str, str]) -> tuple[str, ...]:
+        return ("maintenance_elapsed_s", "maintenance_bytes_per_s")
+
     @contextmanager
     @abstractmethod
     def prepared(self, work: Work) -> Iterator[Ready]:

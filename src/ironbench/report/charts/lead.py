@@ -8,10 +8,15 @@ from ironbench.analyse.lead import Lead, Leads
 from ironbench.report.charts import base, rows
 from ironbench.report.charts.base import Chart, Key, Table
 from ironbench.report.charts.effects import ticks
+from ironbench.report.findings import metric_words
 from ironbench.report.numbers import number
 
-_SAID = {"throughput": "throughput", "response_time_mean_s": "response time"}
-_LOOKS = {"throughput": ("s0", "circle"), "response_time_mean_s": ("s1", "diamond")}
+_SAID = {"response_time_mean_s": "response time"}
+"""Shorter than their title."""
+
+
+def words_of(metric: str) -> str:
+    return _SAID.get(metric) or metric_words(metric)
 
 
 def peaks(found: Leads) -> Chart | None:
@@ -22,10 +27,11 @@ def peaks(found: Leads) -> Chart | None:
     data: list[dict[str, Any]] = []
     for work, both in shown:
         data += [
-            {"name": f"{work.work}: {_SAID[metric]}", "metric": _SAID[metric], "said": said(one), **ends(one)}
+            {"name": f"{work.work}: {words_of(metric)}", "metric": words_of(metric), "said": said(one), **ends(one)}
             for metric, one in both.leads.items()
         ]
     named = rows.named(data)
+    metrics = list(dict.fromkeys(row["metric"] for row in data))
     reach = [row[end] for row in named for end in ("low", "high")] + [1.0, found.hertz_ratio or 1.0]
     domain = [min(0.9, min(reach) * 0.92), max(1.1, max(reach) * 1.08)]
     x = {
@@ -38,10 +44,10 @@ def peaks(found: Leads) -> Chart | None:
             "grid": True,
         },
     }
-    layers = [*rows.frame(len(named), "names", "said"), *_lines(found), *_marks(len(named), x)]
+    layers = [*rows.frame(len(named), "names", "said"), *_lines(found), *_marks(len(named), x, metrics)]
     datasets = {"names": named, "points": named, "one": [{"at": 1.0}]}
     datasets |= {"clock": [{"at": found.hertz_ratio}]} if found.hertz_ratio else {}
-    keys = [Key(_SAID[metric], *_LOOKS[metric]) for metric in _LOOKS]
+    keys = list(base.keys(metrics))
     keys += [Key("ratio of the clock frequencies", "muted", "dash")] if found.hertz_ratio else []
     table = Table(
         ("peak", f"ratio to {found.a}", "95 % interval"),
@@ -83,13 +89,10 @@ def _lines(found: Leads) -> list[dict[str, Any]]:
     ]
 
 
-def _marks(count: int, x: dict[str, Any]) -> list[dict[str, Any]]:
+def _marks(count: int, x: dict[str, Any], metrics: list[str]) -> list[dict[str, Any]]:
     y = rows.place(count)
-    metrics = list(_SAID.values())
-    colours = {"domain": metrics, "range": [f"@{colour}" for colour, _ in _LOOKS.values()]}
-    shapes = {"domain": metrics, "range": [mark for _, mark in _LOOKS.values()]}
-    colour = {"field": "metric", "type": "nominal", "scale": colours}
-    shape = {"field": "metric", "type": "nominal", "scale": shapes}
+    colour = {**base.colour(metrics), "field": "metric"}
+    shape = {**base.shape(metrics), "field": "metric"}
     bar = {"x": {**x, "field": "low"}, "x2": {"field": "high"}, "y": y, "color": colour}
     dot = {"x": {**x, "field": "ratio"}, "y": y, "color": colour, "shape": shape}
     return [

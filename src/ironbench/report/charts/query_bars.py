@@ -6,11 +6,10 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from ironbench.analyse.queries import Queries, Subject
-from ironbench.report import theme
+from ironbench.analyse.queries import Queries, QueryRatio, Subject
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Table
-from ironbench.report.numbers import number
+from ironbench.report.numbers import number, quantity, times
 
 _MOST = 4
 """More systems side by side make bars too thin to see; the heat map and the table have all."""
@@ -43,6 +42,8 @@ _TICKS = (
     100,
 )
 _MOST_TICKS = 9
+_SHORT = "width < 560 && test(/^q[0-9]+$/, datum.label) ? slice(datum.label, 1) : datum.label"
+"""`q07` as `07` on a phone, where 22 of the longer ones overlap."""
 _REACH = 1.5
 """An interval of few blocks may be very wide: the axis goes no further than this power of the ratios themselves."""
 
@@ -53,6 +54,7 @@ def query_bars(found: Queries | None) -> list[Chart]:
         return []
     shown = found.compared[:_MOST]
     names = [subject.name for subject in shown]
+    every = [subject.name for subject in found.subjects]
     domain = _domain(shown)
     rows = [
         {
@@ -60,13 +62,22 @@ def query_bars(found: Queries | None) -> list[Chart]:
             "system": subject.name,
             "ratio": one.ratio,
             "one": 1.0,
-            "low": min(max(one.low, domain[0]), domain[1]),
-            "high": max(min(one.high, domain[1]), domain[0]),
             "said": f"{number(one.ratio, 3)} ×",
-            "interval": _interval(one.low, one.high, one.blocks),
+            "interval": _interval(one),
         }
         for subject in shown
         for one in subject.ratios
+    ]
+    whiskers = [
+        {
+            "query": one.query,
+            "system": subject.name,
+            "low": min(max(one.low, domain[0]), domain[1]),
+            "high": max(min(one.high, domain[1]), domain[0]),
+        }
+        for subject in shown
+        for one in subject.ratios
+        if one.known
     ]
     overall = [{"system": subject.name, "ratio": subject.overall} for subject in shown]
     expected = [{"system": one.name, "ratio": one.expected} for one in shown if one.expected is not None]
@@ -76,13 +87,14 @@ def query_bars(found: Queries | None) -> list[Chart]:
             f"Time of each query over that of {found.subjects[0].name}",
             _alt(shown, found.subjects[0].name),
             base.specification(
-                _layers(names, domain), {"queries": rows, "overall": overall, "expected": expected}, 320
+                _layers(names, every, domain),
+                {"queries": rows, "whiskers": whiskers, "overall": overall, "expected": expected},
+                320,
             ),
             query_table(found),
             "ratio, logarithmic; below 1 is faster",
-            base.keys(names, "square"),
-            note="Whiskers are 95 % intervals of the blocks' ratios; the line of each colour is the geometric mean of "
-            "all queries." + _let_expect(found, shown) + _left_out(found),
+            tuple(key for key in base.keys(every, "square") if key.label in names),
+            note=_note(found, bool(whiskers)) + _let_expect(found, shown) + _left_out(found),
             wide=True,
         )
     ]
@@ -90,27 +102,29 @@ def query_bars(found: Queries | None) -> list[Chart]:
 
 def query_table(found: Queries) -> Table:
     """A row per query: the baseline's time, and each system's with its ratio."""
-    head: tuple[str, ...] = ("query", f"{found.subjects[0].name}, s")
+    repeated = any(one.known for subject in found.compared for one in subject.ratios)
+    head: tuple[str, ...] = ("query", found.subjects[0].name)
     for subject in found.compared:
-        head += (f"{subject.name}, s", "ratio", "interval")
+        head += (subject.name, "ratio", *(["interval"] if repeated else []))
     rows = []
     for query in found.names:
-        row = [query, _seconds(found.subjects[0], query)]
+        row = [query, _time(found.subjects[0], query)]
         for subject in found.compared:
             one = next((one for one in subject.ratios if one.query == query), None)
-            row += [_seconds(subject, query), number(one.ratio, 3) if one else "–"]
-            row += [_interval(one.low, one.high, one.blocks) if one else "–"]
+            row += [_time(subject, query), times(one.ratio) if one else "–"]
+            row += [_interval(one) if one else "–"] if repeated else []
         rows.append(tuple(row))
     return Table(head, tuple(rows), numbers=True)
 
 
-def _layers(names: list[str], domain: list[float]) -> list[dict[str, Any]]:
-    colour = {"field": "system", "type": "nominal", "scale": theme.system_colours(names)}
+def _layers(names: list[str], every: list[str], domain: list[float]) -> list[dict[str, Any]]:
+    # Of every system, the baseline too, so that each keeps its colour.
+    colour = base.colour(every)
     x: dict[str, Any] = {
         "field": "query",
         "type": "nominal",
         "sort": None,
-        "axis": {"title": None, "labelAngle": 0},
+        "axis": {"title": None, "labelAngle": 0, "labelExpr": _SHORT},
         "scale": {"paddingInner": 0.25 if len(names) > 1 else 0.35},
     }
     offset = {"xOffset": {"field": "system", "type": "nominal", "sort": names}} if len(names) > 1 else {}
@@ -132,7 +146,7 @@ def _layers(names: list[str], domain: list[float]) -> list[dict[str, Any]]:
         "encoding": {"x": x, **offset, "y": y, "y2": {"field": "one"}, "color": colour, "tooltip": tooltip},
     }
     whisker = {
-        "data": {"name": "queries"},
+        "data": {"name": "whiskers"},
         "mark": {"type": "rule", "color": "@ink", "strokeWidth": 1.2},
         "encoding": {"x": x, **offset, "y": {**y, "field": "low"}, "y2": {"field": "high"}},
     }
@@ -180,15 +194,21 @@ def _ticks(domain: list[float]) -> list[float]:
     return sorted(kept)
 
 
-def _interval(low: float, high: float, blocks: int) -> str:
-    if blocks < 2 or low <= 0 or math.isinf(high):
-        return "no interval"
-    return f"{number(low, 3)} to {number(high, 3)}"
+def _interval(one: QueryRatio) -> str:
+    return f"{number(one.low)} to {number(one.high)}" if one.known else "no interval"
 
 
-def _seconds(subject: Subject, query: str) -> str:
+def _time(subject: Subject, query: str) -> str:
     time_s = subject.times_s.get(query)
-    return "–" if time_s is None else number(time_s, 3)
+    return "–" if time_s is None else quantity(time_s, "s")
+
+
+def _note(found: Queries, whiskers: bool) -> str:
+    mean = "The dashed line of each colour is the geometric mean of all queries."
+    if not whiskers:
+        return f"Without repeats no spread is known: a bar may be chance. {mean}"
+    kind = "of the blocks' ratios" if found.in_blocks else "(Welch), since the trials were not run in turns"
+    return f"Whiskers are 95 % intervals {kind}. {mean}"
 
 
 def _let_expect(found: Queries, shown: Sequence[Subject]) -> str:

@@ -1,16 +1,25 @@
-"""Every query in every system: a map whose darker fields took longer than the fastest system's."""
+"""Every query in every system: a map whose darker fields took longer than the fastest system's.
+
+A row for each query, so that figures keep their digits and units, also on a phone.
+"""
 
 from __future__ import annotations
 
+import json
+import textwrap
 from typing import Any
 
 from ironbench.analyse.queries import Queries
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Table
-from ironbench.report.numbers import number
+from ironbench.report.numbers import number, quantity
 
-_ROW = 34
+_ROW = 24
 _LEAST_SYSTEMS = 2
+_HALF = 4
+"""More systems than these need the whole width of a page."""
+_LINE = 44
+"""Characters of all systems' names side by side on a phone; longer ones are folded."""
 _DARKEST = 10.0
 """Times the fastest, from which on fields are equally dark."""
 
@@ -24,9 +33,8 @@ def query_map(found: Queries | None) -> list[Chart]:
         {
             "query": query,
             "system": subject.name,
-            "time": _short(subject.times_s[query]),
             "ratio": min(_DARKEST, subject.times_s[query] / fastest[query]),
-            "said": f"{number(subject.times_s[query], 3)} s",
+            "said": quantity(subject.times_s[query], "s"),
             "times": f"{number(subject.times_s[query] / fastest[query], 3)} × the fastest",
         }
         for subject in found.subjects
@@ -35,10 +43,10 @@ def query_map(found: Queries | None) -> list[Chart]:
     ]
     names = [subject.name for subject in found.subjects]
     table = Table(
-        ("system", *found.names),
+        ("query", *names),
         tuple(
-            (s.name, *(number(s.times_s[query], 3) if query in s.times_s else "–" for query in found.names))
-            for s in found.subjects
+            (query, *(quantity(s.times_s[query], "s") if query in s.times_s else "–" for s in found.subjects))
+            for query in found.names
         ),
         numbers=True,
     )
@@ -48,27 +56,25 @@ def query_map(found: Queries | None) -> list[Chart]:
             "Time of every query in every system",
             f"{len(names)} systems by {len(found.names)} queries, darker where a query took longer than in the fastest "
             f"system; the table below has all times.",
-            base.specification(_layers(names), {"map": rows}, _ROW * len(names) + 30),
+            base.specification(_layers(names), {"map": rows}, _ROW * len(found.names) + 30),
             table,
-            "seconds; the darker, the slower beside the fastest",
-            wide=True,
+            "darker: slower than the fastest system",
+            wide=len(names) > _HALF,
         )
     ]
 
 
 def _layers(names: list[str]) -> list[dict[str, Any]]:
+    room = max(6, _LINE // len(names))
+    folded = json.dumps({name: textwrap.wrap(name, room) or [""] for name in names}, ensure_ascii=False)
+    plain: dict[str, Any] = {"title": None, "domain": False, "ticks": False}
     x: dict[str, Any] = {
-        "field": "query",
-        "type": "nominal",
-        "sort": None,
-        "axis": {"title": None, "labelAngle": 0, "orient": "top", "domain": False, "ticks": False},
-    }
-    y: dict[str, Any] = {
         "field": "system",
         "type": "nominal",
         "sort": names,
-        "axis": {"title": None, "labelLimit": 180, "domain": False, "ticks": False},
+        "axis": {**plain, "labelAngle": 0, "orient": "top", "labelExpr": f"{folded}[datum.value]"},
     }
+    y: dict[str, Any] = {"field": "query", "type": "nominal", "sort": None, "axis": plain}
     colour = {
         "field": "ratio",
         "type": "quantitative",
@@ -88,15 +94,6 @@ def _layers(names: list[str]) -> list[dict[str, Any]]:
     text = {
         "data": {"name": "map"},
         "mark": {"type": "text", "fontSize": 10.5, "color": "@ink", "tooltip": None},
-        "encoding": {"x": x, "y": y, "text": {"field": "time"}},
+        "encoding": {"x": x, "y": y, "text": {"field": "said"}},
     }
     return [field, text]
-
-
-def _short(time_s: float) -> str:
-    """At most four characters, to fit into a field."""
-    if time_s >= 9.95:
-        return f"{time_s:.0f}"
-    if time_s >= 0.995:
-        return f"{time_s:.1f}"
-    return f"{time_s:.2f}".removeprefix("0") if time_s >= 0.01 else f"{time_s * 1000:.1g}m"

@@ -41,6 +41,9 @@ class Populate(Workload):
         Option("commit", "1000", "rows in a commit", lowest=1, highest=100_000_000),
     )
 
+    def leading(self, options: Mapping[str, str]) -> tuple[str, ...]:
+        return ("population_elapsed_s", "population_settled_s")
+
     def core_work(self, engine: str, options: Mapping[str, str]) -> Mapping[str, Any]:
         return {
             "kind": "populate",

@@ -77,6 +77,10 @@ class Storage(Workload):
         tests = chosen(options["tests"], int(options["mix"]))
         return figures.kept(tests, int(options["passes"]), len(_beside(options)) > 0)
 
+    def leading(self, options: Mapping[str, str]) -> tuple[str, ...]:
+        tests = chosen(options.get("tests", "default"), int(options.get("mix", "0")))
+        return tuple(f"storage_bytes_per_s{{profile={test.name}}}" for test in tests)
+
     def accepts(self, system: System, load: Load, choice: Choice) -> None:
         super().accepts(system, load, choice)
         if load.duration_s is None:

@@ -14,6 +14,7 @@ from ironbench.model.work import Outcome, Work
 from ironbench.workloads import tpch_tables
 from ironbench.workloads.base import Dataset, Option, Workload
 from ironbench.workloads.tpch import figures
+from ironbench.workloads.tpch import scores as merits
 from ironbench.workloads.tpch.course import TESTS, chosen, course
 from ironbench.workloads.tpch.parameters import QUERIES
 from ironbench.workloads.tpch.plans import DEPTHS
@@ -84,6 +85,9 @@ class Tpch(Workload):
             "expected", "", "directory of answers to be held against instead, as another engine wrote them", beside=True
         ),
     )
+
+    def leading(self, options: Mapping[str, str]) -> tuple[str, ...]:
+        return (*merits.leading(float(options.get("sf", "1"))), "query_time_geomean_s")
 
     def validated(self, options: Mapping[str, str]) -> dict[str, str]:
         found = super().validated(options)

@@ -17,6 +17,15 @@ _MINIMUM_STREAMS = ((1, 2), (10, 3), (30, 4), (100, 5), (300, 6), (1000, 7), (30
 _MOST_STREAMS = 11
 
 
+MERITS = ("power", "stream_throughput", "composite")
+
+
+def leading(scale: float) -> tuple[str, ...]:
+    """Names of the figures of merit that stand for a system: by the rules; below scale factor 1, which the rules do not
+    know and where a tenth of a second is longer than most queries, the unrounded ones."""
+    return MERITS if scale >= 1 else tuple(f"{name}_unrounded" for name in MERITS)
+
+
 def rounded_s(interval_s: float) -> float:
     """To a tenth of a second; less than 0.05 s is 0.1 s, never nothing (5.3.7.5)."""
     # A decimal of the shortest text of the number, so that 0.25 is the half that it says.

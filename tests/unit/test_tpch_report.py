@@ -1,0 +1,87 @@
+"""The page of the TPC-H-derived workload: power leads, and below scale factor 1 the unrounded figure."""
+
+from dataclasses import replace
+
+import pytest
+from factories import DISK, MEMORY, Shelf, record
+
+from ironbench.analyse.compare import compare
+from ironbench.analyse.lead import leads
+from ironbench.analyse.study import Study, study_of
+from ironbench.model.record import Record
+from ironbench.model.system import Choice, System
+from ironbench.report import lead as lead_report
+from ironbench.report import own
+from ironbench.report.text import comparison
+
+UNIT = "queries/h × SF"
+
+
+def single(system: System, faster: float, sf: str = "0.01", **fields: object) -> Record:
+    figures = {
+        "power": 360.0,
+        "power_unrounded": 2877.3 * faster,
+        "stream_throughput": 3960.0,
+        "stream_throughput_unrounded": 3963.9 * faster,
+        "query_time_geomean_s": 0.01214 / faster,
+        "query_time_s{query=q01}": 0.05 / faster,
+    }
+    return replace(record(system, 1, 67.0, metrics=figures, **fields), choice=Choice("tpch", {"sf": sf}))
+
+
+def shown(*records: Record) -> tuple[Study, own.Presentation]:
+    (study,) = study_of(records)
+    presentation = own.presentation(study)
+    assert presentation is not None
+    return study, presentation
+
+
+@pytest.mark.parametrize(("sf", "how", "figure"), [("0.01", "unrounded", "2\u202f880"), ("1", "by the rules", "360")])
+def test_card_table_and_sentence_lead_with_the_same_figure(sf: str, how: str, figure: str) -> None:
+    study, page = shown(single(DISK, 1.0, sf))
+    assert page.headline(study)[0][1].startswith(f"power {figure}, throughput ")
+    assert how in page.headline(study)[0][1]
+    assert page.card(study.parts[0])[:2] == (figure, f"{UNIT} power, {how}")
+    assert page.peaks(study).rows[0] == (f"power, {how}", f"{figure}\u202f{UNIT}")
+    assert page.sections(study)[1].tables[0][1].rows[0][0] == "q01"
+
+
+def test_single_runs_claim_no_interval_and_no_trend() -> None:
+    study, page = shown(single(DISK, 1.0), single(MEMORY, 1.3))
+    assert all("n=1: no spread" in text for _, text in page.headline(study))
+    bars = page.sections(study)[1].charts[0]
+    assert bars.specification["datasets"]["whiskers"] == []
+    assert "interval" not in bars.note
+    assert study.against == ()
+
+
+def test_repeats_show_their_range() -> None:
+    study, page = shown(single(DISK, 1.0), single(DISK, 1.1, block=1, id="again"))
+    assert "power 3\u202f020 (2\u202f880 to 3\u202f170)" in page.headline(study)[0][1]
+    assert "medians of 2 trials" in page.headline(study)[0][1]
+
+
+def test_options_that_leave_the_work_as_it_is_make_no_other_work() -> None:
+    one = single(DISK, 1.0)
+    other = replace(one, id="other", block=1)
+    one, other = (
+        replace(trial, choice=replace(trial.choice, options={**trial.choice.options, "answers": folder}))
+        for trial, folder in ((one, "/somewhere"), (other, ""))
+    )
+    (study,) = study_of([one, other])
+    assert study.work == "tpch sf=0.01"
+
+
+def test_compare_leads_with_power() -> None:
+    text = comparison(compare("a", [single(DISK, 1.0)], "b", [single(MEMORY, 1.3)]))
+    assert "B has 1.30\u202f× the unrounded power of A: 3\u202f740" in text
+    assert text.index("power_unrounded") < text.index("  throughput ")
+    by_rules = comparison(compare("a", [single(DISK, 1.0, "1")], "b", [single(MEMORY, 1.3, "1")]))
+    assert "B has 1.00\u202f× the power of A: 360" in by_rules
+
+
+def test_lead_leads_with_power_and_shows_no_throughput_of_transactions() -> None:
+    a, b = [single(DISK, 1.0, machine="m1")], [single(MEMORY, 1.3, machine="m2")]
+    text = lead_report.text(leads("old", a, "new", b, Shelf([*a, *b]), 0.05))
+    assert "tpch sf=0.01: unrounded power × 1.30 (no interval: one trial)" in text
+    assert "throughput at the peak" not in text and "\nclients" not in text
