@@ -7,7 +7,7 @@ PYTHON ?= python3
 VENV := .venv
 UV := $(VENV)/bin/uv
 
-.PHONY: help setup demo test test-long lint format bench labs docs clean
+.PHONY: help setup demo test test-long lint format wheel bench labs docs clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-10s %s\n", $$1, $$2}'
@@ -27,8 +27,8 @@ demo: setup ## A real PostgreSQL, its log on disk and in memory, 1 to 20 clients
 
 test: setup ## All tests but the long ones: Rust, Python, live engines
 	@cargo test --locked --quiet --release --workspace
-	@$(VENV)/bin/python -m pytest -m 'not live and not long' -n 2
-	@$(VENV)/bin/python -m pytest -m 'live and not long'
+	@$(VENV)/bin/python -m pytest -m 'not alone and not long' -n auto --dist loadgroup
+	@$(VENV)/bin/python -m pytest -m 'alone and not long'
 
 test-long: setup ## The tests that take minutes
 	@$(VENV)/bin/python -m pytest -m long --timeout 1800
@@ -45,6 +45,11 @@ format: setup ## Format everything
 	@cargo fmt
 	@$(VENV)/bin/ruff format --quiet .
 	@$(VENV)/bin/ruff check --fix --quiet .
+
+wheel: setup ## One wheel for every Python from 3.11 on, in build/wheel
+	@rm -rf build/wheel
+	@$(VENV)/bin/maturin build --release --locked --quiet --out build/wheel
+	@ls build/wheel/*.whl
 
 bench: setup ## Measure ironbench itself beside pgbench and psql; fails when an asked figure is missed
 	@$(VENV)/bin/python -m bench

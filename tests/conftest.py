@@ -1,8 +1,15 @@
 """What every test needs of its own process."""
 
+import os
 import signal
 
 from hypothesis import settings
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """Workers of `-n auto`: two for each CPU, since a test with a server waits as long as it computes."""
+    return min(2 * len(os.sched_getaffinity(0)), 16)
+
 
 # A shell that starts a program in the background makes it ignore Ctrl-C and SIGQUIT, and so would every ironbench that
 # the tests start. What has a handler or the default here is at its default in a program that is started from here.

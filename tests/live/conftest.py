@@ -17,7 +17,7 @@ from workload_trial import Filed, Served, Target
 
 from ironbench import engines
 from ironbench.model.session import Session
-from ironbench.model.system import Layout, System
+from ironbench.model.system import System
 
 MEMORY = Path("/dev/shm")
 _numbers = itertools.count()
@@ -51,15 +51,6 @@ def small_disk(tmp_path: Path) -> Iterator[Callable[[int], Path]]:
         subprocess.run(["umount", "--lazy", str(path)], check=True)
 
 
-@pytest.fixture(scope="session")
-def postgres(fast_directory: Path) -> Iterator[Session]:
-    """One PostgreSQL for all tests that only use it; each makes its own tables."""
-    system = System("postgres", "test", layout=Layout(data=str(fast_directory / "postgres")))
-    system, secrets = engines.get("postgres").validated(system, 100)
-    with engines.running(system, secrets, 100) as session:
-        yield session
-
-
 @pytest.fixture
 def place(fast_directory: Path) -> Iterator[Path]:
     """A new directory for one test, in memory."""
@@ -70,7 +61,7 @@ def place(fast_directory: Path) -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def raw_server() -> Iterator[RawServer]:
-    """One throwaway server for the whole session; tests that kill servers start their own."""
+    """The server of this worker, shared by its tests; a test that kills or configures a server starts its own."""
     with RawServer() as server:
         yield server
 
@@ -92,6 +83,20 @@ def served(raw_server: RawServer, database: str) -> Iterator[Served]:
     session = Served(raw_server, database)
     yield session
     session.close()
+
+
+@pytest.fixture
+def dsn(raw_server: RawServer, database: str) -> str:
+    """The address of a database of this test's alone."""
+    return f"host={raw_server.host} port={raw_server.port} user=postgres dbname={database}"
+
+
+@pytest.fixture
+def postgres(dsn: str) -> Iterator[Session]:
+    """The engine's session on a running server, in a database of this test's alone."""
+    system, secrets = engines.get("postgres").validated(System("postgres", "test", dsn=dsn), 4)
+    with engines.running(system, secrets, 4) as session:
+        yield session
 
 
 @pytest.fixture(params=["postgres", "sqlite"])

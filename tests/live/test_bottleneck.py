@@ -19,7 +19,7 @@ from ironbench.analyse.bottleneck import TimeSpent, where_time_goes
 from ironbench.analyse.waterfall import waterfall
 from ironbench.model.system import Load
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.alone]
 
 ROWS = 1000
 READ = f"\\set n random(1, {ROWS})\nselect b from t where a = :n;\n"

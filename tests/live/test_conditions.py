@@ -102,6 +102,7 @@ def test_a_long_interval_is_left_to_the_server_and_gone_at_its_next_start(place:
         assert bench.session.query("show checkpoint_timeout") == [("5min",)]
 
 
+@pytest.mark.alone
 def test_a_checkpoint_that_takes_long_delays_no_observer(place: Path) -> None:
     """The sampling period of SQL sources holds while CHECKPOINT is under way on its own connection."""
     with Bench(place / "d", Load(clients=2, duration_s=3.0, checkpoint_s=0.5), "tpcb-like") as bench:
@@ -111,6 +112,7 @@ def test_a_checkpoint_that_takes_long_delays_no_observer(place: Path) -> None:
     assert len(driven.samples["checkpoints.request"]) >= 4
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("engine", ["postgres", "sqlite"])
 def test_cold_is_cold_and_warm_is_warm(on_disk: Path, engine: str) -> None:
     reads = {}
@@ -127,6 +129,7 @@ def test_cold_is_cold_and_warm_is_warm(on_disk: Path, engine: str) -> None:
     assert reads["cold"] != "0 B read from devices"
 
 
+@pytest.mark.alone
 def test_reading_the_state_before_a_trial_does_not_warm_a_cold_one(on_disk: Path) -> None:
     with Bench(on_disk / "d", Load(clients=2, duration_s=1.0, cache="cold"), "tpcb-like") as bench:
         driven = bench.drive()

@@ -6,7 +6,7 @@ import pytest
 from emulated import needs_devices, nothing_left
 from user import User
 
-pytestmark = [pytest.mark.live, needs_devices]
+pytestmark = [pytest.mark.live, pytest.mark.xdist_group("devices"), needs_devices]
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from user import User, eventually
 PAGE = 4096
 PAGES = 2000
 
-pytestmark = [pytest.mark.live, needs_devices]
+pytestmark = [pytest.mark.live, pytest.mark.xdist_group("devices"), needs_devices]
 
 
 @pytest.fixture

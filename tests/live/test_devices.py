@@ -10,7 +10,7 @@ import pytest
 from emulated import HERE, needs_devices, nothing_left
 from user import User, eventually
 
-pytestmark = [pytest.mark.live, needs_devices]
+pytestmark = [pytest.mark.live, pytest.mark.xdist_group("devices"), needs_devices]
 
 
 @pytest.fixture

@@ -92,6 +92,7 @@ def test_a_session_that_is_terminated_ends_the_trial_with_the_servers_words(
         assert "terminating connection due to administrator command" in trial.summary["cause"]
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("io", TRANSPORTS)
 def test_response_times_of_an_open_loop_follow_the_backlog_of_a_server_that_stood_still(
     raw_server: RawServer, database: str, io: str
@@ -123,6 +124,7 @@ def test_response_times_of_an_open_loop_follow_the_backlog_of_a_server_that_stoo
     assert slower_than(service, 0.5) <= clients
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("io", TRANSPORTS)
 def test_stop_ends_a_trial_whose_server_hangs(raw_server: RawServer, database: str, io: str) -> None:
     took = 0.0
@@ -175,6 +177,7 @@ def interrupt(plan: bytes, arrange: Callable[[], Any]) -> tuple[dict[str, Any], 
             child.kill()
 
 
+@pytest.mark.alone
 def test_ctrl_c_ends_the_trial_within_a_second_and_keeps_it_as_cut_short(raw_server: RawServer, database: str) -> None:
     engine = postgres(raw_server.connection(database=database))
     summary, took = interrupt(plan(engine, "SELECT 1;\n", **LONG), lambda: time.sleep(1.0))
@@ -183,6 +186,7 @@ def test_ctrl_c_ends_the_trial_within_a_second_and_keeps_it_as_cut_short(raw_ser
     assert took < 1.0
 
 
+@pytest.mark.alone
 def test_ctrl_c_is_heard_when_the_server_hangs(raw_server: RawServer, database: str) -> None:
     pids: list[int] = []
 
@@ -225,6 +229,7 @@ def test_a_sampler_watches_the_server_meanwhile(raw_server: RawServer, database:
     assert trial.summary["observer_cpu_s"] > 0
 
 
+@pytest.mark.alone
 def test_stop_ends_a_trial_that_hangs_while_connecting() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         connection = {"host": "127.0.0.1", "port": silent.getsockname()[1], "user": "u", "database": "d"}

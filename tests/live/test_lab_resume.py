@@ -96,6 +96,7 @@ def test_a_lab_on_postgresql_survives_fifty_kills(user: User) -> None:
     assert found.faults == ()
 
 
+@pytest.mark.alone
 def test_ctrl_c_ends_within_a_second_keeps_the_trial_as_cut_short_and_resume_repeats_it(user: User) -> None:
     with user.begun("lab", "run", str(written(user, "postgres", "30s", 1))) as run:
         wait_until_driving(run, "trial 1 of 2")

@@ -71,6 +71,7 @@ def system(data: Path, **told: object) -> System:
     return replace(pg.system(data), memory_bytes=32 * MiB, memory_total_bytes=LIMIT, **told)
 
 
+@pytest.mark.alone
 @pytest.mark.long
 def test_the_server_and_the_page_cache_of_its_files_stay_within_the_limit(on_disk: Path) -> None:
     before = groups()
@@ -90,6 +91,7 @@ def test_the_server_and_the_page_cache_of_its_files_stay_within_the_limit(on_dis
     assert groups() == before
 
 
+@pytest.mark.alone
 def test_what_was_cached_before_counts_too(on_disk: Path) -> None:
     """Pages that another group read first would be free of charge; they are dropped before the server starts."""
     session = pg.start(pg.system(on_disk / "d"))
@@ -106,6 +108,7 @@ def test_what_was_cached_before_counts_too(on_disk: Path) -> None:
         session.stop()
 
 
+@pytest.mark.alone
 def test_a_restarted_server_is_limited_too(place: Path) -> None:
     before = groups()
     session = pg.start(system(place / "d"))
@@ -127,6 +130,7 @@ time.sleep(600)
 """
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("guard_too", [False, True])
 def test_after_a_kill_the_group_is_removed_with_its_server(place: Path, guard_too: bool) -> None:
     before = groups()
@@ -146,6 +150,7 @@ def test_after_a_kill_the_group_is_removed_with_its_server(place: Path, guard_to
     assert pg.eventually(lambda: register.entries() == [])
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("engine", ["postgres", "sqlite"])
 def test_a_trial_runs_within_its_limit_and_says_so(place: Path, engine: str) -> None:
     before = groups()
@@ -163,6 +168,7 @@ def test_a_trial_runs_within_its_limit_and_says_so(place: Path, engine: str) -> 
     assert register.entries() == []
 
 
+@pytest.mark.alone
 def test_a_server_that_is_killed_for_memory_is_said_to_be(tmp_path: Path) -> None:
     """Its data lie on a disk: what lies in memory counts in the group and cannot go."""
     script = tmp_path / "greedy.sql"

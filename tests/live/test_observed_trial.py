@@ -11,7 +11,7 @@ from raw_server import RawServer
 from ironbench import _core, catalogue, observe
 from ironbench.model.driven import Driven
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.alone]
 
 
 class Served:

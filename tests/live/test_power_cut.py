@@ -17,7 +17,7 @@ from ironbench.errors import IronbenchError
 from ironbench.model.system import Device, Partition
 from ironbench.process import register
 
-pytestmark = [pytest.mark.live, pytest.mark.long, needs_devices]
+pytestmark = [pytest.mark.live, pytest.mark.alone, pytest.mark.long, needs_devices]
 ROWS = 20_000
 BEFORE_S = 3.0
 

@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 import pytest
-from raw_server import RawServer
 from user import SHORT, User
 
 from ironbench import catalogue
@@ -67,12 +66,9 @@ def test_a_trial_on_a_server_of_our_own_is_recorded_whole_and_leaves_nothing_run
 ONE_SECOND = ("--duration", "1s", "--warmup", "0s")
 
 
-def test_an_open_loop_whose_rate_cannot_be_kept_is_suspect_and_counts_what_waited(
-    user: User, raw_server: RawServer, database: str
-) -> None:
+def test_an_open_loop_whose_rate_cannot_be_kept_is_suspect_and_counts_what_waited(user: User, dsn: str) -> None:
     script = user.home / "slow.sql"
     script.write_text("SELECT pg_sleep(0.05);\n")
-    dsn = f"host={raw_server.host} port={raw_server.port} user=postgres dbname={database}"
     words = ("--dsn", dsn, "--clients", "2", "--rate", "200", "--arrivals", "fixed")
     told = user("run", "script", str(script), *words, *ONE_SECOND, "--json")
     assert told.code == 3, told.stderr

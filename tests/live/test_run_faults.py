@@ -26,11 +26,6 @@ def user(place: Path) -> User:
 
 
 @pytest.fixture
-def dsn(raw_server: RawServer, database: str) -> str:
-    return f"host={raw_server.host} port={raw_server.port} user=postgres dbname={database}"
-
-
-@pytest.fixture
 def script(user: User) -> str:
     path = user.home / "one.sql"
     path.write_text("SELECT 1;\n")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import random
+import re
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
@@ -18,7 +19,7 @@ from trial import postgres, run
 from ironbench._core import compile_scripts, rehearse_script
 from ironbench.errors import FailureError, InputError, IronbenchError
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.xdist_group("pgbench")]
 
 SEED = 20260
 VARIABLES = [("i", "42"), ("d", "2.5"), ("b", "yes"), ("n", "NULL"), ("text", "abc")]
@@ -46,12 +47,38 @@ class Pgbench:
     ) -> Outcome:
         """One transaction of one client."""
         self.script.write_text(text)
-        command = [binary("pgbench"), "-n", "-c1", "-t1", f"--random-seed={seed}", f"-M{protocol}"]
-        command += [f"-D{name}={value}" for name, value in variables]
-        command += ["-f", str(self.script), "-h", self.server.host, "-p", str(self.server.port), "-U", "postgres"]
-        return self._outcome([*command, "postgres"])
+        return self._outcome("-c1", "-t1", f"-M{protocol}", seed=seed, variables=variables)
 
-    def _outcome(self, command: Sequence[str]) -> Outcome:
+    def each(self, texts: Sequence[str], variables: Sequence[tuple[str, str]] = ()) -> list[str]:
+        """Why each text fails, all of which must fail when they run: one call, and a client for each text.
+
+        A client that fails says why, then who it is (pgbench.c, commandFailed); one thread runs them, so no two mix.
+        Only client 0 draws the random numbers that a single client draws.
+        """
+        branches = [f"\\elif :client_id = {n}\n\\set client_id 0\n{text}" for n, text in enumerate(texts)]
+        self.script.write_text("\\if false\n" + "".join(branches) + "\\endif\n")
+        errors = self._outcome(f"-c{len(texts)}", "-j1", "-t1", variables=variables).errors
+        aborted = {
+            int(found[1]): n for n, line in enumerate(errors) if (found := re.search(r"client (\d+) abort", line))
+        }
+        assert sorted(aborted) == list(range(len(texts))), [text for n, text in enumerate(texts) if n not in aborted]
+        return [errors[aborted[n] - 1] for n in range(len(texts))]
+
+    def mixed(self, files: Sequence[Path], seed: int) -> Outcome:
+        """Ten transactions of one client, each by one of several scripts."""
+        return self._outcome("-c1", "-t10", seed=seed, files=files)
+
+    def _outcome(
+        self,
+        *options: str,
+        seed: int = SEED,
+        variables: Sequence[tuple[str, str]] = (),
+        files: Sequence[Path] | None = None,
+    ) -> Outcome:
+        command = [binary("pgbench"), "-n", f"--random-seed={seed}", *options]
+        command += [f"-D{name}={value}" for name, value in variables]
+        command += [word for file in files or [self.script] for word in ("-f", str(file))]
+        command += ["-h", self.server.host, "-p", str(self.server.port), "-U", "postgres", "postgres"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=60)
         lines = done.stderr.splitlines()
         return Outcome(
@@ -59,13 +86,6 @@ class Pgbench:
             errors=[line for line in lines if "error:" in line],
             failed=done.returncode != 0,
         )
-
-    def mixed(self, files: Sequence[Path], seed: int) -> Outcome:
-        """Ten transactions of one client, each by one of several scripts."""
-        command = [binary("pgbench"), "-n", "-c1", "-t10", f"--random-seed={seed}"]
-        command += [word for file in files for word in ("-f", str(file))]
-        command += ["-h", self.server.host, "-p", str(self.server.port), "-U", "postgres", "postgres"]
-        return self._outcome(command)
 
     def sent(self, text: str, variables: Sequence[tuple[str, str]], protocol: str) -> list[str]:
         """The statements that the server got from a script that works."""
@@ -96,7 +116,7 @@ class Pgbench:
 
 @pytest.fixture(scope="module")
 def pgbench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pgbench]:
-    settings = ("logging_collector=on", "log_destination=jsonlog", "log_statement=all")
+    settings = ("logging_collector=on", "log_destination=jsonlog", "log_statement=all", "max_connections=200")
     with RawServer(*settings) as server:
         yield Pgbench(server, tmp_path_factory.mktemp("pgbench"))
 
@@ -172,61 +192,67 @@ def test_values_of_random_expressions_agree(pgbench: Pgbench) -> None:
 
 def test_expressions_that_fail_here_fail_there_for_the_same_reason(pgbench: Pgbench) -> None:
     rng = random.Random(SEED + 1)
-    refused = failing = 0
-    while refused < 60 or failing < 120:
+    refused: list[str] = []
+    failing: list[tuple[str, str]] = []
+    while len(refused) < 60 or len(failing) < 120:
         text = debug_script([expression(rng, 3)])
         try:
             ours(text, VARIABLES)
         except InputError:
-            refused += 1
-            if refused <= 60:
-                assert pgbench.run(text, VARIABLES).failed, text
+            refused.append(text)
         except FailureError as error:
             # pgbench takes the bits of a boolean for a double in abs().
-            failing += "abs(" not in text
-            if failing <= 120 and "abs(" not in text:
-                outcome = pgbench.run(text, VARIABLES)
-                assert outcome.failed, text
-                assert error.cause in outcome.errors[0], text
+            if "abs(" not in text:
+                failing.append((text, error.cause))
+    for text in refused[:60]:  # pgbench ends at the first script that it cannot parse, before it connects
+        assert pgbench.run(text, VARIABLES).failed, text
+    drawn = [one for one in failing[:120] if "random" in one[0]]
+    others = [one for one in failing[:120] if "random" not in one[0]]
+    assert drawn and others
+    for text, cause in drawn:
+        outcome = pgbench.run(text, VARIABLES)
+        assert outcome.failed, text
+        assert cause in outcome.errors[0], text
+    causes = pgbench.each([text for text, _ in others], VARIABLES)
+    assert not [(text, own, their) for (text, own), their in zip(others, causes, strict=True) if own not in their]
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        "1 / 0", "1 % 0", "mod(1, 0)", "9223372036854775807 + 1", "-9223372036854775808 - 1", "4611686018427387904 * 2",
-        "-9223372036854775808 / -1", "int(1e19)", "int(0.0 / 0.0)", "random(2, 1)", "random(-1, 9223372036854775807)",
-        "random_gaussian(1, 10, 1.9)", "random_exponential(1, 10, 0.0)", "random_exponential(1, 10, -1.5)",
-        "random_zipfian(1, 10, 1.0)", "random_zipfian(1, 10, 1000.1)", "permute(1, 0)", "permute(1, -5, 3)",
-        "true + 1", "not 1", "1 and true", "false or 1 and 2", "null is null and 1",
-        "least(true, 1)", "sqrt(true)", ":text", ":text + 1",
-        "random(true, 2)", "hash(false)",
-    ],
-)  # fmt: skip
-def test_errors_of_evaluation_have_pgbenchs_words(pgbench: Pgbench, wrong: str) -> None:
-    text = debug_script([wrong])
-    with pytest.raises(FailureError) as caught:
-        ours(text, VARIABLES)
-    outcome = pgbench.run(text, VARIABLES)
-    assert outcome.failed
-    assert caught.value.cause in outcome.errors[0]
+WRONG_VALUES = [
+    "1 / 0", "1 % 0", "mod(1, 0)", "9223372036854775807 + 1", "-9223372036854775808 - 1", "4611686018427387904 * 2",
+    "-9223372036854775808 / -1", "int(1e19)", "int(0.0 / 0.0)", "random(2, 1)", "random(-1, 9223372036854775807)",
+    "random_gaussian(1, 10, 1.9)", "random_exponential(1, 10, 0.0)", "random_exponential(1, 10, -1.5)",
+    "random_zipfian(1, 10, 1.0)", "random_zipfian(1, 10, 1000.1)", "permute(1, 0)", "permute(1, -5, 3)",
+    "true + 1", "not 1", "1 and true", "false or 1 and 2", "null is null and 1",
+    "least(true, 1)", "sqrt(true)", ":text", ":text + 1",
+    "random(true, 2)", "hash(false)",
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        "\\set x", "\\set", "\\set x 1 +", "\\set x (1", "\\set x 1)", "\\set x foo", "\\set x foo(1)", "\\set x abs()",
-        "\\set x abs(1, 2)", "\\set x pi(1)", "\\set x random(1)", "\\set x random_zipfian(1, 2)", "\\set x least()",
-        "\\set x 1 < 2 < 3", "\\set x 1 = 2 = 3", "\\set x 9223372036854775808", "\\set x 1e400", "\\set x 1 is 2",
-        "\\set x case end", "\\set x case when 1 then 2", "\\set x 1;", "\\set x 'a'", "\\set x 1 ! 2", "\\set x @",
-        "\\set x :never + 1", "\\set x hash(1, 2, 3)", "\\set x permute(1)", "\\set x is null", "\\set x null null",
-        "\\if 1\nSELECT 1;", "\\else", "\\endif", "\\elif 1", "\\if 1\n\\else\n\\else\n\\endif",
-        "\\if 1\n\\else\n\\elif 1\n\\endif", "\\if\n\\endif", "\\if 1\n\\endif 2", "\\gset", "\\set x 1\n\\gset",
-        "SELECT 1 AS a \\gset\n\\gset", "SELECT 1 AS a \\gset a b", "\\sleep", "\\sleep abc", "\\sleep 1 min",
-        "\\sleep 1ms s", "\\sleep 1 ms s", "\\nothing", "\\syncpipeline", "\\endpipeline", "\\set 1x 5", "\\set x$ 5",
-        "", "-- nothing\n", "\\set x greatest(1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17)",
-    ],
-)  # fmt: skip
+def test_errors_of_evaluation_have_pgbenchs_words(pgbench: Pgbench) -> None:
+    causes = pgbench.each([debug_script([wrong]) for wrong in WRONG_VALUES], VARIABLES)
+    for wrong, theirs in zip(WRONG_VALUES, causes, strict=True):
+        with pytest.raises(FailureError) as caught:
+            ours(debug_script([wrong]), VARIABLES)
+        assert caught.value.cause in theirs, wrong
+
+
+REFUSED = [
+    "\\set x", "\\set", "\\set x 1 +", "\\set x (1", "\\set x 1)", "\\set x foo", "\\set x foo(1)", "\\set x abs()",
+    "\\set x abs(1, 2)", "\\set x pi(1)", "\\set x random(1)", "\\set x random_zipfian(1, 2)", "\\set x least()",
+    "\\set x 1 < 2 < 3", "\\set x 1 = 2 = 3", "\\set x 9223372036854775808", "\\set x 1e400", "\\set x 1 is 2",
+    "\\set x case end", "\\set x case when 1 then 2", "\\set x 1;", "\\set x 'a'", "\\set x 1 ! 2", "\\set x @",
+    "\\set x :never + 1", "\\set x hash(1, 2, 3)", "\\set x permute(1)", "\\set x is null", "\\set x null null",
+    "\\if 1\nSELECT 1;", "\\else", "\\endif", "\\elif 1", "\\if 1\n\\else\n\\else\n\\endif",
+    "\\if 1\n\\else\n\\elif 1\n\\endif", "\\if\n\\endif", "\\if 1\n\\endif 2", "\\gset", "\\set x 1\n\\gset",
+    "SELECT 1 AS a \\gset\n\\gset", "SELECT 1 AS a \\gset a b", "\\sleep", "\\sleep abc", "\\sleep 1 min",
+    "\\sleep 1ms s", "\\sleep 1 ms s", "\\nothing", "\\syncpipeline", "\\endpipeline", "\\set 1x 5", "\\set x$ 5",
+    "", "-- nothing\n", "\\set x greatest(1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17)",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("wrong", REFUSED)
 def test_scripts_refused_here_fail_there(pgbench: Pgbench, wrong: str) -> None:
+    """Each in a call of its own: pgbench ends at the first script that it cannot parse, before it connects."""
     with pytest.raises(InputError):
         compile_scripts([("script.sql", wrong, 1)], [], "extended")
     assert pgbench.run(wrong, protocol="extended").failed
@@ -273,22 +299,27 @@ def test_syntax_of_meta_commands_agrees(pgbench: Pgbench) -> None:
     assert ours(text, [("us", "5")]) == theirs.debug
 
 
-@pytest.mark.parametrize(
-    "value",
-    ["1", "-7", " 12", "+3", "007", "1.50", "1e3", ".5", "inf", "NaN", "t", "TRU", "Y", "on", "of", "off", "n", "f",
-     "null", "NULL", "9223372036854775807"],
-)  # fmt: skip
-def test_texts_of_variables_are_read_alike(pgbench: Pgbench, value: str) -> None:
-    text = debug_script([":v", ":v is null"])
-    assert ours(text, [("v", value)]) == pgbench.run(text, [("v", value)]).debug
+VALUES = [
+    "1", "-7", " 12", "+3", "007", "1.50", "1e3", ".5", "inf", "NaN", "t", "TRU", "Y", "on", "of", "off", "n", "f",
+    "null", "NULL", "9223372036854775807",
+]  # fmt: skip
+NO_VALUES = ["", "o", "abc", "9223372036854775808", "1e400", "1 2", "+", "--1", "1x"]
 
 
-@pytest.mark.parametrize("value", ["", "o", "abc", "9223372036854775808", "1e400", "1 2", "+", "--1", "1x"])
-def test_texts_that_are_no_values_fail_alike(pgbench: Pgbench, value: str) -> None:
-    text = debug_script([":v + 1"])
-    with pytest.raises(FailureError):
-        ours(text, [("v", value)])
-    assert pgbench.run(text, [("v", value)]).failed
+def test_texts_of_variables_are_read_alike(pgbench: Pgbench) -> None:
+    named = [(f"v{n}", value) for n, value in enumerate(VALUES)]
+    assert_agrees(
+        pgbench, debug_script([words for name, _ in named for words in (f":{name}", f":{name} is null")]), named
+    )
+
+
+def test_texts_that_are_no_values_fail_alike(pgbench: Pgbench) -> None:
+    """The server gives them to pgbench, which takes no empty one on its command line."""
+    read = debug_script([":v + 1"])
+    assert pgbench.each([f"SELECT '{value}' AS v \\gset\n{read}" for value in NO_VALUES])
+    for value in NO_VALUES:
+        with pytest.raises(FailureError):
+            ours(read, [("v", value)])
 
 
 def test_hashes_and_permutations_agree(pgbench: Pgbench) -> None:

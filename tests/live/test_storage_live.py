@@ -135,6 +135,7 @@ def test_a_file_system_without_direct_io_is_refused_unless_asked_for(tmp_path: P
     assert "/proc" in proc.stderr
 
 
+@pytest.mark.xdist_group("devices")
 @needs_devices
 def test_a_file_system_is_filled_before_it_is_measured_and_empty_afterwards(tmp_path: Path) -> None:
     more = ["--capacity", "300MB", "--with", "fill=70", "--with", "tests=peak", "--with", "passes=1"]

@@ -14,7 +14,7 @@ from raw_server import RawServer
 from ironbench import _core
 from ironbench.errors import FailureError
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.alone]
 
 
 class Holder(Protocol):
