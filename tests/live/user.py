@@ -105,7 +105,7 @@ class Begun:
 
     def wait_for(self, words: str) -> None:
         """Until it has said these words on stderr."""
-        assert eventually(lambda: words in self.stderr.read_text() or self.process.poll() is not None)
+        assert eventually(lambda: words in self.stderr.read_text() or self.process.poll() is not None, 60.0)
         assert words in self.stderr.read_text(), self.stderr.read_text()
 
     def end(self, number: int | None = None) -> tuple[Told, float]:
