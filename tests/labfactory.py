@@ -9,9 +9,11 @@ from dataclasses import replace
 
 from factories import DISK, OLTP, record
 
+from ironbench.analyse.labstudy import LabStudy
 from ironbench.model.lab import Claim, Factor, Lab, Method, Stage
 from ironbench.model.record import Budget, Record
 from ironbench.model.system import Cell, Layout, Load, Setup, System, Trial
+from ironbench.report.answer import answer
 
 SOURCE = """question = "Is the log what holds this database back?"
 
@@ -127,3 +129,8 @@ def _times(cell: Cell, dice: random.Random) -> dict[str, float]:
     shares |= {"internal locks": 0.08 * rest, "client": 0.12 * rest, "other": 0.05 * rest}
     samples = {f"time_samples{{part={part}}}": 400.0 for part in shares if part not in ("CPU", "run queue")}
     return {f"time_share{{part={part}}}": share for part, share in shares.items()} | samples
+
+
+def said(study: LabStudy) -> str:
+    """The answer without its form."""
+    return " ".join(answer(study).sentences)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from lab_example import small
+from labfactory import said
 
 from ironbench import lab, lab_begin, lab_stages, workloads
 from ironbench.analyse.labstudy import lab_study
@@ -21,7 +22,6 @@ from ironbench.model.record import Record, Status
 from ironbench.model.system import Choice, Layout, Setup
 from ironbench.printer import Printer
 from ironbench.record.labs import LabDirectory
-from ironbench.report.answer import answer
 
 pytestmark = pytest.mark.live
 
@@ -71,7 +71,7 @@ def test_a_clock_that_is_set_during_a_lab_is_told_and_nothing_is_lost(
     assert all(0.1 < record.elapsed_s < 5 for record in records)
     study = lab_study(directory.lab(), records, directory.store)
     assert study.complete
-    assert "The clock was set during 1 of 6 trials." in answer(study)
+    assert "The clock was set during 1 of 6 trials." in said(study)
 
 
 def test_both_cells_of_a_block_draw_the_same_numbers_and_other_blocks_others() -> None:

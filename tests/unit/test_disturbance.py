@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import labfactory
 from factories import Shelf
+from labfactory import said
 
 from ironbench.analyse.labstudy import LabStudy, lab_study
 from ironbench.model.record import Record, Warning
-from ironbench.report.answer import answer
 
 BUSY = Warning("not-quiet", "the machine was not quiet before the trial")
 
@@ -30,15 +30,15 @@ def _busy(record: Record) -> Record:
 
 def test_a_quiet_machine_is_not_spoken_of() -> None:
     assert studied([]).disturbances == ()
-    assert "quiet" not in answer(studied([]))
+    assert "quiet" not in said(studied([]))
 
 
 def test_what_met_the_cells_alike_is_counted() -> None:
     study = studied([(f"log={side}", block) for side in ("disk", "memory") for block in (0, 3)])
-    assert "The machine was not quiet before 4 of 12 trials." in answer(study)
+    assert "The machine was not quiet before 4 of 12 trials." in said(study)
 
 
 def test_what_met_them_unequally_may_be_the_difference() -> None:
-    said = answer(studied([("log=memory", block) for block in range(3)]))
-    assert "not quiet before 3 of 12 trials, and more often at log=memory (3 of 6) than at log=disk (0 of 6)" in said
-    assert "part of a difference may be its doing" in said
+    text = said(studied([("log=memory", block) for block in range(3)]))
+    assert "not quiet before 3 of 12 trials, and more often at log=memory (3 of 6) than at log=disk (0 of 6)" in text
+    assert "part of a difference may be its doing" in text

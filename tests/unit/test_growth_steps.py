@@ -8,13 +8,12 @@ from dataclasses import replace
 
 import pytest
 from factories import Shelf
-from labfactory import lab, trials
+from labfactory import lab, said, trials
 
 from ironbench.analyse.growth import Step, growths
 from ironbench.analyse.labstudy import lab_study
 from ironbench.model.record import Record
 from ironbench.model.system import Setup
-from ironbench.report.answer import answer
 
 PLAN = lab({"clients": ("1", "2", "4", "8", "16")}, blocks=6)
 
@@ -61,7 +60,7 @@ def test_an_answer_says_why_a_step_whose_interval_shows_growth_is_not_sure() -> 
     study = lab_study(PLAN, records, Shelf(records))
     course = study.growths[0].course
     assert course is not None and course.enough == 8 and course.beyond is not None and course.beyond.low > 1
-    assert "neither grows nor falls for sure, as one of many steps: at 16 it is" in answer(study)
+    assert "neither grows nor falls for sure, as one of many steps: at 16 it is" in said(study)
 
 
 def test_trials_of_one_block_on_two_machines_are_no_pair() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from factories import Shelf
-from labfactory import lab, trials
+from labfactory import lab, said, trials
 
 from ironbench import lab_stages
 from ironbench.analyse.claims import Outcome
@@ -21,7 +21,6 @@ from ironbench.model.record import Record
 from ironbench.plan import blocks, same_load
 from ironbench.record.labs import Frozen, LabDirectory
 from ironbench.report import formats
-from ironbench.report.answer import answer
 
 LOG = {"log": ("disk", "memory")}
 NO_FASTER = Claim("log=memory over log=disk: at most 1.2", "ratio", "throughput", ("log=memory", "log=disk"), None, 1.2)
@@ -46,7 +45,7 @@ def test_what_an_earlier_round_found_is_in_the_answer_and_in_every_format() -> N
     assert [effect.finding.conclusion for effect in first.effects] == [Conclusion.FASTER]
     assert [effect.finding.blocks for effect in first.effects] == [6]
     assert "This is round 2, judged on its own blocks alone. Round 1 ended with 1 faster, 1 claim refuted." in (
-        answer(study)
+        said(study)
     )
     for name in ("text", "md", "html"):
         assert "Earlier rounds" in formats.get_lab(name)([study]).decode(), name

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 from factories import OLTP, Shelf, knee
-from labfactory import lab, trials
+from labfactory import lab, said, trials
 
 from ironbench.analyse.contrast import contrasts
 from ironbench.analyse.labstudy import LabStudy, lab_study
@@ -16,7 +16,7 @@ from ironbench.model.finding import Conclusion
 from ironbench.model.lab import Claim, Lab
 from ironbench.model.noise import Noise
 from ironbench.model.record import Record, Status
-from ironbench.report import lab_figures
+from ironbench.report import formats, lab_figures
 from ironbench.report.answer import answer
 
 LOG = {"log": ("disk", "memory")}
@@ -32,13 +32,45 @@ def two_cells(memory: float, spread: float = 0.02, blocks: int = 10) -> LabStudy
 
 
 def test_the_answer_says_faster_slower_equivalent_or_that_it_cannot_tell() -> None:
-    assert answer(two_cells(1500.0)).startswith("log=memory is faster than log=disk: 1.4")
-    assert answer(two_cells(700.0)).startswith("log=memory is slower than log=disk")
-    assert "are equivalent within 5" in answer(two_cells(1004.0, 0.008))
-    unsure = answer(two_cells(1010.0, 0.08))
+    assert said(two_cells(1500.0)).startswith("log=memory is faster than log=disk: 1.4")
+    assert said(two_cells(700.0)).startswith("log=memory is slower than log=disk")
+    assert "are equivalent within 5" in said(two_cells(1004.0, 0.008))
+    unsure = said(two_cells(1010.0, 0.08))
     assert "cannot be told" in unsure
     assert "To tell: " in unsure
     assert ".." not in unsure
+
+
+def test_the_surest_decision_leads_and_what_cannot_be_told_comes_last_with_its_doubt() -> None:
+    plan = lab({"log": ("disk", "ssd", "memory", "raid")}, blocks=8)
+    means = {"log=disk": 1000.0, "log=ssd": 1010.0, "log=memory": 1500.0, "log=raid": 700.0}
+    study = studied(plan, trials(plan, means, 0.05))
+    found = answer(study)
+    assert found.decision.text.startswith("log=memory is faster than log=disk: ")
+    assert [point.text.split(" ")[0] for point in found.points] == ["log=raid", "log=ssd"]
+    assert found.points[-1].doubt.startswith("These blocks would show only differences of")
+
+
+def test_nothing_decided_is_said_first_and_once() -> None:
+    plan = lab({"log": ("disk", "ssd", "memory")}, blocks=6)
+    found = answer(studied(plan, trials(plan, dict.fromkeys(("log=disk", "log=ssd", "log=memory"), 1000.0), 0.1)))
+    assert found.decision.text == "None of the 2 comparisons by throughput can be decided."
+    assert len(found.points) == 2
+
+
+@pytest.mark.parametrize("format", ["text", "md", "html", "json"])
+def test_every_format_has_the_answer_in_the_same_order(format: str) -> None:
+    plan = lab({"log": ("disk", "memory", "raid")}, blocks=8)
+    records = trials(plan, {"log=disk": 1000.0, "log=memory": 1900.0, "log=raid": 1010.0}, 0.05, observed=True)
+    known = [Noise("m1", work_name(OLTP), "throughput", 12, 0.02, 0.021, "2026-11-20T00:00:00")]
+    study = studied(plan, records, known)
+    shown = " ".join(formats.get_lab(format)([study]).decode().replace("\\", "").split())
+    found = answer(study)
+    parts = [found.decision.text, found.points[0].text, found.points[0].doubt, found.limit, *found.doubts]
+    assert all(parts) and len(parts) == 5
+    begin = shown.index('"answer"') if format == "json" else 0
+    places = [shown.index(" ".join(text.split()), begin) for text in parts]
+    assert places == sorted(places)
 
 
 def test_too_few_blocks_give_no_verdict_and_say_so() -> None:
@@ -50,9 +82,11 @@ def test_too_few_blocks_give_no_verdict_and_say_so() -> None:
 def test_many_comparisons_are_told_by_how_they_ended() -> None:
     plan = lab({"work_mem": [f"{size}MB" for size in range(1, 22)]}, full=False)
     study = studied(plan, trials(plan, {s.cell.name: 1000.0 + 40 * n for n, s in enumerate(plan.setups)}))
-    text = answer(study)
-    assert text.startswith("20 cells were compared with work_mem=1MB by their throughput.")
-    assert "more" in text
+    found = answer(study)
+    assert found.decision.text.startswith("work_mem=21MB is faster than work_mem=1MB: 1.7")
+    assert found.points[0].text.startswith("work_mem=20MB is faster than work_mem=1MB: 1.7")
+    assert "its throughput" not in found.points[0].text, "the decision has named the metric"
+    assert "14 more comparisons: " in said(study) and len(found.points) == 6
 
 
 def test_a_lab_without_a_usable_trial_has_no_answer_yet() -> None:
@@ -62,9 +96,9 @@ def test_a_lab_without_a_usable_trial_has_no_answer_yet() -> None:
         for one in trials(plan, dict.fromkeys(("log=disk", "log=memory"), 1.0))
     ]
     study = studied(plan, dead)
-    assert "no answer yet" in answer(study)
+    assert "no answer yet" in said(study)
     assert any("disk full" in text for text in lab_figures.cautions(study))
-    assert "no answer yet" in answer(studied(plan, []))
+    assert "no answer yet" in said(studied(plan, []))
 
 
 def test_claims_and_the_noise_floor_are_part_of_the_answer() -> None:
@@ -73,8 +107,8 @@ def test_claims_and_the_noise_floor_are_part_of_the_answer() -> None:
     plan = lab(LOG, claims=claims)
     records = trials(plan, {"log=disk": 1000.0, "log=memory": 1500.0})
     study = studied(plan, records, [Noise("m1", work_name(OLTP), "throughput", 12, 0.02, 0.021, "2026-11-20T00:00:00")])
-    assert "Of the 3 claims of the lab file: 2 confirmed, 1 refuted." in answer(study)
-    assert "noise floor of this machine is 2.1" in answer(study)
+    assert "Of the 3 claims of the lab file: 2 confirmed, 1 refuted." in said(study)
+    assert "noise floor of this machine is 2.1" in said(study)
     assert [effect.finding.metric for effect in study.effects] == ["throughput"]
     assert [effect.finding.metric for effect in study.claimed] == ["response_time_p99_s"]
     assert "response_time_p90_s" in {effect.finding.metric for effect in study.others}
@@ -135,18 +169,21 @@ def test_a_comparison_is_named_by_what_differs() -> None:
         ("log=memory clients=8", "log=disk clients=8"),
         ("log=disk clients=8", "log=disk clients=1"),
         ("x", "y"),
+        ("small", "large"),
     ]
+    levels |= {name: {"cell": name} for name in ("small", "large")}
     named = contrasts(levels, pairs)
     assert named[pairs[0]].name == "log=memory over log=disk, at clients=1"
     assert named[pairs[1]].name == "log=memory over log=disk, at clients=8"
     assert named[pairs[2]].name == "clients=8 over clients=1"
     assert named[pairs[3]].name == "x over y"
+    assert named[pairs[4]].name == "small over large", "cells with names of their own go by them"
 
 
 def test_where_the_time_goes_is_told_for_each_cell_and_from_one_to_the_other() -> None:
     plan = lab(LOG)
     study = studied(plan, trials(plan, {"log=disk": 1000.0, "log=memory": 1900.0}, observed=True))
-    assert "At log=disk, the limit is the log" in answer(study)
+    assert "At log=disk, the limit is the log" in said(study)
     (found,) = study.waterfalls
     assert (found.before, found.after) == ("log=disk", "log=memory")
     section = next(section for section in lab_figures.sections(study) if section.id == "time")
@@ -182,8 +219,8 @@ def test_a_curve_of_enough_numbers_of_clients_is_fitted_and_never_followed_beyon
     (curve,) = study.growths
     assert curve.fit is not None
     assert curve.grows
-    assert answer(study).startswith("Throughput grows from ")
-    assert " at 16, " in answer(study) and "95\u202f% interval), the most that were measured. " in answer(study)
+    assert said(study).startswith("Throughput grows from ")
+    assert " at 16, " in said(study) and "95\u202f% interval), the most that were measured. " in said(study)
     section = next(section for section in lab_figures.sections(study) if section.id == "growth")
     assert max(row["clients"] for row in section.charts[0].specification["datasets"]["curves"]) == pytest.approx(16)
     assert "a prediction" in section.tables[0][1].rows[0][-1]
@@ -196,7 +233,7 @@ def test_a_plateau_is_not_said_to_grow_still(last: float, words: str) -> None:
     study = studied(plan, trials(plan, {s.cell.name: at[s.cell.load.clients] for s in plan.setups}, 0.01))
     (curve,) = study.growths
     assert curve.course is not None and curve.course.enough == 8
-    found = answer(study)
+    found = said(study)
     assert found.startswith("Throughput grows from ")
     assert f"95\u202f% interval), and from there {words}: at 16 it is " in found
 
@@ -208,11 +245,11 @@ def test_an_answer_about_clients_begins_with_how_far_each_curve_grows_and_then_c
     study = studied(
         plan, trials(plan, {s.cell.name: cells[s.cell.name][s.cell.load.clients] for s in plan.setups}, 0.02)
     )
-    found = answer(study)
+    found = said(study)
     assert found.startswith("At cache=warm, throughput grows from ")
     assert "At cache=cold, throughput does not surely grow beyond 1 client (" in found
     assert ", and from there falls: at 8 it is 0.6" in found
-    assert found.index("At cache=cold") < found.index("cells were compared") and "with more clients" not in found
+    assert found.index("At cache=cold") < found.index(" is faster than ") and "with more clients" not in found
 
 
 def test_too_few_blocks_or_numbers_of_clients_do_not_say_how_far_throughput_grows() -> None:
@@ -220,7 +257,7 @@ def test_too_few_blocks_or_numbers_of_clients_do_not_say_how_far_throughput_grow
         plan = lab({"clients": counts}, blocks=blocks)
         study = studied(plan, trials(plan, {s.cell.name: 100.0 * s.cell.load.clients for s in plan.setups}))
         assert study.growths[0].course is None
-        assert "Throughput grows" not in answer(study)
+        assert "Throughput grows" not in said(study)
 
 
 def test_a_full_design_counts_its_comparisons_and_names_each_with_its_baseline() -> None:
@@ -230,10 +267,13 @@ def test_a_full_design_counts_its_comparisons_and_names_each_with_its_baseline()
     pairs += [(names[c, n], names[c, "1"]) for c in ("hot", "cold") for n in ("2", "4")]
     plan = replace(plan, comparisons=tuple(pairs))
     means = {s.cell.name: 500.0 * int(s.cell.levels["clients"]) for s in plan.setups}
-    text = answer(studied(plan, trials(plan, means, 0.04)))
-    assert text.startswith("7 pairs of cells were compared by their throughput. 4 are faster than their baseline: ")
-    assert "clients=4 over clients=1, at cache=hot (" in text
-    assert "cannot be told from their baseline" in text
+    found = answer(studied(plan, trials(plan, means, 0.04)))
+    told = [found.decision, *found.points]
+    assert all(" is faster than clients=1 at cache=" in point.text for point in told[:4])
+    assert told[4].text.startswith("cache=cold is slower than cache=hot at clients=2: 0.946")
+    assert all("cannot be told apart: " in point.text for point in told[5:])
+    assert all("would show only differences of" in point.doubt for point in told[5:])
+    assert len(told) == 7 and "To tell all of them: " in told[6].doubt and not found.doubts
 
 
 def test_the_advice_for_many_is_that_of_the_one_that_needs_most() -> None:
@@ -244,7 +284,7 @@ def test_the_advice_for_many_is_that_of_the_one_that_needs_most() -> None:
     study = studied(plan, mixed)
     by_cell = {effect.finding.cell: effect.finding for effect in study.effects}
     assert {one.conclusion for one in by_cell.values()} == {Conclusion.CANNOT_TELL}
-    assert f"To tell all of them: {by_cell['log=memory'].advice}." in answer(study)
+    assert f"To tell all of them: {by_cell['log=memory'].advice}." in said(study)
 
 
 def test_a_fixed_order_is_told_and_no_order_drawn_is_claimed() -> None:
@@ -263,7 +303,7 @@ def test_a_curve_that_falls_has_its_peak_in_the_answer() -> None:
     means = {
         s.cell.name: (n := s.cell.load.clients) * 500 / (1 + 0.05 * (n - 1) + 0.01 * n * (n - 1)) for s in plan.setups
     }
-    assert "throughput peaks at" in answer(studied(plan, trials(plan, means, 0.01)))
+    assert "throughput peaks at" in said(studied(plan, trials(plan, means, 0.01)))
 
 
 def test_a_trial_that_was_cut_short_is_still_to_be_run_and_no_trial_of_the_report() -> None:

@@ -20,7 +20,7 @@ from ironbench.model.record import Check, Record, Status
 from ironbench.printer import Printer
 from ironbench.report import formats, plain, theme
 from ironbench.report.charts.base import Table
-from ironbench.report.figures import cautions, headline, sections
+from ironbench.report.figures import answer, cautions, headline, sections
 from ironbench.report.json import comparison, run_document
 from ironbench.report.markdown import escaped
 from ironbench.report.text import run_summary
@@ -181,9 +181,9 @@ def test_trials_without_any_result_can_be_reported(format: str) -> None:
 
 def test_the_headline_says_on_what_it_rests() -> None:
     (study,) = studies(example(), Shelf(example()))
-    said = [text for _, text in headline(study)]
-    assert all("3 confirmation trials" in text for text in said[:2])
-    assert "do not overlap" in said[2]
+    found = answer(study)
+    assert "do not overlap" in found.decision.text
+    assert all("3 confirmation trials" in point.text for point in found.points)
 
 
 def test_the_headline_of_single_trials_claims_no_spread() -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import labfactory
 import pytest
 from factories import Shelf
+from labfactory import said
 
 from ironbench.analyse.claims import Outcome
 from ironbench.analyse.findings import PERCENTILES, declared, findings
@@ -21,7 +22,6 @@ from ironbench.model.lab import Claim, Lab, Stage
 from ironbench.model.record import Record, Warning
 from ironbench.plan import same_load
 from ironbench.report import lab_text
-from ironbench.report.answer import answer
 from ironbench.report.charts.same_load import same_load as charts_of
 from ironbench.report.lab_json import document
 from ironbench.report.same_load import same_load_tables
@@ -191,10 +191,10 @@ def test_the_report_says_that_the_budget_left_a_claim_open_and_what_budget_would
     assert (
         "The budget of 15 min had only 3 blocks of cells at rates, and a verdict on them needs 6 blocks: a budget of "
         "about 22 min holds these, and so does `ironbench lab resume log --more 6`."
-    ) in answer(study)
+    ) in said(study)
     none = same_load.without(replace(budgeted, trials=tuple(t for t in lab.trials if t.cell.name not in late)))
     records = records_of(none)
-    assert "The budget of 15 min had no room for cells at rates" in answer(lab_study(none, records, Shelf(records)))
+    assert "The budget of 15 min had no room for cells at rates" in said(lab_study(none, records, Shelf(records)))
     records = records_of(budgeted)
     assert not lab_study(budgeted, records, Shelf(records)).too_little_time
     records = records_of(few)

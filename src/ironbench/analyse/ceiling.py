@@ -48,6 +48,8 @@ class Ceiling:
     finding: Finding
     added_bytes: int = 0
     """By which a limit on all memory grew for what lies in memory now: room for cached data, too."""
+    bound: str = ""
+    """The sentence's end about what the parts' share of the time let expect; empty where nothing is known of it."""
 
 
 def ceilings(findings: Sequence[Finding], lab: Lab, spent: Mapping[str, TimeSpent] | None = None) -> list[Ceiling]:
@@ -106,7 +108,7 @@ def ceiling(finding: Finding, parts: Sequence[str], spent: TimeSpent | None = No
             f"{memory_in_words(added_bytes)} higher, and what was left of that could hold data"
         )
     sentence = f"With {free} it would run {_times(speedup)} × as fast ({_times(low)}–{_times(high)}): {verdict}.{bound}"
-    return Ceiling(tuple(parts), speedup, low, high, holds_back, sentence, finding, added_bytes)
+    return Ceiling(tuple(parts), speedup, low, high, holds_back, sentence, finding, added_bytes, bound)
 
 
 def _verdict(finding: Finding, low: float, high: float, name: str, be: str) -> tuple[bool | None, str]:

@@ -24,7 +24,7 @@ class Contrast:
 def contrasts(
     levels: Mapping[str, Mapping[str, str]], comparisons: Sequence[tuple[str, str]]
 ) -> dict[tuple[str, str], Contrast]:
-    """`levels`: cell name → factor → level. Cells without levels go by their own names."""
+    """`levels`: cell name → factor → level. Cells that the lab file names go by their names."""
     found = {pair: _differing(levels.get(pair[0], {}), levels.get(pair[1], {}), *pair) for pair in comparisons}
     named: dict[tuple[str, str], Contrast] = {}
     for pair, contrast in found.items():
@@ -43,9 +43,15 @@ def contrasts(
 
 def _differing(cell: Mapping[str, str], baseline: Mapping[str, str], name: str, other: str) -> Contrast:
     factors = [factor for factor in cell if factor in baseline and cell[factor] != baseline[factor]]
-    if not factors or cell.keys() != baseline.keys():
+    named = any(_joined(levels) != called for levels, called in ((cell, name), (baseline, other)))
+    if not factors or named or cell.keys() != baseline.keys():
         return Contrast(name, other)
     return Contrast(*(" ".join(f"{factor}={side[factor]}" for factor in factors) for side in (cell, baseline)))
+
+
+def _joined(levels: Mapping[str, str]) -> str:
+    """What a cell is called that has no name of its own."""
+    return " ".join(f"{factor}={level}" for factor, level in levels.items())
 
 
 def _common(pair: tuple[str, str], levels: Mapping[str, Mapping[str, str]]) -> dict[str, str]:

@@ -1,11 +1,11 @@
-"""The answer to a lab's question in one paragraph, in words that its data support and no stronger ones."""
+"""The answer to a lab's question: the strongest decision, a point for each comparison, the limit, then the doubts."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
 
-from ironbench.analyse.contrast import Contrast
+from ironbench.analyse.ceiling import Ceiling
 from ironbench.analyse.growth import ALL, Course, Growth, Step
 from ironbench.analyse.labstudy import Effect, LabStudy
 from ironbench.analyse.scalability import Fit
@@ -13,31 +13,111 @@ from ironbench.model.finding import Conclusion
 from ironbench.report import trend
 from ironbench.report.findings import at_least, bounds, interval, metric_words, ratio
 from ironbench.report.numbers import confidence, percent, quantity
+from ironbench.report.section import Answer, Point
 from ironbench.words import THIN, counted
 
-_EACH = 3
-"""More comparisons than this are told by how they ended, not one by one."""
-_NAMED = 4
-"""Of one ending, at most so many are named."""
+_NAMED = 6
+"""Comparisons that are told one by one; the table of findings has all."""
+_CURVES = 3
+_RANK = {Conclusion.FASTER: 0, Conclusion.SLOWER: 0, Conclusion.EQUIVALENT: 1, Conclusion.CANNOT_TELL: 2}
 
 
-def answer(study: LabStudy) -> str:
-    """Sentences in reading order: what was found, how sure, what the machine's own noise is, what was expected."""
-    found = (*courses(study), *findings(study), *rounds(study), *trend.sentences(study.against))
-    said = (*found, *growth(study), limits(study), *disturbed(study), noise(study), claims(study))
-    return " ".join(words for words in said if words)
+def answer(study: LabStudy) -> Answer:
+    """In words that the data support and no stronger ones."""
+    found = [*courses(study), *comparisons(study)]
+    found += [Point(text) for text in (*trend.sentences(study.against), *growth(study), claims(study)) if text]
+    doubts = (*rounds(study), *disturbed(study), noise(study))
+    return Answer(found[0], tuple(found[1:]), limit(study), tuple(text for text in doubts if text))
 
 
-def findings(study: LabStudy) -> list[str]:
-    """What was found, comparison by comparison or ending by ending."""
+def comparisons(study: LabStudy) -> list[Point]:
+    """The decided ones first, the surest of them at the head; of many the rest is counted."""
     if not any(effect.finding.blocks for effect in study.effects):
-        return [_nothing(study)]
-    if len(study.effects) > _EACH or len(study.ended(Conclusion.CANNOT_TELL)) > 1:
-        return [*_endings(study), *(one.sentence for one in study.ceilings)]
-    measured = {(one.finding.cell, one.finding.baseline): one.sentence for one in study.ceilings}
-    return [
-        measured.get((effect.finding.cell, effect.finding.baseline)) or sentence(effect) for effect in study.effects
-    ]
+        return [Point(_nothing(study))]
+    measured = {(one.finding.cell, one.finding.baseline): one for one in study.ceilings}
+    ranked = sorted(study.effects, key=_strength)
+    still_open = study.ended(Conclusion.CANNOT_TELL)
+    found = []
+    if len(still_open) == len(ranked) > 1:
+        found.append(Point(f"None of the {len(ranked)} comparisons by {metric_words(study.metric)} can be decided."))
+    named = len(ranked) if len(ranked) <= _NAMED + 1 else _NAMED
+    for effect in ranked[:named]:
+        ceiling = measured.get((effect.finding.cell, effect.finding.baseline))
+        found.append(_of_ceiling(ceiling) if ceiling else comparison(effect, brief=bool(found)))
+    if more := ranked[named:]:
+        found.append(Point(_counted(more)))
+    if advice := _advice_for(still_open):
+        found[-1] = Point(found[-1].text, doubt=" ".join(filter(None, (found[-1].doubt, advice))))
+    return found
+
+
+def _strength(effect: Effect) -> tuple[int, float]:
+    """Decided before equivalent before open; of the decided the one whose interval keeps farthest from 1."""
+    finding = effect.finding
+    rank = _RANK[finding.conclusion]
+    if rank == 0:
+        return rank, -min(abs(math.log(end)) if 0 < end < math.inf else 0.0 for end in (finding.low, finding.high))
+    return rank, 0.0
+
+
+def _of_ceiling(one: Ceiling) -> Point:
+    return Point(one.sentence.removesuffix(one.bound), doubt=one.bound.strip())
+
+
+def comparison(effect: Effect, brief: bool = False) -> Point:
+    """One comparison: how it ended, by how much, how sure. `brief`: metric and confidence have just been named."""
+    finding, contrast = effect.finding, effect.contrast
+    where = f" at {contrast.where}" if contrast.where else ""
+    doubt = f"{interval(finding)}, {counted(finding.blocks, 'block')}"
+    times = ratio(finding.ratio)
+    if not brief:
+        times += f" its {metric_words(finding.metric)}"
+        doubt = f"{interval(finding)}, {confidence(finding.confidence)} interval, {counted(finding.blocks, 'block')}"
+    if finding.conclusion in (Conclusion.FASTER, Conclusion.SLOWER):
+        words = finding.conclusion.value
+        return Point(f"{contrast.cell} is {words} than {contrast.baseline}{where}: {times} ({doubt}).")
+    sides = f"{contrast.cell} and {contrast.baseline}{where}"
+    if finding.conclusion is Conclusion.EQUIVALENT:
+        return Point(f"{sides} are equivalent within {percent(finding.margin)}: {times} ({doubt}).")
+    if not finding.blocks:
+        return Point(f"{sides} cannot be compared: no block has both.")
+    return Point(f"{sides} cannot be told apart: {times} ({doubt}).", doubt=_why_open(effect))
+
+
+def _why_open(effect: Effect) -> str:
+    finding = effect.finding
+    if finding.barred:
+        return f"{finding.barred.rstrip('.')}."
+    if finding.detectable is None:
+        return ""
+    return f"These blocks would show only differences of {at_least(finding.detectable)}."
+
+
+def sentence(effect: Effect) -> str:
+    """One comparison alone, with what it would take to tell."""
+    point, advice = comparison(effect), effect.finding.advice
+    return " ".join(filter(None, (point.text, point.doubt, _advice(advice) if advice else "")))
+
+
+def _counted(effects: Sequence[Effect]) -> str:
+    """`14 more comparisons: 10 faster, 4 cannot tell.`"""
+    ends = [effect.finding.conclusion.value for effect in effects]
+    tally = ", ".join(f"{ends.count(end)} {end}" for end in dict.fromkeys(ends))
+    return f"{counted(len(effects), 'more comparison')}: {tally}; the findings below name each."
+
+
+def _advice_for(open_ones: Sequence[Effect]) -> str:
+    """The advice of the comparison that needs most, since less would leave it open."""
+    found = [effect.finding for effect in open_ones if effect.finding.advice]
+    if not found:
+        return ""
+    most = max(found, key=lambda one: math.inf if one.detectable is None else one.detectable)
+    alike = len({one.advice for one in found}) == 1
+    return _advice(most.advice) if alike else _advice(most.advice, "To tell all of them")
+
+
+def _advice(text: str, purpose: str = "To tell") -> str:
+    return f"{purpose}: {text.rstrip('.')}."
 
 
 def rounds(study: LabStudy) -> list[str]:
@@ -53,14 +133,11 @@ def rounds(study: LabStudy) -> list[str]:
     return said
 
 
-def courses(study: LabStudy) -> list[str]:
+def courses(study: LabStudy) -> list[Point]:
     """How far throughput grew with clients, where enough numbers of them were measured for a curve: who varies clients
     so finely asks for that first."""
-    return [
-        " ".join(_course(curve, curve.course, curve.fit))
-        for curve in study.growths[:_EACH]
-        if curve.course and curve.fit
-    ]
+    found = [list(_course(curve, curve.course, curve.fit)) for curve in study.growths if curve.course and curve.fit]
+    return [Point(text) for sentences in found[:_CURVES] for text in sentences]
 
 
 def _course(curve: Growth, course: Course, fit: Fit) -> Iterator[str]:
@@ -96,7 +173,7 @@ def growth(study: LabStudy) -> list[str]:
     than was measured."""
     return [
         f"{'With more clients' if curve.name == ALL else f'{curve.name} with more clients'}: {_peak(curve, curve.fit)}."
-        for curve in study.growths[:_EACH]
+        for curve in study.growths[:_CURVES]
         if curve.fit and not curve.course
     ]
 
@@ -124,7 +201,7 @@ def _step(step: Step | None) -> str:
     )
 
 
-def limits(study: LabStudy) -> str:
+def limit(study: LabStudy) -> str:
     """What holds the baseline back, as far as its backends were observed."""
     spent = next((cell.time for cell in study.cells if cell.name == study.lab.baseline and cell.time), None)
     if spent is None:
@@ -159,96 +236,6 @@ def claims(study: LabStudy) -> str:
         return f"The claim of the lab file is {study.claims[0].outcome}.{why}"
     words = ", ".join(f"{len(found)} {outcome}" for outcome, found in tally if found)
     return f"Of the {len(study.claims)} claims of the lab file: {words}.{why}"
-
-
-def sentence(effect: Effect) -> str:
-    """One comparison: how it ended, by how much, how sure."""
-    finding, contrast = effect.finding, effect.contrast
-    where = f" at {contrast.where}" if contrast.where else ""
-    times = f"{ratio(finding.ratio)} its {metric_words(finding.metric)}"
-    blocks = "1 block" if finding.blocks == 1 else f"{finding.blocks} blocks"
-    doubt = f"{interval(finding)}, {confidence(finding.confidence)} interval, {blocks}"
-    if finding.conclusion in (Conclusion.FASTER, Conclusion.SLOWER):
-        words = finding.conclusion.value
-        return f"{contrast.cell} is {words} than {contrast.baseline}{where}: {times} ({doubt})."
-    if finding.conclusion is Conclusion.EQUIVALENT:
-        margin = percent(finding.margin)
-        return f"{contrast.cell} and {contrast.baseline} are equivalent within {margin}{where}: {times} ({doubt})."
-    text = (
-        f"Whether {contrast.cell} is faster or slower than {contrast.baseline}{where} cannot be told from these trials"
-    )
-    text += f": {times} ({doubt})" if finding.blocks else ": no block has both"
-    if finding.barred:
-        text += f". {finding.barred}"
-    elif finding.detectable is not None:
-        text += f", and they would show only differences of {at_least(finding.detectable)}"
-    return f"{text}." + _advice(finding.advice)
-
-
-def _endings(study: LabStudy) -> list[str]:
-    baselines = {effect.finding.baseline for effect in study.effects}
-    words = {effect.contrast.baseline for effect in study.effects}
-    by = f"by their {metric_words(study.metric)}"
-    if len(baselines) == 1:
-        baseline = (words if len(words) == 1 else baselines).pop()
-        said = [f"{len(study.effects)} cells were compared with {baseline} {by}."]
-    else:
-        baseline = words.pop() if len(words) == 1 else ""
-        said = [f"{len(study.effects)} pairs of cells were compared {by}."]
-    for conclusion in Conclusion:
-        ended = study.ended(conclusion)
-        if ended:
-            said.append(_ending(conclusion, ended, len(study.effects), baseline))
-    return said
-
-
-def _ending(conclusion: Conclusion, ended: Sequence[Effect], everyone: int, baseline: str) -> str:
-    """`baseline`: empty where comparisons have different ones; then each is named with its own."""
-    how_many = "All" if len(ended) == everyone else str(len(ended))
-    if conclusion is Conclusion.CANNOT_TELL and len(ended) == everyone:
-        how_many = "None"
-    verb = "is" if len(ended) == 1 else "are"
-    names = _names(ended, full=not baseline)
-    other = baseline or ("its baseline" if len(ended) == 1 else "their baseline")
-    if conclusion is Conclusion.EQUIVALENT:
-        within = percent(ended[0].finding.margin)
-        return f"{how_many} {verb} equivalent to {other} within {within}: {names}."
-    if conclusion is Conclusion.CANNOT_TELL:
-        known = [effect.finding.detectable for effect in ended if effect.finding.detectable is not None]
-        least = f" (these blocks would show only differences of {at_least(max(known))})" if known else ""
-        can = "can" if how_many == "None" else "cannot"
-        return f"{how_many} {can} be told from {other}{least}: {names}.{_advice_for(ended)}"
-    return f"{how_many} {verb} {conclusion.value} than {other}: {names}."
-
-
-def _advice_for(open_ones: Sequence[Effect]) -> str:
-    """The advice of the comparison that needs most, since less would leave it open."""
-    found = [effect.finding for effect in open_ones if effect.finding.advice]
-    if not found:
-        return ""
-    most = max(found, key=lambda one: math.inf if one.detectable is None else one.detectable)
-    alike = len({one.advice for one in found}) == 1
-    return _advice(most.advice) if alike else _advice(most.advice, "To tell all of them")
-
-
-def _advice(text: str, purpose: str = "To tell") -> str:
-    return f" {purpose}: {text.rstrip('.')}." if text else ""
-
-
-def _names(ended: Sequence[Effect], full: bool = False) -> str:
-    """The farthest from 1 first. `full`: with what each is compared with."""
-    ranked = sorted(ended, key=lambda effect: -abs(effect.finding.ratio - 1))
-    names = [
-        f"{effect.contrast.name if full else _shortly(effect.contrast)} "
-        f"({ratio(effect.finding.ratio)}, {interval(effect.finding)})"
-        for effect in ranked[:_NAMED]
-    ]
-    rest = len(ranked) - len(names)
-    return ", ".join(names) + (f" and {rest} more" if rest else "")
-
-
-def _shortly(contrast: Contrast) -> str:
-    return contrast.cell + (f" at {contrast.where}" if contrast.where else "")
 
 
 def _nothing(study: LabStudy) -> str:

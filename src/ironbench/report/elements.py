@@ -9,7 +9,7 @@ from importlib.resources import files
 
 from ironbench.report import bundle, theme
 from ironbench.report.charts.base import Chart, Key, Table
-from ironbench.report.section import Section
+from ironbench.report.section import Answer, Point, Section
 
 _POLICY = "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; img-src data:"
 NO_SCRIPT = (
@@ -67,6 +67,21 @@ def page(title: str, bodies: Iterable[str], charts: Mapping[str, Chart]) -> byte
 </html>
 """
     return text.encode()
+
+
+def answer(found: Answer) -> str:
+    """What a page begins with."""
+    points = "".join(f"<li>{_point(point)}</li>" for point in found.points)
+    limit = f'<p class="limit">{escape(found.limit)}</p>' if found.limit else ""
+    doubts = "".join(f'<p class="doubt">{escape(text)}</p>' for text in found.doubts)
+    listed = f"<ul>{points}</ul>" if points else ""
+    return f'<div class="headline"><p class="decision">{_point(found.decision)}</p>{listed}{limit}{doubts}</div>'
+
+
+def _point(point: Point) -> str:
+    name = f"<strong>{escape(point.name)}</strong> " if point.name else ""
+    doubt = f' <span class="doubt">{escape(point.doubt)}</span>' if point.doubt else ""
+    return f"{name}{escape(point.text)}{doubt}"
 
 
 def section(content: Section, prefix: str, charts: dict[str, Chart]) -> str:

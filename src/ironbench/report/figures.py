@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 from ironbench.analyse.balance import Entry
+from ironbench.analyse.compare import ratio as compared
 from ironbench.analyse.differences import Difference, telling
 from ironbench.analyse.study import Part, Study
-from ironbench.analyse.subjects import counted_in
+from ironbench.analyse.subjects import counted_in, leading
+from ironbench.analyse.summarise import overlap
 from ironbench.catalogue import part_of
 from ironbench.report import own, read_cost
 from ironbench.report.charts import scalability as law
@@ -19,8 +22,9 @@ from ironbench.report.charts.queries import by_query
 from ironbench.report.charts.role_latency import role_latency
 from ironbench.report.charts.shares import budget, waits
 from ironbench.report.charts.timelines import devices, timelines
-from ironbench.report.numbers import NOT_KNOWN, between, measured, number, quantity, span, times
-from ironbench.report.section import Section
+from ironbench.report.findings import metric_words
+from ironbench.report.numbers import NOT_KNOWN, between, measured, number, quantity, span, times, unit_of
+from ironbench.report.section import Answer, Point, Section
 from ironbench.words import counted
 
 REST = "Everything else that differs"
@@ -182,13 +186,17 @@ def title(study: Study) -> str:
     return " against ".join(names) if len(names) <= _TOLD else f"{len(names)} systems: {', '.join(names)}"
 
 
-def headline(study: Study) -> list[tuple[str, str]]:
-    """The result in sentences that the data support, each as a system's name and what is said of it.
+def answer(study: Study) -> Answer:
+    """How systems stand to the first, the clearest first, and what each came to. No verdict: their trials were not run
+    in blocks."""
+    found = [Point(text, name) for name, text in headline(study)]
+    return Answer(found[0], tuple(found[1:]))
 
-    No verdict: the trials of the systems were not run in blocks.
-    """
+
+def headline(study: Study) -> list[tuple[str, str]]:
+    """Sentences that the data support, each as a system's name and what is said of it."""
     if (shown := own.presentation(study)) is not None:
-        return shown.headline(study)
+        return [*_leading_ratios(study), *shown.headline(study)]
     with_peak = [part for part in study.parts if part.curve.peak]
     if not with_peak:
         return [("", "No trial ended well enough to be reported.")]
@@ -196,9 +204,38 @@ def headline(study: Study) -> list[tuple[str, str]]:
     if len(told) > _TOLD:
         best = max(with_peak, key=lambda part: part.curve.peak.throughput.centre if part.curve.peak else 0.0)
         told = [with_peak[0], best] if best is not with_peak[0] else [best]
-    sentences = [(part.name, _peak_sentence(part)) for part in told]
-    sentences += [(part.name, _ratio_sentence(told[0], part)) for part in told[1:]]
+    apart = sorted(told[1:], key=_clearness)
+    sentences = [(part.name, _ratio_sentence(told[0], part)) for part in apart]
+    sentences += [(part.name, _peak_sentence(part)) for part in told]
     return [(name, text) for name, text in sentences if text]
+
+
+def _clearness(part: Part) -> tuple[bool, float]:
+    """Those whose repeats do not overlap first, of them the farthest from 1."""
+    standing = part.standing
+    if standing is None or standing.ratio is None:
+        return True, 0.0
+    return standing.overlap, -abs(math.log(standing.ratio))
+
+
+def _leading_ratios(study: Study) -> list[tuple[str, str]]:
+    """Of work whose result is not a throughput: the figure that leads, against the first system's."""
+    first = study.parts[0]
+    of_first = first.curve.peak.metrics if first.curve.peak else {}
+    found = []
+    for part in study.parts[1:]:
+        of_part = part.curve.peak.metrics if part.curve.peak else {}
+        names = [name for name in leading(part.subject.records[0].choice) if name in of_first and name in of_part]
+        ratio = compared(of_first[names[0]].centre, of_part[names[0]].centre) if names else None
+        if ratio is not None:
+            a, b, unit = of_first[names[0]], of_part[names[0]], unit_of(names[0])
+            text = f"has {times(ratio)} the {metric_words(names[0])} of {first.name}: "
+            text += f"{measured(b, unit)} against {measured(a, unit)}"
+            single = "each is a single trial, so the spread is not known"
+            ranges = "overlap" if overlap(a, b) else "do not overlap"
+            text += f"; {single if a.n == b.n == 1 else f'the ranges of the trials {ranges}'}."
+            found.append((overlap(a, b), -abs(math.log(ratio)), part.name, text))
+    return [(name, text) for _, _, name, text in sorted(found)]
 
 
 def _peak_sentence(part: Part) -> str:

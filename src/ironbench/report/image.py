@@ -85,7 +85,7 @@ def _picture(parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 def _study(study: Study) -> dict[str, Any]:
     parts = [_section(part) for part in figures.sections(study) if part.charts]
-    said = [f"{name} {text}".strip() for name, text in figures.headline(study)]
+    said = figures.answer(study).sentences
     cautions = figures.cautions(study)
     notes = [study.derived, *said, *(f"Note: {text}" for text in (*cautions, *study.footnotes[:1]))]
     return _titled(figures.title(study), [study.work, *notes], parts)
@@ -106,7 +106,7 @@ def _section(section: Section) -> dict[str, Any]:
 def _lab(study: LabStudy) -> dict[str, Any]:
     """The answer, and the charts that it rests on."""
     rows = [_row([chart]) for part in lab_figures.sections(study) for chart in part.charts if chart.id in _OF_LAB]
-    notes = [study.derived, answer(study), *(f"Note: {text}" for text in lab_figures.cautions(study))]
+    notes = [study.derived, *answer(study).sentences, *(f"Note: {text}" for text in lab_figures.cautions(study))]
     return _titled(study.lab.question, [study.work, *notes], rows)
 
 

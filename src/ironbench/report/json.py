@@ -10,6 +10,7 @@ import msgspec
 from ironbench.analyse.compare import Comparison, Row
 from ironbench.analyse.study import Study
 from ironbench.model.record import SCHEMA, Record
+from ironbench.report import figures
 from ironbench.report.derived import sentences
 
 if TYPE_CHECKING:
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
 
 def render(studies: Sequence[Study]) -> bytes:
     """`{schema, studies: […]}`: everything computed; trials by their id."""
-    return encoded({"schema": SCHEMA, "studies": [plain(study) for study in studies]})
+    found = [{**plain(study), "answer": plain(figures.answer(study))} for study in studies]
+    return encoded({"schema": SCHEMA, "studies": found})
 
 
 def run_document(records: Sequence[Record], store: Store, found: Answer | None = None) -> str:

@@ -33,7 +33,7 @@ def document(study: LabStudy) -> dict[str, Any]:
         "name": lab.name,
         "series": lab.series,
         "question": lab.question,
-        "answer": answer(study),
+        "answer": plain(answer(study)),
         "metric": study.metric,
         "complete": study.complete,
         **{key: value for key, value in found.items() if key not in ("effects", "others", "earlier", "lab")},

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ironbench.analyse.labstudy import LabStudy
-from ironbench.report import lab_figures, plain
+from ironbench.report import lab_figures, markdown, plain
 from ironbench.report.answer import answer
 from ironbench.report.markdown import bullets, escaped, table
 
@@ -19,7 +19,7 @@ def _study(study: LabStudy) -> str:
         f"# {escaped(study.lab.question)}",
         f"{escaped(study.work)} · {escaped(' · '.join(lab_figures.kicker(study)))}",
         *([escaped(study.derived)] if study.derived else []),
-        f"**{escaped(answer(study))}**",
+        *markdown.answer(answer(study)),
     ]
     rows = lab_figures.cautions(study)
     blocks += ["## Before you use these numbers", bullets(rows)] if rows else []

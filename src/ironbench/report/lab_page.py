@@ -31,7 +31,7 @@ def _study(study: LabStudy, prefix: str, charts: dict[str, Chart]) -> str:
         f"<h1>{escape(study.lab.question)}</h1>",
         f'<p class="lead">{escape(study.lab.name)} · {escape(study.work)}</p>{derived}</header>',
         f"<main>{elements.NO_SCRIPT}",
-        f'<div class="headline"><p>{escape(answer(study))}</p></div>',
+        elements.answer(answer(study)),
         _cards(study),
         elements.cautions(lab_figures.cautions(study)),
     ]

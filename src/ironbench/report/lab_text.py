@@ -29,7 +29,7 @@ def render(studies: Sequence[LabStudy]) -> bytes:
 
 def summary(study: LabStudy, printer: Printer) -> None:
     """What `lab run` ends with: the answer, the findings, what was expected, what to know first."""
-    blocks = [plain.clean(study.lab.question), _answer(study), *_findings(study), *_storage(study)]
+    blocks = [plain.clean(study.lab.question), plain.answer(answer(study), _WIDTH), *_findings(study), *_storage(study)]
     blocks += [*_same_load(study), *_claims(study)]
     blocks += [f"Earlier rounds: {name}\n{_shown(table, 'earlier')}" for name, table in lab_figures.earlier(study)]
     blocks.append(_cautions(study))
@@ -51,7 +51,7 @@ def _study(study: LabStudy) -> str:
     blocks = [
         head,
         study.derived,
-        _answer(study),
+        plain.answer(answer(study), _WIDTH),
         _cautions(study),
         *_claims(study),
         *_findings(study),
@@ -74,10 +74,6 @@ def _study(study: LabStudy) -> str:
 def _shown(table: Table, section: str) -> str:
     words = section in _WORDS or (section == "earlier" and not table.numbers)
     return plain.facts(Table((), (table.head, *table.rows))) if words else plain.table(table)
-
-
-def _answer(study: LabStudy) -> str:
-    return textwrap.fill(plain.clean(answer(study)), _WIDTH, break_on_hyphens=False)
 
 
 def _findings(study: LabStudy) -> list[str]:

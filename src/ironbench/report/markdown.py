@@ -9,6 +9,7 @@ from ironbench.analyse.study import Study
 from ironbench.report import figures, plain
 from ironbench.report.charts.base import Table
 from ironbench.report.numbers import moment
+from ironbench.report.section import Answer, Point
 from ironbench.words import THIN, counted
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~!&])")
@@ -29,7 +30,7 @@ def _study(study: Study) -> str:
         f"# {escaped(figures.title(study))}",
         f"{escaped(study.work)} · {moment(study.started_at)} · {trials}",
         *([escaped(study.derived)] if study.derived else []),
-        *(f"**{escaped(name)}** {escaped(text)}" if name else escaped(text) for name, text in figures.headline(study)),
+        *answer(figures.answer(study)),
         table(figures.peaks(study)),
     ]
     cautions = figures.cautions(study)
@@ -53,6 +54,19 @@ def _study(study: Study) -> str:
     blocks += [f"```sh\n{plain.clean(part.command)}\n```" for part in study.parts]
     blocks += ["## Notes", bullets(study.footnotes)]
     return "\n\n".join(blocks)
+
+
+def answer(found: Answer) -> list[str]:
+    """Blocks: the decision in bold, a list of points, the limit, the doubts about all."""
+    blocks = [f"**{escaped(found.decision.sentence)}**"]
+    if found.points:
+        blocks.append("\n".join(f"- {_point(point)}" for point in found.points))
+    return blocks + [escaped(text) for text in (found.limit, *found.doubts) if text]
+
+
+def _point(point: Point) -> str:
+    name = f"**{escaped(point.name)}** " if point.name else ""
+    return name + escaped(" ".join(filter(None, (point.text, point.doubt))))
 
 
 def table(content: Table) -> str:

@@ -26,7 +26,7 @@ def _study(study: Study, place: int, charts: dict[str, Chart]) -> str:
         f"<h1>{escape(figures.title(study))}</h1>",
     ]
     body.append(f'<p class="lead">{escape(study.work)}</p>{_derived(study)}</header><main>{elements.NO_SCRIPT}')
-    body.append(f'<div class="headline">{"".join(_sentence(*sentence) for sentence in figures.headline(study))}</div>')
+    body.append(elements.answer(figures.answer(study)))
     body.append(
         f'<ul class="cards">{"".join(_card(part, at, study.parts[0].name) for at, part in enumerate(study.parts))}</ul>'
     )
@@ -40,10 +40,6 @@ def _study(study: Study, place: int, charts: dict[str, Chart]) -> str:
 
 def _derived(study: Study) -> str:
     return f'<p class="lead"><strong>{escape(study.derived)}</strong></p>' if study.derived else ""
-
-
-def _sentence(name: str, text: str) -> str:
-    return f"<p><strong>{escape(name)}</strong> {escape(text)}</p>" if name else f"<p>{escape(text)}</p>"
 
 
 def _title(studies: Sequence[Study]) -> str:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import textwrap
 import unicodedata
 from collections.abc import Sequence
 
 from ironbench.report.charts.base import Table
+from ironbench.report.section import Answer
 
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 _NARROW = re.compile("[\x00-\u02ff\u2000-\u206f]*")
@@ -35,6 +37,22 @@ def table(content: Table, indent: str = "  ") -> str:
     lines = [indent + _line(row, widths) for row in rows]
     lines.insert(1, indent + "─" * (sum(widths) + 2 * (len(widths) - 1)))
     return "\n".join(line.rstrip() for line in lines)
+
+
+def answer(found: Answer, width: int = 100) -> str:
+    """Decision, a bullet for each point with its doubt below, the limit, the doubts about all; folded at `width`."""
+    lines = [_folded(found.decision.sentence, width)]
+    for point in found.points:
+        lines.append(_folded(" ".join(filter(None, (point.name, point.text))), width, "  - ", "    "))
+        lines += [_folded(point.doubt, width, "    ", "    ")] if point.doubt else []
+    lines += [_folded(text, width) for text in (found.limit, *found.doubts) if text]
+    return "\n".join(lines)
+
+
+def _folded(text: str, width: int, first: str = "", rest: str = "") -> str:
+    return textwrap.fill(
+        clean(text), width, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False, break_long_words=False
+    )
 
 
 def facts(content: Table, indent: str = "  ") -> str:

@@ -8,6 +8,40 @@ from ironbench.report.charts.base import Chart, Table
 
 
 @dataclass(frozen=True, slots=True)
+class Point:
+    """One thing that was found, and right after it what keeps it from being surer."""
+
+    text: str
+    name: str = ""
+    """Whom it is about, where the text does not say: shown before it."""
+    doubt: str = ""
+
+    @property
+    def sentence(self) -> str:
+        return " ".join(filter(None, (self.name, self.text, self.doubt)))
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a report begins with, in reading order."""
+
+    decision: Point
+    """The strongest there is, as one sentence."""
+    points: tuple[Point, ...] = ()
+    """Everything else that was found."""
+    limit: str = ""
+    """What holds the baseline back; empty where it was not observed."""
+    doubts: tuple[str, ...] = ()
+    """About all of the above."""
+
+    @property
+    def sentences(self) -> list[str]:
+        """All of it without its form, for pictures."""
+        said = [self.decision.sentence, *(point.sentence for point in self.points), self.limit, *self.doubts]
+        return [text for text in said if text]
+
+
+@dataclass(frozen=True, slots=True)
 class Section:
     """A heading, what to know before looking, and the charts or tables under it."""
 

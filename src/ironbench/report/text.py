@@ -259,7 +259,7 @@ def _scaling(study: Study) -> str:
 
 
 def _headline(study: Study) -> str:
-    return "\n".join(f"{plain.clean(name)} {plain.clean(text)}".strip() for name, text in figures.headline(study))
+    return plain.answer(figures.answer(study))
 
 
 def _cautions(study: Study) -> str:
