@@ -10,7 +10,7 @@ from pathlib import Path
 import own_server as pg
 import pytest
 
-from ironbench.engines.postgres import installation
+from ironbench.engines.postgres import facts, installation
 from ironbench.model.system import Layout
 from ironbench.process import processes, register
 
@@ -95,6 +95,19 @@ def test_facts_tell_version_settings_build_and_identity_and_are_the_same_at_ever
     assert facts["observable"] == {"track_io_timing": "on", "track_wal_io_timing": "on"}
     assert facts["settings"]["data_directory"].endswith("/cluster")
     assert facts["runs_as"]
+
+
+def test_facts_name_installed_extensions_and_say_whether_settings_are_hidden(raw_server, database: str) -> None:
+    boss = raw_server.connect(database=database)
+    boss.query("DROP ROLE IF EXISTS plain; CREATE ROLE plain LOGIN")
+    try:
+        seen, hidden = facts.read(boss.query), facts.read(raw_server.connect(database=database, user="plain").query)
+    finally:
+        boss.query("DROP ROLE plain")
+        boss.close()
+    assert [name.partition(" ")[0] for name in seen["extensions"]] == ["plpgsql"], "available ones are not installed"
+    assert seen["settings_seen"] == "all" and hidden["settings_seen"] != "all"
+    assert set(seen["settings"]) - set(hidden["settings"]) >= {"shared_preload_libraries", "log_directory"}
 
 
 def test_counters_count_commits(postgres) -> None:

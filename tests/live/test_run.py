@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -157,3 +160,20 @@ def test_a_search_for_a_rate_shows_what_it_tried_rate_by_rate(user: User) -> Non
     assert "best rate: " in told.stderr
     assert all(f"{rate}/s" in told.stdout for rate in (100, 200, 400))
     assert "fresh" in told.stdout
+
+
+def test_other_programs_that_take_the_cpu_make_a_trial_suspect_and_are_named(user: User) -> None:
+    busy = [sys.executable, "-I", "-S", "-c", "while True: pass"]
+    others = [subprocess.Popen(busy) for _ in os.sched_getaffinity(0)]
+    try:
+        told = user("run", "select-only", "--engine", "null", "--duration", "2s", "--warmup", "0s")
+    finally:
+        for other in others:
+            other.kill()
+            other.wait()
+    assert told.code == 3, told.stderr
+    (trial,) = user.records()
+    assert trial["status"] == "suspect"
+    assert trial["budget"]["other"] > 0.2, "they were as many as the cores"
+    (taken,) = [warning["text"] for warning in trial["warnings"] if warning["code"] == "cpu-taken"]
+    assert "by other programs" in taken

@@ -10,6 +10,7 @@ from factories import record
 
 from ironbench.analyse.bottleneck import where_time_goes
 from ironbench.analyse.proportion import wilson
+from ironbench.analyse.waterfall import waterfall
 from ironbench.model.record import Budget, Status, Warning
 from ironbench.model.system import Load
 
@@ -84,7 +85,8 @@ def test_no_limit_is_named_that_the_data_do_not_show(shares: dict[str, float]) -
 
 
 def test_cpu_and_run_queue_are_one_resource_told_apart_in_words() -> None:
-    waiting = where_time_goes([spent(CPU=0.1, run_queue=0.7, client=0.2)])
+    ours = Budget(server=0.8, client=0.15, other=0.03, idle=0.02)
+    waiting = where_time_goes([replace(spent(CPU=0.1, run_queue=0.7, client=0.2), budget=ours)])
     computing = where_time_goes([spent(CPU=0.7, run_queue=0.1, client=0.2)])
     assert waiting is not None and computing is not None
     assert waiting.limit.resource == computing.limit.resource == "the server's CPU"
@@ -125,6 +127,35 @@ def test_cores_that_other_programs_take_are_not_the_servers_limit() -> None:
     found = where_time_goes([noisy])
     assert found is not None
     assert found.limit.resource == "other programs on the machine"
+
+
+def test_more_cores_are_advised_only_where_the_cpu_was_ours() -> None:
+    shared = Budget(server=0.45, client=0.12, other=0.39, steal=0.02, idle=0.0, kernel=0.02)
+    found = where_time_goes([replace(spent(CPU=0.1, run_queue=0.7, client=0.2), budget=shared)])
+    unmeasured = where_time_goes([spent(CPU=0.1, run_queue=0.7, client=0.2)])
+    assert found is not None and unmeasured is not None
+    assert "more cores" not in found.limit.sentence and "more cores" not in unmeasured.limit.sentence
+    assert "of the CPU time the server had 45\u202f%, other programs had 39\u202f%" in found.limit.sentence
+
+
+def test_a_trial_that_lost_its_counts_of_the_run_queue_is_left_out_and_named() -> None:
+    whole = [spent(CPU=0.2, run_queue=0.6, client=0.2) for _ in range(2)]
+    lost = replace(spent(CPU=0.8, client=0.2), id="the-lost-one")
+    lost.metrics["time_samples{part=CPU}"] = 900.0
+    found = where_time_goes([*whole, lost])
+    assert found is not None
+    assert (found.trials, found.share("CPU"), found.share("run queue")) == (2, pytest.approx(0.2), pytest.approx(0.6))
+    assert any("1 trial left out" in text and "the-lost-one" in text for text in found.warnings)
+    times = waterfall([*whole, lost], [replace(lost, block=1), *(replace(one, block=1) for one in whole)])
+    assert times is not None and not any(step.delta_s for step in times.steps)
+
+
+def test_computing_and_waiting_that_were_not_told_apart_are_not_called_computing() -> None:
+    sampled = spent(CPU=0.8, client=0.2)
+    sampled.metrics["time_samples{part=CPU}"] = 900.0
+    found = where_time_goes([sampled])
+    assert found is not None
+    assert "which of the two cannot be told" in found.limit.sentence and "faster cores" not in found.limit.sentence
 
 
 def test_waits_for_a_core_after_a_wait_for_the_log_are_in_its_bound() -> None:

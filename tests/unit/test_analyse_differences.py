@@ -36,3 +36,13 @@ def test_nothing_is_told_twice_or_lost() -> None:
     told, rest = telling(rows)
     assert sorted(names(told) | names(rest)) == sorted(names(rows))
     assert len(told) + len(rest) == len(rows)
+
+
+def test_a_setting_that_the_role_may_not_see_is_never_called_not_set() -> None:
+    name = "engine.settings.shared_preload_libraries"
+    hidden = {"engine.settings_seen": "those that every role may see"}
+    seen = {"engine.settings_seen": "all", name: "pg_stat_statements"}
+    (row,) = [row for row in differences([hidden, seen]) if row.name == "settings.shared_preload_libraries"]
+    assert row.values == ("not seen by the role", "pg_stat_statements")
+    (row,) = differences([{"engine.settings_seen": "all"}, seen])
+    assert row.values == ("not set", "pg_stat_statements")

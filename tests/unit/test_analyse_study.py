@@ -268,11 +268,6 @@ def test_roles_on_one_device_are_told_once() -> None:
     assert "log device: operations used per core" not in names
 
 
-def test_a_crowded_machine_is_said() -> None:
-    (study,) = study_of([record(budget=Budget(server=0.2, other=0.5, idle=0.3))])
-    assert any("50\u202f%" in text for text in study.parts[0].warnings)
-
-
 def test_the_paths_of_a_server_are_no_difference_of_their_own() -> None:
     assert flattened("engine", {"settings": {"data_directory": "/a", "work_mem": "4MB"}}) == {
         "engine.settings.work_mem": "4MB"

@@ -107,7 +107,7 @@ def test_values_in_the_configuration_file_are_quoted() -> None:
 
 
 def test_what_a_build_lacks_is_listed() -> None:
-    full = {"tls": True, "icu": True, "jit": True, "extensions": ["pg_stat_statements"]}
+    full = {"tls": True, "icu": True, "jit": True, "available": ["pg_stat_statements"]}
     enums = {"default_toast_compression": ["lz4"], "wal_compression": ["zstd"], "io_method": ["io_uring"]}
     assert facts.lacking(full | {"enums": enums}) == []
     assert facts.lacking({}) == ["TLS", "ICU", "JIT", "lz4", "zstd", "io_uring", "contrib"]

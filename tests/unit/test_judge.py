@@ -1,8 +1,12 @@
 """Why a trial is not `ok` is said by whoever knows best: the engine itself, where it died."""
 
+import pytest
+
 from ironbench.model.driven import Driven
-from ironbench.model.record import Status
-from ironbench.record.judge import status
+from ironbench.model.observation import Observation
+from ironbench.model.record import Budget, Status
+from ironbench.model.system import Load, System
+from ironbench.record.judge import status, warnings
 
 ENDED = {"aborted": True, "cause": "the connection broke", "cut_short": False, "transactions": 5}
 NOW = "2026-11-21T01:00:00"
@@ -26,3 +30,73 @@ def test_many_last_words_do_not_swell_a_record() -> None:
 def test_an_engine_that_lives_is_not_quoted() -> None:
     broken = Driven(NOW, alive=True, summary=ENDED)
     assert status(broken, ()) == (Status.VOIDED, "the connection broke")
+
+
+SUMMARY = {"elapsed_s": 30.0, "transactions": 1000, "cut_short": False, "aborted": False, "errors": {}}
+COUNTED = {"other_programs_cpu_cores": 1.0, "engine_cpu_s": 3.0}
+OURS = System("postgres", "a")
+THEIRS = System("postgres", "a", dsn="postgresql://db.example/bench")
+
+
+def judged(system: System, metrics: dict[str, float], **shares: float) -> tuple[Status, str]:
+    driven = Driven(NOW, alive=True, summary=SUMMARY)
+    budget = Budget(server=0.2, client=0.01, idle=0.7 - sum(shares.values()), **shares)
+    found = warnings(system, Load(), driven, Observation(metrics), budget, writes=False)
+    return status(driven, found)
+
+
+@pytest.mark.parametrize("shares", [{"other": 0.06}, {"steal": 0.06}, {"other": 0.03, "steal": 0.03}])
+def test_whatever_took_cpu_time_from_the_work_makes_a_trial_suspect(shares: dict[str, float]) -> None:
+    found, cause = judged(OURS, COUNTED, **shares)
+    assert found is Status.SUSPECT
+    assert cause.startswith("6.0\u202f% of CPU time was taken from the work")
+    assert ("by other programs" in cause) == ("other" in shares)
+    assert ("by other virtual machines" in cause) == ("steal" in shares)
+
+
+@pytest.mark.parametrize(
+    ("system", "metrics", "shares"),
+    [
+        (OURS, COUNTED, {"other": 0.025, "steal": 0.024}),
+        (OURS, COUNTED, {"kernel": 0.3}),
+        (OURS, {"engine_cpu_s": 3.0}, {"other": 0.15}),
+        (THEIRS, {"other_programs_cpu_cores": 1.0}, {"other": 0.6}),
+    ],
+    ids=[
+        "little",
+        "the kernel works for us",
+        "the kernel cannot be told apart",
+        "the server is out of sight",
+    ],
+)
+def test_what_the_work_itself_needs_is_not_called_taken(
+    system: System, metrics: dict[str, float], shares: dict[str, float]
+) -> None:
+    assert judged(system, metrics, **shares) == (Status.OK, "")
+
+
+def test_where_other_programs_cannot_be_counted_only_more_than_a_kernel_needs_is_called_taken() -> None:
+    assert judged(OURS, {"engine_cpu_s": 3.0}, other=0.25)[0] is Status.SUSPECT
+
+
+def test_steal_is_taken_from_a_client_whose_server_is_out_of_sight() -> None:
+    assert judged(THEIRS, {}, other=0.5, steal=0.06)[0] is Status.SUSPECT
+
+
+WROTE = {"checkpoints": 0.0, "wal_bytes_per_transaction": 300.0}
+
+
+def short(metrics: dict[str, float], transactions: int = 1000) -> bool:
+    """Whether a trial of scripts that may write is called too short for what it wrote."""
+    driven = Driven(NOW, alive=True, summary={**SUMMARY, "transactions": transactions})
+    found = warnings(OURS, Load(), driven, Observation(WROTE | metrics), None, writes=True)
+    return "short-of-two-checkpoints" in [warning.code for warning in found]
+
+
+def test_what_a_trial_wrote_is_measured_and_not_assumed() -> None:
+    assert short({}), "not observed: its scripts may write"
+    assert short({"writing_transactions_per_s": 33.0})
+    assert not short({"writing_transactions_per_s": 0.0}), "the log is that of others"
+    assert not short({"writing_transactions_per_s": 0.3}), "autovacuum and its statistics"
+    assert not short({"writing_transactions_per_s": 33.0, "wal_bytes_per_transaction": 3.0}), "temporary tables alone"
+    assert short({"writing_transactions_per_s": 0.9}, transactions=30), "few transactions, but each of them writes"

@@ -48,6 +48,17 @@ def test_nothing_is_said_without_a_cached_side_of_emulated_devices_and_of_few_re
     assert read_costs([("hot", [hot]), ("cold", [emulated])]) == ()
 
 
+@pytest.mark.parametrize(
+    ("reads", "engine_s"),
+    [(100_000, (1.7,)), (100_000, (3.0, 1.9)), (100_000, (2.1, 6.0, 2.1)), (2_000, (5.0,))],
+    ids=["less than nothing", "less in one pair", "nothing within its interval", "more than a read can cost"],
+)
+def test_a_cost_that_reads_do_not_explain_has_no_row(reads: float, engine_s: tuple[float, ...]) -> None:
+    cold = [trial("cold", reads, spent, block) for block, spent in enumerate(engine_s)]
+    hot = [trial("hot", 0, 2.0, block) for block in range(len(engine_s))]
+    assert read_costs([("hot", hot), ("cold", cold)]) == ()
+
+
 def test_a_report_of_runs_has_the_table() -> None:
     (found,) = study_of([trial("cold", 100_000, 3.0), trial("hot", 0, 2.0)])
     assert "read-cost" in [section.id for section in figures.sections(found)]

@@ -15,6 +15,7 @@ from statistics import fmean, variance
 
 from ironbench.analyse.proportion import wilson
 from ironbench.catalogue import base_name, part_of
+from ironbench.machine import quiet
 from ironbench.model.parts import (
     CLIENT,
     CPU,
@@ -28,8 +29,8 @@ from ironbench.model.parts import (
     RUN_QUEUE,
     TEMP,
 )
-from ironbench.model.record import Record
-from ironbench.words import in_percent, roughly_times
+from ironbench.model.record import Budget, Record
+from ironbench.words import counted, in_percent, roughly_times
 
 RESOURCES: dict[str, tuple[str, ...]] = {
     "the server's CPU": (CPU, RUN_QUEUE),
@@ -104,14 +105,25 @@ class TimeSpent:
 
 def where_time_goes(records: Sequence[Record]) -> TimeSpent | None:
     """Of the comparable trials of one cell; None where backends were not observed."""
-    seen = [one for one in records if one.status.comparable and one.metrics.get("throughput") and _shares(one)]
+    seen, lost = told_apart(records)
     if not seen:
         return None
     total_s = fmean(total(record) for record in seen)
     parts = tuple(part for name in PARTS if (part := _part(name, seen, total_s)) is not None)
     roots, tables = (_means(seen, name) for name in ("lock_root_share", "lock_table_share"))
     limit = _limit(parts, roots, tables, seen)
-    return TimeSpent(seen[0].cell.name, len(seen), total_s, parts, limit, roots, tables, _warnings(seen))
+    return TimeSpent(seen[0].cell.name, len(seen), total_s, parts, limit, roots, tables, _warnings(seen, lost))
+
+
+def told_apart(records: Sequence[Record]) -> tuple[list[Record], list[Record]]:
+    """The comparable trials whose backends were observed, and those of them that are left out.
+
+    Where the kernel's counts of CPU and run queue were lost in some trials only (a backend came and went), those would
+    enter with all of their waiting for a core called CPU.
+    """
+    seen = [one for one in records if one.status.comparable and one.metrics.get("throughput") and _shares(one)]
+    whole = [one for one in seen if _counted(one)]
+    return (whole, [one for one in seen if not _counted(one)]) if whole else (seen, [])
 
 
 def total(record: Record) -> float:
@@ -182,7 +194,7 @@ def _limit(
     if first == "locks":
         said += _chain(roots, tables)
     if first == "the server's CPU":
-        said += _cores(by_name)
+        said += _cores(by_name, records)
     if first == "the client":
         said += _client(records)
     if first == "the server's CPU" and _taken_by_others(by_name, records):
@@ -220,7 +232,7 @@ def _taken_by_others(parts: Mapping[str, Part], records: Sequence[Record]) -> bo
     """Whether the wait for a core is longer than the work, and others use more CPU time than engine and client."""
     queue, computing = (parts[name].share if name in parts else 0.0 for name in (RUN_QUEUE, CPU))
     budgets = [record.budget for record in records]
-    others = sum(budget.other + budget.steal for budget in budgets)
+    others = sum(budget.taken for budget in budgets)
     return queue > computing and others > sum(budget.server + budget.client for budget in budgets)
 
 
@@ -260,12 +272,41 @@ _DOES = {
 }
 
 
-def _cores(parts: Mapping[str, Part]) -> str:
+def _cores(parts: Mapping[str, Part], records: Sequence[Record]) -> str:
+    """More cores are advised only where those that there are belonged to the work."""
     queue = parts[RUN_QUEUE].share if RUN_QUEUE in parts else 0.0
     computing = parts[CPU].share if CPU in parts else 0.0
-    if queue > computing:
-        return f", {in_percent(queue)} waiting for a core: more cores would help before faster ones"
-    return f", {in_percent(computing)} computing: faster cores or less work per transaction would help"
+    if not all(_counted(record) for record in records):
+        return ", computing or waiting for a core: which of the two cannot be told"
+    if queue <= computing:
+        return f", {in_percent(computing)} computing: faster cores or less work per transaction would help"
+    waiting = f", {in_percent(queue)} waiting for a core"
+    budgets = [record.budget for record in records if record.budget.idle < 1.0]
+    if not budgets:
+        return waiting
+    if fmean(budget.taken for budget in budgets) <= quiet.BUSY:
+        return f"{waiting}: more cores would help before faster ones"
+    return f"{waiting}; of the CPU time {_who_had_it(budgets)}"
+
+
+_HOLDERS = {
+    "server": "the server",
+    "client": "the client",
+    "observers": "our observers",
+    "emulation": "device emulation",
+    "kernel": "the kernel",
+    "other": "other programs",
+    "steal": "other virtual machines",
+}
+"""Parts of the budget that are somebody's, as a sentence names them."""
+
+
+def _who_had_it(budgets: Sequence[Budget]) -> str:
+    """Largest first, from 2 % on."""
+    means = {name: fmean(getattr(budget, part) for budget in budgets) for part, name in _HOLDERS.items()}
+    held = sorted((name for name, share in means.items() if share >= 0.02), key=lambda name: -means[name])
+    words = [f"{name} had {in_percent(means[name])}" for name in held]
+    return ", ".join(words[:-1]) + f" and {words[-1]}" if len(words) > 1 else words[0]
 
 
 def _client(records: Sequence[Record]) -> str:
@@ -276,8 +317,11 @@ def _client(records: Sequence[Record]) -> str:
     return ", the way to it included: the server waits to be asked"
 
 
-def _warnings(records: Sequence[Record]) -> tuple[str, ...]:
+def _warnings(records: Sequence[Record], lost: Sequence[Record]) -> tuple[str, ...]:
     found = []
+    if lost:
+        names = ", ".join(record.id for record in lost)
+        found.append(f"{counted(len(lost), 'trial')} left out, whose wait for a core was not counted: {names}")
     if not all(_counted(record) for record in records):
         found.append("run queue and CPU cannot be told apart: the server's processes are out of sight")
     if max(_shares(record).get(OTHER, 0.0) for record in records) > 0.2:

@@ -11,6 +11,7 @@ from ironbench.model.system import Load, System
 from ironbench.record.redact import redacted
 
 NOT_SET = "not set"
+NOT_SEEN = "not seen by the role"
 NOT_MEASURED = "not measured"
 # Facts that differ from run to run by their nature and say nothing about the system.
 # PostgreSQL's own paths follow from the layout, which is a fact itself.
@@ -19,6 +20,8 @@ _INCIDENTAL = frozenset(_PATHS) | frozenset(
     {"pid", "started_at", "start_time", "port", "uptime_s", "boot_id", "taken_at", "postmaster_pid"}
 )
 _SETTINGS, _CHANGED = "engine.settings.", "engine.changed."
+_SEEN, _EVERY = "engine.settings_seen", "all"
+"""Where an engine's facts say whether the role that read them may see every setting."""
 _TOLD_WHOLE = 24
 """So many differences are told whole, where the engines are the same."""
 _TELLING = frozenset(
@@ -88,12 +91,18 @@ def differing(facts: Sequence[Mapping[str, str]]) -> list[str]:
     return [name for name in names if len({flat.get(name) for flat in facts}) > 1]
 
 
+def fact_text(flat: Mapping[str, str], name: str) -> str:
+    """A fact in words: its value, that it is not set, or that the role could not see whether it is."""
+    hidden = name.startswith(_SETTINGS) and flat.get(_SEEN, _EVERY) != _EVERY
+    return flat.get(name, NOT_SEEN if hidden else NOT_SET)
+
+
 def differences(facts: Sequence[Mapping[str, str]]) -> tuple[Difference, ...]:
     """A row per fact that differs between subjects; `facts` are flat, one mapping per subject."""
     rows = []
     for name in differing(facts):
         room, _, rest = name.partition(".")
-        rows.append(Difference(room, rest, tuple(flat.get(name, NOT_SET) for flat in facts)))
+        rows.append(Difference(room, rest, tuple(fact_text(flat, name) for flat in facts)))
     return tuple(rows)
 
 

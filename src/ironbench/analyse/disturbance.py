@@ -9,10 +9,11 @@ from ironbench.model.record import Record
 
 WORDS = {
     "not-quiet": "the machine was not quiet before",
+    "cpu-taken": "other programs or virtual machines took CPU time during",
     "steal": "other virtual machines took CPU time during",
     "clock-step": "the clock was set during",
 }
-"""Warning of a trial → what happened, to be followed by which trials."""
+"""Warning of a trial (`steal`: in older records) → what happened, to be followed by which trials."""
 UNEQUAL = 1 / 3
 """Difference between the shares of two cells' trials from which a difference between the cells may be its doing."""
 _LEAST = 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from ironbench.analyse.differences import differing, facts_of, flattened
+from ironbench.analyse.differences import differing, fact_text, facts_of, flattened
 from ironbench.analyse.subjects import work_name
 from ironbench.catalogue import base_name
 from ironbench.model.lab import Lab
@@ -34,7 +34,7 @@ def cautions(metric: str, lab: Lab, a: Sequence[Record], b: Sequence[Record]) ->
     sides = [_common(a), _common(b)]
     for name in differing(sides):
         if name not in meant and not name.startswith(_INCIDENTAL):
-            left, right = (flat.get(name, "not set") for flat in sides)
+            left, right = (fact_text(flat, name) for flat in sides)
             said.append(f"Not meant to vary, but it did: {name} {left} against {right}.")
     if base_name(metric).startswith(_TIMES) and _closed_at_equal_clients(a[0], b[0]):
         said.append(
@@ -60,7 +60,7 @@ def _common(records: Sequence[Record]) -> dict[str, str]:
     """The facts of a cell's trials; one that changed from trial to trial shows all its values."""
     flats = [facts_of(record) for record in records]
     names = dict.fromkeys(name for flat in flats for name in flat)
-    return {name: " or ".join(dict.fromkeys(flat.get(name, "not set") for flat in flats)) for name in names}
+    return {name: " or ".join(dict.fromkeys(fact_text(flat, name) for flat in flats)) for name in names}
 
 
 def _closed_at_equal_clients(a: Record, b: Record) -> bool:

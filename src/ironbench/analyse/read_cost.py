@@ -19,6 +19,8 @@ _FEWEST = 1000.0
 """Reads of a trial: fewer cost less than what two trials differ by."""
 _MORE = 10.0
 """Times as many as where the same is cached."""
+_MOST_S = 1e-3
+"""A read costs microseconds of CPU time: what comes to more is the difference of something else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +32,10 @@ class ReadCost:
     reads: Summary
     size_bytes: Summary
     engine_s: Summary
-    """CPU time of the engine's processes for a read; below nothing where trials differ by more than reads cost."""
+    """CPU time of the engine's processes for a read; above nothing in every pair, and in its interval."""
     whole_s: Summary | None
-    """The same with all that belongs to nobody: the kernel's own threads and interrupts, and other programs."""
+    """The same with all that belongs to nobody: the kernel's own threads and interrupts, and other programs. None where
+    that was not measured, or differs by more than reads can explain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +77,7 @@ def _other_s(record: Record) -> float | None:
     """CPU seconds of nobody known; the number of cores follows from the engine's share of all of them."""
     if record.budget.server <= 0:
         return None
-    return record.budget.other / record.budget.server * record.metrics["engine_cpu_s"]
+    return (record.budget.other + record.budget.kernel) / record.budget.server * record.metrics["engine_cpu_s"]
 
 
 def _cost(name: str, used: dict[int, _Used], cached: str, least: dict[int, _Used]) -> ReadCost | None:
@@ -89,12 +92,21 @@ def _cost(name: str, used: dict[int, _Used], cached: str, least: dict[int, _Used
     size = summarise([(one.bytes - other.bytes) / count for one, other, count in more])
     if reads is None or engine_s is None or size is None:
         return None
+    if not _of_reads(engine_s):
+        return None
     whole = [
         (one.engine_s - other.engine_s + one.other_s - other.other_s) / count
         for one, other, count in more
         if one.other_s is not None and other.other_s is not None
     ]
-    return ReadCost(name, cached, reads, size, engine_s, summarise(whole))
+    whole_s = summarise(whole)
+    return ReadCost(name, cached, reads, size, engine_s, whole_s if whole_s and _of_reads(whole_s) else None)
+
+
+def _of_reads(cost_s: Summary) -> bool:
+    """Whether CPU time for a read can be what a read costs; else the trials differ in more than reads."""
+    least_s = cost_s.low if cost_s.interval is None else min(cost_s.low, cost_s.interval[0])
+    return least_s > 0 and cost_s.high <= _MOST_S
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -27,10 +27,6 @@ from ironbench.model.record import Record
 from ironbench.model.sample import too_few
 from ironbench.words import in_percent
 
-CROWDED = 0.2
-"""Share of CPU time outside server and client above which a machine was not theirs alone; a server's kernel threads
-(writing back, network) seldom take more than a tenth."""
-
 
 @dataclass(frozen=True, slots=True)
 class Standing:
@@ -179,19 +175,10 @@ def _part(subject: Subject, own: Curve, first: Curve | None, events: Sequence[st
         balance(at_peak, archive.machine(reference.machine)) if at_peak else (),
         little(timelines.typical(at_peak)) if at_peak else None,
         reproduce.command(subject.records),
-        (*doubts(subject.records), *_crowd(at_peak), *filter(None, [shortfall(own)])),
+        (*doubts(subject.records), *filter(None, [shortfall(own)])),
         left_out(subject.records),
         spreads(at_peak, archive),
     )
-
-
-def _crowd(trials: Sequence[Record]) -> tuple[str, ...]:
-    """Whether other programs were at work on the machine while the peak was measured."""
-    others = [record.budget.other for record in trials if record.budget.idle < 1.0]
-    most = max(others, default=0.0)
-    if most <= CROWDED:
-        return ()
-    return (f"other programs and the kernel used up to {in_percent(most)} of the CPU time while the peak was measured",)
 
 
 def standing(own: Curve, first: Curve) -> Standing | None:

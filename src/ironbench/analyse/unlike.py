@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from ironbench.analyse.differences import differing, facts_of
+from ironbench.analyse.differences import differing, fact_text, facts_of
 from ironbench.analyse.subjects import work_name
 from ironbench.model.record import Record, Status
 from ironbench.words import counted
@@ -32,7 +32,7 @@ def unlike(a: Sequence[Record], b: Sequence[Record]) -> tuple[str, ...]:
     facts = [facts_of(a[0]), facts_of(b[0])]
     for name in differing(facts):
         if not name.startswith(_MEANT_TO_VARY):
-            left, right = (flat.get(name, "not set") for flat in facts)
+            left, right = (fact_text(flat, name) for flat in facts)
             rows.append(f"{_title(name)} differs: {left} against {right}.")
     if {record.series for record in a} & {record.series for record in b}:
         return tuple(rows)
@@ -65,11 +65,6 @@ def _rewritten(a: Sequence[Record], b: Sequence[Record]) -> list[str]:
             for script, digest in zip(record.choice.scripts, record.choice.digests, strict=False):
                 contents.setdefault(script, set()).add(digest)
     return [script for script, digests in sides[0].items() if script in sides[1] and digests != sides[1][script]]
-
-
-def settings_unlike(a: Mapping[str, str], b: Mapping[str, str]) -> tuple[str, ...]:
-    """Flat facts of two engines or machines that differ, `name: left against right`."""
-    return tuple(f"{name}: {a.get(name, 'not set')} against {b.get(name, 'not set')}" for name in differing([a, b]))
 
 
 def left_out(records: Sequence[Record]) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
 
-from ironbench.analyse.bottleneck import TimeSpent, times, where_time_goes
+from ironbench.analyse.bottleneck import TimeSpent, times, told_apart, where_time_goes
 from ironbench.analyse.distributions import t_quantile
 from ironbench.model.parts import PARTS
 from ironbench.model.record import Record
@@ -84,7 +84,7 @@ def waterfall(before: Sequence[Record], after: Sequence[Record]) -> Waterfall | 
 
 def _by_block(records: Sequence[Record]) -> dict[int, dict[str, float]]:
     """The last attempt of each block."""
-    return {record.block: found for record in records if record.status.comparable and (found := times(record))}
+    return {record.block: times(record) for record in told_apart(records)[0]}
 
 
 def _step(part: str, differences: Sequence[float]) -> Step:

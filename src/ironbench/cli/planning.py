@@ -249,8 +249,9 @@ def _notes(lab: Lab) -> Iterator[str]:
     shorter = [setup for setup in able if _short_of_two_checkpoints(checkpoints.settled(setup))]
     if shorter:
         yield plain.clean(
-            f"{_which(shorter, lab)}: trials write, and are too short for two checkpoints of PostgreSQL, so log and "
-            "data writes are not those of a steady state; make them longer, or load.checkpoint shorter"
+            f"{_which(shorter, lab)}: {checkpoints.writing(shorter)}, and are too short for two checkpoints of "
+            "PostgreSQL, so log and data writes are not those of a steady state; make them longer, or load.checkpoint "
+            "shorter"
         )
     for claim in lab.claims:
         gone = [setup.cell.name for setup in lab.setups if setup.skipped and setup.cell.name in claim.cells]

@@ -44,9 +44,15 @@ def said(setups: Sequence[Setup]) -> str:
     spans = sorted({settled(setup).cell.load.checkpoint_s or 0.0 for setup in given})
     interval = " to ".join(f"{span:.3g}" for span in dict.fromkeys((spans[0], spans[-1])))
     return (
-        f"{which}: trials write, so PostgreSQL makes a checkpoint every {interval} s, three in a trial; "
+        f"{which}: {writing(given)}, so PostgreSQL makes a checkpoint every {interval} s, three in a trial; "
         "load.checkpoint chooses another interval"
     )
+
+
+def writing(setups: Sequence[Setup]) -> str:
+    """That their trials write, as far as that is known beforehand."""
+    foreign = any(workloads.get(setup.choice.workload).foreign for setup in setups)
+    return "trials may write" if foreign else "trials write"
 
 
 def prepared(session: Session, load: Load, own: bool) -> tuple[tuple[Source, ...], Mapping[str, str]]:

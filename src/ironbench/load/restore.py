@@ -63,12 +63,15 @@ def restored(setup: Setup, snapshot: Snapshot) -> dict[str, str]:
     return {"data": "as found", "restored": "no"}
 
 
+AS_FOUND = "data-as-found"
+
+
 def warnings(setup: Setup, snapshot: Snapshot) -> tuple[Warning, ...]:
-    """What a reader must know when trials do not start from the same data."""
+    """What a reader must know when trials do not start from the same data, unless they turn out to write nothing."""
     if snapshot.kind != "as-found" or not workloads.get(setup.choice.workload).writes(setup.choice.options):
         return ()
-    text = "the data are those that the trial before left: ironbench did not load them, and cannot restore them"
-    return (Warning("data-as-found", text),)
+    text = "the data are those that the trial before left: they were there before this run, which does not restore them"
+    return (Warning(AS_FOUND, text),)
 
 
 def _loaded_anew(setup: Setup, snapshot: Snapshot) -> None:

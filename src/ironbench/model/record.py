@@ -52,9 +52,17 @@ class Budget:
     observers: float = 0.0
     emulation: float = 0.0
     other: float = 0.0
-    """Everything else that ran, kernel threads included."""
+    """Programs that neither the engine nor ironbench started; records without `kernel` have it in here."""
     steal: float = 0.0
+    """Taken by other virtual machines on the host."""
     idle: float = 1.0
+    kernel: float = 0.0
+    """The kernel's own threads and interrupts, and what else nobody's clock counted."""
+
+    @property
+    def taken(self) -> float:
+        """What did not belong to the work: other programs and other virtual machines."""
+        return self.other + self.steal
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ measured window. Order of use: `sources(session)` → the core samples → `obse
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from functools import cache
 from importlib import import_module
@@ -18,7 +19,7 @@ from ironbench.model.observation import Counted, Observation, Sample, Series, So
 from ironbench.model.record import Budget
 from ironbench.model.session import Session
 from ironbench.model.system import Load
-from ironbench.observe import parts, pg_waits
+from ironbench.observe import parts, pg_waits, processes
 from ironbench.observe.base import Observer, Samples
 from ironbench.observe.budget import budget
 
@@ -98,6 +99,9 @@ def observed(driven: Driven, load: Load | None = None) -> tuple[Observation, Bud
     threads_cpu_s = client.get("user", 0.0) + client.get("system", 0.0)
     # A library engine works in the threads that call it: nearly all of their time is its own.
     inside = driven.inside
+    programs = processes.programs_growth(samples, window_s, os.getpid())
+    if programs is not None:
+        observation.metrics["other_programs_cpu_cores"] = programs.rate("programs")
     shares = budget(
         samples,
         window_s,
@@ -106,6 +110,7 @@ def observed(driven: Driven, load: Load | None = None) -> tuple[Observation, Bud
         observer_cpu_s=summary.get("observer_cpu_s") or 0.0,
         emulation_cpu_s=observation.metrics.get("emulation_cpu_cores", 0.0) * window_s,
         observer_pids=summary.get("observer_backend_pids") or (),
+        programs_cpu_s=programs.rate("programs") * window_s if programs is not None else None,
     )
     return observation, shares
 

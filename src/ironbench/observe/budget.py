@@ -9,6 +9,9 @@ from ironbench.observe import cpu, processes
 from ironbench.observe.base import Samples
 from ironbench.observe.points import growth, points
 
+_DIGITS = 6
+"""A record stays small, and the kernel counts in hundredths of a second."""
+
 
 def budget(
     samples: Samples,
@@ -18,14 +21,17 @@ def budget(
     emulation_cpu_s: float = 0.0,
     observer_pids: Iterable[int] = (),
     library_cpu_s: float = 0.0,
+    programs_cpu_s: float | None = None,
 ) -> Budget | None:
     """Shares of all cores' time, summing to 1; None when /proc/stat was not sampled.
 
     `client_cpu_s`, `observer_cpu_s` and `emulation_cpu_s`: CPU seconds of our threads over the same window.
     `observer_pids`: server processes that answered our observers; their time is the observers', not the server's.
     `library_cpu_s`: CPU seconds of client threads inside which the engine itself works.
-    Waiting for a device is idle time. What ran and is nobody's known is `other`. Clocks differ by a tick here and
-    there: where the known parts exceed what ran, they are scaled down to it.
+    `programs_cpu_s`: CPU seconds of other programs; None where some of them are out of sight (in a container).
+    Waiting for a device is idle time. Clocks differ by a tick here and there: where the known parts exceed what ran,
+    they are scaled down to it. Of the rest, `other` is what other programs used, or where that was not counted all but
+    interrupts; what is left is the kernel's.
     """
     grown = growth(points(samples.get(cpu.STAT), cpu.parse_stat), window_s)
     if grown is None or (idle := cpu.share(grown, "cpu", "idle", "iowait")) is None:
@@ -48,5 +54,10 @@ def budget(
     total = sum(known.values())
     if total > busy:
         known = {part: share * busy / total for part, share in known.items()}
-    other = max(0.0, busy - sum(known.values()))
-    return Budget(**known, other=other, steal=steal, idle=max(0.0, 1.0 - busy - steal))
+    rest = max(0.0, busy - sum(known.values()))
+    if programs_cpu_s is not None:
+        other = min(rest, programs_cpu_s * scale)
+    else:
+        other = max(0.0, rest - (cpu.share(grown, "cpu", "irq") or 0.0))
+    others = {"other": other, "steal": steal, "idle": max(0.0, 1.0 - busy - steal), "kernel": rest - other}
+    return Budget(**{part: round(share, _DIGITS) for part, share in (known | others).items()})

@@ -1,4 +1,8 @@
-"""PostgreSQL's database: commits and rollbacks, cache hits, rows, spills to temporary files (pg_stat_database)."""
+"""PostgreSQL's database: commits and rollbacks, cache hits, rows, spills to temporary files (pg_stat_database).
+
+A transaction gets a number when it first writes (PostgreSQL 18 documentation, 67.1), so the next number tells how many
+have written, whichever session and whatever kind of change it was.
+"""
 
 from __future__ import annotations
 
@@ -25,6 +29,7 @@ _COLUMNS = (
     "temp_files",
     "temp_bytes",
     "deadlocks",
+    "next_number",
 )
 _RATES: dict[str, tuple[str, ...]] = {
     "engine_commits_per_s": ("xact_commit",),
@@ -32,6 +37,7 @@ _RATES: dict[str, tuple[str, ...]] = {
     "rows_read_per_s": ("tup_returned", "tup_fetched"),
     "rows_changed_per_s": ("tup_inserted", "tup_updated", "tup_deleted"),
     "spill_bytes_per_s": ("temp_bytes",),
+    "writing_transactions_per_s": ("next_number",),
 }
 
 
@@ -42,7 +48,8 @@ class PgDatabase:
     def sources(self, session: Session, machine: Tree) -> tuple[Source, ...]:
         if not is_postgres(session):
             return ()
-        sql = "select to_jsonb(s) - 'datname' from pg_stat_database s where datname = current_database()"
+        number = "jsonb_build_object('next_number', txid_snapshot_xmax(txid_current_snapshot()))"
+        sql = f"select to_jsonb(s) - 'datname' || {number} from pg_stat_database s where datname = current_database()"
         return (Source(_SOURCE, "sql", sql),)
 
     def parse(self, samples: Samples, window_s: float) -> Observation:
@@ -50,10 +57,11 @@ class PgDatabase:
         if (grown := growth(found, window_s)) is None:
             return Observation()
         each = steps(found)
-        metrics = {name: _rate(grown, columns) for name, columns in _RATES.items()}
+        rates = {name: columns for name, columns in _RATES.items() if grown.by.keys() >= set(columns)}
+        metrics = {name: _rate(grown, columns) for name, columns in rates.items()}
         metrics["deadlocks"] = grown.by.get("deadlocks", 0.0)
         metrics["spill_files"] = grown.by.get("temp_files", 0.0)
-        series = [rate_series(name, each, partial(_rate, columns=columns)) for name, columns in _RATES.items()]
+        series = [rate_series(name, each, partial(_rate, columns=columns)) for name, columns in rates.items()]
         series.append(rate_series("cache_hit_share", each, _hit_share))
         return Observation(metrics | present({"cache_hit_share": _hit_share(grown)}), tuple(series))
 
@@ -69,7 +77,7 @@ def _hit_share(grown: Growth) -> float | None:
 
 def _parse(text: str) -> Values:
     row = rows(text)[0]
-    return {column: number(row, column) for column in _COLUMNS}
+    return {column: number(row, column) for column in _COLUMNS if column in row}
 
 
 OBSERVER = PgDatabase()

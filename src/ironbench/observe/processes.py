@@ -1,40 +1,46 @@
-"""CPU time of the engine's processes, for the CPU budget (proc_pid_stat(5)).
+"""CPU time of the engine's processes and of other programs, for the CPU budget (proc_pid_stat(5)).
 
 Servers start and end processes all the time. What a process used is not lost when it ends: the kernel adds it to its
 parent's "children" counters when the parent collects it. So the engine's CPU time is that of its first process with its
 ended children, plus that of every living descendant. All /proc/<pid>/stat are read every 5 s and at both ends of the
 window (about 10 µs each: 1000 backends cost 0.2 % of a core), and the engine's are picked by their parents afterwards.
+What neither the engine nor ironbench started is another program, unless it is a thread of the kernel.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 
 from ironbench.machine.tree import Tree
 from ironbench.model.observation import Observation, Source
 from ironbench.model.session import Session
 from ironbench.observe.base import Samples
-from ironbench.observe.points import Growth, Values, by_file, growth, points, rate_of, rate_series, steps
+from ironbench.observe.points import Growth, Point, Values, by_file, growth, points, rate_of, rate_series, steps
 
 _ALL = "processes.all"
 _ROOT = "processes.root."
 _PERIOD_S = 5.0
+_KERNEL_THREAD = 0x00200000
+"""PF_KTHREAD in the flags of a process (Linux: include/linux/sched.h)."""
+_FIRST_KERNEL_THREAD = 2
+"""kthreadd. It is seen from the first process namespace only, and not through a /proc mounted with `hidepid`."""
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
 class Processes:
     name = "processes"
-    doc = "CPU time of the engine's processes, ended ones included"
+    doc = "CPU time of the engine's processes and of other programs, ended ones included"
 
     def sources(self, session: Session, machine: Tree) -> tuple[Source, ...]:
         known = set(session.processes())
         stats = {pid: _stat(machine.read(f"/proc/{pid}/stat") or "") for pid in known}
-        roots = [pid for pid, stat in stats.items() if stat is not None and stat[0] not in known]
-        if not roots:
-            return ()
+        roots = [pid for pid, stat in stats.items() if stat is not None and stat.parent not in known]
+        every = Source(_ALL, "file", "/proc/*/stat", _PERIOD_S)
         first = tuple(Source(f"{_ROOT}{pid}", "file", f"/proc/{pid}/stat", _PERIOD_S) for pid in sorted(roots))
-        return (*first, Source(_ALL, "file", "/proc/*/stat", _PERIOD_S))
+        return (*first, every)
 
     def parse(self, samples: Samples, window_s: float) -> Observation:
         found = points(samples.get(_ALL), partial(_engine_cpu, first=roots(samples)))
@@ -58,31 +64,77 @@ def engine_growth(samples: Samples, window_s: float, observer_pids: frozenset[in
     return growth(points(samples.get(_ALL), parser), window_s)
 
 
+def programs_growth(samples: Samples, window_s: float, own_pid: int) -> Growth | None:
+    """CPU seconds of `programs` other than the engine and ironbench; None where some of them are out of sight.
+
+    `own_pid`: ironbench's process, whose children are its own, too.
+    """
+    found = points(samples.get(_ALL), partial(_programs_cpu, ours=roots(samples) | {own_pid}))
+    reached, before, monotone = 0.0, 0.0, []
+    for point in found:
+        # The time of a process whose parent does not wait for it is lost with it: the sum falls.
+        reached += max(0.0, point.values["programs"] - before)
+        before = point.values["programs"]
+        monotone.append(Point(point.t_s, {"programs": reached}))
+    return growth(monotone, window_s)
+
+
+def _programs_cpu(text: str, ours: set[int]) -> Values:
+    stats = _stats(text)
+    if _FIRST_KERNEL_THREAD not in stats:
+        return {}
+    ours = _with_descendants(ours, stats)
+    ticks = sum(
+        stat.own + stat.ended for pid, stat in stats.items() if pid not in ours and not stat.flags & _KERNEL_THREAD
+    )
+    return {"programs": ticks / TICKS_PER_S}
+
+
 def _engine_cpu(text: str, first: set[int], observers: frozenset[int] = frozenset()) -> Values:
     """CPU seconds of the engine in one reading of all processes; empty when its first process is gone."""
-    stats = {}
-    for path, content in by_file(text).items():
-        name = path.split("/")[-2]
-        if name.isdigit() and (stat := _stat(content)) is not None:
-            stats[int(name)] = stat
-    ours = first & stats.keys()
-    more = ours
-    while more:
-        more = {pid for pid, (parent, _, _) in stats.items() if parent in ours} - ours
-        ours |= more
+    stats = _stats(text)
+    ours = _with_descendants(first & stats.keys(), stats)
     if not ours:
         return {}
-    served = sum(stats[pid][1] for pid in observers & ours)
-    used = sum(own + ended for _, own, ended in (stats[pid] for pid in ours))
+    served = sum(stats[pid].own for pid in observers & ours)
+    used = sum(stats[pid].own + stats[pid].ended for pid in ours)
     return {"engine": (used - served) / TICKS_PER_S, "observers": served / TICKS_PER_S}
 
 
-def _stat(text: str) -> tuple[int, int, int] | None:
-    """Parent, own ticks, ticks of ended children. The name in parentheses may hold blanks and parentheses itself."""
+@dataclass(frozen=True, slots=True)
+class _Stat:
+    """What one process says of itself; CPU time in ticks."""
+
+    parent: int
+    flags: int
+    own: int
+    ended: int
+    """Of its ended children, that it has waited for."""
+
+
+def _with_descendants(first: set[int], stats: Mapping[int, _Stat]) -> set[int]:
+    found, more = set(first), set(first)
+    while more:
+        more = {pid for pid, stat in stats.items() if stat.parent in found} - found
+        found |= more
+    return found
+
+
+def _stats(text: str) -> dict[int, _Stat]:
+    found = {}
+    for path, content in by_file(text).items():
+        name = path.split("/")[-2]
+        if name.isdigit() and (stat := _stat(content)) is not None:
+            found[int(name)] = stat
+    return found
+
+
+def _stat(text: str) -> _Stat | None:
+    """The name in parentheses may hold blanks and parentheses itself."""
     words = text.rpartition(")")[2].split()
     if len(words) < 15:
         return None
-    return int(words[1]), int(words[11]) + int(words[12]), int(words[13]) + int(words[14])
+    return _Stat(int(words[1]), int(words[6]), int(words[11]) + int(words[12]), int(words[13]) + int(words[14]))
 
 
 OBSERVER = Processes()

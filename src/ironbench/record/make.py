@@ -9,7 +9,7 @@ import shutil
 import msgspec
 
 from ironbench import workloads
-from ironbench.load import Loaded
+from ironbench.load import Loaded, restore
 from ironbench.machine.fingerprint import fingerprint
 from ironbench.model.driven import Driven
 from ironbench.model.observation import Observation
@@ -42,7 +42,10 @@ def keep(
     # Work that has an end is no stretch of a steady state: what it leaves behind is measured instead.
     steady = workload.writes(options) and workload.usual_duration_s(options) is not None
     seen = judge.warnings(plan.system, trial.cell.load, driven, observation, budget, steady)
-    warnings = (*prepared.warnings, *seen)
+    before = prepared.warnings
+    if driven.summary and judge.wrote(driven, observation) is False:
+        before = tuple(one for one in before if one.code != restore.AS_FOUND)
+    warnings = (*before, *seen)
     status, cause = judge.status(driven, warnings)
     record = Record(
         id=record_id(plan.series, trial),

@@ -115,6 +115,8 @@ class Workload(ABC):
     the cost of a copy: each then starts right after one (`ironbench.load.restore`), even where nothing is written."""
     counts: tuple[str, str] = ("transaction", "transactions")
     """What people call the unit of its work, one and many: the word for it in reports."""
+    foreign: bool = False
+    """Whether its scripts are the user's, so that nobody knows beforehand whether they write."""
     scores: tuple[str, ...] = ("throughput",)
     """Metrics that systems are ranked by, more is better: the first of them that was measured. None: no one number
     tells which is best."""
@@ -192,7 +194,7 @@ class Workload(ABC):
         return {}
 
     def writes(self, options: Mapping[str, str]) -> bool:
-        """Whether it changes data at all."""
+        """Whether it may change data: what a trial wrote is measured (`record.judge.wrote`)."""
         return True
 
     def dataset(self, engine: str, options: Mapping[str, str]) -> Dataset | None:

@@ -13,6 +13,7 @@ from ironbench.errors import InputError
 from ironbench.machine.tree import Tree
 from ironbench.model.driven import Driven
 from ironbench.model.observation import Sample
+from ironbench.observe import processes
 from ironbench.observe.runqueue import count_list
 
 MakeSession = Callable[..., Any]
@@ -98,6 +99,44 @@ def test_a_process_that_ends_takes_none_of_its_time_away() -> None:
     # First process 10 ticks, its ended child 10 more than was seen of it, a new child 20: 40 ticks of 10 ms.
     assert metrics["engine_cpu_s"] == pytest.approx(0.40)
     assert metrics["engine_cpu_cores"] == pytest.approx(0.20)
+
+
+KERNEL_THREAD = 0x00200040
+
+
+def a_reading(*processes: tuple[int, int, int, int], seen: bool = True) -> bytes:
+    """Pid, parent, own ticks and those of ended children; `seen`: with the kernel's threads, which have computed."""
+    rows = [(pid, parent, 0, own, ended) for pid, parent, own, ended in processes]
+    rows += [(2, 0, KERNEL_THREAD, 0, 0), (20, 2, KERNEL_THREAD, 40 * processes[0][2], 0)] if seen else []
+    return "".join(
+        f"==> /proc/{pid}/stat\n{pid} (a b) S {parent} 1 1 0 -1 {flags} 0 0 0 0 {own} 0 {ended} 0 20 0 1 0 0\n"
+        for pid, parent, flags, own, ended in rows
+    ).encode()
+
+
+def test_other_programs_are_those_that_neither_engine_nor_ironbench_nor_kernel_started() -> None:
+    me, child, engine, backend, stranger, compiler = 50, 51, 10, 11, 90, 91
+    before = a_reading((me, 1, 1, 0), (engine, 1, 0, 0), (stranger, 1, 100, 0), (compiler, stranger, 500, 0))
+    after = a_reading(
+        *((me, 1, 9, 0), (child, me, 50, 0), (engine, 1, 60, 0), (backend, engine, 60, 0)),
+        (stranger, 1, 110, 520),  # its compiler has ended, 20 ticks later
+    )
+    samples = {"processes.root.10": [], "processes.all": [Sample(0.0, before), Sample(2.0, after)]}
+    grown = processes.programs_growth(samples, 2.0, me)
+    assert grown is not None and grown.by["programs"] == pytest.approx(0.30)
+
+
+def test_time_that_a_process_takes_with_it_is_no_reset() -> None:
+    readings = [a_reading((90, 1, n, 0), (91, 1, m, 0)) for n, m in ((100, 50), (110, 60))]
+    readings.append(a_reading((90, 1, 130, 0)))
+    samples = {"processes.all": [Sample(float(t), raw) for t, raw in enumerate(readings)]}
+    grown = processes.programs_growth(samples, 2.0, 7)
+    assert grown is not None and grown.by["programs"] == pytest.approx(0.20)
+
+
+def test_other_programs_are_not_counted_where_some_are_out_of_sight() -> None:
+    taken = [Sample(float(t), a_reading((90, 1, 100 * t, 0), seen=False)) for t in range(2)]
+    assert processes.programs_growth({"processes.all": taken}, 1.0, 7) is None
 
 
 def test_the_servers_work_for_observers_is_theirs() -> None:

@@ -36,14 +36,20 @@ _BUILD = """
         'jit', pg_jit_available(),
         'icu', EXISTS (SELECT FROM pg_collation WHERE collname LIKE '%-x-icu'),
         'tls', coalesce(current_setting('ssl_library', true), '') <> '',
-        'extensions', (SELECT json_agg(name ORDER BY name) FROM pg_available_extensions),
+        'installed', (SELECT json_agg(extname || ' ' || extversion ORDER BY extname) FROM pg_extension),
+        'available', (SELECT json_agg(name ORDER BY name) FROM pg_available_extensions),
+        'every setting', pg_has_role('pg_read_all_settings', 'usage'),
         'enums', (SELECT json_object_agg(name, enumvals) FROM pg_settings
                    WHERE name IN ('wal_compression', 'default_toast_compression', 'io_method')))
 """
 
 
 def read(query: Query) -> dict[str, Any]:
-    """Version, settings with their sources, configure flags, what the build lacks. JSON-able, without secrets."""
+    """Version, settings with their sources, extensions of the database, configure flags, what the build lacks.
+
+    JSON-able, without secrets. `settings_seen` says whether the role may see every setting: pg_settings leaves out
+    those that are for superusers and members of pg_read_all_settings (PostgreSQL 18 documentation, 53.25).
+    """
     rows = query(_SETTINGS)
     settings = {str(name): value or "" for name, value, _, _ in rows}
     sources = {str(name): str(source) for name, _, source, _ in rows if source not in _NOT_CHOSEN}
@@ -54,10 +60,11 @@ def read(query: Query) -> dict[str, Any]:
         "server_version_num": int(settings.get("server_version_num", "0")),
         "version_text": _one(query, "SELECT version()"),
         "settings": settings,
+        "settings_seen": "all" if build.get("every setting") else "those that every role may see",
         "changed": sources,
         "configure": _optional(query, "SELECT setting FROM pg_config WHERE name = 'CONFIGURE'"),
         "lacks": lacking(build),
-        "extensions": build.get("extensions") or [],
+        "extensions": build.get("installed") or [],
         "observable": {name: settings.get(name, "") for name in ("track_io_timing", "track_wal_io_timing")},
         "encoding": _one(
             query, "SELECT pg_encoding_to_char(encoding) FROM pg_database WHERE datname = current_database()"
@@ -76,7 +83,7 @@ def lacking(build: dict[str, Any]) -> list[str]:
         missing.append("zstd")
     if "io_uring" not in (enums.get("io_method") or []):
         missing.append("io_uring")
-    if "pg_stat_statements" not in (build.get("extensions") or []):
+    if "pg_stat_statements" not in (build.get("available") or []):
         missing.append("contrib")
     return missing
 

@@ -18,6 +18,7 @@ BUDGET = {
     "client": "@p1",
     "observers": "@p2",
     "emulation": "@p3",
+    "kernel": "@p7",
     "other": "@p4",
     "steal": "@p5",
     "idle": "@p6",

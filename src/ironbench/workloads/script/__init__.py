@@ -15,6 +15,7 @@ from ironbench.workloads.base import ScriptSource, Workload
 class Script(Workload):
     name = "script"
     doc = "Your own pgbench scripts, FILE or FILE@WEIGHT, on your own database; nothing is loaded, nothing is checked."
+    foreign = True
 
     def scripts(self, engine: str, choice: Choice) -> list[ScriptSource]:
         """The files named on the command line.
