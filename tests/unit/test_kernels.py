@@ -43,7 +43,7 @@ def test_pictures_are_counted_and_their_checksum_held(
 
 def test_both_variants_have_one_checksum(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     found = {
-        run(monkeypatch, tmp_path, "igen-cpu", "--with", f"variant={one}", "--duration", "0.2s", "--warmup", "0s")
+        run(monkeypatch, tmp_path, "igen-cpu", "--with", f"variant={one}", "--duration", "1s", "--warmup", "0s")
         .conditions["checksum"]
         for one in ("scalar", "vector")
     }  # fmt: skip
