@@ -1,45 +1,40 @@
-"""`make demo`: does the log's place matter? A real PostgreSQL, its log on disk and in memory, 1 to 20 clients."""
+"""`make demo`: labs/demo.toml on this machine: what would a faster device for its log do for PostgreSQL?
+
+`scripts/demo.py [DIR]`: the lab goes into a new folder of DIR, ironbench-results/demo by default.
+"""
 
 from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-RESULTS = ROOT / "ironbench-results" / "demo"
-REPORT = ROOT / "ironbench-results" / "demo.html"
+LAB = ROOT / "labs" / "demo.toml"
 IRONBENCH = Path(sys.executable).parent / "ironbench"
-SUSPECT = 3
-"""Exit code of trials that something disturbed, such as other virtual machines; the report says so."""
+MEASURED = (0, 3)
+"""Exit codes of a lab that came to its end; 3: something disturbed a trial, and the last line on stderr says what."""
 
 
 def main() -> int:
-    data, disk, memory = RESULTS / "data", RESULTS / "log", Path("/dev/shm") / f"ironbench-demo-{os.getuid()}"
-    labels = []
+    signal.signal(signal.SIGINT, lambda *_: None)  # Ctrl-C is the lab's, which keeps what it has and ends
+    results = Path(*sys.argv[1:2] or [ROOT / "ironbench-results" / "demo"])
+    lab, report = results / time.strftime("%Y%m%dT%H%M%S"), results / "report.html"
+    data = results / "data"
     try:
-        for label, log in (("log on disk", disk), ("log in memory", memory)):
-            code = ironbench(
-                "run", "igen-oltp", "--with", "scale=4", "--with", "weight=heavy", "--clients", "1,2,4,8,12,16,20",
-                "--duration", "5s", "--warmup", "1s", "--checkpoint", "1500ms",
-                "--memory", "512MB", "--data", str(data), "--log", str(log),
-                "--label", label, "--results", str(RESULTS),
-            )  # fmt: skip
-            if code not in (0, SUSPECT):
-                return code
-            labels.append(label)
+        code = ironbench("lab", "run", str(LAB), "--results", str(lab), IRONBENCH_DATA=str(data))
     finally:
-        # A log in memory must not outlive the demo, and data without their log are of no use.
-        for made in (data, disk, memory):
-            shutil.rmtree(made, ignore_errors=True)
-    return ironbench("report", *labels, "--results", str(RESULTS), "-o", str(REPORT))
+        shutil.rmtree(data, ignore_errors=True)
+    return ironbench("report", str(lab), "-o", str(report)) if code in MEASURED else code
 
 
-def ironbench(*arguments: str) -> int:
+def ironbench(*arguments: str, **environment: str) -> int:
     sys.stderr.write(f"$ ironbench {' '.join(arguments)}\n")
-    return subprocess.run([IRONBENCH, *arguments], check=False).returncode
+    return subprocess.run([IRONBENCH, *arguments], check=False, env=os.environ | environment).returncode
 
 
 if __name__ == "__main__":

@@ -31,7 +31,10 @@ def measured(speedup: float, metric: str = "throughput", **fields: object) -> Fi
 def test_a_part_that_costs_little_is_not_the_bottleneck() -> None:
     found = ceiling(measured(1.03), ["log"])
     assert found.holds_back is False
-    assert found.sentence == "With a free log it would run 1.03 × as fast (1.03–1.03): the log is not the bottleneck."
+    assert (
+        found.sentence
+        == "With a free log it would run 1.03 × as fast (1.03 to 1.03, 8 blocks): the log is not the bottleneck."
+    )
 
 
 def test_a_part_that_costs_much_holds_it_back() -> None:

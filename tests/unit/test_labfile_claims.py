@@ -102,6 +102,34 @@ def test_the_nearest_names_are_suggested() -> None:
     assert "throughput" in refused("ssd over disk (thruput): 1 to 2").hint
 
 
+def compared(*texts: str) -> tuple[tuple[str, str], ...]:
+    text = LAB.format(claim="order: ssd > disk", design="full") + f"[measure]\ncompare = {list(texts)}\n"
+    declared = labfile.read(text, "x.toml")
+    return claims.comparisons(declared, design.cells(declared))
+
+
+def test_a_lab_gives_verdicts_on_the_comparisons_it_names_and_else_on_those_of_its_design() -> None:
+    wanted = ("clients=8 log=ssd", "clients=8 log=disk")
+    assert compared("clients=8 log=ssd over clients=8 log=disk") == (wanted,)
+    assert compared("log=ssd clients=8 over log=disk clients=8", " over ".join(wanted)) == (wanted,)
+    assert len(compared()) == 7
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("ssd", "which cell over which"),
+        ("ssd over ssd", "compared with itself"),
+        ("ssd over hdd", "there is no cell or level hdd"),
+        ("ssd rate=70% over disk rate=70%", "gets its verdict from a claim"),
+    ],
+)
+def test_a_comparison_that_cannot_be_meant_is_refused(text: str, words: str) -> None:
+    with pytest.raises(InputError, match=words) as caught:
+        compared("48 GB over disk", text)
+    assert caught.value.subject == "x.toml, measure.compare[1]"
+
+
 def test_a_level_of_two_factors_needs_its_factor() -> None:
     text = LAB.format(claim="on over off: 1 to 2", design="one-at-a-time")
     text = text.replace("clients = [1, 8]", 'system.set.a = ["off", "on"]\nsystem.set.b = ["off", "on"]')

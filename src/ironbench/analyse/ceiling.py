@@ -19,7 +19,7 @@ from ironbench.model.lab import Lab
 from ironbench.model.parts import CLIENT, DATA_READ, DATA_WRITE, LOG_FLUSH, RUN_QUEUE, TEMP
 from ironbench.model.system import Choice, Load, Setup, System
 from ironbench.plan.ideal import memory_bytes
-from ironbench.words import in_percent, roughly_times
+from ironbench.words import counted, in_percent, roughly_times
 
 _FREE = {
     "log": "a free log",
@@ -107,7 +107,8 @@ def ceiling(finding: Finding, parts: Sequence[str], spent: TimeSpent | None = No
             f"cannot tell whether {name} or memory holds it back, since with {free} the limit on all memory was "
             f"{memory_in_words(added_bytes)} higher, and what was left of that could hold data"
         )
-    sentence = f"With {free} it would run {_times(speedup)} × as fast ({_times(low)}–{_times(high)}): {verdict}.{bound}"
+    doubt = f"{_times(low)} to {_times(high)}, {counted(finding.blocks, 'block')}"
+    sentence = f"With {free} it would run {_times(speedup)} × as fast ({doubt}): {verdict}.{bound}"
     return Ceiling(tuple(parts), speedup, low, high, holds_back, sentence, finding, added_bytes, bound)
 
 

@@ -63,9 +63,11 @@ def planned(declared: Declared, budget_s: float | None = None) -> Planned:
     cells = design.cells(declared)
     house = _House(declared)
     expected: list[Claim] = []
+    compared: list[tuple[str, str]] = []
     setups: list[Setup] = []
     checks: tuple[Callable[[], object], ...] = (
         lambda: expected.extend(claims.read(declared, cells)),
+        lambda: compared.extend(claims.comparisons(declared, cells)),
         lambda: claims.known(declared.measure.metric, f"{declared.file}, measure.metric"),
         lambda: setups.extend(house.setups(cells)),
     )
@@ -73,6 +75,12 @@ def planned(declared: Declared, budget_s: float | None = None) -> Planned:
     _enough_remain(declared, setups)
     _refuse_equal(declared, _possible(setups))
     names = {setup.cell.name for setup in _possible(setups)}
+    comparisons = tuple(pair for pair in compared if names.issuperset(pair))
+    if declared.measure.compare and not comparisons:
+        why = ", ".join(f"{setup.cell.name}: {setup.skipped}" for setup in setups if setup.skipped)
+        raise InputError(
+            f"{declared.file}, measure.compare", f"none of it can be measured ({why})", "compare other cells"
+        )
     draft = Lab(
         name=declared.name,
         series=sweep.new_series(),
@@ -81,7 +89,7 @@ def planned(declared: Declared, budget_s: float | None = None) -> Planned:
         design=declared.design,
         setups=tuple(setups),
         baseline=cells[0].name,
-        comparisons=tuple(pair for pair in design.comparisons(declared, cells) if names.issuperset(pair)),
+        comparisons=comparisons,
         method=_method(declared),
         claims=tuple(expected),
         trials=(),

@@ -148,10 +148,12 @@ def _cells(lab: Lab) -> str:
     for cell, baseline in lab.comparisons:
         baselines.setdefault(cell, []).append(str(numbers[baseline]))
     rows = [("", "cell", "compared with", "load", "")]
+    compared_with = {baseline for _, baseline in lab.comparisons}
     for setup in lab.setups:
-        against = ", ".join(baselines.get(setup.cell.name, ())) or ("baseline" if not setup.skipped else "")
+        name = setup.cell.name
+        against = ", ".join(baselines.get(name, ())) or ("baseline" if name in compared_with else "")
         note = f"skipped: {setup.skipped}" if setup.skipped else ""
-        rows.append((str(numbers[setup.cell.name]), setup.cell.name, against, _load(setup), note))
+        rows.append((str(numbers[name]), name, against, _load(setup), note))
     what = f"{counted(len(lab.setups), 'cell')}, design {lab.design}"
     return f"{what}\n" + plain.facts(Table(rows[0], tuple(rows)))
 

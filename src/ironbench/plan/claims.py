@@ -9,7 +9,7 @@ from functools import partial
 from ironbench import catalogue
 from ironbench.errors import InputError, collected, nearest
 from ironbench.model.lab import Claim, Lab
-from ironbench.plan import rates, same_load
+from ironbench.plan import design, rates, same_load
 from ironbench.plan.design import DeclaredCell
 from ironbench.plan.labfile import Declared
 
@@ -32,6 +32,37 @@ def read(declared: Declared, cells: Sequence[DeclaredCell]) -> tuple[Claim, ...]
             for number, text in enumerate(declared.claims)
         )
     )
+
+
+def comparisons(declared: Declared, cells: Sequence[DeclaredCell]) -> tuple[tuple[str, str], ...]:
+    """The pairs (compared, its baseline) that get a verdict: those of `measure.compare`, else those of the design."""
+    if not declared.measure.compare:
+        return design.comparisons(declared, cells)
+    found = collected(
+        partial(_unrated_pair, text, f"{declared.file}, measure.compare[{number}]", declared, cells)
+        for number, text in enumerate(declared.measure.compare)
+    )
+    return tuple(dict.fromkeys(found))
+
+
+def _unrated_pair(text: str, where: str, declared: Declared, cells: Sequence[DeclaredCell]) -> tuple[str, str]:
+    pair = _pair(text, where, declared, cells)
+    if not {cell.name for cell in cells}.issuperset(pair):
+        raise InputError(
+            where, "a comparison at a share of the peak gets its verdict from a claim", "use expect.claims"
+        )
+    return pair
+
+
+def _pair(text: str, where: str, declared: Declared, cells: Sequence[DeclaredCell]) -> tuple[str, str]:
+    """The cells of `A over B`."""
+    sides = re.split(r"\s+over\s+", text.strip())
+    if len(sides) != 2:
+        raise InputError(where, f"{text.strip()!r} does not say which cell over which", "write `A over B`")
+    above, below = (_cell(side, where, declared, cells) for side in sides)
+    if above == below:
+        raise InputError(where, f"{above} is compared with itself", "name different cells")
+    return above, below
 
 
 def _claim(text: str, where: str, declared: Declared, cells: Sequence[DeclaredCell]) -> Claim:
@@ -75,11 +106,7 @@ def _order(text: str, tail: str, metric: str, where: str, declared: Declared, ce
 def _ratio(
     text: str, head: str, tail: str, metric: str, where: str, declared: Declared, cells: Sequence[DeclaredCell]
 ) -> Claim:
-    sides = re.split(r"\s+over\s+", head.strip())
-    if len(sides) != 2:
-        raise InputError(where, f"{head.strip()!r} does not say which cell over which", _FORMS)
-    found = tuple(_cell(side, where, declared, cells) for side in sides)
-    _distinct(found, where)
+    found = _pair(head, where, declared, cells)
     low, high = _range(tail.strip(), where)
     return Claim(text, "ratio", metric, found, low, high)
 

@@ -35,6 +35,13 @@ class MeasureSection(Struct, forbid_unknown_fields=True):
         float, Meta(description="Cells whose ratio lies within 1/(1+margin) to 1+margin are called equivalent.")
     ] = 0.05
     metric: Annotated[str, Meta(description="The metric that the lab's answer is about.")] = "throughput"
+    compare: Annotated[
+        list[str],
+        Meta(
+            description="The comparisons that get a verdict, e.g. `log=memory over log=disk`; by default those of the "
+            "design. Other cells are measured and shown without one."
+        ),
+    ] = field(default_factory=list)
     restore: Annotated[
         Literal["auto", "trial", "block"], Meta(description="When data go back to their first state.")
     ] = "auto"

@@ -1,0 +1,42 @@
+"""What `make demo` promises a new user."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ironbench.cli.planning import planned
+
+ROOT = Path(__file__).parents[2]
+SUSPECT = 3
+
+
+def test_half_of_the_demo_s_three_minutes_is_measured_and_one_verdict_comes_out(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert planned(str(ROOT / "labs" / "demo.toml"), None, json=True) == 0
+    plan = json.loads(capsys.readouterr().out)
+    assert plan["comparisons"] == [["clients=2 log=in memory", "clients=2 log=on disk"]]
+    loads = {cell["name"]: cell["load"] for cell in plan["cells"]}
+    driven_s = [loads[trial["cell"]]["duration_s"] + loads[trial["cell"]]["warmup_s"] for trial in plan["trials"]]
+    # On an idle machine, starting, restoring and checking so small a database take as long again.
+    assert sum(driven_s) <= 90
+
+
+@pytest.mark.live
+@pytest.mark.long
+@pytest.mark.alone
+@pytest.mark.timeout(1200)
+def test_the_demo_ends_in_an_answer_with_curves_and_leaves_no_data(tmp_path: Path) -> None:
+    command = [sys.executable, ROOT / "scripts" / "demo.py", tmp_path]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    answer = done.stdout.split("\n\n")[1]
+    assert "With a free log it would run" in answer and "6 blocks" in answer.replace("\n", " ")
+    page = (tmp_path / "report.html").read_text()
+    assert "Scalability" in page
+    assert not (tmp_path / "data").exists()
