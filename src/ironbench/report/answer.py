@@ -37,13 +37,15 @@ def comparisons(study: LabStudy) -> list[Point]:
     measured = {(one.finding.cell, one.finding.baseline): one for one in study.ceilings}
     ranked = sorted(study.effects, key=_strength)
     still_open = study.ended(Conclusion.CANNOT_TELL)
-    found = []
+    found: list[Point] = []
+    told = ""
     if len(still_open) == len(ranked) > 1:
         found.append(Point(f"None of the {len(ranked)} comparisons by {metric_words(study.metric)} can be decided."))
     named = len(ranked) if len(ranked) <= _NAMED + 1 else _NAMED
     for effect in ranked[:named]:
         ceiling = measured.get((effect.finding.cell, effect.finding.baseline))
-        found.append(_of_ceiling(ceiling) if ceiling else comparison(effect, brief=bool(found)))
+        found.append(_of_ceiling(ceiling) if ceiling else comparison(effect, told, named=bool(found)))
+        told = confidence(effect.finding.confidence)
     if more := ranked[named:]:
         found.append(Point(_counted(more)))
     if advice := _advice_for(still_open):
@@ -64,15 +66,15 @@ def _of_ceiling(one: Ceiling) -> Point:
     return Point(one.sentence.removesuffix(one.bound), doubt=one.bound.strip())
 
 
-def comparison(effect: Effect, brief: bool = False) -> Point:
-    """One comparison: how it ended, by how much, how sure. `brief`: metric and confidence have just been named."""
+def comparison(effect: Effect, told: str = "", named: bool = False) -> Point:
+    """One comparison: how it ended, by how much, how sure. `told`: the confidence that was named last; `named`: whether
+    the metric was."""
     finding, contrast = effect.finding, effect.contrast
     where = f" at {contrast.where}" if contrast.where else ""
-    doubt = f"{interval(finding)}, {counted(finding.blocks, 'block')}"
-    times = ratio(finding.ratio)
-    if not brief:
-        times += f" its {metric_words(finding.metric)}"
-        doubt = f"{interval(finding)}, {confidence(finding.confidence)} interval, {counted(finding.blocks, 'block')}"
+    times = ratio(finding.ratio) if named else f"{ratio(finding.ratio)} its {metric_words(finding.metric)}"
+    sure = confidence(finding.confidence)
+    level = "" if sure == told else f"{sure} interval, "
+    doubt = f"{interval(finding)}, {level}{counted(finding.blocks, 'block')}"
     if finding.conclusion in (Conclusion.FASTER, Conclusion.SLOWER):
         words = finding.conclusion.value
         return Point(f"{contrast.cell} is {words} than {contrast.baseline}{where}: {times} ({doubt}).")

@@ -22,6 +22,10 @@ _FOLDED_UNNAMED = 40
 """The same for a section's only table, which is what its reader came for."""
 _LONGEST_WORD = 16
 """Characters that a cell's line always has room for."""
+_LETTER, _PADDING = 0.5, 0.95
+"""Mean width of a character and a cell's space to the next, in rem of tables' type."""
+_STEPS = (16, 20, 24, 28, 32, 36, 40, 44, 48, 52, 56, 60, 64)
+"""Widths in rem of a table's place below which its rows are stacked: a step for tables of each width."""
 MARKS = {
     "circle": '<circle cx="8" cy="8" r="7"/>',
     "square": '<rect x="2" y="2" width="12" height="12"/>',
@@ -53,7 +57,7 @@ def page(title: str, bodies: Iterable[str], charts: Mapping[str, Chart]) -> byte
 <meta name="generator" content="ironbench">
 <title>{escape(title)}</title>
 <style>
-{_colours()}{_part("page.css")}</style>
+{_colours()}{_part("page.css")}{_stacking()}</style>
 </head>
 <body>
 {"".join(bodies)}
@@ -124,19 +128,65 @@ def table_block(name: str, content: Table) -> str:
     return f"<details><summary>{escape(summary)}</summary>{table(content)}</details>"
 
 
-def _cell(text: str) -> str:
-    """One word is never broken; long paths are, wherever that is needed."""
+def _cell(text: str, head: str) -> str:
+    """One word is never broken; long paths are, wherever that is needed. `head`: shown where rows are stacked."""
     word = ' class="word"' if len(text) <= _LONGEST_WORD and " " not in text else ""
-    return f"<td{word}>{escape(text)}</td>"
+    return f"<td{word}{_labelled(head)}>{escape(text)}</td>"
+
+
+def _labelled(head: str) -> str:
+    return f' data-head="{escape(head)}"' if head else ""
 
 
 def table(content: Table, numbers: bool = False) -> str:
+    """Rows become stacks of `head value` where the place is too narrow for columns, so that nothing is ever cut."""
+    figures = numbers or content.numbers
     head = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in content.head)
     rows = "".join(
-        f'<tr><th scope="row">{escape(row[0])}</th>{"".join(map(_cell, row[1:]))}</tr>' for row in content.rows
+        f'<tr><th scope="row"{_labelled(content.head[0])}>{escape(row[0])}</th>'
+        f"{''.join(_cell(cell, name) for cell, name in zip(row[1:], content.head[1:], strict=True))}</tr>"
+        for row in content.rows
     )
-    kind = ' class="numbers"' if numbers or content.numbers else ""
-    return f'<div class="scroll"><table{kind}><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
+    needed = _width(content, figures)
+    step = next((step for step in _STEPS if step >= needed), _STEPS[-1])
+    kinds = [*(["numbers"] if figures else []), *(["wrap"] if needed > _STEPS[-1] else []), f"below{step}"]
+    return (
+        f'<div class="scroll"><table class="{" ".join(kinds)}"><thead><tr>{head}</tr></thead>'
+        f"<tbody>{rows}</tbody></table></div>"
+    )
+
+
+def _width(content: Table, figures: bool) -> float:
+    """About what its columns need, in rem: of figures the whole cell, of words the longest that is not broken."""
+    columns = zip(content.head, *content.rows, strict=True)
+    return sum(_needed(place, column, figures) * _LETTER + _PADDING for place, column in enumerate(columns))
+
+
+def _needed(place: int, column: Sequence[str], figures: bool) -> int:
+    cells = column[1:] if place and figures else [word for cell in column[1:] for word in cell.split(" ")]
+    return max((len(text) for text in (*column[0].split(" "), *cells)), default=0)
+
+
+def _stacking() -> str:
+    """For tables of each step: below it, a row is a stack."""
+    rules = (
+        "thead{position:absolute;clip-path:inset(50%);width:1px;height:1px;overflow:hidden}",
+        "tbody{display:block}",
+        "tr{display:block;padding:.45rem 0;border-bottom:1px solid var(--line)}",
+        "tbody th{display:block;border:0;padding:0 0 .1rem;font-weight:600;overflow-wrap:anywhere}",
+        "tbody th[data-head]::before{content:attr(data-head) ' ';color:var(--muted);font-weight:400}",
+        "td{display:flex;justify-content:space-between;gap:1rem;border:0;padding:.1rem 0;text-align:right;"
+        "white-space:normal;overflow-wrap:anywhere}",
+        "td:empty{display:none}",
+        "td[data-head]::before{content:attr(data-head);color:var(--muted);text-align:left;overflow-wrap:anywhere}",
+    )
+    found = []
+    for step in _STEPS:
+        inside = "".join(f"table.below{step} {rule}" for rule in rules)
+        found.append(
+            f"@container (max-width:{step}rem){{table.below{step}{{display:block;width:100%;min-width:0}}{inside}}}\n"
+        )
+    return "".join(found)
 
 
 def cautions(rows: Sequence[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 
 from ironbench.analyse.summarise import Summary
@@ -10,9 +11,13 @@ from ironbench.catalogue import base_name, metrics
 from ironbench.words import MINUS, THIN
 
 NOT_KNOWN = "not known"
+MERIT = "queries/h × SF"
+"""Unit of TPC-H's figures of merit."""
+_QUANTITY = re.compile(rf"([+{MINUS}-]?\d[\d{THIN}]*(?:\.\d+)?)[{THIN} ]?((?:%|×|[a-zA-Zµ][^\d()]*)?(?:/s)?)")
 _TIME = (("h", 3600.0), ("min", 120.0), ("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9))
 # Decimal, as device makers and /proc/diskstats charts count: 1 MB is 1,000,000 bytes.
 _MEMORY = (("TiB", 2.0**40), ("GiB", 2.0**30), ("MiB", 2.0**20), ("KiB", 2.0**10), ("B", 1.0))
+_SECONDS = {**dict(_TIME), "min": 60.0}
 _BYTES = (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3), ("B", 1.0))
 
 
@@ -103,6 +108,24 @@ def between(low: float, high: float, unit: str) -> str:
         return f"{_percent(low * 100)} to {_percent(high * 100)}{THIN}%"
     suffix, factor = scale(unit, [low, high])
     return f"{number(low / factor)} to {number(high / factor)}{_gap(suffix)}{suffix}"
+
+
+def base_value(text: str) -> tuple[float, str] | None:
+    """What a cell shows, in its base unit, as far as its digits go: `12.3 ms (11 to 14 ms)` → (0.0123, "s"), `2.34 ×` →
+    (2.34, "1"), `7` → (7, "") where the column's head says the unit. None: it is no quantity."""
+    found = _QUANTITY.fullmatch(text.partition(" (")[0].strip())
+    if found is None:
+        return None
+    value = float(found[1].replace(THIN, "").replace(MINUS, "-"))
+    name, per_second = found[2].removesuffix("/s"), found[2].endswith("/s")
+    if not name:
+        return value, "1/s" if per_second else ""
+    for units, unit in ((_SECONDS, "s"), (dict((*_MEMORY, *_BYTES)), "bytes")):
+        if name in units and not (per_second and unit == "s"):
+            return value * units[name], f"{unit}/s" if per_second else unit
+    if name == "%" and not per_second:
+        return value / 100, "1"
+    return (value, "1") if name == "×" else (value, found[2]) if found[2] == MERIT else None
 
 
 def times(ratio: float | None) -> str:

@@ -21,6 +21,29 @@
       });
     }
   };
+  const cell = (text) => {
+    const plain = text.replace(/(\d)\u202f(?=\d)/g, "$1").replace(/\u2212(?=\d)/g, "-").replace(/[\u202f\u00a0]/g, " ");
+    // A label that a spreadsheet would take for a formula is text.
+    const safe = /^[=@\t\r]|^[+-](?![\d.])/.test(plain) ? `'${plain}` : plain;
+    return /[",\n\r]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+  };
+  const title = (place) => {
+    const near = place.closest("figure")?.querySelector("figcaption") ?? place.closest("section")?.querySelector("h2");
+    return (near?.firstChild?.textContent ?? "table").trim().replace(/[^\p{L}\p{N}]+/gu, "-").toLowerCase();
+  };
+  for (const place of document.querySelectorAll(".scroll")) {
+    const button = document.createElement("button");
+    Object.assign(button, { type: "button", className: "csv", textContent: "CSV", title: "Save this table as CSV" });
+    button.addEventListener("click", () => {
+      const rows = [...place.querySelectorAll("tr")].map((row) => [...row.cells].map((one) => cell(one.textContent)).join(","));
+      const link = document.createElement("a");
+      link.href = URL.createObjectURL(new Blob([`\ufeff${rows.join("\r\n")}\r\n`], { type: "text/csv" }));
+      link.download = `${title(place)}.csv`;
+      link.click();
+      setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+    });
+    place.after(button);
+  }
   const now = () => draw(dark.matches ? "dark" : "light");
   dark.addEventListener("change", now);
   addEventListener("beforeprint", () => draw("light"));

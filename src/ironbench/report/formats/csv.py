@@ -1,0 +1,87 @@
+"""Every table of the report as rows of one CSV file: what it shows, and the value in base units, for a spreadsheet."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterator, Sequence
+
+from ironbench.analyse.labstudy import LabStudy
+from ironbench.analyse.study import Study
+from ironbench.report import answer, figures, lab_figures
+from ironbench.report.charts.base import Table
+from ironbench.report.numbers import base_value
+from ironbench.report.plain import clean
+from ironbench.report.section import Answer, Section
+
+HEAD = ("report", "section", "table", "row", "column", "text", "value", "unit")
+_FORMULA = re.compile(r"[=@]|[+-](?![\d.])")
+"""A text that begins so is a formula to a spreadsheet (OWASP, "CSV Injection")."""
+_Row = tuple[str, ...]
+
+
+def render(studies: Sequence[Study]) -> bytes:
+    """UTF-8 with a head line, RFC 4180."""
+    return _written(row for study in studies for row in _study(study))
+
+
+def render_lab(studies: Sequence[LabStudy]) -> bytes:
+    """The same for labs."""
+    return _written(row for study in studies for row in _lab(study))
+
+
+def _study(study: Study) -> Iterator[_Row]:
+    title = figures.title(study)
+    yield from _words(title, figures.answer(study), study.derived, figures.cautions(study))
+    yield from _table(title, "Peaks", "", figures.peaks(study))
+    for section in figures.sections(study):
+        yield from _section(title, section)
+
+
+def _lab(study: LabStudy) -> Iterator[_Row]:
+    title = study.lab.question
+    yield from _words(title, answer.answer(study), study.derived, lab_figures.cautions(study))
+    for section in lab_figures.sections(study):
+        yield from _section(title, section)
+
+
+def _words(title: str, found: Answer, derived: str, cautions: Sequence[str]) -> Iterator[_Row]:
+    """Numbers never travel without the answer and its doubts."""
+    for number, text in enumerate(found.sentences, 1):
+        yield title, "Answer", "", str(number), "", text, "", ""
+    for number, text in enumerate(filter(None, (derived, *cautions)), 1):
+        yield title, "Before you use these numbers", "", str(number), "", text, "", ""
+
+
+def _section(title: str, section: Section) -> Iterator[_Row]:
+    drawn = [chart.table for chart in section.charts]
+    for chart in section.charts:
+        yield from _table(title, section.title, chart.title, chart.table)
+    for name, table in section.tables:
+        if table not in drawn:
+            yield from _table(title, section.title, name, table)
+
+
+def _table(title: str, section: str, name: str, table: Table) -> Iterator[_Row]:
+    """A line for each cell; rows that begin alike stand in the order of the table."""
+    for row in table.rows:
+        for column, text in zip(table.head[1:], row[1:], strict=True):
+            if text:
+                known = base_value(text)
+                value, unit = (f"{known[0]:.12g}", known[1]) if known else ("", "")
+                yield title, section, name, row[0], column, text, value, unit
+
+
+def _written(rows: Iterator[_Row]) -> bytes:
+    out = io.StringIO()
+    writer = csv.writer(out)
+    writer.writerow(HEAD)
+    for row in rows:
+        *words, value, unit = map(clean, row)
+        writer.writerow([*map(_harmless, words), value, unit])
+    return out.getvalue().encode()
+
+
+def _harmless(text: str) -> str:
+    return f"'{text}" if _FORMULA.match(text) else text
