@@ -1,56 +1,150 @@
-"""What every engine offers. One module or package per engine; its name is the engine's name."""
+"""What every engine is: its abilities and costs as data, its dialect, and how it is started and kept.
+
+One folder per engine, whose name is the engine's name; nothing outside it knows that name. `docs/engines.md` explains a
+new one step by step.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING
 
+from ironbench.engines.dialect import Dialect
 from ironbench.machine.copies import Copied
 from ironbench.model.secrets import Secrets
 from ironbench.model.session import Session
 from ironbench.model.system import System
 
+if TYPE_CHECKING:
+    from ironbench.engines.administration import Administration
 
-class Engine(Protocol):
+ABILITIES: Mapping[str, str] = {
+    "scripts": "the drive loop runs pgbench scripts on it",
+    "data": "it keeps tables, and a workload's rows can be loaded into them",
+    "queries": "it answers statements of any length over connections of their own",
+    "bare machine": "there is no database between a workload and the machine",
+    "in client": "it is a library that works in the threads that call it",
+    "copy": "it takes rows as a stream (COPY)",
+    "checkpoints": "it makes checkpoints when it is asked, and reports them",
+    "power cut": "it starts again, within one run, on what a power cut left",
+    "whole numbers": "it has no exact decimals: rows come with amounts as whole numbers",
+    "parallel statements": "statements that do not depend on each other may run at the same time",
+    "partitions": "tables have range partitions, triggers and procedures",
+    "maintenance": "backups, restores, index builds and vacuums can be asked for while it is in use",
+}
+"""What a workload can ask of an engine, in words for `ironbench list` and refusals."""
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """What plans and estimates of space need to know; seen on a small virtual machine, good for an order of magnitude."""
+
+    start_stop_s: float = 0.1
+    """Up and down once, with checks of data and machine between."""
+    empty_bytes: int = 0
+    """A database without tables."""
+    log_bytes: int = 0
+    """What its log keeps at most, whatever is written; 0: as much as was written."""
+    mixed_read_bytes: int = 65536
+    """Size of a random read that takes an emulated disk as long as the engine's mix of reads for queries does."""
+    row_head_bytes: int = 0
+    """Of a stored row, beside its values."""
+    page_bytes: int = 0
+    """Bytes for rows in a page that holds whole rows only; 0: rows may cross pages."""
+    key_beside: bool = False
+    """Whether a primary key is an index beside the rows; else the rows lie in its order."""
+    queries_s: float = 30.0
+    """One stream of the 22 TPC-H-derived queries at scale factor 1 on two cores."""
+    queries_read: float = 10.0
+    """How many times such a stream reads its data where memory holds a third of them."""
+    checkpoint_s: float = 0.0
+    """From one checkpoint to the next unless it is set; 0: it has none of its own accord."""
+
+
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """What an engine is, as data."""
+
+    doc: str
+    """One line for `ironbench list engines`."""
+    abilities: frozenset[str] = frozenset()
+    """Of `ABILITIES`."""
+    preference: int = 0
+    """The highest among those that can run a workload is the default."""
+    protocols: tuple[str, ...] = ("",)
+    """What its statements can be sent by; scripts are compiled for the first unless another is asked for."""
+    costs: Costs = field(default_factory=Costs)
+    dialect: Dialect = field(default_factory=Dialect)
+    writers: int | None = None
+    """How many connections may write at the same time; None: as many as there are."""
+
+
+class Engine(ABC):
     """Where a database comes from and how it is started. The core knows how to talk to it."""
 
     name: str
-    doc: str
-    """One line for `ironbench list engines`."""
+    traits: Traits
 
+    @property
+    def administration(self) -> Administration:
+        """What is done to it, or asked of it, around a trial."""
+        from ironbench.engines.administration import Administration
+
+        return Administration()
+
+    @abstractmethod
     def validated(self, system: System, clients: int) -> tuple[System, Secrets]:
         """The system with absolute directories and without its password, and the password.
 
         Starts, makes and changes nothing. InputError for whatever cannot be used.
         """
-        ...
 
+    @abstractmethod
     def identity(self, system: System, secrets: Secrets) -> dict[str, str]:
         """What tells this program from another version or build of it; starts nothing. InputError, FailureError."""
-        ...
 
+    @abstractmethod
     def start(self, system: System, secrets: Secrets, clients: int) -> Session:
         """A running engine that takes `clients` connections and a few more. InputError, FailureError."""
-        ...
+
+    def can(self, ability: str) -> bool:
+        """Whether it has one of `ABILITIES`."""
+        assert ability in ABILITIES, ability
+        return ability in self.traits.abilities
 
     def basis(self, system: System) -> str:
         """What its files depend on beside the rows loaded: version, build, flags; "" where files are out of reach."""
-        ...
+        return ""
 
     def plain(self, system: System, folder: Path) -> System:
         """The system that loads data for a snapshot in `folder`: only what shapes the files is kept."""
-        ...
+        return system
 
     def snapshot(self, system: System, folder: Path, *, keep: bool = True) -> Copied:
         """Copies the files of a stopped system into a new `folder`, complete or not at all. FailureError.
 
         Not `keep`: the files may be linked instead, for the caller removes the system's own at once.
         """
-        ...
+        return Copied()
 
     def restore(self, system: System, folder: Path) -> Copied:
         """Makes a stopped system's files those of a snapshot. InputError: no room. FailureError.
 
         What no snapshot made is never removed but renamed.
         """
-        ...
+        return Copied()
+
+    def ideal_bytes(self, system: System) -> dict[str, int]:
+        """Ideal part → memory that it may need beside the engine's; a limit on all memory grows by as much."""
+        return {}
+
+    def preset(self, system: System, streams: int) -> dict[str, str]:
+        """Settings that suit large queries in so many streams on this system; what the user sets wins."""
+        return {}
+
+    def missing(self, needs: Sequence[str]) -> list[str]:
+        """Those abilities of `needs` that it does not have."""
+        return [ability for ability in needs if not self.can(ability)]

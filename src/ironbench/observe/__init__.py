@@ -1,4 +1,4 @@
-"""What is watched during a trial. Every module here with an `OBSERVER` is one observer; adding a file adds it.
+"""What is watched during a trial. Every module here, and in an engine's folder `observers`, with an `OBSERVER` is one.
 
 The core's sampling thread reads the declared sources raw, at fixed times; everything here runs before or after the
 measured window. Order of use: `sources(session)` → the core samples → `observed(driven)`.
@@ -7,20 +7,23 @@ measured window. Order of use: `sources(session)` → the core samples → `obse
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 from pkgutil import iter_modules
 
+from ironbench import engines
 from ironbench.errors import InputError, nearest
 from ironbench.machine.tree import Tree
 from ironbench.model.driven import Driven
 from ironbench.model.observation import Counted, Observation, Sample, Series, Source
+from ironbench.model.observer import Observer, Samples, WaitObserver
 from ironbench.model.record import Budget
 from ironbench.model.session import Session
 from ironbench.model.system import Load
-from ironbench.observe import parts, pg_waits, processes
-from ironbench.observe.base import Observer, Samples
+from ironbench.observe import parts, processes
 from ironbench.observe.budget import budget
 
 __all__ = ["Observer", "Samples", "budget", "get", "names", "observed", "observers", "parse", "sources"]
@@ -28,10 +31,26 @@ __all__ = ["Observer", "Samples", "budget", "get", "names", "observed", "observe
 
 @cache
 def observers() -> tuple[Observer, ...]:
-    """Every observer, by name."""
-    modules = (import_module(f"{__name__}.{found.name}") for found in iter_modules(__path__))
-    found = (module.OBSERVER for module in modules if hasattr(module, "OBSERVER"))
+    """Every observer, of the machine and of all engines, by name."""
+    found = [*_of_machine(), *(one for engine in engines.names() for one in _of_engine(engine))]
     return tuple(sorted(found, key=lambda observer: observer.name))
+
+
+@cache
+def _of_machine() -> tuple[Observer, ...]:
+    return tuple(_in(__name__))
+
+
+@cache
+def _of_engine(engine: str) -> tuple[Observer, ...]:
+    """Those in the engine's folder `observers`, if it has one."""
+    package = f"{engines.__name__}.{engine}.observers"
+    return tuple(_in(package)) if engine in engines.names() and find_spec(package) else ()
+
+
+def _in(package: str) -> Iterator[Observer]:
+    modules = (import_module(f"{package}.{found.name}") for found in iter_modules(import_module(package).__path__))
+    return (module.OBSERVER for module in modules if hasattr(module, "OBSERVER"))
 
 
 def names() -> list[str]:
@@ -57,7 +76,8 @@ def sources(
     if not observe:
         return ()
     tree = machine or Tree()
-    return tuple(paced(source, clients) for observer in observers() for source in observer.sources(session, tree))
+    asked = (*_of_machine(), *_of_engine(session.engine))
+    return tuple(paced(source, clients) for observer in asked for source in observer.sources(session, tree))
 
 
 def paced(source: Source, backends: int) -> Source:
@@ -76,6 +96,8 @@ def parse(samples: Samples, window_s: float) -> Observation:
         metrics.update(observation.metrics)
         series.extend(observation.series)
         counted.extend(observation.counted)
+    if "dirty_left_bytes" in metrics:
+        metrics["dirty_left_bytes"] += metrics.get("dirty_buffers_left_bytes", 0.0)
     return Observation(metrics, tuple(series), tuple(counted))
 
 
@@ -92,9 +114,10 @@ def observed(driven: Driven, load: Load | None = None) -> tuple[Observation, Bud
     observation = parse(samples, window_s)
     if (log := observation.metrics.get("wal_bytes_per_s")) is not None and summary.get("transactions"):
         observation.metrics["wal_bytes_per_transaction"] = log * window_s / summary["transactions"]
-    instants = pg_waits.sampled(samples, window_s)
     busy = _busy_clients(driven, window_s) if load is not None and load.rate is not None else None
-    observation.metrics.update(parts.shares(instants, pg_waits.counted(samples, window_s), busy))
+    for one in observers():
+        if isinstance(one, WaitObserver):
+            observation.metrics.update(parts.shares(one.waits(samples, window_s), busy))
     client = summary.get("client_cpu_s") or {}
     threads_cpu_s = client.get("user", 0.0) + client.get("system", 0.0)
     # A library engine works in the threads that call it: nearly all of their time is its own.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ironbench.model.observer import Samples
+from ironbench.model.points import growth, points
 from ironbench.model.record import Budget
 from ironbench.observe import cpu, processes
-from ironbench.observe.base import Samples
-from ironbench.observe.points import growth, points
 
 _DIGITS = 6
 """A record stays small, and the kernel counts in hundredths of a second."""

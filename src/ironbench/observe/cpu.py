@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 from ironbench.machine.tree import Tree
 from ironbench.model.observation import Observation, Series, Source
+from ironbench.model.observer import Samples
+from ironbench.model.points import Growth, Values, growth, points, rate_of, rate_series, steps
 from ironbench.model.session import Session
-from ironbench.observe.base import Samples
-from ironbench.observe.points import Growth, Values, growth, points, rate_of, rate_series, steps
 
 STAT = "cpu.stat"
 _FIELDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")

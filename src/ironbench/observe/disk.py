@@ -13,9 +13,9 @@ from pathlib import Path
 from ironbench.machine.mounts import all_mounts, device_number, mount_of
 from ironbench.machine.tree import Tree
 from ironbench.model.observation import Observation, Series, Source
+from ironbench.model.observer import Samples
+from ironbench.model.points import Growth, Values, growth, points, present, rate_series, steps
 from ironbench.model.session import Session
-from ironbench.observe.base import Samples
-from ironbench.observe.points import Growth, Values, growth, points, present, rate_series, steps
 
 _PREFIX = "disk."
 _FIELDS = (

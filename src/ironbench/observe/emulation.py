@@ -13,10 +13,10 @@ from ironbench.machine.attached import COUNTERS
 from ironbench.machine.mounts import emulated
 from ironbench.machine.tree import Tree
 from ironbench.model.observation import Counted, Observation, Series, Source
+from ironbench.model.observer import Samples
+from ironbench.model.points import Growth, Values, growth, points, present, rate_series, steps
 from ironbench.model.session import Session
-from ironbench.observe.base import Samples
 from ironbench.observe.disk import role_devices
-from ironbench.observe.points import Growth, Values, growth, points, present, rate_series, steps
 
 _PREFIX = "emulation."
 _KINDS = ("read", "write", "flush")

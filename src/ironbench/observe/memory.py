@@ -6,9 +6,8 @@ import os
 
 from ironbench.machine.tree import Tree
 from ironbench.model.observation import Observation, Source
-from ironbench.model.session import Session
-from ironbench.observe.base import Samples
-from ironbench.observe.points import (
+from ironbench.model.observer import Samples
+from ironbench.model.points import (
     Values,
     gauge_series,
     growth,
@@ -19,6 +18,7 @@ from ironbench.observe.points import (
     rate_series,
     steps,
 )
+from ironbench.model.session import Session
 
 _MEMINFO = "memory.meminfo"
 _VMSTAT = "memory.vmstat"

@@ -10,13 +10,12 @@ backend that was woken still shows its old wait until it gets a core, and one th
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean, variance
 
+from ironbench.model.observer import IDLE, OnCores, Waits
 from ironbench.model.parts import CLIENT, CPU, OTHER, PARTS, RUN_QUEUE
-from ironbench.observe.events import IDLE, part_of_event
-from ironbench.observe.points import Point, Values
+from ironbench.model.points import Point, Values
 
 MOST_BATCHES = 30
 """Fewer and longer batches keep what is correlated together (Law, Simulation Modeling and Analysis, 5th ed., 9.5.3)."""
@@ -24,23 +23,16 @@ LEAST_BATCHES = 6
 LEAST_IN_BATCH = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Counted:
-    """What the kernel counted of the backends' processes, in backends (seconds per second)."""
-
-    cpu: float
-    run_queue: float
-
-
-def shares(found: Sequence[Point], counted: Counted | None, busy: float | None) -> dict[str, float]:
+def shares(waits: Waits, busy: float | None) -> dict[str, float]:
     """`time_share{part=…}`, and of what was sampled `time_samples{part=…}`; parts without time are left out.
 
-    `found`: backends by wait event, one point an instant. `busy`: mean number of clients with a transaction under way,
+    `busy`: mean number of clients with a transaction under way,
     where backends without one wait for work that has not arrived (an open loop); None: every backend is at work.
     """
+    found, counted, part_of = waits.instants, waits.on_cores, waits.part_of
     if not found:
         return {}
-    mean = _mean_parts([point.values for point in found])
+    mean = _mean_parts([point.values for point in found], part_of)
     backends = sum(mean.values())
     if busy is not None:
         at_work = sum(value for event, value in _mean(found).items() if event != IDLE)
@@ -53,11 +45,13 @@ def shares(found: Sequence[Point], counted: Counted | None, busy: float | None) 
     metrics = {f"time_share{{part={part}}}": share for part, share in numbers.items()}
     exact = {CPU, RUN_QUEUE} if counted else set()
     return metrics | {
-        f"time_samples{{part={part}}}": float(round(effective(found, part))) for part in numbers if part not in exact
+        f"time_samples{{part={part}}}": float(round(effective(found, part, part_of)))
+        for part in numbers
+        if part not in exact
     }
 
 
-def divided_up(sampled: Mapping[str, float], counted: Counted | None) -> Values:
+def divided_up(sampled: Mapping[str, float], counted: OnCores | None) -> Values:
     """Backends by part; `sampled` has those without a wait under `CPU`."""
     if counted is None:
         return dict(sampled)
@@ -73,7 +67,7 @@ def divided_up(sampled: Mapping[str, float], counted: Counted | None) -> Values:
     return parts | {CPU: cpu, RUN_QUEUE: queue}
 
 
-def effective(found: Sequence[Point], part: str) -> float:
+def effective(found: Sequence[Point], part: str, part_of: Callable[[str], str]) -> float:
     """How many independent observations the samples of a part are worth.
 
     Backends seen at one instant wait for the same flush or the same row, and one instant resembles the next: the
@@ -81,7 +75,7 @@ def effective(found: Sequence[Point], part: str) -> float:
     p(1−p) over it (design effect: Kish, Survey Sampling, 1965, 8.2; batch means: Conway, Management Science 10(1),
     1963). At least 1, at most every backend of every sample.
     """
-    seen = [_of_part(point.values, part) for point in found]
+    seen = [_of_part(point.values, part, part_of) for point in found]
     every = sum(sum(point.values.values()) for point in found)
     size = max(LEAST_IN_BATCH, len(seen) // MOST_BATCHES)
     batches = [seen[first : first + size] for first in range(0, len(seen) - size + 1, size)]
@@ -94,11 +88,11 @@ def effective(found: Sequence[Point], part: str) -> float:
     return max(1.0, min(every, p * (1 - p) / spread))
 
 
-def _of_part(values: Values, part: str) -> float:
+def _of_part(values: Values, part: str, part_of: Callable[[str], str]) -> float:
     """Share of an instant's backends; what is unaccounted hides among those without a wait."""
     total = sum(values.values())
     wanted = (part, CPU) if part == OTHER else (part,)
-    return sum(n for event, n in values.items() if part_of_event(event) in wanted) / total if total else 0.0
+    return sum(n for event, n in values.items() if part_of(event) in wanted) / total if total else 0.0
 
 
 def _mean(found: Sequence[Point]) -> Values:
@@ -106,10 +100,10 @@ def _mean(found: Sequence[Point]) -> Values:
     return {event: sum(point.values.get(event, 0.0) for point in found) / len(found) for event in events}
 
 
-def _mean_parts(found: Sequence[Values]) -> Values:
+def _mean_parts(found: Sequence[Values], part_of: Callable[[str], str]) -> Values:
     parts: Values = {}
     for values in found:
         for event, backends in values.items():
-            part = part_of_event(event)
+            part = part_of(event)
             parts[part] = parts.get(part, 0.0) + backends / len(found)
     return parts

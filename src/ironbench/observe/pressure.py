@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from ironbench.machine.tree import Tree
 from ironbench.model.observation import Observation, Series, Source
+from ironbench.model.observer import Samples
+from ironbench.model.points import Values, growth, points, rate_of, rate_series, steps
 from ironbench.model.session import Session
-from ironbench.observe.base import Samples
-from ironbench.observe.points import Values, growth, points, rate_of, rate_series, steps
 
 _RESOURCES = ("cpu", "memory", "io")
 

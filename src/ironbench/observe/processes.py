@@ -16,9 +16,9 @@ from functools import partial
 
 from ironbench.machine.tree import Tree
 from ironbench.model.observation import Observation, Source
+from ironbench.model.observer import Samples
+from ironbench.model.points import Growth, Point, Values, by_file, growth, points, rate_of, rate_series, steps
 from ironbench.model.session import Session
-from ironbench.observe.base import Samples
-from ironbench.observe.points import Growth, Point, Values, by_file, growth, points, rate_of, rate_series, steps
 
 _ALL = "processes.all"
 _ROOT = "processes.root."

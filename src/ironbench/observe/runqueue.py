@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from ironbench.machine.tree import Tree
 from ironbench.model.observation import Observation, Source
-from ironbench.model.session import Session
-from ironbench.observe.base import Samples
-from ironbench.observe.points import (
+from ironbench.model.observer import Samples
+from ironbench.model.points import (
     Growth,
     Point,
     Values,
@@ -23,6 +22,7 @@ from ironbench.observe.points import (
     rate_series,
     steps,
 )
+from ironbench.model.session import Session
 
 _SCHEDSTAT = "runqueue.schedstat"
 _PROCESSES = "runqueue.processes"

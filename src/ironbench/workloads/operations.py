@@ -8,11 +8,10 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import Protocol
 
-import msgspec
-
+from ironbench.engines.maintenance import Command
 from ironbench.errors import FailureError, IronbenchError
 from ironbench.model.session import Session
 
@@ -68,10 +67,8 @@ class Statement:
     """SQL over a connection of its own."""
 
     def __init__(self, session: Session, sql: str) -> None:
-        from ironbench import _core
-
         self._sql = sql
-        self._connection = _core.Connection(msgspec.json.encode(session.target()["connection"]))
+        self._connection = session.line()
 
     def run(self) -> None:
         try:
@@ -86,9 +83,9 @@ class Statement:
 class Program:
     """A program that ends by itself."""
 
-    def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
-        self._command = list(command)
-        self._environment = dict(environment)
+    def __init__(self, command: Command) -> None:
+        self._command = list(command.words)
+        self._environment = dict(command.environment)
         self._process: subprocess.Popen[str] | None = None
         self._cancelled = False
         self._lock = threading.Lock()
@@ -121,7 +118,7 @@ class Program:
             self._cancelled = True
             if self._process is None:
                 return
-        # The whole group: pg_basebackup has a child for the log, which would go on.
+        # The whole group: a program may have children, which would go on.
         _signal_group(self._process, signal.SIGTERM)
         threading.Thread(target=self._end, args=(self._process,), daemon=True).start()
 

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
+from ironbench.engines.postgres.observers.events import part_of_event
+from ironbench.engines.postgres.observers.waits import counted
 from ironbench.machine.tree import Tree
 from ironbench.model.observation import Sample, Source
 from ironbench.model.parts import PARTS
+from ironbench.model.points import Point
 from ironbench.observe import get, paced
-from ironbench.observe.events import part_of_event
 from ironbench.observe.parts import Counted, divided_up, effective, shares
-from ironbench.observe.pg_waits import counted
-from ironbench.observe.points import Point
 
 EVENTS = {
     "CPU": "CPU",

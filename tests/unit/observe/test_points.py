@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ironbench.model.observation import Sample
-from ironbench.observe.points import Point, by_file, growth, last_within, mean_within, points, steps
+from ironbench.model.points import Point, by_file, growth, last_within, mean_within, points, steps
 
 
 def track(*pairs: tuple[float, float]) -> list[Point]:

@@ -1,4 +1,4 @@
-"""`backup`: a base backup of the running server while a bystander looks on."""
+"""`backup`: a backup of the running server while a bystander looks on."""
 
 from __future__ import annotations
 
@@ -6,21 +6,24 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from ironbench import engines
+from ironbench.engines.maintenance import Backup as Wanted
 from ironbench.errors import InputError
 from ironbench.model.system import Choice, Load, System
 from ironbench.model.work import Work
 from ironbench.process import place
-from ironbench.workloads import base_backup
+from ironbench.workloads import backup_folder
 from ironbench.workloads.base import Option
 from ironbench.workloads.maintenance import Done, Maintenance, Ready
+from ironbench.workloads.operations import Program
 
 TO = Option("to", "", "directory for the backup; empty: beside the data")
-_FORMAT = {"plain": ("-F", "p", "-X", "stream"), "tar": ("-F", "t", "-X", "stream"), "discard": ("-X", "fetch")}
+_FORMATS = ("plain", "tar", "discard")
 
 
 class Backup(Maintenance):
     name = "backup"
-    doc = "A base backup of the whole server by pg_basebackup; a bystander is watched meanwhile."
+    doc = "A backup of the whole server by its own program; a bystander is watched meanwhile."
     unit = "backup"
     options = (
         *Maintenance.options,
@@ -29,7 +32,7 @@ class Backup(Maintenance):
             "format",
             "plain",
             "plain files, tar, or discard: read by the server, written nowhere",
-            choices=tuple(_FORMAT),
+            choices=_FORMATS,
         ),
         Option("checkpoint", "fast", "how the checkpoint before it is written", choices=("fast", "spread")),
         Option(
@@ -43,7 +46,7 @@ class Backup(Maintenance):
     def accepts(self, system: System, load: Load, choice: Choice) -> None:
         super().accepts(system, load, choice)
         refuse_tablespaces(system, self.name)
-        base_backup.program(system, "pg_basebackup")
+        engines.get(system.engine).administration.maintaining.require_backup(system)
         if choice.options["to"]:
             place.check(choice.options["to"], "backup")
         elif system.dsn is not None and choice.options["format"] != "discard":
@@ -55,25 +58,20 @@ class Backup(Maintenance):
 
     @contextmanager
     def prepared(self, work: Work) -> Iterator[Ready]:
-        options, need = work.choice.options, base_backup.server_bytes(work)
-        discarded = options["format"] == "discard"
-        with base_backup.folder(work, options["to"], 0 if discarded else need) as folder:
-            words = [
-                *_FORMAT[options["format"]],
-                "-c",
-                options["checkpoint"],
-                "--no-sync" if discarded else "--progress",
-            ]
-            if int(options["rate"]):
-                words += ["--max-rate", str(int(options["rate"]) * 1000_000 // 1024)]
-            words += ["--target", "blackhole"] if discarded else ["-D", str(folder)]
-            yield Ready(base_backup.command(work, *words), lambda: _done(work, folder))
+        options, maintaining = work.choice.options, engines.get(work.session.engine).administration.maintaining
+        need, discarded = maintaining.backup_bytes(work.session), options["format"] == "discard"
+        with backup_folder.folder(work, options["to"], 0 if discarded else need) as folder:
+            most_bytes_per_s = int(options["rate"]) * 1_000_000
+            wanted = Wanted(folder, options["format"], options["checkpoint"], most_bytes_per_s)
+            program = Program(maintaining.backup(work.system, work.session, wanted))
+            yield Ready(program, lambda: _done(work, folder))
 
 
 def _done(work: Work, folder: Path) -> Done:
+    maintaining = engines.get(work.session.engine).administration.maintaining
     if not folder.exists():
-        return Done(base_backup.server_bytes(work))
-    return Done(base_backup.size(folder), checks=(base_backup.verified(work.system, folder),))
+        return Done(maintaining.backup_bytes(work.session))
+    return Done(backup_folder.size(folder), checks=(maintaining.verified(work.system, folder),))
 
 
 def refuse_tablespaces(system: System, name: str) -> None:

@@ -1,20 +1,21 @@
-"""`restore`: a base backup becomes a running server beside the one that a bystander uses."""
+"""`restore`: a backup becomes a running server beside the one that a bystander uses."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from ironbench import engines
+from ironbench.engines.maintenance import Backup
 from ironbench.errors import InputError
 from ironbench.model.session import Session
 from ironbench.model.system import Choice, Layout, Load, System
 from ironbench.model.work import Work
 from ironbench.process import place
-from ironbench.workloads import base_backup
+from ironbench.workloads import backup_folder
 from ironbench.workloads.backup import TO, refuse_tablespaces
 from ironbench.workloads.maintenance import Done, Maintenance, Ready, table
 from ironbench.workloads.operations import Program, Steps
@@ -45,7 +46,7 @@ class Server:
 
 class Restore(Maintenance):
     name = "restore"
-    doc = "A base backup becomes a second server that answers; a bystander of the first is watched meanwhile."
+    doc = "A backup becomes a second server that answers; a bystander of the first is watched meanwhile."
     unit = "restore"
     options = (*Maintenance.options, TO)
 
@@ -59,7 +60,7 @@ class Restore(Maintenance):
     def accepts(self, system: System, load: Load, choice: Choice) -> None:
         super().accepts(system, load, choice)
         refuse_tablespaces(system, self.name)
-        base_backup.program(system, "pg_basebackup")
+        engines.get(system.engine).administration.maintaining.require_backup(system)
         if system.dsn is not None:
             raise InputError("--dsn", "ironbench restores only servers that it starts itself", "leave it out")
         if choice.options["to"]:
@@ -67,40 +68,29 @@ class Restore(Maintenance):
 
     @contextmanager
     def prepared(self, work: Work) -> Iterator[Ready]:
-        to, need = work.choice.options["to"], base_backup.server_bytes(work)
+        maintaining = engines.get(work.session.engine).administration.maintaining
+        to, need = work.choice.options["to"], maintaining.backup_bytes(work.session)
         with (
-            base_backup.folder(work, to, 2 * need) as backup,
-            base_backup.folder(work, to, need, RESTORED) as restored,
+            backup_folder.folder(work, to, 2 * need) as backup,
+            backup_folder.folder(work, to, need, RESTORED) as restored,
             ExitStack() as stack,
         ):
             work.show(0.0, "a backup to restore")
-            base_backup.command(work, "-F", "t", "-X", "stream", "-c", "fast", "-D", str(backup)).run()
-            files = place.claim(str(restored), "data") / "cluster"
-            (files / "pg_wal").mkdir(parents=True, mode=0o700)
-            files.chmod(0o700)
+            Program(maintaining.backup(work.system, work.session, Backup(backup, "tar"))).run()
             server = Server(work.system, restored, stack)
-            steps = Steps(
-                lambda: _extracted(backup / "base.tar", files),
-                lambda: _extracted(backup / "pg_wal.tar", files / "pg_wal"),
-                lambda: server,
-            )
+            commands = maintaining.unpack(backup, restored)
+            steps = Steps(*(partial(Program, one) for one in commands), lambda: server)
             yield Ready(steps, lambda: _done(work, backup, server, steps))
 
 
 def _done(work: Work, backup: Path, server: Server, steps: Steps) -> Done:
     assert server.session is not None
-    files, log, start = steps.took_s
+    *copies_s, start_s = steps.took_s
     return Done(
-        base_backup.size(backup),
-        {"restore_copy_s": files + log, "restore_recovery_s": start},
+        backup_folder.size(backup),
+        {"restore_copy_s": sum(copies_s), "restore_recovery_s": start_s},
         table(work.choice.options).checks(server.session),
     )
-
-
-def _extracted(archive: Path, folder: Path) -> Program:
-    # Not as their owner in the archive: that is a number of the server's own namespace where we are root.
-    words = ["tar", "--extract", "--no-same-owner", "--file", str(archive), "--directory", str(folder)]
-    return Program(words, dict(os.environ))
 
 
 WORKLOAD = Restore()

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from ironbench import engines
 from ironbench.model.work import Work
-from ironbench.workloads.base import Option, checked, one_row
+from ironbench.workloads.base import Option, checked
 from ironbench.workloads.maintenance import Done, Maintenance, Ready, table
 from ironbench.workloads.operations import Statement
 from ironbench.workloads.wide import TABLE
 
-_SQL = {"plain": "vacuum {}", "freeze": "vacuum (freeze) {}", "full": "vacuum (full) {}"}
+_KINDS = ("plain", "freeze", "full")
 
 
 class Vacuum(Maintenance):
@@ -28,32 +29,28 @@ class Vacuum(Maintenance):
             highest=100,
         ),
         Option(
-            "kind", "plain", "plain, freeze, or full, which writes the table anew and locks it", choices=tuple(_SQL)
+            "kind", "plain", "plain, freeze, or full, which writes the table anew and locks it", choices=_KINDS
         ),
     )
 
     @contextmanager
     def prepared(self, work: Work) -> Iterator[Ready]:
         session, options = work.session, work.choice.options
-        # Nobody else shall take it away first.
-        session.query(f"alter table {TABLE} set (autovacuum_enabled = off)")
+        engine = engines.get(session.engine)
+        maintaining = engine.administration.maintaining
+        maintaining.keep_garbage(session, TABLE)
         session.query(f"update {TABLE} set amount = amount where number % 100 < {options['garbage']}")
-        session.query("select pg_stat_force_next_flush()")  # else the dead rows might be counted after the vacuum
-        session.query("checkpoint")
-        yield Ready(Statement(session, _SQL[options["kind"]].format(TABLE)), lambda: _done(work))
+        maintaining.settle_counts(session)  # else the dead rows might be counted after the vacuum
+        session.query(engine.traits.dialect.checkpoint())
+        yield Ready(Statement(session, maintaining.vacuums[options["kind"]].format(TABLE)), lambda: _done(work))
 
 
 def _done(work: Work) -> Done:
-    size, pages, dead = one_row(
-        work.session,
-        f"select pg_total_relation_size('{TABLE}'), "
-        f"pg_relation_size('{TABLE}') / current_setting('block_size')::integer, "
-        f"n_dead_tup from pg_stat_user_tables where relname = '{TABLE}'",
-    )
-    check = checked("dead rows left", 0, dead)
+    state = engines.get(work.session.engine).administration.maintaining.table_state(work.session, TABLE)
+    check = checked("dead rows left", 0, state.dead_rows)
     if work.choice.options["kind"] == "full":  # it writes a new table and leaves the old one's count as it was
-        check = checked("pages of the new table", table(work.choice.options).pages, pages)
-    return Done(size, {"maintenance_result_bytes": float(size)}, (check,))
+        check = checked("pages of the new table", table(work.choice.options).pages, state.pages)
+    return Done(state.bytes, {"maintenance_result_bytes": float(state.bytes)}, (check,))
 
 
 WORKLOAD = Vacuum()

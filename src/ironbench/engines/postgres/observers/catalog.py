@@ -1,4 +1,4 @@
-"""What the observers of PostgreSQL share: whether to ask at all, and rows as JSON so that any version's columns do.
+"""What the observers of PostgreSQL share: what this server has, and rows as JSON so that any version's columns do.
 
 A view's columns change from version to version; `to_jsonb(row)` names what is there. The statistics that backends keep
 reach these views at most once a second, and when a backend goes idle (PostgreSQL: monitoring-stats), so that figures
@@ -9,10 +9,6 @@ from __future__ import annotations
 
 from ironbench.errors import IronbenchError
 from ironbench.model.session import Session
-
-
-def is_postgres(session: Session) -> bool:
-    return session.engine == "postgres"
 
 
 def has_relation(session: Session, name: str) -> bool:

@@ -9,11 +9,9 @@ from __future__ import annotations
 
 from ironbench.machine.tree import Tree
 from ironbench.model.observation import Observation, Source
+from ironbench.model.observer import IDLE, Samples
+from ironbench.model.points import Values, points
 from ironbench.model.session import Session
-from ironbench.observe.base import Samples
-from ironbench.observe.events import IDLE
-from ironbench.observe.points import Values, points
-from ironbench.observe.postgres import is_postgres
 
 _SOURCE = "pg_blocking.chains"
 _PERIOD_S = 1.0
@@ -70,8 +68,6 @@ class PgBlocking:
     doc = "Whom PostgreSQL's backends wait for when they wait for locks, followed to the root of the chain"
 
     def sources(self, session: Session, machine: Tree) -> tuple[Source, ...]:
-        if not is_postgres(session):
-            return ()
         return (Source(_SOURCE, "sql", " ".join(_SQL.split()), _PERIOD_S, _COST_S, _BACKEND_COST_S),)
 
     def parse(self, samples: Samples, window_s: float) -> Observation:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+from ironbench.engines.postgres.observers.catalog import has_relation
 from ironbench.machine.tree import Tree
 from ironbench.model.observation import Observation, Source
+from ironbench.model.observer import Samples
+from ironbench.model.points import Point, Values, growth, number, points, rate_of, rate_series, rows, steps
 from ironbench.model.session import Session
-from ironbench.observe.base import Samples
-from ironbench.observe.points import Point, Values, growth, number, points, rate_of, rate_series, rows, steps
-from ironbench.observe.postgres import has_relation, is_postgres
 
 _SOURCE = "pg_checkpoint.view"
 
@@ -23,8 +23,6 @@ class PgCheckpoint:
     doc = "PostgreSQL's checkpoints: number, interval, bytes written, time spent writing and syncing"
 
     def sources(self, session: Session, machine: Tree) -> tuple[Source, ...]:
-        if not is_postgres(session):
-            return ()
         view = "pg_stat_checkpointer" if has_relation(session, "pg_stat_checkpointer") else "pg_stat_bgwriter"
         sql = f"select to_jsonb(s) || jsonb_build_object('page', current_setting('block_size')::int) from {view} s"
         return (Source(_SOURCE, "sql", sql),)

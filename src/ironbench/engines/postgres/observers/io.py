@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ironbench.engines.postgres.observers.catalog import has_relation
 from ironbench.machine.tree import Tree
 from ironbench.model.observation import Observation, Series, Source
+from ironbench.model.observer import Samples
+from ironbench.model.points import Growth, Values, growth, number, points, rate_of, rate_series, ratio_of, rows, steps
 from ironbench.model.session import Session
-from ironbench.observe.base import Samples
-from ironbench.observe.points import Growth, Values, growth, number, points, rate_of, rate_series, ratio_of, rows, steps
-from ironbench.observe.postgres import has_relation, is_postgres
 
 _SOURCE = "pg_io.view"
 _KINDS = ("read", "write", "extend", "fsync")
@@ -27,7 +27,7 @@ class PgIo:
     doc = "PostgreSQL's reads, writes, extends and fsyncs by object and by kind of process"
 
     def sources(self, session: Session, machine: Tree) -> tuple[Source, ...]:
-        if not (is_postgres(session) and has_relation(session, "pg_stat_io")):
+        if not has_relation(session, "pg_stat_io"):
             return ()
         # Most of the 80 combinations never happen; those that begin later begin at 0.
         sql = (

@@ -6,6 +6,7 @@ versions (`WALSync`, `WalSync`), so they are compared without it.
 
 from __future__ import annotations
 
+from ironbench.model.observer import IDLE, WORKING
 from ironbench.model.parts import (
     CLIENT,
     CPU,
@@ -18,10 +19,6 @@ from ironbench.model.parts import (
     TEMP,
 )
 
-IDLE = "idle"
-"""A backend between two transactions."""
-WORKING = "CPU"
-"""A backend that waits for nothing: on a core, or ready to be."""
 _OF_TYPE = {"lock": LOCKS, "bufferpin": LOCKS, "lwlock": INTERNAL_LOCKS, "client": CLIENT}
 _READS = {"datafileread", "datafileprefetch", "slruread", "relationmapread", "copyfileread"}
 _LOG_LOCKS = {"walwrite", "walinsert", "walbufmapping", "syncrep"}

@@ -10,10 +10,9 @@ from functools import partial
 
 from ironbench.machine.tree import Tree
 from ironbench.model.observation import Observation, Source
+from ironbench.model.observer import Samples
+from ironbench.model.points import Growth, Values, growth, number, points, present, rate_series, rows, steps
 from ironbench.model.session import Session
-from ironbench.observe.base import Samples
-from ironbench.observe.points import Growth, Values, growth, number, points, present, rate_series, rows, steps
-from ironbench.observe.postgres import is_postgres
 
 _SOURCE = "pg_database.view"
 _COLUMNS = (
@@ -46,8 +45,6 @@ class PgDatabase:
     doc = "PostgreSQL's own count of commits, cache hits, rows, spills and deadlocks"
 
     def sources(self, session: Session, machine: Tree) -> tuple[Source, ...]:
-        if not is_postgres(session):
-            return ()
         number = "jsonb_build_object('next_number', txid_snapshot_xmax(txid_current_snapshot()))"
         sql = f"select to_jsonb(s) - 'datname' || {number} from pg_stat_database s where datname = current_database()"
         return (Source(_SOURCE, "sql", sql),)

@@ -11,15 +11,14 @@ ironbench itself.
 
 from __future__ import annotations
 
+from ironbench.engines.postgres.observers.events import part_of_event
 from ironbench.errors import IronbenchError
 from ironbench.machine.tree import Tree
 from ironbench.model.observation import Observation, Series, Source
+from ironbench.model.observer import IDLE as _IDLE
+from ironbench.model.observer import OnCores, Samples, Waits
+from ironbench.model.points import Point, Values, by_file, gauge_series, growth, points
 from ironbench.model.session import Session
-from ironbench.observe.base import Samples
-from ironbench.observe.events import IDLE as _IDLE
-from ironbench.observe.parts import Counted
-from ironbench.observe.points import Point, Values, by_file, gauge_series, growth, points
-from ironbench.observe.postgres import is_postgres
 
 _SOURCE = "pg_waits.activity"
 _BACKENDS = "pg_waits.backends"
@@ -60,8 +59,6 @@ class PgWaits:
     doc = "What PostgreSQL's client backends wait for, 20 times a second"
 
     def sources(self, session: Session, machine: Tree) -> tuple[Source, ...]:
-        if not is_postgres(session):
-            return ()
         ours = _own_backend(session)
         activity = Source(_SOURCE, "sql", _SQL.format(ours=ours), _PERIOD_S, _COST_S, _BACKEND_COST_S, _MOST_COST)
         if not session.processes():
@@ -77,6 +74,9 @@ class PgWaits:
             _SCHEDSTAT_MOST_COST,
         )
         return (activity, who, counts)
+
+    def waits(self, samples: Samples, window_s: float) -> Waits:
+        return Waits(sampled(samples, window_s), counted(samples, window_s), part_of_event)
 
     def parse(self, samples: Samples, window_s: float) -> Observation:
         found = points(samples.get(_SOURCE), _parse)
@@ -98,7 +98,7 @@ def sampled(samples: Samples, window_s: float) -> list[Point]:
     return [point for point in points(samples.get(_SOURCE), _parse) if 0.0 <= point.t_s <= window_s]
 
 
-def counted(samples: Samples, window_s: float) -> Counted | None:
+def counted(samples: Samples, window_s: float) -> OnCores | None:
     """What the kernel counted of the backends; None where it cannot be seen, or not of nearly all of them.
 
     A process id of another namespace would lead to a stranger, and a backend that came and went between two readings
@@ -121,7 +121,7 @@ def counted(samples: Samples, window_s: float) -> Counted | None:
     if (grown := growth(whole, window_s)) is None:
         return None
     summed = {kind: sum(ns for key, ns in grown.by.items() if key.endswith(kind)) for kind in ("cpu", "queue")}
-    return Counted(summed["cpu"] / 1e9 / grown.span_s, summed["queue"] / 1e9 / grown.span_s)
+    return OnCores(summed["cpu"] / 1e9 / grown.span_s, summed["queue"] / 1e9 / grown.span_s)
 
 
 def _own_backend(session: Session) -> int:

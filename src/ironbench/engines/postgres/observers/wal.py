@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from ironbench.engines.postgres.observers.catalog import has_relation
 from ironbench.machine.tree import Tree
 from ironbench.model.observation import Observation, Source
+from ironbench.model.observer import Samples
+from ironbench.model.points import Values, growth, number, points, rate_of, rate_series, rows, steps
 from ironbench.model.session import Session
-from ironbench.observe.base import Samples
-from ironbench.observe.points import Values, growth, number, points, rate_of, rate_series, rows, steps
-from ironbench.observe.postgres import has_relation, is_postgres
 
 _SOURCE = "pg_wal.view"
 _RATES = {
@@ -23,7 +23,7 @@ class PgWal:
     doc = "PostgreSQL's log: bytes, records, full pages, and waits for log buffers"
 
     def sources(self, session: Session, machine: Tree) -> tuple[Source, ...]:
-        if not (is_postgres(session) and has_relation(session, "pg_stat_wal")):
+        if not has_relation(session, "pg_stat_wal"):
             return ()
         return (Source(_SOURCE, "sql", "select to_jsonb(s) from pg_stat_wal s"),)
 

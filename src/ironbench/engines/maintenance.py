@@ -1,0 +1,93 @@
+"""Operations on a database that is in use, as an engine that can do them describes them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from ironbench.model.record import Check
+from ironbench.model.session import Session
+from ironbench.model.system import System
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A program that ends by itself."""
+
+    words: Sequence[str]
+    environment: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Backup:
+    """How a backup is wanted."""
+
+    folder: Path
+    """Not there yet."""
+    format: str = "plain"
+    """`plain` files, `tar`, or `discard`: read by the server, written nowhere."""
+    checkpoint: str = "fast"
+    """`fast` or `spread`."""
+    most_bytes_per_s: int = 0
+    """0: as fast as it can."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableState:
+    """What the engine knows of a table."""
+
+    bytes: int
+    """With indexes."""
+    pages: int
+    dead_rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class IndexState:
+    """What the engine knows of an index."""
+
+    table_bytes: int
+    bytes: int
+    valid: bool
+    entries: int
+
+
+class Maintaining(Protocol):
+    vacuums: Mapping[str, str]
+    """Kind → statement, with `{}` for the table."""
+    index_builds: Mapping[str, str]
+    """`off` and `on` (concurrently) → statement, with `{}` for index and table."""
+
+    def require_backup(self, system: System) -> None:
+        """InputError: the programs are missing."""
+        ...
+
+    def backup_bytes(self, session: Session) -> int:
+        """About how large a backup of the whole server is."""
+        ...
+
+    def backup(self, system: System, session: Session, wanted: Backup) -> Command:
+        """The command that makes one."""
+        ...
+
+    def verified(self, system: System, folder: Path) -> Check:
+        """Whether a backup's files are whole."""
+        ...
+
+    def unpack(self, backup: Path, data: Path) -> Sequence[Command]:
+        """Commands, one after the other, that make a data directory of ours of a backup in format `tar`."""
+        ...
+
+    def keep_garbage(self, session: Session, table: str) -> None:
+        """From now on only `vacuums` take away the table's dead rows."""
+        ...
+
+    def settle_counts(self, session: Session) -> None:
+        """What was done is in the counters now."""
+        ...
+
+    def table_state(self, session: Session, table: str) -> TableState: ...
+
+    def index_state(self, session: Session, table: str, index: str) -> IndexState: ...

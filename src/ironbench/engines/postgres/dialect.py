@@ -1,0 +1,78 @@
+"""How PostgreSQL is spoken to."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ironbench.engines.dialect import Dialect, Explained, listed
+from ironbench.model.session import Row
+
+_PAGE_BYTES = 8192
+"""PostgreSQL's block size unless it was compiled otherwise (`block_size`)."""
+
+
+class PostgresDialect(Dialect):
+    # pg_class.relkind (PostgreSQL 18 documentation, 52.11).
+    kinds = {  # noqa: RUF012 - as in the class it overrides
+        **{"v": "view", "m": "materialized view", "S": "sequence", "i": "index", "I": "index"},
+        **{"f": "foreign table", "c": "composite type"},
+    }
+    begin = ""
+    """Statements sent together are one transaction (PostgreSQL 18 documentation, 54.2.2.1), which a failure ends."""
+
+    def present(self, tables: Sequence[str]) -> str:
+        return (
+            f"select relname from pg_class where relname in ({listed(tables)}) and relkind in ('r', 'p') "
+            "and pg_table_is_visible(oid)"
+        )
+
+    def strangers(self, tables: Sequence[str]) -> str:
+        return (
+            f"select relname, relkind from pg_class where relname in ({listed(tables)}) and relkind not in ('r', 'p') "
+            "and pg_table_is_visible(oid) order by relname"
+        )
+
+    def size(self, tables: Sequence[str]) -> str:
+        return "select " + " + ".join(f"pg_total_relation_size('{table}')" for table in tables)
+
+    def after_load(self, tables: Sequence[str]) -> Sequence[str]:
+        # FREEZE marks rows as visible to all now, which the first reader of each page would have to do and write.
+        return [f"vacuum (freeze, analyze) {table}" for table in tables]
+
+    def emptied(self, table: str) -> Sequence[str]:
+        return [f"truncate {table} restart identity"]
+
+    def explain(self, *, measured: bool) -> str:
+        return (
+            "EXPLAIN (ANALYZE, BUFFERS, SETTINGS, FORMAT JSON) "
+            if measured
+            else "EXPLAIN (SETTINGS, SUMMARY, FORMAT JSON) "
+        )
+
+    def explained(self, rows: Sequence[Row]) -> Explained:
+        text = "".join(row[0] or "" for row in rows)
+        plan: dict[str, Any] = json.loads(text)[0]
+        planning_ms, written = plan.get("Planning Time"), plan["Plan"].get("Temp Written Blocks")
+        return Explained(
+            text,
+            None if planning_ms is None else planning_ms / 1000,
+            None if written is None else float(written * _PAGE_BYTES),
+        )
+
+    def steps(self, plan: str) -> Iterator[str]:
+        """Nothing of a text that was cut off."""
+        try:
+            waiting: list[Mapping[str, Any]] = [json.loads(plan)[0]["Plan"]]
+        except (ValueError, LookupError, TypeError):
+            return
+        while waiting:
+            node = waiting.pop()
+            name = str(node.get("Node Type", ""))
+            join = node.get("Join Type", "Inner")
+            words = name if join == "Inner" else f"{name} ({join})"
+            parallel = "parallel " if node.get("Parallel Aware") else ""
+            relation = f" on {node['Relation Name']}" if "Relation Name" in node else ""
+            yield f"{parallel}{words}{relation}"
+            waiting += node.get("Plans", [])

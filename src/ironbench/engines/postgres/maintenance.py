@@ -1,0 +1,136 @@
+"""Operations on a PostgreSQL that is in use: base backups by its own programs, vacuums, index builds.
+
+Backups: PostgreSQL 18 documentation, 25.3.2, pg_basebackup and pg_verifybackup.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import tarfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from ironbench.engines.maintenance import Backup, Command, IndexState, TableState
+from ironbench.engines.postgres import installation
+from ironbench.errors import InputError
+from ironbench.model.record import Check
+from ironbench.model.session import Session
+from ironbench.model.system import System
+from ironbench.process import place
+
+_BACKUP, _VERIFY = "pg_basebackup", "pg_verifybackup"
+_FORMAT = {"plain": ("-F", "p", "-X", "stream"), "tar": ("-F", "t", "-X", "stream"), "discard": ("-X", "fetch")}
+
+
+class PostgresMaintaining:
+    vacuums = {"plain": "vacuum {}", "freeze": "vacuum (freeze) {}", "full": "vacuum (full) {}"}  # noqa: RUF012
+    index_builds = {  # noqa: RUF012
+        "off": "create index {} on {} (amount, number)",
+        "on": "create index concurrently {} on {} (amount, number)",
+    }
+
+    def require_backup(self, system: System) -> None:
+        _program(system, _BACKUP)
+
+    def backup_bytes(self, session: Session) -> int:
+        """Of all databases."""
+        return int(session.query("select sum(pg_database_size(oid)) from pg_database")[0][0] or 0)
+
+    def backup(self, system: System, session: Session, wanted: Backup) -> Command:
+        connection = session.target()["connection"]
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
+        if connection.get("password"):
+            environment["PGPASSWORD"] = connection["password"]
+        if connection.get("sslrootcert"):
+            environment["PGSSLROOTCERT"] = connection["sslrootcert"]
+        environment["PGSSLMODE"] = connection.get("sslmode", "prefer")
+        where = ("-h", connection["host"], "-p", str(connection["port"]), "-U", connection["user"])
+        discarded = wanted.format == "discard"
+        words = [*_FORMAT[wanted.format], "-c", wanted.checkpoint, "--no-sync" if discarded else "--progress"]
+        if wanted.most_bytes_per_s:
+            words += ["--max-rate", str(wanted.most_bytes_per_s // 1024)]
+        words += ["--target", "blackhole"] if discarded else ["-D", str(wanted.folder)]
+        return Command([str(_program(system, _BACKUP)), *where, "--no-password", *words], environment)
+
+    def verified(self, system: System, folder: Path) -> Check:
+        """Every file by its checksum in the backup's manifest; by its size where pg_verifybackup does not run."""
+        tool = str(_program(system, _VERIFY))
+        if not _runs(tool):
+            wrong = _wrong_sizes(folder)
+            return Check("files agree with the manifest (by size)", not wrong, "all", ", ".join(wrong[:3]) or "all")
+        # The log would need pg_waldump of the server's own version beside it.
+        words = [tool, "--no-parse-wal", "--quiet", str(folder)]
+        done = subprocess.run(words, capture_output=True, text=True, errors="replace", check=False)
+        words_of_it = " / ".join(done.stderr.splitlines()[:2])
+        name = "files agree with the manifest (pg_verifybackup)"
+        return Check(name, done.returncode == 0, "all", words_of_it or "all")
+
+    def unpack(self, backup: Path, data: Path) -> Sequence[Command]:
+        files = place.claim(str(data), "data") / "cluster"
+        (files / "pg_wal").mkdir(parents=True, mode=0o700)
+        files.chmod(0o700)
+        return [_extracted(backup / "base.tar", files), _extracted(backup / "pg_wal.tar", files / "pg_wal")]
+
+    def keep_garbage(self, session: Session, table: str) -> None:
+        session.query(f"alter table {table} set (autovacuum_enabled = off)")
+
+    def settle_counts(self, session: Session) -> None:
+        session.query("select pg_stat_force_next_flush()")
+
+    def table_state(self, session: Session, table: str) -> TableState:
+        sql = (
+            f"select pg_total_relation_size('{table}'), "
+            f"pg_relation_size('{table}') / current_setting('block_size')::integer, "
+            f"n_dead_tup from pg_stat_user_tables where relname = '{table}'"
+        )
+        return TableState(*(int(value or 0) for value in session.query(sql)[0]))
+
+    def index_state(self, session: Session, table: str, index: str) -> IndexState:
+        sql = (
+            f"select pg_table_size('{table}'), pg_relation_size('{index}'), indisvalid::integer, reltuples::bigint "
+            f"from pg_index join pg_class on pg_class.oid = indexrelid where indexrelid = '{index}'::regclass"
+        )
+        table_bytes, index_bytes, valid, entries = (int(value or 0) for value in session.query(sql)[0])
+        return IndexState(table_bytes, index_bytes, bool(valid), entries)
+
+
+def _program(system: System, name: str) -> Path:
+    """Of the server's own version where we start it, else the newest that came with ironbench. InputError."""
+    own = installation.find(system.settings.get("bin")).bin / name
+    if own.is_file():
+        return own
+    ours = installation.find().bin / name
+    if not ours.is_file():
+        raise InputError(
+            name, f"is neither in {own.parent} nor in {ours.parent}", "install PostgreSQL's client programs"
+        )
+    return ours
+
+
+def _runs(tool: str) -> bool:
+    """The one that comes with ironbench breaks down even when asked for its version."""
+    try:
+        return subprocess.run([tool, "--version"], capture_output=True, check=False).returncode == 0
+    except OSError:
+        return False
+
+
+def _wrong_sizes(folder: Path) -> list[str]:
+    """Files of the manifest that are missing or have another length (PostgreSQL 18 documentation, 68.1)."""
+    listed = json.loads((folder / "backup_manifest").read_text())["Files"]
+    archive = folder / "base.tar"
+    if archive.exists():
+        with tarfile.open(archive) as tar:
+            sizes = {member.name.removeprefix("./"): member.size for member in tar if member.isfile()}
+    else:
+        sizes = {str(path.relative_to(folder)): path.stat().st_size for path in folder.rglob("*") if path.is_file()}
+    # A name that is no UTF-8 is written as hexadecimal digits under another word; the server itself makes none.
+    return [one["Path"] for one in listed if "Path" in one and sizes.get(one["Path"]) != one["Size"]]
+
+
+def _extracted(archive: Path, folder: Path) -> Command:
+    # Not as their owner in the archive: that is a number of the server's own namespace where we are root.
+    words = ["tar", "--extract", "--no-same-owner", "--file", str(archive), "--directory", str(folder)]
+    return Command(words, dict(os.environ))
