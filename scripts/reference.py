@@ -114,10 +114,16 @@ def workloads() -> str:
 
 def engines() -> str:
     from ironbench import engines as known
+    from ironbench.engines.base import ABILITIES
 
     parts = ["# Engines", ""]
     for name in known.names():
-        parts += [f"## {name}", "", known.get(name).doc, ""]
+        traits = known.get(name).traits
+        parts += [f"## {name}", "", traits.doc, ""]
+        if traits.abilities:
+            parts += [f"Abilities: {', '.join(sorted(traits.abilities))}.", ""]
+    parts += ["# Abilities", "", "A workload runs on every engine that has what it needs.", ""]
+    parts += ["| ability | meaning |", "|---|---|", *(f"| {name} | {text} |" for name, text in ABILITIES.items()), ""]
     return "\n".join(parts)
 
 

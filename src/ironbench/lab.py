@@ -12,7 +12,7 @@ from ironbench.devices.mounting import NO_DEVICES, Devices
 from ironbench.lab_data import Data
 from ironbench.lab_progress import Allowance, Pace
 from ironbench.lab_trial import Bench, measure
-from ironbench.load import Loaded
+from ironbench.load import Loaded, restore
 from ironbench.model.plan import Plan
 from ironbench.model.prepared import NOTHING, Prepared
 from ironbench.model.record import Record, Status
@@ -118,7 +118,7 @@ def measured(
     while waiting:
         known = [*earlier, *records]
         trial = lab_warmup.missing([waiting[-1].cell], known) or waiting.pop()
-        settled = load.settled(session, dataset) if dataset else {}
+        settled = restore.without_garbage(session, dataset) if dataset else {}
         trial, warmed = lab_warmup.applied(trial, known, store)
         prepared = said.also(warmed.conditions, warmed.warnings).also(settled)
         records.append(measure(plan, session, loaded, trial, store, printer, prepared, storage=storage))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from ironbench import engines, load, workloads
+from ironbench import engines, workloads
 from ironbench.load import restore, snapshot
 from ironbench.load.loaded import Loaded
 from ironbench.load.snapshot import Snapshot
@@ -79,7 +79,7 @@ class Data:
         dataset = workloads.get(setup.choice.workload).dataset(session.engine, setup.choice.options)
         if dataset is None or restored.conditions.get("data") != LEFT:
             return restored
-        return restored.also(load.settled(session, dataset))
+        return restored.also(restore.without_garbage(session, dataset))
 
     def kept(self, setup: Setup, block: int) -> None:
         """A trial ended in good order: other cells may start from what it left, where that is enough."""

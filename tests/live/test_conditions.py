@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ironbench import engines, load, observe, workloads
-from ironbench.drive import before, caches, warming
+from ironbench.drive import before, caches
 from ironbench.drive.trial import drive
 from ironbench.errors import FailureError, InputError
 from ironbench.model.driven import Driven
@@ -172,13 +172,13 @@ def test_warming_fills_postgres_own_cache_through_every_index(place: Path) -> No
         session.query("create index on odd using hash (a)")
         session.query('create table "Strange \'name" (x int primary key)')
         session.restart()
-        said = warming.warm(session, bench.plan.system, ())
+        said = caches.warm(session, bench.plan.system, ())
         assert "indexes read in their order" in said
-        before = warming.hits(session)
+        before = engines.get(session.engine).administration.hits(session)
         session.query("set enable_seqscan = off; select count(*) from odd where lower(b) = 'x'")
         session.query("select sum(abalance) from pgbench_accounts where aid between 500 and 90000")
         session.query("select pg_stat_force_next_flush()")
-        assert (warming.hit_share(before, warming.hits(session)) or 0) > 0.95
+        assert (caches.hit_share(before, engines.get(session.engine).administration.hits(session)) or 0) > 0.95
 
 
 def test_a_server_that_is_not_ours_is_not_made_cold(place: Path) -> None:

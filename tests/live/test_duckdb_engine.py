@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from ironbench import engines
-from ironbench.drive import warming
+from ironbench.drive import caches
 from ironbench.engines import cleanup
 from ironbench.engines.duckdb import process as duckdb_process
 from ironbench.engines.duckdb.session import FILE, DuckdbSession
@@ -183,7 +183,7 @@ def test_warm_means_that_every_column_was_read(session: DuckdbSession) -> None:
     session.query("create table t as select hash(range) as n, md5(range::varchar) as s from range(200000)")
     session.restart()
     system = System("duckdb", "test", layout=Layout(session.directories()["data"]))
-    assert warming.warm(session, system, ("t",)) == "files read and every column of 1 table read"
+    assert caches.warm(session, system, ("t",)) == "files read and every column of 1 table read"
     (held,) = session.query("select sum(memory_usage_bytes) from duckdb_memory() where tag = 'BASE_TABLE'")[0]
     assert float(held or 0) > 0.8 * tables.size(session, ("t",))
 

@@ -10,7 +10,7 @@ from raw_server import binary
 from workload_trial import Served, Target, Trial, loaded, without_references
 
 from ironbench import workloads
-from ironbench.load import settled
+from ironbench.load.restore import without_garbage
 from ironbench.workloads import igen_oltp
 from ironbench.workloads.igen_oltp.layout import MOST_ORDERS
 
@@ -167,10 +167,12 @@ def test_garbage_of_one_trial_does_not_burden_the_next(served: Served) -> None:
     for table in dataset.tables:
         served.query(f"alter table {table} set (autovacuum_enabled = false)")
     fresh = sizes()
-    assert settled(served, dataset) == {"garbage": "below 2\u202f%"}
+    assert without_garbage(served, dataset) == {"garbage": "below 2\u202f%"}
     for _ in range(8):
         assert not Trial(served, "igen-oltp", transactions=250, clients=8, weight="heavy").failed()
-        assert settled(served, dataset)["garbage"].startswith("vacuumed igen_customer, igen_order, igen_order_line")
+        assert without_garbage(served, dataset)["garbage"].startswith(
+            "vacuumed igen_customer, igen_order, igen_order_line"
+        )
     grown = sizes()
     assert grown[0] < 1.15 * fresh[0]
     assert grown[1] < 2.2 * fresh[1]

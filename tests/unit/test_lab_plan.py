@@ -11,8 +11,8 @@ from ironbench import workloads
 from ironbench.cli import declared
 from ironbench.cli.planning import planned
 from ironbench.errors import InputError, MistakesError
+from ironbench.load.estimate import COPY_BYTES_PER_S
 from ironbench.model.lab import Lab
-from ironbench.plan.estimate import COPY_BYTES_PER_S
 
 START = 'question = "Does it matter?"\n[system]\nengine = "{engine}"\n[workload]\nname = "{workload}"\n'
 CLIENTS = "[vary]\nclients = [1, 2]\n"

@@ -35,14 +35,18 @@ SQLITE = "-- q01: A.\n7 0 206 SCAN lineitem\n9 0 0 SEARCH orders USING INDEX ord
 
 
 def test_steps_are_read_from_the_plans_of_every_engine() -> None:
-    assert dict(plans(postgres(HASH, SCAN))["q13"]) == {"Hash Join (Right)": 1, "parallel Seq Scan on orders": 1}
-    assert plans(DUCKDB) == {"q01": {"Hash Join": 1, "Seq Scan on orders": 1, "Seq Scan on part": 1}}
-    assert dict(plans(SQLITE)["q01"]) == {"scan on lineitem": 1, "search by orders_customer on orders": 1}
-    assert plans("") == {} and plans("-- q01: cut off.\n[ {") == {}
+    assert dict(plans(postgres(HASH, SCAN), "postgres")["q13"]) == {
+        "Hash Join (Right)": 1,
+        "parallel Seq Scan on orders": 1,
+    }
+    assert plans(DUCKDB, "duckdb") == {"q01": {"Hash Join": 1, "Seq Scan on orders": 1, "Seq Scan on part": 1}}
+    assert dict(plans(SQLITE, "sqlite")["q01"]) == {"scan on lineitem": 1, "search by orders_customer on orders": 1}
+    assert plans("", "postgres") == {} and plans("-- q01: cut off.\n[ {", "postgres") == {}
+    assert plans(SQLITE, "of another version") == {}
 
 
 def test_two_plans_are_told_apart_by_what_only_one_of_them_does() -> None:
-    one, other = plans(postgres(LOOP, INDEX))["q13"], plans(postgres(HASH, SCAN))["q13"]
+    one, other = plans(postgres(LOOP, INDEX), "postgres")["q13"], plans(postgres(HASH, SCAN), "postgres")["q13"]
     said = "the plan has Index Scan on orders, Nested Loop instead of parallel Seq Scan on orders, Hash Join (Right)"
     assert difference(one, other) == said
     assert difference(one, one) == "the plan has the same steps"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import isclose
 from typing import Any
 
-from ironbench.analyse.cores import cores_held, held_to, machine_cores
+from ironbench.analyse.cores import bare, cores_held, held_to, machine_cores
 from ironbench.analyse.summarise import summarise
 from ironbench.analyse.timelines import ONE_DEVICE
 from ironbench.model.record import Record
@@ -50,7 +50,7 @@ def balance(records: Sequence[Record], machine: Mapping[str, Any]) -> tuple[Entr
 
 def _cores(record: Record, machine: Mapping[str, Any]) -> tuple[int | None, str]:
     """Of the system, and how that is known."""
-    cores, of_threads = cores_held(record, machine_cores(machine)), record.system.engine == "none"
+    cores, of_threads = cores_held(record, machine_cores(machine)), bare(record)
     if cores is None:
         return None, "number of cores not known"
     said = counted(cores, "core")

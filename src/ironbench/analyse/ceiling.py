@@ -11,14 +11,13 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ironbench import catalogue
+from ironbench import catalogue, engines
 from ironbench.analyse.bottleneck import RESOURCES, TimeSpent
 from ironbench.machine.space import memory_in_words
 from ironbench.model.finding import Conclusion, Finding
 from ironbench.model.lab import Lab
 from ironbench.model.parts import CLIENT, DATA_READ, DATA_WRITE, LOG_FLUSH, RUN_QUEUE, TEMP
 from ironbench.model.system import Choice, Load, Setup, System
-from ironbench.plan.ideal import memory_bytes
 from ironbench.words import counted, in_percent, roughly_times
 
 _FREE = {
@@ -67,7 +66,9 @@ def ceilings(findings: Sequence[Finding], lab: Lab, spent: Mapping[str, TimeSpen
 def _added(setup: Setup, free: Collection[str]) -> int:
     if setup.system.memory_total_bytes is None:
         return 0
-    return sum(needed for part, needed in memory_bytes(setup.system).items() if part in free)
+    return sum(
+        needed for part, needed in engines.get(setup.system.engine).ideal_bytes(setup.system).items() if part in free
+    )
 
 
 def _beside(setup: Setup, free: Collection[str]) -> tuple[System, Load, Choice]:
@@ -75,7 +76,9 @@ def _beside(setup: Setup, free: Collection[str]) -> tuple[System, Load, Choice]:
     system = replace(setup.system, label="", reference_score=None, ideal=())
     load, layout, settings = setup.cell.load, system.layout, dict(system.settings)
     if (limit := system.memory_total_bytes) is not None:  # as it was declared
-        system = replace(system, memory_total_bytes=limit - sum(memory_bytes(setup.system).values()))
+        system = replace(
+            system, memory_total_bytes=limit - sum(engines.get(setup.system.engine).ideal_bytes(setup.system).values())
+        )
     if "client" in free:
         system, load = replace(system, client_cpus=None), replace(load, threads=0, think_time_s=0.0)
     if "data" in free:

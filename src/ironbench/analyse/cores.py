@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ironbench import workloads
+from ironbench import engines, workloads
 from ironbench.model.record import Record
-from ironbench.model.system import LIBRARIES
+
+
+def bare(record: Record) -> bool:
+    """Whether no database lay between the work and the machine."""
+    engine = engines.find(record.system.engine)
+    return engine is not None and engine.can("bare machine")
 
 
 def held_to(record: Record) -> tuple[int, ...]:
@@ -18,9 +23,11 @@ def held_to(record: Record) -> tuple[int, ...]:
     that drives itself asks it in processes that bind themselves to the server's, after they have inherited the others.
     """
     system, workload = record.system, workloads.find(record.choice.workload)
-    if system.engine == "none" or (system.engine in LIBRARIES and workload is not None and workload.drives):
+    engine = engines.find(system.engine)
+    in_client = engine is not None and engine.can("in client")
+    if bare(record) or (in_client and workload is not None and workload.drives):
         return system.server_cpus or system.client_cpus or ()
-    if system.engine in LIBRARIES:
+    if in_client:
         return system.client_cpus or system.server_cpus or ()
     return system.server_cpus or ()
 

@@ -72,7 +72,9 @@ def _of_one_block(
     beside = {record.block: record for record in baseline}
     for record in records:
         if record.block in beside:
-            own, other = (plans.plans(files.text(one.id, plans.FILE)) for one in (record, beside[record.block]))
+            own, other = (
+                plans.plans(files.text(one.id, plans.FILE), one.system.engine) for one in (record, beside[record.block])
+            )
             if own and other:
                 return own, other
     return {}, {}

@@ -24,6 +24,8 @@ class Metric:
     """Where the number comes from."""
     workloads: tuple[str, ...] = ()
     """The only ones whose trials have it; empty: it is not bound to any."""
+    needs: str = ""
+    """What an engine must be able to do to have it (`engines.base.ABILITIES`); empty: nothing of its own."""
     title: str = ""
     """What people call it; empty where its name says it (`words`)."""
 

@@ -16,14 +16,15 @@ from ironbench.devices.declared import wanted
 from ironbench.drive import caches
 from ironbench.engines.ideal import require as require_memory
 from ironbench.errors import InputError, collected
+from ironbench.load import estimate
+from ironbench.load.estimate import Content
 from ironbench.machine.fingerprint import content_key, fingerprint
 from ironbench.model.lab import Claim, Factor, Lab, Method, Stage
 from ironbench.model.secrets import Secrets
 from ironbench.model.system import Cell, Setup, System
-from ironbench.plan import blocks, budget, claims, design, estimate, ideal, labfile, resolve, same_load, sweep, values
+from ironbench.plan import blocks, budget, claims, design, ideal, labfile, resolve, same_load, sweep, values
 from ironbench.plan.budget import Cells
 from ironbench.plan.design import DeclaredCell
-from ironbench.plan.estimate import Content
 from ironbench.plan.labfile import Declared
 from ironbench.record import noise
 
@@ -211,7 +212,7 @@ def _reading_s(setup: Setup, workload: workloads.Workload) -> float:
     read_bytes = workload.expected_read_bytes(setup.system.engine, setup.choice.options, memory_bytes, cold)
     if read_bytes <= 0:
         return 0.0
-    size = estimate.MIXED_READ_BYTES.get(setup.system.engine, estimate.MIXED_READ_BYTES["postgres"])
+    size = engines.get(setup.system.engine).traits.costs.mixed_read_bytes
     return read_bytes / expression.mixed_read_rate(device.model, sum(one.bytes for one in device.partitions), size)
 
 
@@ -305,7 +306,7 @@ class _House:
             if not sections.workload.name:
                 raise InputError("workload.name", "is missing", "`ironbench list workloads` shows all")
             workload = workloads.get(sections.workload.name)
-            engine = engines.get(sections.system.engine or workload.engines[0])
+            engine = engines.get(sections.system.engine) if sections.system.engine else engines.default(workload.needs)
             available = os.sched_getaffinity(0)
             system = replace(
                 resolve.system(sections, self._label(cell, engine.name), folder, available), engine=engine.name
@@ -318,7 +319,7 @@ class _House:
             choice = workload.identified(choice)
             if engine.name in workload.engines:
                 workload.accepts(system, load, choice)
-                workload.compile(engine.name, choice, request.PROTOCOLS.get(engine.name, load.protocol))
+                workload.compile(engine.name, choice, engine.protocol(load.protocol))
         except InputError as error:
             raise resolve.in_words_of_the_file(error, where) from None
         setup = Setup(Cell(cell.name, load, dict(cell.levels)), system, choice)

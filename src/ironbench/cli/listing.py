@@ -37,7 +37,7 @@ def workloads() -> Rows:
 def engines() -> Rows:
     from ironbench import engines
 
-    return [{"name": name, "what": engines.get(name).doc} for name in engines.names()]
+    return [{"name": name, "what": engines.get(name).traits.doc} for name in engines.names()]
 
 
 def devices() -> Rows:

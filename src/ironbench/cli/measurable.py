@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from ironbench import catalogue, workloads
+from ironbench import catalogue, engines, workloads
 from ironbench.errors import InputError, nearest
 from ironbench.model.lab import Claim
 from ironbench.model.system import Setup
@@ -50,9 +50,8 @@ def _missing(metric: str, setup: Setup) -> tuple[str, str]:
         return "data are loaded before the trials of a lab, not in them", "`ironbench run` records loading"
     if only and workload.name not in only:
         return f"workload {workload.name} does not measure it", f"these do: {', '.join(only)}"
-    if (source.startswith("pg_") or source.endswith("PostgreSQL")) and setup.system.engine != "postgres":
-        origin = f"{source.partition(' ')[0]} of PostgreSQL" if source.startswith("pg_") else source
-        return f"{setup.system.engine} has none, it comes from {origin}", _OTHERS
+    if known.needs and not engines.get(setup.system.engine).can(known.needs):
+        return f"{setup.system.engine} has none, it comes from {source}", _OTHERS
     if base.startswith("wal_") and not workload.writes(setup.choice.options):
         return f"workload {workload.name} writes nothing", _OTHERS
     if base in _OPEN_LOOP and not rates.open_loop(setup.cell.load):

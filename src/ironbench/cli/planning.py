@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from ironbench import workloads
+from ironbench import engines, workloads
 from ironbench.analyse.looks import LEAST_BLOCKS
 from ironbench.cli import declared
 from ironbench.cli.declared import Planned
@@ -251,9 +251,8 @@ def _notes(lab: Lab) -> Iterator[str]:
     shorter = [setup for setup in able if _short_of_two_checkpoints(checkpoints.settled(setup))]
     if shorter:
         yield plain.clean(
-            f"{_which(shorter, lab)}: {checkpoints.writing(shorter)}, and are too short for two checkpoints of "
-            "PostgreSQL, so log and data writes are not those of a steady state; make them longer, or load.checkpoint "
-            "shorter"
+            f"{_which(shorter, lab)}: {checkpoints.writing(shorter)}, and are too short for two checkpoints, so log "
+            "and data writes are not those of a steady state; make them longer, or load.checkpoint shorter"
         )
     for claim in lab.claims:
         gone = [setup.cell.name for setup in lab.setups if setup.skipped and setup.cell.name in claim.cells]
@@ -267,17 +266,14 @@ def _which(setups: list[Setup], lab: Lab) -> str:
     return ", ".join(setup.cell.name for setup in setups[:3])
 
 
-_CHECKPOINT_S = 300.0
-"""PostgreSQL's checkpoint_timeout unless set (manual, 19.5.2)."""
-
-
 def _short_of_two_checkpoints(setup: Setup) -> bool:
     load, system = setup.cell.load, setup.system
-    if system.engine != "postgres" or load.duration_s is None:
+    engine = engines.get(system.engine)
+    if not engine.can("checkpoints") or load.duration_s is None:
         return False
-    if load.checkpoint_s is None and "checkpoint_timeout" in system.settings:
+    if load.checkpoint_s is None and engine.administration.checkpoint_setting in system.settings:
         return False
-    if load.duration_s >= checkpoints.LEAST * (load.checkpoint_s or _CHECKPOINT_S):
+    if load.duration_s >= checkpoints.LEAST * (load.checkpoint_s or engine.traits.costs.checkpoint_s):
         return False
     return workloads.get(setup.choice.workload).writes(setup.choice.options)
 

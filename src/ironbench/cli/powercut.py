@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+from ironbench import engines
 from ironbench.drive.power import WAYS
 from ironbench.errors import InputError, nearest
 from ironbench.model.system import Choice, System
 from ironbench.workloads import Workload
-
-ENGINES = ("postgres", "sqlite")
-"""Those that can be started again on what a power cut leaves, within one run."""
 
 
 def require(how: str, system: System, workload: Workload, choice: Choice) -> None:
@@ -16,8 +14,9 @@ def require(how: str, system: System, workload: Workload, choice: Choice) -> Non
     subject = f"--crash {how}"
     if how not in WAYS:
         raise InputError(subject, "there is no such power cut", nearest(how, list(WAYS)))
-    if system.engine not in ENGINES:
-        raise InputError(subject, f"{system.engine} is not among the engines it is for", f"these: {', '.join(ENGINES)}")
+    able = engines.able(("power cut", "scripts"))
+    if system.engine not in able:
+        raise InputError(subject, f"{system.engine} is not among the engines it is for", f"these: {', '.join(able)}")
     if workload.drives or not workload.writes(choice.options):
         cause = f"workload {workload.name} has no transactions that write, so nothing could be lost"
         raise InputError(subject, cause, "choose one that commits, e.g. tpcb-like")

@@ -11,7 +11,7 @@ from secrets import randbelow
 from ironbench import engines, lab, lab_search, workloads
 from ironbench.cli import powercut
 from ironbench.devices import arrange, file_systems
-from ironbench.drive import caches, checkpoints
+from ironbench.drive import caches
 from ironbench.errors import InputError, nearest
 from ironbench.machine import space
 from ironbench.model.plan import Plan
@@ -24,10 +24,6 @@ from ironbench.printer import Printer
 from ironbench.process import place
 from ironbench.record import Store
 from ironbench.words import counted
-
-PROTOCOLS = {"sqlite": "library", "null": ""}
-"""What scripts are checked for where there is no PostgreSQL protocol to choose."""
-
 
 UNASSESSED_S = 5.0
 """The warm-up where a pilot was to decide it and could not."""
@@ -134,7 +130,7 @@ def exit_code(records: list[Record]) -> int:
 def planned(asked: Asked) -> tuple[Plan, Secrets]:
     """The validated plan. InputError names the option at fault."""
     workload = workloads.get(asked.workload)
-    asked = replace(asked, engine=asked.engine or workload.engines[0])
+    asked = replace(asked, engine=asked.engine or engines.default(workload.needs).name)
     engine = engines.get(asked.engine)
     if engine.name not in workload.engines:
         raise InputError(
@@ -161,7 +157,7 @@ def planned(asked: Asked) -> tuple[Plan, Secrets]:
     for trial in plan.trials:
         workload.accepts(system, trial.cell.load, choice)
     workload.fits(system, choice)
-    workload.compile(engine.name, choice, PROTOCOLS.get(engine.name, asked.protocol))
+    workload.compile(engine.name, choice, engine.protocol(asked.protocol))
     room(system, estimate_bytes)
     if asked.trace:
         plan = replace(plan, traces=str(Path(asked.trace).absolute()))
@@ -202,26 +198,27 @@ def _checkpoint(asked: Asked) -> float | None:
     if not asked.checkpoint:
         return None
     often_s = values.positive("--checkpoint", values.seconds("--checkpoint", asked.checkpoint))
-    if asked.engine != "postgres":
-        raise InputError(
-            "--checkpoint", f"{asked.engine} has no such checkpoints", "it is for PostgreSQL: leave it out"
-        )
-    if "checkpoint_timeout" in values.pairs("--set", asked.set_):
-        raise InputError("--checkpoint", "given together with --set checkpoint_timeout", "choose one of them")
+    if not engines.get(asked.engine).can("checkpoints"):
+        raise InputError("--checkpoint", f"{asked.engine} has no such checkpoints", "leave it out")
+    setting = engines.get(asked.engine).administration.checkpoint_setting
+    if setting in values.pairs("--set", asked.set_):
+        raise InputError("--checkpoint", f"given together with --set {setting}", "choose one of them")
     return often_s
 
 
-def _as_setting(asked: Asked, often_s: float | None) -> bool:
-    """Whether a server of ours can keep that time itself, spreading the writing over it."""
-    return often_s is not None and often_s >= checkpoints.SHORTEST_TIMEOUT_S and not asked.dsn
+def _as_setting(asked: Asked, often_s: float | None) -> dict[str, str]:
+    """Settings by which a server of ours keeps that time itself, spreading the writing over it."""
+    if often_s is None or asked.dsn:
+        return {}
+    return dict(engines.get(asked.engine).administration.checkpoint_settings(often_s))
 
 
 def _system(asked: Asked, often_s: float | None, estimate_bytes: int) -> System:
-    own = {"checkpoint_timeout": f"{often_s:.0f}s"} if _as_setting(asked, often_s) else {}
+    own = _as_setting(asked, often_s)
     available = os.sched_getaffinity(0)
     return System(
         engine=asked.engine,
-        label=asked.label or (asked.workload if asked.engine == "none" else asked.engine),
+        label=asked.label or (asked.workload if engines.get(asked.engine).can("bare machine") else asked.engine),
         settings=values.pairs("--set", asked.set_) | own,
         layout=_layout(asked, estimate_bytes),
         memory_bytes=values.size("--memory", asked.memory) if asked.memory else None,

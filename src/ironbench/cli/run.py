@@ -17,9 +17,9 @@ def run(
     workload: Annotated[str, ARGUMENT(help="A workload (see `ironbench list workloads`), or `script`.")],
     files: Annotated[list[str] | None, ARGUMENT(help="For `script`: FILE or FILE@WEIGHT, one or more.")] = None,
     engine: Annotated[
-        str, OPTION(help="See `ironbench list engines`.  [default: postgres, or none where no database is needed]")
+        str, OPTION(help="See `ironbench list engines`.  [default: the preferred one that the workload runs on]")
     ] = "",
-    dsn: Annotated[str, OPTION(help="A PostgreSQL server that is already running, as URI or key=value pairs.")] = "",
+    dsn: Annotated[str, OPTION(help="A server that is already running, as URI or key=value pairs.")] = "",
     clients: Annotated[
         str, OPTION(help="Number of clients; 1,2,4,8 is a sweep; auto or auto:1-128 searches for the best.")
     ] = "1",
@@ -61,7 +61,7 @@ def run(
             help="Tries after serialization failures and deadlocks; 0: without limit.",
         ),
     ] = 1,
-    protocol: Annotated[str, OPTION(help="PostgreSQL: `prepared`, `extended` or `simple`.")] = "prepared",
+    protocol: Annotated[str, OPTION(help="How statements are sent: `prepared`, `extended` or `simple`.")] = "prepared",
     repeats: Annotated[
         int,
         OPTION(parser=whole("--repeats", 1, 1000), metavar="N", help="Trials of every client count, in random order."),
@@ -108,7 +108,7 @@ def run(
         str, OPTION(help="Caches at the start of each trial: `cold`, `warm` or `hot`.  [default: as they are]")
     ] = "",
     checkpoint: Annotated[
-        str, OPTION(metavar="TIME", help="PostgreSQL: time from checkpoint to checkpoint.  [default: as it is set]")
+        str, OPTION(metavar="TIME", help="Time from checkpoint to checkpoint.  [default: as it is set]")
     ] = "",
     io: Annotated[str, OPTION(help="Client I/O: `auto`, `io_uring` or `epoll`.")] = "auto",
     observe: Annotated[bool, OPTION("--observe/--no-observe", help="Sample machine and server during trials.")] = True,

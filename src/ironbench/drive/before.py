@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from ironbench import workloads
+from ironbench import engines, workloads
 from ironbench.drive import caches, checkpoints
 from ironbench.drive.caches import Rehearse, State
 from ironbench.drive.clock import Clock
@@ -18,8 +18,6 @@ from ironbench.model.system import Load, Setup, Trial
 
 OF_A_LAB = ("lab", "pilot", "peak")
 """Purposes of trials that a lab has isolated from each other."""
-_RESET = "select pg_stat_reset(), (select count(pg_stat_reset_shared(name)) from unnest(array[{names}]) name)"
-_SHARED = ("bgwriter", "archiver", "wal")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +46,11 @@ def ready(plan: Plan, session: Session, trial: Trial, rehearse: Rehearse) -> Rea
             f"{space.memory_in_words(system.memory_total_bytes)} by a control group ({control_groups.parent().version})"
         )
         done = done.also({"memory_total": limit})
-    own_postgres = system.dsn is None and session.engine == "postgres"
+    own, engine = system.dsn is None, engines.get(session.engine)
     if trial.purpose in OF_A_LAB:
         load = checkpoints.settled(Setup(trial.cell, system, plan.choice)).cell.load
-        done = done.also(_reset(session) if own_postgres else {})
-    sources, said = checkpoints.prepared(session, load, own_postgres)
+        done = done.also(engine.administration.reset_statistics(session) if own else {})
+    sources, said = checkpoints.prepared(session, load, own)
     return Ready(sources, done.also(said), state)
 
 
@@ -96,11 +94,3 @@ def rehearsal(trial: Trial) -> Trial:
     span_s = max(1.0, min(5.0, (load.duration_s or 10.0) / 5))
     short = replace(load, duration_s=span_s, transactions=None, warmup_s=0.0, seed=load.seed ^ 0x5EED)
     return replace(trial, cell=replace(trial.cell, load=short), purpose="rehearsal")
-
-
-def _reset(session: Session) -> dict[str, str]:
-    """PostgreSQL's statistics of use begin at zero (PostgreSQL 18 documentation, 27.2.27)."""
-    number = int(session.query("show server_version_num")[0][0] or 0)
-    names = [*_SHARED, *(["io"] if number >= 160000 else []), *(["checkpointer"] if number >= 170000 else [])]
-    session.query(_RESET.format(names=", ".join(f"'{name}'" for name in names)))
-    return {"statistics": "reset"}

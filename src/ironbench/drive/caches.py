@@ -8,11 +8,11 @@ reads that the cache answers stayed the same.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ironbench.drive import warming
+from ironbench import engines
 from ironbench.errors import InputError
 from ironbench.machine import copies, space
 from ironbench.machine.fingerprint import virtualisation
@@ -62,14 +62,14 @@ def prepared(
     session: Session, system: System, load: Load, tables: tuple[str, ...], data_bytes: int, rehearse: Rehearse
 ) -> State:
     """Brings the caches into the state that the load declares; cold is left to `chill`. FailureError."""
-    if not load.cache or session.engine == "null":
+    if not load.cache or not engines.get(session.engine).can("data"):
         return State("")
     require(system, load)
     fits = data_bytes <= FITS * _memory_bytes(system)
     if load.cache == "cold":
         word = "guest-cold (the host may hold the files in its memory)" if virtual() else "cold"
         return State("cold", Prepared({"cache": f"{word}: engine restarted, files evicted"}), data_bytes, fits)
-    said = warming.warm(session, system, tables)
+    said = warm(session, system, tables)
     if load.cache == "hot":
         return _hot(session, said, rehearse, data_bytes, fits)
     return State("warm", Prepared({"cache": f"warm: {said}"}), data_bytes, fits)
@@ -102,7 +102,7 @@ def read_bytes(session: Session) -> int | None:
     A process that has waited for a child counts the child's reads as its own (Linux: wait_task_zombie, kernel/exit.c),
     so that clients which have gone are not lost. A library engine runs in children of ours.
     """
-    pids = [os.getpid()] if session.engine == "sqlite" else list(session.processes())
+    pids = [os.getpid()] if engines.get(session.engine).can("in client") else list(session.processes())
     found = [_io(pid) for pid in pids]
     known = [count for count in found if count is not None]
     return sum(known) if known else None
@@ -124,9 +124,9 @@ def chill(session: Session) -> None:
 def _hot(session: Session, said: str, rehearse: Rehearse, data_bytes: int, fits: bool) -> State:
     last: float | None = None
     for number in range(1, MOST_REHEARSALS + 1):
-        before = warming.hits(session)
+        before = engines.get(session.engine).administration.hits(session)
         rehearse()
-        share = warming.hit_share(before, warming.hits(session))
+        share = hit_share(before, engines.get(session.engine).administration.hits(session))
         if share is None:
             text = f"hot: {said}, rehearsed once; this engine counts no hits"
             return State("hot", Prepared({"cache": text}), data_bytes, fits)
@@ -154,3 +154,24 @@ def _io(pid: int) -> int | None:
         if line.startswith("read_bytes:"):
             return int(line.split()[1])
     return None
+
+
+def warm(session: Session, system: System, tables: tuple[str, ...]) -> str:
+    """Fills the caches with the tables (none: all of the database), as far as they fit; how, in words. FailureError."""
+    ways = []
+    data = session.directories().get("data")
+    # In a memory control group a page belongs to whom read it first: what we read would escape the engine's limit.
+    if data is not None and system.memory_total_bytes is None and system.dsn is None:
+        copies.touch(Path(data))
+        ways.append("files read")
+    if own := engines.get(session.engine).administration.warm(session, tables):
+        ways.append(own)
+    return " and ".join(ways) or "nothing could be read beforehand"
+
+
+def hit_share(before: Mapping[str, int], after: Mapping[str, int]) -> float | None:
+    """Share of the blocks between two readings that were found; None without any."""
+    if not before or not after:
+        return None
+    hit, read = after["hit"] - before["hit"], after["read"] - before["read"]
+    return hit / (hit + read) if hit + read > 0 else None

@@ -9,25 +9,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ironbench import workloads
+from ironbench import engines, workloads
 from ironbench.model.observation import Source
 from ironbench.model.session import Session
 from ironbench.model.system import Load, Setup
 
-NAME = "checkpoints.request"
 LEAST = 2
 """Complete ones that a writing trial must cover."""
 PER_TRIAL = LEAST + 1
 """Whole cycles in a trial, where nobody said how far apart: the last one may not be complete at the end."""
-SHORTEST_TIMEOUT_S = 30.0
-"""The least that checkpoint_timeout takes (PostgreSQL 18 documentation, 19.5.2)."""
 
 
 def settled(setup: Setup) -> Setup:
-    """The setup with an interval of checkpoints where its trials write to a PostgreSQL of ours and nobody chose one."""
+    """The setup with an interval of checkpoints where its trials write to a server of ours and nobody chose one."""
     load, system = setup.cell.load, setup.system
-    chosen = load.checkpoint_s is not None or "checkpoint_timeout" in system.settings
-    ours = system.engine == "postgres" and system.dsn is None
+    engine = engines.get(system.engine)
+    chosen = load.checkpoint_s is not None or engine.administration.checkpoint_setting in system.settings
+    ours = engine.can("checkpoints") and system.dsn is None
     writes = workloads.get(setup.choice.workload).writes(setup.choice.options)
     if chosen or not ours or not writes or load.duration_s is None:
         return setup
@@ -44,7 +42,7 @@ def said(setups: Sequence[Setup]) -> str:
     spans = sorted({settled(setup).cell.load.checkpoint_s or 0.0 for setup in given})
     interval = " to ".join(f"{span:.3g}" for span in dict.fromkeys((spans[0], spans[-1])))
     return (
-        f"{which}: {writing(given)}, so PostgreSQL makes a checkpoint every {interval} s, three in a trial; "
+        f"{which}: {writing(given)}, so the server makes a checkpoint every {interval} s, three in a trial; "
         "load.checkpoint chooses another interval"
     )
 
@@ -56,20 +54,7 @@ def writing(setups: Sequence[Setup]) -> str:
 
 
 def prepared(session: Session, load: Load, own: bool) -> tuple[tuple[Source, ...], Mapping[str, str]]:
-    """Sources that make the checkpoints of a trial, and what is to be said of them. FailureError.
-
-    Long intervals are the server's own business, which spreads the writing over them; shorter ones than it knows are
-    requested, and such a checkpoint is written at full speed (CHECKPOINT, PostgreSQL 18 documentation).
-    """
-    interval_s = load.checkpoint_s
-    if interval_s is None or session.engine != "postgres":
+    """Sources that make the checkpoints of a trial, and what is to be said of them. FailureError."""
+    if load.checkpoint_s is None:
         return (), {}
-    if own and interval_s >= SHORTEST_TIMEOUT_S:
-        session.query(f"alter system set checkpoint_timeout = '{round(interval_s)}s'")
-        session.query("select pg_reload_conf()")
-        session.query("checkpoint")  # the next one is due an interval after this one
-        return (), {"checkpoints": f"every {round(interval_s)} s (checkpoint_timeout)"}
-    if own:
-        session.query("checkpoint")
-    how = f"requested every {interval_s:.3g} s (CHECKPOINT, at full speed)"
-    return (Source(NAME, "request", "checkpoint", interval_s),), {"checkpoints": how}
+    return engines.get(session.engine).administration.pace_checkpoints(session, load.checkpoint_s, own)

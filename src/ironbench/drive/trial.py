@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ironbench import workloads
+from ironbench import engines, workloads
 from ironbench.drive import before as preparing
 from ironbench.drive import computed, power
 from ironbench.drive.plan import compiled_plan
@@ -27,7 +27,7 @@ from ironbench.model.observation import Source
 from ironbench.model.plan import Plan
 from ironbench.model.record import Check
 from ironbench.model.session import Session
-from ironbench.model.system import LIBRARIES, Trial
+from ironbench.model.system import Trial
 from ironbench.printer import Printer
 from ironbench.process import scratch
 
@@ -119,7 +119,7 @@ def _driven(
             plan.system.client_cpus or (),
             workload.core_work(session.engine, options),
         )
-        in_child = session.engine in LIBRARIES
+        in_child = engines.get(session.engine).can("in client")
         return _unpacked(run(compiled, own, in_child, plan.system.server_cpus, log, show, session.within()), started)
 
     with printer.bar(title) as show:

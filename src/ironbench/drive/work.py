@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ironbench import workloads
+from ironbench import engines, workloads
 from ironbench.drive.interrupt import Interrupt, heard
 from ironbench.model.driven import Driven
 from ironbench.model.observation import Source
@@ -155,7 +155,7 @@ def _cpu() -> tuple[float, float]:
 
 def _cpus(system: System) -> tuple[int, ...] | None:
     """Where there is no engine, the work is the system: what limits a server limits it."""
-    own = system.server_cpus if system.engine == "none" else None
+    own = system.server_cpus if engines.get(system.engine).can("bare machine") else None
     return own or system.client_cpus
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, cast
 
@@ -28,6 +28,22 @@ def get(name: str) -> Engine:
     if name not in known:
         raise InputError(f"engine {name}", "there is no such engine", nearest(name, known))
     return cast("Engine", importlib.import_module(f"{__name__}.{name}.engine").ENGINE)
+
+
+def find(name: str) -> Engine | None:
+    """The engine of that name; None for one that this version does not know, as a record may name it."""
+    return get(name) if name in names() else None
+
+
+def default(needs: Sequence[str]) -> Engine:
+    """The preferred one among those that have these abilities."""
+    return max((get(name) for name in able(needs)), key=lambda engine: engine.traits.preference)
+
+
+def able(needs: Sequence[str]) -> list[str]:
+    """Names of the engines that have these abilities, the preferred ones first."""
+    found = [engine for engine in map(get, names()) if not engine.missing(needs)]
+    return [engine.name for engine in sorted(found, key=lambda engine: -engine.traits.preference)]
 
 
 @contextmanager

@@ -52,9 +52,12 @@ class Administration:
         """Sources that request checkpoints during a trial, and conditions. `own`: the server is ours. FailureError."""
         return (), {}
 
-    def paces_itself(self, settings: Mapping[str, str]) -> bool:
-        """Whether these settings already choose how far apart checkpoints are."""
-        return False
+    checkpoint_setting: str = ""
+    """The setting that chooses how far apart checkpoints are; "": there is none."""
+
+    def checkpoint_settings(self, interval_s: float) -> Mapping[str, str]:
+        """Settings by which a server of ours keeps that interval itself; empty where it cannot."""
+        return {}
 
     def commits(self, session: Session) -> tuple[int, int] | None:
         """Commits counted by the server, and how many statements of this reading are not in it yet; None: no count."""

@@ -10,16 +10,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from ironbench.engines.administration import Administration
 from ironbench.engines.dialect import Dialect
 from ironbench.machine.copies import Copied
 from ironbench.model.secrets import Secrets
 from ironbench.model.session import Session
 from ironbench.model.system import System
-
-if TYPE_CHECKING:
-    from ironbench.engines.administration import Administration
 
 ABILITIES: Mapping[str, str] = {
     "scripts": "the drive loop runs pgbench scripts on it",
@@ -33,6 +30,9 @@ ABILITIES: Mapping[str, str] = {
     "whole numbers": "it has no exact decimals: rows come with amounts as whole numbers",
     "parallel statements": "statements that do not depend on each other may run at the same time",
     "partitions": "tables have range partitions, triggers and procedures",
+    "counters": "it counts its commits, I/O, log and checkpoints",
+    "waits": "what its connections wait for can be sampled",
+    "plan times": "its plans tell planning times and spills",
     "maintenance": "backups, restores, index builds and vacuums can be asked for while it is in use",
 }
 """What a workload can ask of an engine, in words for `ironbench list` and refusals."""
@@ -40,14 +40,14 @@ ABILITIES: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """What plans and estimates of space need to know; seen on a small virtual machine, good for an order of magnitude."""
+    """What plans and estimates of space need to know; seen on a small virtual machine."""
 
     start_stop_s: float = 0.1
     """Up and down once, with checks of data and machine between."""
     empty_bytes: int = 0
     """A database without tables."""
-    log_bytes: int = 0
-    """What its log keeps at most, whatever is written; 0: as much as was written."""
+    log_bytes: int | None = None
+    """What its log keeps at most, whatever is written; None: as much as was written."""
     mixed_read_bytes: int = 65536
     """Size of a random read that takes an emulated disk as long as the engine's mix of reads for queries does."""
     row_head_bytes: int = 0
@@ -62,6 +62,10 @@ class Costs:
     """How many times such a stream reads its data where memory holds a third of them."""
     checkpoint_s: float = 0.0
     """From one checkpoint to the next unless it is set; 0: it has none of its own accord."""
+
+    def log_of(self, written_bytes: int) -> int:
+        """What the log holds after so much was written."""
+        return written_bytes if self.log_bytes is None else min(written_bytes, self.log_bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +82,8 @@ class Traits:
     """What its statements can be sent by; scripts are compiled for the first unless another is asked for."""
     costs: Costs = field(default_factory=Costs)
     dialect: Dialect = field(default_factory=Dialect)
+    packages: tuple[str, ...] = ()
+    """Python packages that carry it: their versions are in every record."""
     writers: int | None = None
     """How many connections may write at the same time; None: as many as there are."""
 
@@ -88,12 +94,8 @@ class Engine(ABC):
     name: str
     traits: Traits
 
-    @property
-    def administration(self) -> Administration:
-        """What is done to it, or asked of it, around a trial."""
-        from ironbench.engines.administration import Administration
-
-        return Administration()
+    administration: Administration = Administration()
+    """What is done to it, or asked of it, around a trial."""
 
     @abstractmethod
     def validated(self, system: System, clients: int) -> tuple[System, Secrets]:
@@ -114,6 +116,10 @@ class Engine(ABC):
         """Whether it has one of `ABILITIES`."""
         assert ability in ABILITIES, ability
         return ability in self.traits.abilities
+
+    def protocol(self, wanted: str) -> str:
+        """The protocol that scripts are compiled for: the wanted one where there is a choice."""
+        return wanted if wanted in self.traits.protocols else self.traits.protocols[0]
 
     def basis(self, system: System) -> str:
         """What its files depend on beside the rows loaded: version, build, flags; "" where files are out of reach."""

@@ -71,6 +71,10 @@ class Dialect:
         """Number of a character, as an expression."""
         return f"ascii({character})"
 
+    def partitions(self, table: str) -> str:
+        """How many partitions a table has. Only asked of engines with the ability `partitions`."""
+        raise NotImplementedError
+
     def explain(self, *, measured: bool) -> str:
         """Before a statement whose plan is wanted; `measured`: it is run as well, with times."""
         return "explain analyze " if measured else "explain "
@@ -80,5 +84,5 @@ class Dialect:
         return Explained("\n".join(" ".join(value or "" for value in row) for row in rows))
 
     def steps(self, plan: str) -> Iterator[str]:
-        """Steps of a plan that `explained` gave, e.g. `Hash Join`, `Seq Scan on orders`; none where it is unreadable."""
+        """Steps of a plan, e.g. `Hash Join`, `Seq Scan on orders`; none where it cannot be read."""
         return iter(())

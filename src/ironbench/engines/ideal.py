@@ -33,7 +33,7 @@ def refuse(system: System, possible: Mapping[str, str]) -> None:
     """InputError for an ideal part that this engine cannot have. `possible`: part → why not; absent: it can."""
     for part in system.ideal:
         if part in possible:
-            raise InputError(f"system.ideal = {part}", possible[part], "leave it out, or use the engine postgres")
+            raise InputError(f"system.ideal = {part}", possible[part], "leave it out, or use another engine")
 
 
 def directory(data: str, role: str) -> str:

@@ -55,10 +55,15 @@ class IndexState:
 
 
 class Maintaining(Protocol):
-    vacuums: Mapping[str, str]
-    """Kind → statement, with `{}` for the table."""
-    index_builds: Mapping[str, str]
-    """`off` and `on` (concurrently) → statement, with `{}` for index and table."""
+    @property
+    def vacuums(self) -> Mapping[str, str]:
+        """Kind → statement, with `{}` for the table."""
+        ...
+
+    @property
+    def index_builds(self) -> Mapping[str, str]:
+        """`off` and `on` (concurrently) → statement, with `{}` for index and table."""
+        ...
 
     def require_backup(self, system: System) -> None:
         """InputError: the programs are missing."""

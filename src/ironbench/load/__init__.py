@@ -2,6 +2,5 @@
 
 from ironbench.load.loaded import Loaded
 from ironbench.load.prepare import ready
-from ironbench.load.settle import settled
 
-__all__ = ["Loaded", "ready", "settled"]
+__all__ = ["Loaded", "ready"]

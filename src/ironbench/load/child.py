@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import signal
 import subprocess
@@ -23,7 +22,13 @@ STOP_S = 20.0
 def load(plan: bytes, told: Told) -> dict[str, Any]:
     """As `_core.load_rows`, which see; FailureError, also when the child died."""
     with tempfile.TemporaryFile() as log:
-        command = [sys.executable, "-I", "-S", str(Path(__file__).with_name("inside.py")), *_packages()]
+        command = [
+            sys.executable,
+            "-I",
+            "-S",
+            str(Path(__file__).with_name("inside.py")),
+            str(Path(errors.__file__).parents[1]),
+        ]
         child = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, bufsize=0, process_group=0
         )
@@ -31,13 +36,6 @@ def load(plan: bytes, told: Told) -> dict[str, Any]:
             return _heard(child, plan, told, log)
         finally:
             _ended(child)
-
-
-def _packages() -> tuple[str, str]:
-    """Where the child finds ironbench and duckdb."""
-    duckdb = importlib.util.find_spec("duckdb")
-    assert duckdb is not None and duckdb.origin is not None, "duckdb is a dependency"
-    return str(Path(errors.__file__).parents[1]), str(Path(duckdb.origin).parents[1])
 
 
 def _heard(child: subprocess.Popen[bytes], plan: bytes, told: Told, log: IO[bytes]) -> dict[str, Any]:

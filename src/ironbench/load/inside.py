@@ -1,12 +1,13 @@
-"""What runs inside the child process of a large load: `python -I -S inside.py PACKAGES DUCKDB`.
+"""What runs inside the child process of a large load: `python -I -S inside.py PACKAGES`.
 
 The load plan comes as one line on standard input, which then stays open: its end means that the parent is gone, or
 wants no more, and the load ends. Lines of JSON go to standard output: `{"rows", "bytes"}` as the load goes on, and at
-the end `{"loaded"}` or `{"failed"}`. Only the standard library, the core and, for a DuckDB file, duckdb are loaded.
+the end `{"loaded"}` or `{"failed"}`. Only the standard library, the core and an engine's own loader are loaded.
 """
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import sys
@@ -20,9 +21,8 @@ ORPHANED = 3
 _PATIENCE_S = 30.0
 
 
-def main(packages: str, duckdb: str) -> None:
+def main(packages: str) -> None:
     sys.path.insert(0, packages)
-    sys.path.append(duckdb)
     line = sys.stdin.buffer.readline()
     import ironbench._core as core
     from ironbench.errors import IronbenchError
@@ -41,11 +41,11 @@ def main(packages: str, duckdb: str) -> None:
 def loaded(plan: dict[str, Any], line: bytes, progress: Any) -> dict[str, Any]:
     import ironbench._core as core
 
-    if plan["engine"]["kind"] != "duckdb":
+    loader = plan["engine"].get("loader")
+    if loader is None:
         return dict(json.loads(core.load_rows(line, progress)))
-    from ironbench.engines.duckdb import load
-
-    return load.load(plan, progress)
+    sys.path.append(loader["packages"])
+    return dict(importlib.import_module(loader["module"]).load(plan, progress))
 
 
 def say(message: dict[str, Any]) -> None:

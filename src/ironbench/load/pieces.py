@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ironbench import engines
 from ironbench.load.marker import quoted
 from ironbench.load.tables import present
 from ironbench.model.session import Session
@@ -55,5 +56,5 @@ class Pieces:
 
     def _noted(self, phase: str, number: int, statement: str) -> str:
         noted = f"{statement}; insert into {TABLE} values ({quoted(self._data)}, '#{phase}', {number}, {number + 1})"
-        # PostgreSQL runs statements sent together as one transaction (manual, 54.2.2.1), and leaves it when one fails.
-        return noted if self._session.engine == "postgres" else f"begin; {noted}; commit"
+        begin = engines.get(self._session.engine).traits.dialect.begin
+        return f"{begin}; {noted}; commit" if begin else noted

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 
 from ironbench import engines, workloads
 from ironbench.load import prepare, rows
+from ironbench.load.estimate import COPY_BYTES_PER_S, EXPENSIVE
 from ironbench.load.snapshot import Snapshot
 from ironbench.load.tables import present
 from ironbench.machine import copies, space
 from ironbench.model.record import Warning
+from ironbench.model.session import Session
 from ironbench.model.system import Setup
-from ironbench.plan.estimate import COPY_BYTES_PER_S, EXPENSIVE
 from ironbench.printer import Printer
+from ironbench.workloads import Dataset
+
+MOST_GARBAGE = 0.02
+"""Dead rows as a share of the live ones, above which a table is cleaned: less than a trial would notice, and so much
+that a large database is not read through for nothing. Below 2 % of its pages PostgreSQL's vacuum leaves the keys alone
+(BYPASS_THRESHOLD_PAGES in vacuumlazy.c)."""
 
 
 def often(setup: Setup, snapshot: Snapshot, restore: str) -> str:
@@ -81,3 +89,12 @@ def _loaded_anew(setup: Setup, snapshot: Snapshot) -> None:
         if dataset is not None:
             rows.drop(session, present(session, dataset.tables))
             prepare.brought(session, dataset, rows.connections(session), Printer(), own_server=False)
+
+
+def without_garbage(session: Session, dataset: Dataset) -> Mapping[str, str]:
+    """Cleans tables of what the trials before left behind; what was done, as conditions of the next trial.
+
+    The next trial then finds the data at the size they were loaded with.
+    """
+    administration = engines.get(session.engine).administration
+    return administration.remove_garbage(session, dataset.tables, MOST_GARBAGE)

@@ -8,17 +8,18 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
+from ironbench import engines
 from ironbench.errors import FailureError, IronbenchError
 from ironbench.load import child
 from ironbench.load.loaded import Loaded
 from ironbench.load.marker import Marker
 from ironbench.load.pieces import Pieces
 from ironbench.load.tables import size
-from ironbench.model.session import Session
+from ironbench.model.session import Line, Session
 from ironbench.printer import Printer
 from ironbench.words import counted
 from ironbench.workloads import Dataset
@@ -26,9 +27,6 @@ from ironbench.workloads import Dataset
 MOST_CONNECTIONS = 16
 """More gain nothing even on large arrays: a published load of a 100 GB table was 10 % slower by 32 than by 16."""
 POLL_S = 0.1
-
-if TYPE_CHECKING:
-    from ironbench import _core
 
 Show = Callable[[float, str], None]
 
@@ -39,7 +37,7 @@ def connections(session: Session) -> int:
 
 
 def most_connections(engine: str) -> int:
-    return 1 if engine == "sqlite" else max(2, min(MOST_CONNECTIONS, len(os.sched_getaffinity(0))))
+    return engines.get(engine).traits.writers or max(2, min(MOST_CONNECTIONS, len(os.sched_getaffinity(0))))
 
 
 def drop(session: Session, tables: Sequence[str]) -> None:
@@ -139,11 +137,10 @@ def _copied(session: Session, dataset: Dataset, connections: int, show: Show, pi
     """Copies in a thread, so that this one can show progress and listen for Ctrl-C; large data in a process."""
     from ironbench import _core
 
-    plan: dict[str, Any] = {
-        "engine": session.target(),
-        "generator": dataset.generator,
-        "connections": connections,
-    }
+    plan: dict[str, Any] = {"generator": dataset.generator, "connections": connections}
+    if pieces:
+        plan |= {"done": pieces.rows(), "note": pieces.note}
+    plan["engine"] = session.target()  # last: a library lets go of its file then
     begin = time.perf_counter()
 
     def told(rows: int, size: int) -> None:
@@ -152,9 +149,6 @@ def _copied(session: Session, dataset: Dataset, connections: int, show: Show, pi
         show(min(0.9, 0.9 * rows / max(dataset.rows, 1)), note)
 
     if pieces:
-        plan |= {"done": pieces.rows(), "note": pieces.note}
-        if session.engine == "duckdb":
-            session.restart()  # the process that loads it must be the only one that has its file open
         return child.load(msgspec.json.encode(plan), told)
     progress = _core.LoadProgress()
     with ThreadPoolExecutor(1) as one:
@@ -176,14 +170,11 @@ def _done(future: Any, timeout_s: float) -> bool:
 
 def _in_parallel(session: Session, statements: Sequence[str], connections: int) -> None:
     """Runs statements that do not depend on each other, over connections of their own where the engine can."""
-    if session.engine != "postgres" or len(statements) < 2:
+    if not engines.get(session.engine).can("parallel statements") or len(statements) < 2:
         for statement in statements:
             session.query(statement)
         return
-    from ironbench import _core
-
-    description = msgspec.json.encode(session.target()["connection"])
-    own = [_core.Connection(description) for _ in range(min(connections, len(statements)))]
+    own = [session.line() for _ in range(min(connections, len(statements)))]
     try:
         _shared_out(own, statements)
     finally:
@@ -191,12 +182,12 @@ def _in_parallel(session: Session, statements: Sequence[str], connections: int) 
             connection.close()
 
 
-def _shared_out(connections: Sequence[_core.Connection], statements: Sequence[str]) -> None:
+def _shared_out(connections: Sequence[Line], statements: Sequence[str]) -> None:
     """Each connection takes the next statement until none is left or one failed; then that failure is raised."""
     waiting = iter(statements)
     lock, failures = threading.Lock(), list[IronbenchError]()
 
-    def work(connection: _core.Connection) -> None:
+    def work(connection: Line) -> None:
         while True:
             with lock:
                 statement = None if failures else next(waiting, None)
@@ -226,18 +217,10 @@ def _shared_out(connections: Sequence[_core.Connection], statements: Sequence[st
 
 def _settle(session: Session, dataset: Dataset, connections: int) -> None:
     """Statistics for the planner, and nothing left over that the first trial would have to pay for."""
-    if session.engine == "sqlite":
-        session.query("analyze")
-        session.query("pragma wal_checkpoint(truncate)")
-        return
-    if session.engine == "duckdb":
-        session.query("analyze")
-        session.query("checkpoint")
-        return
-    # FREEZE marks rows as visible to all now, which else the first reader of each page would have to do and write.
-    _in_parallel(session, [f"vacuum (freeze, analyze) {table}" for table in dataset.tables], connections)
+    dialect = engines.get(session.engine).traits.dialect
+    _in_parallel(session, dialect.after_load(dataset.tables), connections)
     try:
-        session.query("checkpoint")
+        session.query(dialect.checkpoint())
     except FailureError as error:
         # On somebody's server we may not have the right; the trial's balance sheet shows checkpoints anyway.
         if getattr(error, "sqlstate", "") != "42501":

@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from ironbench import engines, workloads
+from ironbench.engines.base import Engine
 from ironbench.errors import InputError
 from ironbench.load import prepare, rows
 from ironbench.load.loaded import Loaded
-from ironbench.load.space import LOG_BYTES, SLACK
+from ironbench.load.space import SLACK
 from ironbench.machine import copies, space
 from ironbench.model.secrets import Secrets
 from ironbench.model.system import Setup, System
@@ -64,7 +65,7 @@ def ready(setup: Setup, secrets: Secrets, printer: Printer) -> Snapshot:
         if found is not None:
             printer.say(f"data: {dataset.key}, snapshot of {found['made_at']} UTC")
             return _snapshot(folder, found)
-        _require_room(folder, dataset)
+        _require_room(folder, dataset, engine)
         return _snapshot(folder, _made(setup.system, folder, dataset, printer))
 
 
@@ -95,9 +96,9 @@ def _file_bytes(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file() and path.name != NOTE)
 
 
-def _require_room(folder: Path, dataset: Dataset) -> None:
+def _require_room(folder: Path, dataset: Dataset, engine: Engine) -> None:
     shutil.rmtree(folder, ignore_errors=True)  # half of one, or one whose files were changed
-    estimate = int(dataset.bytes * SLACK) + min(dataset.bytes, LOG_BYTES)
+    estimate = int(dataset.bytes * SLACK) + engine.traits.costs.log_of(dataset.bytes)
     space.require(folder.parent, estimate, f"the data ({dataset.key})")
 
 

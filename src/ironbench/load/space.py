@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import shutil
 
+from ironbench import engines
 from ironbench.engines import ideal
 from ironbench.errors import InputError
 from ironbench.model.session import Session
 from ironbench.workloads import Dataset
 
-LOG_BYTES = 1 << 30
-"""PostgreSQL recycles its log at about `max_wal_size`, which is 1 GB unless set (manual, 19.5.2)."""
 SLACK = 1.1
 """Sorting for keys, statistics, and the file system's own needs."""
 
@@ -32,11 +31,8 @@ def enough_memory(dataset: Dataset, available_bytes: int | None = None) -> None:
 
 def needs(session: Session, dataset: Dataset) -> dict[str, int]:
     """Role → bytes that the load will write there at most."""
-    if session.engine == "duckdb":
-        return {"data": int(dataset.bytes * SLACK)}  # whole row groups go past its log, straight into the file
-    if session.engine == "sqlite":
-        return {"data": int(dataset.bytes * SLACK) * 2}  # the write-ahead log may grow as large as the data
-    return {"data": int(dataset.bytes * SLACK), "log": min(dataset.bytes, LOG_BYTES)}
+    data = int(dataset.bytes * SLACK)
+    return {"data": data, "log": engines.get(session.engine).traits.costs.log_of(data)}
 
 
 def enough_space(session: Session, dataset: Dataset) -> None:

@@ -54,7 +54,7 @@ class Session(Protocol):
     """A running engine. Made by `engines`, used by `load`, `drive`, `observe` and workloads."""
 
     engine: str
-    """The name of the engine: `postgres`, `duckdb`, `sqlite`, …"""
+    """The name of the engine."""
 
     def query(self, sql: str) -> list[Row]:
         """Runs one or more statements; the rows of the last, each value as text or None. FailureError."""

@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-LIBRARIES = frozenset({"sqlite"})
-"""Engines that live in a child process of their own while a trial runs, in the threads that drive them."""
-
 
 @dataclass(frozen=True, slots=True)
 class Partition:

@@ -15,9 +15,9 @@ class SystemSection(Struct, forbid_unknown_fields=True):
     """The thing compared."""
 
     engine: Annotated[
-        str, Meta(description="See `ironbench list engines`. Default postgres, or none where no database is needed.")
+        str, Meta(description="See `ironbench list engines`. Default: the preferred one that the workload runs on.")
     ] = ""
-    dsn: Annotated[str, Meta(description="A PostgreSQL server that is already running.")] = ""
+    dsn: Annotated[str, Meta(description="A server that is already running.")] = ""
     bin: Annotated[
         str, Meta(description="Directory of the engine's programs; `wheel:16` names those that came with ironbench.")
     ] = ""
@@ -105,7 +105,10 @@ class LoadSection(Struct, forbid_unknown_fields=True):
     max_tries: Annotated[
         int, Meta(description="Tries after serialization failures and deadlocks; 0: without limit.", ge=0)
     ] = 1
-    protocol: Annotated[Literal["prepared", "extended", "simple"], Meta(description="Of PostgreSQL.")] = "prepared"
+    protocol: Annotated[
+        Literal["prepared", "extended", "simple"],
+        Meta(description="How statements are sent, where the engine has a choice."),
+    ] = "prepared"
     cache: Annotated[
         Literal["", "cold", "warm", "hot"],
         Meta(description="State of the caches at the start of a trial; empty: as the trial before left them."),

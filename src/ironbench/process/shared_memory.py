@@ -1,4 +1,4 @@
-"""Shared memory that a killed PostgreSQL leaves behind: it outlives all processes until somebody removes it.
+"""Shared memory that a killed server leaves behind: it outlives all processes until somebody removes it.
 
 A server that shuts down removes its own, and one that starts removes what its predecessor in the same directory left.
 Only the standard library: the guard runs this without site-packages.
@@ -11,20 +11,20 @@ import re
 import time
 from pathlib import Path
 
-_POSIX = re.compile(r"/dev/shm/PostgreSQL\.\d+")
+_POSIX = re.compile(r"/dev/shm/[\w.]+")
 _SYSV = re.compile(r"(\d+)\s+/SYSV([0-9a-f]{8})")
 """In /proc/PID/maps the inode of a System V segment is its identifier (ipc/shm.c)."""
 _IPC_RMID = 0
 _PATIENCE_S = 2.0
 
 
-def of(pid: int) -> tuple[str, ...]:
-    """Names of the segments that the server's process maps: a path, or `sysv:KEY:ID`."""
+def of(pid: int, prefix: str) -> tuple[str, ...]:
+    """Names of the segments that a server's process maps: a path, or `sysv:KEY:ID`. `prefix`: of the server's files."""
     try:
         maps = Path(f"/proc/{pid}/maps").read_text()
     except OSError:
         return ()
-    posix = set(_POSIX.findall(maps))
+    posix = {name for name in _POSIX.findall(maps) if name.startswith(f"/dev/shm/{prefix}")}
     sysv = {f"sysv:{int(key, 16)}:{number}" for number, key in _SYSV.findall(maps)}
     return tuple(sorted(posix | sysv))
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from ironbench import engines
 from ironbench.machine import quiet
 from ironbench.model.driven import Driven
 from ironbench.model.observation import Observation
@@ -43,7 +44,7 @@ def warnings(
     found = [*_client(load, driven), *_rate(load, driven), *_steadiness(load, driven)]
     if budget is not None:
         found += [*_taken(system, observation, budget), *_ours(budget)]
-    if writes and system.engine == "postgres" and wrote(driven, observation) is not False:
+    if writes and engines.get(system.engine).can("checkpoints") and wrote(driven, observation) is not False:
         found += _checkpoints(observation, summary["elapsed_s"])
     found += _emulation(system, observation, budget)
     if summary.get("samples_dropped"):

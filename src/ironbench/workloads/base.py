@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from ironbench import engines
 from ironbench.errors import InputError, nearest
 from ironbench.model.record import Check
 from ironbench.model.session import Session
@@ -106,7 +108,8 @@ class Workload(ABC):
     name: str
     doc: str
     options: tuple[Option, ...] = ()
-    engines: tuple[str, ...] = ("postgres", "sqlite", "null")
+    needs: tuple[str, ...] = ("scripts",)
+    """What an engine must be able to do (`engines.base.ABILITIES`)."""
     stable: bool = False
     """Whether its data keep size and state however often it runs, garbage aside: only then may a trial start from what
     another one left (`ironbench.load.restore`). Without meaning where nothing is written."""
@@ -128,6 +131,11 @@ class Workload(ABC):
     """Of a workload that drives itself: the fields of `Load`, beside the seed, that mean something to it."""
     usual_warmup_s: float = 5.0
     """Where nobody says how long it warms up."""
+
+    @property
+    def engines(self) -> list[str]:
+        """Names of the engines that it runs on, the preferred one first."""
+        return engines.able(self.needs)
 
     def validated(self, options: Mapping[str, str]) -> dict[str, str]:
         """Every option in normal form, defaults filled in. InputError for unknown names and values."""
@@ -251,25 +259,39 @@ class Workload(ABC):
         _core.compile_scripts(scripts, variables, protocol)
 
 
+def text(folder: Path, name: str, engine: str) -> str:
+    """`NAME.ENGINE.sql` where the engine's dialect needs a text of its own, else `NAME.sql`; "" without either."""
+    for path in (folder / f"{name}.{engine}.sql", folder / f"{name}.sql"):
+        if path.exists():
+            return path.read_text()
+    return ""
+
+
 def script(folder: Path, name: str, engine: str, weight: int = 1) -> ScriptSource:
-    """`NAME.ENGINE.sql` when the engine's dialect needs a text of its own, else `NAME.sql`."""
-    own = folder / f"{name}.{engine}.sql"
-    path = own if own.exists() else folder / f"{name}.sql"
-    return ScriptSource(name, path.read_text(), weight)
+    """The script of that name in the engine's dialect."""
+    found = text(folder, name, engine)
+    assert found, f"{folder.name} has no script {name}"
+    return ScriptSource(name, found, weight)
+
+
+_SIZE = re.compile(r"^-- bytes: (\d+)$", re.MULTILINE)
+
+
+def size(folder: Path, name: str, engine: str) -> int:
+    """Bytes for each unit of scale, as the line `-- bytes: N` of a text says; 0 without one."""
+    found = _SIZE.search(text(folder, name, engine))
+    return int(found[1]) if found else 0
 
 
 def statements(folder: Path, name: str, engine: str) -> tuple[str, ...]:
-    """The statements of `NAME.ENGINE.sql`; none when there is no such file.
+    """The statements of a text in the engine's dialect; none when there is no such text.
 
     A statement ends with `;` at the end of a line that is not indented or closes with `);`: our own files are written
     that way, so that a trigger's body stays whole.
     """
-    path = folder / f"{name}.{engine}.sql"
-    if not path.exists():
-        return ()
     found: list[str] = []
     current: list[str] = []
-    for line in path.read_text().splitlines():
+    for line in text(folder, name, engine).splitlines():
         if line.startswith("--") or not line.strip():
             continue
         current.append(line)
@@ -277,7 +299,7 @@ def statements(folder: Path, name: str, engine: str) -> tuple[str, ...]:
         if closes:
             found.append("\n".join(current).removesuffix(";"))
             current = []
-    assert not current, f"{path} ends inside a statement"
+    assert not current, f"{folder.name}/{name} for {engine} ends inside a statement"
     return tuple(found)
 
 

@@ -1,7 +1,6 @@
 """Our count of commits against the server's.
 
-`pg_stat_database.xact_commit` counts every commit in the database, of whomever. What is not the trial's own is known or
-bounded:
+A server counts every commit in the database, of whomever. What is not the trial's own is known or bounded:
 
 - this session's statements between the two readings: counted here;
 - each client's connection: one commit at its start and one for each statement it prepares;
@@ -21,19 +20,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ironbench import engines
 from ironbench.model.record import Check
 from ironbench.model.session import Session
-from ironbench.workloads.base import checked, number
+from ironbench.workloads.base import checked
 
 AUTOVACUUM_PER_S = 20
 OBSERVED_PER_S = 100
 SETTLE_S = 2.0
 """How long backends may take to end after their clients have closed."""
-
-_OTHERS = (
-    "select count(*) from pg_stat_activity where datname = current_database() and backend_type = 'client backend' "
-    "and pid <> pg_backend_pid() and application_name in (current_setting('application_name'), 'ironbench observer')"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,19 +41,15 @@ class Commits:
 
     @staticmethod
     def read(session: Session) -> Commits:
-        if session.engine != "postgres":
-            return Commits(None)
-        session.query("select pg_stat_force_next_flush()")
-        found = session.query("select xact_commit from pg_stat_database where datname = current_database()")
-        # The second statement is not yet in the count it reads.
-        return Commits(number(found[0][0]), 1)
+        found = engines.get(session.engine).administration.commits(session)
+        return Commits(None) if found is None else Commits(*found)
 
     def after(self, statements: int) -> Commits:
         return replace(self, own=self.own + statements)
 
 
 def commits_check(session: Session, then: Commits, summary: Mapping[str, Any]) -> tuple[Check, ...]:
-    """One check on PostgreSQL; none where the engine keeps no count of its own."""
+    """One check; none where the engine keeps no count of its own."""
     if then.server is None or summary.get("power_cut"):
         # After an unclean shutdown all of the server's counters begin at zero (PostgreSQL 18 documentation, 27.2).
         return ()
@@ -85,6 +76,6 @@ def wait_for_clients(session: Session) -> int:
     deadline = time.monotonic() + SETTLE_S
     while True:
         asked += 1
-        if number(session.query(_OTHERS)[0][0]) == 0 or time.monotonic() > deadline:
+        if engines.get(session.engine).administration.clients(session) == 0 or time.monotonic() > deadline:
             return asked
         time.sleep(0.02)

@@ -49,7 +49,7 @@ class Maintenance(Workload):
     """An operation on the table of wide rows; a subclass says which."""
 
     scores = ("maintenance_bytes_per_s", "throughput")
-    engines = ("postgres",)
+    needs = ("maintenance",)
     drives = True
     starts_from_copy = True
     honours = frozenset()

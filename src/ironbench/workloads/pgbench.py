@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ironbench import engines
 from ironbench.model.record import Check
 from ironbench.model.session import Session
 from ironbench.model.system import Choice
@@ -19,12 +20,11 @@ from ironbench.workloads.base import Dataset, Option, ScriptSource, Workload, ch
 from ironbench.workloads.commits import Commits, commits_check
 
 FOLDER = Path(__file__).parent
+TABLES_FOLDER = FOLDER / "pgbench_tables"
 VERSION = 1
 """Raised whenever the same options would give other rows or another schema."""
 ACCOUNTS, TELLERS = 100_000, 10
 """Per unit of scale, as is one branch."""
-BYTES = {"postgres": 16_000_000, "sqlite": 1_200_000, "null": 0}
-"""Per unit of scale with keys, measured."""
 WIDE_KEYS_FROM = 20_000
 """From this scale on `pgbench -i` makes account numbers bigint: 2^31 would not do."""
 TABLES = ("pgbench_history", "pgbench_accounts", "pgbench_tellers", "pgbench_branches")
@@ -46,9 +46,13 @@ class PgbenchWorkload(Workload):
     """One of the three: its script is `<name>.sql` in the folder of its package."""
 
     options = (
-        Option("scale", "1", "size: 100 000 accounts, about 16 MB on PostgreSQL, per unit", lowest=1, highest=100_000),
+        Option("scale", "1", "size: 100 000 accounts, up to 16 MB, per unit", lowest=1, highest=100_000),
         Option(
-            "fillfactor", "100", "how full pages are after loading, in percent (PostgreSQL)", lowest=10, highest=100
+            "fillfactor",
+            "100",
+            "percent of a page that loading fills, where it can be set",
+            lowest=10,
+            highest=100,
         ),
     )
     sums: tuple[str, ...] = ("accounts", "tellers", "branches", "history")
@@ -61,41 +65,39 @@ class PgbenchWorkload(Workload):
         return {"scale": options["scale"]}
 
     def dataset(self, engine: str, options: Mapping[str, str]) -> Dataset | None:
-        if engine == "null":
+        if not engines.get(engine).can("data"):
             return None
         scale, fillfactor = int(options["scale"]), options["fillfactor"]
-        folder = FOLDER / "pgbench_tables"
         aid = "bigint" if scale >= WIDE_KEYS_FROM else "integer"
-        schema = base.statements(folder, "schema", engine)
+        schema = base.statements(TABLES_FOLDER, "schema", engine)
         return Dataset(
             name="pgbench",
             key=f"pgbench version={VERSION} scale={scale} fillfactor={fillfactor}",
             tables=TABLES,
             schema=tuple(statement.replace(":fillfactor", fillfactor).replace(":aid", aid) for statement in schema),
             generator={"rows": "pgbench", "scale": scale},
-            keys=base.statements(folder, "keys", engine),
+            keys=base.statements(TABLES_FOLDER, "keys", engine),
             references=(),
             rows=scale * (ACCOUNTS + TELLERS + 1),
-            bytes=scale * BYTES[engine] * 100 // int(fillfactor),
-            recognised=_recognised(scale, fillfactor) if engine == "postgres" else "",
-            intact=_recognised(scale, fillfactor) if engine == "postgres" else "",
+            bytes=scale * base.size(TABLES_FOLDER, "schema", engine) * 100 // int(fillfactor),
+            recognised=_recognised(engine, scale, fillfactor),
+            intact=_recognised(engine, scale, fillfactor),
             facts=dict(options),
         )
 
     def before(self, session: Session, options: Mapping[str, str]) -> Any:
         """Vacuums the two small tables that bloat under load, as pgbench does when it starts."""
-        if not self.writes(options) or session.engine == "null":
+        if not self.writes(options) or not engines.get(session.engine).can("data"):
             return Commits.read(session)
-        if session.engine == "postgres":
-            for table in ("pgbench_branches", "pgbench_tellers"):
-                session.query(f"vacuum {table}")
+        for statement in base.statements(TABLES_FOLDER, "before", session.engine):
+            session.query(statement)
         return state(session)
 
     def check(
         self, session: Session, options: Mapping[str, str], before: Any, summary: Mapping[str, Any]
     ) -> tuple[Check, ...]:
         """What every transaction added to one table it added to the others, and each left one line of history."""
-        if session.engine == "null":
+        if not engines.get(session.engine).can("data"):
             return ()
         if not self.writes(options):
             return commits_check(session, before, summary)
@@ -109,17 +111,13 @@ class PgbenchWorkload(Workload):
         return (*same, added, *commits)
 
 
-def _recognised(scale: int, fillfactor: str) -> str:
+def _recognised(engine: str, scale: int, fillfactor: str) -> str:
     """Are these the tables of `pgbench -i -s SCALE`? Asks for the ends of the keys: counting would read every row."""
-    return f"""
-        select (select count(*) = {scale} and max(bid) = {scale} from pgbench_branches)
-           and (select count(*) = {TELLERS * scale} and max(tid) = {TELLERS * scale} from pgbench_tellers)
-           and (select min(aid) = 1 and max(aid) = {ACCOUNTS * scale} from pgbench_accounts)
-           and 3 = (select count(*) from pg_index where indisprimary and indrelid in
-                    ('pgbench_accounts'::regclass, 'pgbench_tellers'::regclass, 'pgbench_branches'::regclass))
-           and '{fillfactor}' = (select coalesce((select option_value from pg_options_to_table(reloptions)
-                                                  where option_name = 'fillfactor'), '100')
-                                 from pg_class where oid = 'pgbench_accounts'::regclass)"""
+    values = {"scale": scale, "tellers": TELLERS * scale, "accounts": ACCOUNTS * scale, "fillfactor": fillfactor}
+    found = "".join(base.statements(TABLES_FOLDER, "recognised", engine))
+    for name, value in values.items():
+        found = found.replace(f":{name}", str(value))
+    return found
 
 
 def state(session: Session) -> State:

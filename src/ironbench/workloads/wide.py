@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from ironbench import engines
 from ironbench.model.record import Check
 from ironbench.model.session import Session
+from ironbench.workloads import base
 from ironbench.workloads.base import Dataset, Option, checked, one_row
 
 VERSION = 1
@@ -20,34 +23,15 @@ VERSION = 1
 TABLE = "wide_row"
 FIXED_BYTES = 28
 """Of a row's values beside its payload: two numbers of 8 bytes, a moment of 8, an amount of 4."""
-HEAD_BYTES = {"postgres": 36, "sqlite": 6, "null": 0}
-"""Per row: header, line pointer and alignment (PostgreSQL 18 documentation, 66.6), or the varints of a record
-(https://www.sqlite.org/fileformat2.html, section 2.1)."""
 KEY_BYTES = {"identity": 21, "number": 21, "random": 32}
-"""Per row of PostgreSQL's index, which random keys leave about two thirds full (docs/guide/population.md). SQLite keeps
-the rows in the order of their keys, and has no index beside."""
+"""Per row of an index beside the rows, which random keys leave about two thirds full (docs/guide/population.md)."""
 
 GB = Option(
     "gb", "1", "size: gigabytes (10^9 bytes) of values in all rows", lowest=0.0001, highest=100_000, whole=False
 )
 ROW = Option("row", "1000", "bytes of values in a row, all but 28 of them text", lowest=64, highest=8000)
 
-_SCHEMA = {
-    "postgres": (
-        "create table {table} (id bigint {identity}primary key, number bigint not null, moment timestamp not null, "
-        "amount integer not null, payload text not null)",
-        # As wide as they are: neither compressed nor moved out of the row (manual, 66.2).
-        "alter table {table} alter column payload set storage plain",
-    ),
-    "sqlite": (
-        "create table {table} (id integer primary key, number integer not null, moment text not null, "
-        "amount integer not null, payload text not null)",
-    ),
-}
-_SUMS = {
-    "postgres": "ascii(substr(payload, 1 + (number % {width})::integer, 1))",
-    "sqlite": "unicode(substr(payload, 1 + number % {width}, 1))",
-}
+FOLDER = Path(__file__).parent / "wide_rows"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,18 +54,19 @@ class Wide:
 
     @property
     def pages(self) -> int:
-        """Of PostgreSQL's table when it is packed: a row's header, four numbers, the text behind its length, and a
-        line pointer, in pages of 8 kB (manual, 66.6)."""
+        """Of a packed table in pages of 8 kB: a row's header, four numbers, the text behind its length, and a
+        line pointer (PostgreSQL 18 documentation, 66.6)."""
         row = 24 + FIXED_BYTES + 4 + self.width
         return -(-self.rows // (8168 // (-(-row // 8) * 8 + 4)))
 
     def stored_bytes(self, engine: str) -> int:
         """About how large the table will be with its key."""
-        key = KEY_BYTES[self.keys] if engine == "postgres" else 0
-        each = self.width + FIXED_BYTES + HEAD_BYTES[engine]
-        # A page of 8 kB holds whole rows only.
-        page = 8168 // max(1, 8168 // each) if engine == "postgres" else each
-        return self.rows * (page + key)
+        costs = engines.get(engine).traits.costs
+        key = KEY_BYTES[self.keys] if costs.key_beside else 0
+        each = self.width + FIXED_BYTES + costs.row_head_bytes
+        if costs.page_bytes:  # a page holds whole rows only
+            each = costs.page_bytes // max(1, costs.page_bytes // each)
+        return self.rows * (each + key)
 
     def described(self, rows: int | None = None) -> dict[str, Any]:
         """As the core wants it."""
@@ -97,7 +82,7 @@ class Wide:
             name="wide",
             key=f"wide version={VERSION} {named}",
             tables=(TABLE,),
-            schema=tuple(text.format(table=TABLE, identity=identity) for text in _SCHEMA[engine]),
+            schema=tuple(one.replace(":identity ", identity) for one in base.statements(FOLDER, "schema", engine)),
             generator={"rows": "wide", **self.described(count)},
             keys=(),
             references=(),
@@ -111,7 +96,8 @@ class Wide:
         from ironbench import _core
 
         rows, content, keys = _core.wide_sums(msgspec.json.encode(self.described()))
-        letter = _SUMS[session.engine].format(width=self.width)
+        dialect = engines.get(session.engine).traits.dialect
+        letter = dialect.code(f"substr(payload, 1 + cast(number % {self.width} as int), 1)")
         found = one_row(
             session,
             f"select count(*), sum((amount + {letter}) * (1 + number % 127)), sum(id & 65535) from {TABLE}",

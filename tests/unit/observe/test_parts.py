@@ -12,10 +12,11 @@ from ironbench.engines.postgres.observers.events import part_of_event
 from ironbench.engines.postgres.observers.waits import counted
 from ironbench.machine.tree import Tree
 from ironbench.model.observation import Sample, Source
+from ironbench.model.observer import OnCores, Waits
 from ironbench.model.parts import PARTS
 from ironbench.model.points import Point
 from ironbench.observe import get, paced
-from ironbench.observe.parts import Counted, divided_up, effective, shares
+from ironbench.observe.parts import divided_up, effective, shares
 
 EVENTS = {
     "CPU": "CPU",
@@ -51,7 +52,7 @@ def test_every_event_has_its_part(event: str, part: str) -> None:
 
 
 def test_the_kernels_counts_split_what_has_no_wait() -> None:
-    assert divided_up({"CPU": 4.0, "log flush": 4.0}, Counted(1.0, 2.0)) == {
+    assert divided_up({"CPU": 4.0, "log flush": 4.0}, OnCores(1.0, 2.0)) == {
         "CPU": 1.0,
         "run queue": 2.0,
         "log flush": 4.0,
@@ -61,18 +62,18 @@ def test_the_kernels_counts_split_what_has_no_wait() -> None:
 
 def test_woken_backends_that_wait_for_a_core_are_not_taken_for_idle() -> None:
     """One core, 16 clients of short statements: nearly all look as if they waited for their clients."""
-    found = divided_up({"CPU": 0.2, "client": 15.8}, Counted(0.8, 9.0))
+    found = divided_up({"CPU": 0.2, "client": 15.8}, OnCores(0.8, 9.0))
     assert found == pytest.approx({"CPU": 0.8, "run queue": 9.0, "client": 6.2, "other": 0.0})
 
 
 def test_more_counted_than_there_is_stays_within_the_whole() -> None:
-    found = divided_up({"CPU": 1.0, "client": 1.0}, Counted(1.5, 9.0))
+    found = divided_up({"CPU": 1.0, "client": 1.0}, OnCores(1.5, 9.0))
     assert found == pytest.approx({"CPU": 1.5, "run queue": 0.5, "client": 0.0, "other": 0.0})
 
 
 def test_shares_are_all_of_the_time() -> None:
     found = [Point(n * 0.05, {"CPU": n % 3, "IO.WalSync": 2.0, "idle": 3.0}) for n in range(100)]
-    metrics = shares(found, Counted(0.5, 0.1), None)
+    metrics = shares(Waits(found, OnCores(0.5, 0.1), part_of_event), None)
     parts = [value for name, value in metrics.items() if name.startswith("time_share")]
     assert sum(parts) == pytest.approx(1.0)
     assert {name.partition("part=")[2].rstrip("}") for name in metrics} <= set(PARTS)
@@ -81,7 +82,7 @@ def test_shares_are_all_of_the_time() -> None:
 
 def test_clients_that_wait_for_work_to_arrive_are_not_in_a_transaction() -> None:
     found = [Point(n * 0.05, {"CPU": 1.0, "idle": 7.0}) for n in range(100)]
-    metrics = shares(found, None, busy=2.0)
+    metrics = shares(Waits(found, None, part_of_event), busy=2.0)
     assert metrics["time_share{part=CPU}"] == pytest.approx(0.5)
     assert metrics["time_share{part=client}"] == pytest.approx(0.5)
 
@@ -89,16 +90,20 @@ def test_clients_that_wait_for_work_to_arrive_are_not_in_a_transaction() -> None
 def test_independent_samples_count_nearly_whole_and_repeated_ones_once() -> None:
     dice = random.Random(1)
     coins = [float(dice.random() < 0.5) for _ in range(1200)]
-    alone = effective([Point(n, {"IO.WalSync": c, "CPU": 1 - c}) for n, c in enumerate(coins)], "log flush")
+    alone = effective(
+        [Point(n, {"IO.WalSync": c, "CPU": 1 - c}) for n, c in enumerate(coins)], "log flush", part_of_event
+    )
     again = [coin for coin in coins[:120] for _ in range(10)]
-    tenfold = effective([Point(n, {"IO.WalSync": c, "CPU": 1 - c}) for n, c in enumerate(again)], "log flush")
+    tenfold = effective(
+        [Point(n, {"IO.WalSync": c, "CPU": 1 - c}) for n, c in enumerate(again)], "log flush", part_of_event
+    )
     assert 500 < alone <= 1200
     assert 50 < tenfold < 300
 
 
 def test_a_few_samples_are_no_more_than_their_instants() -> None:
     found = [Point(n, {"IO.WalSync": 4.0, "CPU": 4.0}) for n in range(10)]
-    assert effective(found, "log flush") == 10
+    assert effective(found, "log flush", part_of_event) == 10
 
 
 def test_processes_that_were_seen_are_counted_and_strangers_are_not() -> None:

@@ -19,9 +19,7 @@ class DuckdbDialect(Dialect):
         return f"select table_name from duckdb_tables() where table_name in ({listed(tables)})"
 
     def strangers(self, tables: Sequence[str]) -> str:
-        return (
-            f"select view_name, 'view' from duckdb_views() where view_name in ({listed(tables)}) order by view_name"
-        )
+        return f"select view_name, 'view' from duckdb_views() where view_name in ({listed(tables)}) order by view_name"
 
     def size(self, tables: Sequence[str]) -> str:
         """Of the file, with everything in it."""

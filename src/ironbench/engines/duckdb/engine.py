@@ -7,8 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from ironbench.engines import ideal, single_file
+from ironbench.engines.base import Costs, Engine, Traits
 from ironbench.engines.duckdb import settings
 from ironbench.engines.duckdb.child import Begin
+from ironbench.engines.duckdb.dialect import DuckdbAdministration, DuckdbDialect
 from ironbench.engines.duckdb.process import DuckdbProcess, package_folder
 from ironbench.engines.duckdb.session import FILE, DuckdbSession
 from ironbench.errors import FailureError, InputError
@@ -27,14 +29,28 @@ _NEVER_IDEAL = {
 }
 
 
-class DuckdbEngine:
+class DuckdbEngine(Engine):
     name = "duckdb"
-    doc = "DuckDB in a child process; memory limit by --memory, its settings by --set"
+    traits = Traits(
+        doc="DuckDB in a child process; memory limit by --memory, its settings by --set",
+        abilities=frozenset({"data", "queries"}),
+        preference=60,
+        costs=Costs(
+            start_stop_s=0.5,
+            log_bytes=0,  # a load's row groups go past its log, straight into the file
+            mixed_read_bytes=262144,  # it reads whole blocks
+            queries_s=3.0,
+            queries_read=5.0,
+        ),
+        dialect=DuckdbDialect(),
+        packages=("duckdb",),
+    )
+    administration = DuckdbAdministration()
 
     def validated(self, system: System, clients: int) -> tuple[System, Secrets]:
         """The system with its directories. InputError."""
         if system.dsn is not None:
-            raise InputError("--dsn", "DuckDB is no server", "use --data DIR, or --engine postgres")
+            raise InputError("--dsn", "DuckDB is no server", "use --data DIR, or an --engine that is a server")
         if system.layout.log is not None:
             raise InputError("--log", "DuckDB keeps its log beside the data", "use --data alone")
         ideal.refuse(system, _NEVER_IDEAL)

@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ironbench.engines.duckdb import settings
+from ironbench.engines.duckdb import load, settings
 from ironbench.engines.duckdb.child import Begin
-from ironbench.engines.duckdb.process import DuckdbConnection, DuckdbProcess
+from ironbench.engines.duckdb.process import DuckdbConnection, DuckdbProcess, package_folder
 from ironbench.errors import FailureError
 from ironbench.machine import control_groups, copies
 from ironbench.model.session import Row
@@ -55,7 +55,10 @@ class DuckdbSession:
         return self._attempt(lambda connection: connection.copy_in(sql, data))
 
     def target(self, load_protocol: str = "prepared", io: str = "auto") -> dict[str, Any]:
-        return {"kind": "duckdb", "path": str(self._folder / FILE), "settings": self._settings}
+        """The process that holds the file ends: only one may have it open, and it is the caller's turn."""
+        self.restart()
+        loader = {"module": load.__name__, "packages": package_folder()}
+        return {"kind": "duckdb", "path": str(self._folder / FILE), "settings": self._settings, "loader": loader}
 
     def facts(self) -> dict[str, Any]:
         found = self.query("select name, value from duckdb_settings() order by name")

@@ -8,16 +8,19 @@ from pathlib import Path
 from typing import Any
 
 from ironbench.engines import ideal
+from ironbench.engines.base import Engine, Traits
 from ironbench.errors import FailureError, InputError
-from ironbench.machine.copies import Copied
 from ironbench.model.secrets import Secrets
 from ironbench.model.session import Line, Row
 from ironbench.model.system import Layout, System
 
 
-class NoEngine:
+class NoEngine(Engine):
     name = "none"
-    doc = "no database: for workloads that measure storage, processor or memory by themselves"
+    traits = Traits(
+        doc="no database: for workloads that measure storage, processor or memory by themselves",
+        abilities=frozenset({"bare machine"}),
+    )
 
     def validated(self, system: System, clients: int) -> tuple[System, Secrets]:
         """Knows directories, which it neither makes nor claims: the workload says what it does there."""
@@ -45,19 +48,6 @@ class NoEngine:
 
     def start(self, system: System, secrets: Secrets, clients: int) -> NoSession:
         return NoSession(system.layout)
-
-    def basis(self, system: System) -> str:
-        """It keeps nothing."""
-        return ""
-
-    def plain(self, system: System, folder: Path) -> System:
-        return system
-
-    def snapshot(self, system: System, folder: Path, *, keep: bool = True) -> Copied:
-        return Copied()
-
-    def restore(self, system: System, folder: Path) -> Copied:
-        return Copied()
 
 
 class NoSession:

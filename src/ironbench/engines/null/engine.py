@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from ironbench.engines import ideal
+from ironbench.engines.base import Engine, Traits
 from ironbench.errors import FailureError, InputError, nearest
-from ironbench.machine.copies import Copied
 from ironbench.model.secrets import Secrets
 from ironbench.model.session import Line, Row
 from ironbench.model.system import Layout, System
@@ -19,9 +18,12 @@ _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ns|us|ms|s)")
 _LONGEST_NS = 60_000_000_000
 
 
-class NullEngine:
+class NullEngine(Engine):
     name = "null"
-    doc = "answers at once, or after `--set service=50us`: measures ironbench itself"
+    traits = Traits(
+        doc="answers at once, or after `--set service=50us`: measures ironbench itself",
+        abilities=frozenset({"scripts", "copy"}),
+    )
 
     def validated(self, system: System, clients: int) -> tuple[System, Secrets]:
         """Knows one setting, `service`: how long every statement takes."""
@@ -33,7 +35,9 @@ class NullEngine:
         _service_ns(system)
         ideal.refuse(system, dict.fromkeys(("log", "data", "temp", "client"), "the null engine costs nothing already"))
         if system.dsn is not None:
-            raise InputError("--dsn", "the null engine is no server", "leave it out, or use --engine postgres")
+            raise InputError(
+                "--dsn", "the null engine is no server", "leave it out, or use an --engine that is a server"
+            )
         if system.layout != Layout():
             raise InputError("--data, --temp, --log", "the null engine keeps no data", "leave them out")
         if system.memory_bytes is not None:
@@ -49,19 +53,6 @@ class NullEngine:
 
     def start(self, system: System, secrets: Secrets, clients: int) -> NullSession:
         return NullSession(_service_ns(system))
-
-    def basis(self, system: System) -> str:
-        """It keeps nothing."""
-        return ""
-
-    def plain(self, system: System, folder: Path) -> System:
-        return system
-
-    def snapshot(self, system: System, folder: Path, *, keep: bool = True) -> Copied:
-        return Copied()
-
-    def restore(self, system: System, folder: Path) -> Copied:
-        return Copied()
 
 
 class NullSession:

@@ -68,8 +68,10 @@ class PostgresAdministration(Administration):
         how = f"requested every {interval_s:.3g} s (CHECKPOINT, at full speed)"
         return (Source(REQUEST, "request", "checkpoint", interval_s),), {"checkpoints": how}
 
-    def paces_itself(self, settings: Mapping[str, str]) -> bool:
-        return "checkpoint_timeout" in settings
+    checkpoint_setting = "checkpoint_timeout"
+
+    def checkpoint_settings(self, interval_s: float) -> Mapping[str, str]:
+        return {self.checkpoint_setting: f"{interval_s:.0f}s"} if interval_s >= SHORTEST_TIMEOUT_S else {}
 
     def commits(self, session: Session) -> tuple[int, int] | None:
         session.query("select pg_stat_force_next_flush()")

@@ -15,7 +15,7 @@ _PAGE_BYTES = 8192
 
 class PostgresDialect(Dialect):
     # pg_class.relkind (PostgreSQL 18 documentation, 52.11).
-    kinds = {  # noqa: RUF012 - as in the class it overrides
+    kinds: Mapping[str, str] = {
         **{"v": "view", "m": "materialized view", "S": "sequence", "i": "index", "I": "index"},
         **{"f": "foreign table", "c": "composite type"},
     }
@@ -43,6 +43,9 @@ class PostgresDialect(Dialect):
 
     def emptied(self, table: str) -> Sequence[str]:
         return [f"truncate {table} restart identity"]
+
+    def partitions(self, table: str) -> str:
+        return f"select count(*) from pg_inherits where inhparent = '{table}'::regclass"
 
     def explain(self, *, measured: bool) -> str:
         return (

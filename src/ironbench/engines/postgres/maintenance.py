@@ -9,7 +9,7 @@ import json
 import os
 import subprocess
 import tarfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ironbench.engines.maintenance import Backup, Command, IndexState, TableState
@@ -25,8 +25,8 @@ _FORMAT = {"plain": ("-F", "p", "-X", "stream"), "tar": ("-F", "t", "-X", "strea
 
 
 class PostgresMaintaining:
-    vacuums = {"plain": "vacuum {}", "freeze": "vacuum (freeze) {}", "full": "vacuum (full) {}"}  # noqa: RUF012
-    index_builds = {  # noqa: RUF012
+    vacuums: Mapping[str, str] = {"plain": "vacuum {}", "freeze": "vacuum (freeze) {}", "full": "vacuum (full) {}"}
+    index_builds: Mapping[str, str] = {
         "off": "create index {} on {} (amount, number)",
         "on": "create index concurrently {} on {} (amount, number)",
     }

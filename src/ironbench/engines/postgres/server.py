@@ -129,7 +129,7 @@ def start(
             register.end(entry)
         raise
     now = running.entry_now()
-    register.write(replace(now, shared=shared_memory.of(running.guard.pid or 0)))
+    register.write(replace(now, shared=shared_memory.of(running.guard.pid or 0, "PostgreSQL.")))
     return running
 
 

@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ironbench.engines import ideal, single_file
+from ironbench.engines.base import Costs, Engine, Traits
 from ironbench.engines.sqlite import pragmas
+from ironbench.engines.sqlite.dialect import SqliteDialect
 from ironbench.engines.sqlite.line import SqliteLine
 from ironbench.errors import FailureError, InputError, IronbenchError
 from ironbench.machine import control_groups, copies
@@ -37,14 +39,27 @@ _NEVER_IDEAL = {
 """Parts that SQLite cannot have as good as free, and why; its spills can (`temp_store`)."""
 
 
-class SqliteEngine:
+class SqliteEngine(Engine):
     name = "sqlite"
-    doc = "SQLite in a child process, write-ahead log on, every commit synced; pragmas by --set"
+    traits = Traits(
+        doc="SQLite in a child process, write-ahead log on, every commit synced; pragmas by --set",
+        abilities=frozenset({"scripts", "data", "queries", "in client", "power cut", "whole numbers"}),
+        preference=50,
+        protocols=("library",),
+        costs=Costs(
+            start_stop_s=0.3,
+            mixed_read_bytes=4096,
+            row_head_bytes=6,  # the varints of a record (https://www.sqlite.org/fileformat2.html, section 2.1)
+            queries_s=150.0,
+        ),
+        dialect=SqliteDialect(),
+        writers=1,
+    )
 
     def validated(self, system: System, clients: int) -> tuple[System, Secrets]:
         """The system with its directory and its pragmas in lower case. InputError."""
         if system.dsn is not None:
-            raise InputError("--dsn", "SQLite is no server", "use --data DIR, or --engine postgres")
+            raise InputError("--dsn", "SQLite is no server", "use --data DIR, or an --engine that is a server")
         for option, told in (("--temp", system.layout.temp), ("--log", system.layout.log)):
             if told is not None:
                 raise InputError(option, "SQLite keeps its log and its spills beside the data", "use --data alone")

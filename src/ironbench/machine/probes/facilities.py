@@ -72,12 +72,12 @@ def _groups(patient: Patient) -> list[tuple[str, str, str]]:
 
 @probe("facilities", "user namespaces")
 def user_namespaces(patient: Patient) -> Reading:
-    """Lets root start PostgreSQL, which refuses to run as root, without changing any owner."""
+    """Lets root start servers that refuse to run as root, without changing any owner."""
     why = patient.attempts.user_namespace()
     if why is None:
         return ok("work")
     return note(
         why,
-        "As root, PostgreSQL can only be started through another, unprivileged user.",
+        "As root, servers that refuse to run as root need another, unprivileged user.",
         "sudo sysctl user.max_user_namespaces=10000 kernel.unprivileged_userns_clone=1, or run as an ordinary user",
     )

@@ -132,7 +132,7 @@ def write_back(patient: Patient) -> Reading | None:
 
 @probe("memory", "shared memory")
 def shared_memory(patient: Patient) -> Reading | None:
-    """Room in /dev/shm, where PostgreSQL's parallel queries exchange rows."""
+    """Room in /dev/shm, where parallel queries of a server exchange rows."""
     mount = mount_of("/dev/shm", all_mounts(patient.tree))
     if mount is None or mount.path != "/dev/shm":
         return None

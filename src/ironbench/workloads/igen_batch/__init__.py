@@ -23,8 +23,6 @@ LINES_PER_MONTH = 10_000
 REPRICED = 20
 JOBS = {"post": 20, "reprice": 8, "summary": 8, "age": 1}
 """Job → weight. Between two ageings about twenty postings fill the newest months."""
-BYTES = {"postgres": 18_000_000, "sqlite": 9_000_000}
-"""Per unit of scale with indexes, about."""
 TABLES = (
     "batch_job",
     "batch_price_change",
@@ -40,12 +38,12 @@ class IgenBatch(Workload):
     name = "igen-batch"
     doc = (
         "Batch jobs inside the database: postings, new prices, months aged out and in, summaries; an order history "
-        "in range partitions with triggers, stored procedures and sequences; on SQLite in a reduced form, without them"
+        "in range partitions with triggers, stored procedures and sequences, or without them where the engine has none"
     )
-    engines = ("postgres", "sqlite")
+    needs = ("scripts", "data")
     counts = ("job", "jobs")
     options = (
-        Option("scale", "1", "size: 120,000 lines of history, about 18 MB, per unit", lowest=1, highest=10_000),
+        Option("scale", "1", "size: 120,000 lines of history, some 9 to 18 MB, per unit", lowest=1, highest=10_000),
         Option("lines", "500", "of one posting", lowest=1, highest=1_000_000),
     )
 
@@ -74,7 +72,7 @@ class IgenBatch(Workload):
             keys=base.statements(FOLDER, "keys", engine),
             references=base.statements(FOLDER, "references", engine),
             rows=products + MONTHS * lines,
-            bytes=scale * BYTES[engine],
+            bytes=scale * base.size(FOLDER, "schema", engine),
             facts={"scale": options["scale"]},
             intact=(
                 f"select (select count(*) from batch_product) = {products} "

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ironbench import engines
 from ironbench.model.record import Check
 from ironbench.model.session import Session
 from ironbench.workloads.base import checked, one_row
@@ -83,7 +84,8 @@ def _unlike(session: Session) -> int:
 def _months(session: Session, now: State) -> tuple[Check, ...]:
     span = one_row(session, "select count(*), max(month) - min(month) + 1 from batch_month")
     found = [checked(f"{MONTHS} months without a gap", f"{MONTHS} of {MONTHS}", f"{span[0]} of {span[1]}")]
-    if session.engine == "postgres":
-        partitions = one_row(session, "select count(*) from pg_inherits where inhparent = 'batch_history'::regclass")
+    engine = engines.get(session.engine)
+    if engine.can("partitions"):
+        partitions = one_row(session, engine.traits.dialect.partitions("batch_history"))
         found.append(checked("a partition for each month", MONTHS, partitions[0]))
     return tuple(found)

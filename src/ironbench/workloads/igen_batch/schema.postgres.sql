@@ -1,4 +1,5 @@
 -- Order history in a partition for each month; months are numbered, so that ageing never meets the end of a calendar.
+-- bytes: 18000000
 create table batch_product (
     product_id integer not null, price_cents integer not null, revision integer not null);
 create table batch_history (

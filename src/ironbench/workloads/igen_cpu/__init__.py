@@ -23,7 +23,7 @@ class IgenCpu(Workload):
         "The processor alone: pictures of the Mandelbrot set with complex numbers of our own, half floating-point and "
         "half integer work; a client is a thread, a transaction a picture"
     )
-    engines = ("none",)
+    needs = ("bare machine",)
     counts = ("picture", "pictures")
     drives = True
     honours = kernels.HONOURS

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ironbench import engines
 from ironbench.model.record import Check
 from ironbench.model.session import Session
 from ironbench.model.system import Choice
@@ -29,8 +30,6 @@ LIGHT = {
 """Script → weight: four selects 90 %, one insert 5 %, one delete 5 %."""
 HEAVY = {"business": 1}
 
-BYTES = {"postgres": 16_000_000, "sqlite": 5_500_000, "null": 0}
-"""Per unit of scale with indexes, measured."""
 TABLES = ("igen_order_line", "igen_order", "igen_stock", "igen_product", "igen_customer", "igen_region")
 
 
@@ -41,7 +40,7 @@ class IgenOltp(Workload):
         "An order system with customers in world regions: light statements, 90 % reads, or whole business transactions."
     )
     options = (
-        Option("scale", "1", "size: 3300 customers, about 16 MB on PostgreSQL, per unit", lowest=1, highest=100_000),
+        Option("scale", "1", "size: 3300 customers, some 5 to 16 MB, per unit", lowest=1, highest=100_000),
         Option(
             "weight",
             "light",
@@ -66,7 +65,7 @@ class IgenOltp(Workload):
         return layout(options).variables()
 
     def dataset(self, engine: str, options: Mapping[str, str]) -> Dataset | None:
-        if engine == "null":
+        if not engines.get(engine).can("data"):
             return None
         scale = int(options["scale"])
         orders = CUSTOMERS * (1 + MOST_ORDERS) // 2
@@ -79,7 +78,7 @@ class IgenOltp(Workload):
             keys=base.statements(FOLDER, "keys", engine),
             references=base.statements(FOLDER, "references", engine),
             rows=scale * (CUSTOMERS + PRODUCTS * (1 + REGIONS) + orders * (1 + (1 + MOST_LINES) // 2)),
-            bytes=scale * BYTES[engine],
+            bytes=scale * base.size(FOLDER, "schema", engine),
             facts={"scale": options["scale"], "skew": options["skew"]},
             intact=(
                 f"select (select count(*) from igen_customer where customer_id between 1 and {scale * CUSTOMERS}) "

@@ -1,5 +1,6 @@
 -- The order system. Keys are made after the rows are loaded (keys.postgres.sql).
 -- Wide columns come first, so that alignment wastes no space.
+-- bytes: 16000000
 create table igen_region (region_id smallint primary key, name text not null);
 insert into igen_region values
     (1, 'Asia'), (2, 'Europe'), (3, 'North America'), (4, 'South America'), (5, 'Africa'), (6, 'Oceania');

@@ -25,7 +25,7 @@ class IgenRam(Workload):
         "Memory alone: each thread fills its memory with lottery tickets, looks up the numbers of many draws and gives "
         "the memory back; a client is a thread, a transaction one such lottery"
     )
-    engines = ("none",)
+    needs = ("bare machine",)
     counts = ("lottery", "lotteries")
     drives = True
     honours = kernels.HONOURS

@@ -1,4 +1,5 @@
 -- pgbench's tables in SQLite's words; the filler stays empty, for SQLite does not pad.
+-- bytes: 1200000
 create table pgbench_history (
     tid integer,
     bid integer,

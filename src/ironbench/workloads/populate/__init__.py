@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ironbench import engines
 from ironbench.errors import InputError
 from ironbench.machine import space
 from ironbench.model.record import Check
@@ -14,8 +15,6 @@ from ironbench.workloads.base import Dataset, Option, Workload
 from ironbench.workloads.populate import debt
 from ironbench.workloads.wide import GB, ROW, TABLE, Wide
 
-LOG_BYTES = 1 << 30
-"""PostgreSQL recycles its log at about `max_wal_size`, which is 1 GB unless set (manual, 19.5.2)."""
 LEAST_BYTES_PER_S = 5e6
 """For the estimate of how long it takes: what a slow disk takes row by row."""
 USUAL_BYTES_PER_S = {"rows": 20e6, "batch": 50e6, "copy": 80e6}
@@ -34,7 +33,7 @@ class Populate(Workload):
         Option(
             "method",
             "batch",
-            "rows: an insert for each row; batch: many in one insert; copy: a stream (PostgreSQL)",
+            "rows: an insert for each row; batch: many in one insert; copy: a stream, where the engine takes one",
             choices=("rows", "batch", "copy"),
         ),
         Option("batch", "100", "rows in an insert of method batch", lowest=1, highest=6000),
@@ -65,9 +64,13 @@ class Populate(Workload):
         return wide(options).value_bytes / (rate if per_commit > 100_000 else LEAST_BYTES_PER_S)
 
     def accepts(self, system: System, load: Load, choice: Choice) -> None:
-        """InputError: SQLite has no COPY; fewer commits than clients; what means nothing to work that has an end."""
-        if choice.options["method"] == "copy" and system.engine == "sqlite":
-            raise InputError("--with method=copy", "SQLite has no COPY", "--with method=batch --with batch=1000")
+        """InputError: the engine takes no stream; fewer commits than clients; options that mean nothing here."""
+        if choice.options["method"] == "copy" and not engines.get(system.engine).can("copy"):
+            raise InputError(
+                "--with method=copy",
+                f"{system.engine} takes no stream of rows (COPY)",
+                "--with method=batch --with batch=1000",
+            )
         refused = {
             "--duration": load.duration_s is not None,
             "--transactions": load.transactions is not None,
@@ -92,23 +95,19 @@ class Populate(Workload):
         """There are no scripts."""
 
     def dataset(self, engine: str, options: Mapping[str, str]) -> Dataset | None:
-        return None if engine == "null" else wide(options).dataset(engine, loaded=False)
+        return None if not engines.get(engine).can("data") else wide(options).dataset(engine, loaded=False)
 
     def estimate_bytes(self, engine: str, options: Mapping[str, str]) -> int:
         """Of data and log at the end."""
-        if engine == "null":
+        if not engines.get(engine).can("data"):
             return 0
         stored = wide(options).stored_bytes(engine)
-        return stored + (min(stored * 2, LOG_BYTES) if engine == "postgres" else stored)
+        return stored + engines.get(engine).traits.costs.log_of(stored * 2)
 
     def before(self, session: Session, options: Mapping[str, str]) -> Any:
         """An empty table, as every population begins. InputError: no room."""
-        if session.engine == "sqlite":
-            session.query(f"delete from {TABLE}")
-            session.query("vacuum")
-            session.query("pragma wal_checkpoint(truncate)")
-        else:
-            session.query(f"truncate {TABLE} restart identity")
+        for statement in engines.get(session.engine).traits.dialect.emptied(TABLE):
+            session.query(statement)
         directory = session.directories().get("data")
         if directory is not None:
             space.require(directory, wide(options).stored_bytes(session.engine), "the population")

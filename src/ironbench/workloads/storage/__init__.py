@@ -32,7 +32,7 @@ class Storage(Workload):
     name = "storage"
     doc = "The device under --data DIR, without a database: the table of disk benchmarks, and how fast a log is safe"
     scores = ()
-    engines = ("none",)
+    needs = ("bare machine",)
     drives = True
     usual_warmup_s = 0.0
     options = (

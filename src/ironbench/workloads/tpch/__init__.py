@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from ironbench import engines
 from ironbench.errors import InputError
 from ironbench.model.system import Choice, Load, System
 from ironbench.model.work import Outcome, Work
@@ -18,18 +19,11 @@ from ironbench.workloads.tpch import scores as merits
 from ironbench.workloads.tpch.course import TESTS, chosen, course
 from ironbench.workloads.tpch.parameters import QUERIES
 from ironbench.workloads.tpch.plans import DEPTHS
-from ironbench.workloads.tpch_tables import preset
 
 _MOST_STREAMS = 200
 _LONGEST_S = 1e7
-_SECONDS_PER_SCALE = {"postgres": 30.0, "duckdb": 3.0, "sqlite": 150.0}
-"""One stream of 22 queries on two cores of a small virtual machine, for estimates of a lab's length."""
-
-_TIMES_READ = {"postgres": 10.0, "duckdb": 5.0, "sqlite": 10.0}
-"""How many times its data one stream reads where memory holds a third of them; seen: PostgreSQL 3.4 GB of 345 MB."""
-
 _READ_WEIGHTS = {8: 5.0, 20: 13.0, 21: 8.0}
-"""Queries that PostgreSQL answers by many reads through indexes; all others count 1."""
+"""Queries that are answered by many reads through indexes; all others count 1."""
 
 
 class Tpch(Workload):
@@ -39,7 +33,7 @@ class Tpch(Workload):
     )
     derived = "Derived from TPC-H: not comparable with published TPC-H results."
     scores = ("composite_unrounded", "power_unrounded", "stream_throughput_unrounded", "throughput")
-    engines = ("postgres", "duckdb", "sqlite")
+    needs = ("data", "queries")
     drives = True
     honours = frozenset({"cache", "checkpoint_s"})
     usual_warmup_s = 0.0
@@ -120,7 +114,7 @@ class Tpch(Workload):
     def expected_s(self, engine: str, options: Mapping[str, str]) -> float | None:
         streams = {"power": 1, "stream": 1, "throughput": 2, "both": 3}[options["test"]]
         share = len(chosen(options["queries"])) / 22
-        return 1.0 + streams * share * _SECONDS_PER_SCALE.get(engine, 30.0) * float(options["sf"])
+        return 1.0 + streams * share * engines.get(engine).traits.costs.queries_s * float(options["sf"])
 
     def expected_read_bytes(
         self, engine: str, options: Mapping[str, str], memory_bytes: int | None, cold: bool
@@ -131,16 +125,14 @@ class Tpch(Workload):
         streams = {"power": 1, "stream": 1, "throughput": 2, "both": 3}[options["test"]]
         weights = [_READ_WEIGHTS.get(query, 1.0) for query in QUERIES]
         share = sum(weights[query - 1] for query in chosen(options["queries"])) / sum(weights)
-        return _TIMES_READ.get(engine, 10.0) * streams * share * data_bytes
+        return engines.get(engine).traits.costs.queries_read * streams * share * data_bytes
 
     def dataset(self, engine: str, options: Mapping[str, str]) -> Dataset | None:
         return tpch_tables.dataset(engine, options)
 
     def preset(self, system: System, options: Mapping[str, str]) -> dict[str, str]:
-        if system.engine != "postgres":
-            return {}
         tests = course(options, 0)
-        return preset.preset(system, tests.streams if tests.has_throughput else 1)
+        return engines.get(system.engine).preset(system, tests.streams if tests.has_throughput else 1)
 
     def measures(self, options: Mapping[str, str]) -> Mapping[str, Sequence[str]]:
         return figures.kept(course(options, 0), options["plans"])

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ironbench import engines
 from ironbench.model.record import Check, Warning
 from ironbench.model.session import Line
 from ironbench.model.work import Outcome, Window, Work
@@ -21,8 +22,6 @@ from ironbench.workloads.tpch.refresh import Refresh, RefreshSet
 from ironbench.workloads.tpch.streams import OVER_LIMIT, Query, Ran, Step, Stream
 from ironbench.workloads.tpch.validator import Validated, Validator
 
-_IN_CHILDREN = ("sqlite",)
-"""Engines that work in children of ours, one for each line."""
 _REFRESH_STREAM = -1
 
 
@@ -67,7 +66,7 @@ def driven(work: Work, dataset: Dataset) -> Outcome:
         checks=(*validated.checks, *_row_counts(asked, tests)),
         facts={**_facts(asked, sets, work), **validated.facts},
         warnings=(*validated.warnings, *_unfinished(tests)),
-        inside=work.session.engine in _IN_CHILDREN,
+        inside=engines.get(work.session.engine).can("in client"),
     )
     # Queries are too long and too unlike for a rate per second to mean anything.
     return replace(outcome, timeline={}, seconds={})

@@ -9,18 +9,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from ironbench import engines
 from ironbench.errors import InputError
 from ironbench.machine import space
 from ironbench.workloads import base
 from ironbench.workloads.base import Dataset, Option
-from ironbench.workloads.tpch_tables.sizes import TABLES, bytes_on, rows_of
+from ironbench.workloads.tpch_tables.sizes import TABLES, rows_of
 
 __all__ = ["INDEXES", "REFERENCES", "SCALE_FACTOR", "TABLES", "dataset"]
 
 FOLDER = Path(__file__).parent
 VERSION = 1
 """Raised whenever the same options would give other rows or another schema."""
-ENGINES = ("postgres", "duckdb", "sqlite")
 SMALLEST, LARGEST = 0.01, 100_000
 """Scale factors: below the first some tables would be too small to be drawn from, above the last none is defined."""
 
@@ -34,10 +34,10 @@ class ScaleFactor(Option):
         except ValueError:
             sf = 0.0
         if LARGEST < sf < float("inf"):
-            needed = space.in_words(bytes_on("postgres", sf, indexes=True))
+            largest = max(bytes_on(engine, sf, indexes=True) for engine in engines.able(("data", "queries")))
             raise InputError(
                 f"--with {self.name}={text}",
-                f"its tables would take about {needed} on PostgreSQL, and no scale factor above {LARGEST:g} is defined",
+                f"tables of up to {space.in_words(largest)}; no scale factor above {LARGEST:g} is defined",
                 f"{SMALLEST:g} to {LARGEST:g} is possible",
             )
         return super().validated(text)
@@ -54,13 +54,13 @@ SCALE_FACTOR = ScaleFactor(
 INDEXES = Option(
     "indexes",
     "yes",
-    "yes: primary keys, and indexes on foreign keys and dates (PostgreSQL, SQLite); no: rows only",
+    "yes: primary keys, and indexes on foreign keys and dates, where the engine has such; no: rows only",
     choices=("yes", "no"),
 )
 REFERENCES = Option(
     "references",
     "yes",
-    "yes: all ten foreign keys are declared and checked (PostgreSQL, needs indexes); no: none is",
+    "yes: all ten foreign keys are declared and checked, where the engine can (needs indexes); no: none is",
     choices=("yes", "no"),
 )
 
@@ -71,8 +71,6 @@ def scale_factor(options: Mapping[str, str]) -> float:
 
 def dataset(engine: str, options: Mapping[str, str]) -> Dataset:
     """The tables at `sf`, with `indexes` and `references` where these options are there and not `no`. InputError."""
-    if engine not in ENGINES:
-        raise InputError(f"engine {engine}", "has no TPC-H-derived tables", f"use one of {', '.join(ENGINES)}")
     sf = scale_factor(options)
     indexes = options.get("indexes", "yes") == "yes"
     references = indexes and options.get("references", "yes") == "yes"
@@ -84,7 +82,7 @@ def dataset(engine: str, options: Mapping[str, str]) -> Dataset:
         key=f"tpch version={VERSION} sf={sf:g} indexes={'yes' if indexes else 'no'} references={with_references}",
         tables=TABLES,
         schema=tuple(statement.replace(":key", key) for statement in schema),
-        generator={"rows": "tpch", "scale_factor": sf, "whole_numbers": engine == "sqlite"},
+        generator={"rows": "tpch", "scale_factor": sf, "whole_numbers": engines.get(engine).can("whole numbers")},
         keys=base.statements(FOLDER, "keys", engine) if indexes else (),
         references=base.statements(FOLDER, "references", engine) if references else (),
         rows=sum(rows_of(table, sf) for table in TABLES),
@@ -93,6 +91,11 @@ def dataset(engine: str, options: Mapping[str, str]) -> Dataset:
         facts={"sf": f"{sf:g}"},
         large=True,
     )
+
+
+def bytes_on(engine: str, sf: float, indexes: bool) -> int:
+    """About how large the tables are on an engine, with their indexes."""
+    return int((base.size(FOLDER, "schema", engine) + indexes * base.size(FOLDER, "keys", engine)) * sf)
 
 
 WIDE_ABOVE = 300.0

@@ -1,5 +1,6 @@
 -- As on PostgreSQL, but keys that are the rows' own numbers. SQLite joins by nested loops alone: without the indexes on
 -- foreign keys half of the queries would take time that grows with the square of the database.
+-- bytes: 600000000
 create unique index partsupp_key on partsupp (ps_partkey, ps_suppkey);
 create unique index lineitem_key on lineitem (l_orderkey, l_linenumber);
 create index lineitem_part on lineitem (l_partkey, l_suppkey);

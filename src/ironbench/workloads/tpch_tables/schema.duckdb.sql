@@ -1,5 +1,6 @@
 -- The tables in DuckDB's words: its text has no length. No keys: on DuckDB they are for looking up single rows, and cost
 -- memory and load time (https://duckdb.org/docs/stable/guides/performance/schema).
+-- bytes: 1300000000
 create table region (
     r_regionkey bigint not null,
     r_name varchar not null,

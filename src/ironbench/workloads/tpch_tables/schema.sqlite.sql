@@ -1,6 +1,7 @@
 -- The tables in SQLite's words. It has no exact decimals, and with its floating point 0.07 is not between 0.06 - 0.01 and
 -- 0.06 + 0.01: so money is whole cents, discount and tax are whole percent, and quantities are whole as they are. Dates
 -- are text, YYYY-MM-DD. A key of one column is the row's own number, for which no index is needed.
+-- bytes: 1000000000
 create table region (
     r_regionkey integer primary key,
     r_name text not null,

@@ -28,9 +28,7 @@ class Vacuum(Maintenance):
             lowest=0,
             highest=100,
         ),
-        Option(
-            "kind", "plain", "plain, freeze, or full, which writes the table anew and locks it", choices=_KINDS
-        ),
+        Option("kind", "plain", "plain, freeze, or full, which writes the table anew and locks it", choices=_KINDS),
     )
 
     @contextmanager

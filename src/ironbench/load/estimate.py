@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from ironbench import engines
+from ironbench.engines.base import Costs
 from ironbench.model.system import Setup
 from ironbench.plan import preliminary
 from ironbench.plan.budget import Cells
 
-START_STOP_S = {"postgres": 4.0, "sqlite": 0.3, "duckdb": 0.5, "null": 0.1, "none": 0.1}
-"""Engine up and down once, with checks of data and machine between."""
 COPY_BYTES_PER_S = 0.13e9
 """Where the file system cannot share blocks: seen on the virtual disk of a small machine, made durable."""
 EXPENSIVE = 0.10
@@ -23,15 +23,8 @@ REHEARSING_S = 2.0
 """Until the hit rate is steady: two rehearsals of a short trial, as a rule."""
 MOUNT_S = 4.0
 """An emulated device: process, file system, calibration, and all of it taken away."""
-MIXED_READ_BYTES = {"postgres": 65536, "duckdb": 262144, "sqlite": 4096}
-"""Size of a random read that takes an emulated disk as long as an engine's mix of reads for queries does: seen on
-PostgreSQL 18 (15 MB/s of an array that the model gives 16); DuckDB reads whole blocks."""
 RECORD_BYTES = 300_000
 """Of one trial: record, timeline, histograms, observed series."""
-EMPTY_BYTES = {"postgres": 45_000_000}
-"""A database without data."""
-LOG_BYTES = 1 << 30
-"""PostgreSQL recycles its log at about `max_wal_size`, which is 1 GB unless set (manual, 19.5.2)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +57,7 @@ def cells(
         around_s=tuple(
             _around_s(setup, contents[setup.cell.name].bytes) - once.get(setup.cell.name, 0.0) for setup in setups
         ),
-        once_s=sum(size / LOAD_BYTES_PER_S + START_STOP_S["postgres"] for size in loads.values()),
+        once_s=sum(size / LOAD_BYTES_PER_S + _costs(setups[0]).start_stop_s for size in loads.values()),
         # Trials before the first block leave nothing to the next (`ironbench.lab_trial`).
         copies_s=sum(copies.values()) + peak_trials * once.get(setups[0].cell.name, 0.0),
         peak_trials=peak_trials,
@@ -117,9 +110,10 @@ def space_bytes(setups: Sequence[Setup], contents: Mapping[str, Content], trials
     used: dict[str, int] = {}
     for setup in setups:
         place, size = setup.system.layout.data or "", contents[setup.cell.name].bytes
-        log = min(size, LOG_BYTES) if size else 0
-        used[place] = max(used.get(place, 0), EMPTY_BYTES.get(setup.system.engine, 0) + size + log)
-    empty = max((EMPTY_BYTES.get(setup.system.engine, 0) for setup in setups), default=0)
+        costs = _costs(setup)
+        log = costs.log_of(size)
+        used[place] = max(used.get(place, 0), costs.empty_bytes + size + log)
+    empty = max((_costs(setup).empty_bytes for setup in setups), default=0)
     return sum(size + empty for size in snapshots.values()) + sum(used.values()) + trials * RECORD_BYTES
 
 
@@ -127,6 +121,10 @@ def _around_s(setup: Setup, data_bytes: int, pilot: bool = False) -> float:
     """Of a pilot also what it measures, which no budget chooses; it has no warm-up."""
     warming = data_bytes / READ_BYTES_PER_S if setup.cell.load.cache in ("warm", "hot") else 0.0
     warming += REHEARSING_S if setup.cell.load.cache == "hot" else 0.0
-    engine = START_STOP_S.get(setup.system.engine, 4.0) + (MOUNT_S if setup.system.layout.devices else 0.0)
+    engine = _costs(setup).start_stop_s + (MOUNT_S if setup.system.layout.devices else 0.0)
     driven = preliminary.PILOT_S if pilot else setup.cell.load.warmup_s
     return driven + engine + data_bytes / COPY_BYTES_PER_S + warming
+
+
+def _costs(setup: Setup) -> Costs:
+    return engines.get(setup.system.engine).traits.costs
