@@ -4,14 +4,17 @@ from dataclasses import replace
 
 import pytest
 from factories import DISK, MEMORY, Shelf, record
+from labfactory import lab, trials
 
 from ironbench.analyse.compare import compare
+from ironbench.analyse.labstudy import lab_study
 from ironbench.analyse.lead import leads
 from ironbench.analyse.study import Study, study_of
 from ironbench.model.record import Record
 from ironbench.model.system import Choice, System
 from ironbench.report import lead as lead_report
 from ironbench.report import own
+from ironbench.report.charts.effects import effects
 from ironbench.report.text import comparison
 
 UNIT = "queries/h × SF"
@@ -85,3 +88,13 @@ def test_lead_leads_with_power_and_shows_no_throughput_of_transactions() -> None
     text = lead_report.text(leads("old", a, "new", b, Shelf([*a, *b]), 0.05))
     assert "tpch sf=0.01: unrounded power × 1.30 (no interval: one trial)" in text
     assert "throughput at the peak" not in text and "\nclients" not in text
+    assert "Welch" not in text and "has no spread" in text
+
+
+def test_a_lab_of_one_block_draws_no_interval() -> None:
+    plan = lab({"log": ("disk", "memory")}, blocks=1)
+    records = trials(plan, {"log=disk": 1000.0, "log=memory": 1500.0})
+    (chart,) = effects(lab_study(plan, records, Shelf(records)))
+    assert len(chart.specification["datasets"]["effects"]) == 1
+    assert chart.specification["datasets"]["intervals"] == []
+    assert "no interval" in chart.unit

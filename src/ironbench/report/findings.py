@@ -46,9 +46,12 @@ def better(metric: str) -> str:
 
 def interval(finding: Finding) -> str:
     """`1.55 to 1.70`, or that there is none."""
-    if not (math.isfinite(finding.low) and math.isfinite(finding.high)) or finding.blocks < 2 or finding.low <= 0:
-        return "no interval"
-    return bounds(finding.low, finding.high)
+    return bounds(finding.low, finding.high) if has_interval(finding) else "no interval"
+
+
+def has_interval(finding: Finding) -> bool:
+    """Whether there were repeats enough for one."""
+    return finding.blocks > 1 and finding.low > 0 and math.isfinite(finding.high)
 
 
 def bounds(low: float, high: float) -> str:

@@ -26,12 +26,13 @@ _NOT_IN_TURNS = (
     "included."
 )
 _VALUES = "Values are medians of the trials. A ratio is that of their geometric means, with Welch's interval."
+_SINGLE = "A side with a single trial has no spread, and a ratio with it no interval: it may be chance."
 
 
 def text(found: Leads) -> str:
     """How the machines differ first, then peaks, then the lead at each number of clients."""
     blocks = [_title(found), _fair(found), _differences(found), "\n".join(sentences(found))]
-    blocks += [f"{plain.table(peaks(found))}\n{_VALUES}"]
+    blocks += [f"{plain.table(peaks(found))}\n{_values(found)}"]
     blocks += [
         f"{plain.clean(work.work)}\n{plain.table(by_clients(found, work))}" for work in found.works if work.by_clients
     ]
@@ -75,7 +76,9 @@ def document(found: Leads) -> str:
 def page(found: Leads) -> bytes:
     """One file, as the reports are."""
     drawn: dict[str, Chart] = {}
-    sections = [Section("lead", "Peak against peak", _VALUES, _drawn(charts.peaks(found)), (("", peaks(found)),))]
+    sections = [
+        Section("lead", "Peak against peak", _values(found), _drawn(charts.peaks(found)), (("", peaks(found)),))
+    ]
     tables = tuple((work.work, by_clients(found, work)) for work in found.works if work.by_clients)
     sections += [Section("clients", "At each number of clients", "", _drawn(lead_growth.by_clients(found)), tables)]
     sections = [section for section in sections if section.charts or section.tables]
@@ -100,6 +103,12 @@ def png(found: Leads) -> bytes:
         [*sentences(found), *found.derived, _fair(found), *(f"Note: {line}" for line in found.cautions)],
         shown,
     )
+
+
+def _values(found: Leads) -> str:
+    every = [one for work in found.works if work.peaks for one in work.peaks.leads.values()]
+    said = [_VALUES] if any(one.low is not None for one in every) else []
+    return " ".join([*said, *([_SINGLE] if any(one.low is None for one in every) else [])])
 
 
 def _drawn(chart: Chart | None) -> tuple[Chart, ...]:

@@ -11,7 +11,7 @@ from ironbench.analyse.labstudy import Effect, LabStudy
 from ironbench.model.finding import Conclusion
 from ironbench.report.charts import base, rows
 from ironbench.report.charts.base import Chart, Key
-from ironbench.report.findings import better, effect_table, interval, metric_words
+from ironbench.report.findings import better, effect_table, has_interval, interval, metric_words
 from ironbench.report.findings import ratio as ratio_words
 from ironbench.report.numbers import percent
 
@@ -62,6 +62,8 @@ def effects(study: LabStudy) -> list[Chart]:
         "axis": {"title": _axis(study.metric), "values": ticks(domain), "format": "~r", "grid": True},
     }
     layers = _layers(len(found), x, ended)
+    repeated = [row for row, effect in zip(data, found, strict=True) if has_interval(effect.finding)]
+    datasets = {"effects": data, "intervals": repeated, "blocks": points, "margin": shaded}
     keys = [Key(conclusion.value, LOOKS[conclusion][0], LOOKS[conclusion][1]) for conclusion in ended]
     keys.append(Key(f"equivalent: within {percent(margin)}", "rule", "square"))
     keys.append(Key("pale points: one block each", "muted", "dots"))
@@ -70,9 +72,9 @@ def effects(study: LabStudy) -> list[Chart]:
             "effects",
             f"{metric_words(study.metric).capitalize()} against the baseline",
             _alt(found, study.metric),
-            base.specification(layers, {"effects": data, "blocks": points, "margin": shaded}, rows.height(len(found))),
+            base.specification(layers, datasets, rows.height(len(found))),
             effect_table(found),
-            "ratio with its interval, logarithmic",
+            "ratio with its interval, logarithmic" if repeated else "ratio, logarithmic; without repeats no interval",
             tuple(keys),
             wide=True,
         )
@@ -170,7 +172,7 @@ def _layers(count: int, x: dict[str, Any], ended: Sequence[Conclusion]) -> list[
         },
     }
     whisker = {
-        "data": {"name": "effects"},
+        "data": {"name": "intervals"},
         "mark": {"type": "rule", "strokeWidth": 3.2, "strokeCap": "round"},
         "encoding": {"x": {**x, "field": "low"}, "x2": {"field": "high"}, "y": y, "color": colour, "tooltip": tooltip},
     }

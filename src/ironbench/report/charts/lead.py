@@ -9,7 +9,7 @@ from ironbench.report.charts import base, rows
 from ironbench.report.charts.base import Chart, Key, Table
 from ironbench.report.charts.effects import ticks
 from ironbench.report.findings import metric_words
-from ironbench.report.numbers import number
+from ironbench.report.numbers import number, times
 
 _SAID = {"response_time_mean_s": "response time"}
 """Shorter than their title."""
@@ -51,7 +51,7 @@ def peaks(found: Leads) -> Chart | None:
     keys += [Key("ratio of the clock frequencies", "muted", "dash")] if found.hertz_ratio else []
     table = Table(
         ("peak", f"ratio to {found.a}", "95 % interval"),
-        tuple((row["name"], number(row["ratio"]), _interval(row)) for row in named),
+        tuple((row["name"], times(row["ratio"]), _interval(row)) for row in named),
         numbers=True,
     )
     return Chart(

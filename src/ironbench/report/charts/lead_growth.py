@@ -32,7 +32,8 @@ def by_clients(found: Leads) -> Chart | None:
     reach = [row[end] for row in points for end in ("low", "high")] + [1.0, found.hertz_ratio or 1.0]
     scale = {"type": "log", "domain": [min(0.9, min(reach) * 0.95), max(1.1, max(reach) * 1.05)], "nice": False}
     lines = [{"at": 1.0}], [{"at": found.hertz_ratio}] if found.hertz_ratio else []
-    keys = [*base.keys(names), Key("95 % interval", "muted", "line")]
+    keys = list(base.keys(names))
+    keys += [Key("95 % interval", "muted", "line")] if any(row["low"] < row["high"] for row in points) else []
     keys += [Key("ratio of the clock frequencies", "muted", "dash")] if found.hertz_ratio else []
     x = places("clients or threads", [str(count) for count in counts])
     return Chart(

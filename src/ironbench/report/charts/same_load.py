@@ -71,6 +71,7 @@ def _chart(metric: str, names: list[str], shown: list[str], rates: Sequence[_Rat
     kind, axis = base.value_scale(reach, _LOG_TIMES)
     y = {"field": "value", "type": "quantitative", "axis": {**axis, "title": None}, "scale": kind}
     behind = any(not row["kept"] for row in points)
+    repeated = any(time.low_s is not None and time.high_s is not None for time in times)
     words = metric_words(metric)
     x = places("share of the baseline's peak", [rate.words for rate in rates])
     return Chart(
@@ -80,13 +81,14 @@ def _chart(metric: str, names: list[str], shown: list[str], rates: Sequence[_Rat
         base.specification(_layers(_looks(names, shown), x, y, behind), {"means": means, "points": points}, 260),
         _table(metric, shown, rates),
         suffix + (", logarithmic" if kind.get("type") == "log" else ""),
-        (*(key for key in base.keys(names) if key.label in shown), *_marks(behind)),
+        (*(key for key in base.keys(names) if key.label in shown), *_marks(behind, repeated)),
     )
 
 
-def _marks(behind: bool) -> tuple[Key, ...]:
-    found = (Key("95 % interval of the mean", "muted", "line"), Key("pale point: one block", "muted", "circle"))
-    return (*found, Key("ring: fell behind the rate", "warn", "ring")) if behind else found
+def _marks(behind: bool, repeated: bool) -> tuple[Key, ...]:
+    found = [Key("95 % interval of the mean", "muted", "line")] if repeated else []
+    found.append(Key("pale point: one block", "muted", "circle"))
+    return (*found, *([Key("ring: fell behind the rate", "warn", "ring")] if behind else []))
 
 
 def _rows(
