@@ -14,6 +14,7 @@ from ironbench.analyse.summarise import summarise
 from ironbench.analyse.unlike import unlike
 from ironbench.model.record import Status
 from ironbench.model.system import Choice, Load
+from ironbench.report.text import comparison
 
 positive = st.floats(1e-6, 1e12)
 repeats = st.lists(positive, min_size=1, max_size=9)
@@ -126,3 +127,20 @@ def test_other_work_or_another_ironbench_is_named_before_anything_is_compared() 
     assert "they did different work" in other_work([one], [larger])[0]
     old, new = (replace(one, software={"ironbench": version}) for version in ("0.1.0", "0.2.0"))
     assert other_work([old], [new]) == ("ironbench 0.1.0 measured one, 0.2.0 the other",)
+
+
+@pytest.mark.parametrize(
+    ("work", "metric", "words"),
+    [
+        (Choice("backup"), "maintenance_elapsed_s", "the time of the operation of A: 4.00"),
+        (Choice("populate"), "population_elapsed_s", "the population time of A: 4.00"),
+        (Choice("storage"), "storage_bytes_per_s{profile=seq1m-q8t1-read}", ""),
+        (Choice("a-workload-of-later"), "throughput", "the throughput of A: 4.00"),
+    ],
+)
+def test_a_comparison_leads_with_the_result_of_its_workload(work: Choice, metric: str, words: str) -> None:
+    a, b = (replace(record(throughput=1.0, metrics={metric: value}), choice=work) for value in (2.0, 4.0))
+    found = compare("a", [a], "b", [b])
+    assert found.leading[0] == metric
+    text = comparison(found).replace("\u202f", " ")
+    assert f"2.00 × {words}" in text if words else "B / A" in text
