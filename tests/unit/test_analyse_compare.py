@@ -101,7 +101,10 @@ def test_runs_of_the_same_series_and_system_are_alike() -> None:
         (record(choice=Choice("igen-oltp", {**OLTP.options, "scale": "8"})), "work differs"),
         (record(machine="another"), "machines differ"),
         (record(load=Load(duration_s=5.0, warmup_s=5.0, seed=1)), "duration"),
-        (record(load=Load(duration_s=30.0, warmup_s=5.0, seed=1, rate=100.0)), "rate"),
+        (
+            record(load=Load(duration_s=30.0, warmup_s=5.0, seed=1, rate=100.0)),
+            "closed loop against an open loop at 100/s",
+        ),
         (record(software={"ironbench": "0.2"}), "ironbench"),
         (record(series="another"), "one after the other"),
     ],

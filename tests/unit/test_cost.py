@@ -212,7 +212,8 @@ def test_the_cheapest_system_that_meets_the_target_is_named_and_others_say_how_c
     none = costs(offers.read(OFFERS, "o"), sheet(), records, {}, strict)
     assert none.cheapest is None
     assert report.advice(none) == [
-        "No system meets it. log in memory came closest: misses it 5.00 times over: 5 ms, at most 5 ms at 5000/s."
+        "No system was shown to meet it. log in memory came closest: misses it 5.00 times over: 5 ms, at most 5 ms at "
+        "5000/s."
     ]
 
 

@@ -10,6 +10,8 @@ from factories import DISK, MEMORY, Shelf, record, suspect, sweep
 
 from ironbench.analyse.lead import lead, leads
 from ironbench.errors import InputError
+from ironbench.model.record import RATE_NOT_KEPT
+from ironbench.model.record import Warning as Caution
 from ironbench.model.system import Choice, Load
 from ironbench.report import lead as report
 from ironbench.report.charts import lead_growth
@@ -71,7 +73,9 @@ def test_doubts_about_the_trials_of_a_peak_and_derivation_are_said() -> None:
     old, new = ([record(DISK, machine=m, choice=tpch, id=f"{m}{n}") for n in range(3)] for m in ("m1", "m2"))
     shown = leads("old", [suspect(old[0]), *old[1:]], "new", new, Shelf(), 0.05)
     assert "not comparable" in shown.derived[0]
-    assert shown.cautions[0].endswith("1 of 3 trials at the peak of old suspect: The client's thread was 97 % busy")
+    assert shown.cautions[0].endswith(
+        "1 of 3 trials at the peak of old suspect: The client's thread was 97 % busy [client-saturated, 1 of 1 trial]"
+    )
     for text in (report.text(shown), report.page(shown).decode(), report.document(shown)):
         assert "97 % busy" in text and "not comparable" in text
 
@@ -127,10 +131,18 @@ def test_trials_of_one_rate_are_not_mixed_with_those_of_a_closed_loop() -> None:
         [record(system, 8, closed, id=f"{n}c"), record(system, 8, 500.0, load=open_loop, id=f"{n}o")]
         for n, (system, closed) in enumerate(((DISK, 1000.0), (MEMORY, 2000.0)))
     ]
-    closed, driven = leads("a", sides[0], "b", sides[1], Shelf(), 0.05).works
+    found = leads("a", sides[0], "b", sides[1], Shelf(), 0.05)
+    closed, driven = found.works
     assert closed.by_clients[0][1].ratio == pytest.approx(2.0)
     assert driven.work.endswith("rate=500")
-    assert driven.by_clients[0][1].ratio == pytest.approx(1.0)
+    assert driven.by_clients == () and driven.peaks is not None
+    assert list(driven.peaks.leads) == ["response_time_mean_s"]
+    said = report.sentences(found)[-1]
+    assert "rate=500: both kept the rate; response time at the rate × 1" in said and "peak" not in said
+    behind = Caution(RATE_NOT_KEPT, "80 % of it was finished")
+    slow = [sides[1][0], replace(sides[1][1], warnings=(behind,))]
+    said = report.sentences(leads("a", sides[0], "b", slow, Shelf(), 0.05))[-1]
+    assert said.endswith("rate=500: the rate: a kept and b not kept; response times are then not compared.")
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,7 @@ def test_a_lab_of_systems_has_its_cells_at_three_rates(tmp_path: Path) -> None:
     [
         "[vary]\nclients = [1, 2]\n",
         SPEED + "[vary]\nclients = [4, 2]\n",
-        "rate = 100\n" + SPEED,
+        "rate = 100\n" + SPEED + "[measure]\nmetric = 'response_time_p99_s'\n",
         "transactions = 100\n" + SPEED,
         "think_time = '1ms'\n" + SPEED,
         SPEED + "[measure]\nrates = 'none'\n",
@@ -72,6 +72,12 @@ def test_a_lab_that_varies_the_load_or_says_no_has_none(tmp_path: Path, text: st
     lab = plan(tmp_path, text).lab
     assert not lab.rated and not lab.rated_comparisons
     assert len(lab.trials) == 6 * len(lab.setups)
+
+
+def test_a_lab_of_open_loops_cannot_be_decided_by_the_throughput_that_it_asks_for(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="throughput: an open loop is asked for it") as caught:
+        plan(tmp_path, "rate = 100\n" + SPEED)
+    assert "response_time_p99_s" in caught.value.hint
 
 
 def test_work_that_is_no_transactions_has_none(tmp_path: Path) -> None:

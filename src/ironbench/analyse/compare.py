@@ -8,11 +8,13 @@ from dataclasses import dataclass
 
 from ironbench.analyse.curve import Curve, curve, metrics_of
 from ironbench.analyse.differences import Difference, differences, facts_of
+from ironbench.analyse.rate import Rate, no_ratio
 from ironbench.analyse.subjects import Subject, leading
 from ironbench.analyse.summarise import Summary, overlap
 from ironbench.analyse.unlike import doubts, left_out, unlike
 from ironbench.catalogue import base_name, metrics
 from ironbench.model.record import Record
+from ironbench.model.system import Load
 from ironbench.words import counted
 from ironbench.workloads.base import LEADING
 
@@ -30,11 +32,13 @@ class Row:
     """`higher`, `lower` or `neither`, by the catalogue."""
     a: Summary
     b: Summary
+    no_ratio: bool = False
+    """Whether it was asked for, or the two were given unlike work: a ratio says nothing of the systems."""
 
     @property
     def ratio(self) -> float | None:
-        """B's centre over A's; None where A is 0 or the signs differ."""
-        return ratio(self.a.centre, self.b.centre)
+        """B's centre over A's; None where A is 0, the signs differ or it says nothing."""
+        return None if self.no_ratio else ratio(self.a.centre, self.b.centre)
 
     @property
     def overlap(self) -> bool:
@@ -44,7 +48,7 @@ class Row:
     @property
     def improves(self) -> bool | None:
         """Whether B's centre lies in the catalogue's better direction; None where there is none or no change."""
-        if self.better == "neither" or self.a.centre == self.b.centre:
+        if self.no_ratio or self.better == "neither" or self.a.centre == self.b.centre:
             return None
         return (self.b.centre > self.a.centre) == (self.better == "higher")
 
@@ -66,8 +70,12 @@ class Comparison:
 
     a: str
     b: str
+    loads: tuple[Load, Load]
+    """Of a trial of each: that of its peak or its rate."""
+    rates: tuple[Rate | None, Rate | None]
+    """What came of the rates that were asked for; None for a closed loop."""
     peaks: CellComparison | None
-    """Each at its own peak; None where a side has no throughput."""
+    """Each at its own peak, or at the rate asked for; None where a side has no throughput."""
     peak_basis: tuple[str, str]
     cells: tuple[CellComparison, ...]
     """Number by number of clients, where both were measured."""
@@ -107,6 +115,8 @@ def compare(
     return Comparison(
         name_a,
         name_b,
+        _loads(sides, curves),
+        (curves[0].rate, curves[1].rate),
         _peaks(*curves),
         (_basis(curves[0]), _basis(curves[1])),
         _cells(*entered, *curves),
@@ -124,36 +134,57 @@ def _pair(facts: Sequence[dict[str, str]]) -> Sequence[dict[str, str]]:
 
 
 def _basis(side: Curve) -> str:
-    return f"{counted(side.peak.clients, 'client')}, {side.peak.basis}" if side.peak else "no usable trial"
+    return f"{counted(side.main.clients, 'client')}, {side.main.basis}" if side.main else "no usable trial"
+
+
+def _loads(sides: tuple[Subject, Subject], curves: tuple[Curve, Curve]) -> tuple[Load, Load]:
+    a, b = (
+        (of.main.trials if of.main else side.usable or side.records)[0] for side, of in zip(sides, curves, strict=True)
+    )
+    return a.cell.load, b.cell.load
 
 
 def _peaks(a: Curve, b: Curve) -> CellComparison | None:
-    if a.peak is None or b.peak is None:
+    if a.main is None or b.main is None:
         return None
-    return CellComparison("peak", _rows(a.peak.metrics, b.peak.metrics))
+    return CellComparison("peak", _rows(a.main.metrics, b.main.metrics, a.main.trials, b.main.trials))
 
 
 def _cells(a: Sequence[Record], b: Sequence[Record], curve_a: Curve, curve_b: Curve) -> tuple[CellComparison, ...]:
     points = {point.clients: point for point in curve_b.points}
     cells = [
         CellComparison(
-            counted(point.clients, "client"), _rows(metrics_of(point.trials), metrics_of(points[point.clients].trials))
+            counted(point.clients, "client"),
+            _rows(
+                metrics_of(point.trials),
+                metrics_of(points[point.clients].trials),
+                point.trials,
+                points[point.clients].trials,
+            ),
         )
         for point in curve_a.points
         if point.clients in points
     ]
     if not cells and not (curve_a.points or curve_b.points):
-        cells = [CellComparison("all trials", _rows(metrics_of(a), metrics_of(b)))]
+        cells = [CellComparison("all trials", _rows(metrics_of(a), metrics_of(b), a, b))]
     return tuple(cells)
 
 
-def _rows(a: dict[str, Summary], b: dict[str, Summary]) -> tuple[Row, ...]:
+def _rows(
+    a: dict[str, Summary], b: dict[str, Summary], of_a: Sequence[Record], of_b: Sequence[Record]
+) -> tuple[Row, ...]:
     """Metrics of both sides, whole before part, in the catalogue's order; unknown metrics last, without direction."""
     known = metrics()
     order = {name: place for place, name in enumerate(known)}
     both = [name for name in a if name in b]
     both.sort(key=lambda name: (order.get(base_name(name), len(order)), name))
     return tuple(
-        Row(name, known[base_name(name)].better if base_name(name) in known else "neither", a[name], b[name])
+        Row(
+            name,
+            known[base_name(name)].better if base_name(name) in known else "neither",
+            a[name],
+            b[name],
+            no_ratio(name, of_a, of_b),
+        )
         for name in both
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ironbench.analyse.rate import Rate
 from ironbench.analyse.subjects import Subject
 from ironbench.analyse.summarise import Summary, summarise
 from ironbench.model.record import Record
@@ -68,7 +69,20 @@ class Curve:
     name: str
     points: tuple[Point, ...]
     confirmations: tuple[Record, ...]
-    peak: Peak | None
+    rates: tuple[Rate, ...]
+    """Of an open loop: one for each number of clients."""
+    main: Peak | Rate | None
+    """What it came to, and the trials that all details are of: the peak of a closed loop, the rate of an open one."""
+
+    @property
+    def peak(self) -> Peak | None:
+        """None for an open loop."""
+        return self.main if isinstance(self.main, Peak) else None
+
+    @property
+    def rate(self) -> Rate | None:
+        """None for a closed loop."""
+        return self.main if isinstance(self.main, Rate) else None
 
 
 def curve(subject: Subject) -> Curve:
@@ -79,7 +93,10 @@ def curve(subject: Subject) -> Curve:
     points = tuple(
         Point(clients, group, metrics_of(group, CURVE_METRICS)) for clients, group in _by_clients(swept or usable)
     )
-    return Curve(subject.name, points, tuple(confirmations), _peak(points, confirmations))
+    opened = subject.records[0].cell.load.rate is not None if subject.records else False
+    rates = _rates(points, confirmations) if opened else ()
+    main = _main_rate(rates) if opened else _peak(points, confirmations)
+    return Curve(subject.name, points, tuple(confirmations), rates, main)
 
 
 def metrics_of(records: Sequence[Record], names: Sequence[str] | None = None) -> dict[str, Summary]:
@@ -115,6 +132,23 @@ def _peak(points: Sequence[Point], confirmations: Sequence[Record]) -> Peak | No
     fresh = tuple(record for record in confirmations if record.cell.load.clients == best.clients)
     trials = fresh or best.trials
     return Peak(best.clients, best.metrics["throughput"], metrics_of(trials), trials, bool(fresh))
+
+
+def _rates(points: Sequence[Point], confirmations: Sequence[Record]) -> tuple[Rate, ...]:
+    """Fresh trials stand for those that a search chose the rate by."""
+    return tuple(
+        Rate(trials[0].cell.load.rate or 0.0, clients, metrics_of(trials), trials)
+        for clients, trials in _by_clients(confirmations) or [(point.clients, point.trials) for point in points]
+    )
+
+
+def _main_rate(rates: Sequence[Rate]) -> Rate | None:
+    """With the fewest clients that kept it, else with those that finished most."""
+    return max(rates, key=lambda one: (one.is_kept, -one.clients if one.is_kept else _finished(one)), default=None)
+
+
+def _finished(one: Rate) -> float:
+    return one.metrics["throughput"].centre if "throughput" in one.metrics else 0.0
 
 
 def held_out_peak(subject: Subject) -> Peak | None:

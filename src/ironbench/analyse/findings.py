@@ -11,6 +11,7 @@ from ironbench.analyse.holm import corrected, divisors
 from ironbench.analyse.likeness import cautions
 from ironbench.analyse.looks import LEAST_BLOCKS, LEVEL, Look, at
 from ironbench.analyse.noise import highest
+from ironbench.analyse.rate import no_ratio
 from ironbench.analyse.ratio import paired
 from ironbench.analyse.verdict import finding
 from ironbench.catalogue import base_name, metrics
@@ -231,8 +232,8 @@ def _suspicions(suspect: Sequence[Record], entered: int) -> list[str]:
 def _directed(cell: str, baseline: str, seen: Attempts) -> list[str]:
     """Whole metrics with a better direction that both cells have, in the catalogue's order.
 
-    Without those whose ratio says nothing: service times of a closed loop, which are its response times, and shares
-    that are next to nothing in both cells.
+    Without those whose ratio says nothing: throughput that an open loop was asked for, service times of a closed loop,
+    which are its response times, and shares that are next to nothing in both cells.
     """
     sides = [[r for (of, _), tries in seen.items() if of == name for r in tries] for name in (cell, baseline)]
     there = [{metric for record in side for metric in record.metrics} for side in sides]
@@ -244,6 +245,7 @@ def _directed(cell: str, baseline: str, seen: Attempts) -> list[str]:
         if name in there[0] & there[1]
         and metric.better != "neither"
         and not (closed and name.startswith(OF_AN_OPEN_LOOP))
+        and not no_ratio(name, *sides)
         and not (name.endswith(("_share", "_fraction")) and _next_to_nothing(name, trials))
     ]
 

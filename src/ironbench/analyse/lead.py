@@ -10,12 +10,14 @@ from typing import Any
 from ironbench import catalogue, workloads
 from ironbench.analyse.archive import Archive
 from ironbench.analyse.cores import cores_held, machine_cores
-from ironbench.analyse.curve import LAB, Curve, curve, held_out_peak
+from ironbench.analyse.curve import LAB, Curve, Peak, curve, held_out_peak
 from ironbench.analyse.differences import Difference, differences
+from ironbench.analyse.rate import Rate, no_ratio
 from ironbench.analyse.ratio import unpaired
 from ironbench.analyse.sides import require_one_system
 from ironbench.analyse.study import facts
 from ironbench.analyse.subjects import Subject, leading, work_name
+from ironbench.analyse.unlike import doubts
 from ironbench.errors import InputError
 from ironbench.model.record import Record, Status
 from ironbench.model.sample import sampled
@@ -57,10 +59,14 @@ class Lead:
 
 @dataclass(frozen=True, slots=True)
 class Peaks:
-    """Both at their own peaks: chosen on sweep trials, measured on fresh ones; in a lab on those of other blocks."""
+    """Both at their own peaks: chosen on sweep trials, measured on fresh ones; in a lab on those of other blocks.
+
+    Of open loops: both at the rate that was asked for."""
 
     clients: tuple[int, int]
     confirmed: bool
+    rates: tuple[Rate, Rate] | None
+    """Of open loops: what came of it; then throughput is in no lead, nor are times of a rate that was not kept."""
     values: Mapping[str, tuple[float, float]]
     """Metric → medians of A and B."""
     leads: Mapping[str, Lead]
@@ -74,7 +80,8 @@ class WorkLead:
     curves: tuple[Curve, Curve]
     peaks: Peaks | None
     by_clients: tuple[tuple[int, Lead], ...]
-    """Throughput, where both were measured with that number of clients; empty for work that has another result."""
+    """Throughput, where both were measured with that number of clients in a closed loop; empty for work that has
+    another result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,10 +161,11 @@ def lead(a: Sequence[float], b: Sequence[float], margin: float, higher_is_better
 
 def _work(work: str, a: Subject, b: Subject, margin: float) -> WorkLead:
     curves = _curve(a), _curve(b)
+    metrics = leading(a.records[0].choice)
     points = {point.clients: point for point in curves[1].points}
     found = []
-    metrics = leading(a.records[0].choice)
-    for point in curves[0].points if metrics[0] == "throughput" else ():
+    opened = curves[0].rate or curves[1].rate
+    for point in curves[0].points if metrics[0] == "throughput" and not opened else ():
         if point.clients in points:
             other = points[point.clients]
             one = lead(_values(point.trials, "throughput"), _values(other.trials, "throughput"), margin)
@@ -171,34 +179,38 @@ def _curve(subject: Subject) -> Curve:
     found = curve(subject)
     if found.peak is None or found.peak.confirmed:
         return found
-    return replace(found, peak=held_out_peak(subject) or found.peak)
+    return replace(found, main=held_out_peak(subject) or found.peak)
 
 
 def _peaks(curves: tuple[Curve, Curve], metrics: Sequence[str], margin: float) -> Peaks | None:
-    a, b = curves[0].peak, curves[1].peak
+    a, b = curves[0].main, curves[1].main
     if a is None or b is None:
         return None
     values, leads = {}, {}
     for metric in metrics:
-        if metric in a.metrics and metric in b.metrics:
+        if metric in a.metrics and metric in b.metrics and not no_ratio(metric, a.trials, b.trials):
             values[metric] = a.metrics[metric].centre, b.metrics[metric].centre
             higher = catalogue.metrics()[catalogue.base_name(metric)].better == "higher"
             one = lead(_values(a.trials, metric), _values(b.trials, metric), margin, higher)
             if one is not None:
                 leads[metric] = one
-    return Peaks((a.clients, b.clients), a.confirmed and b.confirmed, values, leads)
+    clients = a.clients, b.clients
+    if isinstance(a, Rate) and isinstance(b, Rate):
+        return Peaks(clients, True, (a, b), values, leads)
+    confirmed = all(isinstance(one, Peak) and one.confirmed for one in (a, b))
+    return Peaks(clients, confirmed, None, values, leads)
 
 
 def _suspicions(work: WorkLead) -> list[str]:
     """What throws doubt on the trials that stand for a peak, once for each side."""
     found = []
     for side in work.curves:
-        trials = side.peak.trials if side.peak else ()
-        causes = dict.fromkeys(trial.cause.rstrip(".") for trial in trials if trial.status is Status.SUSPECT)
-        if causes:
-            count = sum(trial.status is Status.SUSPECT for trial in trials)
-            of = f"{count} of {counted(len(trials), 'trial')} at the peak of {side.name} suspect"
-            found.append(f"{work.work}: {of}: {'; '.join(causes)}")
+        trials = side.main.trials if side.main else ()
+        suspect = [trial for trial in trials if trial.status is Status.SUSPECT]
+        if suspect:
+            where = "at the rate asked of" if side.rate else "at the peak of"
+            of = f"{len(suspect)} of {counted(len(trials), 'trial')} {where} {side.name} suspect"
+            found.append(f"{work.work}: {of}: {'; '.join(doubts(suspect))}")
     return found
 
 

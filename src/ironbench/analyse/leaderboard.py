@@ -76,6 +76,8 @@ class Ranking:
     currency: str = ""
     derived: str = ""
     """A sentence that must stand with our own results."""
+    left_out: tuple[str, ...] = ()
+    """Which of our own results have no place, and why."""
 
 
 def published(board: Published, sort: str, sheet: Sheet, licence: str) -> Ranking:
@@ -86,12 +88,38 @@ def published(board: Published, sort: str, sheet: Sheet, licence: str) -> Rankin
 
 
 def peaks(rows: Sequence[Listed]) -> list[str]:
-    """Ids of the trials that the peak of a system can rest on, by their rows alone; `rows`: oldest first."""
+    """Ids of the trials that the peak of a system can rest on, by their rows alone: an open loop has none. `rows`: of
+    one system the oldest first."""
     alike: dict[str, list[Listed]] = {}
     for row in rows:
-        if row.throughput is not None and row.purpose not in ENTER_NOTHING and Status(row.status).comparable:
+        if row.rate is None and _measured(row):
             alike.setdefault(row.alike, []).append(row)
     return [row.id for group in alike.values() for row in _at_peak(group)]
+
+
+def without_peak(rows: Sequence[Listed]) -> dict[str, str]:
+    """Label → why none of its trials can be ranked."""
+    labels: dict[str, list[Listed]] = {}
+    for row in rows:
+        if row.purpose not in ENTER_NOTHING and row.purpose != "load":
+            labels.setdefault(row.label, []).append(row)
+    found = {}
+    for label, own in labels.items():
+        measured = [row for row in own if _measured(row)]
+        if any(row.rate is None for row in measured):
+            continue
+        rates = sorted({row.rate for row in measured if row.rate is not None})
+        if rates:
+            span = f"{rates[0]:g}" if len(rates) == 1 else f"{rates[0]:g} to {rates[-1]:g}"
+            found[label] = f"driven in an open loop: its rate of {span}/s was asked for, not reached"
+        else:
+            ended = dict.fromkeys(row.status for row in own)
+            found[label] = f"no trial that may be compared ({', '.join(ended)})"
+    return found
+
+
+def _measured(row: Listed) -> bool:
+    return row.throughput is not None and row.purpose not in ENTER_NOTHING and Status(row.status).comparable
 
 
 def _at_peak(rows: Sequence[Listed]) -> list[Listed]:

@@ -19,10 +19,6 @@ from ironbench.model.system import Setup
 from ironbench.plan.design import in_words
 from ironbench.words import counted
 
-BEHIND = "rate-not-kept"
-"""The warning of a trial that finished less than it was asked to."""
-
-
 LEAST_TRIALS = 3
 """Fewer have an interval that says nothing."""
 _LEVEL = 0.05
@@ -111,7 +107,9 @@ def fell_behind(cells: Sequence[str], records: Sequence[Record]) -> str:
     """Which of these cells did not do what they were asked to, to be read after what their response times showed."""
     said = []
     for cell in cells:
-        kept = [_kept(record) for record in records if record.cell.name == cell and record.status.comparable]
+        kept = [
+            record.kept_rate is not False for record in records if record.cell.name == cell and record.status.comparable
+        ]
         said += [f"{cell} fell behind in {kept.count(False)} of {len(kept)}"] if not all(kept) else []
     return "; ".join(said)
 
@@ -140,20 +138,16 @@ def _side(setup: Setup, findings: Sequence[Finding], records: Sequence[Record]) 
     times = {}
     for finding in findings:
         points = [
-            Point(record.block, value, _kept(record))
+            Point(record.block, value, record.kept_rate is not False)
             for record in usable
             if (value := record.metrics.get(finding.metric, 0.0)) > 0
         ]
         if points:
             times[finding.metric] = _time(sorted(points, key=lambda point: point.block))
-    return Side(setup.of, times, len(usable), sum(not _kept(record) for record in usable))
+    return Side(setup.of, times, len(usable), sum(not record.kept_rate is not False for record in usable))
 
 
 def _time(points: Sequence[Point]) -> Time:
     average = paired([point.value_s for point in points])
     low, high = average.interval(_LEVEL) if len(points) >= LEAST_TRIALS else (None, None)
     return Time(average.ratio, low, high, tuple(points))
-
-
-def _kept(record: Record) -> bool:
-    return not any(warning.code == BEHIND for warning in record.warnings)

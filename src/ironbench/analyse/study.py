@@ -30,11 +30,12 @@ from ironbench.words import in_percent
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A subject's peak beside the first subject's peak."""
+    """A subject's peak beside that of the reference, the first subject that has one."""
 
     name: str
+    reference: str
     ratio: float | None
-    """Median throughput over that of the first subject; None for the first itself."""
+    """Median throughput over that of the reference."""
     low: float | None
     high: float | None
     """The ratio's range when every repeat may stand for its side."""
@@ -50,7 +51,7 @@ class Part:
     curve: Curve
     standing: Standing | None
     timeline: timelines.Timeline | None
-    """Of a typical trial at the peak."""
+    """Of a typical trial at the peak, or at the rate of an open loop."""
     response: timelines.Percentiles | None
     service: timelines.Percentiles | None
     """Open loop only: in a closed loop it is the response time."""
@@ -67,6 +68,10 @@ class Part:
     @property
     def name(self) -> str:
         return self.subject.name
+
+    @property
+    def open_loop(self) -> bool:
+        return self.subject.records[0].cell.load.rate is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +108,19 @@ class Study:
 
     @property
     def open_loop(self) -> bool:
-        return any(part.subject.records[0].cell.load.rate is not None for part in self.parts)
+        return any(part.open_loop for part in self.parts)
+
+    @property
+    def closed(self) -> tuple[Part, ...]:
+        """Those that were driven in a closed loop: only they have a peak."""
+        return tuple(part for part in self.parts if not part.open_loop)
+
+    @property
+    def place(self) -> str:
+        """Where the details of all parts were measured, in words."""
+        if not self.open_loop:
+            return "at the peak"
+        return "at the peak, or at the rate asked for" if self.closed else "at the rate asked for"
 
 
 SEARCH = "search"
@@ -131,15 +148,16 @@ def _study(records: Sequence[Record], archive: Archive, derived: Mapping[str, st
     found = subjects(records)
     curves = [curve(subject) for subject in found]
     events = main_events([record for subject in found for record in subject.usable])
+    first_peak = next((one for one in curves if one.peak), None)
     parts = tuple(
-        _part(subject, own, curves[0] if place else None, events, archive)
-        for place, (subject, own) in enumerate(zip(found, curves, strict=True))
+        _part(subject, own, None if own is first_peak else first_peak, events, archive)
+        for subject, own in zip(found, curves, strict=True)
     )
     known = [facts(_reference(part), archive) for part in parts]
     first = found[0].usable
     usable = [(subject.name, subject.usable) for subject in found if subject.usable]
     by_query = queries(usable, in_blocks=False)
-    at_peaks = [(part.name, part.curve.peak.trials) for part in parts if part.curve.peak]
+    at_peaks = [(part.name, part.curve.main.trials) for part in parts if part.curve.main]
     return Study(
         work_name(records[0].choice),
         parts,
@@ -159,7 +177,7 @@ def _study(records: Sequence[Record], archive: Archive, derived: Mapping[str, st
 
 
 def _part(subject: Subject, own: Curve, first: Curve | None, events: Sequence[str], archive: Archive) -> Part:
-    at_peak = own.peak.trials if own.peak else ()
+    at_peak = own.main.trials if own.main else ()
     bars = [(point.clients, point.trials) for point in own.points]
     open_loop = subject.records[0].cell.load.rate is not None
     reference = (at_peak or subject.records)[0]
@@ -182,15 +200,17 @@ def _part(subject: Subject, own: Curve, first: Curve | None, events: Sequence[st
 
 
 def standing(own: Curve, first: Curve) -> Standing | None:
-    """Peak against peak; None where one of them has none."""
+    """Peak against peak; None where one of them has none, as open loops have."""
     if own.peak is None or first.peak is None:
         return None
     a, b = first.peak.throughput, own.peak.throughput
-    return Standing(own.name, ratio(a.centre, b.centre), ratio(a.high, b.low), ratio(a.low, b.high), overlap(a, b))
+    return Standing(
+        own.name, first.name, ratio(a.centre, b.centre), ratio(a.high, b.low), ratio(a.low, b.high), overlap(a, b)
+    )
 
 
 def _reference(part: Part) -> Record:
-    return (part.curve.peak.trials if part.curve.peak else part.subject.records)[0]
+    return (part.curve.main.trials if part.curve.main else part.subject.records)[0]
 
 
 def _footnotes(records: Sequence[Record]) -> tuple[str, ...]:
@@ -206,7 +226,10 @@ def _footnotes(records: Sequence[Record]) -> tuple[str, ...]:
             "Open loop: response time counts from the moment a transaction was due, service time from the moment it "
             "was sent; transactions that were due but never began are counted apart."
         )
-    notes.append("Each point is one trial; lines join medians of repeats, bands span their smallest to largest value.")
+    if any(load.rate is None for load in loads):
+        notes.append(
+            "Each point is one trial; lines join medians of repeats, bands span their smallest to largest value."
+        )
     if any(record.purpose == "confirmation" for record in records):
         found = dict.fromkeys(r.conditions[SEARCH] for r in records if SEARCH in r.conditions)
         notes += [f"The search found: {said}." for said in found]

@@ -132,7 +132,7 @@ def _measured(rate: float, trials: Sequence[Record], target: Target) -> Measured
     if len(logs) >= LEAST_TRIALS:
         half = t_quantile(0.975, len(logs) - 1) * statistics.stdev(logs) / math.sqrt(len(logs))
         bound = math.exp(centre + half)
-    kept = not any(warning.code == "rate-not-kept" for record in trials for warning in record.warnings)
+    kept = all(record.kept_rate for record in trials)
     return Measured(rate, tuple(trials), math.exp(centre), bound, kept)
 
 
@@ -156,4 +156,4 @@ def _why_not(records: Sequence[Record], usable: Sequence[Record], open_loop: Seq
 
 
 def _ms(value_s: float) -> str:
-    return f"{value_s * 1e3:.3g} ms"
+    return f"{value_s:.3g} s" if value_s >= 0.9995 else f"{value_s * 1e3:.3g} ms"

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from ironbench.analyse.differences import differing, fact_text, facts_of
+from ironbench.analyse.rate import loop_words
 from ironbench.analyse.subjects import work_name
 from ironbench.model.record import Record, Status
 from ironbench.words import counted
@@ -15,6 +16,8 @@ _MEANT_TO_VARY = (
     *("system.engine", "system.settings", "system.layout", "system.memory_bytes", "system.dsn"),
     "system.reference_score",
 )
+_TOLD = ("load.rate",)
+"""In other words."""
 _NUMBER = re.compile(r"(?<![\w.,-])(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?!\w)")
 """In a sentence; not in a name such as `hdd-15k`."""
 
@@ -30,8 +33,11 @@ def unlike(a: Sequence[Record], b: Sequence[Record]) -> tuple[str, ...]:
     if a[0].machine != b[0].machine:
         rows.append("The machines differ, or the same machine was set up differently.")
     facts = [facts_of(a[0]), facts_of(b[0])]
+    loads = a[0].cell.load, b[0].cell.load
+    if loads[0].rate != loads[1].rate:
+        rows.append(f"The load differs: {loop_words(loads[0])} against {loop_words(loads[1])}.")
     for name in differing(facts):
-        if not name.startswith(_MEANT_TO_VARY):
+        if not name.startswith((*_MEANT_TO_VARY, *_TOLD)):
             left, right = (fact_text(flat, name) for flat in facts)
             rows.append(f"{_title(name)} differs: {left} against {right}.")
     if {record.series for record in a} & {record.series for record in b}:

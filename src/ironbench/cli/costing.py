@@ -30,14 +30,18 @@ def asked(
     declared = _declared(systems) if systems else None
     sheet = prices.with_sheets([Path(path) for path in sheets])
     store = Store(Path(results))
-    trials = _against(store, selection, declared, wanted) if wanted else _at_peaks(store, selection, declared)
+    rows = _rows(store, selection, declared)
+    trials = _against(store, selection, declared, wanted) if wanted else store.records(leaderboard.peaks(rows))
     records: dict[str, list[Record]] = {}
     for record in trials:
         records.setdefault(record.system.label, []).append(record)
     machines = {key: store.machine(key) for key in dict.fromkeys(record.machine for record in trials)}
     if declared and selection:
         declared = _in_order(declared, list(records))
-    return costs(declared, sheet, records, machines, wanted, currency)
+    found = costs(declared, sheet, records, machines, wanted, currency)
+    without = {} if wanted else leaderboard.without_peak(rows)
+    notes = (f"No score of {label}: {why}." for label, why in without.items())
+    return replace(found, notes=(*found.notes, *notes))
 
 
 def _in_order(declared: Offers, labels: Sequence[str]) -> Offers:
@@ -70,11 +74,10 @@ def _against(store: Store, selection: Sequence[str], declared: Offers | None, ta
     return store.matching(selection, wanted)
 
 
-def _at_peaks(store: Store, selection: Sequence[str], declared: Offers | None) -> list[Record]:
-    """Those that the peaks of the systems rest on."""
+def _rows(store: Store, selection: Sequence[str], declared: Offers | None) -> list[Listed]:
+    """Of the records that were named, or that the systems file names."""
     labels = _labels(declared)
-    rows = [row for row in store.rows(selection) if selection or row.label in labels]
-    return store.records(leaderboard.peaks(rows))
+    return [row for row in store.rows(selection) if selection or row.label in labels]
 
 
 def _labels(declared: Offers | None) -> set[str]:

@@ -54,6 +54,11 @@ def _missing(metric: str, setup: Setup) -> tuple[str, str]:
         return f"{setup.system.engine} has none, it comes from {source}", _OTHERS
     if base.startswith("wal_") and not workload.writes(setup.choice.options):
         return f"workload {workload.name} writes nothing", _OTHERS
+    if base == "throughput" and rates.open_loop(setup.cell.load):
+        return (
+            "an open loop is asked for it",
+            "name a response time, for example response_time_p99_s, or leave load.rate out",
+        )
     if base in _OPEN_LOOP and not rates.open_loop(setup.cell.load):
         return "only an open loop has it", "give load.rate, or name another metric"
     if workload.drives and base.startswith(_OF_THE_LOOP):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from ironbench import workloads
@@ -38,6 +39,12 @@ def asked(name: str, per: str, sort: str, licence: str, sheets: Sequence[str], r
     rankings = [leaderboard.published(board, order, sheet, licence) for board in boards]
     rankings += _own(list(dict.fromkeys([board.own for board in boards] or [name])), results, order, sheet, licence)
     if not rankings:
+        rows = [row for row in Store(Path(results)).listed() if row.workload == name]
+        if why := leaderboard.without_peak(rows):
+            cause = "; ".join(f"{label}: {text}" for label, text in why.items())
+            raise InputError(
+                f"leaderboard {name}", f"nothing to rank ({cause})", "run it in a closed loop, without --rate"
+            )
         raise InputError(
             f"leaderboard {name}", f"there are no records of it in {results}", "make some with `ironbench run`"
         )
@@ -52,5 +59,8 @@ def _own(names: Sequence[str], results: str, order: str, sheet: Sheet, licence: 
     found: list[Ranking] = []
     for workload in names:
         did = [record for record in records if record.choice.workload == workload]
-        found += leaderboard.own(did, store, order, sheet, licence)
+        left_out = leaderboard.without_peak([row for row in rows if row.workload == workload])
+        said = tuple(f"{label}, {why}" for label, why in left_out.items())
+        ranked = leaderboard.own(did, store, order, sheet, licence)
+        found += [*ranked[:-1], *(replace(last, left_out=said) for last in ranked[-1:])]
     return found

@@ -11,6 +11,10 @@ SCHEMA = 3
 """2: a choice holds digests of its scripts. 3: a record holds digests of its files. Older records read as they are."""
 
 
+RATE_NOT_KEPT = "rate-not-kept"
+"""Code of the warning of an open-loop trial that finished less than it was asked to."""
+
+
 class Status(StrEnum):
     OK = "ok"
     SUSPECT = "suspect"
@@ -102,3 +106,10 @@ class Record:
     files: dict[str, str] = field(default_factory=dict)
     """Each file beside `record.json` → SHA-256 of its content; empty in records before schema 3."""
     schema: int = SCHEMA
+
+    @property
+    def kept_rate(self) -> bool | None:
+        """Whether an open loop finished what was asked of it; None for a closed loop."""
+        if self.cell.load.rate is None and self.cell.load.rate_share is None:
+            return None
+        return not any(warning.code == RATE_NOT_KEPT for warning in self.warnings)

@@ -35,7 +35,7 @@ def sweep(
     trials: list[Trial] = []
     for block in range(repeats):
         trials += [Trial(cell, block) for cell in order.sample(cells, len(cells))]
-    confirmations = CONFIRMATIONS if len(cells) > 1 else 0
+    confirmations = CONFIRMATIONS if len(cells) > 1 and load.rate is None else 0  # a rate is kept or not: no peak
     return Plan(new_series(), system, choice, tuple(trials), confirmations, observe)
 
 

@@ -11,7 +11,7 @@ from ironbench import engines
 from ironbench.machine import quiet
 from ironbench.model.driven import Driven
 from ironbench.model.observation import Observation
-from ironbench.model.record import Budget, Check, Status, Warning
+from ironbench.model.record import RATE_NOT_KEPT, Budget, Check, Status, Warning
 from ironbench.model.system import Load, System
 from ironbench.record import steadiness
 from ironbench.record.measures import summary_cpu_s
@@ -136,7 +136,7 @@ def _rate(load: Load, driven: Driven) -> list[Warning]:
     waiting = summary["not_started"] + summary["unfinished"]
     done = f"{in_percent(kept)} of it was finished, {waiting} were waiting at the end"
     text = f"the rate of {load.rate:g}/s was not kept: {done}"
-    return [Warning("rate-not-kept", text)]
+    return [Warning(RATE_NOT_KEPT, text)]
 
 
 def _taken(system: System, observation: Observation, budget: Budget) -> list[Warning]:

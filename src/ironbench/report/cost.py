@@ -67,7 +67,7 @@ def _met(costs: Costs) -> list[str]:
     if met:
         return [f"It is met by {', '.join(met)}; what they cost is not known: name a systems file with --systems."]
     if costs.nearest is not None and costs.nearest.target is not None:
-        return [f"No system meets it. {costs.nearest.name} came closest: {costs.nearest.target.why}."]
+        return [f"No system was shown to meet it. {costs.nearest.name} came closest: {costs.nearest.target.why}."]
     assert costs.target is not None
     return [
         f"No system was measured at {costs.target.rate:g}/s or above, with three trials or more: drive them with "

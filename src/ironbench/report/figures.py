@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from ironbench.analyse.balance import Entry
 from ironbench.analyse.compare import ratio as compared
 from ironbench.analyse.differences import Difference, telling
+from ironbench.analyse.rate import Rate
 from ironbench.analyse.study import Part, Study
 from ironbench.analyse.subjects import counted_in, leading
 from ironbench.analyse.summarise import overlap
@@ -38,17 +39,18 @@ def sections(study: Study) -> list[Section]:
     """Everything with something to show; a section without content is left out."""
     found = [
         Section("curves", "Throughput and response time", charts=tuple(curves(study))),
+        Section("rates", "Rates asked for", _LEAD_RATES, tables=_some(rates(study))),
         Section("queries", "Query by query", charts=tuple(by_query(study.queries))),
         Section(
             "law", "Scalability", law.lead(study.scalings), tuple(law.scalability(study.scalings, study.counts[1]))
         ),
         Section("latency", "Latency", charts=tuple(latency(study))),
-        Section("scripts", "Script by script, at the peak", tables=tuple(scripts(study))),
+        Section("scripts", f"Script by script, {study.place}", tables=tuple(scripts(study))),
         Section("time", "Over time", _lead_time(study), tuple(timelines(study))),
         Section("cpu", "Where the CPU time went", charts=tuple(budget(study))),
         Section("waits", "What backends waited for", charts=tuple(waits(study))),
         Section("devices", "Devices", _lead_time(study), (*devices(study), *role_latency(study.role_latencies))),
-        Section("device-io", "I/Os by latency and by size", _LEAD_IO, tuple(device_io(study))),
+        Section("device-io", "I/Os by latency and by size", _LEAD_IO.format(study.place), tuple(device_io(study))),
         read_cost.section(study.read_costs),
         Section("balance", "Balance sheet", _LEAD_BALANCE, tables=(("", balance(study)),)),
         Section("differences", "What differs", _lead_differences(study), tables=tuple(differences(study))),
@@ -59,7 +61,11 @@ def sections(study: Study) -> list[Section]:
     return [section for section in found if section.charts or any(table.rows for _, table in section.tables)]
 
 
-_LEAD_IO = "Every I/O of the emulated devices during the trials at the peak, by what it belonged to."
+_LEAD_IO = "Every I/O of the emulated devices during the trials {}, by what it belonged to."
+_LEAD_RATES = (
+    "In an open loop transactions start at the rate asked for, whatever the system does: it keeps that rate or does "
+    "not. Response times of a rate that is not kept grow as long as the trial lasts."
+)
 _LEAD_BALANCE = (
     "Ratios decide whether a small system stands for a big one: compare these with the system you have in mind, "
     "not the sizes."
@@ -67,11 +73,11 @@ _LEAD_BALANCE = (
 
 
 def peaks(study: Study) -> Table:
-    """One row per system: its peak and what it rests on."""
+    """One row per system driven in a closed loop: its peak and what it rests on."""
     if (shown := own.presentation(study)) is not None:
         return shown.peaks(study)
     rows: list[tuple[str, ...]] = []
-    for part in study.parts:
+    for part in study.closed:
         peak = part.curve.peak
         if peak is None:
             rows.append((part.name, "no usable trial", "", "", "", "", ""))
@@ -85,11 +91,30 @@ def peaks(study: Study) -> Table:
     return Table(head, tuple(rows))
 
 
+def rates(study: Study) -> Table:
+    """One row per rate and number of clients: whether the system kept it."""
+    head = ("system", "rate asked for", "clients", "kept", "finished", "trials", "median", "99th percentile")
+    rows: list[tuple[str, ...]] = []
+    for part in study.parts:
+        asked = part.subject.records[0].cell.load.rate
+        if asked is None:
+            continue
+        if not part.curve.rates:
+            rows.append((part.name, quantity(asked, "1/s"), "", "no usable trial", "", "", "", ""))
+        for one in part.curve.rates:
+            finished = one.metrics.get("throughput")
+            slow = [one.metrics.get(f"response_time_{name}_s") for name in ("p50", "p99")]
+            times_said = [measured(time, "s") if time and one.is_kept else "–" for time in slow]
+            done = (one.words, measured(finished, "1/s"), str(len(one.trials)))
+            rows.append((part.name, quantity(asked, "1/s"), str(one.clients), *done, *times_said))
+    return Table(head, tuple(rows))
+
+
 def scripts(study: Study) -> list[tuple[str, Table]]:
     """A table per system with what each script of its mix gave."""
     found = []
     for part in study.parts:
-        metrics = part.curve.peak.metrics if part.curve.peak else {}
+        metrics = part.curve.main.metrics if part.curve.main else {}
         names = dict.fromkeys(part_of(name) for name in metrics if part_of(name).startswith("script="))
         rows = []
         for script in names:
@@ -110,7 +135,7 @@ def balance(study: Study) -> Table:
             entry = next((entry for entry in part.balance if entry.name == name), None)
             cells.append(ratio_of(entry))
         rows.append((name, *cells))
-    return Table(("at the peak", *(part.name for part in study.parts)), tuple(rows))
+    return Table((study.place, *(part.name for part in study.parts)), tuple(rows))
 
 
 def ratio_of(entry: Entry | None) -> str:
@@ -198,16 +223,56 @@ def headline(study: Study) -> list[tuple[str, str]]:
     if (shown := own.presentation(study)) is not None:
         return [*_leading_ratios(study), *shown.headline(study)]
     with_peak = [part for part in study.parts if part.curve.peak]
+    kept = _rate_sentences(study)
     if not with_peak:
-        return [("", "No trial ended well enough to be reported.")]
+        return kept or [("", "No trial ended well enough to be reported.")]
     told = with_peak
     if len(told) > _TOLD:
         best = max(with_peak, key=lambda part: part.curve.peak.throughput.centre if part.curve.peak else 0.0)
         told = [with_peak[0], best] if best is not with_peak[0] else [best]
     apart = sorted(told[1:], key=_clearness)
-    sentences = [(part.name, _ratio_sentence(told[0], part)) for part in apart]
+    sentences = [(part.name, _ratio_sentence(part)) for part in apart]
     sentences += [(part.name, _peak_sentence(part)) for part in told]
-    return [(name, text) for name, text in sentences if text]
+    return [*((name, text) for name, text in sentences if text), *kept]
+
+
+def _rate_sentences(study: Study) -> list[tuple[str, str]]:
+    """Of each system driven in open loops: which rates it kept."""
+    systems: list[list[Part]] = []
+    for part in study.parts:
+        if part.curve.rate:
+            system = part.subject.records[0].system
+            own = next((parts for parts in systems if parts[0].subject.records[0].system == system), None)
+            if own is None:
+                systems.append([part])
+            else:
+                own.append(part)
+    said = []
+    for parts in systems[:_TOLD]:
+        if len(parts) <= _TOLD:
+            said += [(part.name, _rate_sentence(part.curve.rate)) for part in parts if part.curve.rate]
+            continue
+        rates = sorted((part.curve.rate for part in parts if part.curve.rate), key=lambda one: one.rate)
+        kept = [one.rate for one in rates if one.is_kept]
+        text = f"kept {len(kept)} of the {len(rates)} rates asked for"
+        text += f", up to {quantity(max(kept), '1/s')}" if kept else ""
+        said.append((parts[0].subject.records[0].system.label, f"{text}."))
+    return said
+
+
+def _rate_sentence(one: Rate) -> str:
+    units = counted_in(one.trials)[1]
+    asked = f"{number(one.rate)} {units} per second with {counted(one.clients, 'client')}"
+    trials = counted(len(one.trials), "trial")
+    if one.is_kept:
+        slow = one.metrics.get("response_time_p99_s")
+        tail = f"; 99 % of them took {quantity(slow.centre, 's')} or less" if slow else ""
+        return f"keeps {asked} ({trials}){tail}."
+    finished = one.metrics.get("throughput")
+    part = f"; it finished {quantity(finished.centre / one.rate, 'share')} of them" if finished else ""
+    if one.kept:
+        return f"keeps {asked} in {one.kept} of {trials} only{part}."
+    return f"does not keep {asked} ({trials}){part}."
 
 
 def _clearness(part: Part) -> tuple[bool, float]:
@@ -221,10 +286,10 @@ def _clearness(part: Part) -> tuple[bool, float]:
 def _leading_ratios(study: Study) -> list[tuple[str, str]]:
     """Of work whose result is not a throughput: the figure that leads, against the first system's."""
     first = study.parts[0]
-    of_first = first.curve.peak.metrics if first.curve.peak else {}
+    of_first = first.curve.main.metrics if first.curve.main else {}
     found = []
     for part in study.parts[1:]:
-        of_part = part.curve.peak.metrics if part.curve.peak else {}
+        of_part = part.curve.main.metrics if part.curve.main else {}
         names = [name for name in leading(part.subject.records[0].choice) if name in of_first and name in of_part]
         ratio = compared(of_first[names[0]].centre, of_part[names[0]].centre) if names else None
         if ratio is not None:
@@ -252,11 +317,11 @@ def _peak_sentence(part: Part) -> str:
     return f"{verb} {rate} with {clients} ({spread}{peak.basis}){tail}."
 
 
-def _ratio_sentence(first: Part, part: Part) -> str:
+def _ratio_sentence(part: Part) -> str:
     standing = part.standing
     if standing is None or standing.ratio is None:
         return ""
-    text = f"has {times(standing.ratio)} the throughput of {first.name}"
+    text = f"has {times(standing.ratio)} the throughput of {standing.reference}"
     if standing.low is None or standing.high is None or standing.low == standing.high:
         return f"{text}; each is a single trial, so the spread is not known."
     ranges = "overlap" if standing.overlap else "do not overlap"
@@ -266,7 +331,7 @@ def _ratio_sentence(first: Part, part: Part) -> str:
 
 def _lead_time(study: Study) -> str:
     ids = [part.timeline.trial for part in study.parts if part.timeline]
-    return f"One typical trial of each system at its peak: {', '.join(ids)}." if ids else ""
+    return f"One typical trial of each system, {study.place}: {', '.join(ids)}." if ids else ""
 
 
 def _lead_differences(study: Study) -> str:

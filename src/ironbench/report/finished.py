@@ -50,7 +50,7 @@ _LEAD_FELT = (
 
 
 def metrics_of(part: Part) -> dict[str, Summary]:
-    return part.curve.peak.metrics if part.curve.peak else {}
+    return part.curve.main.metrics if part.curve.main else {}
 
 
 def headline(study: Study) -> list[tuple[str, str]]:

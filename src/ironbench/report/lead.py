@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 from typing import Any
 
 import msgspec
 
 from ironbench.analyse.differences import telling
-from ironbench.analyse.lead import Lead, Leads, WorkLead
+from ironbench.analyse.lead import Lead, Leads, Peaks, WorkLead
+from ironbench.analyse.rate import Rate
 from ironbench.report import elements, figures, image, plain
 from ironbench.report.charts import lead as charts
 from ironbench.report.charts import lead_growth
@@ -51,6 +53,9 @@ def document(found: Leads) -> str:
                 "clients": work.peaks.clients,
                 "confirmed": work.peaks.confirmed,
                 "values": dict(work.peaks.values),
+                "rates": [
+                    {"asked": one.rate, "kept": one.kept, "trials": len(one.trials)} for one in work.peaks.rates or ()
+                ],
                 "leads": {metric: _lead(one) for metric, one in work.peaks.leads.items()},
             },
             "by_clients": [{"clients": clients, **_lead(one)} for clients, one in work.by_clients],
@@ -123,13 +128,26 @@ def sentences(found: Leads) -> list[str]:
             said.append(f"{work.work}: one of them has no usable trial.")
             continue
         parts = [
-            f"{words_of(m)}{_AT_PEAK.get(m, '')} × {number(one.ratio)} ({one.words})"
-            for m, one in work.peaks.leads.items()
+            f"{_title_of(m, work.peaks)} × {number(one.ratio)} ({one.words})" for m, one in work.peaks.leads.items()
         ]
+        if work.peaks.rates:
+            parts.insert(0, _kept(found, work.peaks.rates))
         chosen = not work.peaks.confirmed and any(len(curve.points) > 1 for curve in work.curves)
         fresh = "" if not chosen else " (on the trials that chose the peaks: not confirmed)"
         said.append(f"{work.work}: {'; '.join(parts)}{fresh}.")
     return said
+
+
+def _kept(found: Leads, rates: Sequence[Rate]) -> str:
+    """`both kept the rate`, or what came of it on each side."""
+    if all(one.is_kept for one in rates):
+        return "both kept the rate"
+    said = " and ".join(f"{name} {one.words}" for name, one in zip((found.a, found.b), rates, strict=True))
+    return f"the rate: {said}; response times are then not compared"
+
+
+def _title_of(metric: str, shown: Peaks) -> str:
+    return f"{words_of(metric)}{' at the rate' if shown.rates else _AT_PEAK.get(metric, '')}"
 
 
 def peaks(found: Leads) -> Table:
@@ -143,13 +161,7 @@ def peaks(found: Leads) -> Table:
             of_a, of_b = work.peaks.clients
             at = f"{of_a} and {of_b} clients" if of_a != of_b else f"{counted(of_a, 'client')} each"
             rows.append(
-                (
-                    f"{work.work}, {words_of(metric)}{_AT_PEAK.get(metric, '')}",
-                    *_both(metric, a, b),
-                    _ratio(one),
-                    _interval(one),
-                    at,
-                )
+                (f"{work.work}, {_title_of(metric, work.peaks)}", *_both(metric, a, b), _ratio(one), _interval(one), at)
             )
     rows.append(
         (

@@ -54,6 +54,7 @@ def _ranking(ranking: Ranking, width: int | None) -> str:
     said = [ranking.title + f", by {ordered_by(ranking.sort)}", fitted(columns, width)[0]]
     said += [f"Source: {ranking.source}."] if _published(ranking) else []
     said += [ranking.derived] if ranking.derived else []
+    said += [f"Left out: {one}." for one in ranking.left_out]
     said += [ESTIMATE_SAID] if any(place.estimate for place in places) else []
     said += [f"{place.system}: {caution}" for place in places for caution in place.cautions]
     return "\n".join(said)

@@ -31,7 +31,7 @@ def _study(study: Study) -> str:
         f"{escaped(study.work)} · {moment(study.started_at)} · {trials}",
         *([escaped(study.derived)] if study.derived else []),
         *answer(figures.answer(study)),
-        table(figures.peaks(study)),
+        *([table(peaks)] if (peaks := figures.peaks(study)).rows else []),
     ]
     cautions = figures.cautions(study)
     if cautions:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
+from ironbench.analyse.curve import Peak
+from ironbench.analyse.rate import Rate
 from ironbench.analyse.study import Part, Study
 from ironbench.analyse.subjects import counted_in
 from ironbench.report import elements, figures, own, theme
 from ironbench.report.charts.base import Chart
-from ironbench.report.numbers import measured, moment, quantity, span, times
+from ironbench.report.numbers import measured, moment, number, quantity, span, times
 from ironbench.words import counted
 
 
@@ -27,9 +29,7 @@ def _study(study: Study, place: int, charts: dict[str, Chart]) -> str:
     ]
     body.append(f'<p class="lead">{escape(study.work)}</p>{_derived(study)}</header><main>{elements.NO_SCRIPT}')
     body.append(elements.answer(figures.answer(study)))
-    body.append(
-        f'<ul class="cards">{"".join(_card(part, at, study.parts[0].name) for at, part in enumerate(study.parts))}</ul>'
-    )
+    body.append(f'<ul class="cards">{"".join(_card(part, at) for at, part in enumerate(study.parts))}</ul>')
     body.append(elements.cautions(figures.cautions(study)))
     body += [elements.section(section, f"study{place}", charts) for section in figures.sections(study)]
     commands = (f"<h3>{escape(part.name)}</h3><pre>{escape(part.command)}</pre>" for part in study.parts)
@@ -62,24 +62,35 @@ def _cores(text: str) -> str:
     return counted(int(text), "core") if text.isdigit() else f"{text} cores"
 
 
-def _card(part: Part, place: int, first: str) -> str:
+def _card(part: Part, place: int) -> str:
     mark = elements.MARKS[theme.MARKS[place % len(theme.MARKS)]]
     name = f'<div class="name"><svg viewBox="0 0 16 16" aria-hidden="true">{mark}</svg>{escape(part.name)}</div>'
     colour = f"--c: var(--s{place % theme.SYSTEMS})"
-    peak = part.curve.peak
-    if peak is None:
+    if part.curve.main is None:
         return f'<li style="{colour}">{name}<div class="big"><small>no usable trial</small></div></li>'
     if (shown := own.presentation_of(part)) is not None:
         figure, unit, facts = shown.card(part)
         return f'<li style="{colour}">{name}{_big(figure, unit)}{_facts(facts)}</li>'
-    rate = measured(peak.throughput, "1/s").removesuffix("/s")
-    rows = [("clients", str(peak.clients)), ("range", span(peak.throughput, "1/s")), ("rests on", peak.basis)]
+    figure, unit, rows = _asked(part.curve.main) if isinstance(part.curve.main, Rate) else _reached(part.curve.main)
     for label, metric in (("median response", "response_time_p50_s"), ("99th percentile", "response_time_p99_s")):
-        if metric in peak.metrics:
-            rows.append((label, measured(peak.metrics[metric], "s")))
+        if metric in part.curve.main.metrics:
+            rows.append((label, measured(part.curve.main.metrics[metric], "s")))
     if part.standing and part.standing.ratio:
-        rows.append((f"ratio to {first}", times(part.standing.ratio)))
-    return f'<li style="{colour}">{name}{_big(rate, f"{counted_in(part.subject.records)[1]}/s")}{_facts(rows)}</li>'
+        rows.append((f"ratio to {part.standing.reference}", times(part.standing.ratio)))
+    units = f"{counted_in(part.subject.records)[1]}/s"
+    return f'<li style="{colour}">{name}{_big(figure, f"{units} {unit}".strip())}{_facts(rows)}</li>'
+
+
+def _reached(peak: Peak) -> tuple[str, str, list[tuple[str, str]]]:
+    rows = [("clients", str(peak.clients)), ("range", span(peak.throughput, "1/s")), ("rests on", peak.basis)]
+    return measured(peak.throughput, "1/s").removesuffix("/s"), "", rows
+
+
+def _asked(one: Rate) -> tuple[str, str, list[tuple[str, str]]]:
+    """Of an open loop the figure is what was asked for; that it was kept is the result."""
+    finished = measured(one.metrics.get("throughput"), "1/s")
+    rows = [("clients", str(one.clients)), ("finished", finished), ("rests on", one.basis)]
+    return number(one.rate), one.words, rows
 
 
 def _big(figure: str, unit: str) -> str:

@@ -55,7 +55,7 @@ def megabytes(bytes_per_s: float) -> str:
 
 
 def of(part: Part) -> tuple[Tested, ...]:
-    return tested(part.curve.peak.metrics) if part.curve.peak else ()
+    return tested(part.curve.main.metrics) if part.curve.main else ()
 
 
 def headline(study: Study) -> list[tuple[str, str]]:
@@ -75,7 +75,7 @@ def headline(study: Study) -> list[tuple[str, str]]:
 
 def _fill(part: Part) -> str:
     """How full the file system was: nearly full flash is slow, and so are a disk's inner tracks."""
-    used = part.curve.peak.metrics.get("capacity_used_share{role=data}") if part.curve.peak else None
+    used = part.curve.main.metrics.get("capacity_used_share{role=data}") if part.curve.main else None
     return f", on a file system that is {quantity(used.centre, 'share')} full" if used else ""
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from ironbench.analyse.compare import NO_VERDICT, CellComparison, Comparison, Row
 from ironbench.analyse.differences import telling
+from ironbench.analyse.rate import loop_words
 from ironbench.analyse.study import Study, study_of
 from ironbench.model.record import Record, Status
 from ironbench.model.sample import too_few
@@ -47,7 +48,7 @@ def run_summary(records: Sequence[Record], printer: Printer) -> None:
     if not records:
         return
     for study in study_of(records, sentences(records)):
-        figures = [_own_tables(study)] if own.presentation(study) else [*_curves(study), _few(study)]
+        figures = [_own_tables(study)] if own.presentation(study) else [*_curves(study), _rates(study), _few(study)]
         blocks = [study.derived, _statuses(study), *figures, _headline(study), _scaling(study), _cautions(study)]
         printer.data("\n\n".join(block for block in blocks if block))
 
@@ -95,9 +96,12 @@ def _paired(pairs: Sequence[Effect]) -> str:
 
 
 def _answer(found: Comparison) -> str:
-    """The figure that leads, at both peaks, in a sentence."""
+    """The figure that leads, at both peaks, in a sentence; of open loops whether they kept their rate."""
     if found.leading[0] != "throughput":
         return _leading_answer(found)
+    a, b = found.loads
+    if a.rate is not None or b.rate is not None:
+        return _kept(found)
     row = found.peaks.row("throughput") if found.peaks else None
     if row is None or row.ratio is None:
         return "There is no throughput of both to compare."
@@ -127,6 +131,24 @@ def _spread_words(row: Row) -> str:
     return ranges[_ranges(row)]
 
 
+def _kept(found: Comparison) -> str:
+    a, b = found.loads
+    said = "; ".join(f"{name} {one.words} {one.rate:g}/s" for name, one in zip("AB", found.rates, strict=True) if one)
+    if (a.rate, a.arrivals) != (b.rate, b.arrivals):
+        loops = f"A was driven in {loop_words(a)}, B in {loop_words(b)}"
+        return f"{loops}: neither throughput nor response times of the two can be compared ({said})."
+    if not all(one and one.is_kept for one in found.rates):
+        return f"Both were asked for {a.rate:g}/s: {said}. Response times of a rate that is not kept are not compared."
+    row = found.peaks.row("response_time_p99_s") if found.peaks else None
+    if row is None or row.ratio is None:
+        return f"Both were asked for {a.rate:g}/s: {said}."
+    unit = unit_of(row.metric)
+    return (
+        f"Both were asked for {a.rate:g}/s: {said}. At that rate the 99th percentile of B's response times is "
+        f"{times(row.ratio)} that of A: {measured(row.b, unit)} against {measured(row.a, unit)}."
+    )
+
+
 def _differences(found: Comparison, everything: bool) -> str:
     told, rest = (found.differences, ()) if everything else telling(found.differences)
     lines = []
@@ -142,13 +164,18 @@ def _differences(found: Comparison, everything: bool) -> str:
 def _peaks(found: Comparison) -> str:
     if found.peaks is None:
         sides = zip((found.a, found.b), found.peak_basis, strict=True)
-        return "No peak to compare: " + "; ".join(f"{plain.clean(side)}: {basis}" for side, basis in sides)
-    basis = f"Each at its peak (A: {found.peak_basis[0]}; B: {found.peak_basis[1]})"
+        return "Nothing to compare: " + "; ".join(f"{plain.clean(side)}: {basis}" for side, basis in sides)
+    opened = {load.rate is not None for load in found.loads}
+    where = (
+        "Each by itself" if len(opened) > 1 else "Each at the rate asked for" if True in opened else "Each at its peak"
+    )
+    basis = f"{where} (A: {found.peak_basis[0]}; B: {found.peak_basis[1]})"
     # A metric without a better direction cannot speak for A or B; all of them are in the JSON document.
     rows = [row for row in found.peaks.rows if "{" not in row.metric and row.better != "neither"]
     rows.sort(key=lambda row: row.metric not in found.leading)
     zero = [row.metric for row in rows if not (row.a.high or row.b.high)]
-    twice = [row.metric for row in rows if _of_closed_loops(row, found.peaks)]
+    closed = all(load.rate is None for load in found.loads)
+    twice = [row.metric for row in rows if closed and row.metric.startswith("service_time")]
     shown = [row for row in rows if row.metric not in (*zero, *twice)]
     head = ("metric", "A", "B", "B / A", "A repeats", "B repeats", "ranges")
     lines = [basis, plain.table(Table(head, tuple(_row(row) for row in shown)))]
@@ -159,12 +186,6 @@ def _peaks(found: Comparison) -> str:
     )
     lines += ["  closed loops on both sides: the service time is the response time"] if twice else []
     return "\n".join(lines)
-
-
-def _of_closed_loops(row: Row, cell: CellComparison) -> bool:
-    """Whether the row says again what the row of the response time said."""
-    response = cell.row(row.metric.replace("service_time", "response_time"))
-    return row.metric.startswith("service_time") and response is not None and (response.a, response.b) == (row.a, row.b)
 
 
 def _row(row: Row) -> tuple[str, ...]:
@@ -220,6 +241,8 @@ def _study(study: Study) -> str:
     for section in figures.sections(study):
         if section.id == "scripts":
             blocks += [f"{section.title}: {plain.clean(name)}\n{plain.table(table)}" for name, table in section.tables]
+        elif section.id == "rates":
+            blocks.append(_rates(study))
         elif section.id in ("balance", "differences"):
             for name, table in section.tables:
                 if name == figures.REST:
@@ -244,13 +267,18 @@ def _few(study: Study) -> str:
 def _curves(study: Study) -> list[str]:
     found = [f"{chart.title}\n{plain.table(chart.table)}" for chart in curves(study)]
     rows = []
-    for clients in sorted({point.clients for part in study.parts for point in part.curve.points}):
-        for part in study.parts:
+    for clients in sorted({point.clients for part in study.closed for point in part.curve.points}):
+        for part in study.closed:
             for point in part.curve.points:
                 if point.clients == clients and "throughput" in point.metrics:
                     centre = point.metrics["throughput"].centre
                     rows.append((f"{count(clients):>6}  {part.name}", centre, quantity(centre, "1/s")))
     return [*found, f"clients, throughput\n{plain.bars(rows)}"] if len(rows) > 1 else found
+
+
+def _rates(study: Study) -> str:
+    rows = figures.rates(study)
+    return f"Rates asked for, in open loops\n{plain.table(rows)}" if rows.rows else ""
 
 
 def _scaling(study: Study) -> str:

@@ -37,7 +37,7 @@ _LEAD = (
 
 
 def metrics_of(part: Part) -> dict[str, Summary]:
-    return part.curve.peak.metrics if part.curve.peak else {}
+    return part.curve.main.metrics if part.curve.main else {}
 
 
 def figures(part: Part) -> dict[str, str]:

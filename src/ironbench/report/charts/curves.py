@@ -23,7 +23,7 @@ _MANY = 400
 
 
 def curves(study: Study) -> list[Chart]:
-    """One chart per metric that some trial has."""
+    """One chart per metric that some trial of a closed loop has; the throughput of an open loop was asked for."""
     wanted = (
         ("throughput", "Throughput", f"{study.counts[1]}/s", 340),
         ("response_time_p50_s", "Response time, median", "half took no longer", 260),
@@ -32,14 +32,14 @@ def curves(study: Study) -> list[Chart]:
     return [
         _curve(study, metric, title, unit, height)
         for metric, title, unit, height in wanted
-        if any(metric in point.metrics for part in study.parts for point in part.curve.points)
+        if any(metric in point.metrics for part in study.closed for point in part.curve.points)
     ]
 
 
 def _curve(study: Study, metric: str, title: str, words: str, height: int) -> Chart:
-    names = [part.name for part in study.parts]
-    points = [(part.name, point) for part in study.parts for point in part.curve.points if metric in point.metrics]
-    confirmations = [(part.name, record) for part in study.parts for record in part.curve.confirmations]
+    names, shown = [part.name for part in study.parts], [part.name for part in study.closed]
+    points = [(part.name, point) for part in study.closed for point in part.curve.points if metric in point.metrics]
+    confirmations = [(part.name, record) for part in study.closed for record in part.curve.confirmations]
     unit = unit_of(metric)
     suffix, factor = scale(unit, [point.metrics[metric].high for _, point in points])
     medians = [_median(name, point, metric, unit, factor) for name, point in points]
@@ -63,9 +63,9 @@ def _curve(study: Study, metric: str, title: str, words: str, height: int) -> Ch
         title,
         _alt(study, metric, title),
         base.specification(layers, data, height),
-        _table(names, points, metric, unit),
+        _table(shown, points, metric, unit),
         said + (", logarithmic" if kind.get("type") == "log" else ""),
-        (*base.keys(names), *_marks(trials, some_suspect)),
+        (*(key for key in base.keys(names) if key.label in shown), *_marks(trials, some_suspect)),
         wide=metric == "throughput",
     )
 
@@ -232,7 +232,7 @@ def _peak_labels(names: list[str], x: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _alt(study: Study, metric: str, title: str) -> str:
     words = []
-    for part in study.parts:
+    for part in study.closed:
         found = [point for point in part.curve.points if metric in point.metrics]
         if found:
             first, last = found[0], found[-1]

@@ -27,8 +27,8 @@ def latency(study: Study) -> list[Chart]:
     return [
         Chart(
             "latency",
-            "Response time by percentile, at the peak",
-            _alt(lines),
+            f"Response time by percentile, {study.place}",
+            _alt(lines, study.place),
             base.specification(layers, {"percentiles": rows}, 300),
             _table(lines, study.counts[1]),
             suffix + (", logarithmic" if kind.get("type") == "log" else ""),
@@ -78,13 +78,13 @@ def _layer(names: list[str], value: dict[str, Any], study: Study) -> dict[str, A
     }
 
 
-def _alt(lines: list[tuple[str, Percentiles]]) -> str:
+def _alt(lines: list[tuple[str, Percentiles]], place: str) -> str:
     words = []
     for name, line in lines:
         known = dict(line.points)
         figures = [f"{share * 100:g} % {quantity(known[share], 's')}" for share in (0.5, 0.99, 0.999) if share in known]
         words.append(f"{name}, {line.metric.replace('_', ' ')}: {', '.join(figures)}")
-    return f"Percentiles at the peak. {'; '.join(words)}."
+    return f"Percentiles {place}. {'; '.join(words)}."
 
 
 def _table(lines: list[tuple[str, Percentiles]], units: str) -> Table:

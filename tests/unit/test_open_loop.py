@@ -1,0 +1,163 @@
+"""An open loop keeps the rate that was asked for or does not: it has no peak, no score and no ratio of throughput."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from factories import DISK, MACHINE, MEMORY, record
+
+from ironbench.analyse.curve import curve
+from ironbench.analyse.subjects import subjects
+from ironbench.cli.compare import compare
+from ironbench.cli.cost import cost
+from ironbench.cli.leaderboard import leaderboard
+from ironbench.cli.report import report
+from ironbench.errors import InputError
+from ironbench.model.record import RATE_NOT_KEPT, Record, Status
+from ironbench.model.record import Warning as Caution
+from ironbench.model.system import Load, System
+from ironbench.plan.sweep import sweep
+from ironbench.record import Evidence, Store
+
+
+def plain(text: str) -> str:
+    return text.replace("\u202f", " ").replace("\u00a0", " ")
+
+
+BEHIND = Caution(RATE_NOT_KEPT, "the rate of 5000/s was not kept")
+SYSTEMS = '[system.asked]\nrecords = "asked"\nsockets = 1\ncores = 2\nbuy = ["sql-server-2014-enterprise"]\n'
+
+
+def system(label: str) -> System:
+    return replace(MEMORY if label == "same" else DISK, label=label)
+
+
+def opened(label: str, rate: float, finished: float, slow: float, kept: bool = True, clients: int = 8) -> list[Record]:
+    found = []
+    for block in range(3):
+        warnings = () if kept else (BEHIND,)
+        one = record(
+            system(label), clients, finished + block, block=block, load=Load(rate=rate, duration_s=30.0, warmup_s=5.0),
+            metrics={"response_time_p99_s": slow, "service_time_p99_s": slow}, series=label, warnings=warnings,
+            status=Status.OK if kept else Status.SUSPECT,
+        )  # fmt: skip
+        found.append(one)
+    return found
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> str:
+    closed = [record(system("closed"), 8, 3000.0 + block, block=block, series="closed") for block in range(3)]
+    trials = [*closed, *opened("asked", 500, 495, 0.02), *opened("same", 500, 501, 0.01)]
+    store = Store(tmp_path)
+    key = store.keep_shared("machines", MACHINE)
+    for one in [*trials, *opened("late", 5000, 2900, 4.0, kept=False)]:
+        store.keep(replace(one, machine=key), Evidence())
+    return str(tmp_path)
+
+
+def test_of_an_open_loop_a_report_says_whether_it_kept_its_rate(
+    results: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report(["closed", "asked", "late"], "", "", results)
+    text = plain(capsys.readouterr().out)
+    assert "closed reaches 3 000 transactions per second with 8 clients" in text
+    assert (
+        "asked keeps 500 transactions per second with 8 clients (3 trials); 99 % of them took 20.0 ms or less" in text
+    )
+    assert (
+        "late does not keep 5 000 transactions per second with 8 clients (3 trials); it finished 58 % of them." in text
+    )
+    assert "Rates asked for, in open loops" in text
+    assert "throughput of" not in text and "asked reaches" not in text
+    bars = text[text.index("Throughput\n") : text.index("Rates asked for")]
+    assert "asked" not in bars and "late" not in bars
+
+
+@pytest.mark.parametrize("format", ["md", "html", "png", "svg"])
+def test_reports_of_open_loops_alone_are_written_in_every_format(format: str, results: str, tmp_path: Path) -> None:
+    target = tmp_path / f"r.{format}"
+    report(["asked", "late"], str(target), "", results)
+    assert target.stat().st_size > 500
+    if format in ("md", "html"):
+        text = plain(target.read_text())
+        assert "500 transactions per second" in text and "at its peak" not in text and "at the peak" not in text
+
+
+def test_open_loops_at_one_rate_are_compared_by_their_response_times(
+    results: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    compare("asked", "same", results, False, False)
+    text = plain(capsys.readouterr().out)
+    assert "Both were asked for 500/s: A kept 500/s; B kept 500/s." in text
+    assert "0.500 × that of A: 10.0 ms against 20.0 ms" in text
+    assert "peak" not in text and "closed loops on both sides" not in text
+    compare("asked", "same", results, False, True)
+    rows = {row["metric"]: row for row in json.loads(capsys.readouterr().out)["peaks"]["rows"]}
+    assert rows["throughput"]["ratio"] is None and rows["throughput"]["improves"] is None
+    assert rows["response_time_p99_s"]["ratio"] == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(
+    ("named", "said"),
+    [
+        (("closed", "asked"), "A was driven in a closed loop, B in an open loop at 500/s: neither throughput nor"),
+        (("late", "asked"), "A was driven in an open loop at 5000/s, B in an open loop at 500/s: neither"),
+    ],
+)
+def test_loops_that_were_given_unlike_work_have_no_ratio(
+    named: tuple[str, str], said: str, results: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    compare(*named, results, False, False)
+    text = plain(capsys.readouterr().out)
+    assert said in text
+    assert "The load differs: " in text and "closed loops on both sides" not in text
+    compare(*named, results, False, True)
+    for row in json.loads(capsys.readouterr().out)["peaks"]["rows"]:
+        if row["metric"].startswith(("throughput", "response_time", "service_time")):
+            assert row["ratio"] is None
+
+
+def test_an_open_loop_has_no_place_in_a_leaderboard_and_that_is_said(
+    results: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    leaderboard("igen-oltp", "", "", "", None, results, False)
+    text = plain(capsys.readouterr().out)
+    assert "Left out: asked, driven in an open loop: its rate of 500/s was asked for, not reached." in text
+    leaderboard("igen-oltp", "", "", "", None, results, True)
+    (ranking,) = json.loads(capsys.readouterr().out)["rankings"]
+    assert [place["system"] for place in ranking["places"]] == ["closed"]
+
+
+def test_an_open_loop_gives_no_score_and_that_is_said(
+    results: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    systems = tmp_path / "systems.toml"
+    systems.write_text(SYSTEMS)
+    cost(["asked"], "", str(systems), None, "", results, False)
+    assert "No score of asked: driven in an open loop" in capsys.readouterr().out
+
+
+def test_records_of_open_loops_alone_are_no_leaderboard(tmp_path: Path) -> None:
+    for one in opened("asked", 500, 495, 0.02):
+        Store(tmp_path).keep(one, Evidence())
+    with pytest.raises(InputError, match=r"nothing to rank .asked: driven in an open loop"):
+        leaderboard("igen-oltp", "", "", "", None, str(tmp_path), False)
+
+
+def test_the_details_of_an_open_loop_are_of_the_fewest_clients_that_kept_the_rate() -> None:
+    trials = [*opened("a", 500, 300, 4.0, kept=False, clients=1), *opened("a", 500, 495, 0.1, clients=4)]
+    (subject,) = subjects([*trials, *opened("a", 500, 505, 0.1, clients=8)])
+    found = curve(subject)
+    assert found.peak is None
+    assert [(one.clients, one.is_kept) for one in found.rates] == [(1, False), (4, True), (8, True)]
+    assert found.rate is not None and found.rate.clients == 4
+
+
+def test_no_peak_of_an_open_loop_is_confirmed() -> None:
+    load = Load(rate=500.0, duration_s=1.0)
+    assert sweep(DISK, trials := opened("a", 1, 1, 1)[0].choice, load, [1, 2], None, 1, True).confirmations == 0
+    assert sweep(DISK, trials, replace(load, rate=None), [1, 2], None, 1, True).confirmations == 3
