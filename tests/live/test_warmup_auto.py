@@ -9,7 +9,7 @@ import pytest
 from lab_example import small
 
 from ironbench import lab, lab_begin, lab_warmup
-from ironbench.analyse.study import study_of
+from ironbench.analyse.study import studies
 from ironbench.model.lab import Lab
 from ironbench.model.plan import Plan
 from ironbench.model.secrets import Secrets
@@ -56,6 +56,6 @@ def test_a_run_measures_a_pilot_of_every_client_count_that_enters_no_curve(place
     plan = Plan("series", planned.setups[0].system, planned.setups[0].choice, trials, 1)
     records = lab.run(plan, Secrets(), Store(place / "results"), Printer())
     assert [record.purpose for record in records] == ["pilot", "sweep", "pilot", "sweep", "confirmation"]
-    (study,) = study_of(records)
+    (study,) = studies(records)
     (part,) = study.parts
     assert sum(len(point.trials) for point in part.curve.points) == 2

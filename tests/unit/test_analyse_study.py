@@ -12,7 +12,7 @@ from ironbench.analyse.differences import differences, flattened, shared
 from ironbench.analyse.reproduce import command
 from ironbench.analyse.sanity import little
 from ironbench.analyse.shares import MOST_EVENTS, OTHER, budgets, main_events, waits
-from ironbench.analyse.study import studies, study_of
+from ironbench.analyse.study import studies
 from ironbench.analyse.subjects import subjects
 from ironbench.analyse.timelines import MOST_POINTS, percentiles, timeline, typical
 from ironbench.model.record import Budget, Status
@@ -22,7 +22,7 @@ from ironbench.record.redact import HIDDEN, redacted
 
 def test_different_work_is_never_put_in_one_study() -> None:
     other = record(choice=Choice("select-only", {"scale": "4"}))
-    assert [study.work for study in study_of([record(), other])] == [
+    assert [study.work for study in studies([record(), other])] == [
         "igen-oltp scale=4 weight=light",
         "select-only scale=4",
     ]
@@ -54,12 +54,12 @@ def test_the_standing_is_against_the_first_system() -> None:
 
 
 def test_a_study_needs_no_evidence_beyond_records() -> None:
-    (study,) = study_of(example())
+    (study,) = studies(example())
     assert all(part.response is None and part.timeline is not None and not part.timeline.lines for part in study.parts)
 
 
 def test_a_study_of_failed_trials_has_no_peak_and_says_why() -> None:
-    (study,) = study_of([record(throughput=None, status=Status.FAILED, cause="no such host")])
+    (study,) = studies([record(throughput=None, status=Status.FAILED, cause="no such host")])
     assert study.parts[0].curve.peak is None
     assert study.parts[0].left_out == ("1 failed trial left out: no such host.",)
 
@@ -70,8 +70,8 @@ def test_derived_results_carry_their_sentence() -> None:
 
 
 def test_closed_and_open_loops_are_named() -> None:
-    (closed,) = study_of([record()])
-    (opened,) = study_of([record(load=Load(rate=100.0))])
+    (closed,) = studies([record()])
+    (opened,) = studies([record(load=Load(rate=100.0))])
     assert any(note.startswith("Closed loop") for note in closed.footnotes)
     assert any(note.startswith("Open loop") for note in opened.footnotes)
     assert opened.open_loop
@@ -79,7 +79,7 @@ def test_closed_and_open_loops_are_named() -> None:
 
 
 def test_emulated_results_say_so() -> None:
-    (study,) = study_of([record(budget=Budget(emulation=0.12, idle=0.5))])
+    (study,) = studies([record(budget=Budget(emulation=0.12, idle=0.5))])
     assert any("Emulated devices" in note and "12\u202f%" in note for note in study.footnotes)
 
 
@@ -280,7 +280,7 @@ def test_a_peak_that_fresh_trials_do_not_bear_out_is_said_to_be_so_and_why() -> 
     fresh = [
         record(throughput=x, block=b, purpose="confirmation", budget=crowded) for b, x in enumerate((1580, 1600, 1700))
     ]
-    (study,) = study_of([*swept, *fresh])
+    (study,) = studies([*swept, *fresh])
     (said,) = [text for text in study.parts[0].warnings if "confirmation trials" in text]
     assert "8 clients gave 30\u202f% less" in said
     assert "34\u202f% of the CPU time during them and 5\u202f% before" in said
@@ -288,13 +288,13 @@ def test_a_peak_that_fresh_trials_do_not_bear_out_is_said_to_be_so_and_why() -> 
 
 def test_a_peak_that_is_a_little_lower_when_measured_again_is_what_choosing_the_best_does() -> None:
     fresh = [record(throughput=x, block=b, purpose="confirmation") for b, x in enumerate((920, 930, 905))]
-    (study,) = study_of([record(throughput=1000), *fresh])
+    (study,) = studies([record(throughput=1000), *fresh])
     assert not any("confirmation trials" in text for text in study.parts[0].warnings)
 
 
 def test_a_shortfall_without_a_cpu_budget_blames_nobody() -> None:
     fresh = [record(throughput=x, block=b, purpose="confirmation") for b, x in enumerate((620, 630, 605))]
-    (study,) = study_of([record(throughput=1000), *fresh])
+    (study,) = studies([record(throughput=1000), *fresh])
     assert any("neither number is safe" in text for text in study.parts[0].warnings)
 
 

@@ -8,7 +8,7 @@ from labfactory import lab, trials
 
 from ironbench.analyse.labstudy import LabStudy, lab_study
 from ironbench.analyse.role_latency import role_latencies
-from ironbench.analyse.study import study_of
+from ironbench.analyse.study import studies
 from ironbench.model.record import Record
 from ironbench.model.system import Device, Partition
 from ironbench.report import figures
@@ -147,7 +147,7 @@ def passed_through() -> Record:
 
 
 def test_a_report_of_runs_on_emulated_devices_shows_their_io_by_role() -> None:
-    (found,) = study_of([emulated()])
+    (found,) = studies([emulated()])
     (section,) = [section for section in figures.sections(found) if section.id == "devices"]
     assert "role-latency" in [chart.id for chart in section.charts]
 

@@ -6,7 +6,7 @@ import pytest
 from factories import DISK, record
 
 from ironbench.analyse.read_cost import read_costs
-from ironbench.analyse.study import study_of
+from ironbench.analyse.study import studies
 from ironbench.model.record import Budget, Record
 from ironbench.model.system import Device
 from ironbench.report import figures
@@ -60,5 +60,5 @@ def test_a_cost_that_reads_do_not_explain_has_no_row(reads: float, engine_s: tup
 
 
 def test_a_report_of_runs_has_the_table() -> None:
-    (found,) = study_of([trial("cold", 100_000, 3.0), trial("hot", 0, 2.0)])
+    (found,) = studies([trial("cold", 100_000, 3.0), trial("hot", 0, 2.0)])
     assert "read-cost" in [section.id for section in figures.sections(found)]

@@ -14,7 +14,7 @@ import pytest
 from factories import DISK, MEMORY, Shelf, example, record, suspect, sweep
 
 from ironbench.analyse.compare import compare
-from ironbench.analyse.study import studies, study_of
+from ironbench.analyse.study import studies
 from ironbench.errors import InputError
 from ironbench.model.record import Check, Record, Status
 from ironbench.printer import Printer
@@ -187,7 +187,7 @@ def test_the_headline_says_on_what_it_rests() -> None:
 
 
 def test_the_headline_of_single_trials_claims_no_spread() -> None:
-    (study,) = study_of([record(DISK), record(MEMORY, throughput=2000.0)])
+    (study,) = studies([record(DISK), record(MEMORY, throughput=2000.0)])
     said = " ".join(text for _, text in headline(study))
     assert "n=1: no spread" in said
     assert "the spread is not known" in said
@@ -195,18 +195,18 @@ def test_the_headline_of_single_trials_claims_no_spread() -> None:
 
 def test_many_systems_are_told_by_the_first_and_the_highest() -> None:
     systems = [replace(DISK, label=f"s{n}") for n in range(6)]
-    (study,) = study_of([record(system, throughput=100.0 + n) for n, system in enumerate(systems)])
+    (study,) = studies([record(system, throughput=100.0 + n) for n, system in enumerate(systems)])
     assert {name for name, _ in headline(study)} == {"s0", "s5"}
 
 
 def test_incoherent_numbers_are_among_the_cautions() -> None:
-    (study,) = study_of([record(metrics={"response_time_mean_s": 1e-6})])
+    (study,) = studies([record(metrics={"response_time_mean_s": 1e-6})])
     assert any("Little's law does not hold" in text for text in cautions(study))
 
 
 def test_suspect_trials_are_ringed_among_others_only() -> None:
     def rings(trials: list[Record]) -> int:
-        chart = sections(study_of(trials)[0])[0].charts[0]
+        chart = sections(studies(trials)[0])[0].charts[0]
         return sum("status" in str(layer.get("transform")) for layer in chart.specification["layer"])
 
     mixed = sweep(DISK, 3000, 6)

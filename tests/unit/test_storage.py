@@ -238,7 +238,7 @@ def test_what_a_trial_will_have_is_known_before() -> None:
 def test_reads_from_the_device_and_from_the_cache_are_compared_by_size() -> None:
     from factories import DISK, record
 
-    from ironbench.analyse.study import study_of
+    from ironbench.analyse.study import studies
     from ironbench.report import figures as shown
     from ironbench.report.storage import headline
     from ironbench.words import THIN
@@ -247,7 +247,7 @@ def test_reads_from_the_device_and_from_the_cache_are_compared_by_size() -> None
     for name, cost_s in (("cost8k-device", 12e-6), ("cost8k-cached", 4e-6)):
         metrics[f"storage_bytes_per_s{{profile={name}}}"] = 1e8
         metrics[f"storage_cpu_per_io_s{{profile={name}}}"] = cost_s
-    (study,) = study_of([replace(record(DISK, 1, 10.0, metrics=metrics), choice=Choice("storage"))])
+    (study,) = studies([replace(record(DISK, 1, 10.0, metrics=metrics), choice=Choice("storage"))])
     assert "COST8K device: 12.0 µs of CPU time for a read" in headline(study)[0][1].replace(THIN, " ")
     (section,) = [one for one in shown.sections(study) if one.id == "storage-cost"]
     (row,) = section.tables[0][1].rows

@@ -9,7 +9,7 @@ from labfactory import lab, trials
 from ironbench.analyse.compare import compare
 from ironbench.analyse.labstudy import lab_study
 from ironbench.analyse.lead import leads
-from ironbench.analyse.study import Study, study_of
+from ironbench.analyse.study import Study, studies
 from ironbench.model.record import Record
 from ironbench.model.system import Choice, System
 from ironbench.report import lead as lead_report
@@ -33,7 +33,7 @@ def single(system: System, faster: float, sf: str = "0.01", **fields: object) ->
 
 
 def shown(*records: Record) -> tuple[Study, own.Presentation]:
-    (study,) = study_of(records)
+    (study,) = studies(records)
     presentation = own.presentation(study)
     assert presentation is not None
     return study, presentation
@@ -71,7 +71,7 @@ def test_options_that_leave_the_work_as_it_is_make_no_other_work() -> None:
         replace(trial, choice=replace(trial.choice, options={**trial.choice.options, "answers": folder}))
         for trial, folder in ((one, "/somewhere"), (other, ""))
     )
-    (study,) = study_of([one, other])
+    (study,) = studies([one, other])
     assert study.work == "tpch sf=0.01"
 
 

@@ -64,6 +64,9 @@ class Empty:
         return {}
 
 
+EMPTY = Empty()
+
+
 class Fingerprints(Empty):
     """Of machines and engines, from several archives; a key is made of what it stands for, so any will do."""
 

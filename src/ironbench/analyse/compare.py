@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ironbench.analyse.archive import EMPTY, Archive
 from ironbench.analyse.curve import Curve, curve, metrics_of
 from ironbench.analyse.differences import Difference, differences, facts_of
 from ironbench.analyse.rate import Rate, no_ratio
@@ -103,13 +104,14 @@ def compare(
     b: Sequence[Record],
     facts: Sequence[dict[str, str]] = (),
     derived: Sequence[str] = (),
+    archive: Archive = EMPTY,
 ) -> Comparison:
     """Voided, failed and cut-short trials never enter; suspect ones enter with their warnings.
 
-    `facts`: flat facts of A and B (machine, engine) beyond what records hold.
+    `facts`: flat facts of A and B (machine, engine) beyond what records hold. `archive`: where their histograms are.
     """
     sides = (Subject(name_a, tuple(a)), Subject(name_b, tuple(b)))
-    curves = (curve(sides[0]), curve(sides[1]))
+    curves = (curve(sides[0], archive), curve(sides[1], archive))
     entered = (sides[0].usable, sides[1].usable)
     known = [{**facts_of(side[0]), **extra} if side else {} for side, extra in zip(entered, _pair(facts), strict=True)]
     return Comparison(
@@ -119,7 +121,7 @@ def compare(
         (curves[0].rate, curves[1].rate),
         _peaks(*curves),
         (_basis(curves[0]), _basis(curves[1])),
-        _cells(*entered, *curves),
+        _cells(*entered, *curves, archive),
         differences(known) if all(known) else (),
         unlike(*entered),
         tuple(f"{side.name}: {text}" for side in sides for text in doubts(side.records)),
@@ -150,14 +152,16 @@ def _peaks(a: Curve, b: Curve) -> CellComparison | None:
     return CellComparison("peak", _rows(a.main.metrics, b.main.metrics, a.main.trials, b.main.trials))
 
 
-def _cells(a: Sequence[Record], b: Sequence[Record], curve_a: Curve, curve_b: Curve) -> tuple[CellComparison, ...]:
+def _cells(
+    a: Sequence[Record], b: Sequence[Record], curve_a: Curve, curve_b: Curve, archive: Archive
+) -> tuple[CellComparison, ...]:
     points = {point.clients: point for point in curve_b.points}
     cells = [
         CellComparison(
             counted(point.clients, "client"),
             _rows(
-                metrics_of(point.trials),
-                metrics_of(points[point.clients].trials),
+                metrics_of(point.trials, None, archive),
+                metrics_of(points[point.clients].trials, None, archive),
                 point.trials,
                 points[point.clients].trials,
             ),
@@ -166,7 +170,7 @@ def _cells(a: Sequence[Record], b: Sequence[Record], curve_a: Curve, curve_b: Cu
         if point.clients in points
     ]
     if not cells and not (curve_a.points or curve_b.points):
-        cells = [CellComparison("all trials", _rows(metrics_of(a), metrics_of(b), a, b))]
+        cells = [CellComparison("all trials", _rows(metrics_of(a, None, archive), metrics_of(b, None, archive), a, b))]
     return tuple(cells)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ironbench import catalogue
+from ironbench.analyse.archive import EMPTY, Archive
 from ironbench.analyse.bill import bill
 from ironbench.analyse.contradictions import contradictions
 from ironbench.analyse.cores import cores_held, machine_cores
@@ -79,8 +80,9 @@ def costs(
     machines: Mapping[str, Mapping[str, Any]],
     target: Target | None,
     currency: str = "",
+    archive: Archive = EMPTY,
 ) -> Costs:
-    """`records`: by label. `machines`: fingerprints by key, where they are known.
+    """`records`: by label. `machines`: fingerprints by key, where they are known. `archive`: histograms of the records.
 
     InputError: prices, currencies, records of different work under one target, or of several systems under one offer.
     """
@@ -94,7 +96,7 @@ def costs(
     into = currency or (offers.currency if offers else "")
     rows = [
         replace(
-            _offered(offer, _did(offer.name, own, target, metric), offers, sheet, into),
+            _offered(offer, _did(offer.name, own, target, metric, archive), offers, sheet, into),
             cautions=tuple(contradictions(offer, own, machines)),
         )
         for offer in named
@@ -102,7 +104,7 @@ def costs(
     ]
     told = {offer.records for offer in named}
     rows += [
-        _unpriced(name, group, machines, _did(name, group, target, metric))
+        _unpriced(name, group, machines, _did(name, group, target, metric, archive))
         for label, labelled in records.items()
         if label not in told
         for name, group in _systems(label, labelled).items()
@@ -127,9 +129,9 @@ class _Did:
     basis: str
 
 
-def _did(name: str, records: Sequence[Record], target: Target | None, metric: str) -> _Did:
+def _did(name: str, records: Sequence[Record], target: Target | None, metric: str, archive: Archive) -> _Did:
     if target is not None:
-        found = attained(name, records, target)
+        found = attained(name, records, target, archive)
         return _Did(_shown(found), found, "")
     best = highest(records)
     if best is None or metric not in best.metrics:

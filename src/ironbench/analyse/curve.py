@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ironbench.analyse.archive import EMPTY, Archive
+from ironbench.analyse.pooled import with_pooled
 from ironbench.analyse.rate import Rate
 from ironbench.analyse.subjects import Subject
 from ironbench.analyse.summarise import Summary, summarise
@@ -85,23 +87,30 @@ class Curve:
         return self.main if isinstance(self.main, Rate) else None
 
 
-def curve(subject: Subject) -> Curve:
-    """Only trials that may be compared enter; trials without throughput (loads) do not."""
+def curve(subject: Subject, archive: Archive = EMPTY, *, pool_points: bool = True) -> Curve:
+    """Only trials that may be compared enter; trials without throughput (loads) do not.
+
+    `archive`: histograms that percentiles of several trials are pooled from; `pool_points`: also where it is not the
+    peak, which takes the time of reading every trial's.
+    """
     usable = [record for record in subject.usable if "throughput" in record.metrics]
     swept = [record for record in usable if record.purpose != CONFIRMATION]
     confirmations = [record for record in usable if record.purpose == CONFIRMATION]
     points = tuple(
-        Point(clients, group, metrics_of(group, CURVE_METRICS)) for clients, group in _by_clients(swept or usable)
+        Point(clients, group, metrics_of(group, CURVE_METRICS, archive if pool_points else EMPTY))
+        for clients, group in _by_clients(swept or usable)
     )
     opened = subject.records[0].cell.load.rate is not None if subject.records else False
-    rates = _rates(points, confirmations) if opened else ()
-    main = _main_rate(rates) if opened else _peak(points, confirmations)
+    rates = _rates(points, confirmations, archive) if opened else ()
+    main = _main_rate(rates) if opened else _peak(points, confirmations, archive)
     return Curve(subject.name, points, tuple(confirmations), rates, main)
 
 
-def metrics_of(records: Sequence[Record], names: Sequence[str] | None = None) -> dict[str, Summary]:
+def metrics_of(
+    records: Sequence[Record], names: Sequence[str] | None = None, archive: Archive = EMPTY
+) -> dict[str, Summary]:
     """A summary for each metric that some record has; all metrics when no names are given. Percentiles count only
-    where a trial has transactions enough for them."""
+    where a trial has transactions enough for them, and are those of all trials together."""
     wanted = names if names is not None else list(dict.fromkeys(name for record in records for name in record.metrics))
     found = {}
     for name in wanted:
@@ -110,7 +119,7 @@ def metrics_of(records: Sequence[Record], names: Sequence[str] | None = None) ->
         )
         if summary is not None:
             found[name] = summary
-    return found
+    return with_pooled(found, records, archive)
 
 
 def _by_clients(records: Sequence[Record]) -> list[tuple[int, tuple[Record, ...]]]:
@@ -120,7 +129,7 @@ def _by_clients(records: Sequence[Record]) -> list[tuple[int, tuple[Record, ...]
     return [(clients, tuple(groups[clients])) for clients in sorted(groups)]
 
 
-def _peak(points: Sequence[Point], confirmations: Sequence[Record]) -> Peak | None:
+def _peak(points: Sequence[Point], confirmations: Sequence[Record], archive: Archive = EMPTY) -> Peak | None:
     with_throughput = [point for point in points if "throughput" in point.metrics]
     if not with_throughput:
         return None
@@ -131,13 +140,13 @@ def _peak(points: Sequence[Point], confirmations: Sequence[Record]) -> Peak | No
         best = next((point for point in with_throughput if point.clients == chosen), best)
     fresh = tuple(record for record in confirmations if record.cell.load.clients == best.clients)
     trials = fresh or best.trials
-    return Peak(best.clients, best.metrics["throughput"], metrics_of(trials), trials, bool(fresh))
+    return Peak(best.clients, best.metrics["throughput"], metrics_of(trials, None, archive), trials, bool(fresh))
 
 
-def _rates(points: Sequence[Point], confirmations: Sequence[Record]) -> tuple[Rate, ...]:
+def _rates(points: Sequence[Point], confirmations: Sequence[Record], archive: Archive) -> tuple[Rate, ...]:
     """Fresh trials stand for those that a search chose the rate by."""
     return tuple(
-        Rate(trials[0].cell.load.rate or 0.0, clients, metrics_of(trials), trials)
+        Rate(trials[0].cell.load.rate or 0.0, clients, metrics_of(trials, None, archive), trials)
         for clients, trials in _by_clients(confirmations) or [(point.clients, point.trials) for point in points]
     )
 

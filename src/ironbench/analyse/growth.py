@@ -8,9 +8,12 @@ from itertools import combinations
 
 import msgspec
 
+from ironbench.analyse.archive import EMPTY, Archive
+from ironbench.analyse.curve import CURVE_METRICS, metrics_of
 from ironbench.analyse.looks import LEAST_BLOCKS, LEVEL
 from ironbench.analyse.ratio import paired
 from ironbench.analyse.scalability import Fit, fitted
+from ironbench.analyse.summarise import Summary
 from ironbench.model.record import Record
 from ironbench.model.system import Setup
 
@@ -66,6 +69,8 @@ class Growth:
     """The levels that tell it from the lab's other curves."""
     trials: tuple[Record, ...]
     """Usable ones, by number of clients."""
+    summaries: Mapping[int, Mapping[str, Summary]]
+    """By number of clients, of the metrics of a curve."""
     fit: Fit | None
     """The Universal Scalability Law; None with too few numbers of clients, or in an open loop."""
     last_step: Step | None = None
@@ -84,7 +89,7 @@ class Growth:
         return fit is not None and step is not None and fit.peak_clients.low > fit.last and step.low > 1
 
 
-def growths(cells: Sequence[tuple[Setup, Sequence[Record]]]) -> tuple[Growth, ...]:
+def growths(cells: Sequence[tuple[Setup, Sequence[Record]]], archive: Archive = EMPTY) -> tuple[Growth, ...]:
     """Curves with at least two numbers of clients, in the order declared; `cells`: setups with their usable trials."""
     groups: dict[bytes, list[tuple[Setup, Sequence[Record]]]] = {}
     for setup, records in cells:
@@ -98,8 +103,14 @@ def growths(cells: Sequence[tuple[Setup, Sequence[Record]]]) -> tuple[Growth, ..
         trials = sorted((one for _, records in group for one in records), key=lambda one: one.cell.load.clients)
         fit = _fit(trials)
         steps = _steps(trials) if fit else {}
-        found.append(Growth(name, tuple(trials), fit, _last(steps), _course(steps)))
+        found.append(Growth(name, tuple(trials), _summaries(trials, archive), fit, _last(steps), _course(steps)))
     return tuple(found)
+
+
+def _summaries(trials: Sequence[Record], archive: Archive) -> dict[int, dict[str, Summary]]:
+    counts = dict.fromkeys(record.cell.load.clients for record in trials)
+    by_clients = {count: [record for record in trials if record.cell.load.clients == count] for count in counts}
+    return {count: metrics_of(own, CURVE_METRICS, archive) for count, own in by_clients.items()}
 
 
 def _fit(trials: Sequence[Record]) -> Fit | None:

@@ -11,6 +11,7 @@ from ironbench.analyse.bottleneck import TimeSpent, where_time_goes
 from ironbench.analyse.ceiling import Ceiling, ceilings, reconciled
 from ironbench.analyse.claims import Judged, Outcome, judged
 from ironbench.analyse.contrast import Contrast, contrasts
+from ironbench.analyse.curve import metrics_of
 from ironbench.analyse.differences import Difference, chosen, completed, differences, shared
 from ironbench.analyse.disturbance import Disturbance, disturbances
 from ironbench.analyse.findings import findings
@@ -25,7 +26,7 @@ from ironbench.analyse.role_latency import RoleLatency, role_latencies
 from ironbench.analyse.same_load import SameLoad, fell_behind, same_loads, too_little_time
 from ironbench.analyse.study import facts
 from ironbench.analyse.subjects import counted_in, work_name
-from ironbench.analyse.summarise import Summary, summarise
+from ironbench.analyse.summarise import Summary
 from ironbench.analyse.trend import Against, against
 from ironbench.analyse.unlike import doubts, left_out
 from ironbench.analyse.waterfall import Waterfall, waterfall
@@ -211,12 +212,12 @@ def lab_study(
         claims=judgements,
         too_little_time=too_little_time(lab, place.first_stage, place.last_stage),
         earlier=_earlier(lab, records, settled, stage, noise),
-        growths=growths([(cell.setup, cell.usable) for cell in cells]),
+        growths=growths([(cell.setup, cell.usable) for cell in cells], archive),
         ceilings=found_ceilings,
         waterfalls=_waterfalls(own, cells),
         queries=by_query,
         against=against(by_query, usable, archive),
-        levels=levels(lab, usable),
+        levels=levels(lab, usable, archive),
         role_latencies=role_latencies(usable),
         read_costs=read_costs(usable),
         noise=highest(noise, lab.method.metric, settled),
@@ -296,7 +297,7 @@ def _measured(setup: Setup, lab: Lab, last: Sequence[Record], archive: Archive) 
         setup,
         sum(trial.cell.name == name for trial in lab.trials),
         trials,
-        summarise([record.metrics[lab.method.metric] for record in usable if lab.method.metric in record.metrics]),
+        metrics_of(usable, [lab.method.metric], archive).get(lab.method.metric),
         _budget(usable),
         balance(usable, archive.machine(usable[0].machine)) if usable else (),
         where_time_goes(usable),

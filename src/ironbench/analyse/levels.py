@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ironbench.analyse.summarise import Summary, summarise
+from ironbench.analyse.archive import Archive
+from ironbench.analyse.curve import metrics_of
+from ironbench.analyse.summarise import Summary
 from ironbench.catalogue import part_of
 from ironbench.model.lab import Lab
 from ironbench.model.record import Record
@@ -35,7 +37,7 @@ class Levels:
     cells: tuple[Level, ...]
 
 
-def levels(lab: Lab, groups: Sequence[tuple[str, Sequence[Record]]]) -> Levels | None:
+def levels(lab: Lab, groups: Sequence[tuple[str, Sequence[Record]]], archive: Archive) -> Levels | None:
     """`groups`: cell and its comparable trials. None unless exactly two factors vary, each level with each other's."""
     if lab.design != "full" or len(lab.factors) != 2:
         return None
@@ -49,7 +51,7 @@ def levels(lab: Lab, groups: Sequence[tuple[str, Sequence[Record]]]) -> Levels |
     for one in first.levels:
         for other in second.levels:
             records = by_levels.get((one, other), ())
-            value = _summary(records, lab.method.metric)
+            value = metrics_of(records, [lab.method.metric], archive).get(lab.method.metric)
             if value is not None:
                 cells.append(Level(one, other, value, _queries(records)))
     return Levels(first.name, second.name, lab.method.metric, tuple(cells)) if cells else None
@@ -57,9 +59,4 @@ def levels(lab: Lab, groups: Sequence[tuple[str, Sequence[Record]]]) -> Levels |
 
 def _queries(records: Sequence[Record]) -> dict[str, Summary]:
     names = sorted({name for record in records for name in record.metrics if name.startswith(_QUERY)})
-    found = {part_of(name).partition("=")[2]: _summary(records, name) for name in names}
-    return {query: value for query, value in found.items() if value is not None}
-
-
-def _summary(records: Sequence[Record], metric: str) -> Summary | None:
-    return summarise([record.metrics[metric] for record in records if metric in record.metrics])
+    return {part_of(name).partition("=")[2]: value for name, value in metrics_of(records, names).items()}

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ironbench.analyse import reproduce, timelines
-from ironbench.analyse.archive import Archive, Empty
+from ironbench.analyse.archive import EMPTY, Archive
 from ironbench.analyse.balance import Entry, balance
 from ironbench.analyse.compare import ratio
 from ironbench.analyse.curve import Curve, curve
@@ -26,6 +26,14 @@ from ironbench.analyse.unlike import doubts, left_out, unlike
 from ironbench.model.record import Record
 from ironbench.model.sample import too_few
 from ironbench.words import in_percent
+
+
+MOST_POOLED = 2000
+"""Trials of which all histograms are read, about a millisecond each; of more only those at the peak."""
+_NOT_POOLED = (
+    f"Percentiles are those of all transactions of a peak's trials together. Of other points they are medians of the "
+    f"trials, since there are more than {MOST_POOLED:,} trials."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,14 +135,11 @@ SEARCH = "search"
 """Condition of confirmation trials after a search: its answer in words."""
 
 
-def studies(records: Sequence[Record], archive: Archive, derived: Mapping[str, str] | None = None) -> tuple[Study, ...]:
+def studies(
+    records: Sequence[Record], archive: Archive = EMPTY, derived: Mapping[str, str] | None = None
+) -> tuple[Study, ...]:
     """One study for each work among `records`. `derived`: workload → sentence that must stand wherever it is shown."""
     return tuple(_study(group, archive, derived or {}) for group in by_work(records))
-
-
-def study_of(records: Sequence[Record], derived: Mapping[str, str] | None = None) -> tuple[Study, ...]:
-    """Studies from records alone: without timelines, percentile curves and fingerprints."""
-    return studies(records, Empty(), derived)
 
 
 def facts(record: Record, archive: Archive) -> dict[str, str]:
@@ -146,7 +151,8 @@ def facts(record: Record, archive: Archive) -> dict[str, str]:
 
 def _study(records: Sequence[Record], archive: Archive, derived: Mapping[str, str]) -> Study:
     found = subjects(records)
-    curves = [curve(subject) for subject in found]
+    pool_points = len(records) <= MOST_POOLED
+    curves = [curve(subject, archive, pool_points=pool_points) for subject in found]
     events = main_events([record for subject in found for record in subject.usable])
     first_peak = next((one for one in curves if one.peak), None)
     parts = tuple(
@@ -164,7 +170,7 @@ def _study(records: Sequence[Record], archive: Archive, derived: Mapping[str, st
         differences(known),
         shared(known),
         tuple(dict.fromkeys(text for other in found[1:] for text in unlike(first, other.usable))),
-        _footnotes(records),
+        (*_footnotes(records), *(() if pool_points else (_NOT_POOLED,))),
         derived.get(records[0].choice.workload, ""),
         min(record.started_at for record in records),
         len(records),

@@ -19,7 +19,8 @@ class Summary:
 
     n: int
     centre: float
-    """The median: one bad trial does not move it."""
+    """The median: one bad trial does not move it. Of a percentile of several trials: that of all their transactions
+    together (`ironbench.analyse.pooled`)."""
     mean: float
     low: float
     high: float

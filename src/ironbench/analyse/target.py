@@ -8,10 +8,12 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ironbench.analyse.archive import EMPTY, Archive
+from ironbench.analyse.curve import metrics_of
 from ironbench.analyse.distributions import t_quantile
 from ironbench.errors import InputError
 from ironbench.model.record import Record
-from ironbench.model.sample import lacking, sampled
+from ironbench.model.sample import lacking, percentile, sampled
 from ironbench.model.system import Load
 from ironbench.plan import values
 
@@ -39,9 +41,9 @@ class Measured:
     rate: float
     trials: tuple[Record, ...]
     centre_s: float
-    """Geometric mean of the trials."""
+    """A percentile of all trials' transactions together; the geometric mean of the trials for a mean or a maximum."""
     bound_s: float | None
-    """Upper end of the 95 % interval; None: too few trials."""
+    """Upper end of the 95 % interval of the trials, never below `centre_s`; None: too few trials."""
     kept: bool
     """Whether every trial kept the rate."""
 
@@ -81,7 +83,7 @@ def parse(text: str) -> Target:
     return Target(text.strip(), f"response_time_{match[1].lower()}_s", limit_s, rate)
 
 
-def attained(system: str, records: Sequence[Record], target: Target) -> Attained:
+def attained(system: str, records: Sequence[Record], target: Target, archive: Archive = EMPTY) -> Attained:
     """Only open-loop trials at the target's rate or above count, and only by the upper end of their interval.
 
     A closed loop asks a slow system less often, so its response times say nothing about a rate.
@@ -94,7 +96,7 @@ def attained(system: str, records: Sequence[Record], target: Target) -> Attained
         few = lacking(driven, [target.metric])
         why = f"too few transactions in a trial, {few}" if few else _why_not(records, usable, open_loop)
         return Attained(system, None, False, f"not measured: {why}")
-    found = [_measured(group[0].cell.load.rate or 0.0, group, target) for group in _alike(enough)]
+    found = [_measured(group[0].cell.load.rate or 0.0, group, target, archive) for group in _alike(enough)]
     met = [one for one in found if one.meets(target)]
     if met:
         best = max(met, key=lambda one: one.rate)
@@ -123,17 +125,19 @@ def _missed(best: Measured, target: Target) -> str:
     return f"misses it {best.centre_s / target.limit_s:.2f} times over: {near}"
 
 
-def _measured(rate: float, trials: Sequence[Record], target: Target) -> Measured:
+def _measured(rate: float, trials: Sequence[Record], target: Target, archive: Archive) -> Measured:
     """The bound is the upper end of a t interval (Student, Biometrika 6, 1908) of the logarithms: response times are
     positive and skewed."""
     logs = [math.log(max(record.metrics[target.metric], 1e-12)) for record in trials]
-    centre = statistics.fmean(logs)
+    mean = statistics.fmean(logs)
+    pooled = metrics_of(trials, [target.metric], archive).get(target.metric) if percentile(target.metric) else None
+    centre_s = pooled.centre if pooled else math.exp(mean)
     bound = None
     if len(logs) >= LEAST_TRIALS:
         half = t_quantile(0.975, len(logs) - 1) * statistics.stdev(logs) / math.sqrt(len(logs))
-        bound = math.exp(centre + half)
+        bound = max(centre_s, math.exp(mean + half))
     kept = all(record.kept_rate for record in trials)
-    return Measured(rate, tuple(trials), math.exp(centre), bound, kept)
+    return Measured(rate, tuple(trials), centre_s, bound, kept)
 
 
 def _alike(records: Sequence[Record]) -> list[list[Record]]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from ironbench.analyse.archive import Archive, Columns
+from ironbench.analyse.pooled import merged
 from ironbench.catalogue import base_name, part_of
 from ironbench.model.record import Record
 from ironbench.model.sample import enough
@@ -135,21 +135,13 @@ def _same(a: Line, b: Line) -> bool:
 
 
 def percentiles(trials: Sequence[Record], archive: Archive, metric: str = "response_time") -> Percentiles | None:
-    """Histograms of all `trials` merged: a percentile of percentiles would be none. None where there are none, or too
+    """Of all transactions of `trials` together. None where there are none, or too
     few values for a median."""
-    merged: Any = None
-    for record in trials:
-        histogram = archive.histograms(record.id).get(metric)
-        if histogram is None:
-            continue
-        if merged is None:
-            merged = type(histogram).from_bytes(histogram.to_bytes())
-        else:
-            merged.merge(histogram)
-    if merged is None or not enough(0.5, merged.count):
+    whole = merged(trials, [metric], archive).get(metric)
+    if whole is None or not enough(0.5, whole.count):
         return None
-    shares = [share for share in QUANTILES if enough(share, merged.count)]
-    return Percentiles(metric, merged.count, tuple(zip(shares, merged.quantiles(shares), strict=True)))
+    shares = [share for share in QUANTILES if enough(share, whole.count)]
+    return Percentiles(metric, whole.count, tuple(zip(shares, whole.quantiles(shares), strict=True)))
 
 
 def _values(columns: Columns, name: str) -> list[float]:

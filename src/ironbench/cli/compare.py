@@ -58,7 +58,7 @@ def compare(
         raise InputError(b, cause, "name two systems, or two series")
     known = [facts(next(r for r in one if r.status.comparable), store) for one in (records_a, records_b)]
     derived = sentences([*records_a, *records_b]).values()
-    found = analysis.compare(a, records_a, b, records_b, known, tuple(derived))
+    found = analysis.compare(a, records_a, b, records_b, known, tuple(derived), store)
     if json:
         from ironbench.report.json import comparison as document
 

@@ -38,7 +38,7 @@ def asked(
     machines = {key: store.machine(key) for key in dict.fromkeys(record.machine for record in trials)}
     if declared and selection:
         declared = _in_order(declared, list(records))
-    found = costs(declared, sheet, records, machines, wanted, currency)
+    found = costs(declared, sheet, records, machines, wanted, currency, store)
     without = {} if wanted else leaderboard.without_peak(rows)
     notes = (f"No score of {label}: {why}." for label, why in without.items())
     return replace(found, notes=(*found.notes, *notes))

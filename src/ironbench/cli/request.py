@@ -96,9 +96,9 @@ def carried_out(asked: Asked, json: bool) -> int:
         from ironbench.report import searched, text
 
         if plan.search and plan.search.of == "rate":
-            printer.data(searched.text(plan.search, records))
+            printer.data(searched.text(plan.search, records, store))
         else:
-            text.run_summary(records, printer)
+            text.run_summary(records, store, printer)
         printer.say(f"records: {store.directory / 'trials'}  series: {plan.series}")
     code = exit_code(records)
     if code == SUSPECT:

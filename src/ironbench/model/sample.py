@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from ironbench.model.record import Record
 
 _DOUBT = 0.05
-_PERCENTILE = re.compile(r"(?:response|service)_time_p(\d+)_s(\{.*\})?")
+_PERCENTILE = re.compile(r"((?:response|service)_time)_p(\d+)_s(\{.*\})?")
 
 
 def needed(share: float) -> int:
@@ -36,10 +36,16 @@ def sampled(record: Record, metric: str) -> bool:
     if match is None:
         return True
     count = record.metrics.get("transactions")
-    if match[2] is not None:
-        rate = record.metrics.get(f"throughput{match[2]}")
+    if match[3] is not None:
+        rate = record.metrics.get(f"throughput{match[3]}")
         count = rate * record.elapsed_s if rate is not None else count
-    return count is None or enough(_share(match[1]), count)
+    return count is None or enough(_share(match[2]), count)
+
+
+def percentile(metric: str) -> tuple[str, float] | None:
+    """`response_time_p99_s{script=x}` → its histogram, `response_time{script=x}`, and 0.99; None for other metrics."""
+    match = _PERCENTILE.fullmatch(metric)
+    return (match[1] + (match[3] or ""), _share(match[2])) if match else None
 
 
 def too_few(records: Sequence[Record], units: str) -> str:
@@ -51,7 +57,7 @@ def too_few(records: Sequence[Record], units: str) -> str:
 def lacking(records: Sequence[Record], metrics: Sequence[str]) -> str:
     """What those of the metrics need that some trial has too few transactions for: `99 % needs 299`."""
     names = {name for record in records for name in metrics if name in record.metrics and not sampled(record, name)}
-    found = sorted({match[1] for name in names if (match := _PERCENTILE.fullmatch(name))}, key=_share)
+    found = sorted({match[2] for name in names if (match := _PERCENTILE.fullmatch(name))}, key=_share)
     return ", ".join(f"{_share(digits) * 100:g} % needs {needed(_share(digits)):,}" for digits in found)
 
 

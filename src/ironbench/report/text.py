@@ -7,10 +7,11 @@ import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from ironbench.analyse.archive import Archive
 from ironbench.analyse.compare import NO_VERDICT, CellComparison, Comparison, Row
 from ironbench.analyse.differences import telling
 from ironbench.analyse.rate import loop_words
-from ironbench.analyse.study import Study, study_of
+from ironbench.analyse.study import Study, studies
 from ironbench.model.record import Record, Status
 from ironbench.model.sample import too_few
 from ironbench.printer import Printer
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
 _MAIN = ("throughput", "response_time_mean_s", "response_time_p50_s", "response_time_p90_s", "response_time_p99_s")
 
 
-def render(studies: Sequence[Study]) -> bytes:
-    return ("\n\n".join(_study(study) for study in studies) + "\n").encode()
+def render(found: Sequence[Study]) -> bytes:
+    return ("\n\n".join(_study(study) for study in found) + "\n").encode()
 
 
 def _own_tables(study: Study) -> str:
@@ -43,11 +44,11 @@ def _own_tables(study: Study) -> str:
     return "\n\n".join(plain.table(table) for table in tables if table.rows)
 
 
-def run_summary(records: Sequence[Record], printer: Printer) -> None:
+def run_summary(records: Sequence[Record], archive: Archive, printer: Printer) -> None:
     """What a run gave: curve, peak and what to know before using it."""
     if not records:
         return
-    for study in study_of(records, sentences(records)):
+    for study in studies(records, archive, sentences(records)):
         figures = [_own_tables(study)] if own.presentation(study) else [*_curves(study), _rates(study), _few(study)]
         blocks = [study.derived, _statuses(study), *figures, _headline(study), _scaling(study), _cautions(study)]
         printer.data("\n\n".join(block for block in blocks if block))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import statistics
 from typing import Any
 
 from ironbench.analyse.labstudy import LabStudy
@@ -15,7 +14,7 @@ from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Key, Table
 from ironbench.report.charts.curves import clients_axis
 from ironbench.report.findings import metric_words
-from ironbench.report.numbers import quantity, scale, unit_of
+from ironbench.report.numbers import measured, quantity, scale, span, unit_of
 
 _WANTED = (("throughput", 320), ("response_time_p99_s", 240))
 _LOG_TIMES = 40
@@ -56,7 +55,7 @@ def _chart(study: LabStudy, metric: str, height: int) -> Chart:
         for record in curve.trials
         if _has(record, metric)
     ]
-    medians = _medians(trials)
+    medians = _medians(study, metric, factor)
     curves = _curves(study, factor) if metric == "throughput" else []
     kind, axis = base.value_scale([row["value"] for row in trials], math.inf if unit == "1/s" else _LOG_TIMES)
     x = clients_axis(sorted({row["clients"] for row in trials}))
@@ -70,22 +69,19 @@ def _chart(study: LabStudy, metric: str, height: int) -> Chart:
         base.specification(
             _layers(names, x, y, bool(curves)), {"trials": trials, "medians": medians, "curves": curves}, height
         ),
-        _table(names, trials, unit, factor),
+        _table(study, metric, unit),
         words + (", logarithmic" if kind.get("type") == "log" else ""),
         (*base.keys(names), Key("one trial", "muted", "circle"), *(_FITTED if curves else ())),
         wide=metric == "throughput",
     )
 
 
-def _medians(trials: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    places = dict.fromkeys((row["system"], row["clients"]) for row in trials)
+def _medians(study: LabStudy, metric: str, factor: float) -> list[dict[str, Any]]:
     return [
-        {
-            "system": name,
-            "clients": clients,
-            "value": statistics.median(r["value"] for r in trials if (r["system"], r["clients"]) == (name, clients)),
-        }
-        for name, clients in places
+        {"system": curve.name, "clients": clients, "value": found[metric].centre / factor}
+        for curve in study.growths
+        for clients, found in curve.summaries.items()
+        if metric in found
     ]
 
 
@@ -145,13 +141,11 @@ def _alt(medians: list[dict[str, Any]], metric: str, unit: str, factor: float) -
     return f"{metric_words(metric).capitalize()} against clients. {'; '.join(words)}."
 
 
-def _table(names: list[str], trials: list[dict[str, Any]], unit: str, factor: float) -> Table:
+def _table(study: LabStudy, metric: str, unit: str) -> Table:
+    names = [curve.name for curve in study.growths]
     rows = []
-    for clients in sorted({row["clients"] for row in trials}):
-        cells = [str(clients)]
-        for name in names:
-            own = [r["value"] * factor for r in trials if (r["system"], r["clients"]) == (name, clients)]
-            spread = f" ({quantity(min(own), unit)} to {quantity(max(own), unit)})" if len(own) > 1 else ""
-            cells.append(quantity(statistics.median(own), unit) + spread if own else "")
-        rows.append(tuple(cells))
+    for clients in sorted({count for curve in study.growths for count in curve.summaries}):
+        found = [curve.summaries.get(clients, {}).get(metric) for curve in study.growths]
+        cells = [f"{measured(one, unit)}{f' ({span(one, unit)})' if one.n > 1 else ''}" if one else "" for one in found]
+        rows.append((str(clients), *cells))
     return Table(("clients", *names), tuple(rows))
