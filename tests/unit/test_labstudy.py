@@ -76,7 +76,8 @@ def test_every_format_has_the_answer_in_the_same_order(format: str) -> None:
 def test_too_few_blocks_give_no_verdict_and_say_so() -> None:
     study = two_cells(1500.0, blocks=4)
     assert [effect.finding.conclusion for effect in study.effects] == [Conclusion.CANNOT_TELL]
-    assert any("4 blocks of the 6" in text for text in study.warnings)
+    assert any("4 complete blocks: a verdict needs 6" in text for text in study.warnings)
+    assert not any("blocks of the 6" in text for text in study.warnings), "one page counts blocks in one way"
 
 
 def test_many_comparisons_are_told_by_how_they_ended() -> None:

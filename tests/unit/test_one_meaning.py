@@ -18,7 +18,7 @@ from ironbench.cli.leaderboard import leaderboard
 from ironbench.cli.report import report
 from ironbench.errors import InputError
 from ironbench.model.record import Record
-from ironbench.model.system import Load, System
+from ironbench.model.system import Choice, Load, System
 from ironbench.record import Evidence, Store
 from ironbench.record.parcel import Reader
 
@@ -127,3 +127,23 @@ def test_a_label_whose_series_are_unlike_is_not_one_side_of_a_comparison(
 def test_a_trial_is_not_on_both_sides_of_a_comparison(results: str) -> None:
     with pytest.raises(InputError, match="1 trial that s1 stands for too"):
         compare("s1", "a", results, False, False)
+
+
+@pytest.mark.parametrize("format", ["text", "md", "html"])
+def test_a_report_of_many_records_begins_with_its_contents(
+    format: str, results: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = replace(trial(B, 700.0, "s8", 5), choice=Choice("select-only", {"scale": "1"}))
+    slow = trial(B, 480.0, "s7", 6, Load(rate=500.0, duration_s=30.0, warmup_s=5.0))
+    stored(Path(results), [other, slow])
+    target = tmp_path / f"r.{format}"
+    report([], str(target), format, results)
+    text = " ".join(target.read_text().replace("\\", "").split())
+    start = text.index("<h1>Contents</h1>") if format == "html" else 0
+    said = ["Contents", "2 kinds of work, 4 systems, 5 trials", "1 500/s", "3 000/s", "500/s kept", "700/s"]
+    assert all(one in text[start:] for one in said)
+    assert text.index("Contents", start) < text.index("2 kinds of work") < text.index("transactions per second")
+    if format == "html":
+        assert 'href="#study1"' in text and 'id="study1"' in text
+    report(["s1", "s2"], str(target), format, results)
+    assert "kinds of work" not in target.read_text()

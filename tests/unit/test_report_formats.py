@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from factories import DISK, MEMORY, Shelf, example, record, suspect, sweep
 
+from ironbench.analyse.archive import EMPTY
 from ironbench.analyse.compare import compare
 from ironbench.analyse.study import studies
 from ironbench.errors import InputError
@@ -249,7 +250,7 @@ def test_the_comparison_document_holds_ratios() -> None:
 
 def test_a_run_ends_with_its_curve_and_cautions() -> None:
     out = io.StringIO()
-    run_summary([suspect(record(clients=n)) for n in (1, 2)], Printer(out, io.StringIO()))
+    run_summary([suspect(record(clients=n)) for n in (1, 2)], EMPTY, Printer(out, io.StringIO()))
     assert "2 suspect" in out.getvalue()
     assert "client-saturated" in out.getvalue()
 

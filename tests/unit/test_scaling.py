@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from factories import DISK, record, sweep
 
-from ironbench.analyse.scaling import MOST_CURVES, Scaling, scaling, scalings
+from ironbench.analyse.scalability import Estimate
+from ironbench.analyse.scaling import MOST_CURVES, Scaling, _rate, scaling, scalings
 from ironbench.analyse.usl import Usl
 from ironbench.model.record import Record, Status
 from ironbench.model.system import Load
@@ -40,7 +41,22 @@ def test_a_peak_beyond_the_range_is_a_prediction_and_said_to_be_one() -> None:
 def test_a_curve_that_rises_to_the_end_names_an_asymptote_and_no_peak() -> None:
     found = of(Usl(0.1, 0.0, 100.0), (1, 2, 4, 6, 8, 12))
     assert not found.fit.peak_is_certain
-    assert "Amdahl's law fits as well" in found.sentences[2]
+    assert "(Amdahl's law) fits as well" in found.sentences[2]
+
+
+def test_no_knee_is_named_where_contention_cannot_be_told_from_none() -> None:
+    found = of(Usl(0.002, 0.004, 500.0), (1, 2, 4, 8))
+    assert found.fit.alpha.low <= 0 < found.fit.alpha.high
+    assert found.sentences[0].startswith("The fitted curve")
+    assert "cannot be told from none, so no knee is named; if there is one, it lies at" in found.sentences[1]
+    assert "no knee within reach" not in " ".join(found.sentences)
+
+
+def test_an_end_far_beyond_what_was_measured_is_no_bound() -> None:
+    assert _rate(Estimate(65_749, 40_373, 109_494_715)) == (
+        "65\u202f749/s (40\u202f373 with no upper end that these trials can tell)"
+    )
+    assert _rate(Estimate(1000, 900, 1100)).endswith("(900 to 1\u202f100)")
 
 
 def test_superlinear_growth_is_flagged() -> None:

@@ -120,11 +120,18 @@ def test_below_six_blocks_nothing_is_promised_but_the_end_of_the_lab() -> None:
 
 
 def test_what_cannot_be_told_says_what_it_would_take() -> None:
-    one = told(spread(1.02, 0.08))
+    one = told(spread(1.02, 0.04))
     assert one.advice.startswith("a round of ")
     assert "5 %" in one.advice
     assert told(spread(1.2, 0.03)).advice == ""
     assert "quieter machine" in told(spread(1.2, 3.0)).advice
+
+
+@pytest.mark.parametrize(("noise", "many"), [(0.2, 100), (3.0, 10_000)])
+def test_more_blocks_than_anybody_runs_are_no_advice(noise: float, many: int) -> None:
+    advice = told(spread(1.02, noise)).advice
+    assert "a round of" not in advice
+    assert advice.startswith("a quieter machine") and advice.endswith(f"would take more than {many:,} of them")
 
 
 def test_a_difference_smaller_than_the_margin_says_so() -> None:

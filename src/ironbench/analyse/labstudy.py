@@ -18,7 +18,7 @@ from ironbench.analyse.findings import findings
 from ironbench.analyse.growth import Growth, growths
 from ironbench.analyse.interaction import Interaction, interactions
 from ironbench.analyse.levels import Levels, levels
-from ironbench.analyse.looks import LEAST_BLOCKS, at, earlier
+from ironbench.analyse.looks import at, earlier
 from ironbench.analyse.noise import highest
 from ironbench.analyse.queries import Queries, queries
 from ironbench.analyse.read_cost import ReadCost, read_costs
@@ -38,7 +38,6 @@ from ironbench.model.sample import lacking
 from ironbench.model.system import Setup
 from ironbench.record import progress
 from ironbench.record.progress import by_place
-from ironbench.words import counted
 
 MOST_WATERFALLS = 4
 """Of more comparisons only the first are shared out among the parts of a transaction's time."""
@@ -183,7 +182,7 @@ def lab_study(
     # Later stages are run only if the findings ask for them.
     due = [trial for trial in lab.trials if trial.stage <= stage]
     missing = progress.missing(due, records)
-    unfinished = _unfinished(len(missing), len(due), settled)
+    unfinished = _unfinished(len(missing), len(due))
     at_rates = {setup.cell.name for setup in lab.rated}
     of_its_round, place = _of_its_round(lab, stage, settled), at(lab.method, stage)
     judgements = tuple(_with_rates(one, of_its_round) for one in judged(lab.claims, found))
@@ -320,16 +319,12 @@ def _effects(lab: Lab, findings: Sequence[Finding]) -> list[Effect]:
     return [Effect(finding, names[finding.cell, finding.baseline]) for finding in ranked]
 
 
-def _unfinished(missing: int, due: int, last: Sequence[Record]) -> tuple[str, ...]:
-    """What is missing of the plan."""
-    blocks = len({record.block for record in last if record.status.comparable})
-    rows = []
-    if missing:
-        verb, them = ("is", "it") if missing == 1 else ("are", "them")
-        rows.append(f"{missing} of {due} planned trials {verb} still to be run: `ironbench lab resume` runs {them}")
-    if 0 < blocks < LEAST_BLOCKS:
-        rows.append(f"{counted(blocks, 'block')} of the {LEAST_BLOCKS} that a verdict needs")
-    return tuple(rows)
+def _unfinished(missing: int, due: int) -> tuple[str, ...]:
+    """What is missing of the plan. How many blocks are complete depends on the comparison: its finding says that."""
+    if not missing:
+        return ()
+    verb, them = ("is", "it") if missing == 1 else ("are", "them")
+    return (f"{missing} of {due} planned trials {verb} still to be run: `ironbench lab resume` runs {them}",)
 
 
 def _of_percentiles(found: Sequence[Finding], settled: Sequence[Record]) -> tuple[str, ...]:

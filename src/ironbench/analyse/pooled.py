@@ -32,8 +32,10 @@ def merged(trials: Sequence[Record], names: Sequence[str], archive: Archive) -> 
 
 
 def with_pooled(found: Mapping[str, Summary], trials: Sequence[Record], archive: Archive) -> dict[str, Summary]:
-    """`found`, summaries of `trials`, with pooled percentiles as centres; ranges stay those of the trials. What no trial
-    kept a histogram of keeps the median of the trials."""
+    """`found`, summaries of `trials`, with pooled percentiles as centres; ranges stay those of the trials.
+
+    Where no trial has a histogram the centre stays the median of the trials.
+    """
     known = {metric: of for metric in found if (of := percentile(metric)) is not None}
     if len(trials) < 2 or not known:
         return dict(found)

@@ -13,6 +13,8 @@ from ironbench.words import grouped, in_percent
 MOST_CURVES = 8
 """Systems of one report that get a curve: a fit takes a quarter of a second, and a chart holds no more."""
 _STEPS = 40
+_FAR = 10
+"""An interval that ends beyond so many times its value bounds nothing."""
 _BEYOND = 1.5
 """The curve is drawn this many times as far as was measured, that its end or its fall can be seen."""
 
@@ -85,8 +87,9 @@ def _knee(fit: Fit) -> str:
             "many times one (shared caches, batched log writes). The law does not explain that, and its predictions "
             "beyond the measured range are worth little."
         )
-    if not math.isfinite(knee.value) or knee.value > fit.last * 10:
-        return "No contention shows: there is no knee within reach."
+    if not math.isfinite(knee.high):
+        least = f"; if there is one, it lies at {_up(knee.low)} clients or more" if math.isfinite(knee.low) else ""
+        return f"Contention cannot be told from none, so no knee is named{least}."
     where = "" if knee.value <= fit.last else " (beyond what was measured)"
     return (
         f"Its knee lies at {_estimate(knee)}{where}: up to there more clients mostly work, beyond it they "
@@ -97,7 +100,10 @@ def _knee(fit: Fit) -> str:
 def _coherency(fit: Fit) -> str:
     if fit.beta.low > 0:
         return "Clients also cost each other something by keeping in step: past the peak more of them do less."
-    return "A cost of keeping clients in step (coherency) cannot be told from none: Amdahl's law fits as well."
+    return (
+        "A cost of keeping clients in step (coherency) cannot be told from none: a curve that never falls "
+        "(Amdahl's law) fits as well."
+    )
 
 
 def _cautions(fit: Fit) -> list[str]:
@@ -126,7 +132,8 @@ def _estimate(found: Estimate) -> str:
 
 
 def _rate(found: Estimate) -> str:
-    high = f"to {grouped(found.high)}" if math.isfinite(found.high) else "with no upper end"
+    bounded = found.high < _FAR * found.value
+    high = f"to {grouped(found.high)}" if bounded else "with no upper end that these trials can tell"
     return f"{grouped(found.value)}/s ({grouped(found.low)} {high})"
 
 

@@ -27,7 +27,6 @@ from ironbench.model.record import Record
 from ironbench.model.sample import too_few
 from ironbench.words import in_percent
 
-
 MOST_POOLED = 2000
 """Trials of which all histograms are read, about a millisecond each; of more only those at the peak."""
 _NOT_POOLED = (

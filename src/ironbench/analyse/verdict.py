@@ -17,6 +17,9 @@ from ironbench.model.finding import Conclusion, Finding
 from ironbench.model.lab import Method
 from ironbench.words import counted
 
+MOST_ADVISED = 100
+"""Blocks; a round of more is no advice: the machine or the trials have to change first."""
+
 
 def finding(
     metric: str,
@@ -90,11 +93,12 @@ def advice(found: Paired, better: str, margin: float, place: Look, comparisons: 
     share = LEVEL / comparisons
     wanted = blocks_needed(margin, found.spread, found.blocks, share, share, LEAST_BLOCKS)
     finds = f"a difference of {_percent(margin)} or more, or that there is none so large, in 9 of 10 cases"
-    if wanted is None:
+    if wanted is None or wanted > MOST_ADVISED:
+        many = f"more than {MOST_BLOCKS if wanted is None else MOST_ADVISED:,}"
         return (
             f"a quieter machine, longer trials or a wider margin, since blocks differ by "
-            f"{_percent(math.expm1(found.spread))} from one to the next and even {MOST_BLOCKS:,} of them would not "
-            f"find a difference of {_percent(margin)}"
+            f"{_percent(math.expm1(found.spread))} from one to the next and to find a difference of {_percent(margin)} "
+            f"would take {many} of them"
         )
     if place.number < place.looks and wanted <= place.planned[-1]:
         return f"the {place.planned[-1]} blocks that are planned, which find {finds}"
@@ -122,7 +126,7 @@ def _cautions(
 ) -> list[str]:
     said = []
     if found.blocks < LEAST_BLOCKS:
-        said.append(f"{counted(found.blocks, 'complete block')}: a verdict needs {LEAST_BLOCKS} at least.")
+        said.append(_too_few(found.blocks))
     differs = conclusion in (Conclusion.FASTER, Conclusion.SLOWER)
     if differs and found.p_apart(margin) <= level_equal:
         said.append(f"The difference is real but smaller than the margin of {_percent(margin)} that was declared.")
@@ -136,6 +140,10 @@ def _cautions(
                 "whether 1 lies inside: some blocks are far from the others."
             )
     return said
+
+
+def _too_few(blocks: int) -> str:
+    return f"{counted(blocks, 'complete block')}: a verdict needs {LEAST_BLOCKS} at least."
 
 
 def _method(found: Paired, place: Look, comparisons: int, conclusion: Conclusion, level_equal: float) -> str:
@@ -165,7 +173,7 @@ def _nothing(
     return Finding(
         metric, cell, baseline, (), math.nan, 0.0, math.inf, 1 - level, Conclusion.CANNOT_TELL, method.margin,
         None, None, "no complete block", f"{LEAST_BLOCKS} complete blocks at least" if decides else "",
-        tuple(warnings), tuple(dropped), decides,
+        (*warnings, *((_too_few(0),) if decides else ())), tuple(dropped), decides,
     )  # fmt: skip
 
 

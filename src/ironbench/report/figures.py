@@ -206,6 +206,47 @@ def _who(names: list[str], everyone: int) -> str:
     return "all systems" if len(names) == everyone > 1 else ", ".join(names)
 
 
+def overview(studies: Sequence[Study]) -> Table | None:
+    """A row per system of every work, in the order of the report; None where the first lines name all of them."""
+    if len(studies) == 1 and len(studies[0].parts) <= _TOLD:
+        return None
+    rows = [
+        (study.work if place == 0 else "", part.name, *_came_to(part), _tally(part))
+        for study in studies
+        for place, part in enumerate(study.parts)
+    ]
+    return Table(("work", "system", "came to", "at", "trials"), tuple(rows))
+
+
+def contents(studies: Sequence[Study]) -> str:
+    """What is in a report of many records, in a sentence."""
+    systems, trials = sum(len(study.parts) for study in studies), sum(study.trials for study in studies)
+    works = f"{counted(len(studies), 'kind')} of work"
+    return (
+        f"{works}, {counted(systems, 'system')}, {counted(trials, 'trial')}; each kind of work has a part of its own."
+    )
+
+
+def _came_to(part: Part) -> tuple[str, str]:
+    """The figure that leads, and where it was measured."""
+    main = part.curve.main
+    if main is None:
+        return "no usable trial", ""
+    if (shown := own.presentation_of(part)) is not None:
+        figure, unit, _ = shown.card(part)
+        return f"{figure} {unit}".strip(), ""
+    clients = counted(main.clients, "client")
+    if isinstance(main, Rate):
+        return f"{quantity(main.rate, '1/s')} {main.words}", clients
+    return measured(main.throughput, "1/s"), clients
+
+
+def _tally(part: Part) -> str:
+    doubtful, out = len(part.subject.suspect), len(part.subject.left_out)
+    known = [f"{count} {word}" for count, word in ((doubtful, "suspect"), (out, "left out")) if count]
+    return str(len(part.subject.records)) + (f" ({', '.join(known)})" if known else "")
+
+
 def title(study: Study) -> str:
     names = [part.name for part in study.parts]
     return " against ".join(names) if len(names) <= _TOLD else f"{len(names)} systems: {', '.join(names)}"

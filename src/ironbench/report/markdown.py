@@ -16,7 +16,9 @@ _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~!&])")
 
 
 def render(studies: Sequence[Study]) -> bytes:
-    return ("\n\n".join(_study(study) for study in studies) + "\n").encode()
+    overview = figures.overview(studies)
+    first = [f"# Contents\n\n{escaped(figures.contents(studies))}\n\n{table(overview)}"] if overview else []
+    return ("\n\n".join([*first, *(_study(study) for study in studies)]) + "\n").encode()
 
 
 def escaped(text: str) -> str:

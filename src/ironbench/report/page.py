@@ -19,12 +19,26 @@ def render(studies: Sequence[Study]) -> bytes:
     """The whole page, UTF-8."""
     charts: dict[str, Chart] = {}
     bodies = [_study(study, place, charts) for place, study in enumerate(studies)]
-    return elements.page(_title(studies), bodies, charts)
+    return elements.page(_title(studies), [*_contents(studies), *bodies], charts)
+
+
+def _contents(studies: Sequence[Study]) -> list[str]:
+    overview = figures.overview(studies)
+    if overview is None:
+        return []
+    links = "".join(
+        f'<li><a href="#study{place}">{escape(study.work)}</a>: {escape(figures.title(study))}</li>'
+        for place, study in enumerate(studies)
+    )
+    return [
+        f'<header class="top"><h1>Contents</h1><p class="lead">{escape(figures.contents(studies))}</p></header>'
+        f'<main><nav><ol class="contents">{links}</ol></nav>{elements.table(overview)}</main>'
+    ]
 
 
 def _study(study: Study, place: int, charts: dict[str, Chart]) -> str:
     body = [
-        f'<header class="top"><p class="kicker">{escape(_kicker(study))}</p>',
+        f'<header class="top" id="study{place}"><p class="kicker">{escape(_kicker(study))}</p>',
         f"<h1>{escape(figures.title(study))}</h1>",
     ]
     body.append(f'<p class="lead">{escape(study.work)}</p>{_derived(study)}</header><main>{elements.NO_SCRIPT}')

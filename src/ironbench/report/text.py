@@ -32,7 +32,9 @@ _MAIN = ("throughput", "response_time_mean_s", "response_time_p50_s", "response_
 
 
 def render(found: Sequence[Study]) -> bytes:
-    return ("\n\n".join(_study(study) for study in found) + "\n").encode()
+    overview = figures.overview(found)
+    first = [f"Contents: {figures.contents(found)}\n\n{plain.table(overview)}"] if overview else []
+    return ("\n\n".join([*first, *(_study(study) for study in found)]) + "\n").encode()
 
 
 def _own_tables(study: Study) -> str:
