@@ -1,6 +1,6 @@
 """What every engine is: its abilities and costs as data, its dialect, and how it is started and kept.
 
-One folder per engine, whose name is the engine's name; nothing outside it knows that name. `docs/engines.md` explains a
+One folder per engine, whose name is the engine's name; nothing outside it knows that name. docs/engines.md explains a
 new one step by step.
 """
 
