@@ -58,6 +58,17 @@ def test_nothing_decided_is_said_first_and_once() -> None:
     assert len(found.points) == 2
 
 
+def test_what_it_takes_to_tell_what_a_free_part_brings_is_said_once() -> None:
+    plan = lab(LOG, blocks=6)
+    disk = plan.setup("log=disk").system
+    free = [replace(one, system=replace(disk, label=one.system.label)) for one in plan.setups]
+    free[1] = replace(free[1], system=replace(free[1].system, ideal=("log",)))
+    plan = replace(plan, setups=tuple(free))
+    text = said(studied(plan, trials(plan, {"log=disk": 1000.0, "log=memory": 1010.0}, 0.1)))
+    assert text.startswith("With a free log it would run")
+    assert text.lower().count("to tell: ") == 1
+
+
 @pytest.mark.parametrize("format", ["text", "md", "html", "json"])
 def test_every_format_has_the_answer_in_the_same_order(format: str) -> None:
     plan = lab({"log": ("disk", "memory", "raid")}, blocks=8)

@@ -48,7 +48,9 @@ def comparisons(study: LabStudy) -> list[Point]:
         told = confidence(effect.finding.confidence)
     if more := ranked[named:]:
         found.append(Point(_counted(more)))
-    if advice := _advice_for(still_open):
+    # What making a part free brought says by itself what it would take to tell.
+    open_yet = [one for one in still_open if (one.finding.cell, one.finding.baseline) not in measured]
+    if advice := _advice_for(open_yet):
         found[-1] = Point(found[-1].text, doubt=" ".join(filter(None, (found[-1].doubt, advice))))
     return found
 
