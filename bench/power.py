@@ -17,7 +17,7 @@ from bench.figures import at_least, equal, said
 from bench.series import DATA, HOME, Declaration, asked, finding, found
 from ironbench.analyse.looks import LEVEL
 from ironbench.analyse.power import detectable
-from ironbench.lab_noise import against_itself
+from ironbench.experiment.noise import against_itself
 from ironbench.model.finding import Conclusion, Finding
 
 BLOCKS = 6

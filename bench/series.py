@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ironbench import lab as pipeline
-from ironbench import lab_begin
 from ironbench.analyse.findings import findings
 from ironbench.cli import declared
+from ironbench.experiment import freeze
+from ironbench.experiment import loop as pipeline
 from ironbench.model.finding import Finding
 from ironbench.model.lab import Lab
 from ironbench.model.record import Status
@@ -50,7 +50,7 @@ def finding(declaration: Declaration, number: int) -> Finding:
     directory = LabDirectory(HOME / declaration.name / f"{number:03d}")
     with directory.locked(), _quietly() as printer:
         if not directory.begun():
-            directory.begin(lab_begin.freeze(lab, secrets, directory.store))
+            directory.begin(freeze.freeze(lab, secrets, directory.store))
         records = pipeline.conduct(secrets, directory, printer)
     if records[-1].status is Status.CUT_SHORT:
         raise KeyboardInterrupt

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from ironbench import lab, lab_begin
 from ironbench.analyse.bottleneck import where_time_goes
 from ironbench.analyse.ceiling import ceilings
 from ironbench.analyse.findings import findings
 from ironbench.cli import declared
 from ironbench.engines import ideal
+from ironbench.experiment import freeze, loop
 from ironbench.printer import Printer
 from ironbench.record.labs import LabDirectory
 
@@ -43,9 +43,9 @@ def test_a_free_log_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     file.write_text(FILE.format(place=tmp_path))
     planned, secrets = declared.lab(file)
     directory = LabDirectory(tmp_path / "lab")
-    directory.begin(lab_begin.freeze(planned, secrets, directory.store))
+    directory.begin(freeze.freeze(planned, secrets, directory.store))
     with directory.locked():
-        records = lab.conduct(secrets, directory, Printer())
+        records = loop.conduct(secrets, directory, Printer())
     by_cell = {name: [one for one in records if one.cell.name == name] for name in ("ideal=none", "ideal=log")}
     spent = {name: found for name, trials in by_cell.items() if (found := where_time_goes(trials)) is not None}
     assert len(spent) == 2

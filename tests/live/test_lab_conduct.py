@@ -11,11 +11,12 @@ import pytest
 from lab_example import small
 from labfactory import said
 
-from ironbench import lab, lab_begin, lab_stages, workloads
+from ironbench import workloads
 from ironbench.analyse.labstudy import lab_study
 from ironbench.drive import clock
 from ironbench.drive.trial import trial_seed
 from ironbench.errors import FailureError, InputError
+from ironbench.experiment import freeze, loop, schedule
 from ironbench.load import restore
 from ironbench.model.lab import Lab
 from ironbench.model.record import Record, Status
@@ -33,7 +34,7 @@ def own_snapshots(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def begun(planned: Lab, path: Path) -> LabDirectory:
     directory = LabDirectory(path)
-    directory.begin(lab_begin.freeze(planned, {}, directory.store))
+    directory.begin(freeze.freeze(planned, {}, directory.store))
     return directory
 
 
@@ -46,13 +47,13 @@ def test_every_planned_trial_is_measured_once_in_order(place: Path, engine: str)
     planned = small(engine, stages=(2, 1), data=None if engine == "null" else place / "data")
     directory = begun(planned, place / "lab")
     with directory.locked():
-        records = lab.conduct({}, directory, Printer())
+        records = loop.conduct({}, directory, Printer())
     assert places(records) == [(trial.cell.name, trial.block) for trial in planned.trials]
     assert [record.stage for record in records] == [1, 1, 1, 1, 2, 2]
     assert {record.status for record in records} <= {Status.OK, Status.SUSPECT}
     assert sorted(places(directory.records())) == sorted(places(records))
     with directory.locked():
-        assert len(lab.conduct({}, directory, Printer())) == len(records)  # nothing is left to do
+        assert len(loop.conduct({}, directory, Printer())) == len(records)  # nothing is left to do
 
 
 def test_a_clock_that_is_set_during_a_lab_is_told_and_nothing_is_lost(
@@ -64,7 +65,7 @@ def test_a_clock_that_is_set_during_a_lab_is_told_and_nothing_is_lost(
     monkeypatch.setattr(clock, "_offset_s", lambda: real() - (3600.0 if next(readings) >= 9 else 0.0))
     directory = begun(small(stages=(2, 1)), place / "lab")
     with directory.locked():
-        records = lab.conduct({}, directory, Printer())
+        records = loop.conduct({}, directory, Printer())
     stepped = [place for place, record in enumerate(records) if "clock-step" in {w.code for w in record.warnings}]
     assert stepped == [2]
     assert len(records) == 6 and all(record.status.comparable for record in records)
@@ -84,9 +85,9 @@ def test_both_cells_of_a_block_draw_the_same_numbers_and_other_blocks_others() -
 def test_more_blocks_are_a_stage_of_their_own(place: Path) -> None:
     directory = begun(small(stages=(1,)), place / "lab")
     with directory.locked():
-        lab.conduct({}, directory, Printer())
-        lab_stages.more(directory, 2)
-        records = lab.conduct({}, directory, Printer())
+        loop.conduct({}, directory, Printer())
+        schedule.more(directory, 2)
+        records = loop.conduct({}, directory, Printer())
     assert sorted({(record.stage, record.block) for record in records}) == [(1, 0), (2, 1), (2, 2)]
     stages = directory.lab().method.stages
     assert [(stage.blocks, stage.added) for stage in stages] == [(1, False), (2, True)]
@@ -99,7 +100,7 @@ def test_garbage_of_the_trial_before_is_taken_away_where_a_block_shares_its_data
     planned = replace(planned, setups=setups, method=replace(planned.method, restore="block"))
     directory = begun(planned, place / "lab")
     with directory.locked():
-        first, second = lab.conduct({}, directory, Printer())
+        first, second = loop.conduct({}, directory, Printer())
     assert "garbage" not in first.conditions
     assert second.conditions["restored"] == "once for this block"
     assert second.conditions["garbage"].startswith("vacuumed pgbench_accounts")
@@ -118,7 +119,7 @@ def test_data_that_are_only_read_are_copied_once_until_a_trial_has_written(
     for number, planned in enumerate((reading, mixed)):
         directory = begun(planned, place / f"lab{number}")
         with directory.locked():
-            records = lab.conduct({}, directory, Printer())
+            records = loop.conduct({}, directory, Printer())
         assert all(record.status.comparable for record in records)
         copies.append([record.conditions["restored"] != "once for this lab" for record in records])
     assert copies[0] == [True, False, False, False]
@@ -138,7 +139,7 @@ def test_a_trial_that_never_runs_is_tried_twice_and_kept_as_failed(place: Path) 
     bad, good = planned.setups
     directory = begun(replace(planned, setups=(spoilt(bad, place), good)), place / "lab")
     with directory.locked():
-        records = lab.conduct({}, directory, Printer())
+        records = loop.conduct({}, directory, Printer())
     failed = [record for record in records if record.cell.name == bad.cell.name]
     assert [(record.block, record.attempt, record.status) for record in failed] == [
         (block, attempt, Status.FAILED) for block in (0, 1) for attempt in (1, 2)
@@ -152,7 +153,7 @@ def test_a_lab_in_which_nothing_works_stops_after_a_block(place: Path) -> None:
     bad = tuple(spoilt(setup, place) for setup in planned.setups)
     directory = begun(replace(planned, setups=bad), place / "lab")
     with directory.locked(), pytest.raises(FailureError, match="not a directory"):
-        lab.conduct({}, directory, Printer())
+        loop.conduct({}, directory, Printer())
     assert len(directory.records()) == 4
 
 
@@ -168,10 +169,10 @@ def test_what_changed_since_a_lab_began_is_named(place: Path) -> None:
     planned = small()
     directory = begun(planned, place / "lab")
     frozen = directory.frozen()
-    assert lab_begin.changes(frozen, {}, directory, planned.source) == []
-    assert lab_begin.changes(frozen, {}, directory, "other") == ["lab file: its text is another"]
+    assert freeze.changes(frozen, {}, directory, planned.source) == []
+    assert freeze.changes(frozen, {}, directory, "other") == ["lab file: its text is another"]
     older = replace(frozen, engines={"clients=1": {"version": "0"}, "clients=2": frozen.engines["clients=2"]})
-    (changed,) = lab_begin.changes(older, {}, directory, planned.source)
+    (changed,) = freeze.changes(older, {}, directory, planned.source)
     assert changed.startswith("engine of clients=1.version: was 0, is ")
     with pytest.raises(InputError, match="version: was 0"):
-        lab_begin.refuse_changed([changed], directory)
+        freeze.refuse_changed([changed], directory)

@@ -9,9 +9,9 @@ from statistics import median
 import pytest
 from lab_example import small
 
-from ironbench import lab, lab_begin
 from ironbench.analyse.labstudy import lab_study
 from ironbench.cli import declared
+from ironbench.experiment import freeze, loop
 from ironbench.model.lab import Lab
 from ironbench.model.system import Setup
 from ironbench.plan import rates
@@ -32,9 +32,9 @@ def shared(planned: Lab) -> Lab:
 
 def test_the_peak_is_measured_before_the_blocks_and_kept(place: Path) -> None:
     directory = LabDirectory(place / "lab")
-    directory.begin(lab_begin.freeze(shared(small(stages=(1, 1))), {}, directory.store))
+    directory.begin(freeze.freeze(shared(small(stages=(1, 1))), {}, directory.store))
     with directory.locked():
-        records = lab.conduct({}, directory, Printer())
+        records = loop.conduct({}, directory, Printer())
     assert [record.purpose for record in records] == ["peak"] * 3 + ["lab"] * 4
     peak = directory.peak()
     assert peak is not None and peak.throughput == median(record.metrics["throughput"] for record in records[:3])
@@ -47,7 +47,7 @@ def test_the_peak_is_measured_before_the_blocks_and_kept(place: Path) -> None:
     (directory.path / "trials" / records[-1].id).rename(place / "lost")
     with directory.locked():
         again = LabDirectory(place / "lab")
-        resumed = lab.conduct({}, again, Printer())
+        resumed = loop.conduct({}, again, Printer())
     assert len(resumed) == len(records)
     assert resumed[-1].cell.load == records[-1].cell.load
 
@@ -56,9 +56,9 @@ def test_the_peak_leaves_no_used_data_to_the_first_block(place: Path) -> None:
     planned = shared(small("sqlite", stages=(1,), data=place / "data"))
     planned = replace(planned, method=replace(planned.method, restore="block"))
     directory = LabDirectory(place / "lab")
-    directory.begin(lab_begin.freeze(planned, {}, directory.store))
+    directory.begin(freeze.freeze(planned, {}, directory.store))
     with directory.locked():
-        records = lab.conduct({}, directory, Printer())
+        records = loop.conduct({}, directory, Printer())
     assert [record.purpose for record in records] == ["peak"] * 3 + ["lab"] * 2
     restored = [record.conditions["restored"] for record in records]
     assert [words == "once for this block" for words in restored] == [False] * 4 + [True]
@@ -70,9 +70,9 @@ def test_rated_cells_run_beside_the_others_in_an_open_loop(place: Path) -> None:
     file.write_text(RATED)
     planned, secrets = declared.lab(file)
     directory = LabDirectory(place / "lab")
-    directory.begin(lab_begin.freeze(planned, secrets, directory.store))
+    directory.begin(freeze.freeze(planned, secrets, directory.store))
     with directory.locked():
-        records = lab.conduct(secrets, directory, Printer())
+        records = loop.conduct(secrets, directory, Printer())
     assert len(records) == 3 + 2 * (2 + 6)
     peak = directory.peak()
     assert peak is not None

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from lab_example import small
 
-from ironbench import lab, lab_begin, lab_warmup
 from ironbench.analyse.study import studies
+from ironbench.experiment import freeze, loop, warmup
 from ironbench.model.lab import Lab
 from ironbench.model.plan import Plan
 from ironbench.model.secrets import Secrets
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.live
 @pytest.fixture(autouse=True)
 def short_pilots(monkeypatch: pytest.MonkeyPatch) -> None:
     """Too short to assess anything: then the planned warm-up is taken, and said."""
-    monkeypatch.setattr(lab_warmup, "PILOT_S", 0.5)
+    monkeypatch.setattr(warmup, "PILOT_S", 0.5)
 
 
 def automatic(planned: Lab) -> Lab:
@@ -40,9 +40,9 @@ def automatic(planned: Lab) -> Lab:
 @pytest.mark.long
 def test_a_lab_measures_a_pilot_of_every_cell_once_and_says_what_it_decided(place: Path) -> None:
     directory = LabDirectory(place / "lab")
-    directory.begin(lab_begin.freeze(automatic(small(stages=(1, 1))), {}, directory.store))
+    directory.begin(freeze.freeze(automatic(small(stages=(1, 1))), {}, directory.store))
     with directory.locked():
-        records = lab.conduct({}, directory, Printer())
+        records = loop.conduct({}, directory, Printer())
     assert [record.purpose for record in records] == ["pilot", "pilot", "lab", "lab", "lab", "lab"]
     for record in records[2:]:
         assert record.cell.load.warmup_s == 0.1
@@ -54,7 +54,7 @@ def test_a_run_measures_a_pilot_of_every_client_count_that_enters_no_curve(place
     planned = automatic(small(stages=(1,)))
     trials = tuple(Trial(setup.cell, 0) for setup in planned.setups)
     plan = Plan("series", planned.setups[0].system, planned.setups[0].choice, trials, 1)
-    records = lab.run(plan, Secrets(), Store(place / "results"), Printer())
+    records = loop.run(plan, Secrets(), Store(place / "results"), Printer())
     assert [record.purpose for record in records] == ["pilot", "sweep", "pilot", "sweep", "confirmation"]
     (study,) = studies(records)
     (part,) = study.parts

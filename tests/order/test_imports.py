@@ -26,7 +26,7 @@ STAGES = [
 ]
 """In the order of the data."""
 
-EVERYTHING = {"lab", "cli"}
+EVERYTHING = {"experiment", "cli"}
 
 
 def rooms_imported(path: Path) -> set[str]:

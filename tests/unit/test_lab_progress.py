@@ -7,7 +7,7 @@ from dataclasses import replace
 import labfactory
 from factories import example
 
-from ironbench.lab_progress import Allowance, Pace, spoken
+from ironbench.experiment.pace import Allowance, Pace, spoken
 from ironbench.model.record import Record, Status
 from ironbench.model.system import Cell, Load, Trial
 from ironbench.record import make, progress

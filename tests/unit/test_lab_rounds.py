@@ -10,11 +10,11 @@ import pytest
 from factories import Shelf
 from labfactory import lab, said, trials
 
-from ironbench import lab_stages
 from ironbench.analyse.claims import Outcome
 from ironbench.analyse.labstudy import LabStudy, lab_study
 from ironbench.analyse.looks import at, levels
 from ironbench.cli.verdict import exit_code
+from ironbench.experiment import schedule
 from ironbench.model.finding import Conclusion
 from ironbench.model.lab import Claim, Method, Stage
 from ironbench.model.record import Record
@@ -78,7 +78,7 @@ def test_an_added_round_has_the_rated_cells_and_the_order_of_the_first(order: st
     directory = LabDirectory(tmp_path)
     directory.begin(Frozen(replace(plan, method=method, trials=planned), "m1", {}, {}))
     directory.declare(method.stages[0], planned)
-    lab_stages.more(directory, 8)
+    schedule.more(directory, 8)
     _, second = (one.trials for one in directory.declared())
     by_block = [[trial.cell.name for trial in second if trial.block == block] for block in range(6, 14)]
     assert sum(map(len, by_block)) == len(second)
@@ -94,7 +94,7 @@ def test_the_looks_that_an_added_round_replaced_keep_their_share_of_the_first_ro
     directory.begin(Frozen(replace(plan, method=method), "m1", {}, {}))
     directory.declare(method.stages[0], plan.trials[:12])
     before = at(directory.lab().method, 1)
-    lab_stages.more(directory, 6)
+    schedule.more(directory, 6)
     after = at(directory.lab().method, 1)
     assert after == before
     assert after.level(0.05, 2) == levels(0.05, (6, 10))[0] < 0.05

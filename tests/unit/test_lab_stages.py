@@ -9,7 +9,7 @@ import labfactory
 
 from ironbench.analyse.claims import Outcome, judged
 from ironbench.analyse.findings import findings
-from ironbench.lab_stages import decided
+from ironbench.experiment.schedule import decided
 from ironbench.model.finding import Conclusion
 from ironbench.model.lab import Claim, Lab, Stage
 from ironbench.model.record import Record

@@ -12,7 +12,7 @@ from ironbench.analyse.curve import metrics_of
 from ironbench.analyse.labstudy import lab_study
 from ironbench.analyse.study import Study, studies
 from ironbench.analyse.timelines import percentiles
-from ironbench.lab_search import answer
+from ironbench.experiment.best_load import answer
 from ironbench.model.record import Record
 from ironbench.model.sample import enough, needed, sampled, too_few
 from ironbench.model.search import Limit, Search

@@ -14,7 +14,7 @@ from ironbench.analyse.subjects import by_work
 from ironbench.analyse.unlike import other_work, unlike
 from ironbench.cli import declared
 from ironbench.errors import InputError
-from ironbench.lab_begin import require_scripts
+from ironbench.experiment.freeze import require_scripts
 from ironbench.model.record import Record
 from ironbench.model.system import Choice
 from ironbench.record.index import short

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ironbench import lab as pipeline
-from ironbench import lab_begin, lab_noise, lab_progress, lab_stages
 from ironbench.analyse.floors import floors
 from ironbench.cli import declared, verdict
 from ironbench.errors import InputError
+from ironbench.experiment import freeze, pace, schedule
+from ironbench.experiment import loop as pipeline
+from ironbench.experiment import noise as noise_lab
 from ironbench.model.lab import Lab
 from ironbench.model.prepared import NOTHING, Prepared
 from ironbench.model.record import Record, Warning
@@ -32,7 +33,7 @@ def run(file: str, budget: str, results: str, json: bool, trace: str = "") -> in
     directory.store.validate()
     _announce(lab, directory, printer)
     with directory.locked():
-        directory.begin(lab_begin.freeze(lab, secrets, directory.store))
+        directory.begin(freeze.freeze(lab, secrets, directory.store))
         records = pipeline.conduct(secrets, directory, printer, traces=traces)
     return _told(directory, records, json, printer)
 
@@ -40,12 +41,12 @@ def run(file: str, budget: str, results: str, json: bool, trace: str = "") -> in
 def noise(file: str, blocks: int, json: bool) -> int:
     """The exit code; an interrupted one goes on with `lab resume` and its directory."""
     printer = Printer()
-    lab, secrets = lab_noise.against_itself(*declared.lab(Path(file)), blocks)
+    lab, secrets = noise_lab.against_itself(*declared.lab(Path(file)), blocks)
     directory = LabDirectory(home() / f"{lab.name}-{lab.series}")
     directory.store.validate()
     _announce(lab, directory, printer)
     with directory.locked():
-        directory.begin(lab_begin.freeze(lab, secrets, directory.store))
+        directory.begin(freeze.freeze(lab, secrets, directory.store))
         records = pipeline.conduct(secrets, directory, printer)
     return _told(directory, records, json, printer)
 
@@ -59,19 +60,19 @@ def resume(name: str, changed: bool, failed: bool, more: int | None, json: bool,
     path = Path(name)
     with directory.locked():
         source = path.read_text(encoding="utf-8") if path.is_file() else directory.source()
-        lab_begin.require_scripts(frozen.lab)
-        lab_begin.end_orphans(frozen.lab)
+        freeze.require_scripts(frozen.lab)
+        freeze.end_orphans(frozen.lab)
         secrets = _secrets(frozen.lab, path, source)
-        differences = lab_begin.changes(frozen, secrets, directory, source)
+        differences = freeze.changes(frozen, secrets, directory, source)
         if not changed:
-            lab_begin.refuse_changed(differences, directory)
+            freeze.refuse_changed(differences, directory)
         for line in differences:
             printer.say(f"changed since this lab began: {line}")
         forgiven = {record.id for record in progress.given_up(directory.records())} if failed else set()
         known = _caution(differences)
         records = pipeline.conduct(secrets, directory, printer, known, forgiven, traces)
         if more and not verdict.interrupted(records):
-            lab_stages.more(directory, more)
+            schedule.more(directory, more)
             records = pipeline.conduct(secrets, directory, printer, known, forgiven, traces)
     return _told(directory, records, json, printer)
 
@@ -79,7 +80,7 @@ def resume(name: str, changed: bool, failed: bool, more: int | None, json: bool,
 def _told(directory: LabDirectory, records: Sequence[Record], json: bool, printer: Printer) -> int:
     """Of a lab against itself, the noise floors are kept first, so that what is told quotes them."""
     lab = directory.lab()
-    if lab_noise.is_one(lab):
+    if noise_lab.is_one(lab):
         found = floors([record for record in records if record.purpose == "lab"], lab)
         kept.keep(verdict.results(), found)
         for one in found:
@@ -128,7 +129,7 @@ def _secrets(lab: Lab, path: Path, source: str) -> Mapping[str, Secrets]:
         return {}
     if path.is_file() and redacted_toml(source) == lab.source:
         return declared.lab(path)[1]
-    return lab_begin.secrets_of(lab)
+    return freeze.secrets_of(lab)
 
 
 def _caution(differences: list[str]) -> Prepared:
@@ -141,14 +142,14 @@ def _caution(differences: list[str]) -> Prepared:
 
 def _announce(lab: Lab, directory: LabDirectory, printer: Printer) -> None:
     cells = counted(sum(not setup.skipped for setup in lab.setups), "cell")
-    seconds = lab.estimate_s or sum(lab_progress.span_s(trial) for trial in lab.trials)
+    seconds = lab.estimate_s or sum(pace.span_s(trial) for trial in lab.trials)
     printer.say(f"{lab.question}")
     trials = counted(len(lab.trials) + preliminary.count(lab), "trial")
     rated = {setup.cell.name for setup in lab.rated}
     among = sum(trial.cell.name in rated for trial in lab.trials)
     at_rates = f", {among} of them at shares of the baseline's peak" if among else ""
     printer.say(f"{cells}, {counted(lab.method.blocks, 'block')}, {trials}{at_rates}")
-    printer.say(f"at least {lab_progress.spoken(seconds)}, in {directory.path}")
+    printer.say(f"at least {pace.spoken(seconds)}, in {directory.path}")
     for setup in lab.setups:
         if setup.skipped:
             printer.say(f"skipped: {setup.cell.name}: {setup.skipped}")

@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from secrets import randbelow
 
-from ironbench import engines, lab, lab_search, workloads
+from ironbench import engines, workloads
 from ironbench.cli import powercut
 from ironbench.devices import arrange, file_systems
 from ironbench.drive import caches
 from ironbench.errors import InputError, nearest
+from ironbench.experiment import best_load, loop
 from ironbench.machine import space
 from ironbench.model.plan import Plan
 from ironbench.model.record import Record, Status
@@ -86,11 +87,11 @@ def carried_out(asked: Asked, json: bool) -> int:
     else:
         count = len(plan.trials) + plan.confirmations
         printer.say(f"{counted(count, 'trial')}, about {in_words(plan.estimate_s)} of warm-up and measuring")
-    records = lab.run(plan, secrets, store, printer)
+    records = loop.run(plan, secrets, store, printer)
     if json:
         from ironbench.report.json import run_document
 
-        found = lab_search.answer(plan.search, records) if plan.search else None
+        found = best_load.answer(plan.search, records) if plan.search else None
         printer.data(run_document(records, store, found))
     else:
         from ironbench.report import searched, text

@@ -58,7 +58,7 @@ def cells(
             _around_s(setup, contents[setup.cell.name].bytes) - once.get(setup.cell.name, 0.0) for setup in setups
         ),
         once_s=sum(size / LOAD_BYTES_PER_S + _costs(setups[0]).start_stop_s for size in loads.values()),
-        # Trials before the first block leave nothing to the next (`ironbench.lab_trial`).
+        # Trials before the first block leave nothing to the next (`ironbench.experiment.trial`).
         copies_s=sum(copies.values()) + peak_trials * once.get(setups[0].cell.name, 0.0),
         peak_trials=peak_trials,
         declared_peaks=preliminary.peaks(setups),

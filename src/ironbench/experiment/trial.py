@@ -11,7 +11,7 @@ from ironbench.devices.mounting import NO_DEVICES, Devices
 from ironbench.drive.power import PowerCut
 from ironbench.drive.trial import drive
 from ironbench.errors import IronbenchError, UnwrittenError
-from ironbench.lab_data import Data
+from ironbench.experiment.data import Data
 from ironbench.load import Loaded
 from ironbench.model.driven import Driven
 from ironbench.model.lab import Lab

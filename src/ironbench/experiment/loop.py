@@ -6,12 +6,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from ironbench import devices, engines, lab_peak, lab_search, lab_stages, lab_trial, lab_warmup, load, workloads
+from ironbench import devices, engines, load, workloads
 from ironbench.analyse import curve
 from ironbench.devices.mounting import NO_DEVICES, Devices
-from ironbench.lab_data import Data
-from ironbench.lab_progress import Allowance, Pace
-from ironbench.lab_trial import Bench, measure
+from ironbench.experiment import best_load, peak, schedule, warmup
+from ironbench.experiment.data import Data
+from ironbench.experiment.pace import Allowance, Pace
+from ironbench.experiment.trial import Bench, attempt, measure
 from ironbench.load import Loaded, restore
 from ironbench.model.plan import Plan
 from ironbench.model.prepared import NOTHING, Prepared
@@ -37,13 +38,13 @@ def run(plan: Plan, secrets: Secrets, store: Store, printer: Printer) -> list[Re
             return measured(plan, session, loaded, trials, store, printer, earlier, said, storage)
 
         if plan.search:
-            tried, best = lab_search.searched(plan, plan.search, measuring, partial(over, session), printer)
+            tried, best = best_load.searched(plan, plan.search, measuring, partial(over, session), printer)
         else:
             tried = measuring(plan.trials, ())
             best = curve.peak(tried)
         if over(session, tried) or storage.death():
             return tried
-        return tried + measuring(plan.confirmation_trials(best), tried, lab_search.told(plan.search, tried))
+        return tried + measuring(plan.confirmation_trials(best), tried, best_load.told(plan.search, tried))
 
 
 def conduct(
@@ -61,20 +62,20 @@ def conduct(
     UnwrittenError when a record cannot be kept, FailureError when trial after trial fails.
     """
     before, lab = directory.records(), directory.lab()
-    if lab_stages.next_trial(directory, before, forgiven) is None:
+    if schedule.next_trial(directory, before, forgiven) is None:
         return before
     allowance = Allowance(lab.method.budget_s)
     bench = Bench(lab, secrets, directory.store, Data(lab, secrets, printer), printer, known, traces)
     allowance.ready()
     fresh: list[Record] = []
     pace = Pace(lab)
-    while (due := lab_stages.next_trial(directory, [*before, *fresh], forgiven, allowance.holds)) is not None:
+    while (due := schedule.next_trial(directory, [*before, *fresh], forgiven, allowance.holds)) is not None:
         records = [*before, *fresh]
         trial, said = _before_it(directory, due, records, forgiven)
-        fresh.append(lab_trial.attempt(bench, trial, said, pace.title(trial, records)))
+        fresh.append(attempt(bench, trial, said, pace.title(trial, records)))
         if fresh[-1].status is Status.CUT_SHORT:
             break
-        lab_stages.refuse_futile(lab, fresh)
+        schedule.refuse_futile(lab, fresh)
         allowance.passed += 1
     if allowance.said:
         printer.say(allowance.said)
@@ -85,15 +86,15 @@ def _before_it(
     directory: LabDirectory, due: Trial, records: Sequence[Record], forgiven: Collection[str]
 ) -> tuple[Trial, Prepared]:
     """The trial that is due, or one that must be known before it; and what its record says beside."""
-    if (peak := lab_peak.missing(directory, records, forgiven)) is not None:
-        return peak, NOTHING
+    if (first := peak.missing(directory, records, forgiven)) is not None:
+        return first, NOTHING
     lab = directory.lab()
     due = replace(due, cell=lab.setup(due.cell.name).cell)
     cells = [setup.cell for setup in lab.setups if not setup.skipped]
     piloted = lab.setup(lab.setup(due.cell.name).origin).cell
-    pilot = lab_warmup.missing(cells, records)
-    trial, said = lab_warmup.applied(pilot or due, records, directory.store, piloted)
-    rated = lab_peak.said(trial, directory)
+    pilot = warmup.missing(cells, records)
+    trial, said = warmup.applied(pilot or due, records, directory.store, piloted)
+    rated = peak.said(trial, directory)
     return trial, said.also(rated.conditions, rated.warnings)
 
 
@@ -117,9 +118,9 @@ def measured(
     waiting = list(reversed(trials))
     while waiting:
         known = [*earlier, *records]
-        trial = lab_warmup.missing([waiting[-1].cell], known) or waiting.pop()
+        trial = warmup.missing([waiting[-1].cell], known) or waiting.pop()
         settled = restore.without_garbage(session, dataset) if dataset else {}
-        trial, warmed = lab_warmup.applied(trial, known, store)
+        trial, warmed = warmup.applied(trial, known, store)
         prepared = said.also(warmed.conditions, warmed.warnings).also(settled)
         records.append(measure(plan, session, loaded, trial, store, printer, prepared, storage=storage))
         if over(session, records) or storage.death():
