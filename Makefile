@@ -7,10 +7,10 @@ PYTHON ?= python3
 VENV := .venv
 UV := $(VENV)/bin/uv
 
-.PHONY: help setup demo test test-long lint format wheel bench labs docs clean
+.PHONY: help setup demo test test-long pgbench-cases lint format wheel bench labs docs clean
 
 help: ## List the targets
-	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-10s %s\n", $$1, $$2}'
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-13s %s\n", $$1, $$2}'
 
 setup: $(UV) ## Create .venv, build the core in release mode, install locked dependencies
 	@$(UV) sync --locked --quiet
@@ -32,6 +32,9 @@ test: setup ## All tests but the long ones: Rust, Python, live engines
 
 test-long: setup ## The tests that take minutes
 	@$(VENV)/bin/python -m pytest -m long --timeout 1800
+
+pgbench-cases: setup ## PostgreSQL's own tests of pgbench through pgbench and ironbench (PGBENCH_TESTS=DIR)
+	@PGBENCH_TESTS="$(PGBENCH_TESTS)" PYTHONPATH=tests:tests/live $(VENV)/bin/python -m pgbench_cases
 
 lint: setup ## Formatting, lints, types, and the stub against the core
 	@cargo fmt --check

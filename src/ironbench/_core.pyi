@@ -31,6 +31,7 @@ __all__ = [
     "read_hlog",
     "rehearse_script",
     "replay_trace",
+    "script_cautions",
     "split_weight",
     "storage_pass",
     "wide_sums",
@@ -51,6 +52,11 @@ def compile_scripts(
 
     `protocol`: `simple`, `extended`, `prepared` or `library` (SQLite) to refuse what it cannot run; empty: no check.
     """
+
+def script_cautions(
+    scripts: Sequence[tuple[str, str, int]], variables: Sequence[tuple[str, str]], protocol: str
+) -> list[str]:
+    """What may be a mistake in these scripts and is none for certain: variables that nobody defines, in words."""
 
 def rehearse_script(name: str, text: str, variables: Sequence[tuple[str, str]], seed: int) -> list[str]:
     """Runs a script as client 0 without a server: its SQL commands with variables replaced, and what `debug()` prints.

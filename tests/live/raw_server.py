@@ -55,7 +55,9 @@ def free_port() -> int:
 class RawServer:
     """A running server with `trust` for everybody but the users named in `_HBA`. Use as a context manager."""
 
-    def __init__(self, *settings: str) -> None:
+    def __init__(self, *settings: str, programs: Path | None = None) -> None:
+        """`programs`: the directory of another PostgreSQL's; without it those of the wheel."""
+        self.programs = programs
         self.directory = Path(tempfile.mkdtemp(prefix="ironbench-test-", dir="/tmp"))
         self.port = free_port()
         self.settings = settings
@@ -82,15 +84,21 @@ class RawServer:
         """The directory of its Unix socket."""
         return str(self.directory)
 
+    def _program(self, name: str) -> str:
+        return str(self.programs / name) if self.programs else binary(name)
+
     def _initdb(self) -> None:
-        command = [binary("initdb"), "-D", str(self.directory / "data"), "-U", "postgres", "--no-sync", "--auth=trust"]
-        locale = ["--locale-provider=builtin", "--locale=C.UTF-8", "--encoding=UTF8"]
+        command = [self._program("initdb"), "-D", str(self.directory / "data"), "-U", "postgres", "--no-sync"]
+        command += ["--auth=trust"]
+        provider = [] if self.programs else ["--locale-provider=builtin"]
+        locale = [*provider, "--locale=C.UTF-8", "--encoding=UTF8"]
         subprocess.run([*as_user(), *command, *locale], check=True, capture_output=True)
         (self.directory / "data" / "pg_hba.conf").write_text(_HBA)
 
     def start(self) -> None:
-        settings = ("fsync=off", "shared_buffers=32MB", "max_wal_size=256MB", "io_method=sync", *self.settings)
-        command = [binary("postgres"), "-D", str(self.directory / "data"), "-k", self.host, "-p", str(self.port)]
+        settings = ("fsync=off", "shared_buffers=32MB", "max_wal_size=256MB", *self.settings)
+        settings = settings if self.programs else ("io_method=sync", *settings)
+        command = [self._program("postgres"), "-D", str(self.directory / "data"), "-k", self.host, "-p", str(self.port)]
         command += ["-c", "listen_addresses=127.0.0.1"]
         command += [word for setting in settings for word in ("-c", setting)]
         with (self.directory / "log").open("ab") as log:

@@ -77,7 +77,7 @@ def test_a_clock_that_is_set_during_a_lab_is_told_and_nothing_is_lost(
 
 def test_both_cells_of_a_block_draw_the_same_numbers_and_other_blocks_others() -> None:
     trials = [replace(trial, purpose="lab") for trial in small().trials]
-    seeds = {(trial.block, trial_seed(7, trial)) for trial in trials}
+    seeds = {(trial.block, trial_seed(7, trial, len(trials))) for trial in trials}
     assert len(seeds) == 2
     assert len({seed for _, seed in seeds}) == 2
 

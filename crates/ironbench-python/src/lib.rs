@@ -37,7 +37,7 @@ mod _core {
     #[pymodule_export]
     use crate::sampler::{Sampled, Sampler};
     #[pymodule_export]
-    use crate::script::{compile_scripts, rehearse_script, split_weight};
+    use crate::script::{compile_scripts, rehearse_script, script_cautions, split_weight};
     #[pymodule_export]
     use crate::sqlite::SqliteConnection;
     #[pymodule_export]

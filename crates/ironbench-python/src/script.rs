@@ -1,7 +1,7 @@
 //! pgbench scripts for Python: checked before anything is started, and rehearsed without a database.
 
 use ironbench_core::Error;
-use ironbench_core::script::{Automatic, Program, Seeds, Source, Variables, parse_weighted};
+use ironbench_core::script::{Automatic, Program, Seeds, Source, Variables, gives_default_seed, parse_weighted};
 use pyo3::prelude::*;
 
 use crate::errors::raise;
@@ -14,8 +14,7 @@ pub fn compile_scripts(
     variables: Definitions,
     protocol: &str,
 ) -> PyResult<Vec<Vec<String>>> {
-    let sources: Vec<_> = scripts.into_iter().map(|(name, text, weight)| Source { name, text, weight }).collect();
-    let program = Program::compile(&sources, &variables).map_err(raise)?;
+    let program = Program::compile(&sources(scripts), &variables).map_err(raise)?;
     match protocol {
         "" => Ok(()),
         "simple" => program.check_simple(),
@@ -29,9 +28,19 @@ pub fn compile_scripts(
 }
 
 #[pyfunction]
+pub fn script_cautions(
+    scripts: Vec<(String, String, u32)>,
+    variables: Definitions,
+    protocol: &str,
+) -> PyResult<Vec<String>> {
+    let program = Program::compile(&sources(scripts), &variables).map_err(raise)?;
+    Ok(program.cautions.iter().map(|caution| caution.words(protocol == "simple")).collect())
+}
+
+#[pyfunction]
 pub fn rehearse_script(name: String, text: String, variables: Definitions, seed: u64) -> PyResult<Vec<String>> {
     let program = compile(name.clone(), text, &variables)?;
-    let seeds = Seeds::new(seed, 1);
+    let seeds = Seeds::new(seed, 1, gives_default_seed(&variables));
     let automatic = Automatic { client_id: 0, default_seed: seeds.default_seed, random_seed: seed as i64, scale: 1 };
     let mut client = Variables::new(&program, &variables, &automatic);
     client.collect_debug();
@@ -54,4 +63,8 @@ pub fn split_weight(text: &str) -> PyResult<(&str, u32)> {
 
 fn compile(name: String, text: String, variables: &[(String, String)]) -> PyResult<Program> {
     Program::compile(&[Source { name, text, weight: 1 }], variables).map_err(raise)
+}
+
+fn sources(scripts: Vec<(String, String, u32)>) -> Vec<Source> {
+    scripts.into_iter().map(|(name, text, weight)| Source { name, text, weight }).collect()
 }

@@ -82,6 +82,12 @@ def carried_out(asked: Asked, json: bool) -> int:
     plan, secrets = planned(asked)
     store = Store(Path(asked.results))
     store.validate()
+    workload = workloads.get(plan.choice.workload)
+    protocol = engines.get(plan.system.engine).protocol(asked.protocol)
+    for caution in workload.cautions(plan.system.engine, plan.choice, protocol):
+        printer.say(f"caution: {caution}")
+    if where := workload.where(plan.system):
+        printer.say(where)
     if plan.search:
         printer.say(f"search for the best {plan.search.of} in {plan.search.low} to {plan.search.high}")
     else:

@@ -15,7 +15,10 @@ _TRIES = "1 never retries, 0 retries without limit"
 
 def run(
     workload: Annotated[str, ARGUMENT(help="A workload (see `ironbench list workloads`), or `script`.")],
-    files: Annotated[list[str] | None, ARGUMENT(help="For `script`: FILE or FILE@WEIGHT, one or more.")] = None,
+    files: Annotated[
+        list[str] | None,
+        ARGUMENT(help="For `script`: FILE or FILE@WEIGHT, one or more; - is standard input."),
+    ] = None,
     engine: Annotated[
         str, OPTION(help="See `ironbench list engines`.  [default: the preferred one that the workload runs on]")
     ] = "",

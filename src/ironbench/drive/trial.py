@@ -74,14 +74,18 @@ def _joined(starved: Starved, words: str) -> str:
     return "; ".join(filter(None, (starved.words(), words)))
 
 
-def trial_seed(seed: int, trial: Trial) -> int:
-    """Every trial draws its own random numbers, the same ones for the same seed.
+def trial_seed(seed: int, trial: Trial, trials: int) -> int:
+    """Every trial draws its own random numbers, the same ones for the same seed. `trials`: how many are planned.
+
+    The only trial of a run draws those of the seed itself, as pgbench with --random-seed does.
 
     Trials that all drew the same would hit the same rows again and again: caches would flatter the later ones, and a
     workload that inserts and deletes at random would push the same customers to their limits. In a lab all cells of a
     block draw the same: they are compared with each other, each from the same data, so that what the numbers happen to
     be cancels (common random numbers: Law, "Simulation Modeling and Analysis", section 11.2).
     """
+    if trials == 1 and trial.purpose == "sweep":
+        return seed
     cell = "" if trial.purpose == "lab" else trial.cell.name
     text = f"{seed} {cell} {trial.purpose} {trial.block}"
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8]) >> 1
@@ -104,7 +108,7 @@ def _driven(
     has_data = workload.dataset(session.engine, options) is not None  # else there is nothing to hold to any rule
 
     def driving(trial: Trial, sources: Iterable[Source], show: Show) -> Driven:
-        own = replace(trial.cell.load, seed=trial_seed(load.seed, trial))
+        own = replace(trial.cell.load, seed=trial_seed(load.seed, trial, len(plan.trials)))
         if workload.drives:
             return worked(plan, session, own, sources, log.parent, show, started)
         if (units := workload.units(options)) is not None:
@@ -139,7 +143,7 @@ def _driven(
         with checking():
             checks = workload.check(session, options, before, result.summary)
     elif checkable and cut is not None:
-        prepared = prepared.also(power.cut(session, cut, trial_seed(load.seed, trial)))
+        prepared = prepared.also(power.cut(session, cut, trial_seed(load.seed, trial, len(plan.trials))))
         summary = {**result.summary, power.SUMMARY: True}
         checks = power.held(cut.how, lambda: workload.check(session, options, before, summary))
     return replace(

@@ -70,6 +70,9 @@ def validate(load: Load) -> None:
             raise InputError("--rate", "given together with --transactions", "give an open loop a --duration")
     if load.max_tries < 0:
         raise InputError("--max-tries", f"{load.max_tries} is below zero", "1 never retries, 0 retries without limit")
+    if load.max_tries == 0 and load.duration_s is None and load.transactions is not None:
+        cause = "0 is without limit, and with --transactions nothing else ends a transaction that always fails"
+        raise InputError("--max-tries", cause, "give a number of tries, or --duration in place of --transactions")
 
 
 def _with_clients(load: Load, clients: int, threads: int | None) -> Load:

@@ -254,9 +254,24 @@ class Workload(ABC):
             return
         from ironbench import _core
 
-        variables = list({**self.variables(choice.options), **choice.defines}.items())
+        _core.compile_scripts(*self._compilable(engine, choice), protocol)
+
+    def cautions(self, engine: str, choice: Choice, protocol: str) -> list[str]:
+        """What may be a mistake in the scripts, in words. InputError as `compile`."""
+        if self.drives:
+            return []
+        from ironbench import _core
+
+        return _core.script_cautions(*self._compilable(engine, choice), protocol)
+
+    def _compilable(self, engine: str, choice: Choice) -> tuple[list[tuple[str, str, int]], list[tuple[str, str]]]:
+        variables = {**self.variables(choice.options), **choice.defines}
         scripts = [(script.name, script.text, script.weight) for script in self.scripts(engine, choice)]
-        _core.compile_scripts(scripts, variables, protocol)
+        return scripts, list(variables.items())
+
+    def where(self, system: System) -> str:
+        """A sentence on the database that it runs in, where the user should know; else empty."""
+        return ""
 
 
 def text(folder: Path, name: str, engine: str) -> str:

@@ -1,7 +1,7 @@
 //! One client's way through the scripts: what it executes next, and back to the start of a transaction to repeat it.
 
 use crate::measure::Tally;
-use crate::script::{Automatic, Command, Program, Random, Seeds, Sql, Variables, evaluate};
+use crate::script::{Automatic, Command, Program, Random, Seeds, Sql, Variables, evaluate, gives_default_seed};
 
 /// Class under which a failing meta-command or a script's own mistake is counted.
 pub const SCRIPT_ERROR: &str = "script";
@@ -54,7 +54,8 @@ impl<'p> Clients<'p> {
         seed: u64,
         max_tries: u32,
     ) -> Self {
-        Self { program, variables, seeds: Seeds::new(seed, clients), seed, max_tries }
+        let seeds = Seeds::new(seed, clients, gives_default_seed(variables));
+        Self { program, variables, seeds, seed, max_tries }
     }
 
     pub fn client(&self, client: usize) -> ScriptClient<'p> {
@@ -64,12 +65,11 @@ impl<'p> Clients<'p> {
             random_seed: self.seed as i64,
             scale: 1,
         };
-        let choice = Random::new(self.seeds.client(client).next_u64() ^ 0x5DEE_CE66_D1B5_4A32);
         ScriptClient {
             program: self.program,
             variables: Variables::new(self.program, self.variables, &automatic),
             random: self.seeds.client(client),
-            choice,
+            choice: self.seeds.choice(client),
             script: 0,
             at: 0,
             attempts: 0,

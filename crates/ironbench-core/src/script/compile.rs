@@ -3,7 +3,7 @@
 use super::expression::Expression;
 use super::locate::Fault;
 use super::meta::{self, Meta, Word};
-use super::parser::{self, Context};
+use super::parser::{self, Context, Read};
 use super::scan::{RawSql, Scanner, Stop};
 use super::substitute::substitute;
 use super::{Command, Gather, Operand, Slot, Sql, Symbols, pipeline};
@@ -24,8 +24,7 @@ pub struct Shared {
 #[derive(Debug, Default)]
 pub struct Compiled {
     pub commands: Vec<Command>,
-    /// Variables that expressions and `\sleep` read, with the place.
-    pub read: Vec<(Slot, usize)>,
+    pub read: Vec<Read>,
 }
 
 /// Compiles the script with this number (from 0).
@@ -166,7 +165,8 @@ impl Compiler<'_> {
             Meta::Sleep => {
                 let (argument, unit_ns) = meta::sleep(words, name, &mut self.shared.symbols)?;
                 if let Operand::Variable(slot) = argument {
-                    self.done.read.push((slot, words[0].offset));
+                    let certain = self.blocks.is_empty();
+                    self.done.read.push(Read { slot, offset: words[0].offset, certain });
                 }
                 self.push(Command::Sleep { argument, unit_ns, line: self.text.line(backslash) }, backslash);
             }
@@ -210,6 +210,7 @@ impl Compiler<'_> {
         let context = Context {
             symbols: &mut self.shared.symbols,
             read: &mut self.done.read,
+            certain: self.blocks.is_empty(),
             script: self.number,
             command: self.written,
         };

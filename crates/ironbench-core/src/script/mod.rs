@@ -30,7 +30,7 @@ use std::sync::Arc;
 pub use expression::{EvalError, Expression, evaluate};
 pub use locate::nearest;
 pub use random::{Random, Seeds};
-pub use variables::{Automatic, Given, Variables};
+pub use variables::{Automatic, Given, Variables, gives_default_seed};
 pub use weight::parse_weighted;
 
 /// Index of a variable in `Symbols` and in every client's `Variables`.
@@ -102,6 +102,18 @@ pub struct Program {
     pub statements: usize,
     /// By slot: whether `-D`, `\set` or the tool itself gives the variable a value, wherever that is.
     defined: Vec<bool>,
+    /// What may be a mistake and is none for certain.
+    pub cautions: Vec<Caution>,
+}
+
+/// A variable that nobody defines, and where it stands first.
+#[derive(Debug)]
+pub struct Caution {
+    /// Script and line.
+    subject: String,
+    name: String,
+    in_sql: bool,
+    hint: String,
 }
 
 #[derive(Debug)]

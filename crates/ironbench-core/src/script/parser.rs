@@ -26,17 +26,27 @@ const HIGHEST: usize = 300;
 /// What a parsed expression needs to know of, and adds to, its script.
 pub struct Context<'a> {
     pub symbols: &'a mut Symbols,
-    /// Variables that expressions read, with the offset of the first reading.
-    pub read: &'a mut Vec<(Slot, usize)>,
+    pub read: &'a mut Vec<Read>,
+    /// Whether the whole expression is computed in every run of the script.
+    pub certain: bool,
     /// Number of the script from 0 and of the command from 1, for `debug`.
     pub script: usize,
     pub command: usize,
 }
 
+/// A variable that an expression or `\sleep` reads.
+#[derive(Debug, Clone, Copy)]
+pub struct Read {
+    pub slot: Slot,
+    pub offset: usize,
+    /// Every run of the script comes here: behind no `\if`, no `and`, no `or`, no `when`.
+    pub certain: bool,
+}
+
 /// The expression at `at` and the offset of the end of its line.
 pub fn parse(text: &str, at: usize, context: Context<'_>) -> Result<(Expression, usize), Fault> {
     let tokens = tokens(text, at)?;
-    let mut parser = Parser { text, tokens, next: 0, depth: 0, context, empty: Variables::empty() };
+    let mut parser = Parser { text, tokens, next: 0, depth: 0, lazy: 0, context, empty: Variables::empty() };
     let node = parser.expression(0)?;
     match parser.peek() {
         Spanned { token: Token::End, offset } => Ok((node.expression, offset)),
@@ -56,6 +66,8 @@ struct Parser<'a> {
     tokens: Vec<Spanned<'a>>,
     next: usize,
     depth: usize,
+    /// Open parts that are computed only if need be.
+    lazy: usize,
     context: Context<'a>,
     /// To compute constants with.
     empty: Variables,
@@ -199,7 +211,7 @@ impl<'a> Parser<'a> {
             Infix::IsNull => self.is(left, Value::Null, false, offset),
             Infix::NotNull => self.is(left, Value::Null, true, offset),
             Infix::And | Infix::Or => {
-                let right = self.expression(infix.precedence() + 1)?;
+                let right = self.lazily(|parser| parser.expression(infix.precedence() + 1))?;
                 self.join(
                     left,
                     right,
@@ -262,24 +274,35 @@ impl<'a> Parser<'a> {
 
     fn variable(&mut self, name: &str, offset: usize) -> Node {
         let slot = self.context.symbols.slot(name);
-        self.context.read.push((slot, offset));
+        let certain = self.context.certain && self.lazy == 0;
+        self.context.read.push(Read { slot, offset, certain });
         Node { expression: Expression::Variable(slot), height: 1, constant: false }
+    }
+
+    fn lazily<T>(&mut self, parse: impl FnOnce(&mut Self) -> Result<T, Fault>) -> Result<T, Fault> {
+        self.lazy += 1;
+        let parsed = parse(self)?;
+        self.lazy -= 1;
+        Ok(parsed)
     }
 
     fn case(&mut self, offset: usize) -> Result<Node, Fault> {
         let mut branches = Vec::new();
         let mut height = 0;
         while self.take_symbol("when") {
-            let condition = self.expression(0)?;
+            // Only the first condition is always computed.
+            let condition =
+                if branches.is_empty() { self.expression(0) } else { self.lazily(|parser| parser.expression(0)) }?;
             self.expect("then")?;
-            let result = self.expression(0)?;
+            let result = self.lazily(|parser| parser.expression(0))?;
             height = height.max(condition.height).max(result.height);
             branches.push([condition.expression, result.expression]);
         }
         if branches.is_empty() {
             self.expect("when")?;
         }
-        let otherwise = if self.take_symbol("else") { self.expression(0)? } else { constant(Value::Null) };
+        let otherwise =
+            if self.take_symbol("else") { self.lazily(|parser| parser.expression(0))? } else { constant(Value::Null) };
         self.expect("end")?;
         let height = height.max(otherwise.height) + 1;
         let case = Case { branches, otherwise: otherwise.expression };

@@ -3,8 +3,9 @@
 use super::compile::{Compiled, Shared, compile};
 use super::lexer::is_variable_name;
 use super::locate::{Fault, Text, nearest};
+use super::parser::Read;
 use super::variables::AUTOMATIC;
-use super::{Command, EvalError, Program, Random, Script, Source, Sql, Variables, evaluate};
+use super::{Caution, Command, EvalError, Program, Random, Script, Slot, Source, Sql, Variables, evaluate};
 use crate::{Error, Result};
 use std::sync::Arc;
 
@@ -49,9 +50,12 @@ impl Program {
         let mut defined = vec![false; shared.symbols.len()];
         defined[..given].fill(true);
         shared.set.iter().for_each(|slot| defined[*slot] = true);
-        for (text, script) in &compiled {
-            check_read(script, &shared, &defined).map_err(|fault| text.error(fault))?;
+        for (source, (text, script)) in sources.iter().zip(&compiled) {
+            if source.weight > 0 {
+                check_read(script, &shared, &defined).map_err(|fault| text.error(fault))?;
+            }
         }
+        let cautions = cautions(&compiled, &shared, &defined);
         let scripts = sources
             .iter()
             .zip(compiled)
@@ -62,7 +66,7 @@ impl Program {
             })
             .collect();
         let Shared { symbols, statements, .. } = shared;
-        Ok(Self { scripts, symbols: Arc::new(symbols), total_weight, statements, defined })
+        Ok(Self { scripts, symbols: Arc::new(symbols), total_weight, statements, defined, cautions })
     }
 
     /// All SQL commands with their scripts, in the order of their ids.
@@ -117,16 +121,60 @@ impl Program {
     }
 }
 
-/// Refuses expressions that read a variable nobody ever gives a value.
+/// Refuses expressions that read a variable nobody ever gives a value, where every run of the script comes to them.
 fn check_read(script: &Compiled, shared: &Shared, defined: &[bool]) -> std::result::Result<(), Fault> {
-    for (slot, offset) in &script.read {
-        let name = shared.symbols.name(*slot);
-        if defined[*slot] || shared.prefixes.iter().any(|prefix| name.starts_with(prefix)) {
-            continue;
+    let undefined = |read: &&Read| read.certain && shared.never_given(read.slot, defined);
+    let Some(Read { slot, offset, .. }) = script.read.iter().find(undefined) else { return Ok(()) };
+    let name = shared.symbols.name(*slot);
+    Err(Fault::new(*offset, format!("variable \"{name}\" is never defined"))
+        .hint(format!("{}; define it by \\set before, or by -D {name}=VALUE", shared.nearest(name, defined))))
+}
+
+/// Variables that nobody defines, where that is no mistake for certain: in a part of an expression that need not be
+/// computed, and in SQL.
+fn cautions(compiled: &[(Text<'_>, Compiled)], shared: &Shared, defined: &[bool]) -> Vec<Caution> {
+    let mut found = Vec::new();
+    for (text, script) in compiled {
+        let lazy = script.read.iter().map(|read| (read.slot, text.line(read.offset), false));
+        let sent = script.commands.iter().filter_map(|command| match command {
+            Command::Sql(sql) => Some(sql.parameters.iter().map(|slot| (*slot, sql.line, true))),
+            _ => None,
+        });
+        let undefined = lazy.chain(sent.flatten()).filter(|(slot, ..)| shared.never_given(*slot, defined));
+        for (slot, line, in_sql) in undefined {
+            let name = shared.symbols.name(slot);
+            if found.iter().any(|caution: &Caution| caution.name == name && caution.in_sql == in_sql) {
+                continue;
+            }
+            let subject = format!("{}:{line}", text.name);
+            found.push(Caution { subject, name: name.to_owned(), in_sql, hint: shared.nearest(name, defined) });
         }
-        let known = (0..defined.len()).filter(|slot| defined[*slot]).map(|slot| shared.symbols.name(slot));
-        return Err(Fault::new(*offset, format!("variable \"{name}\" is never defined"))
-            .hint(format!("{}; define it by \\set before, or by -D {name}=VALUE", nearest(name, known))));
     }
-    Ok(())
+    found
+}
+
+impl Shared {
+    /// Whether neither `-D` nor `\set` nor a column of `\gset` can be it.
+    fn never_given(&self, slot: Slot, defined: &[bool]) -> bool {
+        let name = self.symbols.name(slot);
+        !defined[slot] && !self.prefixes.iter().any(|prefix| name.starts_with(prefix))
+    }
+
+    fn nearest(&self, name: &str, defined: &[bool]) -> String {
+        let known = (0..defined.len()).filter(|slot| defined[*slot]).map(|slot| self.symbols.name(slot));
+        nearest(name, known)
+    }
+}
+
+impl Caution {
+    /// What becomes of the variable, by what takes the statement: `simple`, or a protocol with parameters.
+    pub fn words(&self, simple: bool) -> String {
+        let Self { subject, name, in_sql, hint } = self;
+        let fate = match (in_sql, simple) {
+            (true, true) => "stays in the statement as written",
+            (true, false) => "is sent as null",
+            (false, _) => "fails when a transaction comes to it",
+        };
+        format!("{subject}: the variable :{name} is never defined and {fate}; {hint}")
+    }
 }

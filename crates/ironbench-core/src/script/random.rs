@@ -124,21 +124,28 @@ fn splitmix64(counter: &mut u64) -> u64 {
     value ^ (value >> 31)
 }
 
-/// All seeds of a trial, drawn from its one seed in pgbench's order: clients, `:default_seed`, then whatever else.
+/// All seeds of a trial, drawn from its one seed in the order of a pgbench with as many threads as clients: the clients'
+/// functions, `:default_seed`, then of each thread its choice of scripts and two streams that we have no use for.
 #[derive(Debug, Clone)]
 pub struct Seeds {
     clients: Vec<u64>,
+    choices: Vec<u64>,
     /// Value of `:default_seed` unless the user gave one.
     pub default_seed: i64,
-    base: Random,
 }
 
 impl Seeds {
-    pub fn new(trial_seed: u64, clients: usize) -> Self {
+    /// pgbench draws no `:default_seed` when the user `gives` one.
+    pub fn new(trial_seed: u64, clients: usize, gives_default_seed: bool) -> Self {
         let mut base = Random::new(trial_seed);
-        let clients = (0..clients).map(|_| base.next_u64()).collect();
-        let default_seed = base.next_u64() as i64;
-        Self { clients, default_seed, base }
+        let functions = (0..clients).map(|_| base.next_u64()).collect();
+        let default_seed = if gives_default_seed { 0 } else { base.next_u64() as i64 };
+        let choices = (0..clients).map(|_| {
+            let choice = base.next_u64();
+            let (_throttle, _sample) = (base.next_u64(), base.next_u64());
+            choice
+        });
+        Self { choices: choices.collect(), clients: functions, default_seed }
     }
 
     /// The stream of this client's random functions.
@@ -146,9 +153,9 @@ impl Seeds {
         Random::new(self.clients[client])
     }
 
-    /// A further stream, for example for a thread's choice of scripts.
-    pub fn further(&mut self) -> Random {
-        Random::new(self.base.next_u64())
+    /// The stream by which this client chooses among scripts.
+    pub fn choice(&self, client: usize) -> Random {
+        Random::new(self.choices[client])
     }
 }
 
@@ -159,10 +166,11 @@ mod tests {
 
     #[test]
     fn the_same_seed_gives_the_same_numbers_and_clients_differ() {
-        let seeds = Seeds::new(42, 3);
-        assert_eq!(seeds.client(1), Seeds::new(42, 3).client(1));
+        let seeds = Seeds::new(42, 3, false);
+        assert_eq!(seeds.client(1), Seeds::new(42, 3, false).client(1));
         assert_ne!(seeds.client(0), seeds.client(1));
-        assert_ne!(Seeds::new(42, 3).further(), seeds.client(2));
+        assert_ne!(seeds.choice(0), seeds.choice(1));
+        assert_ne!(seeds.choice(2), seeds.client(2));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Where SQL commands end: quotes, comments and parentheses as psql's lexer sees them (psql's reference, "SQL
 //! interpolation" and PostgreSQL's "Lexical Structure"), with `standard_conforming_strings` on.
 
-use super::lexer::begins_name;
+use super::lexer::{begins_name, continues_name};
 use super::locate::Fault;
 use std::ops::Range;
 
@@ -132,6 +132,20 @@ impl<'a> Command<'a> {
         Ok(Stop::EndOfText)
     }
 
+    /// psql's `:{?name}` asks whether a variable is defined. pgbench has no variables for psql's lexer to find, and sends
+    /// FALSE whatever the name.
+    fn colon(&mut self) {
+        let name = self.run_from(self.at + 3, continues_name);
+        if self.bytes[self.at..].starts_with(b":{?") && name > self.at + 3 && self.bytes.get(name) == Some(&b'}') {
+            self.out.push_str(&self.text[self.copied..self.at]);
+            self.out.push_str("FALSE");
+            self.copied = name + 1;
+            self.at = name + 1;
+        } else {
+            self.at += 1;
+        }
+    }
+
     /// `\;` stands for a semicolon that does not end the command, `\:` for a colon.
     fn unescape(&mut self, joined: u8) {
         self.out.push_str(&self.text[self.copied..self.at]);
@@ -152,6 +166,7 @@ impl<'a> Command<'a> {
             b'\'' | b'"' => self.quoted(byte)?,
             b'$' if next.is_some_and(|next| next.is_ascii_digit()) => self.at += 2,
             b'$' => self.dollar_quoted()?,
+            b':' => self.colon(),
             b'(' => {
                 self.parentheses += 1;
                 self.at += 1;
@@ -230,7 +245,7 @@ impl<'a> Command<'a> {
     }
 
     fn run_from(&self, from: usize, belongs: impl Fn(u8) -> bool) -> usize {
-        from + self.bytes[from..].iter().take_while(|byte| belongs(**byte)).count()
+        from + self.bytes[from.min(self.bytes.len())..].iter().take_while(|byte| belongs(**byte)).count()
     }
 
     /// Comments nest.

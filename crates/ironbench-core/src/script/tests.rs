@@ -201,6 +201,8 @@ fn shell_commands_are_refused_with_a_way_out() {
 #[test]
 fn a_variable_that_nobody_defines_is_found_before_the_run() {
     assert!(refusal("\\set x :y + 1").contains("\"y\" is never defined"));
+    assert!(refusal("\\if true and :i = 1 or :y\n\\endif\n\\if :y\n\\endif").contains("never defined"));
+    assert!(refusal("\\set x case when :y then 1 end").contains("never defined"));
     assert!(refusal("\\sleep :y").contains("\"y\" is never defined"));
     assert!(refusal("SELECT 1 AS a \\gset p_\n\\set x :q_a").contains("never defined"));
     assert!(compile("SELECT 1 AS a \\gset p_\n\\set x :p_a + :i + :scale + :client_id").is_ok());
@@ -314,4 +316,49 @@ fn deep_nesting_is_refused_and_not_a_crash() {
     }
     let longest = format!("\\set x debug({}1)", ":i + ".repeat(200));
     assert_eq!(debugged(&longest), [format!("int {}", 200 * 42 + 1)]);
+}
+
+#[test]
+fn what_need_not_be_computed_may_read_what_nobody_defines_with_a_caution() {
+    for lazy in [
+        "\\set x false and :nope",
+        "\\set x true or :nope = 1",
+        "\\set x case when true then 1 else :nope end",
+        "\\set x case when true then 1 when :nope then 2 end",
+        "\\set x case when false then :nope end",
+        "\\if true\n\\elif :nope\n\\endif",
+        "\\if false\n\\set x :nope\n\\endif",
+        "\\if false\n\\sleep :nope ms\n\\endif",
+    ] {
+        let program = program(lazy);
+        let mut variables = client(&program);
+        program.rehearse(0, &mut variables, &mut Random::new(1), |_, _| {}).unwrap_or_else(|error| panic!("{error}"));
+        let cautions: Vec<_> = program.cautions.iter().map(|caution| caution.words(false)).collect();
+        assert_eq!(cautions.len(), 1, "{lazy}");
+        assert!(cautions[0].contains("the variable :nope is never defined and fails when"), "{}", cautions[0]);
+    }
+}
+
+#[test]
+fn a_script_that_is_never_chosen_may_read_what_nobody_defines() {
+    let scripts = [source("a", "SELECT 1;", 1), source("b", "\\set x :nope", 0)];
+    assert!(Program::compile(&scripts, &[]).is_ok());
+}
+
+#[test]
+fn a_variable_of_sql_that_nobody_defines_is_a_caution() {
+    let text = "SELECT :i, :tpyo, ':quoted' /* :comment */, :tpyo;\n\\set typo 1\nSELECT 2 AS a \\gset g_\nSELECT :g_a";
+    let program = program(text);
+    let words = |simple| program.cautions.iter().map(|caution| caution.words(simple)).collect::<Vec<_>>();
+    let variable = "test.sql:1: the variable :tpyo is never defined and";
+    assert_eq!(
+        words(false),
+        [format!("{variable} is sent as null; known: client_id, default_seed, i, random_seed, scale, typo")]
+    );
+    assert_eq!(words(true)[0].split("; ").next(), Some(&*format!("{variable} stays in the statement as written")));
+}
+
+#[test]
+fn a_test_whether_a_variable_is_defined_is_sent_as_false() {
+    assert_eq!(sqls("SELECT :{?i}, ':{?i}', :{?}, :{i};"), ["SELECT FALSE, ':{?i}', :{?}, :{i};"]);
 }

@@ -22,6 +22,11 @@ pub struct Automatic {
 pub(super) const AUTOMATIC: [&str; 4] = ["client_id", "default_seed", "random_seed", "scale"];
 pub(super) const DEFAULT_SEED: Slot = 1;
 
+/// Whether `-D` gives `:default_seed`, so that none is drawn.
+pub fn gives_default_seed(variables: &[(String, String)]) -> bool {
+    variables.iter().any(|(name, _)| name == AUTOMATIC[DEFAULT_SEED])
+}
+
 /// What of a variable is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {

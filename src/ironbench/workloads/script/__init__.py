@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 from ironbench.errors import InputError
-from ironbench.model.system import Choice
+from ironbench.model.system import Choice, System
 from ironbench.workloads.base import ScriptSource, Workload
 
 
@@ -32,6 +35,17 @@ class Script(Workload):
                 )
         return found
 
+    def where(self, system: System) -> str:
+        if system.dsn is not None:
+            place = urlsplit(system.dsn)
+            host = unquote(place.hostname or "")
+            at = f"{host}:{place.port}" if place.port else host
+            user = f", as user {unquote(place.username)}" if place.username else ""
+            return f"the scripts run in database {unquote(place.path.lstrip('/'))} on {at}{user}"
+        if system.layout.data is None:
+            return ""
+        return f"the scripts run in the database that ironbench keeps in {system.layout.data}; --dsn names one of yours"
+
     def identified(self, choice: Choice) -> Choice:
         return replace(choice, digests=_digests(self.scripts("", replace(choice, digests=()))))
 
@@ -46,11 +60,19 @@ def _source(text: str) -> ScriptSource:
     name, weight = _core.split_weight(text)
     path = Path(name)
     try:
-        return ScriptSource(name, path.read_text(), weight)
+        return ScriptSource(name, _standard_input() if name == "-" else path.read_text(encoding="utf-8"), weight)
     except FileNotFoundError:
         raise InputError(name, "no such file", _beside(path)) from None
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(name, f"cannot be read: {error}", "name a text file with a pgbench script") from None
+
+
+@cache
+def _standard_input() -> str:
+    """Read once: it cannot be read again, and the script is needed for checking, digest and each trial."""
+    if sys.stdin is None:
+        raise InputError("-", "standard input is closed", "name a file with a pgbench script")
+    return sys.stdin.buffer.read().decode()
 
 
 def _beside(path: Path) -> str:

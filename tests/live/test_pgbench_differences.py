@@ -1,0 +1,284 @@
+"""What docs/guide/scripts.md says of pgbench and ironbench, held against both programs."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from raw_server import RawServer, binary
+
+pytestmark = pytest.mark.live
+
+IRONBENCH = str(Path(sys.executable).with_name("ironbench"))
+
+
+@dataclass
+class Side:
+    """What one program said."""
+
+    code: int
+    stderr: str
+    metrics: dict[str, float] = field(default_factory=dict)
+    cause: str = ""
+
+    @property
+    def debug(self) -> list[str]:
+        return [line for line in self.stderr.splitlines() if line.startswith("debug(")]
+
+
+class Programs:
+    def __init__(self, server: RawServer, directory: Path) -> None:
+        self.server = server
+        self.directory = directory
+
+    def file(self, name: str, text: str | bytes) -> str:
+        path = self.directory / name
+        path.write_bytes(text.encode() if isinstance(text, str) else text)
+        return str(path)
+
+    def pgbench(self, *words: str) -> Side:
+        place = ["-h", self.server.host, "-p", str(self.server.port), "-U", "postgres", "postgres"]
+        done = subprocess.run(
+            [binary("pgbench"), "-n", *words, *place],
+            capture_output=True,
+            timeout=60,
+            env={**os.environ, "LC_ALL": "C"},
+        )
+        return Side(done.returncode, done.stderr.decode(errors="replace"))
+
+    def ironbench(self, *words: str, stdin: str = "") -> Side:
+        command = [IRONBENCH, "run", "script", *words, "--warmup", "0s", "--no-observe", "--json"]
+        command += ["--dsn", self.dsn, "--results", str(self.directory / "results")]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, input=stdin)
+        trials = json.loads(done.stdout)["trials"] if done.stdout else []
+        return Side(
+            done.returncode,
+            done.stderr,
+            trials[0]["metrics"] if trials else {},
+            trials[0]["cause"] if trials else "",
+        )
+
+    @property
+    def dsn(self) -> str:
+        return f"host={self.server.host} port={self.server.port} user=postgres dbname=postgres"
+
+    def rows(self, sql: str) -> list[tuple[str | None, ...]]:
+        session = self.server.connect()
+        try:
+            return [tuple(row) for row in session.query(sql)]
+        finally:
+            session.close()
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Programs]:
+    with RawServer() as server:
+        yield Programs(server, tmp_path_factory.mktemp("scripts"))
+
+
+RANDOM = r"""
+\set a debug(random(1, 1000000))
+\set b debug(random_gaussian(1, 1000000, 3.0))
+\set c debug(random_exponential(1, 1000000, 3.0))
+\set d debug(random_zipfian(1, 1000000, 1.2))
+\set e debug(hash(:a) + 0)
+\set f debug(permute(:a, 1000000))
+\set g debug(:random_seed)
+SELECT 1;
+"""
+
+
+@pytest.mark.parametrize("define", [[], ["-Ddefault_seed=7"]])
+def test_the_seed_of_one_trial_is_pgbenchs_random_seed(both: Programs, define: list[str]) -> None:
+    file = both.file("random.sql", RANDOM)
+    theirs = both.pgbench("-c1", "-t20", "--random-seed=20260", "-f", file, *define)
+    ours = both.ironbench(file, "--transactions", "20", "--seed", "20260", *define)
+    assert len(theirs.debug) == 140
+    assert ours.debug == theirs.debug
+
+
+def test_several_scripts_come_in_pgbenchs_order(both: Programs) -> None:
+    files = [both.file(f"{name}.sql", f"\\set x debug({name} + 0 * random(1, 2))\nSELECT 1;\n") for name in ("1", "2")]
+    weighted = [f"{files[0]}@3", f"{files[1]}@2"]
+    theirs = both.pgbench("-c1", "-t50", "--random-seed=9", "-f", weighted[0], "-f", weighted[1])
+    ours = both.ironbench(*weighted, "--transactions", "50", "--seed", "9")
+    assert {line.rpartition(" ")[2] for line in theirs.debug} == {"1", "2"}
+    assert ours.debug == theirs.debug
+
+
+@pytest.mark.parametrize("threads", ["1", "2"])
+def test_several_clients_draw_as_pgbenchs_with_a_thread_each(both: Programs, threads: str) -> None:
+    log = [both.file(f"log{n}.sql", f"\\set x random(1, 1000000)\nINSERT INTO drawn VALUES ({n}, :client_id, :x);\n")
+           for n in (1, 2)]  # fmt: skip
+    found = []
+    for program in ("pgbench", "ironbench"):
+        both.rows("DROP TABLE IF EXISTS drawn")
+        both.rows("CREATE TABLE drawn (script int, client int, x int, number serial)")
+        if program == "pgbench":
+            done = both.pgbench("-c3", "-j3", "-t10", "--random-seed=77", "-f", log[0], "-f", log[1])
+        else:
+            done = both.ironbench(
+                *log, "--clients", "3", "--threads", threads, "--transactions", "10", "--seed", "77",
+                "--protocol", "simple",
+            )  # fmt: skip
+        assert done.code in (0, 3), done.stderr
+        found.append(both.rows("SELECT client, script, x FROM drawn ORDER BY client, number"))
+    assert len(found[0]) == 30
+    assert found[1] == found[0]
+
+
+def test_trials_of_a_sweep_draw_numbers_of_their_own(both: Programs) -> None:
+    file = both.file("seed.sql", "\\set x debug(:random_seed)\nSELECT 1;\n")
+    told = both.ironbench(file, "--transactions", "1", "--seed", "5", "--repeats", "3").debug
+    assert len(set(told)) == 3
+    assert not any(line.endswith(" 5") for line in told)
+
+
+def test_the_default_protocol_is_prepared_and_pgbenchs_simple(both: Programs) -> None:
+    text = "SELECT count(*) AS n FROM pg_prepared_statements \\gset\n\\set x debug(:n)\n"
+    file = both.file("protocol.sql", text)
+    assert both.pgbench("-t1", "-f", file).debug == ["debug(script=0,command=2): int 0"]
+    assert both.ironbench(file, "--transactions", "1").debug == ["debug(script=0,command=2): int 1"]
+    assert both.ironbench(file, "--transactions", "1", "--protocol", "simple").debug[0].endswith("int 0")
+
+
+RETRIED = r"""
+\set tries :tries + 1
+\set x debug(random(1, 1000000))
+\set y debug(:tries)
+SELECT nextval('attempt') AS attempt \gset
+\if :attempt = 1
+  DO $$ BEGIN RAISE EXCEPTION 'again' USING ERRCODE = '40001'; END $$;
+\endif
+"""
+
+
+def test_a_repeated_transaction_starts_with_its_first_variables_here_and_not_in_pgbench(both: Programs) -> None:
+    file = both.file("retried.sql", RETRIED)
+    both.rows("CREATE SEQUENCE attempt")
+    theirs = both.pgbench("-t1", "--max-tries=2", "--random-seed=3", "-Dtries=0", "-f", file)
+    both.rows("ALTER SEQUENCE attempt RESTART")
+    ours = both.ironbench(
+        file, "--transactions", "1", "--max-tries", "2", "--seed", "3", "-Dtries=0", "--protocol", "simple"
+    )
+    drawn, counted = theirs.debug[0::2], theirs.debug[1::2]
+    assert (drawn[0], len(set(drawn)), counted) == (
+        ours.debug[0],
+        1,
+        [f"debug(script=0,command=3): int {n}" for n in (1, 2)],
+    )
+    assert ours.debug[0::2] == drawn
+    assert ours.debug[1::2] == [counted[0], counted[0]]
+
+
+def test_copy_to_stdout_works_here_and_ends_pgbench(both: Programs) -> None:
+    file = both.file("copy.sql", "COPY (SELECT generate_series(1, 1000)) TO STDOUT;\nSELECT 1;\n")
+    theirs = both.pgbench("-t1", "-f", file)
+    assert theirs.code == 2 and "COPY is not supported" in theirs.stderr
+    for protocol in ("simple", "prepared"):
+        ours = both.ironbench(file, "--transactions", "3", "--protocol", protocol)
+        assert ours.code == 0 and ours.metrics["transactions"] == 3
+
+
+def test_copy_from_stdin_fails_in_both(both: Programs) -> None:
+    both.rows("CREATE TABLE copied (x int)")
+    file = both.file("copy_in.sql", "COPY copied FROM STDIN;\n")
+    assert both.pgbench("-t1", "-f", file).code == 2
+    assert both.ironbench(file, "--transactions", "1").code == 1
+
+
+def test_a_test_whether_a_variable_is_defined_is_false_in_both(both: Programs) -> None:
+    text = "\\set defined 1\nSELECT :{?defined}::text || ':{?x}' || :{?x}::text AS t \\gset\n"
+    text += "SELECT 1 / (':t' = 'false' || chr(58) || '{?x}false')::int;\n"
+    file = both.file("defined.sql", text)
+    assert both.pgbench("-t1", "-f", file).code == 0
+    ours = both.ironbench(file, "--transactions", "1", "--protocol", "simple")
+    assert ours.code == 0 and ours.metrics["transactions"] == 1
+
+
+def test_a_script_that_is_not_utf8_is_refused_and_pgbench_sends_its_bytes(both: Programs) -> None:
+    file = both.file("latin1.sql", "SELECT 'caf\xe9';\n".encode("latin-1"))
+    theirs = both.pgbench("-t1", "-f", file)
+    assert theirs.code == 2 and "invalid byte sequence" in theirs.stderr
+    ours = both.ironbench(file, "--transactions", "1")
+    assert ours.code == 2 and "cannot be read" in ours.stderr and "utf-8" in ours.stderr
+
+
+@pytest.mark.parametrize(
+    "lazy",
+    [
+        "\\set x debug(case when true then 1 else 1 / 0 end)", "\\set x debug(false and :never = 1)",
+        "\\set x debug(true or 1 / 0 = 1)",
+        "\\if false\n\\set x 1 / 0\n\\set x :never\nSELECT * FROM nowhere;\n\\endif",
+        "\\if true\n\\elif 1 / 0\n\\elif :never\n\\else\n\\sleep :never\n\\endif",
+        "\\set x debug(case when 1 = 1 then 2 when :never then 1 / 0 end)", "\\set x debug(null and :never)",
+    ],
+)  # fmt: skip
+def test_what_need_not_be_computed_is_not_computed_in_either(both: Programs, lazy: str) -> None:
+    file = both.file("lazy.sql", f"{lazy}\nSELECT 1;\n")
+    theirs, ours = both.pgbench("-t1", "-f", file), both.ironbench(file, "--transactions", "1")
+    assert theirs.code == 0, theirs.stderr
+    assert ours.code == 0, ours.stderr
+    assert ours.debug == theirs.debug
+
+
+def test_more_variables_than_pgbench_takes_are_sent(both: Programs) -> None:
+    file = both.file("many.sql", "\\set i 1\nSELECT least(" + ", ".join([":i"] * 300) + ");\n")
+    assert both.pgbench("-t1", "-Mprepared", "-f", file).code == 1
+    assert both.ironbench(file, "--transactions", "1").code == 0
+
+
+def test_columns_of_gset_need_no_name_of_a_variable(both: Programs) -> None:
+    file = both.file("columns.sql", 'SELECT 1 AS "bad name!", 2 AS good \\gset\n\\set x debug(:good)\n')
+    assert both.pgbench("-t1", "-f", file).code == 2
+    assert both.ironbench(file, "--transactions", "1").debug == ["debug(script=0,command=2): int 2"]
+
+
+def test_a_script_comes_from_standard_input(both: Programs) -> None:
+    done = both.ironbench("-", "--transactions", "2", "--repeats", "2", stdin="\\set x debug(6 * 7)\nSELECT :x;\n")
+    assert done.code == 0
+    assert [line.rpartition(" ")[2] for line in done.debug] == ["42"] * 4
+
+
+def test_a_variable_that_nobody_defines_is_a_caution_before_the_run(both: Programs) -> None:
+    file = both.file("typo.sql", "\\set amount random(1, 5)\nSELECT :amuont;\n")
+    done = both.ironbench(file, "--transactions", "1")
+    lines = done.stderr.splitlines()
+    caution = f"caution: {file}:2: the variable :amuont is never defined and is sent as null; did you mean amount?"
+    assert caution in lines
+    assert lines.index(caution) < next(n for n, line in enumerate(lines) if line.startswith("1 trial"))
+    simple = both.ironbench(file, "--transactions", "1", "--protocol", "simple")
+    assert "never defined and stays in the statement as written" in simple.stderr
+    sound = both.file(
+        "sound.sql", "\\set amount 1\nSELECT 2 AS b \\gset g_\nSELECT :amount, :g_b, :client_id, ':text';\n"
+    )
+    assert "caution" not in both.ironbench(sound, "--transactions", "1").stderr
+
+
+def test_a_run_of_scripts_says_which_database_it_uses(both: Programs) -> None:
+    file = both.file("one.sql", "SELECT 1;\n")
+    said = both.ironbench(file, "--transactions", "1").stderr
+    assert f"the scripts run in database postgres on {both.server.host}:{both.server.port}, as user postgres" in said
+    data = str(both.directory / "data")
+    command = [IRONBENCH, "run", "script", file, "--transactions", "1", "--warmup", "0s", "--engine", "sqlite"]
+    done = subprocess.run(
+        [*command, "--data", data, "--results", str(both.directory / "results")],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert f"the scripts run in the database that ironbench keeps in {data}; --dsn names one of yours" in done.stderr
+
+
+def test_tries_without_limit_need_a_duration_as_in_pgbench(both: Programs) -> None:
+    file = both.file("one.sql", "SELECT 1;\n")
+    assert both.pgbench("-t1", "--max-tries=0", "-f", file).code == 1
+    refused = both.ironbench(file, "--transactions", "1", "--max-tries", "0")
+    assert refused.code == 2 and "--max-tries: 0 is without limit" in refused.stderr
+    assert both.ironbench(file, "--duration", "200ms", "--max-tries", "0").code in (0, 3)

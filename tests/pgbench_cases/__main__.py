@@ -1,0 +1,67 @@
+"""`make pgbench-cases PGBENCH_TESTS=DIR`: a table of cases, and every disagreement; exit 1 when there is one."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from raw_server import RawServer
+
+from pgbench_cases import cases
+from pgbench_cases.compare import Both, Verdict
+from pgbench_cases.differences import TITLES
+
+PROGRAMS = "/usr/lib/postgresql/15/bin"
+
+
+def verdicts(directory: Path, programs: Path, names: tuple[str, ...] = cases.FILES) -> Iterator[tuple[str, Verdict]]:
+    """Every case of the files, each file on servers of its own. `programs`: where that PostgreSQL's are."""
+    for name in names:
+        with (
+            RawServer(programs=programs) as theirs,
+            RawServer(programs=programs) as ours,
+            tempfile.TemporaryDirectory(prefix="ironbench-cases-") as scratch,
+        ):
+            both = Both(str(programs / "pgbench"), Path(scratch), theirs, ours)
+            for step in cases.read(directory / name):
+                if isinstance(step, cases.Preparation):
+                    both.prepare(step)
+                else:
+                    yield name, both.run(step)
+
+
+def main() -> int:
+    directory = Path(os.environ.get("PGBENCH_TESTS", ""))
+    programs = Path(os.environ.get("PGBENCH_PROGRAMS") or PROGRAMS)
+    if not os.environ.get("PGBENCH_TESTS") or cases.missing(directory):
+        print(cases.HOW_TO_GET, file=sys.stderr)
+        return 2
+    if not (programs / "pgbench").exists():
+        print(f"{programs} holds no pgbench: apt-get install postgresql-15, or PGBENCH_PROGRAMS=DIR", file=sys.stderr)
+        return 2
+    counts: Counter[tuple[str, str]] = Counter()
+    for name, verdict in verdicts(directory, programs):
+        counts[name, verdict.word] += 1
+        counts[name, "cases"] += 1
+        if verdict.word == "documented difference":
+            counts["", verdict.difference] += 1
+        if verdict.word != "agree":
+            said = "; ".join(verdict.disagreements) or TITLES[verdict.difference]
+            print(f"{verdict.word}: {verdict.case.name}: {said}", flush=True)
+    words = ("cases", "agree", "documented difference", "disagree", "pgbench itself fails")
+    print(f"\n{'':30}" + "".join(f"{word:>23}" for word in words))
+    for name in cases.FILES:
+        print(f"{name:30}" + "".join(f"{counts[name, word]:>23}" for word in words))
+    print("\nDocumented differences (docs/guide/scripts.md):")
+    for (file, key), n in sorted(counts.items()):
+        if not file:
+            print(f"{n:5}  {TITLES[key]}")
+    return 1 if any(counts[name, word] for name in cases.FILES for word in words[3:]) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
