@@ -38,6 +38,8 @@ class Archive(Protocol):
 
     def engine(self, key: str) -> Mapping[str, Any]: ...
 
+    def script(self, key: str) -> str: ...
+
 
 class Empty:
     """An archive that holds nothing."""
@@ -62,6 +64,9 @@ class Empty:
 
     def engine(self, key: str) -> Mapping[str, Any]:
         return {}
+
+    def script(self, key: str) -> str:
+        return ""
 
 
 EMPTY = Empty()

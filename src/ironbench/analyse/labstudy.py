@@ -24,7 +24,7 @@ from ironbench.analyse.queries import Queries, queries
 from ironbench.analyse.read_cost import ReadCost, read_costs
 from ironbench.analyse.role_latency import RoleLatency, role_latencies
 from ironbench.analyse.same_load import SameLoad, fell_behind, same_loads, too_little_time
-from ironbench.analyse.study import facts
+from ironbench.analyse.study import facts, script_texts
 from ironbench.analyse.subjects import counted_in, work_name
 from ironbench.analyse.summarise import Summary
 from ironbench.analyse.trend import Against, against
@@ -126,6 +126,8 @@ class LabStudy:
     """Time of an I/O by role; empty where no device was emulated."""
     read_costs: tuple[ReadCost, ...]
     """CPU time of a read on real devices, where a cell reads what another has cached."""
+    scripts: tuple[tuple[str, str], ...]
+    """Name and text of every script that was driven."""
     noise: Noise | None
     """The highest floor known of this machine for the lab's metric and its work."""
     differences: tuple[Difference, ...]
@@ -219,6 +221,7 @@ def lab_study(
         levels=levels(lab, usable, archive),
         role_latencies=role_latencies(usable),
         read_costs=read_costs(usable),
+        scripts=script_texts(settled, archive),
         noise=highest(noise, lab.method.metric, settled),
         differences=differences(known),
         shared=shared(known),

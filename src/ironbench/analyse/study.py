@@ -107,6 +107,8 @@ class Study:
     """Time of an I/O by role; empty where no device was emulated."""
     read_costs: tuple[ReadCost, ...] = ()
     """CPU time of a read on real devices, where a system reads what another has cached."""
+    scripts: tuple[tuple[str, str], ...] = ()
+    """Name and text of every script that was driven."""
 
     @property
     def counts(self) -> tuple[str, str]:
@@ -178,7 +180,14 @@ def _study(records: Sequence[Record], archive: Archive, derived: Mapping[str, st
         against(by_query, usable, archive),
         role_latencies(at_peaks),
         read_costs(at_peaks),
+        script_texts(records, archive),
     )
+
+
+def script_texts(records: Sequence[Record], archive: Archive) -> tuple[tuple[str, str], ...]:
+    """Name and text of every script of these trials, each once."""
+    keys = dict.fromkeys(script for record in records for script in record.scripts.items())
+    return tuple((name, text) for name, key in keys if (text := archive.script(key)))
 
 
 def _part(subject: Subject, own: Curve, first: Curve | None, events: Sequence[str], archive: Archive) -> Part:

@@ -105,6 +105,7 @@ def _driven(
     checking: Callable[[], AbstractContextManager[None]],
 ) -> Driven:
     workload, options, load = workloads.get(plan.choice.workload), plan.choice.options, trial.cell.load
+    scripts = workload.scripts(session.engine, plan.choice)
     has_data = workload.dataset(session.engine, options) is not None  # else there is nothing to hold to any rule
 
     def driving(trial: Trial, sources: Iterable[Source], show: Show) -> Driven:
@@ -116,7 +117,7 @@ def _driven(
         # `target` last: a library engine closes its own connection then, so that none of its locks is in the way.
         compiled = compiled_plan(
             session.target(load.protocol, load.io),
-            workload.scripts(session.engine, plan.choice),
+            scripts,
             {**workload.variables(options), **plan.choice.defines},
             own,
             sources,
@@ -149,6 +150,7 @@ def _driven(
     return replace(
         result,
         alive=alive,
+        scripts={script.name: script.text for script in scripts},
         metrics={**result.metrics, **figures},
         checks=(*result.checks, *checks),
         last_words="" if alive else _last_words(session),

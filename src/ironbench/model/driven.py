@@ -46,6 +46,8 @@ class Driven:
     series: tuple[Series, ...] = ()
     files: Mapping[str, bytes] = field(default_factory=dict)
     """Evidence of its own, by name of file."""
+    scripts: Mapping[str, str] = field(default_factory=dict)
+    """Name → text of every script, as it was driven."""
     checks: tuple[Check, ...] = ()
     prepared: Prepared = NOTHING
     """What was done for the trial while its engine ran, and verified afterwards."""

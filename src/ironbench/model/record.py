@@ -97,6 +97,8 @@ class Record:
     """Content key of the machine's fingerprint in the store."""
     engine: str = ""
     """Content key of the engine's facts (version, settings, configure flags) in the store."""
+    scripts: dict[str, str] = field(default_factory=dict)
+    """Name of each script that was driven → content key of its text in the store."""
     software: dict[str, str] = field(default_factory=dict)
     """ironbench's version, build profile, Python and package versions."""
     stage: int = 1

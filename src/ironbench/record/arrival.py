@@ -154,7 +154,7 @@ def _names(directory: Path) -> set[str]:
 
 def _place(aside: Path, directory: Path) -> None:
     """Shared files first, then records, the lab's plan last: whoever looks meanwhile finds only whole things."""
-    for kind in ("machines", "engines", "trials"):
+    for kind in ("machines", "engines", "scripts", "trials"):
         if not (aside / kind).is_dir():
             continue
         final = directory / kind

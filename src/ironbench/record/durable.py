@@ -21,7 +21,7 @@ from ironbench.errors import UnwrittenError
 _UNFINISHED = re.compile(
     r"\.writing-.+|\.importing-\d+|\..+\.ibr\.\d+\.tmp|\.index\.json\.\d+\.tmp|.+\.(?:json|toml)\.\d+\.tmp", re.DOTALL
 )
-_FOLDERS = ("", "trials", "machines", "engines", "noise")
+_FOLDERS = ("", "trials", "machines", "engines", "scripts", "noise")
 """Of a directory of results or of a lab, where unfinished things lie; exported files lie anywhere."""
 _NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
 

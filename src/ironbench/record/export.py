@@ -57,9 +57,13 @@ def _fill(writer: Writer, store: Store, records: Sequence[Record], lab: LabDirec
             if path.is_file():
                 data = path.read_bytes()
                 writer.add(f"trials/{record.id}/{name}", _text(data) if name.endswith(_TEXTS) else data)
-    for kind in ("machines", "engines"):
-        keys = {record.machine if kind == "machines" else record.engine for record in records} - {""}
-        for key in sorted(keys):
+    shared = {
+        "machines": {record.machine for record in records},
+        "engines": {record.engine for record in records},
+        "scripts": {key for record in records for key in record.scripts.values()},
+    }
+    for kind, keys in shared.items():
+        for key in sorted(keys - {""}):
             path = store.directory / kind / f"{key}.json"
             if path.is_file():
                 writer.add(f"{kind}/{key}.json", _without_secrets(path.read_bytes()))

@@ -20,6 +20,7 @@ from ironbench.model.session import Session
 from ironbench.model.system import Trial
 from ironbench.record import judge, measures
 from ironbench.record.evidence import Evidence
+from ironbench.record.redact import redacted_sql
 from ironbench.record.software import software
 from ironbench.record.store import Store
 
@@ -72,6 +73,9 @@ def keep(
         budget=budget or Budget(),
         machine=store.keep_shared("machines", msgspec.to_builtins(fingerprint())),
         engine=store.keep_shared("engines", session.facts()) if driven.alive and session else "",
+        scripts={
+            name: store.keep_shared("scripts", {"text": redacted_sql(text)}) for name, text in driven.scripts.items()
+        },
         software=software(),
         stage=trial.stage,
         attempt=trial.attempt,

@@ -4,7 +4,7 @@ A parcel is a zip file, so that anybody can look into it:
 
 ```
 manifest.json      format, what it holds, and of every other entry its length and SHA-256
-trials/<id>/…      machines/<key>.json      engines/<key>.json      as in a store
+trials/<id>/…      machines/<key>.json  engines/<key>.json  scripts/<key>.json    as in a store
 lab/…              of a lab's directory: its file, plan and stages
 ```
 The zip file's comment holds the manifest's SHA-256. That finds what was truncated or altered on the way; it proves
@@ -42,7 +42,7 @@ _LAB = re.compile(r"[^./\\\x00-\x1f\x7f-\x9f\ud800-\udfff][^/\\\x00-\x1f\x7f-\x9
 """Name of a directory: it leads nowhere else and shows as what it is."""
 _ALLOWED = re.compile(
     rf"trials/{_ID}/(?:record\.json|{'|'.join(re.escape(name) for name in EVIDENCE)})"
-    r"|(?:machines|engines)/[0-9a-f]{16}\.json"
+    r"|(?:machines|engines|scripts)/[0-9a-f]{16}\.json"
     r"|lab/(?:lab\.toml|plan\.json|peak\.json|stage-[1-9]\d{0,5}\.json)"
 )
 _MOST_MANIFEST_BYTES = 1 << 28

@@ -15,6 +15,12 @@ _STRING = re.compile(
 _KEY = re.compile(r"""([\w-]+)["']?\s*=\s*\Z""")
 _NUMBER = re.compile(r"\b(password|passwd|pwd)(\s*=\s*)([+-]?\d[^\s,}#]*)", re.IGNORECASE)
 
+_SQL = re.compile(
+    r"\b(password|identified\s+by)(\s+)(?:''+[^']+''+|E?'(?:[^'\\]|''|\\.)+'|\$(\w*)\$.*?\$\3\$)",
+    re.IGNORECASE | re.DOTALL,
+)
+"""`CREATE ROLE … PASSWORD '…'`, `CREATE USER … IDENTIFIED BY '…'`."""
+
 
 def redacted(value: str, name: str = "") -> str:
     """`value` without passwords; all of it hidden when its name is that of a secret."""
@@ -23,6 +29,11 @@ def redacted(value: str, name: str = "") -> str:
     if value and _SECRET_NAME.search(last) and last != "password_encryption" and value not in ("on", "off"):
         return HIDDEN
     return _PAIR.sub(rf"\1={HIDDEN}", _URL.sub(rf"\1:{HIDDEN}@", value))
+
+
+def redacted_sql(text: str) -> str:
+    """The script without passwords; what is left is as much SQL as it was."""
+    return "".join(redacted(line) for line in _SQL.sub(rf"\1\2'{HIDDEN}'", text).splitlines(keepends=True))
 
 
 def redacted_toml(text: str) -> str:

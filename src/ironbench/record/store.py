@@ -2,7 +2,7 @@
 
 ```
 <results>/trials/<id>/record.json  timeline.parquet  seconds.parquet  observed.parquet  latency.hlog  log/  …
-<results>/machines/<key>.json      <results>/engines/<key>.json        content-addressed, shared by records
+<results>/machines/<key>.json  engines/<key>.json  scripts/<key>.json  content-addressed, shared by records
 <results>/index.json               what a list needs of each record; can be deleted at any time
 ```
 """
@@ -87,7 +87,10 @@ class Store:
         return record
 
     def keep_shared(self, kind: str, content: Any) -> str:
-        """Stores a fingerprint (`machines`) or engine facts (`engines`) once; its content key. UnwrittenError."""
+        """Stores a fingerprint (`machines`), engine facts (`engines`) or a script's text (`scripts`) once.
+
+        Returns its content key. UnwrittenError.
+        """
         data = msgspec.json.encode(content, order="sorted")
         key = content_key(data)
         path = self.directory / kind / f"{key}.json"
@@ -110,6 +113,10 @@ class Store:
 
     def engine(self, key: str) -> dict[str, Any]:
         return self.shared("engines", key)
+
+    def script(self, key: str) -> str:
+        text = self.shared("scripts", key).get("text", "")
+        return text if isinstance(text, str) else ""
 
     def all(self) -> list[Record]:
         """Every record, oldest first. Those that cannot be read are left out, and that is said."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from importlib.resources import files
 
-from ironbench.report import bundle, theme
+from ironbench.report import bundle, plain, theme
 from ironbench.report.charts.base import Chart, Key, Table
 from ironbench.report.section import Answer, Point, Section
 
@@ -95,7 +95,13 @@ def section(content: Section, prefix: str, charts: dict[str, Chart]) -> str:
     if content.charts:
         parts.append(f'<div class="charts">{"".join(_figure(chart, prefix, charts) for chart in content.charts)}</div>')
     parts += [table_block(name, table) for name, table in content.tables]
+    parts += [_text(name, text) for name, text in content.texts]
     return "".join(parts) + "</section>"
+
+
+def _text(name: str, text: str) -> str:
+    opened = " open" if text.count("\n") <= _FOLDED_UNNAMED else ""
+    return f"<details{opened}><summary>{escape(name)}</summary><pre>{escape(plain.clean_lines(text))}</pre></details>"
 
 
 def _figure(chart: Chart, prefix: str, charts: dict[str, Chart]) -> str:

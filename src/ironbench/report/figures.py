@@ -54,11 +54,12 @@ def sections(study: Study) -> list[Section]:
         read_cost.section(study.read_costs),
         Section("balance", "Balance sheet", _LEAD_BALANCE, tables=(("", balance(study)),)),
         Section("differences", "What differs", _lead_differences(study), tables=tuple(differences(study))),
+        Section("texts", "The scripts", texts=study.scripts),
         Section("configuration", "Configuration in common", tables=tuple(configuration(study.shared))),
     ]
     if (shown := own.presentation(study)) is not None:
         found = [*shown.sections(study), *(section for section in found if section.id not in shown.hides)]
-    return [section for section in found if section.charts or any(table.rows for _, table in section.tables)]
+    return [section for section in found if section.has_content]
 
 
 _LEAD_IO = "Every I/O of the emulated devices during the trials {}, by what it belonged to."

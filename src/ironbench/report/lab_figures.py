@@ -75,9 +75,10 @@ def sections(study: LabStudy) -> list[Section]:
         Section("balance", "Balance sheet", _LEAD_BALANCE, tables=_some(balance(study))),
         Section("differences", "What differs between the cells", _LEAD_DIFFERENCES, tables=_some(differences(study))),
         Section("plan", "The plan and what became of it", _lead_plan(study), tuple(order(study)), tuple(plan(study))),
+        Section("texts", "The scripts", texts=study.scripts),
         Section("configuration", "Configuration in common", tables=tuple(configuration(study.shared))),
     ]
-    return [section for section in found if section.charts or any(table.rows for _, table in section.tables)]
+    return [section for section in found if section.has_content]
 
 
 def _several(study: LabStudy) -> bool:

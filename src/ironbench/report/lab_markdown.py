@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ironbench.analyse.labstudy import LabStudy
-from ironbench.report import lab_figures, markdown, plain
+from ironbench.report import lab_figures, markdown
 from ironbench.report.answer import answer
-from ironbench.report.markdown import bullets, escaped, table
+from ironbench.report.markdown import bullets, escaped, fenced, table
 
 
 def render(studies: Sequence[LabStudy]) -> bytes:
@@ -33,13 +33,11 @@ def _study(study: LabStudy) -> str:
             blocks += [f"### {escaped(chart.title)}", table(chart.table)]
         for name, content in section.tables:
             blocks += [f"### {escaped(name)}", table(content)] if name else [table(content)]
-    fence = "```"
-    while fence in study.lab.source:
-        fence += "`"
+        blocks += [f"### {escaped(name)}\n\n{fenced(text, 'sql')}" for name, text in section.texts]
     blocks += [
         "## How to reproduce",
         f"Save this as {escaped(study.lab.name)}.toml and run `ironbench lab run` on it.",
     ]
-    blocks.append(f"{fence}toml\n{plain.clean_lines(study.lab.source).strip()}\n{fence}")
+    blocks.append(fenced(study.lab.source, "toml"))
     blocks += ["## Notes", bullets(lab_figures.notes(study))]
     return "\n\n".join(blocks)

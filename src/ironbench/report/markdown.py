@@ -52,6 +52,7 @@ def _study(study: Study) -> str:
                 )
                 continue
             blocks += [f"### {escaped(name)}", table(content)] if name else [table(content)]
+        blocks += [f"### {escaped(name)}\n\n{fenced(text, 'sql')}" for name, text in section.texts]
     blocks.append("## How to reproduce")
     blocks += [f"```sh\n{plain.clean(part.command)}\n```" for part in study.parts]
     blocks += ["## Notes", bullets(study.footnotes)]
@@ -76,6 +77,14 @@ def table(content: Table) -> str:
     rule = ["---", *("--:" for _ in head[1:])]
     rows = [[escaped(cell).replace(THIN, "\u00a0") for cell in row] for row in content.rows]
     return "\n".join(f"| {' | '.join(row)} |" for row in (head, rule, *rows))
+
+
+def fenced(text: str, language: str) -> str:
+    """The text as written, in a fence longer than any in it."""
+    fence = "```"
+    while fence in text:
+        fence += "`"
+    return f"{fence}{language}\n{plain.clean_lines(text).strip()}\n{fence}"
 
 
 def bullets(rows: Sequence[str]) -> str:

@@ -43,13 +43,19 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading, what to know before looking, and the charts or tables under it."""
+    """A heading, what to know before looking, and the charts, tables or texts under it."""
 
     id: str
     title: str
     lead: str = ""
     charts: tuple[Chart, ...] = ()
     tables: tuple[tuple[str, Table], ...] = ()
+    texts: tuple[tuple[str, str], ...] = ()
+    """Name and content, to be shown as written."""
+
+    @property
+    def has_content(self) -> bool:
+        return bool(self.charts or self.texts or any(table.rows for _, table in self.tables))
 
     @property
     def paragraphs(self) -> list[str]:
