@@ -35,7 +35,7 @@ def record(
     **fields: Any,
 ) -> Record:
     """One trial. `throughput=None`: without any metric of the drive loop."""
-    load = replace(load or Load(duration_s=30.0, warmup_s=5.0, seed=1), clients=clients)
+    load = replace(load or Load(duration_s=30.0, warmup_s=5.0, on_error="stop", seed=1), clients=clients)
     found: dict[str, float] = {}
     if throughput is not None:
         mean = clients / throughput

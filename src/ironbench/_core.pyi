@@ -137,8 +137,20 @@ class Progress:
         """Closes the window of a trial that watches something, which is over now."""
     stopping: bool
     """Whether `stop` was called."""
-    def show(self, phase: str, elapsed_s: float, transactions: int, errors: int) -> None:
-        """Takes over the state of a drive that runs in another process."""
+    def show(
+        self,
+        phase: str,
+        elapsed_s: float,
+        transactions: int,
+        errors: int,
+        seconds: Sequence[tuple[float, int, int, float, float]],
+    ) -> None:
+        """Takes over the state of a drive that runs in another process; `seconds`: those new since the last call."""
+    def seconds(self, after: int) -> list[tuple[float, int, int, float, float]]:
+        """The seconds of the window that have passed, from number `after` on.
+
+        Of each: width in seconds, transactions, failed, mean and standard deviation of the response time (NaN: none).
+        """
     phase: str
     """`connect`, `warmup`, `run`, `drain` or `done`."""
     elapsed_s: float

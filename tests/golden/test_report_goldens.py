@@ -44,7 +44,15 @@ def test_two_systems(format: str) -> None:
 
 
 def test_one_trial_of_an_open_loop() -> None:
-    trials = [record(DISK, 4, 500.0, load=Load(rate=500.0, duration_s=30.0), metrics={"service_time_p50_s": 0.001})]
+    trials = [
+        record(
+            DISK,
+            4,
+            500.0,
+            load=Load(rate=500.0, duration_s=30.0, on_error="stop"),
+            metrics={"service_time_p50_s": 0.001},
+        )
+    ]
     held("one-trial.text", formats.get("text")(studies(trials, Shelf(trials))).decode())
 
 

@@ -25,6 +25,7 @@ def plan(engine: dict[str, Any], *scripts: str, **changes: Any) -> bytes:
         "stop": {"duration_s": 1.0},
         "warmup_s": 0.0,
         "max_tries": 1,
+        "on_error": "continue",
         "observers": [],
     }
     return json.dumps(described | changes).encode()

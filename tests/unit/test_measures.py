@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from ironbench import _core, catalogue, workloads
@@ -27,7 +28,9 @@ def histogram() -> _core.Histogram:
 
 def driven(scripts: list[str]) -> Driven:
     """As much as the core can tell of a trial with these scripts."""
-    told = [{"name": name, "weight": 1, "transactions": 1000 + n} for n, name in enumerate(scripts)]
+    told = [
+        {"name": name, "weight": 1, "transactions": 1000 + n, "failed": int(n == 1)} for n, name in enumerate(scripts)
+    ]
     names = ["response_time", "service_time"]
     names += [f"{kind}{{script={name}}}" for kind in names for name in scripts]
     summary = dict.fromkeys(measures._PLAIN, LONG) | {
@@ -100,6 +103,15 @@ def test_a_record_of_every_workload_is_at_most_8_kilobytes(name: str, tmp_path: 
     assert written(fullest(choice, measures.metrics(driven(scripts))), tmp_path) <= MOST_BYTES
 
 
+def test_of_many_statements_a_record_holds_those_that_took_most_and_the_beginning_of_their_texts() -> None:
+    statement = {"script": "/srv/scripts/of-the-laboratory/new_order.sql", "count": 123456, "failed": 123}
+    statement |= {"text": "SELECT " + "x" * 1000, "stdev_s": LONG}
+    rows = [statement | {"line": 3 * n, "command": n, "mean_s": n * 1e-3} for n in range(1, 41)]
+    found = measures.statements(replace(driven([]), summary={"statements": rows}))
+    assert [one.command for one in found] == list(range(41 - measures.MOST_STATEMENTS, 41))
+    assert len(msgspec.json.encode(found)) < 3000
+
+
 def test_of_many_scripts_those_that_ran_most_have_figures_of_their_own() -> None:
     names = [f"script{n}" for n in range(50)]
     found = measures.metrics(driven(names))
@@ -111,6 +123,7 @@ def test_a_script_has_throughput_and_response_time_in_short_and_no_service_time(
     found = measures.metrics(driven(["a", "b"]))
     own = {catalogue.base_name(name) for name in found if name.endswith("{script=a}")}
     assert own == {"throughput", "response_time_mean_s", "response_time_p50_s", "response_time_p99_s"}
+    assert found["failed{script=b}"] == 1 and "failed{script=a}" not in found
 
 
 def test_a_lone_script_is_the_whole() -> None:

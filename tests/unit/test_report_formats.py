@@ -272,7 +272,13 @@ def test_a_mix_of_scripts_is_told_script_by_script() -> None:
         "throughput{script=pay}": 250.0,
         "response_time_p50_s{script=pay}": 0.004,
         "throughput{script=order}": 9.0,
+        "failed": 7.0,
+        "failed{script=order}": 7.0,
     }
     text = rendered("text", [record(metrics=metrics)])
     (row,) = [line for line in text.splitlines() if line.strip().startswith("pay ")]
-    assert re.split(" {2,}", row.strip().replace("\u202f", " ")) == ["pay", "250/s", "4.00 ms", "not known"]
+    assert re.split(" {2,}", row.strip().replace("\u202f", " ")) == [
+        *("pay", "250/s", "0", "not known", "4.00 ms", "not known")
+    ]
+    (row,) = [line for line in text.splitlines() if line.strip().startswith("order ")]
+    assert re.split(" {2,}", row.strip())[2] == "7"

@@ -8,6 +8,7 @@ use ironbench_core::Error;
 use ironbench_core::drive::outcome::{Columns, Outcome};
 use ironbench_core::drive::plan::Plan;
 use ironbench_core::drive::{self as core, Bystander, Control};
+use ironbench_core::measure::seconds::Second;
 use ironbench_data::populate::Populate;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -31,7 +32,11 @@ struct Shown {
     elapsed_s: f64,
     transactions: u64,
     errors: u64,
+    seconds: Vec<Passed>,
 }
+
+/// Width, transactions, failed, mean and standard deviation of the response time.
+type Passed = (f64, u64, u64, f64, f64);
 
 impl Progress {
     fn shown(&self) -> MutexGuard<'_, Option<Shown>> {
@@ -62,8 +67,21 @@ impl Progress {
     }
 
     /// Takes over the state of a drive that runs in another process.
-    fn show(&self, phase: String, elapsed_s: f64, transactions: u64, errors: u64) {
-        *self.shown() = Some(Shown { phase, elapsed_s, transactions, errors });
+    fn show(&self, phase: String, elapsed_s: f64, transactions: u64, errors: u64, mut seconds: Vec<Passed>) {
+        let mut shown = self.shown();
+        if let Some(before) = shown.take() {
+            seconds.splice(0..0, before.seconds);
+        }
+        *shown = Some(Shown { phase, elapsed_s, transactions, errors, seconds });
+    }
+
+    /// The seconds of the window that have passed, from number `after` on.
+    fn seconds(&self, after: usize) -> Vec<Passed> {
+        if let Some(shown) = &*self.shown() {
+            return shown.seconds.get(after..).unwrap_or_default().to_vec();
+        }
+        let passed = |s: Second| (s.width_s, s.transactions, s.failed, s.mean_s, s.stdev_s);
+        self.control.seconds(after).into_iter().map(passed).collect()
     }
 
     #[getter]

@@ -20,6 +20,7 @@ CONFIRMATION = "confirmation"
 LAB = "lab"
 CURVE_METRICS = (
     "throughput",
+    "failed_fraction",
     "response_time_mean_s",
     "response_time_p50_s",
     "response_time_p90_s",

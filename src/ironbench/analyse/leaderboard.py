@@ -177,6 +177,9 @@ def _own(subject: Subject, peak: Peak, score: Summary, archive: Archive, sheet: 
     cpu, held = machine.get("cpu", {}), held_to(record)
     cores, sockets = cores_held(record, machine_cores(machine)), cpu.get("sockets")
     other = {"clients": str(peak.clients), "rests on": basis(peak)}
+    failed = [one.metrics["failed_fraction"] for one in peak.trials if "failed_fraction" in one.metrics]
+    if failed:
+        other["failed transactions"] = f"{100 * max(failed):.3g} %" if max(failed) else "0"
     if score.n > 1:
         other["lowest to highest"] = f"{_told(score.low)} to {_told(score.high)}"
     if held:

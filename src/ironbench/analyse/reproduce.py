@@ -49,6 +49,8 @@ def _load(load: Load) -> list[str]:
     words += ["--warmup", "auto" if load.warmup_auto else f"{load.warmup_s:g}s"]
     words += ["--think-time", f"{load.think_time_s * 1000:g}ms"] if load.think_time_s else []
     words += ["--max-tries", str(load.max_tries)] if load.max_tries != 1 else []
+    words += ["--on-error", load.on_error] if load.on_error != "stop" else []
+    words += ["--report-per-statement"] if load.report_per_statement else []
     words += ["--protocol", load.protocol] if load.protocol != "prepared" else []
     words += ["--cache", load.cache] if load.cache else []
     words += ["--checkpoint", f"{load.checkpoint_s:g}s"] if load.checkpoint_s else []

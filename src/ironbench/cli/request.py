@@ -48,6 +48,9 @@ class Asked:
     warmup: str
     think_time: str
     max_tries: int
+    on_error: str
+    report_per_statement: bool
+    progress: int | None
     protocol: str
     repeats: int
     seed: int | None
@@ -166,6 +169,11 @@ def planned(asked: Asked) -> tuple[Plan, Secrets]:
     workload.fits(system, choice)
     workload.compile(engine.name, choice, engine.protocol(asked.protocol))
     room(system, estimate_bytes)
+    if asked.progress is not None:
+        if workload.drives:
+            cause = f"workload {workload.name} drives itself and has no transactions of scripts to tell of"
+            raise InputError("--progress", cause, "leave it out")
+        plan = replace(plan, progress_s=asked.progress)
     if asked.trace:
         plan = replace(plan, traces=str(Path(asked.trace).absolute()))
     if asked.crash:
@@ -289,6 +297,8 @@ def _load(
         warmup_s=_warmup_s(asked, workload),
         warmup_auto=asked.warmup == "auto",
         max_tries=asked.max_tries,
+        on_error=_one_of("--on-error", asked.on_error, ["stop", "continue"]),
+        report_per_statement=asked.report_per_statement,
         protocol=_one_of("--protocol", asked.protocol, ["prepared", "extended", "simple"]),
         seed=randbelow(1 << 31) if asked.seed is None else asked.seed,
         cache=_one_of("--cache", asked.cache, list(caches.STATES)) if asked.cache else "",

@@ -64,6 +64,27 @@ def run(
             help="Tries after serialization failures and deadlocks; 0: without limit.",
         ),
     ] = 1,
+    on_error: Annotated[
+        str,
+        OPTION(
+            metavar="HOW",
+            help="`stop`: an error of the first second that no further try mends ends the trial. `continue`: the "
+            "transaction only counts as failed.",
+        ),
+    ] = "stop",
+    report_per_statement: Annotated[
+        bool, OPTION("--report-per-statement", "-r", help="Time every SQL command of the scripts by itself.")
+    ] = False,
+    progress: Annotated[
+        int | None,
+        OPTION(
+            "--progress",
+            "-P",
+            parser=whole("--progress", 1, 86_400),
+            metavar="N",
+            help="A line on stderr every N seconds: transactions per second, response time, failures.",
+        ),
+    ] = None,
     protocol: Annotated[str, OPTION(help="How statements are sent: `prepared`, `extended` or `simple`.")] = "prepared",
     repeats: Annotated[
         int,
@@ -147,6 +168,9 @@ def run(
         warmup=warmup,
         think_time=think_time,
         max_tries=max_tries,
+        on_error=on_error,
+        report_per_statement=report_per_statement,
+        progress=progress,
         protocol=protocol,
         repeats=repeats,
         seed=seed,

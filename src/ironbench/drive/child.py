@@ -75,7 +75,8 @@ class _Answers(threading.Thread):
             kind, length = HEAD.unpack(head)
             payload = self._exactly(length)
             if kind == b"p" and payload:
-                self._progress.show(*json.loads(payload))
+                phase, elapsed_s, transactions, failed, seconds = json.loads(payload)
+                self._progress.show(phase, elapsed_s, transactions, failed, [tuple(second) for second in seconds])
             elif kind == b"r":
                 self.result = payload
             elif kind == b"e" and payload:

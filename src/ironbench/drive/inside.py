@@ -79,12 +79,26 @@ def listen(progress: Any) -> None:
     os._exit(ORPHANED)
 
 
-def tell(progress: Any, answers: Answers) -> None:
-    """Sends the state of the trial a few times a second."""
-    while True:
-        state = (progress.phase, progress.elapsed_s, progress.transactions, progress.errors)
-        answers.send(b"p", json.dumps(state).encode())
-        time.sleep(PROGRESS_S)
+class Telling:
+    """Sends the state of the trial, and of its seconds those that are new."""
+
+    def __init__(self, progress: Any, answers: Answers) -> None:
+        self._progress = progress
+        self._answers = answers
+        self._lock = threading.Lock()
+        self._told = 0
+
+    def tell(self) -> None:
+        with self._lock:
+            passed = self._progress.seconds(self._told)
+            self._told += len(passed)
+            state = (self._progress.phase, self._progress.elapsed_s, self._progress.transactions, self._progress.errors)
+            self._answers.send(b"p", json.dumps((*state, passed)).encode())
+
+    def keep_telling(self) -> None:
+        while True:
+            self.tell()
+            time.sleep(PROGRESS_S)
 
 
 def main(core_path: str, cpus: str = "") -> None:
@@ -95,10 +109,13 @@ def main(core_path: str, cpus: str = "") -> None:
     plan = read_exactly(*LENGTH.unpack(read_exactly(LENGTH.size)))
     core = load_core(core_path)
     progress = core.Progress()
-    for work in (lambda: listen(progress), lambda: tell(progress, answers)):
+    telling = Telling(progress, answers)
+    for work in (lambda: listen(progress), telling.keep_telling):
         threading.Thread(target=work, daemon=True).start()
     try:
-        answers.send(b"r", core.drive(plan, progress).to_bytes())
+        result = core.drive(plan, progress).to_bytes()
+        telling.tell()
+        answers.send(b"r", result)
     except Exception as error:
         errors = sys.modules.get("ironbench.errors")
         if errors is None or not isinstance(error, errors.IronbenchError):

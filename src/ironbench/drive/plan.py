@@ -49,6 +49,8 @@ def compiled_plan(
             "stop": stop,
             "warmup_s": load.warmup_s,
             "max_tries": load.max_tries,
+            "on_error": load.on_error,
+            "statements": load.report_per_statement,
             "observers": [
                 {"name": s.name, "kind": s.kind, "target": s.target, "period_s": s.period_s} for s in sources
             ],

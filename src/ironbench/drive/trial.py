@@ -18,7 +18,7 @@ from ironbench.drive import before as preparing
 from ironbench.drive import computed, power
 from ironbench.drive.plan import compiled_plan
 from ironbench.drive.power import PowerCut
-from ironbench.drive.run import run
+from ironbench.drive.run import Lines, run
 from ironbench.drive.work import worked
 from ironbench.errors import EngineDiedError, FailureError, IronbenchError
 from ironbench.machine.starved import Starved
@@ -108,7 +108,7 @@ def _driven(
     scripts = workload.scripts(session.engine, plan.choice)
     has_data = workload.dataset(session.engine, options) is not None  # else there is nothing to hold to any rule
 
-    def driving(trial: Trial, sources: Iterable[Source], show: Show) -> Driven:
+    def driving(trial: Trial, sources: Iterable[Source], show: Show, lines: Lines | None = None) -> Driven:
         own = replace(trial.cell.load, seed=trial_seed(load.seed, trial, len(plan.trials)))
         if workload.drives:
             return worked(plan, session, own, sources, log.parent, show, started)
@@ -125,7 +125,8 @@ def _driven(
             workload.core_work(session.engine, options),
         )
         in_child = engines.get(session.engine).can("in client")
-        return _unpacked(run(compiled, own, in_child, plan.system.server_cpus, log, show, session.within()), started)
+        cpus = plan.system.server_cpus
+        return _unpacked(run(compiled, own, in_child, cpus, log, show, session.within(), lines), started)
 
     with printer.bar(title) as show:
         ready = preparing.ready(
@@ -133,7 +134,8 @@ def _driven(
         )
         before = workload.before(session, options) if has_data else None
         ready = preparing.at_last(ready, session, load, quiet_s)
-        result = computed.over(session, lambda: driving(trial, (*sources(), *ready.sources), show))
+        lines = Lines(printer.say, plan.progress_s) if plan.progress_s else None
+        result = computed.over(session, lambda: driving(trial, (*sources(), *ready.sources), show, lines))
     alive = session.alive()
     checkable = has_data and alive and not result.summary["aborted"]
     whole = alive and not result.summary["aborted"] and not result.summary["cut_short"]

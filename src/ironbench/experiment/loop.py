@@ -22,6 +22,7 @@ from ironbench.model.session import Session
 from ironbench.model.system import Trial
 from ironbench.printer import Printer
 from ironbench.record import Store
+from ironbench.record.judge import STOPPED_ON_ERROR
 from ironbench.record.labs import LabDirectory
 
 
@@ -129,5 +130,7 @@ def measured(
 
 
 def over(session: Session, records: Sequence[Record]) -> bool:
-    """Whether the user interrupted the last trial, or the engine did not survive it."""
-    return records[-1].status is Status.CUT_SHORT or not session.alive()
+    """Whether the user interrupted the last trial, its first error ended it, or the engine did not survive it."""
+    last = records[-1]
+    stopped = any(warning.code == STOPPED_ON_ERROR for warning in last.warnings)
+    return last.status is Status.CUT_SHORT or stopped or not session.alive()

@@ -24,6 +24,7 @@ from ironbench.model.session import Session
 from ironbench.model.system import Setup, Trial
 from ironbench.printer import Printer
 from ironbench.record import Store, make
+from ironbench.record.judge import STOPPED_ON_ERROR
 
 
 def measure(
@@ -59,6 +60,9 @@ def measure(
     record = make.keep(store, plan, session, loaded, trial, driven, watched, prepared)
     if not record.status.comparable and not driven.failure:  # a failure was said when it happened
         printer.say(f"  {record.status.value}: {record.cause}")
+        for warning in record.warnings:
+            if warning.code == STOPPED_ON_ERROR:
+                printer.say(f"  {warning.text}")
     return record
 
 

@@ -27,6 +27,9 @@ class Plan:
     crash: str = ""
     """What a power cut after each trial makes of unflushed writes: `lose`, `subset`, `torn`; empty: there is none."""
 
+    progress_s: int | None = None
+    """A line of progress on stderr this often; None: only the bar."""
+
     @property
     def most_clients(self) -> int:
         return max(trial.cell.load.clients for trial in self.trials)

@@ -70,6 +70,24 @@ class Budget:
 
 
 @dataclass(frozen=True, slots=True)
+class Statement:
+    """How long the answers to one SQL command of a script took, from sending it, inside the window."""
+
+    script: str
+    line: int
+    """From 1, as the number of the command."""
+    command: int
+    text: str
+    """As written, on one line, its beginning."""
+    count: int
+    failed: int
+    """Answers that were an error."""
+    mean_s: float
+    stdev_s: float
+    """Standard deviation."""
+
+
+@dataclass(frozen=True, slots=True)
 class Record:
     """Everything needed to judge one trial. Written once, never edited; at most 8 KB as JSON."""
 
@@ -107,6 +125,8 @@ class Record:
     """What was done and verified before the trial: data restored from, cache state, quiet, limits, checkpoints."""
     files: dict[str, str] = field(default_factory=dict)
     """Each file beside `record.json` → SHA-256 of its content; empty in records before schema 3."""
+    statements: tuple[Statement, ...] = ()
+    """Only where they were asked for (`--report-per-statement`)."""
     schema: int = SCHEMA
 
     @property

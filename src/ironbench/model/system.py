@@ -100,6 +100,13 @@ class Load:
     warmup_auto: bool = False
     """A pilot trial decides the warm-up; what it decided is `warmup_s` in records."""
     max_tries: int = 1
+    on_error: str = "continue"
+    """`stop`: an error of the first second that no further try mends ends the trial; `continue`: it only counts.
+
+    Records that do not say it went on.
+    """
+    report_per_statement: bool = False
+    """Every SQL command of the scripts is timed by itself."""
     protocol: str = "prepared"
     seed: int = 0
     io: str = "auto"
@@ -112,7 +119,9 @@ class Load:
     @property
     def shape(self) -> Load:
         """Without what a sweep varies or what follows from it: clients, threads, seed, a warm-up by pilot."""
-        return replace(self, clients=0, threads=0, seed=0, warmup_s=0.0 if self.warmup_auto else self.warmup_s)
+        warmup_s = 0.0 if self.warmup_auto else self.warmup_s
+        like = replace(self, clients=0, threads=0, seed=0, warmup_s=warmup_s)
+        return replace(like, on_error="continue", report_per_statement=False)  # neither bears on what was measured
 
 
 @dataclass(frozen=True, slots=True)

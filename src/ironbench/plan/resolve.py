@@ -61,6 +61,8 @@ def load(told: LoadSection, seed: int, usual_s: float | None = DURATION_S, usual
         warmup_s=_warmup(told, duration, usual_warmup_s),
         warmup_auto=told.warmup == "auto",
         max_tries=told.max_tries,
+        on_error=told.on_error,
+        report_per_statement=told.report_per_statement,
         protocol=told.protocol,
         seed=seed,
         cache=told.cache,
@@ -140,7 +142,8 @@ _OPTIONS = {
     "memory": "system.memory", "memory-total": "limits.memory_total", "server-cpus": "limits.server_cpus",
     "client-cpus": "limits.client_cpus", "dsn": "system.dsn", "engine": "system.engine", "clients": "load.clients",
     "rate": "load.rate", "duration": "load.duration", "transactions": "load.transactions", "warmup": "load.warmup",
-    "think-time": "load.think_time", "max-tries": "load.max_tries", "protocol": "load.protocol",
+    "think-time": "load.think_time", "max-tries": "load.max_tries", "on-error": "load.on_error",
+    "report-per-statement": "load.report_per_statement", "protocol": "load.protocol",
 }  # fmt: skip
 
 

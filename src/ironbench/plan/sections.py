@@ -105,6 +105,14 @@ class LoadSection(Struct, forbid_unknown_fields=True):
     max_tries: Annotated[
         int, Meta(description="Tries after serialization failures and deadlocks; 0: without limit.", ge=0)
     ] = 1
+    on_error: Annotated[
+        Literal["stop", "continue"],
+        Meta(
+            description="`stop`: an error of the first second that no further try mends ends the trial; `continue`: "
+            "the transaction only counts as failed."
+        ),
+    ] = "stop"
+    report_per_statement: Annotated[bool, Meta(description="Time every SQL command of the scripts by itself.")] = False
     protocol: Annotated[
         Literal["prepared", "extended", "simple"],
         Meta(description="How statements are sent, where the engine has a choice."),

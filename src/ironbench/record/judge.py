@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +23,9 @@ CLIENT_SATURATED = 0.90
 """Share of one thread's time: above it the client, not the server, sets the pace."""
 UNCOUNTED = 0.20
 """As `quiet.BUSY`, where the kernel's threads cannot be told from other programs: they work for the database, too."""
+FAILED_SUSPECT = 0.001
+FAILED_VOIDED = 0.05
+"""Share of the transactions that failed, of all or of one script, above which a trial is suspect and void."""
 OUR_SHARE = 0.15
 """Client, observers and emulation together, of the CPU time used."""
 RATE_KEPT = 0.98
@@ -41,7 +46,7 @@ def warnings(
     summary = driven.summary
     if not summary:
         return ()
-    found = [*_client(load, driven), *_rate(load, driven), *_steadiness(load, driven)]
+    found = [*_failures(driven), *_client(load, driven), *_rate(load, driven), *_steadiness(load, driven)]
     if budget is not None:
         found += [*_taken(system, observation, budget), *_ours(budget)]
     if writes and engines.get(system.engine).can("checkpoints") and wrote(driven, observation) is not False:
@@ -58,7 +63,21 @@ NO_LOG_BYTES = 16
 MAINTENANCE = 0.01
 MAINTENANCE_LEAST = 10
 """Share of the transactions, and number, up to which those that wrote are the server's own (autovacuum, statistics)."""
-SUSPECT = frozenset({"client-saturated", "cpu-taken", "own-cpu-share", "short-of-two-checkpoints", "rate-not-kept"})
+SUSPECT = frozenset(
+    {
+        "transactions-failed",
+        "failed-outside-window",
+        "client-saturated",
+        "cpu-taken",
+        "own-cpu-share",
+        "short-of-two-checkpoints",
+        "rate-not-kept",
+    }
+)
+_CANCELLED = frozenset({"over-limit", "57014"})
+"""Queries that somebody ended: the workload itself at its limit, or whoever stopped the trial."""
+STOPPED_ON_ERROR = "stopped-on-error"
+"""Code of the warning of a trial that its first error ended."""
 
 
 def status(driven: Driven, warnings: tuple[Warning, ...]) -> tuple[Status, str]:
@@ -78,7 +97,10 @@ def status(driven: Driven, warnings: tuple[Warning, ...]) -> tuple[Status, str]:
     if summary["cut_short"]:
         return Status.CUT_SHORT, summary["cause"] or "interrupted"
     if summary["transactions"] == 0:
-        return Status.VOIDED, summary["cause"] or _nothing_done(summary["errors"])
+        return Status.VOIDED, summary["cause"] or _nothing_done(driven)
+    worst = _worst(driven)
+    if worst is not None and worst.share > FAILED_VOIDED:
+        return Status.VOIDED, worst.words
     suspicious = [warning.text for warning in warnings if warning.code in SUSPECT]
     if suspicious:
         return Status.SUSPECT, "; ".join(suspicious)
@@ -91,12 +113,75 @@ def _died(driven: Driven, cause: str) -> str:
     return f"{cause}; its last words: {words}" if words and words not in cause else cause
 
 
-def _nothing_done(errors: Mapping[str, int]) -> str:
-    answers = ", ".join(
-        f"{code} ({counted(count, 'time')})" for code, count in sorted(errors.items(), key=lambda pair: -pair[1])
-    )
-    said = f"; the engine answered {answers}" if answers else ""
-    return f"not one transaction was finished in the measured window{said}"
+def _nothing_done(driven: Driven) -> str:
+    worst = _worst(driven)
+    return "not one transaction was finished in the measured window" + (f"; {worst.words}" if worst else "")
+
+
+@dataclass(frozen=True, slots=True)
+class _Failed:
+    """Transactions that were given up, of all or of one script."""
+
+    failed: int
+    ended: int
+    whose: str
+    first: str
+
+    @property
+    def share(self) -> float:
+        return self.failed / self.ended
+
+    @property
+    def words(self) -> str:
+        many = (
+            f"{self.failed:,} of {counted(self.ended, 'transaction')}{self.whose} failed ({in_percent(self.share, 2)})"
+        )
+        return f"{many}; the first: {self.first}" if self.first else many
+
+
+def _worst(driven: Driven) -> _Failed | None:
+    """Where the share of failed transactions is highest; None: none failed."""
+    summary = driven.summary
+    scripts = summary.get("scripts", [])
+    failed = summary.get("failed", 0)
+    if driven.drives_itself:
+        # Its errors tell queries that somebody cancelled from those that the engine refused.
+        failed = sum(count for error, count in summary["errors"].items() if error not in _CANCELLED)
+    first = next((script["first_failure"] for script in scripts if script.get("first_failure")), _codes(summary))
+    parts = [_Failed(failed, failed + summary["transactions"], "", first)]
+    if len(scripts) > 1:
+        parts += [
+            _Failed(
+                one["failed"], one["failed"] + one["transactions"], f" of script {one['name']}", one["first_failure"]
+            )
+            for one in scripts
+            if "first_failure" in one
+        ]
+    return max((part for part in parts if part.failed), key=lambda part: part.share, default=None)
+
+
+def _codes(summary: Mapping[str, Any]) -> str:
+    return ", ".join(f"{code} ({counted(count, 'time')})" for code, count in sorted(summary.get("errors", {}).items()))
+
+
+def _failures(driven: Driven) -> list[Warning]:
+    """What failed inside the window, and in the warm-up or while the trial drained."""
+    summary = driven.summary
+    if summary.get("stopped_on_error"):
+        text = "the first error ended the trial: --on-error continue (load.on_error in a lab) lets it go on"
+        return [Warning(STOPPED_ON_ERROR, text)]
+    found = []
+    if (worst := _worst(driven)) is not None:
+        code = "transactions-failed" if worst.share > FAILED_SUSPECT else "few-transactions-failed"
+        found.append(Warning(code, worst.words))
+    scripts = [one for one in summary.get("scripts", []) if "failed_in_all" in one]
+    failed = sum(one["failed_in_all"] - one["failed"] for one in scripts)
+    ended = failed + sum(one["completed"] - one["transactions"] for one in scripts)
+    if failed and failed / ended > FAILED_SUSPECT:
+        first = next(one["first_failure"] for one in scripts if one["failed_in_all"] > one["failed"])
+        outside = _Failed(failed, ended, " of the warm-up, or after the window,", first)
+        found.append(Warning("failed-outside-window", outside.words))
+    return found
 
 
 def _said(check: Check) -> str:

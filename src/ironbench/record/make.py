@@ -80,10 +80,14 @@ def keep(
         stage=trial.stage,
         attempt=trial.attempt,
         conditions=dict(prepared.conditions),
+        statements=measures.statements(driven),
     )
     series = (*observation.series, *driven.series)
+    files = dict(driven.files)
+    if timed := driven.summary.get("statements"):
+        files["statements.json"] = msgspec.json.format(msgspec.json.encode(timed), indent=1)
     evidence = Evidence(
-        driven.timeline, driven.seconds, series, observation.counted, driven.histograms, driven.log, driven.files
+        driven.timeline, driven.seconds, series, observation.counted, driven.histograms, driven.log, files
     )
     return store.keep(record, evidence)
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ironbench.model.driven import Driven
+from ironbench.model.record import Statement
 
 if TYPE_CHECKING:
     from ironbench._core import Histogram
@@ -50,6 +51,31 @@ def metrics(driven: Driven) -> dict[str, float]:
     return found | dict(driven.metrics)
 
 
+MOST_STATEMENTS = 12
+"""As many statements are in a record, those that took most time together; a file beside it has all."""
+_MOST_TEXT = 48
+
+
+def statements(driven: Driven) -> tuple[Statement, ...]:
+    """The times of SQL commands, in the order written, where they were asked for."""
+    rows = driven.summary.get("statements", [])
+    longest = sorted(rows, key=lambda row: -row["count"] * row["mean_s"])[:MOST_STATEMENTS]
+    return tuple(
+        Statement(
+            row["script"],
+            row["line"],
+            row["command"],
+            row["text"] if len(row["text"]) <= _MOST_TEXT else row["text"][: _MOST_TEXT - 1] + "…",
+            row["count"],
+            row["failed"],
+            float(f"{row['mean_s']:.4g}"),
+            float(f"{row['stdev_s']:.4g}"),
+        )
+        for row in rows
+        if row in longest
+    )
+
+
 def concise(metrics: Mapping[str, float]) -> dict[str, float]:
     """The same with eight digits where there is a fraction: no two trials agree in as many, and a record stays small.
 
@@ -66,16 +92,23 @@ def _busiest(scripts: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 def _script(script: Mapping[str, Any], elapsed_s: float, histograms: Mapping[str, Histogram]) -> dict[str, float]:
     """The figures most asked for. A record stays small: the histograms beside it hold the rest."""
     tag = f"{{script={script['name']}}}"
-    found = {f"throughput{tag}": script["transactions"] / elapsed_s}
+    found = {f"throughput{tag}": float(f"{script['transactions'] / elapsed_s:.6g}")}
+    if script["failed"]:
+        found[f"failed{tag}"] = float(script["failed"])
     histogram = histograms.get(f"response_time{tag}")
     if histogram is not None and histogram.count:
         p50, p99 = histogram.quantiles([0.50, 0.99])
         found |= {
-            f"response_time_mean_s{tag}": histogram.mean_s,
-            f"response_time_p50_s{tag}": p50,
-            f"response_time_p99_s{tag}": p99,
+            f"response_time_mean_s{tag}": float(f"{histogram.mean_s:.4g}"),
+            f"response_time_p50_s{tag}": _short(p50),
+            f"response_time_p99_s{tag}": _short(p99),
         }
     return found
+
+
+def _short(value_s: float) -> float:
+    """Percentiles of a histogram have three digits."""
+    return float(f"{value_s:.3g}")
 
 
 def _latency(name: str, histogram: Histogram) -> dict[str, float]:

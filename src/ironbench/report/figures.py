@@ -13,10 +13,11 @@ from ironbench.analyse.study import Part, Study
 from ironbench.analyse.subjects import counted_in, leading
 from ironbench.analyse.summarise import overlap
 from ironbench.catalogue import part_of
+from ironbench.model.record import Record, Statement
 from ironbench.report import own, read_cost
 from ironbench.report.charts import scalability as law
 from ironbench.report.charts.base import Table
-from ironbench.report.charts.curves import curves
+from ironbench.report.charts.curves import curves, failed_share
 from ironbench.report.charts.device_io import device_io
 from ironbench.report.charts.latency import latency
 from ironbench.report.charts.queries import by_query
@@ -30,7 +31,11 @@ from ironbench.words import counted
 
 REST = "Everything else that differs"
 _CONFIGURATION = ("system", "load", "machine", "engine", "software")
-_BY_SCRIPT = (("throughput", "1/s"), ("response_time_p50_s", "s"), ("response_time_p99_s", "s"))
+_BY_SCRIPT = (
+    *(("throughput", "1/s"), ("response_time_mean_s", "s"), ("response_time_p50_s", "s")),
+    ("response_time_p99_s", "s"),
+)
+_LEAD_STATEMENTS = "From sending a command to its answer; the time between commands is not in it."
 _TOLD = 3
 """Of more systems than this, the headline names the first and the one with the highest peak; the table has all."""
 
@@ -46,6 +51,9 @@ def sections(study: Study) -> list[Section]:
         ),
         Section("latency", "Latency", charts=tuple(latency(study))),
         Section("scripts", f"Script by script, {study.place}", tables=tuple(scripts(study))),
+        Section(
+            "statements", f"Statement by statement, {study.place}", _LEAD_STATEMENTS, tables=tuple(statements(study))
+        ),
         Section("time", "Over time", _lead_time(study), tuple(timelines(study))),
         Section("cpu", "Where the CPU time went", charts=tuple(budget(study))),
         Section("waits", "What backends waited for", charts=tuple(waits(study))),
@@ -81,32 +89,41 @@ def peaks(study: Study) -> Table:
     for part in study.closed:
         peak = part.curve.peak
         if peak is None:
-            rows.append((part.name, "no usable trial", "", "", "", "", ""))
+            rows.append((part.name, "no usable trial", "", "", "", "", "", ""))
             continue
         slow = [peak.metrics.get(f"response_time_{name}_s") for name in ("p50", "p99")]
         latencies = [measured(one, "s") if one else "–" for one in slow]
         ratio = times(part.standing.ratio) if part.standing else "1 (reference)"
         figures = (measured(peak.throughput, "1/s"), span(peak.throughput, "1/s"))
-        rows.append((part.name, str(peak.clients), *figures, *latencies, ratio))
-    head = ("system", "clients at peak", "throughput", "range of repeats", "median", "99th percentile", "ratio")
+        rows.append((part.name, str(peak.clients), *figures, failed_share(peak.trials), *latencies, ratio))
+    head = (
+        "system",
+        "clients at peak",
+        "throughput",
+        "range of repeats",
+        "failed",
+        "median",
+        "99th percentile",
+        "ratio",
+    )
     return Table(head, tuple(rows))
 
 
 def rates(study: Study) -> Table:
     """One row per rate and number of clients: whether the system kept it."""
-    head = ("system", "rate asked for", "clients", "kept", "finished", "trials", "median", "99th percentile")
+    head = ("system", "rate asked for", "clients", "kept", "finished", "failed", "trials", "median", "99th percentile")
     rows: list[tuple[str, ...]] = []
     for part in study.parts:
         asked = part.subject.records[0].cell.load.rate
         if asked is None:
             continue
         if not part.curve.rates:
-            rows.append((part.name, quantity(asked, "1/s"), "", "no usable trial", "", "", "", ""))
+            rows.append((part.name, quantity(asked, "1/s"), "", "no usable trial", "", "", "", "", ""))
         for one in part.curve.rates:
             finished = one.metrics.get("throughput")
             slow = [one.metrics.get(f"response_time_{name}_s") for name in ("p50", "p99")]
             times_said = [measured(time, "s") if time and one.is_kept else "–" for time in slow]
-            done = (one.words, measured(finished, "1/s"), str(len(one.trials)))
+            done = (one.words, measured(finished, "1/s"), failed_share(one.trials), str(len(one.trials)))
             rows.append((part.name, quantity(asked, "1/s"), str(one.clients), *done, *times_said))
     return Table(head, tuple(rows))
 
@@ -120,9 +137,40 @@ def scripts(study: Study) -> list[tuple[str, Table]]:
         rows = []
         for script in names:
             cells = [measured(metrics.get(f"{metric}{{{script}}}"), unit) for metric, unit in _BY_SCRIPT]
-            rows.append((script.removeprefix("script="), *cells))
+            failed = _failed(script, part.curve.main.trials if part.curve.main else ())
+            rows.append((script.removeprefix("script="), cells[0], failed, *cells[1:]))
         if len(rows) > 1:
-            head = ("script", "throughput", "median", "99th percentile")
+            head = ("script", "throughput", "failed", "mean", "median", "99th percentile")
+            found.append((part.name, Table(head, tuple(rows))))
+    return found
+
+
+def _failed(script: str, trials: Sequence[Record]) -> str:
+    """Failed transactions of a script. A record that counts them names only scripts with some."""
+    of_parts = [name for trial in trials for name in trial.metrics if name.startswith("failed{")]
+    if not of_parts and any(trial.metrics.get("failed", 1) for trial in trials):
+        return NOT_KNOWN
+    return f"{sum(trial.metrics.get(f'failed{{{script}}}', 0.0) for trial in trials):,.0f}"
+
+
+def statements(study: Study) -> list[tuple[str, Table]]:
+    """A table per system with the time of every SQL command, all trials of its main point together."""
+    found = []
+    for part in study.parts:
+        alike: dict[tuple[str, int, int], list[Statement]] = {}
+        for trial in part.curve.main.trials if part.curve.main else ():
+            for one in trial.statements:
+                alike.setdefault((one.script, one.line, one.command), []).append(one)
+        rows = []
+        for (script, line, _), group in alike.items():
+            count = sum(one.count for one in group)
+            mean_s = sum(one.count * one.mean_s for one in group) / count
+            squares = sum(one.count * (one.stdev_s**2 + (one.mean_s - mean_s) ** 2) for one in group)
+            times_s = (quantity(mean_s, "s"), quantity(math.sqrt(squares / count), "s"))
+            failed = sum(one.failed for one in group)
+            rows.append((f"{script}:{line}", *times_s, f"{count:,}", f"{failed:,}", group[0].text))
+        if rows:
+            head = ("script:line", "mean", "standard deviation", "answers", "failed", "statement")
             found.append((part.name, Table(head, tuple(rows))))
     return found
 
@@ -356,7 +404,9 @@ def _peak_sentence(part: Part) -> str:
     slow = peak.metrics.get("response_time_p99_s")
     tail = f"; 99 % of them took {quantity(slow.centre, 's')} or less" if slow else ""
     rate = measured(peak.throughput, "1/s").replace("/s", f" {counted_in(peak.trials)[1]} per second")
-    return f"{verb} {rate} with {clients} ({spread}{peak.basis}){tail}."
+    failed = failed_share(peak.trials)
+    lost = f"; {failed} of the transactions failed" if failed not in ("0", "–") else ""
+    return f"{verb} {rate} with {clients} ({spread}{peak.basis}){tail}{lost}."
 
 
 def _ratio_sentence(part: Part) -> str:

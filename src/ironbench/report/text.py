@@ -28,7 +28,10 @@ from ironbench.workloads.base import LEADING
 if TYPE_CHECKING:
     from ironbench.analyse.labstudy import Effect
 
-_MAIN = ("throughput", "response_time_mean_s", "response_time_p50_s", "response_time_p90_s", "response_time_p99_s")
+_MAIN = (
+    *("throughput", "failed_fraction", "response_time_mean_s", "response_time_p50_s", "response_time_p90_s"),
+    "response_time_p99_s",
+)
 
 
 def render(found: Sequence[Study]) -> bytes:
@@ -52,7 +55,8 @@ def run_summary(records: Sequence[Record], archive: Archive, printer: Printer) -
         return
     for study in studies(records, archive, sentences(records)):
         figures = [_own_tables(study)] if own.presentation(study) else [*_curves(study), _rates(study), _few(study)]
-        blocks = [study.derived, _statuses(study), *figures, _headline(study), _scaling(study), _cautions(study)]
+        blocks = [study.derived, _statuses(study), *figures, *_parts(study), _headline(study), _scaling(study)]
+        blocks.append(_cautions(study))
         printer.data("\n\n".join(block for block in blocks if block))
 
 
@@ -215,7 +219,7 @@ def _cells(found: Comparison) -> str:
     rows, main = [], _MAIN if found.leading == LEADING else found.leading
     for cell in found.cells:
         for row in (cell.row(metric) for metric in main):
-            if row is not None:
+            if row is not None and (row.metric != "failed_fraction" or row.a.high or row.b.high):
                 rows.append((cell.name, *_row(row)))
     if not rows:
         return "There is no number of clients that both were measured with."
@@ -242,7 +246,7 @@ def _study(study: Study) -> str:
         [] if own.presentation(study) else [f"{chart.title}\n{plain.table(chart.table)}" for chart in latency(study)]
     )
     for section in figures.sections(study):
-        if section.id == "scripts":
+        if section.id in ("scripts", "statements"):
             blocks += [f"{section.title}: {plain.clean(name)}\n{plain.table(table)}" for name, table in section.tables]
         elif section.id == "rates":
             blocks.append(_rates(study))
@@ -261,6 +265,18 @@ def _study(study: Study) -> str:
     commands = "\n".join(f"  {plain.clean(part.command)}" for part in study.parts)
     blocks += [f"How to reproduce\n{commands}", _bullets("Notes", study.footnotes)]
     return "\n\n".join(block for block in blocks if block)
+
+
+def _parts(study: Study) -> list[str]:
+    """Script by script and, where they were timed, statement by statement."""
+    found = []
+    for title, tables in (
+        ("Script by script", figures.scripts(study)),
+        ("Statement by statement", figures.statements(study)),
+    ):
+        for name, table in tables:
+            found.append(f"{title}, {study.place}: {plain.clean(name)}\n{plain.table(table)}")
+    return found
 
 
 def _few(study: Study) -> str:

@@ -20,7 +20,7 @@ from ironbench.report.numbers import count, moment, quantity, unit_of
 from ironbench.words import counted
 
 _ARROWS = {"higher": " ↑", "lower": " ↓"}
-_MAIN = ("throughput", "response_time_mean_s", "response_time_p50_s", "response_time_p99_s", "errors")
+_MAIN = ("throughput", "response_time_mean_s", "response_time_p50_s", "response_time_p99_s", "failed")
 
 
 def several(records: Sequence[Record], width: int | None) -> str:

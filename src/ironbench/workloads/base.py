@@ -192,7 +192,7 @@ class Workload(ABC):
             return
         usual = Load()
         for one in fields(Load):
-            kept = one.name in self.honours or one.name in ("seed", "duration_s", "threads")
+            kept = one.name in self.honours or one.name in ("seed", "duration_s", "threads", "on_error")
             if not kept and getattr(load, one.name) != getattr(usual, one.name):
                 option = "--" + one.name.removesuffix("_s").removesuffix("_auto").replace("_", "-")
                 raise InputError(option, f"means nothing to workload {self.name}, which drives itself", "leave it out")

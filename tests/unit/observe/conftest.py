@@ -31,7 +31,10 @@ class FakeSession:
     engine: str = "postgres"
     pids: tuple[int, ...] = ()
     roles: dict[str, str] = field(default_factory=dict)
-    has: tuple[str, ...] = ("pg_stat_wal", "pg_stat_io", "pg_stat_checkpointer", "pg_control_checkpoint()")
+    has: tuple[str, ...] = (
+        *("pg_stat_wal", "pg_stat_io", "pg_stat_checkpointer", "pg_control_checkpoint()"),
+        *("pg_stat_database", "pg_locks"),
+    )
     broken: bool = False
 
     def query(self, sql: str) -> list[tuple[str | None, ...]]:

@@ -90,7 +90,6 @@ impl Worker for BlockingLoop<'_> {
     }
 
     fn run(&mut self, start: &Start, recorder: &mut Recorder) -> Ended {
-        let left = start.transactions_per_client;
         let Self { engine, script, shared, give_up } = self;
         Running {
             engine,
@@ -99,7 +98,7 @@ impl Worker for BlockingLoop<'_> {
             give_up,
             start,
             recorder,
-            left,
+            left: u64::MAX,
             unfinished_since: None,
             ended: Ended::default(),
         }
@@ -193,10 +192,20 @@ impl Running<'_, '_, '_> {
 
     fn look(&mut self, now: u64) {
         if now >= self.recorder.boundary() {
-            self.recorder.cross(now);
+            self.cross(now, false);
         }
         if self.start.must_end() {
             self.recorder.close(now);
+        }
+    }
+
+    /// When the window opens, the transaction under way, if one is `inside`, will be counted.
+    #[cold]
+    fn cross(&mut self, now: u64, inside: bool) {
+        let warming_up = self.recorder.is_warming_up();
+        self.recorder.cross(now);
+        if warming_up && !self.recorder.is_warming_up() {
+            self.left = self.start.transactions_per_client.saturating_sub(u64::from(inside));
         }
     }
 
@@ -216,12 +225,14 @@ impl Running<'_, '_, '_> {
         };
         let now = clock::now();
         if now >= self.recorder.boundary() {
-            self.recorder.cross(now);
+            self.cross(now, true);
             self.unfinished_since = self.recorder.is_closed().then_some(begun);
         }
         self.script.count_end(well, &mut self.recorder.tally);
         if well {
             self.recorder.complete(self.script.kind(), intended, begun, now);
+        } else {
+            self.start.failed(&self.recorder.tally, now);
         }
         now
     }
@@ -230,7 +241,13 @@ impl Running<'_, '_, '_> {
         loop {
             match self.script.advance() {
                 Action::Sql(sql) => {
-                    if let Err(trouble) = self.execute(sql) {
+                    let begun = self.start.plan.statements.then(clock::now);
+                    let done = self.execute(sql);
+                    if let Some(begun) = begun {
+                        let command = self.script.command(self.script.at());
+                        self.recorder.tally.lap(command, clock::now() - begun, done.is_err());
+                    }
+                    if let Err(trouble) = done {
                         return self.trouble(&trouble);
                     }
                 }
@@ -247,10 +264,10 @@ impl Running<'_, '_, '_> {
                 // A library has no round trips to save.
                 Action::StartPipeline | Action::SyncPipeline | Action::EndPipeline => {}
                 Action::End if self.engine.in_transaction() => {
-                    return self.give_up(SCRIPT_ERROR, "the script ends inside a transaction block");
+                    return self.own_mistake("the script ends inside a transaction block");
                 }
                 Action::End => return Attempt::Well,
-                Action::Fault(message) => return self.give_up(SCRIPT_ERROR, &message),
+                Action::Fault(cause) => return self.own_mistake(&cause),
             }
         }
     }
@@ -263,7 +280,7 @@ impl Running<'_, '_, '_> {
         self.recorder.tally.commits += u64::from(!after && (!before || !is_rollback(&sql.text)));
         let (Gather::Gset { prefix } | Gather::Aset { prefix }) = &sql.gather else { return Ok(()) };
         if matches!(sql.gather, Gather::Gset { .. }) && answer.rows != 1 {
-            let message = format!("line {}: \\gset wants one row, the engine gave {}", sql.line, answer.rows);
+            let message = format!("\\gset wants one row, the engine gave {}", answer.rows);
             return Err(Trouble { class: SCRIPT_ERROR, message, retryable: false, lasting: false });
         }
         for (name, value) in answer.gathered {
@@ -283,18 +300,26 @@ impl Running<'_, '_, '_> {
             self.roll_back();
             return Attempt::Unfinished;
         }
-        if !trouble.retryable {
-            return self.give_up(trouble.class, &trouble.message);
+        if trouble.class == SCRIPT_ERROR {
+            return self.own_mistake(&trouble.message);
         }
-        let tally: &mut Tally = &mut self.recorder.tally;
-        tally.error(trouble.class, &trouble.message);
-        let repeat = self.script.repeat(tally);
+        let (script, tally): (_, &mut Tally) = (&mut *self.script, &mut self.recorder.tally);
+        let (at, cause) = (script.at(), format!("{} ({})", trouble.message, trouble.class));
+        let repeat = trouble.retryable && script.repeat(tally);
+        let words = || script.words(at, &cause);
+        if repeat {
+            tally.error(trouble.class, words);
+        } else {
+            tally.failure(script.kind(), trouble.class, trouble.retryable, words);
+        }
         self.roll_back();
         if repeat { Attempt::Repeat } else { Attempt::GivenUp }
     }
 
-    fn give_up(&mut self, class: &str, message: &str) -> Attempt {
-        self.recorder.tally.error(class, message);
+    #[cold]
+    fn own_mistake(&mut self, cause: &str) -> Attempt {
+        let (script, tally) = (&*self.script, &mut self.recorder.tally);
+        tally.failure(script.kind(), SCRIPT_ERROR, false, || script.own_words(script.at(), cause));
         self.roll_back();
         Attempt::GivenUp
     }

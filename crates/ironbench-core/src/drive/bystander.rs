@@ -44,7 +44,7 @@ impl Bystander {
         if plan.clients != THREADS {
             return Err(Error::input("bystander", format!("it takes {THREADS} clients")));
         }
-        let kind = |name: &str| Kind { name: name.to_owned(), weight: 1, statements: 0 };
+        let kind = |name: &str| Kind { name: name.to_owned(), weight: 1, statements: 0, places: Vec::new() };
         let connector = Connector::new(connection.clone())?;
         super::work(plan, control, THREADS, &[kind("select"), kind("connect")], |orders| {
             self.run(orders, &connector, poll)
@@ -110,7 +110,7 @@ impl Worker for Watcher<'_> {
                 Ok(()) => recorder.complete(self.kind, intended, begun, now),
                 Err(error) => {
                     recorder.tally.kinds[self.kind].failed += 1;
-                    recorder.tally.error(&error.sqlstate, &error.to_string());
+                    recorder.tally.failure(self.kind, &error.sqlstate, true, || error.to_string());
                     if self.kind == SELECT && error.sqlstate.is_empty() {
                         start.abort.abort(error.to_string());
                     }

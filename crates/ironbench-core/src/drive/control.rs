@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::measure::clock;
 use crate::measure::recorder::Live;
+use crate::measure::seconds::Second;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
@@ -35,6 +36,8 @@ pub struct Control {
     stop: Arc<AtomicBool>,
     finish: AtomicBool,
     phase: AtomicU8,
+    /// Of the window, as each has passed.
+    seconds: Mutex<Vec<Second>>,
     /// Start of the window on the monotonic clock; 0: not known yet.
     window_start: AtomicU64,
     window_end: AtomicU64,
@@ -66,6 +69,19 @@ impl Control {
     /// Turns true when the trial is stopped; for work that outlives a borrow of the control.
     pub fn stopped(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.stop)
+    }
+
+    /// Seconds of the window that have passed, from number `after` on.
+    pub fn seconds(&self, after: usize) -> Vec<Second> {
+        let seconds = self.seconds.lock().expect("no thread panics while it holds the seconds");
+        seconds.get(after..).unwrap_or_default().to_vec()
+    }
+
+    /// `all` of them so far.
+    pub fn show_seconds(&self, all: &[Second]) {
+        let mut seconds = self.seconds.lock().expect("no thread panics while it holds the seconds");
+        let known = seconds.len();
+        seconds.extend_from_slice(all.get(known..).unwrap_or_default());
     }
 
     pub fn set_phase(&self, phase: Phase) {
@@ -104,6 +120,8 @@ impl Control {
 #[derive(Debug, Default)]
 pub struct Abort {
     happened: AtomicBool,
+    /// A transaction failed, and that ends the trial. The connections are as good as before.
+    by_error: AtomicBool,
     cause: Mutex<String>,
 }
 
@@ -115,8 +133,20 @@ impl Abort {
         }
     }
 
+    /// For a transaction that failed.
+    pub fn fail(&self, words: &str) {
+        if !self.happened() {
+            self.by_error.store(true, Relaxed);
+        }
+        self.abort(words);
+    }
+
     pub fn happened(&self) -> bool {
         self.happened.load(Relaxed)
+    }
+
+    pub fn by_error(&self) -> bool {
+        self.by_error.load(Relaxed)
     }
 
     /// Empty when nothing happened.

@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use super::control::{Abort, Control, Phase};
 use super::pace::Pace;
-use super::plan::{Engine, Plan, Stop};
+use super::plan::{Engine, OnError, Plan, Stop};
 use crate::measure::clock::{self, MILLISECOND, NEVER, SECOND};
-use crate::measure::cpu;
 use crate::measure::recorder::{Recorder, Recording, Slice, Window};
 use crate::measure::seconds::{Second, Seconds};
+use crate::measure::{Tally, cpu};
 use crate::sample::{Prepared, Samples};
 use crate::{Error, Result};
 
@@ -20,6 +20,8 @@ pub const DRAIN_PATIENCE_NS: u64 = 5 * SECOND;
 pub const STOP_PATIENCE_NS: u64 = 300 * MILLISECOND;
 /// From "all are connected" to the start, so that no thread begins late.
 const LEAD_NS: u64 = 5 * MILLISECOND;
+/// Errors of this time from the start on end a trial, where the plan says so.
+const FIRST_ERRORS_NS: u64 = SECOND;
 /// How often the caller is asked whether to go on.
 const POLL_NS: u64 = 50 * MILLISECOND;
 
@@ -54,6 +56,15 @@ pub struct Start<'a> {
 impl Start<'_> {
     pub fn must_end(&self) -> bool {
         self.control.is_stopped() || self.control.is_finished() || self.abort.happened()
+    }
+
+    /// A transaction failed at `now`: ends the trial where the plan says so.
+    #[cold]
+    pub fn failed(&self, tally: &Tally, now: u64) {
+        let first = self.plan.on_error == OnError::Stop && now < self.origin + FIRST_ERRORS_NS;
+        if let (true, Some(words)) = (first, &tally.lasting) {
+            self.abort.fail(words);
+        }
     }
 
     /// The schedule of all threads together.
@@ -91,6 +102,8 @@ pub struct Haul {
     pub cut_short: bool,
     /// Why it ended early by itself; empty if it did not.
     pub cause: String,
+    /// A transaction failed, and that ended it.
+    pub by_error: bool,
 }
 
 /// The clients of each thread: as even as can be.
@@ -227,7 +240,7 @@ impl<'scope, 'env> Crew<'scope, 'env> {
             let ends = if marked { NEVER } else { window.end };
             let wait = POLL_NS.min(ends.saturating_sub(now)).max(1);
             match self.slices.recv_timeout(Duration::from_nanos(wait)) {
-                Ok(slice) => seconds.add(slice),
+                Ok(slice) => control.show_seconds(seconds.add(slice)),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
             }
@@ -258,6 +271,7 @@ impl<'scope, 'env> Crew<'scope, 'env> {
             started_unix_ns,
             cut_short: stopped,
             cause: self.abort.cause(),
+            by_error: self.abort.by_error(),
         };
         let handles: Vec<_> = self.threads.into_iter().map(|(_, handle)| handle).collect();
         for handle in handles {
@@ -284,6 +298,7 @@ impl<'scope, 'env> Crew<'scope, 'env> {
             started_unix_ns: clock::unix_now(),
             cut_short: true,
             cause: String::new(),
+            by_error: false,
         }
     }
 }

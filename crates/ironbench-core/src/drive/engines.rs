@@ -43,8 +43,8 @@ pub fn run(orders: &Orders, program: &Program, poll: Poll) -> Result<Haul> {
             })
         }
         Engine::Postgres { connection, protocol, io } => {
-            let statements = Statements::of(program);
-            let script = |client| PostgresScript::new(clients.client(client), *protocol, &statements);
+            let (statements, timed) = (Statements::of(program), orders.plan.statements);
+            let script = |client| PostgresScript::new(clients.client(client), *protocol, &statements, timed);
             postgres(orders, connection, *io, script, poll)
         }
     }

@@ -59,7 +59,7 @@ impl<T: Transport, X: Transaction> Worker for EventLoop<T, X> {
     fn run(&mut self, start: &Start, recorder: &mut Recorder) -> Ended {
         let Self { transport, clients, in_order } = self;
         for client in clients.iter_mut() {
-            client.left = client.transaction.share().unwrap_or(start.transactions_per_client);
+            client.left = client.transaction.share().unwrap_or(u64::MAX);
         }
         let alive = clients.len();
         let pace = start.pace.clone();
@@ -150,7 +150,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         for client in 0..self.clients.len() {
             if self.pace.is_open() {
                 self.release(client);
-            } else {
+            } else if self.may_begin(client) {
                 self.timers.push(Reverse((now, client)));
                 self.clients[client].state = State::Thinking;
             }
@@ -256,6 +256,16 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         let Client { intended, begun, .. } = self.clients[client];
         if ending.well {
             self.recorder.complete(ending.kind, intended, begun, now);
+        } else {
+            self.failed(now);
+        }
+    }
+
+    #[cold]
+    fn failed(&mut self, now: u64) {
+        self.start.failed(&self.recorder.tally, now);
+        if self.start.abort.happened() {
+            self.look_at = now;
         }
     }
 
@@ -358,7 +368,11 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
 
     #[cold]
     fn look(&mut self, now: u64) {
+        let warming_up = self.recorder.is_warming_up();
         self.recorder.cross(now);
+        if warming_up && !self.recorder.is_warming_up() {
+            self.open();
+        }
         if self.start.must_end() {
             self.recorder.close(now);
         }
@@ -369,6 +383,15 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
             self.drain_until = self.drain_until.min(now + super::crew::STOP_PATIENCE_NS);
         }
         self.look_at = self.recorder.boundary().min(now + LOOK_NS).min(self.drain_until);
+    }
+
+    /// The window has opened. What is under way will end inside it, and be counted.
+    #[cold]
+    fn open(&mut self) {
+        for client in self.clients.iter_mut().filter(|client| client.transaction.share().is_none()) {
+            let inside = matches!(client.state, State::Busy | State::Sleeping);
+            client.left = self.start.transactions_per_client.saturating_sub(u64::from(inside));
+        }
     }
 
     /// The window has closed: what is under way may end, nothing new begins.

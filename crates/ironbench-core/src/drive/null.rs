@@ -19,8 +19,9 @@ impl NullScript<'_> {
                     tally.commits += 1;
                     return self.end(true, tally);
                 }
-                Action::Fault(message) => {
-                    tally.error(SCRIPT_ERROR, &message);
+                Action::Fault(cause) => {
+                    let words = || self.0.own_words(self.0.at(), &cause);
+                    tally.failure(self.0.kind(), SCRIPT_ERROR, false, words);
                     return self.end(false, tally);
                 }
             }

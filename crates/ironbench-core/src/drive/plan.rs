@@ -24,6 +24,12 @@ pub struct Plan {
     pub warmup_s: f64,
     /// 1: no retry; 0: without limit (as pgbench's --max-tries).
     pub max_tries: u32,
+    /// What becomes of the trial when a transaction fails in the first second.
+    #[serde(default)]
+    pub on_error: OnError,
+    /// Times every SQL command by itself.
+    #[serde(default)]
+    pub statements: bool,
     pub observers: Vec<ObserverSource>,
     /// Wait until this CLOCK_REALTIME instant (ns) before starting, to start several drivers together.
     #[serde(default)]
@@ -90,6 +96,16 @@ pub enum Protocol {
     Prepared,
 }
 
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnError {
+    /// It ends with the error, unless repeating the transaction might have succeeded.
+    Stop,
+    /// It goes on, and the transaction counts as failed.
+    #[default]
+    Continue,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Io {
@@ -127,7 +143,7 @@ pub enum Arrivals {
 pub enum Stop {
     /// Measured seconds, warm-up not included.
     DurationS(f64),
-    /// Transactions of each client, warm-up included (as pgbench's -t).
+    /// Measured transactions of each client; those of the warm-up come before and are not counted.
     Transactions(u64),
 }
 

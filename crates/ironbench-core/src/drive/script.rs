@@ -1,10 +1,15 @@
 //! One client's way through the scripts: what it executes next, and back to the start of a transaction to repeat it.
 
+use std::borrow::Cow;
+
 use crate::measure::Tally;
-use crate::script::{Automatic, Command, Program, Random, Seeds, Sql, Variables, evaluate, gives_default_seed};
+use crate::script::{Automatic, Command, Place, Program, Random, Seeds, Sql, Variables, evaluate, gives_default_seed};
 
 /// Class under which a failing meta-command or a script's own mistake is counted.
 pub const SCRIPT_ERROR: &str = "script";
+/// Longest command and longest cause in a message, in characters: a record stays small.
+const MOST_SHOWN: usize = 200;
+const MOST_CAUSE: usize = 400;
 
 /// What the script wants.
 #[derive(Debug)]
@@ -16,7 +21,7 @@ pub enum Action<'p> {
     EndPipeline,
     /// The script has come to its end.
     End,
-    /// A meta-command failed.
+    /// A meta-command failed, and why.
     Fault(String),
 }
 
@@ -120,6 +125,31 @@ impl<'p> ScriptClient<'p> {
         true
     }
 
+    /// Number in its script of the command executed last.
+    pub fn at(&self) -> usize {
+        self.at.saturating_sub(1)
+    }
+
+    /// A command's number in the whole program.
+    pub fn command(&self, at: usize) -> usize {
+        self.program.scripts[self.script].commands_before + at
+    }
+
+    /// An error of the command at `at` of the present script: its place, the cause, the command as written.
+    pub fn words(&self, at: usize, cause: &str) -> String {
+        let script = &self.program.scripts[self.script];
+        let cause = cut(cause, MOST_CAUSE);
+        let Some(Place { line, command, text }) = script.places.get(at) else {
+            return format!("script {}: {cause}", script.name);
+        };
+        format!("script {}, line {line}, command {command}: {cause}; in: {}", script.name, cut(text, MOST_SHOWN))
+    }
+
+    /// The same of a mistake that is the script's own, and not the engine's answer.
+    pub fn own_words(&self, at: usize, cause: &str) -> String {
+        self.words(at, &format!("error of the script itself: {cause}"))
+    }
+
     /// Counts what the tally keeps of a transaction besides the recorder's own count of those that ended well.
     #[inline]
     pub fn count_end(&self, well: bool, tally: &mut Tally) {
@@ -136,24 +166,24 @@ impl<'p> ScriptClient<'p> {
             self.at += 1;
             match command {
                 Command::Sql(sql) => return Action::Sql(sql),
-                Command::Set { slot, expression, line } => {
+                Command::Set { slot, expression, .. } => {
                     match evaluate(expression, &mut self.variables, &mut self.random) {
                         Ok(value) => self.variables.set(*slot, value),
-                        Err(error) => return self.fault(*line, &error),
+                        Err(error) => return Action::Fault(error.to_string()),
                     }
                 }
-                Command::JumpUnless { condition, target, line } => {
+                Command::JumpUnless { condition, target, .. } => {
                     match evaluate(condition, &mut self.variables, &mut self.random) {
                         Ok(value) if value.is_true() => {}
                         Ok(_) => self.at = *target,
-                        Err(error) => return self.fault(*line, &error),
+                        Err(error) => return Action::Fault(error.to_string()),
                     }
                 }
                 Command::Jump { target } => self.at = *target,
-                Command::Sleep { argument, unit_ns, line } => {
+                Command::Sleep { argument, unit_ns, .. } => {
                     return match self.variables.sleep_ns(*argument, *unit_ns) {
                         Ok(ns) => Action::Sleep(ns),
-                        Err(error) => self.fault(*line, &error),
+                        Err(error) => Action::Fault(error.to_string()),
                     };
                 }
                 Command::StartPipeline => return Action::StartPipeline,
@@ -163,9 +193,9 @@ impl<'p> ScriptClient<'p> {
         }
         Action::End
     }
+}
 
-    #[cold]
-    fn fault(&self, line: u32, error: &dyn std::fmt::Display) -> Action<'p> {
-        Action::Fault(format!("{}, line {line}: {error}", self.program.scripts[self.script].name))
-    }
+/// At most so many characters.
+fn cut(text: &str, most: usize) -> Cow<'_, str> {
+    text.char_indices().nth(most).map_or(Cow::Borrowed(text), |(end, _)| Cow::Owned(format!("{}…", &text[..end])))
 }

@@ -8,8 +8,9 @@ use super::crew::Haul;
 use super::kind::Kind;
 use super::plan::Plan;
 use crate::measure::cpu::Cpu;
-use crate::measure::tally::Counts;
+use crate::measure::tally::{Counts, Lap};
 use crate::measure::{Histogram, Tally, clock};
+use crate::script::Place;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Summary {
@@ -44,6 +45,8 @@ pub struct Summary {
     /// Transactions under way when the trial gave up waiting: the server may or may not have committed each.
     pub server_commits_uncertain: u64,
     pub scripts: Vec<ScriptSummary>,
+    /// Inside the window, in the order written; empty unless statements are timed.
+    pub statements: Vec<StatementSummary>,
     /// CPU time of the driving threads inside the window.
     pub client_cpu_s: CpuSeconds,
     /// None when no transaction ended well.
@@ -59,6 +62,8 @@ pub struct Summary {
     /// The trial ended by itself before its end, for this cause.
     pub aborted: bool,
     pub cause: String,
+    /// A transaction failed in the first second, and that ended the trial: `cause` says where and why.
+    pub stopped_on_error: bool,
     /// When the measured window began.
     pub started_unix_s: f64,
     pub observer_cpu_s: f64,
@@ -89,6 +94,27 @@ pub struct ScriptSummary {
     pub retried: u64,
     /// Ended well since the sessions began, warm-up and drain included.
     pub completed: u64,
+    /// The same of those given up.
+    pub failed_in_all: u64,
+    /// Why the first of those was given up: place, cause and command; empty without any.
+    pub first_failure: String,
+}
+
+/// How long the answers to one command of a script took, from sending it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct StatementSummary {
+    pub script: String,
+    /// From 1, as the number of the command.
+    pub line: u32,
+    pub command: u32,
+    /// As written, on one line.
+    pub text: String,
+    pub count: u64,
+    /// Answers that were an error.
+    pub failed: u64,
+    pub mean_s: f64,
+    /// Standard deviation.
+    pub stdev_s: f64,
 }
 
 pub(super) fn of(plan: &Plan, kinds: &[Kind], haul: &Haul, threads: usize, lateness: &Histogram) -> Summary {
@@ -122,6 +148,7 @@ pub(super) fn of(plan: &Plan, kinds: &[Kind], haul: &Haul, threads: usize, laten
         completed: total.total().transactions,
         server_commits_uncertain: haul.ended.abandoned,
         scripts: scripts(kinds, &measured, &total),
+        statements: statements(kinds, &measured),
         client_cpu_s: CpuSeconds { user: clock::to_seconds(cpu.user_ns), system: clock::to_seconds(cpu.system_ns) },
         client_cpu_per_transaction_s: (transactions > 0).then(|| cpu_s / transactions as f64),
         lateness_mean_s: none_is_zero(lateness.mean_s()),
@@ -131,6 +158,7 @@ pub(super) fn of(plan: &Plan, kinds: &[Kind], haul: &Haul, threads: usize, laten
         cut_short: haul.cut_short,
         aborted: !haul.cause.is_empty(),
         cause: haul.cause.clone(),
+        stopped_on_error: haul.by_error,
         started_unix_s: clock::to_seconds(haul.started_unix_ns),
         observer_cpu_s: haul.samples.cpu_s,
         samples_dropped: haul.samples.dropped,
@@ -154,7 +182,25 @@ fn scripts(kinds: &[Kind], measured: &Tally, total: &Tally) -> Vec<ScriptSummary
             retries,
             retried,
             completed: total.kinds[number].transactions,
+            failed_in_all: total.kinds[number].failed,
+            first_failure: total.failures[number].clone().unwrap_or_default(),
         }
     };
     kinds.iter().enumerate().map(summary).collect()
+}
+
+fn statements(kinds: &[Kind], measured: &Tally) -> Vec<StatementSummary> {
+    let places = kinds.iter().flat_map(|kind| kind.places.iter().map(move |place| (kind, place)));
+    let timed = places.zip(&measured.laps).filter(|(_, lap)| lap.count > 0);
+    let summary = |((kind, place), lap): ((&Kind, &Place), &Lap)| StatementSummary {
+        script: kind.name.clone(),
+        line: place.line,
+        command: place.command,
+        text: place.text.clone(),
+        count: lap.count,
+        failed: lap.failed,
+        mean_s: lap.mean_s(),
+        stdev_s: lap.stdev_s(),
+    };
+    timed.map(summary).collect()
 }

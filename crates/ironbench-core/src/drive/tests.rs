@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use proptest::prelude::*;
 
 use super::kind::Kind;
-use super::plan::{Arrivals, Engine, ObserverSource, Plan, Schedule, ScriptSource, Stop};
+use super::plan::{Arrivals, Engine, ObserverSource, OnError, Plan, Schedule, ScriptSource, Stop};
 use super::{Control, Outcome, crew, drive, work};
 
 fn script(name: &str, text: &str, weight: u32) -> ScriptSource {
@@ -26,6 +26,8 @@ fn plan(clients: usize, threads: usize, stop: Stop) -> Plan {
         stop,
         warmup_s: 0.0,
         max_tries: 1,
+        on_error: OnError::Continue,
+        statements: false,
         observers: Vec::new(),
         start_at_ns: None,
     }
@@ -143,7 +145,11 @@ fn a_mistake_in_a_meta_command_fails_the_transaction_and_the_client_goes_on() {
     let scripts = vec![script("broken", "\\set a 1 / 0\nSELECT :a;\n", 1)];
     let summary = run(&Plan { scripts, ..plan(2, 1, Stop::Transactions(5)) }).summary;
     assert_eq!((summary.transactions, summary.failed, summary.errors["script"]), (0, 10, 10));
-    assert!(summary.error_messages["script"].contains("broken, line 1: "), "{:?}", summary.error_messages);
+    assert!(
+        summary.error_messages["script"].contains("script broken, line 1, command 1: "),
+        "{:?}",
+        summary.error_messages
+    );
 }
 
 #[test]
@@ -294,11 +300,69 @@ fn connections_stay_open_until_the_last_samples_are_taken() {
         period_s: 10.0,
     };
     let plan = Plan { observers: vec![observer], ..plan(1, 1, Stop::Transactions(1)) };
-    let kinds = [Kind { name: "one".to_owned(), weight: 1, statements: 0 }];
+    let kinds = [Kind { name: "one".to_owned(), weight: 1, statements: 0, places: Vec::new() }];
     let only = std::sync::Mutex::new(Some(Holder(held.clone())));
     let make = |_, _| Ok(only.lock().unwrap().take().unwrap());
     let outcome = work(&plan, &Control::new(), 1, &kinds, |orders| crew::run(orders, make, &mut || true)).unwrap();
     let (_, last) = outcome.samples["held"].last().unwrap();
     let after = std::fs::read(&held).unwrap();
     assert_eq!((last.as_slice(), after.as_slice()), (b"connected".as_slice(), b"gone".as_slice()));
+}
+
+#[test]
+fn a_warm_up_has_its_own_transactions() {
+    for (clients, threads) in [(1, 1), (5, 2)] {
+        let engine = Engine::Null { service_ns: 1_000_000 };
+        let outcome = run(&Plan { engine, warmup_s: 0.2, ..plan(clients, threads, Stop::Transactions(30)) });
+        let planned = 30 * clients as u64;
+        assert_eq!(outcome.summary.transactions, planned);
+        assert_eq!(outcome.histograms["response_time"].count(), planned);
+        assert!(outcome.summary.completed > planned);
+    }
+}
+
+const FAILING: &str = "SELECT 1;\n\\set x 1 / 0\nSELECT 2;\n";
+
+#[test]
+fn an_error_of_the_first_second_ends_the_trial_with_its_place() {
+    let scripts = vec![script("good", "SELECT 1;\n", 9), script("bad", FAILING, 1)];
+    for warmup_s in [0.0, 30.0] {
+        let stopping =
+            Plan { scripts: scripts.clone(), warmup_s, on_error: OnError::Stop, ..plan(4, 2, Stop::DurationS(30.0)) };
+        let summary = run(&stopping).summary;
+        assert!(summary.aborted && summary.stopped_on_error && !summary.cut_short);
+        assert_eq!(
+            summary.cause,
+            "script bad, line 2, command 2: error of the script itself: division by zero; in: \\set x 1 / 0"
+        );
+        assert!(summary.elapsed_s < 5.0);
+    }
+}
+
+#[test]
+fn a_plan_may_go_on_after_errors_and_each_script_says_how_many_failed() {
+    let scripts = vec![script("good", "SELECT 1;\n", 1), script("bad", FAILING, 1)];
+    let summary = run(&Plan { scripts, ..plan(2, 1, Stop::Transactions(200)) }).summary;
+    let [good, bad] = &summary.scripts[..] else { panic!("two scripts") };
+    assert!(!summary.aborted && !summary.stopped_on_error);
+    assert_eq!((good.failed, good.failed_in_all, good.first_failure.as_str()), (0, 0, ""));
+    assert_eq!((bad.transactions, bad.failed + good.transactions), (0, 400));
+    assert!(bad.first_failure.starts_with("script bad, line 2"), "{}", bad.first_failure);
+}
+
+#[test]
+fn seconds_that_have_passed_are_shown_while_the_trial_runs() {
+    let control = Control::new();
+    let engine = Engine::Null { service_ns: 1_000_000 };
+    let seen = std::cell::Cell::new(0);
+    let outcome = drive(&Plan { engine, ..plan(2, 2, Stop::DurationS(1.5)) }, &control, &mut || {
+        seen.set(control.seconds(0).len());
+        true
+    });
+    let summary = outcome.unwrap().summary;
+    let seconds = control.seconds(0);
+    assert!(seen.get() >= 1);
+    assert_eq!(seconds.iter().map(|second| second.transactions).sum::<u64>(), summary.transactions);
+    assert_eq!(seconds.iter().map(|second| second.width_s).collect::<Vec<_>>(), [1.0, 0.5]);
+    assert!(seconds[0].mean_s >= 0.001 && control.seconds(2).is_empty());
 }

@@ -48,6 +48,9 @@ pub struct Slice {
     pub thread: usize,
     pub second: usize,
     pub response: Histogram,
+    /// Transactions given up.
+    pub failed: u64,
+    pub width_ns: u64,
 }
 
 /// Read by others while the trial runs; brought up to date every 100 ms.
@@ -76,6 +79,7 @@ pub struct Recorder<'a> {
     response: Vec<Buckets>,
     service: Vec<Buckets>,
     second: Buckets,
+    second_failed: u64,
     lateness: Buckets,
     timeline: Vec<Bucket>,
     sent: usize,
@@ -125,6 +129,7 @@ impl<'a> Recorder<'a> {
             response: buckets(kinds),
             service: buckets(if open_loop { kinds } else { 0 }),
             second: Buckets::default(),
+            second_failed: 0,
             lateness: Buckets::default(),
             timeline: Vec::new(),
             sent: 0,
@@ -219,6 +224,10 @@ impl<'a> Recorder<'a> {
         self.window.end
     }
 
+    pub fn is_warming_up(&self) -> bool {
+        self.phase == Phase::WarmUp
+    }
+
     pub fn is_closed(&self) -> bool {
         self.phase == Phase::Closed
     }
@@ -260,6 +269,7 @@ impl<'a> Recorder<'a> {
 
     fn end_bucket(&mut self) {
         let new = self.show();
+        self.second_failed += new.failed;
         self.timeline.push(Bucket {
             transactions: new.transactions as u32,
             failed: new.failed as u32,
@@ -277,8 +287,10 @@ impl<'a> Recorder<'a> {
         }
         self.sent = second + 1;
         let response = self.second.take();
+        let failed = std::mem::take(&mut self.second_failed);
+        let width_ns = SECOND.min(self.window.end - self.window.start - second as u64 * SECOND);
         // The receiver is gone only when the trial has been given up.
-        let _ = self.slices.send(Slice { thread: self.thread, second, response });
+        let _ = self.slices.send(Slice { thread: self.thread, second, response, failed, width_ns });
     }
 
     /// What is new since the last call; the others see it too.

@@ -3,30 +3,50 @@
 use std::collections::BTreeMap;
 
 use super::Histogram;
+use super::clock::to_seconds;
 use super::recorder::{Bucket, Slice};
 
 /// Response times of one second, all threads together; NaN when nothing ended in it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Second {
+    /// Shorter than a second only where the window ends inside it.
+    pub width_s: f64,
+    pub transactions: u64,
+    /// Transactions given up.
+    pub failed: u64,
     pub mean_s: f64,
     pub p50_s: f64,
     pub p90_s: f64,
     pub p95_s: f64,
     pub p99_s: f64,
     pub max_s: f64,
+    pub stdev_s: f64,
 }
 
 impl Second {
-    fn of(response: &Histogram) -> Self {
+    fn of(passed: &Passed) -> Self {
+        let response = &passed.response;
         Self {
+            width_s: to_seconds(passed.width_ns),
+            transactions: response.count(),
+            failed: passed.failed,
             mean_s: response.mean_s(),
             p50_s: response.quantile_s(0.50),
             p90_s: response.quantile_s(0.90),
             p95_s: response.quantile_s(0.95),
             p99_s: response.quantile_s(0.99),
             max_s: response.max_s(),
+            stdev_s: response.stdev_s(),
         }
     }
+}
+
+/// A second of the threads that have handed it over.
+#[derive(Debug, Default)]
+struct Passed {
+    response: Histogram,
+    failed: u64,
+    width_ns: u64,
 }
 
 /// Merges the threads' seconds. Holds histograms only of seconds that some thread has not handed over yet.
@@ -34,7 +54,7 @@ impl Second {
 pub struct Seconds {
     /// Per thread: the number of seconds it has handed over.
     handed: Vec<usize>,
-    waiting: BTreeMap<usize, Histogram>,
+    waiting: BTreeMap<usize, Passed>,
     rows: Vec<Second>,
 }
 
@@ -43,14 +63,16 @@ impl Seconds {
         Self { handed: vec![0; threads], waiting: BTreeMap::new(), rows: Vec::new() }
     }
 
-    pub fn add(&mut self, slice: Slice) {
+    /// All seconds that every thread has handed over.
+    pub fn add(&mut self, slice: Slice) -> &[Second] {
         self.handed[slice.thread] = slice.second + 1;
-        match self.waiting.get_mut(&slice.second) {
-            Some(histogram) => histogram.merge(&slice.response),
-            None => drop(self.waiting.insert(slice.second, slice.response)),
-        }
+        let passed = self.waiting.entry(slice.second).or_default();
+        passed.response.merge(&slice.response);
+        passed.failed += slice.failed;
+        passed.width_ns = passed.width_ns.max(slice.width_ns);
         let complete = self.handed.iter().copied().min().unwrap_or(0);
         self.settle(complete);
+        &self.rows
     }
 
     pub fn finish(mut self) -> Vec<Second> {
@@ -61,8 +83,8 @@ impl Seconds {
 
     fn settle(&mut self, before: usize) {
         while self.rows.len() < before {
-            let histogram = self.waiting.remove(&self.rows.len()).unwrap_or_default();
-            self.rows.push(Second::of(&histogram));
+            let passed = self.waiting.remove(&self.rows.len()).unwrap_or_default();
+            self.rows.push(Second::of(&passed));
         }
     }
 }
@@ -86,7 +108,7 @@ mod tests {
     fn slice(thread: usize, second: usize, values: &[u64]) -> Slice {
         let mut response = Histogram::new();
         values.iter().for_each(|&v| response.record(v));
-        Slice { thread, second, response }
+        Slice { thread, second, response, failed: 1, width_ns: 1_000_000_000 }
     }
 
     #[test]
@@ -97,6 +119,7 @@ mod tests {
         assert_eq!(seconds.rows.len(), 0);
         seconds.add(slice(1, 0, &[3_000]));
         assert_eq!((seconds.rows.len(), seconds.waiting.len()), (1, 1));
+        assert_eq!((seconds.rows[0].transactions, seconds.rows[0].failed, seconds.rows[0].width_s), (2, 2, 1.0));
         let rows = seconds.finish();
         assert_eq!(rows.len(), 2);
         assert!((rows[0].mean_s - 2e-6).abs() < 1e-8);

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use super::clock::SECOND;
+
 /// Counts of one kind of transaction (for scripts: one script).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
@@ -35,30 +37,101 @@ impl Counts {
     }
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Tally {
     pub kinds: Vec<Counts>,
     /// Commits of the engine: a script of three statements without BEGIN makes three.
     pub commits: u64,
     /// Errors by SQLSTATE (or a class of ours), repeated attempts included.
     pub errors: BTreeMap<String, u64>,
-    /// The first message of each class.
+    /// The first message of each class, with its place.
     pub messages: BTreeMap<String, String>,
+    /// Of each kind, the first error that a transaction failed with, in words.
+    pub failures: Vec<Option<String>>,
+    /// The first error that repeating the transaction cannot mend, in words.
+    pub lasting: Option<String>,
+    /// By command of the program; empty unless statements are timed.
+    pub laps: Vec<Lap>,
+}
+
+/// How long the answers to one command took.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Lap {
+    pub count: u64,
+    /// Answers that were an error.
+    pub failed: u64,
+    pub sum_ns: u64,
+    /// Of the squares, in ns².
+    pub squares: f64,
+}
+
+impl Lap {
+    pub fn mean_s(&self) -> f64 {
+        self.sum_ns as f64 / self.count as f64 / SECOND as f64
+    }
+
+    /// Standard deviation.
+    pub fn stdev_s(&self) -> f64 {
+        let mean = self.sum_ns as f64 / self.count as f64;
+        (self.squares / self.count as f64 - mean * mean).max(0.0).sqrt() / SECOND as f64
+    }
+
+    fn plus(self, other: Self) -> Self {
+        Self {
+            count: self.count + other.count,
+            failed: self.failed + other.failed,
+            sum_ns: self.sum_ns + other.sum_ns,
+            squares: self.squares + other.squares,
+        }
+    }
+
+    fn since(self, earlier: Self) -> Self {
+        Self {
+            count: self.count - earlier.count,
+            failed: self.failed - earlier.failed,
+            sum_ns: self.sum_ns - earlier.sum_ns,
+            squares: self.squares - earlier.squares,
+        }
+    }
 }
 
 impl Tally {
     pub fn new(kinds: usize) -> Self {
-        Self { kinds: vec![Counts::default(); kinds], ..Self::default() }
+        Self { kinds: vec![Counts::default(); kinds], failures: vec![None; kinds], ..Self::default() }
     }
 
-    pub fn error(&mut self, class: &str, message: &str) {
+    /// An error; `words` are wanted of the first of its class.
+    pub fn error(&mut self, class: &str, words: impl FnOnce() -> String) {
         match self.errors.get_mut(class) {
             Some(count) => *count += 1,
             None => {
                 self.errors.insert(class.to_owned(), 1);
-                self.messages.insert(class.to_owned(), message.to_owned());
+                self.messages.insert(class.to_owned(), words());
             }
         }
+    }
+
+    /// The error that a transaction of `kind` fails with. `retryable`: repeating it might have succeeded.
+    pub fn failure(&mut self, kind: usize, class: &str, retryable: bool, words: impl Fn() -> String) {
+        self.error(class, &words);
+        if self.failures[kind].is_none() {
+            self.failures[kind] = Some(words());
+        }
+        if !retryable && self.lasting.is_none() {
+            self.lasting = Some(words());
+        }
+    }
+
+    /// The answer to a command took `ns`.
+    pub fn lap(&mut self, command: usize, ns: u64, failed: bool) {
+        if command >= self.laps.len() {
+            self.laps.resize(command + 1, Lap::default());
+        }
+        let lap = &mut self.laps[command];
+        lap.count += 1;
+        lap.failed += u64::from(failed);
+        lap.sum_ns += ns;
+        lap.squares += ns as f64 * ns as f64;
     }
 
     pub fn total(&self) -> Counts {
@@ -68,6 +141,15 @@ impl Tally {
     pub fn merge(&mut self, other: &Self) {
         self.kinds.resize(self.kinds.len().max(other.kinds.len()), Counts::default());
         for (mine, theirs) in self.kinds.iter_mut().zip(&other.kinds) {
+            *mine = mine.plus(*theirs);
+        }
+        self.failures.resize(self.kinds.len(), None);
+        for (mine, theirs) in self.failures.iter_mut().zip(&other.failures) {
+            *mine = mine.take().or_else(|| theirs.clone());
+        }
+        self.lasting = self.lasting.take().or_else(|| other.lasting.clone());
+        self.laps.resize(self.laps.len().max(other.laps.len()), Lap::default());
+        for (mine, theirs) in self.laps.iter_mut().zip(&other.laps) {
             *mine = mine.plus(*theirs);
         }
         self.commits += other.commits;
@@ -87,8 +169,12 @@ impl Tally {
         });
         let errors: BTreeMap<_, _> = errors.collect();
         let messages = self.messages.iter().filter(|(class, _)| errors.contains_key(*class));
+        let lap = |(command, now): (usize, &Lap)| now.since(earlier.laps.get(command).copied().unwrap_or_default());
         Self {
             kinds: self.kinds.iter().zip(&earlier.kinds).map(|(now, then)| now.since(*then)).collect(),
+            failures: self.failures.clone(),
+            lasting: self.lasting.clone(),
+            laps: self.laps.iter().enumerate().map(lap).collect(),
             commits: self.commits - earlier.commits,
             messages: messages.map(|(class, message)| (class.clone(), message.clone())).collect(),
             errors,
@@ -104,11 +190,11 @@ mod tests {
     fn a_window_is_the_difference_of_two_states() {
         let mut tally = Tally::new(2);
         tally.kinds[0].transactions = 5;
-        tally.error("40001", "first");
+        tally.error("40001", || "first".into());
         let before = tally.clone();
         tally.kinds[1].transactions = 3;
-        tally.error("40001", "second");
-        tally.error("42P01", "no table");
+        tally.error("40001", || "second".into());
+        tally.failure(1, "42P01", false, || "no table".into());
         let window = tally.since(&before);
         assert_eq!(window.total().transactions, 3);
         assert_eq!(window.errors, BTreeMap::from([("40001".into(), 1), ("42P01".into(), 1)]));
@@ -116,5 +202,21 @@ mod tests {
         let mut sum = before;
         sum.merge(&window);
         assert_eq!(sum, tally);
+    }
+
+    #[test]
+    fn the_times_of_a_command_are_those_of_the_window_alone() {
+        let mut tally = Tally::new(1);
+        tally.lap(2, 1_000_000_000, true);
+        let before = tally.clone();
+        for ns in [1_000, 3_000] {
+            tally.lap(2, ns, false);
+        }
+        let lap = tally.since(&before).laps[2];
+        assert_eq!((lap.count, lap.failed, lap.sum_ns), (2, 0, 4_000));
+        assert!((lap.mean_s() - 2e-6).abs() < 1e-12);
+        let mut sum = before;
+        sum.merge(&tally.since(&sum));
+        assert_eq!(sum.laps[2].count, 3);
     }
 }

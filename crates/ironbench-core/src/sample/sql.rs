@@ -38,13 +38,27 @@ pub fn connect(connection: &Connection, texts: &[&str]) -> Result<Opened> {
     Ok(Opened { backend_pid, readers: statements.into_iter().map(reader).collect(), give_up })
 }
 
-/// The short statement that runs `text`, or `text` itself where it cannot be prepared (SHOW, several statements).
+/// The short statement that runs `text`, or `text` itself where it cannot be prepared.
 fn prepared(session: &mut Session, number: usize, text: &str) -> String {
+    if !is_preparable(text) {
+        return text.to_owned();
+    }
     let name = format!("ironbench_observer_{number}");
     match session.query(&format!("PREPARE {name} AS {text}")) {
         Ok(_) => format!("EXECUTE {name}"),
         Err(_) => text.to_owned(),
     }
+}
+
+/// Whether PREPARE takes it: one query, and no command such as SHOW or CHECKPOINT. Trying would leave an error in the log
+/// of a server that may be somebody's own.
+fn is_preparable(text: &str) -> bool {
+    let text = text.trim();
+    let query = ["select", "with", "values", "table"].iter().any(|word| {
+        text.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word))
+            && text[word.len()..].starts_with(|next: char| next.is_whitespace() || next == '(')
+    });
+    query && !text.trim_end_matches(';').contains(';')
 }
 
 struct Statement {
@@ -116,6 +130,16 @@ mod tests {
             out.push(b'|');
         }
         assert_eq!(out, b"\\N||a\\tb\\nc\\\\N\\r|");
+    }
+
+    #[test]
+    fn a_command_that_prepare_refuses_is_not_offered_to_it() {
+        for text in ["select 1", " SELECT(1);", "with a as (select 1) select * from a", "TABLE t"] {
+            assert!(is_preparable(text), "{text}");
+        }
+        for text in ["CHECKPOINT", "show all", "select 1; select 2", "selection", "vacuum t", ""] {
+            assert!(!is_preparable(text), "{text}");
+        }
     }
 
     #[test]

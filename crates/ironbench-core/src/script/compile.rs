@@ -6,7 +6,7 @@ use super::meta::{self, Meta, Word};
 use super::parser::{self, Context, Read};
 use super::scan::{RawSql, Scanner, Stop};
 use super::substitute::substitute;
-use super::{Command, Gather, Operand, Slot, Sql, Symbols, pipeline};
+use super::{Command, Gather, Operand, Piece, Place, Slot, Sql, Symbols, pipeline};
 use crate::script::locate::Text;
 
 /// What all scripts of a program share while they are compiled.
@@ -25,6 +25,8 @@ pub struct Shared {
 pub struct Compiled {
     pub commands: Vec<Command>,
     pub read: Vec<Read>,
+    /// Of each command.
+    pub places: Vec<Place>,
 }
 
 /// Compiles the script with this number (from 0).
@@ -79,6 +81,12 @@ struct Compiler<'a> {
 
 impl Compiler<'_> {
     fn push(&mut self, command: Command, offset: usize) -> usize {
+        let text = match &command {
+            Command::Sql(sql) => self.as_written(sql),
+            _ => one_line(self.text.text[offset..].lines().next().unwrap_or_default()),
+        };
+        let (line, number) = (self.text.line(offset), self.written as u32);
+        self.done.places.push(Place { line, command: number, text });
         self.done.commands.push(command);
         self.offsets.push(offset);
         self.done.commands.len() - 1
@@ -99,6 +107,15 @@ impl Compiler<'_> {
         };
         self.shared.statements += 1;
         self.last_sql = Some(self.push(Command::Sql(sql), raw.offset));
+    }
+
+    /// A SQL command with its variables as written.
+    fn as_written(&self, sql: &Sql) -> String {
+        let piece = |piece: &Piece| match piece {
+            Piece::Text(text) => text.clone(),
+            Piece::Variable(slot) => format!(":{}", self.shared.symbols.name(*slot)),
+        };
+        one_line(sql.pieces.iter().map(piece).collect::<String>().trim_end_matches(';'))
     }
 
     /// The meta-command whose backslash is just before `at`; gives the offset of the next line.
@@ -250,6 +267,10 @@ impl Compiler<'_> {
         pipeline::check(&self.done.commands, &self.offsets)?;
         Ok(self.done)
     }
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 fn without_if(name: Word<'_>) -> Fault {

@@ -121,6 +121,21 @@ pub struct Script {
     pub name: String,
     pub weight: u32,
     pub commands: Vec<Command>,
+    /// Of each command, where its author wrote it.
+    pub places: Vec<Place>,
+    /// Number of commands in the scripts before this one.
+    pub commands_before: usize,
+}
+
+/// Where a command stands in its script.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Place {
+    /// From 1.
+    pub line: u32,
+    /// From 1, as the author counts commands.
+    pub command: u32,
+    /// The command as written, on one line and without comments.
+    pub text: String,
 }
 
 /// One step. Control flow is compiled to jumps, so a program counter is all a client needs.

@@ -56,15 +56,19 @@ impl Program {
             }
         }
         let cautions = cautions(&compiled, &shared, &defined);
-        let scripts = sources
-            .iter()
-            .zip(compiled)
-            .map(|(source, (_, script))| Script {
+        let mut commands_before = 0;
+        let script = |(source, (_, script)): (&Source, (Text<'_>, Compiled))| {
+            let before = commands_before;
+            commands_before += script.commands.len();
+            Script {
                 name: source.name.clone(),
                 weight: source.weight,
                 commands: script.commands,
-            })
-            .collect();
+                places: script.places,
+                commands_before: before,
+            }
+        };
+        let scripts = sources.iter().zip(compiled).map(script).collect();
         let Shared { symbols, statements, .. } = shared;
         Ok(Self { scripts, symbols: Arc::new(symbols), total_weight, statements, defined, cautions })
     }

@@ -86,7 +86,7 @@ impl Populate {
     }
 
     fn kind(&self, statements: usize) -> Kind {
-        Kind { name: "commit".to_owned(), weight: 1, statements }
+        Kind { name: "commit".to_owned(), weight: 1, statements, places: Vec::new() }
     }
 
     fn check(&self, clients: usize) -> Result<()> {
@@ -133,7 +133,7 @@ impl<'p> Share<'p> {
 mod tests {
     use super::*;
     use crate::wide::Keys;
-    use ironbench_core::drive::plan::{Schedule, Stop};
+    use ironbench_core::drive::plan::{OnError, Schedule, Stop};
     use proptest::prelude::*;
 
     fn populate(rows: u64, commit: u64, method: Method) -> Populate {
@@ -154,6 +154,8 @@ mod tests {
             stop: Stop::Transactions(1),
             warmup_s: 0.0,
             max_tries: 1,
+            on_error: OnError::Continue,
+            statements: false,
             observers: Vec::new(),
             start_at_ns: None,
         }

@@ -176,7 +176,7 @@ impl<'p> Filler<'p> {
     fn answered(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
         let out = &mut mailbox.outbox;
         if let Some(error) = self.error.take() {
-            tally.error(&error.sqlstate, &error.to_string());
+            tally.error(&error.sqlstate, || error.to_string());
             return Step::Broken(error.to_string());
         }
         out.clear();

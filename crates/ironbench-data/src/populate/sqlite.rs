@@ -93,7 +93,7 @@ impl Filler<'_> {
             if trouble.class == INTERRUPTED || start.must_end() {
                 return false;
             }
-            recorder.tally.error(trouble.class, &trouble.message);
+            recorder.tally.error(trouble.class, || trouble.message.clone());
             if !trouble.retryable {
                 start.abort.abort(format!("{} ({})", trouble.message, trouble.class));
                 return false;

@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from ironbench.errors import IronbenchError
 from ironbench.model.session import Row
 
 Query = Callable[[str], list[Row]]
@@ -62,7 +61,7 @@ def read(query: Query) -> dict[str, Any]:
         "settings": settings,
         "settings_seen": "all" if build.get("every setting") else "those that every role may see",
         "changed": sources,
-        "configure": _optional(query, "SELECT setting FROM pg_config WHERE name = 'CONFIGURE'"),
+        "configure": _configure(query),
         "lacks": lacking(build),
         "extensions": build.get("installed") or [],
         "observable": {name: settings.get(name, "") for name in ("track_io_timing", "track_wal_io_timing")},
@@ -93,9 +92,11 @@ def _one(query: Query, sql: str) -> str:
     return (rows[0][0] or "") if rows else ""
 
 
-def _optional(query: Query, sql: str) -> str:
-    """A fact that only some users may see."""
-    try:
-        return _one(query, sql)
-    except IronbenchError:
-        return ""
+def _configure(query: Query) -> str:
+    """Configure flags, which only some roles may see: asked first, so that no refusal stands in the server's log."""
+    may = _one(
+        query,
+        "SELECT coalesce(has_table_privilege(to_regclass('pg_catalog.pg_config'), 'select'), false)"
+        " AND coalesce(has_function_privilege(to_regprocedure('pg_catalog.pg_config()')::oid, 'execute'), false)",
+    )
+    return _one(query, "SELECT setting FROM pg_config WHERE name = 'CONFIGURE'") if may == "t" else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from ironbench.analyse.curve import Point
@@ -11,7 +12,7 @@ from ironbench.model.record import Record, Status
 from ironbench.model.sample import sampled
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Key, Table
-from ironbench.report.numbers import measured, quantity, scale, span, unit_of
+from ironbench.report.numbers import measured, number, quantity, scale, span, unit_of
 from ironbench.words import counted
 
 _LOG_CLIENTS = 60
@@ -244,13 +245,31 @@ def _alt(study: Study, metric: str, title: str) -> str:
     return f"{title} against clients. {'; '.join(words)}."
 
 
+def failed_share(trials: Sequence[Record]) -> str:
+    """Failed transactions as a share of those that ended, all trials together; `–` where nobody counted."""
+    counted_in = [one.metrics for one in trials if "failed" in one.metrics and "transactions" in one.metrics]
+    failed = sum(metrics["failed"] for metrics in counted_in)
+    ended = failed + sum(metrics["transactions"] for metrics in counted_in)
+    if not ended:
+        return "–"
+    return f"{number(100 * failed / ended)} %" if failed else "0"
+
+
 def _table(names: list[str], points: list[tuple[str, Point]], metric: str, unit: str) -> Table:
-    by_place = {(name, point.clients): point.metrics[metric] for name, point in points}
+    by_place = {(name, point.clients): point for name, point in points}
     rows = []
     for clients in sorted({point.clients for _, point in points}):
         cells = [str(clients)]
         for name in names:
-            summary = by_place.get((name, clients))
-            cells.append("" if summary is None else f"{measured(summary, unit)} ({span(summary, unit)})")
+            point = by_place.get((name, clients))
+            cells.append("" if point is None else _cell(point, metric, unit))
         rows.append(tuple(cells))
     return Table(("clients", *names), tuple(rows))
+
+
+def _cell(point: Point, metric: str, unit: str) -> str:
+    """Failures stand with the rate."""
+    summary = point.metrics[metric]
+    failed = failed_share(point.trials) if metric == "throughput" else "0"
+    lost = f", {failed} failed" if failed not in ("0", "–") else ""
+    return f"{measured(summary, unit)} ({span(summary, unit)}{lost})"

@@ -3,7 +3,8 @@
 //! Errors. Serialization failures and deadlocks are repeated as pgbench repeats them: ROLLBACK when a transaction block
 //! is open, then the whole transaction again with the same variables and random numbers, up to `max_tries` attempts.
 //! After any other error the transaction block is rolled back, the transaction counts as failed, and the client goes on
-//! with its next transaction. (pgbench ends the client; the load would then fall unseen.)
+//! with its next transaction, unless the plan says that an error of the first second ends the trial. (pgbench ends the
+//! client, whenever it is; the load would then fall unseen.)
 
 mod reply;
 mod request;
@@ -13,7 +14,7 @@ pub use request::Statements;
 use super::plan::Protocol;
 use super::script::{Action, SCRIPT_ERROR, ScriptClient};
 use super::transaction::{Ending, Step, Transaction};
-use crate::measure::Tally;
+use crate::measure::{Tally, clock};
 use crate::wire::postgres::protocol::backend::Standing;
 use crate::wire::postgres::protocol::frontend;
 use crate::wire::transport::Mailbox;
@@ -37,12 +38,25 @@ pub struct PostgresScript<'p> {
     doing: Doing,
     /// Commands are gathered in the outbox until the pipeline ends.
     pipeline: bool,
+    /// Of each command gathered in the pipeline, its number in the script.
+    gathered: Vec<usize>,
+    /// Whether statements are timed, and when the last one was sent.
+    timed: bool,
+    sent: u64,
 }
 
 impl<'p> PostgresScript<'p> {
-    pub fn new(script: ScriptClient<'p>, protocol: Protocol, statements: &'p Statements) -> Self {
-        let requests = Requests::new(protocol, statements);
-        Self { reply: Reply::new(), script, requests, doing: Doing::Script, pipeline: false }
+    pub fn new(script: ScriptClient<'p>, protocol: Protocol, statements: &'p Statements, timed: bool) -> Self {
+        Self {
+            reply: Reply::new(),
+            script,
+            requests: Requests::new(protocol, statements),
+            doing: Doing::Script,
+            pipeline: false,
+            gathered: Vec::new(),
+            timed,
+            sent: 0,
+        }
     }
 
     /// Runs the script up to the next message, sleep or end.
@@ -53,11 +67,12 @@ impl<'p> PostgresScript<'p> {
                 Action::Sql(sql) => {
                     self.requests.command(sql, &self.script.variables, &mut mailbox.outbox);
                     if self.pipeline {
+                        self.gathered.push(self.script.at());
                         continue;
                     }
                     self.requests.end_command(&mut mailbox.outbox);
                     self.reply.expect(sql);
-                    return Step::Send;
+                    return self.send();
                 }
                 Action::End => return self.end_of_script(mailbox, tally),
                 Action::Sleep(ns) => return Step::Sleep(ns),
@@ -66,11 +81,26 @@ impl<'p> PostgresScript<'p> {
                 Action::EndPipeline => {
                     self.sync(mailbox);
                     self.pipeline = false;
-                    return Step::Send;
+                    return self.send();
                 }
-                Action::Fault(message) => return self.fault(SCRIPT_ERROR, &message, mailbox, tally),
+                Action::Fault(cause) => return self.fault(&cause, mailbox, tally),
             }
         }
+    }
+
+    #[inline]
+    fn send(&mut self) -> Step {
+        if self.timed {
+            self.sent = clock::now();
+        }
+        Step::Send
+    }
+
+    /// The command sent last has been answered.
+    #[cold]
+    fn time(&self, tally: &mut Tally) {
+        let command = self.script.command(self.script.at());
+        tally.lap(command, clock::now() - self.sent, self.reply.has_error());
     }
 
     fn sync(&mut self, mailbox: &mut Mailbox) {
@@ -82,14 +112,9 @@ impl<'p> PostgresScript<'p> {
     #[inline]
     fn end_of_script(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
         if self.reply.standing != Standing::Idle || self.pipeline {
-            let message = format!("{}: ends inside a transaction block or pipeline", self.script_name());
-            return self.fault(SCRIPT_ERROR, &message, mailbox, tally);
+            return self.fault("the script ends inside a transaction block or pipeline", mailbox, tally);
         }
         self.end(true, tally)
-    }
-
-    fn script_name(&self) -> &str {
-        &self.script.program.scripts[self.script.kind()].name
     }
 
     #[inline]
@@ -100,11 +125,13 @@ impl<'p> PostgresScript<'p> {
 
     /// A mistake of the script itself: never repeated.
     #[cold]
-    fn fault(&mut self, class: &str, message: &str, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
-        tally.error(class, message);
+    fn fault(&mut self, cause: &str, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
+        let script = &self.script;
+        tally.failure(script.kind(), SCRIPT_ERROR, false, || script.own_words(script.at(), cause));
         if self.pipeline {
             // What the pipeline has gathered was never sent.
             self.pipeline = false;
+            self.gathered.clear();
             mailbox.outbox.clear();
             self.requests.forget_unsent();
             self.reply.forget_expected();
@@ -115,10 +142,20 @@ impl<'p> PostgresScript<'p> {
     /// The engine refused a command.
     #[cold]
     fn failed(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
-        let error = self.reply.take_error().expect("called when there is one");
-        tally.error(&error.sqlstate, &error.to_string());
-        let repeatable = matches!(error.sqlstate.as_str(), "40001" | "40P01");
-        let repeat = repeatable && self.script.repeat(tally);
+        let (error, completed) = self.reply.take_error().expect("called when there is one");
+        // Of a pipeline, the first command that was not completed.
+        let at = self.gathered.get(completed).copied().unwrap_or(self.script.at());
+        self.gathered.clear();
+        let hint = if error.hint.is_empty() { String::new() } else { format!("; hint: {}", error.hint) };
+        let retryable = matches!(error.sqlstate.as_str(), "40001" | "40P01");
+        let repeat = retryable && self.script.repeat(tally);
+        let script = &self.script;
+        let words = || script.words(at, &format!("{error}{hint}"));
+        if repeat {
+            tally.error(&error.sqlstate, words);
+        } else {
+            tally.failure(script.kind(), &error.sqlstate, retryable, words);
+        }
         self.roll_back(repeat, mailbox, tally)
     }
 
@@ -145,13 +182,16 @@ impl<'p> PostgresScript<'p> {
     fn answered(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
         mailbox.outbox.clear();
         if self.doing == Doing::Script {
+            if self.timed {
+                self.time(tally);
+            }
             if self.reply.has_error() {
                 return self.failed(mailbox, tally);
             }
-            if let Some(fault) = self.reply.gather_fault() {
-                let message = format!("{}: {fault}", self.script_name());
-                return self.fault(SCRIPT_ERROR, &message, mailbox, tally);
+            if let Some(cause) = self.reply.gather_fault() {
+                return self.fault(&cause, mailbox, tally);
             }
+            self.gathered.clear();
             return self.go_on(mailbox, tally);
         }
         let Doing::RollBack { repeat } = self.doing else { unreachable!("the other case was handled above") };

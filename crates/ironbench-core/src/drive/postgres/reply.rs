@@ -36,8 +36,9 @@ pub struct Reply<'p> {
     /// Rows of the statement that is being answered, and of the last one answered.
     rows: u64,
     last_rows: u64,
-    /// The first error of what is awaited.
-    error: Option<Box<ServerError>>,
+    /// The first error of what is awaited, and how many commands were completed before it.
+    error: Option<Box<(ServerError, usize)>>,
+    completed: usize,
     fatal: Option<String>,
     group: Group,
 }
@@ -63,6 +64,7 @@ impl<'p> Reply<'p> {
             rows: 0,
             last_rows: 0,
             error: None,
+            completed: 0,
             fatal: None,
             group: Group::default(),
         }
@@ -93,8 +95,9 @@ impl<'p> Reply<'p> {
         self.error.is_some()
     }
 
-    pub fn take_error(&mut self) -> Option<Box<ServerError>> {
-        self.error.take()
+    /// The error, and how many of the awaited commands were completed before it.
+    pub fn take_error(&mut self) -> Option<(ServerError, usize)> {
+        self.error.take().map(|error| *error)
     }
 
     /// What the server said when it ended the session. It may have said so right behind an answer, unread so far.
@@ -121,7 +124,7 @@ impl<'p> Reply<'p> {
         let sql = self.gathers.take()?;
         match sql.gather {
             Gather::Gset { .. } if self.last_rows != 1 => {
-                Some(format!("line {}: \\gset wants one row, the server gave {}", sql.line, self.last_rows))
+                Some(format!("\\gset wants one row, the server gave {}", self.last_rows))
             }
             _ => None,
         }
@@ -144,6 +147,7 @@ impl<'p> Reply<'p> {
             if message.tag == tag::READY_FOR_QUERY {
                 self.ready(message.body, requests, tally)?;
                 if self.awaited == 0 {
+                    self.completed = 0;
                     outcome = Ok(true);
                     break;
                 }
@@ -186,7 +190,10 @@ impl<'p> Reply<'p> {
             tag::PARSE_COMPLETE => requests.parsed(),
             tag::ERROR_RESPONSE => self.fail(message.body),
             tag::NOTICE_RESPONSE => self.listen(&server_error(message.body)),
-            tag::EMPTY_QUERY_RESPONSE => self.group.ran = true,
+            tag::EMPTY_QUERY_RESPONSE => {
+                self.group.ran = true;
+                self.completed += 1;
+            }
             _ => {}
         }
         Ok(())
@@ -196,6 +203,7 @@ impl<'p> Reply<'p> {
     fn complete(&mut self, body: &[u8], tally: &mut Tally) {
         let commit = body.starts_with(b"COMMIT\0");
         tally.commits += u64::from(commit);
+        self.completed += 1;
         self.group.ran = true;
         self.group.ended = commit || body.starts_with(b"ROLLBACK");
         self.last_rows = self.rows;
@@ -208,7 +216,8 @@ impl<'p> Reply<'p> {
         self.group.failed = true;
         self.rows = 0;
         self.listen(&error);
-        self.error.get_or_insert_with(|| Box::new(error));
+        let completed = self.completed;
+        self.error.get_or_insert_with(|| Box::new((error, completed)));
     }
 
     fn describe(&mut self, body: &[u8], requests: &Requests) -> Result<(), Malformed> {

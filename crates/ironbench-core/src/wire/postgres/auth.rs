@@ -40,9 +40,9 @@ pub(super) fn authenticate(
             tag::AUTHENTICATION => {}
             tag::ERROR_RESPONSE => return Err(Fault::Server(Box::new(server_error(message.body)))),
             tag::NOTICE_RESPONSE | tag::NEGOTIATE_PROTOCOL_VERSION => continue,
-            _ => return Err(Fault::Malformed),
+            _ => return Err(Fault::Malformed(Malformed::Nonsense)),
         }
-        let (number, data) = message.body.split_first_chunk::<4>().ok_or(Malformed)?;
+        let (number, data) = message.body.split_first_chunk::<4>().ok_or(Malformed::Nonsense)?;
         let data = data.to_vec();
         match i32::from_be_bytes(*number) {
             // A server that skips its half of SCRAM does not know the password and may be anybody.
@@ -52,7 +52,7 @@ pub(super) fn authenticate(
                 frontend::password(&mut channel.output, password(connection)?);
             }
             code::MD5_PASSWORD => {
-                let salt: [u8; 4] = data.as_slice().try_into().map_err(|_| Malformed)?;
+                let salt: [u8; 4] = data.as_slice().try_into().map_err(|_| Malformed::Nonsense)?;
                 let hash = md5_hash(connection.user.as_bytes(), password(connection)?, salt);
                 frontend::password(&mut channel.output, hash.as_bytes());
             }
@@ -63,12 +63,12 @@ pub(super) fn authenticate(
                 proven = false;
             }
             code::SASL_CONTINUE => {
-                let exchange = scram.as_mut().ok_or(Malformed)?;
+                let exchange = scram.as_mut().ok_or(Malformed::Nonsense)?;
                 exchange.update(&data).map_err(|error| refused(&error))?;
                 frontend::sasl_response(&mut channel.output, exchange.message());
             }
             code::SASL_FINAL => {
-                scram.as_mut().ok_or(Malformed)?.finish(&data).map_err(|error| refused(&error))?;
+                scram.as_mut().ok_or(Malformed::Nonsense)?.finish(&data).map_err(|error| refused(&error))?;
                 proven = true;
                 continue;
             }

@@ -25,7 +25,8 @@ use super::{
 
 /// How often an interrupt is looked for while the server is silent or busy.
 pub(super) const TICK: Duration = Duration::from_millis(100);
-/// Input is read in pieces of this size; a larger message makes the buffer grow.
+/// Input is read in pieces of this size. A larger message makes the buffer grow as its bytes arrive, and not before: what a
+/// server announces costs nothing.
 const READ_SIZE: usize = 64 * 1024;
 
 pub(super) struct Channel {
@@ -54,7 +55,7 @@ impl Input {
         &self.bytes[self.start..self.end]
     }
 
-    /// Room for at least `READ_SIZE` and for the whole of the message that has begun to arrive.
+    /// Room for at least `READ_SIZE` and for as much again as has arrived of a message, up to the whole of it.
     fn room(&mut self) -> &mut [u8] {
         if self.start > 0 {
             self.bytes.copy_within(self.start..self.end, 0);
@@ -62,7 +63,7 @@ impl Input {
             self.start = 0;
         }
         let message = message_size(self.unread()).ok().flatten().unwrap_or(0);
-        let wanted = (self.end + READ_SIZE).max(message);
+        let wanted = (self.end + READ_SIZE).max(message.min(2 * self.end));
         if self.bytes.len() < wanted {
             self.bytes.resize(wanted, 0);
         }

@@ -23,7 +23,7 @@ use super::{
     fault::{Fault, cannot_connect, server_at},
     interrupt::{self, Interrupt, Wish},
     protocol::{
-        Rows,
+        Malformed, Rows,
         backend::{backend_key, parameter_status, server_error, tag},
         frontend,
     },
@@ -184,7 +184,7 @@ impl Connector {
                     .hint("the server's log says why")
                     .into());
             }
-            _ => return Err(Fault::Malformed),
+            _ => return Err(Fault::Malformed(Malformed::Nonsense)),
         }
         Ok(channel)
     }
@@ -204,7 +204,7 @@ impl Connector {
                 tag::READY_FOR_QUERY => break,
                 tag::ERROR_RESPONSE => return Err(Fault::Server(Box::new(server_error(message.body)))),
                 tag::NOTICE_RESPONSE | tag::NEGOTIATE_PROTOCOL_VERSION => {}
-                _ => return Err(Fault::Malformed),
+                _ => return Err(Fault::Malformed(Malformed::Nonsense)),
             }
         }
         let unread = channel.unread().to_vec();

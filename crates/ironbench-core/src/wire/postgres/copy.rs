@@ -2,7 +2,7 @@
 
 use super::{
     fault::Fault,
-    protocol::{self, backend::tag, frontend},
+    protocol::{self, Malformed, backend::tag, frontend},
     session::Session,
 };
 use crate::{Error, Result};
@@ -98,7 +98,7 @@ impl<'a> CopyIn<'a> {
         match objection {
             Ok(false) | Ok(true) => Err(match self.session.collect(&self.sql) {
                 Err(error) => error,
-                Ok(_) => self.session.lose(Fault::Malformed, &self.sql),
+                Ok(_) => self.session.lose(Fault::Malformed(Malformed::Nonsense), &self.sql),
             }),
             Err(fault) => Err(self.session.lose(fault, &self.sql)),
         }

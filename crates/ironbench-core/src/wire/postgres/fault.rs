@@ -12,7 +12,7 @@ use crate::{Error, Kind, drive::plan::Connection};
 pub(super) enum Fault {
     Io(io::Error),
     Tls(rustls::Error),
-    Malformed,
+    Malformed(Malformed),
     Server(Box<ServerError>),
     /// Already in words.
     Told(Error),
@@ -28,7 +28,7 @@ impl Fault {
         match self {
             Self::Io(error) => error,
             Self::Tls(error) => io::Error::other(error),
-            Self::Malformed => io::Error::new(io::ErrorKind::InvalidData, Malformed),
+            Self::Malformed(malformed) => io::Error::new(io::ErrorKind::InvalidData, malformed),
             Self::Server(error) => io::Error::other(error.to_string()),
             Self::Told(error) => io::Error::other(error),
         }
@@ -42,8 +42,8 @@ impl From<io::Error> for Fault {
 }
 
 impl From<Malformed> for Fault {
-    fn from(_: Malformed) -> Self {
-        Self::Malformed
+    fn from(malformed: Malformed) -> Self {
+        Self::Malformed(malformed)
     }
 }
 
@@ -65,7 +65,7 @@ pub(super) fn cannot_connect(fault: Fault, connection: &Connection, address: &Ad
         Fault::Told(error) => error,
         Fault::Io(error) => not_reached(&error, server, address),
         Fault::Tls(error) => not_trusted(&error, server, connection),
-        Fault::Malformed => Error::failure(server, Malformed.to_string())
+        Fault::Malformed(malformed) => Error::failure(server, malformed.to_string())
             .hint("check host and port: something other than PostgreSQL seems to listen there"),
         Fault::Server(error) => not_admitted(&error, server, connection),
     }

@@ -51,7 +51,7 @@ impl Rows {
             }
         }
         if self.ends.len() - before != self.width {
-            return Err(Malformed);
+            return Err(Malformed::Nonsense);
         }
         self.count += 1;
         Ok(())
@@ -65,7 +65,7 @@ impl Rows {
             fields += 1;
         }
         self.count += 1;
-        if fields == self.width { Ok(()) } else { Err(Malformed) }
+        if fields == self.width { Ok(()) } else { Err(Malformed::Nonsense) }
     }
 
     pub fn columns(&self) -> &[String] {
@@ -106,7 +106,7 @@ mod tests {
         assert_eq!(rows.row(0).collect::<Vec<_>>(), [Some("ab"), None]);
         assert_eq!(rows.row(1).collect::<Vec<_>>(), [Some(""), Some("c")]);
         assert_eq!(rows.len(), 2);
-        assert_eq!(rows.push(b"\0\x01\0\0\0\0"), Err(Malformed));
+        assert_eq!(rows.push(b"\0\x01\0\0\0\0"), Err(Malformed::Nonsense));
     }
 
     #[test]
@@ -114,8 +114,8 @@ mod tests {
         let mut rows = Rows::counted(0).following(vec!["a".into(), "b".into()]);
         rows.push(b"\0\x02\0\0\0\x02ab\xff\xff\xff\xff").unwrap();
         assert_eq!((rows.len(), rows.text.capacity(), rows.ends.capacity()), (1, 0, 0));
-        assert_eq!(rows.push(b"\0\x01\0\0\0\0"), Err(Malformed));
-        assert_eq!(rows.push(b"\0\x02\0\0\0\x02a"), Err(Malformed));
+        assert_eq!(rows.push(b"\0\x01\0\0\0\0"), Err(Malformed::Nonsense));
+        assert_eq!(rows.push(b"\0\x02\0\0\0\x02a"), Err(Malformed::Nonsense));
     }
 
     #[test]

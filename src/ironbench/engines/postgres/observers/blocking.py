@@ -7,6 +7,7 @@ of the waiting backends are followed, once a second, and less often the more bac
 
 from __future__ import annotations
 
+from ironbench.engines.postgres.observers.catalog import has_relation
 from ironbench.machine.tree import Tree
 from ironbench.model.observation import Observation, Source
 from ironbench.model.observer import IDLE, Samples
@@ -68,6 +69,8 @@ class PgBlocking:
     doc = "Whom PostgreSQL's backends wait for when they wait for locks, followed to the root of the chain"
 
     def sources(self, session: Session, machine: Tree) -> tuple[Source, ...]:
+        if not has_relation(session, "pg_locks"):
+            return ()
         return (Source(_SOURCE, "sql", " ".join(_SQL.split()), _PERIOD_S, _COST_S, _BACKEND_COST_S),)
 
     def parse(self, samples: Samples, window_s: float) -> Observation:

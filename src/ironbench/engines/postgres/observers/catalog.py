@@ -12,8 +12,8 @@ from ironbench.model.session import Session
 
 
 def has_relation(session: Session, name: str) -> bool:
-    """Whether this server has such a view or table in reach."""
-    return _found(session, f"select to_regclass('{name}') is not null")
+    """Whether this server has such a view or table and lets us read it."""
+    return _found(session, f"select coalesce(has_table_privilege(to_regclass('{name}'), 'select'), false)")
 
 
 def has_function(session: Session, signature: str) -> bool:

@@ -23,7 +23,10 @@ class PgCheckpoint:
     doc = "PostgreSQL's checkpoints: number, interval, bytes written, time spent writing and syncing"
 
     def sources(self, session: Session, machine: Tree) -> tuple[Source, ...]:
-        view = "pg_stat_checkpointer" if has_relation(session, "pg_stat_checkpointer") else "pg_stat_bgwriter"
+        views = ("pg_stat_checkpointer", "pg_stat_bgwriter")  # since version 17, and before
+        view = next((name for name in views if has_relation(session, name)), None)
+        if view is None:
+            return ()
         sql = f"select to_jsonb(s) || jsonb_build_object('page', current_setting('block_size')::int) from {view} s"
         return (Source(_SOURCE, "sql", sql),)
 

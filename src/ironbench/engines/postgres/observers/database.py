@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from ironbench.engines.postgres.observers.catalog import has_relation
 from ironbench.machine.tree import Tree
 from ironbench.model.observation import Observation, Source
 from ironbench.model.observer import Samples
@@ -45,6 +46,8 @@ class PgDatabase:
     doc = "PostgreSQL's own count of commits, cache hits, rows, spills and deadlocks"
 
     def sources(self, session: Session, machine: Tree) -> tuple[Source, ...]:
+        if not has_relation(session, "pg_stat_database"):
+            return ()
         number = "jsonb_build_object('next_number', txid_snapshot_xmax(txid_current_snapshot()))"
         sql = f"select to_jsonb(s) - 'datname' || {number} from pg_stat_database s where datname = current_database()"
         return (Source(_SOURCE, "sql", sql),)

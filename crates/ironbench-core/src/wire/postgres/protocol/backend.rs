@@ -27,10 +27,61 @@ pub mod tag {
     pub const ROW_DESCRIPTION: u8 = b'T';
 }
 
-/// What arrived is no PostgreSQL message: the stream cannot be used any more.
+/// What arrived is no PostgreSQL message that we take: the stream cannot be used any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the server sent something that is no PostgreSQL message")]
-pub struct Malformed;
+pub enum Malformed {
+    #[error("the server sent something that is no PostgreSQL message")]
+    Nonsense,
+    #[error(
+        "the server announced a message of {size} bytes (type {tag}), and at most {most} are taken",
+        tag = char::from(*.tag), most = LONGEST[usize::from(*.tag)]
+    )]
+    TooLong { tag: u8, size: usize },
+}
+
+/// Longest messages, head included. A row that is kept holds values of a query of ours or of `\gset`; PostgreSQL itself
+/// makes none above 1 GB, and rows nobody looks at are passed over, whatever their length.
+const LONGEST_ROW: usize = 64 << 20;
+/// Texts for people, and descriptions of up to 65,535 columns or parameters.
+const LONGEST_TEXT: usize = 8 << 20;
+/// All others are short; libpq (fe-protocol3.c) draws the line at 30,000.
+const LONGEST_OTHER: usize = 64 << 10;
+
+/// By tag; 0: no message has this tag.
+const LONGEST: [usize; 256] = {
+    use tag::*;
+    let mut longest = [0; 256];
+    let mut tags: &[(u8, usize)] = &[
+        (AUTHENTICATION, LONGEST_OTHER),
+        (BACKEND_KEY_DATA, LONGEST_OTHER),
+        (BIND_COMPLETE, LONGEST_OTHER),
+        (CLOSE_COMPLETE, LONGEST_OTHER),
+        (COMMAND_COMPLETE, LONGEST_OTHER),
+        (COPY_BOTH_RESPONSE, LONGEST_OTHER),
+        (COPY_DATA, LONGEST_ROW),
+        (COPY_DONE, LONGEST_OTHER),
+        (COPY_IN_RESPONSE, LONGEST_OTHER),
+        (COPY_OUT_RESPONSE, LONGEST_OTHER),
+        (DATA_ROW, LONGEST_ROW),
+        (EMPTY_QUERY_RESPONSE, LONGEST_OTHER),
+        (ERROR_RESPONSE, LONGEST_TEXT),
+        (NEGOTIATE_PROTOCOL_VERSION, LONGEST_OTHER),
+        (NO_DATA, LONGEST_OTHER),
+        (NOTICE_RESPONSE, LONGEST_TEXT),
+        (NOTIFICATION_RESPONSE, LONGEST_OTHER),
+        (PARAMETER_DESCRIPTION, LONGEST_TEXT),
+        (PARAMETER_STATUS, LONGEST_OTHER),
+        (PARSE_COMPLETE, LONGEST_OTHER),
+        (PORTAL_SUSPENDED, LONGEST_OTHER),
+        (READY_FOR_QUERY, LONGEST_OTHER),
+        (ROW_DESCRIPTION, LONGEST_TEXT),
+    ];
+    while let Some(((tag, most), rest)) = tags.split_first() {
+        longest[*tag as usize] = *most;
+        tags = rest;
+    }
+    longest
+};
 
 /// One message; `body` is what follows its length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,6 +139,9 @@ impl Framer {
                 rest = &rest[size..];
                 continue;
             }
+            if size > LONGEST[usize::from(tag)] {
+                return Err(refused(tag, size));
+            }
             if size > rest.len() {
                 *input = rest;
                 return Ok(None);
@@ -98,6 +152,11 @@ impl Framer {
     }
 }
 
+#[cold]
+fn refused(tag: u8, size: usize) -> Malformed {
+    if LONGEST[usize::from(tag)] == 0 { Malformed::Nonsense } else { Malformed::TooLong { tag, size } }
+}
+
 /// Bytes of the message at the start of `input`, head included; `None`: its head has not arrived. Tells how much room a
 /// buffer needs for a message that is larger than it.
 #[inline]
@@ -106,7 +165,7 @@ pub fn message_size(input: &[u8]) -> Result<Option<usize>, Malformed> {
         return Ok(None);
     };
     let length = i32::from_be_bytes([a, b, c, d]);
-    if length < 4 { Err(Malformed) } else { Ok(Some(1 + length as usize)) }
+    if length < 4 { Err(Malformed::Nonsense) } else { Ok(Some(1 + length as usize)) }
 }
 
 /// The fields of a DataRow, as text or NULL.
@@ -119,7 +178,7 @@ pub struct Fields<'a> {
 /// Reads a DataRow's body.
 #[inline]
 pub fn data_row(body: &[u8]) -> Result<Fields<'_>, Malformed> {
-    let (count, rest) = body.split_first_chunk::<2>().ok_or(Malformed)?;
+    let (count, rest) = body.split_first_chunk::<2>().ok_or(Malformed::Nonsense)?;
     Ok(Fields { left: u16::from_be_bytes(*count) as usize, rest })
 }
 
@@ -142,13 +201,13 @@ impl<'a> Iterator for Fields<'a> {
 }
 
 fn take_field<'a>(rest: &mut &'a [u8]) -> Result<Option<&'a [u8]>, Malformed> {
-    let (length, after) = rest.split_first_chunk::<4>().ok_or(Malformed)?;
+    let (length, after) = rest.split_first_chunk::<4>().ok_or(Malformed::Nonsense)?;
     let length = i32::from_be_bytes(*length);
     if length < 0 {
         *rest = after;
         return Ok(None);
     }
-    let (field, after) = after.split_at_checked(length as usize).ok_or(Malformed)?;
+    let (field, after) = after.split_at_checked(length as usize).ok_or(Malformed::Nonsense)?;
     *rest = after;
     Ok(Some(field))
 }
@@ -157,18 +216,18 @@ fn take_field<'a>(rest: &mut &'a [u8]) -> Result<Option<&'a [u8]>, Malformed> {
 pub fn column_names(body: &[u8]) -> Result<Vec<String>, Malformed> {
     /// Table, column number, type, type size, modifier, format.
     const REST_OF_COLUMN: usize = 4 + 2 + 4 + 2 + 4 + 2;
-    let (count, mut rest) = body.split_first_chunk::<2>().ok_or(Malformed)?;
+    let (count, mut rest) = body.split_first_chunk::<2>().ok_or(Malformed::Nonsense)?;
     (0..u16::from_be_bytes(*count))
         .map(|_| {
             let name = take_text(&mut rest)?;
-            rest = rest.get(REST_OF_COLUMN..).ok_or(Malformed)?;
+            rest = rest.get(REST_OF_COLUMN..).ok_or(Malformed::Nonsense)?;
             Ok(String::from_utf8_lossy(name).into_owned())
         })
         .collect()
 }
 
 fn take_text<'a>(rest: &mut &'a [u8]) -> Result<&'a [u8], Malformed> {
-    let end = rest.iter().position(|&byte| byte == 0).ok_or(Malformed)?;
+    let end = rest.iter().position(|&byte| byte == 0).ok_or(Malformed::Nonsense)?;
     let text = &rest[..end];
     *rest = &rest[end + 1..];
     Ok(text)
@@ -185,14 +244,14 @@ pub fn affected_rows(body: &[u8]) -> u64 {
 /// Name and value of a ParameterStatus's body.
 pub fn parameter_status(body: &[u8]) -> Result<(&str, &str), Malformed> {
     let mut rest = body;
-    let name = std::str::from_utf8(take_text(&mut rest)?).map_err(|_| Malformed)?;
-    let value = std::str::from_utf8(take_text(&mut rest)?).map_err(|_| Malformed)?;
+    let name = std::str::from_utf8(take_text(&mut rest)?).map_err(|_| Malformed::Nonsense)?;
+    let value = std::str::from_utf8(take_text(&mut rest)?).map_err(|_| Malformed::Nonsense)?;
     Ok((name, value))
 }
 
 /// Process id and secret of a BackendKeyData's body.
 pub fn backend_key(body: &[u8]) -> Result<(i32, i32), Malformed> {
-    let &[a, b, c, d, e, f, g, h] = <&[u8; 8]>::try_from(body).map_err(|_| Malformed)?;
+    let &[a, b, c, d, e, f, g, h] = <&[u8; 8]>::try_from(body).map_err(|_| Malformed::Nonsense)?;
     Ok((i32::from_be_bytes([a, b, c, d]), i32::from_be_bytes([e, f, g, h])))
 }
 
@@ -211,7 +270,7 @@ pub fn ready_for_query(body: &[u8]) -> Result<Standing, Malformed> {
         b"I" => Ok(Standing::Idle),
         b"T" => Ok(Standing::InTransaction),
         b"E" => Ok(Standing::InFailedTransaction),
-        _ => Err(Malformed),
+        _ => Err(Malformed::Nonsense),
     }
 }
 
@@ -361,9 +420,24 @@ mod tests {
 
     #[test]
     fn a_length_below_four_is_malformed() {
-        assert_eq!(Framer::new().next(&mut &b"Z\0\0\0\x03"[..], Rows::Keep), Err(Malformed));
-        assert_eq!(Framer::new().next(&mut &b"HTTP/1.1\xff"[..], Rows::Keep), Ok(None));
-        assert_eq!(Framer::new().next(&mut &b"Z\xff\0\0\x03"[..], Rows::Keep), Err(Malformed));
+        assert_eq!(Framer::new().next(&mut &b"Z\0\0\0\x03"[..], Rows::Keep), Err(Malformed::Nonsense));
+        assert_eq!(Framer::new().next(&mut &b"xTTP/1.1\xff"[..], Rows::Keep), Err(Malformed::Nonsense));
+        assert_eq!(Framer::new().next(&mut &b"Z\xff\0\0\x03"[..], Rows::Keep), Err(Malformed::Nonsense));
+    }
+
+    #[test]
+    fn a_message_longer_than_its_kind_may_be_is_refused_by_its_head() {
+        for (tag, most) in [(b'D', LONGEST_ROW), (b'E', LONGEST_TEXT), (b'N', LONGEST_TEXT), (b'Z', LONGEST_OTHER)] {
+            let announced = |size: usize| [&[tag][..], &(size as i32 - 1).to_be_bytes()[..]].concat();
+            let next = |size| Framer::new().next(&mut &announced(size)[..], Rows::Keep).map(|found| found.is_some());
+            assert_eq!(next(most), Ok(false));
+            assert_eq!(next(most + 1), Err(Malformed::TooLong { tag, size: most + 1 }));
+        }
+        let words = Malformed::TooLong { tag: b'D', size: 2_147_483_648 }.to_string();
+        assert_eq!(
+            words,
+            "the server announced a message of 2147483648 bytes (type D), and at most 67108864 are taken"
+        );
     }
 
     #[test]

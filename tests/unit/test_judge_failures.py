@@ -1,0 +1,76 @@
+"""Transactions that fail are never part of a good trial, whichever script they are of."""
+
+from typing import Any
+
+import pytest
+
+from ironbench.model.driven import Driven
+from ironbench.model.observation import Observation
+from ironbench.model.record import Status
+from ironbench.model.system import Load, System
+from ironbench.record.judge import STOPPED_ON_ERROR, status, warnings
+
+NOW = "2026-11-21T01:00:00"
+FIRST = 'script bad.sql, line 2, command 2: relation "nix" does not exist (SQLSTATE 42P01); in: SELECT * FROM nix'
+
+
+def script(name: str, transactions: int, failed: int, warmed: int = 0, failed_before: int = 0) -> dict[str, Any]:
+    first = FIRST if failed or failed_before else ""
+    everything = {"completed": transactions + warmed, "failed_in_all": failed + failed_before}
+    return {"name": name, "transactions": transactions, "failed": failed, "first_failure": first, **everything}
+
+
+def driven(*scripts: dict[str, Any], **changes: Any) -> Driven:
+    """A trial of these scripts on an engine that lives."""
+    summary = {"aborted": False, "cause": "", "cut_short": False, "errors": {}, "elapsed_s": 30.0, "scripts": scripts}
+    summary |= {name: sum(one[name] for one in scripts) for name in ("transactions", "failed")}
+    return Driven(NOW, alive=True, summary=summary | changes)
+
+
+def judged(found: Driven) -> tuple[Status, str, list[str]]:
+    said = warnings(System("postgres", "x"), Load(), found, Observation(), None, False)
+    return (*status(found, said), [warning.code for warning in said])
+
+
+@pytest.mark.parametrize(
+    ("failed", "expected", "code"),
+    [
+        (0, Status.OK, []),
+        (10, Status.OK, ["few-transactions-failed"]),
+        (11, Status.SUSPECT, ["transactions-failed"]),
+        (500, Status.SUSPECT, ["transactions-failed"]),
+        (501, Status.VOIDED, ["transactions-failed"]),
+        (9_999, Status.VOIDED, ["transactions-failed"]),
+        (10_000, Status.VOIDED, ["transactions-failed"]),
+    ],
+)
+def test_above_one_in_a_thousand_a_trial_is_suspect_above_one_in_twenty_void(
+    failed: int, expected: Status, code: list[str]
+) -> None:
+    found = judged(driven(script("bad.sql", 10_000 - failed, failed)))
+    assert (found[0], found[2]) == (expected, code)
+    if expected is not Status.OK:
+        assert f"{failed:,} of 10,000 transactions" in found[1] and FIRST in found[1]
+
+
+def test_a_rare_script_that_always_fails_is_not_hidden_by_the_others() -> None:
+    found = judged(driven(script("good.sql", 1_000_000, 0), script("bad.sql", 0, 20)))
+    assert found[0] is Status.VOIDED
+    assert found[1].startswith("20 of 20 transactions of script bad.sql failed") and FIRST in found[1]
+
+
+def test_failures_of_the_warm_up_make_a_trial_suspect() -> None:
+    found = judged(driven(script("bad.sql", 10_000, 0, warmed=500, failed_before=500)))
+    assert found[0] is Status.SUSPECT and found[2] == ["failed-outside-window"]
+    assert "500 of 1,000 transactions of the warm-up" in found[1]
+
+
+def test_a_trial_that_its_first_error_ended_says_how_to_let_it_go_on() -> None:
+    ended = driven(script("bad.sql", 1, 3), aborted=True, cause=FIRST, stopped_on_error=True)
+    assert judged(ended) == (Status.VOIDED, FIRST, [STOPPED_ON_ERROR])
+
+
+def test_queries_that_an_engine_refused_count_as_failed_and_those_over_their_limit_do_not() -> None:
+    power = {"inside": False, "transactions": 21, "failed": 1, "errors": {"over-limit": 1}}
+    assert judged(driven(**power))[0] is Status.OK
+    assert judged(driven(**power | {"errors": {"42P01": 1}}))[0] is Status.SUSPECT
