@@ -11,6 +11,7 @@ from pathlib import Path
 import own_server as pg
 import pytest
 
+from ironbench.cli.cleanup import cleanup as clean_up
 from ironbench.engines.cleanup import cleanup, leftovers, told
 from ironbench.errors import FailureError
 from ironbench.process import processes, register
@@ -170,3 +171,20 @@ def test_the_verb_says_what_it_did(place: Path) -> None:
         assert "ended: postgres in" in done.stderr
         assert done.stdout == ""
         assert not parent.server.alive()
+
+
+def test_the_verb_removes_what_a_killed_import_export_and_trial_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    left = [".importing-7", "trials/.writing-x", "labs/a/trials/.writing-y", ".a.ibr.7.tmp", "labs/a/plan.json.7.tmp"]
+    for name in left:
+        (tmp_path / "results" / name).mkdir(parents=True)
+    (tmp_path / ".here.ibr.7.tmp").write_text("x")
+    (tmp_path / "results" / "trials" / "r1").mkdir()
+    assert clean_up(results="results") == 0
+    said = capsys.readouterr().err
+    for name in left:
+        assert f"removed: results/{name}" in said
+    assert "removed: .here.ibr.7.tmp" in said
+    assert [path.name for path in (tmp_path / "results" / "trials").iterdir()] == ["r1"]

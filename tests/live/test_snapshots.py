@@ -18,7 +18,7 @@ import own_server as pg
 import pytest
 
 from ironbench import engines, workloads
-from ironbench.engines.cleanup import cleanup
+from ironbench.engines.cleanup import cleanup, told
 from ironbench.errors import FailureError, InputError
 from ironbench.load import restore, snapshot
 from ironbench.machine import copies
@@ -251,7 +251,7 @@ def _still_loading(cache: Path) -> bool:
 
 
 def test_a_full_disk_is_said_before_anything_is_loaded(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ironbench.engines.space.free_bytes", lambda path: 1 << 20)
+    monkeypatch.setattr("ironbench.machine.space.free_bytes", lambda path: 1 << 20)
     with pytest.raises(InputError, match="are free there"):
         ready(setup(place))
     assert list((place / "cache" / "snapshots").glob("*.load")) == []
@@ -310,9 +310,48 @@ def test_queries_alone_leave_their_data_as_they_were(place: Path) -> None:
 
 def test_cleanup_tells_of_snapshots_and_removes_them_when_asked(place: Path, own_cache: Path) -> None:
     kept, _ = ready(setup(place, "sqlite"))
+    assert kept.folder is not None
+    places.release(kept.folder)
     assert str(kept.folder) in cleanup(remove_data=False).kept
     assert str(kept.folder) in cleanup(remove_data=True).removed
     assert list(own_cache.iterdir()) == []
+
+
+USER = (
+    LOADER
+    + """
+print("ready", flush=True)
+sys.stdin.read()
+"""
+)
+
+
+def test_a_snapshot_in_use_is_not_removed(place: Path, own_cache: Path) -> None:
+    code = USER.format(source=str(SOURCE), tests=str(Path(__file__).parent), place=str(place), engine="sqlite")
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as user:
+        assert user.stdout is not None
+        assert [user.stdout.readline() for _ in range(2)] == [b"begin\n", b"ready\n"]
+        (folder,) = (path for path in own_cache.iterdir() if path.is_dir())
+        cleaned = cleanup(remove_data=True)
+        assert cleaned.used == (str(folder),)
+        assert f"kept: {folder} (in use)" in told(cleaned)
+        assert ready(setup(place, "sqlite"))[0].folder == folder, "others use it as well"
+        places.release(folder)
+        user.kill()
+    assert cleanup(remove_data=True).removed == (str(folder),)
+
+
+def test_a_snapshot_in_use_whose_files_were_changed_is_not_replaced(place: Path, own_cache: Path) -> None:
+    code = USER.format(source=str(SOURCE), tests=str(Path(__file__).parent), place=str(place), engine="sqlite")
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as user:
+        assert user.stdout is not None
+        assert [user.stdout.readline() for _ in range(2)] == [b"begin\n", b"ready\n"]
+        (folder,) = (path for path in own_cache.iterdir() if path.is_dir())
+        (folder / "stray").write_text("x")
+        with pytest.raises(InputError, match="another ironbench uses it"):
+            ready(setup(place, "sqlite"))
+        user.kill()
+    assert "rows/s" in ready(setup(place, "sqlite"))[1]
 
 
 def test_on_a_server_that_is_not_ours_only_what_this_process_loaded_is_loaded_anew(place: Path) -> None:

@@ -1,11 +1,13 @@
 """Finding engines; the null engine; directories and space."""
 
 import os
+import pwd
 from pathlib import Path
 
 import pytest
 
 from ironbench import engines
+from ironbench.engines import ideal
 from ironbench.engines.postgres import facts, settings
 from ironbench.errors import InputError
 from ironbench.machine import space
@@ -131,3 +133,39 @@ def test_an_engine_keeps_the_emulated_devices_of_its_layout(name: str, tmp_path:
     device = Device("free", (Partition("data", 1 << 30, data),))
     system, _ = engines.get(name).validated(System(name, name, layout=Layout(data, devices=(device,))), 1)
     assert system.layout.devices == (device,)
+
+
+def test_a_directory_is_used_until_every_process_that_uses_it_let_go(tmp_path: Path) -> None:
+    assert not place.used(tmp_path)
+    place.use(tmp_path)
+    place.use(tmp_path)
+    assert place.used(tmp_path)
+    place.release(tmp_path)
+    assert not place.used(tmp_path)
+
+
+def test_without_a_home_variable_nothing_goes_where_others_may_write(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert place.base({"HOME": "/home/u"}) == Path("/home/u/.cache/ironbench/data")
+    monkeypatch.setattr(pwd, "getpwuid", lambda uid: pwd.struct_passwd(("u", "x", 1, 1, "", "/srv/u", "")))
+    for environ in ({}, {"HOME": ""}):
+        assert place.base(environ) == Path("/srv/u/.cache/ironbench/data")
+
+    def unknown(uid: int) -> object:
+        raise KeyError(uid)
+
+    monkeypatch.setattr(pwd, "getpwuid", unknown)
+    with pytest.raises(InputError, match="HOME: is not set") as caught:
+        place.base({})
+    assert "IRONBENCH_DATA" in caught.value.hint
+    assert place.base({"IRONBENCH_DATA": "/srv/d"}) == Path("/srv/d")
+
+
+def test_a_directory_in_memory_that_others_may_write_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ideal, "MEMORY", tmp_path)
+    ideal.claim("/srv/d")
+    ideal.claim("/srv/d")
+    ideal.root("/srv/d").chmod(0o777)
+    with pytest.raises(InputError, match="not a directory of ours alone"):
+        ideal.claim("/srv/d")

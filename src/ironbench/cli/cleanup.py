@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -12,13 +13,21 @@ def cleanup(
         bool,
         typer.Option("--data", help="Remove the databases in the default data directory too, if nobody uses them."),
     ] = False,
+    results: Annotated[
+        str,
+        typer.Option(
+            metavar="DIR", help="Where unfinished records and exports are looked for.", envvar="IRONBENCH_RESULTS"
+        ),
+    ] = "ironbench-results",
 ) -> int:
-    """End servers whose ironbench was killed, and remove what they left."""
+    """End servers whose ironbench was killed, and remove what they and unfinished records left."""
     from ironbench.engines import cleanup as engines_cleanup
     from ironbench.printer import Printer
+    from ironbench.record.durable import remove_abandoned
 
     cleaned = engines_cleanup.cleanup(remove_data=data)
+    unfinished = [path for place in (Path(results), Path()) for path in remove_abandoned(place)]
     printer = Printer()
-    for line in engines_cleanup.told(cleaned):
+    for line in engines_cleanup.told(cleaned, list(map(str, unfinished))):
         printer.say(line)
     return 1 if cleaned.stubborn else 0

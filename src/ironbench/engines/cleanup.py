@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,7 +27,9 @@ class Cleaned:
     removed: tuple[str, ...] = ()
     """Directories that were removed: what ideal parts left in memory, and default data directories."""
     kept: tuple[str, ...] = ()
-    """Default data directories and snapshots of loaded data that were kept."""
+    """Default data directories and snapshots of loaded data that were kept: nobody asked for their end."""
+    used: tuple[str, ...] = ()
+    """The same, of which somebody did, and which a living ironbench uses."""
 
 
 def cleanup(remove_data: bool, environ: Mapping[str, str] = os.environ) -> Cleaned:
@@ -42,12 +44,14 @@ def cleanup(remove_data: bool, environ: Mapping[str, str] = os.environ) -> Clean
     data, copies = _default_data(environ), _snapshots(environ)
     removed = [path for path in data if remove_data and _removed(path)]
     removed += [path for path in copies if remove_data and _snapshot_removed(path)]
+    left = tuple(str(path) for path in (*data, *copies) if path not in removed)
     return Cleaned(
         ended=tuple(ended),
         stubborn=tuple(entry for entry in orphans if entry not in ended),
         living=tuple(entry for entry in entries if entry not in orphans),
         removed=tuple(map(str, (*in_memory, *removed))),
-        kept=tuple(str(path) for path in (*data, *copies) if path not in removed),
+        kept=() if remove_data else left,
+        used=left if remove_data else (),
     )
 
 
@@ -59,15 +63,16 @@ def leftovers() -> list[str]:
     return [f"{entry.kind} in {entry.data}" for entry in orphans] + [str(path) for path in in_memory]
 
 
-def told(cleaned: Cleaned) -> list[str]:
-    """What was done and what was left, a line each."""
+def told(cleaned: Cleaned, unfinished: Sequence[str] = ()) -> list[str]:
+    """What was done and what was left, a line each. `unfinished`: records and exports that were removed, too."""
     lines = []
     for word, entries in (("ended", cleaned.ended), ("cannot end", cleaned.stubborn), ("still used", cleaned.living)):
         for entry in entries:
             server = "no process" if entry.server is None else f"process {entry.server.pid}"
             lines.append(f"{word}: {entry.kind} in {entry.data} ({server}, of ironbench process {entry.owner.pid})")
-    lines += [f"removed: {path}" for path in cleaned.removed]
+    lines += [f"removed: {path}" for path in (*cleaned.removed, *unfinished)]
     lines += [f"kept: {path} (--data removes it)" for path in cleaned.kept]
+    lines += [f"kept: {path} (in use)" for path in cleaned.used]
     return lines or ["nothing of ours is left"]
 
 
@@ -86,6 +91,8 @@ def _snapshot_removed(path: Path) -> bool:
     fd = os.open(path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if place.used(path):
+            return False
         shutil.rmtree(path)
     except BlockingIOError:
         return False
@@ -98,7 +105,7 @@ def _snapshot_removed(path: Path) -> bool:
 
 def _removed(path: Path) -> bool:
     """Removes a data directory of ours that nobody uses."""
-    if processes.working_in(path / "cluster"):
+    if processes.working_in(path / "cluster") or place.used(path):
         return False
     try:
         lock = place.lock(path)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import stat
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -50,9 +51,15 @@ def root(data: str) -> Path:
 
 
 def claim(data: str) -> None:
-    """Makes the directory and notes whose it is, so that whatever is left of it can be given away later."""
+    """Makes the directory and notes whose it is, so that whatever is left of it can be given away later. InputError.
+
+    Anybody may write to `MEMORY`, and the name is known: a directory of that name may be another user's.
+    """
     ours = root(data)
     ours.mkdir(mode=0o755, exist_ok=True)
+    info = ours.lstat()
+    if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.getuid() or info.st_mode & 0o022:
+        raise InputError(f"directory {ours}", "it is not a directory of ours alone", "have its owner remove it")
     (ours / _NOTE).write_text(f"{data}\n")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from ironbench import engines, workloads
 from ironbench.load import restore, snapshot
@@ -15,6 +16,7 @@ from ironbench.model.secrets import Secrets
 from ironbench.model.session import Session
 from ironbench.model.system import Layout, Setup
 from ironbench.printer import Printer
+from ironbench.process import place
 
 LEFT = "as the trial before left them"
 
@@ -76,6 +78,8 @@ class Data:
 
     def settled(self, setup: Setup, session: Session, restored: Prepared) -> Prepared:
         """`restored`, and the garbage that the trial before left taken away, where its data were left, too."""
+        for directory in {setup.system.layout.data} - {None, *setup.system.layout.emulated}:
+            place.use(Path(str(directory)))  # its server is stopped between trials, and the next may go on with it
         dataset = workloads.get(setup.choice.workload).dataset(session.engine, setup.choice.options)
         if dataset is None or restored.conditions.get("data") != LEFT:
             return restored

@@ -64,9 +64,12 @@ def ready(setup: Setup, secrets: Secrets, printer: Printer) -> Snapshot:
         found = _found(folder)
         if found is not None:
             printer.say(f"data: {dataset.key}, snapshot of {found['made_at']} UTC")
-            return _snapshot(folder, found)
-        _require_room(folder, dataset, engine)
-        return _snapshot(folder, _made(setup.system, folder, dataset, printer))
+        else:
+            _require_unused(folder)
+            _require_room(folder, dataset, engine)
+            found = _made(setup.system, folder, dataset, printer)
+        place.use(folder)
+        return _snapshot(folder, found)
 
 
 def _on_their_server(setup: Setup, secrets: Secrets, dataset: Dataset, printer: Printer) -> Snapshot:
@@ -94,6 +97,14 @@ def _found(folder: Path) -> dict[str, Any] | None:
 def _file_bytes(folder: Path) -> int:
     """Lengths, not blocks: those may change while nobody writes (late allocation)."""
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file() and path.name != NOTE)
+
+
+def _require_unused(folder: Path) -> None:
+    """InputError for a snapshot whose files were changed while another ironbench starts its trials from it."""
+    place.release(folder)
+    if folder.is_dir() and place.used(folder):
+        cause = "its files were changed, and another ironbench uses it"
+        raise InputError(f"snapshot {folder}", cause, "wait until that one has ended")
 
 
 def _require_room(folder: Path, dataset: Dataset, engine: Engine) -> None:
@@ -147,19 +158,29 @@ def _clear(building: Path) -> None:
 @contextlib.contextmanager
 def _held(folder: Path, printer: Printer) -> Iterator[None]:
     """One ironbench at a time loads the same data; others wait and then find them."""
+    fd = _locked(folder.with_suffix(".lock"), printer)
     try:
-        folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        fd = os.open(folder.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        raise InputError(
-            f"directory {folder.parent}", error.strerror or str(error), "name another by IRONBENCH_DATA"
-        ) from error
-    try:
+        yield
+    finally:
+        os.close(fd)
+
+
+def _locked(path: Path, printer: Printer) -> int:
+    """A descriptor that holds the lock file of that name; `cleanup` may have removed the one that was waited for."""
+    while True:
+        try:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise InputError(
+                f"directory {path.parent}", error.strerror or str(error), "name another by IRONBENCH_DATA"
+            ) from error
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             printer.say("data: another ironbench loads the same; waiting for it")
             fcntl.flock(fd, fcntl.LOCK_EX)
-        yield
-    finally:
+        with contextlib.suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(fd), path.stat()):
+                return fd
         os.close(fd)

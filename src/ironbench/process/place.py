@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
+import pwd
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -29,10 +31,25 @@ def snapshots(environ: Mapping[str, str] = os.environ) -> Path:
 
 
 def base(environ: Mapping[str, str] = os.environ) -> Path:
-    """Under which everything of ours lies when nobody said where."""
+    """Under which everything of ours lies when nobody said where. InputError: no home to lie in."""
     root = environ.get("IRONBENCH_DATA", "")
-    cache = environ.get("XDG_CACHE_HOME", "") or str(Path(environ.get("HOME", "/var/tmp")) / ".cache")
-    return (Path(root) if root else Path(cache) / "ironbench" / "data").absolute()
+    return (Path(root) if root else cache(environ) / "data").absolute()
+
+
+def cache(environ: Mapping[str, str] = os.environ) -> Path:
+    """For what can be made again. Never in a directory that others may write to: its name is known. InputError."""
+    named = environ.get("XDG_CACHE_HOME", "")
+    return (Path(named) if named else _home(environ) / ".cache") / "ironbench"
+
+
+def _home(environ: Mapping[str, str]) -> Path:
+    """As a shell's `~` (POSIX 2.6.1): `HOME`, else that of the user database."""
+    named = environ.get("HOME", "")
+    with contextlib.suppress(KeyError):
+        named = named or pwd.getpwuid(os.getuid()).pw_dir
+    if not named:
+        raise InputError("HOME", "is not set, and the user has no home", "set IRONBENCH_DATA to a directory of yours")
+    return Path(named)
 
 
 def check(path: str, role: str) -> str:
@@ -86,6 +103,43 @@ def lock(place: Path) -> int:
     os.ftruncate(fd, 0)
     os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
     return fd
+
+
+_used: dict[str, int] = {}
+"""Directories that this process uses, each with a descriptor that holds a shared lock."""
+
+
+def use(place: Path) -> None:
+    """Until this process ends, `cleanup` leaves the directory alone; others may use it as well (flock(2))."""
+    name = os.path.realpath(place)
+    if name in _used and os.path.samestat(os.fstat(_used[name]), place.stat()):
+        return
+    release(place)
+    descriptor = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    with contextlib.suppress(OSError):  # a file system without locks
+        fcntl.flock(descriptor, fcntl.LOCK_SH)
+    _used[name] = descriptor
+
+
+def release(place: Path) -> None:
+    """This process uses the directory no longer."""
+    if (descriptor := _used.pop(os.path.realpath(place), None)) is not None:
+        os.close(descriptor)
+
+
+def used(place: Path) -> bool:
+    """Whether a living process uses the directory, this one included."""
+    descriptor = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    else:
+        return False
+    finally:
+        os.close(descriptor)
 
 
 def ours(place: Path) -> bool:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
-from pathlib import Path
+
+from ironbench.process import place
 
 
 def script() -> str:
     """The bundle of the installed vl-convert; made afresh when it cannot be kept."""
-    kept = _cache() / f"vega-{importlib.metadata.version('vl-convert-python')}.js"
+    kept = place.cache() / f"vega-{importlib.metadata.version('vl-convert-python')}.js"
     try:
         text = kept.read_text(encoding="utf-8")
         if text.endswith(_END):
@@ -33,7 +34,3 @@ def script() -> str:
 
 
 _END = "\n/* end of bundle */\n"
-
-
-def _cache() -> Path:
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ironbench"
