@@ -5,12 +5,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 from emulated import needs_devices
-from factories import DISK, MACHINE, evidence, record
+from factories import DISK, evidence, record
 
 from ironbench.devices import arrange
 from ironbench.devices.mounting import Mounted
+from ironbench.machine.fingerprint import fingerprint
 from ironbench.model.system import Device, Partition
 from ironbench.record import Store, durable
 from ironbench.record.arrival import arrive
@@ -36,7 +38,7 @@ def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Mounted]:
 def kept(directory: Path, count: int = 3) -> list[str]:
     """Trials with all their files and their machine; their ids."""
     store = Store(directory)
-    machine = store.keep_shared("machines", MACHINE)
+    machine = store.keep_shared("machines", msgspec.to_builtins(fingerprint()))
     trials = [replace(record(DISK, block=number), machine=machine) for number in range(count)]
     return [store.keep(one, evidence()).id for one in trials]
 

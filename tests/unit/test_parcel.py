@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 import tomllib
 import zipfile
 from collections.abc import Callable
@@ -13,17 +12,22 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from factories import DISK, MACHINE, sweep
+from factories import DISK, evidence, sweep
+from labfactory import lab, trials
 
 from ironbench.cli.carrying import exported, imported
 from ironbench.errors import InputError
+from ironbench.machine import space
+from ironbench.machine.fingerprint import fingerprint
 from ironbench.record import Evidence, Store
 from ironbench.record.arrival import arrive
 from ironbench.record.export import export
+from ironbench.record.labs import Frozen, LabDirectory
 from ironbench.record.parcel import Reader, Writer
 from ironbench.record.redact import redacted, redacted_toml
 
 SECRET = "hunter2"
+MACHINE = msgspec.json.decode(msgspec.json.encode(fingerprint()))
 
 
 def store(directory: Path, dsn: str | None = None) -> Store:
@@ -47,7 +51,8 @@ def parcel(tmp_path: Path) -> Path:
 def test_every_record_arrives_as_it_was(parcel: Path, tmp_path: Path) -> None:
     here, there = Store(tmp_path / "here"), Store(tmp_path / "there")
     arrived = arrive(parcel, tmp_path / "there")
-    assert there.all() == here.all() == list(arrived.new)
+    assert [replace(one, files={}) for one in there.all()] == [replace(one, files={}) for one in here.all()]
+    assert there.all() == list(arrived.new)
     assert there.machine(there.all()[0].machine) == MACHINE
     assert not list((tmp_path / "there").glob(".importing-*"))
 
@@ -72,19 +77,32 @@ def test_no_password_leaves(tmp_path: Path) -> None:
             assert SECRET.encode() not in found.read(name), name
 
 
-def test_a_lab_arrives_with_its_plan(parcel: Path, tmp_path: Path) -> None:
-    from ironbench.record.labs import LabDirectory
+CELLS = ("log=disk", "log=memory")
 
-    directory = tmp_path / "here"
-    for name in ("plan.json", "stage-1.json"):
-        (directory / name).write_text(json.dumps({"dsn": f"host=db password={SECRET}"}))
-    (directory / "lab.toml").write_text(f'dsn = "host=db password={SECRET}"\n')
-    export(Store(directory), Store(directory).all(), tmp_path / "lab.ibr", LabDirectory(directory))
+
+def begun(directory: Path, source: str = "") -> LabDirectory:
+    """A lab with its records and a stage that was declared."""
+    plan = replace(lab({"log": ("disk", "memory")}, blocks=6), source=source)
+    found = LabDirectory(directory)
+    machine = found.store.keep_shared("machines", MACHINE)
+    found.begin(Frozen(plan, machine, {}, {}))
+    found.declare(plan.method.stages[0], plan.trials)
+    for one in trials(plan, dict(zip(CELLS, (1000.0, 1500.0), strict=True))):
+        found.store.keep(replace(one, machine=machine), Evidence())
+    return found
+
+
+def test_a_lab_arrives_with_its_plan(tmp_path: Path) -> None:
+    here = begun(tmp_path / "here", f'dsn = "host=db password={SECRET}"\n')
+    export(here.store, here.records(), tmp_path / "lab.ibr", here)
     arrive(tmp_path / "lab.ibr", tmp_path / "there")
-    assert (tmp_path / "there" / "plan.json").exists()
-    assert SECRET not in (tmp_path / "there" / "lab.toml").read_text()
-    assert SECRET not in (tmp_path / "there" / "plan.json").read_text()
-    assert tomllib.loads((tmp_path / "there" / "lab.toml").read_text()) == {"dsn": "host=db password=•••"}
+    there = LabDirectory(tmp_path / "there")
+    assert there.lab().trials == here.lab().trials
+    assert there.records() == here.records()
+    assert tomllib.loads(there.source()) == {"dsn": "host=db password=•••"}
+    for path in (tmp_path / "there").rglob("*.*"):
+        assert not path.is_file() or SECRET.encode() not in path.read_bytes(), path
+    assert len(arrive(tmp_path / "lab.ibr", tmp_path / "there").new) == 0
     other = tmp_path / "other"
     other.mkdir()
     (other / "plan.json").write_text("{}")
@@ -113,21 +131,68 @@ def test_a_lab_file_without_its_passwords_is_still_toml(written: str, left: str)
     tomllib.loads(left)
 
 
-def test_records_that_are_not_of_the_lab_do_not_become_part_of_it(tmp_path: Path) -> None:
-    from ironbench.record.labs import LabDirectory
+def test_records_come_to_those_that_are_there(parcel: Path, tmp_path: Path) -> None:
+    there = Store(tmp_path / "there")
+    other = there.keep(replace(Store(tmp_path / "here").all()[0], id="other", files={}), Evidence())
+    arrived = arrive(parcel, tmp_path / "there")
+    assert {one.id for one in there.all()} == {other.id, *(one.id for one in arrived.new)}
+    assert arrived.directory == tmp_path / "there"
 
-    directory = tmp_path / "lab"
-    here = store(directory)
-    (directory / "plan.json").write_text("{}")
-    export(here, here.all(), tmp_path / "lab.ibr", LabDirectory(directory))
-    lone = here.all()[0]
-    Store(tmp_path / "there").keep(replace(lone, id="other"), Evidence())
-    refused(tmp_path / "lab.ibr", tmp_path, "holds 1 record that is not of this lab")
-    # An import that was cut off between the records and the plan can be repeated.
+
+def test_a_lab_that_comes_to_other_records_gets_a_directory_of_its_own_there(tmp_path: Path) -> None:
+    here = begun(tmp_path / "here")
+    export(here.store, here.records(), tmp_path / "lab.ibr", here)
+    there = Store(tmp_path / "there")
+    lone = there.keep(replace(here.records()[0], id="other", files={}), Evidence())
+    for again in range(2):
+        arrived = arrive(tmp_path / "lab.ibr", tmp_path / "there")
+        assert arrived.directory == tmp_path / "there" / "labs" / "here"
+        assert len(arrived.new) == (0 if again else len(here.records()))
+    assert there.all() == [lone]
+    assert LabDirectory(arrived.directory).records() == here.records()
+
+
+def test_an_import_that_was_cut_off_before_the_plan_can_be_repeated(tmp_path: Path) -> None:
+    here = begun(tmp_path / "here")
+    export(here.store, here.records(), tmp_path / "lab.ibr", here)
     arrive(tmp_path / "lab.ibr", tmp_path / "half")
     (tmp_path / "half" / "plan.json").unlink()
-    arrive(tmp_path / "lab.ibr", tmp_path / "half")
-    assert (tmp_path / "half" / "plan.json").exists()
+    assert arrive(tmp_path / "lab.ibr", tmp_path / "half").directory == tmp_path / "half"
+    assert LabDirectory(tmp_path / "half").lab() == here.lab()
+
+
+def test_a_stage_that_is_here_is_not_replaced(tmp_path: Path) -> None:
+    here = begun(tmp_path / "here")
+    export(here.store, here.records(), tmp_path / "lab.ibr", here)
+    arrive(tmp_path / "lab.ibr", tmp_path / "there")
+    (tmp_path / "there" / "stage-1.json").write_text("{}")
+    refused(tmp_path / "lab.ibr", tmp_path, "holds another lab")
+
+
+def test_a_damaged_file_stays_at_home_and_the_rest_is_carried(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    here = Store(tmp_path / "here")
+    kept = here.keep(sweep(DISK, 3000, 5, clients=(1,), repeats=1)[0], evidence())
+    victim = here.path(kept.id) / "observed.parquet"
+    victim.write_bytes(victim.read_bytes()[:-9])
+    export(here, [kept], tmp_path / "a.ibr")
+    assert f"{victim} is damaged" in capsys.readouterr().err
+    (arrived,) = arrive(tmp_path / "a.ibr", tmp_path / "there").new
+    assert arrived == kept
+    assert list(Store(tmp_path / "there").damage(kept.id)) == ["observed.parquet"]
+    assert len(Store(tmp_path / "there").seconds(kept.id)["t_s"]) == 90
+
+
+def test_a_log_that_loses_a_password_on_the_way_is_whole_there(tmp_path: Path) -> None:
+    here = store(tmp_path / "here")
+    export(here, here.all(), tmp_path / "a.ibr")
+    arrive(tmp_path / "a.ibr", tmp_path / "there")
+    there = Store(tmp_path / "there")
+    for one in there.all():
+        assert there.damage(one.id) == {}
+        assert there.text(one.id, "log/child.log") == "password=•••\nended\n"
+        assert there.engine(one.engine)["settings"]["primary_conninfo"] == "password=•••"
 
 
 def test_what_a_workload_kept_beside_its_record_goes_along(tmp_path: Path) -> None:
@@ -168,10 +233,11 @@ def test_an_altered_file_is_refused_wherever_it_was_altered(parcel: Path, tmp_pa
     except InputError:
         assert not (tmp_path / "there").exists()
     else:
-        assert Store(tmp_path / "there").all() == Store(tmp_path / "here").all()
+        sides = [[replace(one, files={}) for one in Store(tmp_path / side).all()] for side in ("there", "here")]
+        assert sides[0] == sides[1]
 
 
-def rewritten(parcel: Path, change: Callable[[dict[str, bytes]], None]) -> None:
+def rewritten(parcel: Path, change: Callable[[dict[str, bytes]], None], method: int = zipfile.ZIP_STORED) -> None:
     """A parcel whose checksums hold, with other content: what an ironbench of another time or mind might write."""
     with zipfile.ZipFile(parcel) as found:
         files = {name: found.read(name) for name in found.namelist()}
@@ -182,7 +248,7 @@ def rewritten(parcel: Path, change: Callable[[dict[str, bytes]], None]) -> None:
     manifest |= json.loads(files.pop("!manifest", b"{}"))
     manifest["files"].pop("!manifest", None)
     text = json.dumps(manifest).encode()
-    with zipfile.ZipFile(parcel, "w") as out:
+    with zipfile.ZipFile(parcel, "w", method) as out:
         for name, data in files.items():
             out.writestr(name, data)
         out.writestr("manifest.json", text)
@@ -223,8 +289,6 @@ def test_a_lab_whose_name_leads_elsewhere_is_refused(
 
 
 def test_a_lab_is_exported_under_the_name_of_its_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ironbench.record.labs import LabDirectory
-
     directory = tmp_path / "größe 1"
     here = store(directory)
     (directory / "plan.json").write_text("{}")
@@ -232,15 +296,6 @@ def test_a_lab_is_exported_under_the_name_of_its_directory(tmp_path: Path, monke
     export(here, here.all(), tmp_path / "lab.ibr", LabDirectory(Path("..")))
     with Reader(tmp_path / "lab.ibr") as reader:
         assert reader.manifest.lab == "größe 1"
-
-
-def test_labels_of_others_do_not_move_the_cursor(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    here = Store(tmp_path / "here")
-    for one in sweep(replace(DISK, label="a\x1b[2J all"), 3000, 5, clients=(1,), repeats=1):
-        here.keep(one, Evidence())
-    export(here, here.all(), tmp_path / "a.ibr")
-    imported(str(tmp_path / "a.ibr"), str(tmp_path / "there"))
-    assert "\x1b" not in capsys.readouterr().err
 
 
 def first_record(files: dict[str, bytes]) -> str:
@@ -304,7 +359,7 @@ def test_what_is_no_such_file_is_refused(tmp_path: Path) -> None:
 def test_too_little_room_is_seen_before_the_first_byte(
     parcel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(10, 9, 1))  # type: ignore[attr-defined]
+    monkeypatch.setattr(space, "free_bytes", lambda path: 1)
     refused(parcel, tmp_path, "are free")
 
 

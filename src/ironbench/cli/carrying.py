@@ -41,6 +41,7 @@ def imported(file: str, results: str) -> int:
         lab = reader.manifest.lab
         directory = Path(results) if results else usual / "labs" / lab if lab else usual
         found = take_in(reader, directory)
+        directory = found.directory
     printer = Printer()
     labels = sorted({clean(record.system.label) for record in found.new})
     known = f", {found.known} here already" if found.known else ""

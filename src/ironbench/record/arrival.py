@@ -1,21 +1,26 @@
-"""Takes the records out of a parcel into a store: all of them, or none and nothing is written."""
+"""Takes the records out of a parcel into a store: all of them, or none and nothing is written.
+
+They are unpacked aside, in a store of their own, and examined there like anything a user writes.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import os
-import shutil
-from collections.abc import Container, Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
 from ironbench.errors import InputError, UnwrittenError
+from ironbench.machine import copies, space
 from ironbench.model.record import SCHEMA, Record
+from ironbench.record import durable, examine
+from ironbench.record.labs import PLAN
 from ironbench.record.parcel import Reader
-from ironbench.words import counted
+from ironbench.record.store import RECORD, is_shared
 
-_DECODER = msgspec.json.Decoder(Record)
 _SPARE_BYTES = 64 << 20
 
 
@@ -30,6 +35,8 @@ class Arrived:
     new: tuple[Record, ...]
     known: int
     """Records that were there already, the same to the byte."""
+    directory: Path
+    """Where they are."""
 
 
 def arrive(parcel: Path, directory: Path) -> Arrived:
@@ -39,54 +46,78 @@ def arrive(parcel: Path, directory: Path) -> Arrived:
 
 
 def take_in(reader: Reader, directory: Path) -> Arrived:
-    """Everything is verified before the first byte is written; then written aside, made durable and renamed.
+    """Unpacks everything aside, verifies and examines it, makes it durable, and renames it among what is there.
 
+    A lab has a directory of its own: where other records are, it goes below `labs/` there.
     InputError: truncated, altered, newer, holds what does not belong, or records that are here with other content.
     """
-    records = _verified(reader)
+    records = _records(reader)
+    directory = _place(reader, directory, records)
     known = _here(reader, directory, records)
-    _lab_fits(reader, directory, records)
-    _room(reader, directory)
-    aside = directory / f".importing-{os.getpid()}"
-    shutil.rmtree(aside, ignore_errors=True)
+    _lab_fits(reader, directory)
+    _require_room(reader, directory)
+    made = [path for path in (directory, *directory.absolute().parents) if not path.exists()]
+    new = tuple(record for id, record in records.items() if id not in known)
     try:
-        _unpack(reader, aside, known)
-        _place(aside, directory)
+        with durable.unfinished_folder(directory / f".importing-{os.getpid()}") as aside:
+            _unpack(reader, aside, known)
+            try:
+                examine.unpacked(aside, new)
+            except ValueError as error:
+                raise reader.distrusted(str(error)) from None
+            copies.sync(aside)
+            _among(aside, directory)
+            copies.sync(directory)
     except OSError as error:
         raise UnwrittenError(str(directory), error.strerror or str(error), "free space, or name another") from error
     finally:
-        shutil.rmtree(aside, ignore_errors=True)
-    new = tuple(record for id, record in records.items() if id not in known)
-    return Arrived(new, len(known))
+        for path in made:
+            with contextlib.suppress(OSError):  # what was placed there stays
+                path.rmdir()
+    return Arrived(new, len(known), directory)
 
 
-def _verified(reader: Reader) -> dict[str, Record]:
-    """Every record by id. Reads each entry once, so that its checksum is known to hold."""
+def _records(reader: Reader) -> dict[str, Record]:
+    """Every record by id, examined. InputError."""
     found: dict[str, Record] = {}
     for name in reader.files:
-        data = reader.read(name)
         room, _, rest = name.partition("/")
-        if room != "trials" or not name.endswith("/record.json"):
+        if room != "trials" or not name.endswith(f"/{RECORD}"):
             continue
-        record = _record(reader, name, data)
+        record = _record(reader, name)
         if record.id != rest.partition("/")[0]:
-            raise InputError(str(reader.path), f"{name} is the record {record.id!r}", "do not trust this file")
+            raise reader.distrusted(f"{name} is the record {record.id!r}")
         found[record.id] = record
     orphans = [name for name in reader.files if name.startswith("trials/") and name.split("/")[1] not in found]
     if orphans or not found:
-        raise InputError(str(reader.path), f"{orphans[0] if orphans else 'it'} has no record", "do not trust this file")
+        raise reader.distrusted(f"{orphans[0] if orphans else 'it'} has no record")
     return found
 
 
-def _record(reader: Reader, name: str, data: bytes) -> Record:
+def _record(reader: Reader, name: str) -> Record:
+    data = reader.read(name)
     try:
         schema = msgspec.json.decode(data, type=_Schema).schema
         if schema > SCHEMA:
             cause = f"{name} has schema {schema}, newer than {SCHEMA}"
             raise InputError(str(reader.path), cause, "import it with the ironbench that wrote it, or a newer one")
-        return _DECODER.decode(data)
-    except msgspec.DecodeError as error:
-        raise InputError(str(reader.path), f"{name} is no record: {error}", "do not trust this file") from None
+        return examine.record(data)
+    except (msgspec.DecodeError, RecursionError, ValueError) as error:
+        raise reader.distrusted(f"{name} is no record: {error}") from None
+
+
+def _place(reader: Reader, directory: Path, ids: Collection[str]) -> Path:
+    """Where the parcel's records go: for a lab among others' records, a directory of the lab's own."""
+    trials = directory / "trials"
+    if PLAN not in _of_lab(reader) or (directory / PLAN).exists() or not trials.is_dir():
+        return directory
+    others = [name for name in _names(trials) if not name.startswith(".") and name not in ids]
+    return directory / "labs" / (reader.manifest.lab or "lab") if others else directory
+
+
+def _of_lab(reader: Reader) -> dict[str, str]:
+    """Files of the lab's directory: name there → name in the parcel."""
+    return {name.removeprefix("lab/"): name for name in reader.files if name.startswith("lab/")}
 
 
 def _here(reader: Reader, directory: Path, ids: Iterable[str]) -> set[str]:
@@ -95,36 +126,35 @@ def _here(reader: Reader, directory: Path, ids: Iterable[str]) -> set[str]:
     there = _names(trials).intersection(ids) if trials.is_dir() else set()
     for id in there:
         try:
-            kept = msgspec.json.decode((trials / id / "record.json").read_bytes())
-        except (OSError, msgspec.DecodeError):
+            kept = msgspec.json.decode((trials / id / RECORD).read_bytes())
+        except (OSError, msgspec.DecodeError, RecursionError):
             kept = None
-        if kept != msgspec.json.decode(reader.read(f"trials/{id}/record.json")):
+        if kept != msgspec.json.decode(reader.read(f"trials/{id}/{RECORD}")):
             raise InputError(id, f"is in {directory} already, with other content", "import into another --results")
     return there
 
 
-def _lab_fits(reader: Reader, directory: Path, ids: Container[str]) -> None:
-    """A lab has a directory of its own. Records of it may be there without a plan: it is placed last."""
-    plan, trials = directory / "plan.json", directory / "trials"
-    if "lab/plan.json" in reader.files and not plan.exists() and trials.is_dir():
-        others = [name for name in _names(trials) if not name.startswith(".") and name not in ids]
-        if others:
-            cause = f"holds {counted(len(others), 'record')} that {'is' if len(others) == 1 else 'are'} not of this lab"
-            raise InputError(str(directory), cause, "a lab has a directory of its own: name another with --results")
-    if plan.exists() and ("lab/plan.json" not in reader.files or plan.read_bytes() != reader.read("lab/plan.json")):
-        raise InputError(str(directory), "holds another lab", "import into another directory with --results")
+def _lab_fits(reader: Reader, directory: Path) -> None:
+    """A lab's records may come to those of the same lab; none of its files is replaced. InputError."""
+    plan = directory / PLAN
+    another = InputError(str(directory), "holds another lab", "import into another directory with --results")
+    if plan.exists() and PLAN not in _of_lab(reader):
+        raise another
+    for name, entry in _of_lab(reader).items():
+        there = directory / name
+        if there.exists() and there.read_bytes() != reader.read(entry):
+            raise another
 
 
-def _room(reader: Reader, directory: Path) -> None:
+def _require_room(reader: Reader, directory: Path) -> None:
     needed = sum(length for length, _ in reader.files.values()) + _SPARE_BYTES
-    there = next(path for path in (directory, *directory.absolute().parents) if path.exists())
-    free = shutil.disk_usage(there).free
+    free = space.free_bytes(space.existing(directory))
     if free < needed:
         cause = f"needs {needed >> 20} MiB, and {free >> 20} MiB are free"
         raise InputError(f"--results {directory}", cause, "free space, or name another directory")
 
 
-def _unpack(reader: Reader, aside: Path, known: set[str]) -> None:
+def _unpack(reader: Reader, aside: Path, known: Collection[str]) -> None:
     base = os.fspath(aside)  # forty thousand Paths take longer to make than their files
     made: set[str] = set()
     for name in reader.files:
@@ -136,15 +166,9 @@ def _unpack(reader: Reader, aside: Path, known: set[str]) -> None:
         if folder not in made:
             os.makedirs(folder, exist_ok=True)  # noqa: PTH103
             made.add(folder)
-        _write(f"{folder}/{file}", reader.read(name))
-    os.sync()  # one for all: ten thousand fsyncs take minutes on a disk
-
-
-def _write(path: str, data: bytes) -> None:
-    with open(path, "xb", buffering=0) as file:  # noqa: PTH123
-        rest = memoryview(data)
-        while rest:
-            rest = rest[file.write(rest) :]
+        with open(f"{folder}/{file}", "xb") as out:  # noqa: PTH123
+            for chunk in reader.chunks(name):
+                out.write(chunk)
 
 
 def _names(directory: Path) -> set[str]:
@@ -152,7 +176,7 @@ def _names(directory: Path) -> set[str]:
         return {entry.name for entry in entries}
 
 
-def _place(aside: Path, directory: Path) -> None:
+def _among(aside: Path, directory: Path) -> None:
     """Shared files first, then records, the lab's plan last: whoever looks meanwhile finds only whole things."""
     for kind in ("machines", "engines", "scripts", "trials"):
         if not (aside / kind).is_dir():
@@ -160,10 +184,8 @@ def _place(aside: Path, directory: Path) -> None:
         final = directory / kind
         final.mkdir(parents=True, exist_ok=True)
         there = _names(final)
-        for name in _names(aside / kind) - there:
-            os.rename(f"{aside}/{kind}/{name}", f"{final}/{name}")  # noqa: PTH104
-    for found in sorted(
-        (path for path in aside.iterdir() if path.is_file()), key=lambda path: path.name == "plan.json"
-    ):
+        for name in _names(aside / kind):
+            if name not in there or (kind != "trials" and not is_shared(final / name, Path(name).stem)):
+                os.rename(f"{aside}/{kind}/{name}", f"{final}/{name}")  # noqa: PTH104
+    for found in sorted((path for path in aside.iterdir() if path.is_file()), key=lambda path: path.name == PLAN):
         found.rename(directory / found.name)
-    os.sync()

@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 TIMELINE, SECONDS, OBSERVED = "timeline.parquet", "seconds.parquet", "observed.parquet"
 COUNTED, LATENCY, LOG = "counted.json", "latency.hlog", "log/child.log"
 Columns = dict[str, "np.ndarray[Any, np.dtype[np.float64]]"]
-UNREADABLE = (OSError, ValueError, KeyError, msgspec.MsgspecError, IronbenchError)
+UNREADABLE = (OSError, ValueError, KeyError, RecursionError, msgspec.MsgspecError, IronbenchError)
+_LONGEST = 300
+"""Characters of a reader's message that are shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,12 @@ def series(path: Path) -> dict[str, Columns]:
     from ironbench.record import parquet
 
     return parquet.read_series(path)
+
+
+def fault(error: Exception) -> str:
+    """What a reader found wrong, in one line."""
+    words = error.cause if isinstance(error, IronbenchError) else str(error)
+    return next(iter(words.splitlines()), type(error).__name__)[:_LONGEST]
 
 
 def counted(path: Path) -> list[Counted]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
+import hashlib
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,11 +12,13 @@ import msgspec
 
 from ironbench.errors import InputError, UnwrittenError
 from ironbench.model.record import Record
+from ironbench.record.durable import remove_abandoned, sync, unfinished_file
+from ironbench.record.evidence import READERS
 from ironbench.record.labs import LabDirectory
-from ironbench.record.parcel import EVIDENCE, SUFFIX, Writer
+from ironbench.record.parcel import SUFFIX, Writer
 from ironbench.record.redact import redacted, redacted_toml
 from ironbench.record.software import software
-from ironbench.record.store import Store
+from ironbench.record.store import RECORD, Store
 
 _TEXTS = (".log", ".txt", ".csv")
 
@@ -30,33 +32,25 @@ def export(store: Store, records: Sequence[Record], out: Path, lab: LabDirectory
         raise InputError(f"-o {out}", f"does not end in {SUFFIX}", f"write -o {out}{SUFFIX}")
     if not records:
         raise InputError(str(store.directory), "holds no records to export", "make some with `ironbench run`")
-    aside = out.with_name(f".{out.name}.{os.getpid()}.tmp")
     try:
-        with aside.open("wb") as file:
-            writer = Writer(file)
-            _fill(writer, store, records, lab)
-            schema = max(record.schema for record in records)
-            writer.close(software()["ironbench"], schema, (lab.path.resolve().name or "lab") if lab else "")
-            file.flush()
-            os.fsync(file.fileno())
-        aside.rename(out)
+        remove_abandoned(out.parent)
+        with unfinished_file(out.with_name(f".{out.name}.{os.getpid()}.tmp")) as aside:
+            with aside.open("wb") as file:
+                writer = Writer(file)
+                _fill(writer, store, records, lab)
+                schema = max(record.schema for record in records)
+                writer.close(software()["ironbench"], schema, (lab.path.resolve().name or "lab") if lab else "")
+            sync(aside)
+            aside.rename(out)
+            sync(out.parent)
     except OSError as error:
         raise UnwrittenError(f"-o {out}", error.strerror or str(error), "name another place") from error
-    finally:
-        with contextlib.suppress(OSError):
-            aside.unlink(missing_ok=True)
     return len(records)
 
 
 def _fill(writer: Writer, store: Store, records: Sequence[Record], lab: LabDirectory | None) -> None:
     for record in records:
-        folder = store.path(record.id)
-        writer.add(f"trials/{record.id}/record.json", _without_secrets((folder / "record.json").read_bytes()))
-        for name in EVIDENCE:
-            path = folder / name
-            if path.is_file():
-                data = path.read_bytes()
-                writer.add(f"trials/{record.id}/{name}", _text(data) if name.endswith(_TEXTS) else data)
+        _add(writer, store, record)
     shared = {
         "machines": {record.machine for record in records},
         "engines": {record.engine for record in records},
@@ -65,12 +59,32 @@ def _fill(writer: Writer, store: Store, records: Sequence[Record], lab: LabDirec
     for kind, keys in shared.items():
         for key in sorted(keys - {""}):
             path = store.directory / kind / f"{key}.json"
-            if path.is_file():
+            if store.shared(kind, key):  # whole, else it has been named
                 writer.add(f"{kind}/{key}.json", _without_secrets(path.read_bytes()))
     if lab is not None:
-        for path in sorted((*lab.path.glob("*.json"), *lab.path.glob("*.toml"))):
-            if path.name in ("lab.toml", "plan.json", "peak.json") or path.name.startswith("stage-"):
-                writer.add(f"lab/{path.name}", _lab_file(path))
+        for file in sorted((*lab.path.glob("*.json"), *lab.path.glob("*.toml"))):
+            if file.name in ("lab.toml", "plan.json", "peak.json") or file.name.startswith("stage-"):
+                writer.add(f"lab/{file.name}", _lab_file(file))
+
+
+def _add(writer: Writer, store: Store, record: Record) -> None:
+    """The record and its files; what is damaged stays here, and what loses a password has another digest."""
+    folder, digests = store.path(record.id), {}
+    damaged = store.damage(record.id)
+    for name in READERS:
+        if name in damaged:
+            store.leave_out(folder / name, damaged[name])
+        elif (path := folder / name).is_file():
+            data = path.read_bytes()
+            clean = _text(data) if name.endswith(_TEXTS) else data
+            if clean != data and name in record.files:
+                digests[name] = hashlib.sha256(clean).hexdigest()
+            writer.add(f"trials/{record.id}/{name}", clean)
+    document = _without_secrets((folder / RECORD).read_bytes())
+    if digests:
+        kept = msgspec.json.decode(document)
+        document = msgspec.json.encode(kept | {"files": kept["files"] | digests})
+    writer.add(f"trials/{record.id}/{RECORD}", document)
 
 
 def _lab_file(path: Path) -> bytes:

@@ -8,47 +8,53 @@ trials/<id>/…      machines/<key>.json  engines/<key>.json  scripts/<key>.json
 lab/…              of a lab's directory: its file, plan and stages
 ```
 The zip file's comment holds the manifest's SHA-256. That finds what was truncated or altered on the way; it proves
-nothing against somebody who means to deceive.
+nothing against somebody who means to deceive: nothing in a parcel is believed, and everything has a limit.
 """
 
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 import re
-import struct
+import stat
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO
 
 import msgspec
 
 from ironbench.errors import InputError
+from ironbench.record.evidence import READERS
 
 FORMAT = 1
 SUFFIX = ".ibr"
 _MARK = b"ironbench parcel "
-_COMMENT = re.compile(_MARK + rb"(\d+) sha256=([0-9a-f]{64})")
+_COMMENT = re.compile(_MARK + rb"(\d{1,9}) sha256=([0-9a-f]{64})")
 _MANIFEST = "manifest.json"
 _ID = r"[A-Za-z0-9_+~=,-][A-Za-z0-9._+~=,-]{0,250}"
-EVIDENCE = (
-    *("timeline.parquet", "seconds.parquet", "observed.parquet", "counted.json", "latency.hlog", "log/child.log"),
-    *("plans.txt", "streams.csv"),
-)
-"""What a trial leaves beside its record."""
 _LAB = re.compile(r"[^./\\\x00-\x1f\x7f-\x9f\ud800-\udfff][^/\\\x00-\x1f\x7f-\x9f\ud800-\udfff]{0,254}")
 """Name of a directory: it leads nowhere else and shows as what it is."""
-_ALLOWED = re.compile(
-    rf"trials/{_ID}/(?:record\.json|{'|'.join(re.escape(name) for name in EVIDENCE)})"
-    r"|(?:machines|engines|scripts)/[0-9a-f]{16}\.json"
-    r"|lab/(?:lab\.toml|plan\.json|peak\.json|stage-[1-9]\d{0,5}\.json)"
-)
-_MOST_MANIFEST_BYTES = 1 << 28
-_LOCAL = struct.Struct("<4s22xHH")
-"""Signature of a local file header, and how long the name and the extra field after it are."""
+_MIB = 1 << 20
+_MOST_BYTES = {
+    rf"trials/{_ID}/record\.json": _MIB // 4,
+    rf"trials/{_ID}/(?:{'|'.join(re.escape(name) for name in READERS if name.endswith('.parquet'))})": 1024 * _MIB,
+    rf"trials/{_ID}/(?:{'|'.join(re.escape(name) for name in READERS if not name.endswith('.parquet'))})": 32 * _MIB,
+    r"(?:machines|engines|scripts)/[0-9a-f]{16}\.json": _MIB,
+    r"lab/(?:lab\.toml|plan\.json|peak\.json|stage-[1-9]\d{0,5}\.json)": 32 * _MIB,
+}
+"""What a parcel may hold, and how large each may be: far beyond what any trial of hours leaves."""
+_MOST_MANIFEST_BYTES = 64 * _MIB
+_MOST_CONTENTS_BYTES = 40 * _MIB
+"""Of the zip file's table of contents, which the zip module reads in one go."""
+MOST_FILES = 250_000
+_CHUNK = _MIB
 _WHOLE = "it was cut short or changed on the way: export and copy it again"
+_UNREADABLE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, RuntimeError, NotImplementedError)
+"""What the zip module raises for damaged, encrypted and unknown entries."""
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 
 class Manifest(msgspec.Struct, frozen=True):
@@ -69,17 +75,20 @@ class _Format(msgspec.Struct, frozen=True):
     format: int
 
 
-def _foreign(path: Path) -> InputError:
-    return InputError(str(path), "is no file of exported records", "name a file of `ironbench record export`")
+class _File(io.FileIO):
+    """Refuses to be read in pieces as large as a forged table of contents claims to be."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        if size is None or size < 0:
+            size = max(0, os.fstat(self.fileno()).st_size - self.tell())
+        if size > _MOST_CONTENTS_BYTES:
+            raise zipfile.BadZipFile("its table of contents is too long")
+        return super().read(size) or b""
 
 
-def _not_whole(path: Path) -> InputError:
-    return InputError(str(path), "is no whole file of exported records", _WHOLE)
-
-
-def _begins_as_zip(path: Path) -> bool:
-    with path.open("rb") as file:
-        return file.read(4) == b"PK\3\4"
+def most_bytes(name: str) -> int | None:
+    """How large an entry of that name may be; None where a store holds no such file."""
+    return next((most for pattern, most in _MOST_BYTES.items() if re.fullmatch(pattern, name)), None)
 
 
 class Writer:
@@ -90,9 +99,15 @@ class Writer:
         self._files: dict[str, tuple[int, str]] = {}
 
     def add(self, name: str, data: bytes) -> None:
-        """InputError for what no store holds: it could not be imported."""
-        if not _ALLOWED.fullmatch(name):
+        """InputError for what could not be imported: no file of a store, too large, or too many."""
+        most = most_bytes(name)
+        if most is None:
             raise InputError(name, "is no file of a record, and cannot be exported", "export other records")
+        if len(data) > most:
+            cause = f"is larger than the {most // _MIB or 0.25} MiB that an exported file may have"
+            raise InputError(name, cause, "export other records")
+        if len(self._files) == MOST_FILES:
+            raise InputError("export", f"has more than {MOST_FILES:,} files", "export fewer records at a time")
         stored = name.endswith(".parquet")  # compressed already
         entry = zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))  # the same records give the same file
         entry.compress_type = zipfile.ZIP_STORED if stored else zipfile.ZIP_DEFLATED
@@ -109,24 +124,21 @@ class Writer:
 
 
 class Reader:
-    """A parcel whose manifest was verified; every entry is verified when it is read."""
+    """A parcel whose manifest was verified; every entry is verified when it is read. InputError for any other file."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._file = _opened(path)
         try:
-            self._zip = zipfile.ZipFile(path)
-            self._file = path.open("rb", buffering=0)
-        except OSError as error:
-            raise InputError(
-                str(path), error.strerror or str(error), "name a file of `ironbench record export`"
-            ) from None
-        except (zipfile.BadZipFile, ValueError, NotImplementedError):
-            raise _not_whole(path) if _begins_as_zip(path) else _foreign(path) from None
-        self._entries = {entry.filename: entry for entry in self._zip.infolist()}
-        try:
+            self._zip = zipfile.ZipFile(self._file)
+            self._entries = {entry.filename: entry for entry in self._zip.infolist()}
             self.manifest = self._manifest()
             self._hold_lab()
             self._hold_entries()
+        except (zipfile.BadZipFile, ValueError, NotImplementedError, OSError):
+            whole = self._begins_as_zip()
+            self.close()
+            raise self._not_whole() if whole else self._foreign() from None
         except BaseException:
             self.close()
             raise
@@ -138,7 +150,6 @@ class Reader:
         self.close()
 
     def close(self) -> None:
-        self._zip.close()
         self._file.close()
 
     @property
@@ -147,26 +158,33 @@ class Reader:
 
     def read(self, name: str) -> bytes:
         """InputError where the bytes are not those that were exported."""
+        return b"".join(self.chunks(name))
+
+    def chunks(self, name: str) -> Iterator[bytes]:
+        """The same piece by piece; whether they are those that were exported is known after the last."""
         length, digest = self.manifest.files[name]
-        data = self._bytes(name, length)
-        if len(data) != length or hashlib.sha256(data).hexdigest() != digest:
+        seen, left = hashlib.sha256(), length
+        for chunk in self._unpacked(name, length):
+            seen.update(chunk)
+            left -= len(chunk)
+            yield chunk
+        if left or seen.hexdigest() != digest:
             raise self._altered(name)
-        return data
 
     def _manifest(self) -> Manifest:
         said = _COMMENT.fullmatch(self._zip.comment)
         if said is None:
-            raise _not_whole(self.path) if self._zip.comment.startswith(_MARK) else _foreign(self.path)
+            raise self._not_whole() if self._zip.comment.startswith(_MARK) else self._foreign()
         self._not_newer(int(said[1]))
         if _MANIFEST not in self._entries:
             raise self._altered(_MANIFEST)
-        data = self._bytes(_MANIFEST, _MOST_MANIFEST_BYTES)
+        data = b"".join(self._unpacked(_MANIFEST, _MOST_MANIFEST_BYTES))
         if hashlib.sha256(data).hexdigest().encode() != said[2]:
             raise self._altered(_MANIFEST)
         try:
             self._not_newer(msgspec.json.decode(data, type=_Format).format)
             return msgspec.json.decode(data, type=Manifest)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError):
             raise self._altered(_MANIFEST) from None
 
     def _not_newer(self, format: int) -> None:
@@ -178,49 +196,61 @@ class Reader:
         """The lab's name becomes that of a directory. InputError."""
         lab = self.manifest.lab
         if lab and not _LAB.fullmatch(lab):
-            raise InputError(
-                str(self.path), f"names the lab {lab!r}, which is no name of a directory", "do not trust this file"
-            )
+            raise self.distrusted(f"names the lab {lab[:100]!r}, which is no name of a directory")
 
     def _hold_entries(self) -> None:
-        """Entries and manifest name the same files, each of them one that a store holds. InputError."""
+        """Entries and manifest name the same files, each of them one that a store holds, of a size that it may have."""
         names = [name for name in self._zip.namelist() if name != _MANIFEST]
-        for name in names:
-            if not _ALLOWED.fullmatch(name):
-                raise InputError(
-                    str(self.path), f"holds {name!r}, which is no file of a record", "do not trust this file"
-                )
+        if len(names) > MOST_FILES:
+            raise self.distrusted(f"holds more than {MOST_FILES:,} files")
         if len(set(names)) < len(names) or set(names) != set(self.manifest.files):
             raise self._altered("its list of files")
+        for name, (length, _) in self.manifest.files.items():
+            most = most_bytes(name)
+            if most is None:
+                raise self.distrusted(f"holds {name[:100]!r}, which is no file of a record")
+            if not 0 <= length <= most:
+                raise self.distrusted(f"holds {name} of {length} bytes, and such a file has at most {most}")
 
-    def _bytes(self, name: str, most: int) -> bytes:
-        """No more than `most` bytes and one: what an entry claims of its length is not believed.
-
-        The zip module's own reader takes longer for a small entry than everything else that is done with it; checksums
-        are the manifest's. Local file header and methods: PKWARE, APPNOTE.TXT 6.3.10, 4.3.7 and 4.4.5.
-        """
+    def _unpacked(self, name: str, most: int) -> Iterator[bytes]:
+        """Its bytes, `most` and one at the most: what an entry claims of its length is not believed."""
         entry = self._entries[name]
+        if entry.compress_type not in _METHODS:  # of the others, the zip module bounds no piece
+            raise self._altered(name)
+        left = most + 1
         try:
-            signature, own, extra = _LOCAL.unpack(self._at(entry.header_offset, _LOCAL.size))
-            start = entry.header_offset + _LOCAL.size + own + extra
-            packed = self._at(start, min(entry.compress_size, most + (most >> 2) + 64))
-            if signature != b"PK\3\4":
-                raise self._altered(name, "it does not begin as an entry does")
-            if entry.compress_type == zipfile.ZIP_STORED:
-                return packed[: most + 1]
-            return zlib.decompressobj(-zlib.MAX_WBITS).decompress(packed, most + 1)
-        except (struct.error, zlib.error, OSError, ValueError) as error:
+            with self._zip.open(entry) as file:
+                while left and (chunk := file.read(min(_CHUNK, left))):
+                    left -= len(chunk)
+                    yield chunk
+        except _UNREADABLE as error:
             raise self._altered(name, str(error)) from None
 
-    def _at(self, offset: int, count: int) -> bytes:
-        """So many bytes of the file, or those up to its end."""
-        found = os.pread(self._file.fileno(), count, offset)
-        while 0 < len(found) < count:  # Linux reads at most 2 GiB at a time
-            more = os.pread(self._file.fileno(), count - len(found), offset + len(found))
-            if not more:
-                break
-            found += more
-        return found
+    def distrusted(self, cause: str) -> InputError:
+        """For a parcel that no export wrote."""
+        return InputError(str(self.path), cause, "do not trust this file")
 
     def _altered(self, name: str, why: str = "") -> InputError:
         return InputError(str(self.path), f"{name} is not what was exported{f': {why}' if why else ''}", _WHOLE)
+
+    def _foreign(self) -> InputError:
+        return InputError(str(self.path), "is no file of exported records", "name a file of `ironbench record export`")
+
+    def _not_whole(self) -> InputError:
+        return InputError(str(self.path), "is no whole file of exported records", _WHOLE)
+
+    def _begins_as_zip(self) -> bool:
+        return os.pread(self._file.fileno(), 4, 0) == b"PK\3\4"
+
+
+def _opened(path: Path) -> _File:
+    """Only a regular file has an end to begin from: a device has none, and a pipe can be read only once."""
+    try:
+        # Not to wait for the other end of a named pipe (fifo(7)).
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise InputError(str(path), error.strerror or str(error), "name a file of `ironbench record export`") from None
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise InputError(str(path), "is no regular file", "copy what it holds to a file, and import that")
+    return _File(descriptor)

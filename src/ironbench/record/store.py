@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from ironbench.errors import FailureError, InputError, IronbenchError, nearest
+from ironbench.errors import FailureError, InputError, nearest
 from ironbench.model.observation import Counted
 from ironbench.model.record import SCHEMA, Record
 from ironbench.printer import Printer
@@ -36,8 +36,6 @@ RECORD = "record.json"
 _DECODER = msgspec.json.Decoder(Record)
 _TOLD = 3
 """Of more things than this that cannot be read, the rest is counted."""
-_LONGEST = 300
-"""Characters of a reader's message that are shown."""
 T = TypeVar("T")
 
 
@@ -104,7 +102,7 @@ class Store:
         if not key or not path.exists():
             return {}
         if not is_shared(path, key):
-            self._leave_out(path, "its content is not what was kept")
+            self.leave_out(path, "its content is not what was kept")
             return {}
         return msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
 
@@ -189,7 +187,7 @@ class Store:
         path = self._trials / name / "record.json"
         try:
             record = _DECODER.decode(path.read_bytes())
-        except (OSError, msgspec.DecodeError) as error:
+        except (OSError, msgspec.DecodeError, RecursionError) as error:
             unread.append(f"{path} is not a readable record: {error}")
             return None
         if record.schema > SCHEMA:
@@ -232,23 +230,22 @@ class Store:
     def text(self, id: str, name: str) -> str:
         return self._evidence(id, name, files.text, "")
 
-    def damage(self, id: str) -> str:
-        """What is wrong with the files of a record, in words; empty where all of them hold what they should."""
-        return next((f"{name} {why}" for name in files.READERS if (why := self._damage(id, name))), "")
-
-    def _damage(self, id: str, name: str) -> str:
-        try:
-            self._read_evidence(id, name, files.READERS[name])
-        except files.UNREADABLE as error:
-            return _in_words(error)
-        return ""
+    def damage(self, id: str) -> dict[str, str]:
+        """The damaged files of a record, each with what is wrong with it."""
+        found = {}
+        for name, read in files.READERS.items():
+            try:
+                self._read_evidence(id, name, read)
+            except files.UNREADABLE as error:
+                found[name] = files.fault(error)
+        return found
 
     def _evidence(self, id: str, name: str, read: Callable[[Path], T], missing: T) -> T:
         """What a file of a record holds; `missing` where it has no such file, or a damaged one, which is said."""
         try:
             found = self._read_evidence(id, name, read)
         except files.UNREADABLE as error:
-            self._leave_out(self._trials / id / name, _in_words(error))
+            self.leave_out(self._trials / id / name, files.fault(error))
             return missing
         return missing if found is None else found
 
@@ -267,10 +264,10 @@ class Store:
     def _digests(self, id: str) -> dict[str, str]:
         try:
             return msgspec.json.decode((self._trials / id / RECORD).read_bytes(), type=_Files).files
-        except (OSError, msgspec.DecodeError):
+        except (OSError, msgspec.DecodeError, RecursionError):
             return {}
 
-    def _leave_out(self, path: Path, why: str) -> None:
+    def leave_out(self, path: Path, why: str) -> None:
         """Says once of each damaged file that it is not used."""
         if path not in self._left_out:
             self._left_out.add(path)
@@ -290,22 +287,16 @@ def is_shared(path: Path, key: str) -> bool:
     try:
         data = path.read_bytes()
         document = msgspec.json.decode(data, type=dict[str, Any])
-    except (OSError, msgspec.DecodeError):
+    except (OSError, msgspec.DecodeError, RecursionError):
         return False
     return content_key(msgspec.json.format(data, indent=-1)) == key or HIDDEN in str(document)
-
-
-def _in_words(error: Exception) -> str:
-    if isinstance(error, IronbenchError):
-        return error.cause
-    return next(iter(str(error).splitlines()), type(error).__name__)[:_LONGEST]
 
 
 def _is_damaged(path: Path) -> bool:
     """Whether this is no record of any version of ironbench: not there, or no whole JSON document."""
     try:
         msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
-    except (OSError, msgspec.DecodeError):
+    except (OSError, msgspec.DecodeError, RecursionError):
         return True
     return False
 

@@ -1,5 +1,8 @@
 //! Times in nanoseconds in a High Dynamic Range histogram: 3 significant digits, mergeable, bounded memory.
 
+use std::io::Read;
+
+use flate2::read::ZlibDecoder;
 use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
 
 use super::clock::SECOND;
@@ -8,6 +11,11 @@ use crate::{Error, Result};
 const DIGITS: u8 = 3;
 /// Longer times are recorded as this: one hour.
 pub const LONGEST_NS: u64 = 3_600 * SECOND;
+
+/// Bytes of the V2 format's header: cookie, length of the payload, offset, digits, lowest, highest, ratio.
+const HEADER_BYTES: usize = 40;
+/// A histogram of ours, inflated, has at most 35,000 counts of up to nine bytes.
+const MOST_BYTES: u64 = 1 << 20;
 
 /// Grows with the largest value recorded: about 100 KB up to 1 ms, at most 280 KB.
 #[derive(Debug, Clone, PartialEq)]
@@ -86,9 +94,10 @@ impl Histogram {
     }
 
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        let mut inner: hdrhistogram::Histogram<u64> = Deserializer::new()
-            .deserialize(&mut &bytes[..])
-            .map_err(|e| Error::input("histogram", format!("these bytes are not an HdrHistogram: {e}")))?;
+        let bad = |why: String| Error::input("histogram", format!("these bytes are not an HdrHistogram: {why}"));
+        let plain = inflated(bytes).map_err(bad)?;
+        let mut inner: hdrhistogram::Histogram<u64> =
+            Deserializer::new().deserialize(&mut &plain[..]).map_err(|e| bad(e.to_string()))?;
         inner.auto(true);
         Ok(Self(inner))
     }
@@ -100,6 +109,25 @@ impl Histogram {
     fn when_filled(&self, value: impl Fn(&hdrhistogram::Histogram<u64>) -> f64) -> f64 {
         if self.0.is_empty() { f64::NAN } else { value(&self.0) }
     }
+}
+
+/// The V2 format without its compression; nothing in it claims more memory than it has itself.
+///
+/// The deserializer allocates whatever length and digits the header names.
+/// https://github.com/HdrHistogram/HdrHistogram, `AbstractHistogram.encodeIntoByteBuffer`
+fn inflated(bytes: &[u8]) -> std::result::Result<Vec<u8>, String> {
+    let compressed = bytes.get(8..).ok_or("it is cut short")?;
+    let mut plain = Vec::new();
+    ZlibDecoder::new(compressed).take(MOST_BYTES + 1).read_to_end(&mut plain).map_err(|e| e.to_string())?;
+    let field = |at: usize| plain.get(at..at + 4).map(|four| u32::from_be_bytes(four.try_into().expect("four bytes")));
+    let (Some(payload), Some(digits)) = (field(4), field(12)) else { return Err("it is cut short".into()) };
+    if plain.len() as u64 > MOST_BYTES || payload as usize != plain.len() - HEADER_BYTES.min(plain.len()) {
+        return Err("its length is not what it says".into());
+    }
+    if digits > u32::from(DIGITS) {
+        return Err(format!("it has {digits} digits, and {DIGITS} are the most"));
+    }
+    Ok(plain)
 }
 
 fn seconds(ns: u64) -> f64 {
@@ -153,6 +181,30 @@ mod tests {
     #[test]
     fn times_beyond_an_hour_count_as_an_hour() {
         assert!((of(&[u64::MAX]).max_s() - 3_600.0).abs() < 4.0);
+    }
+
+    /// The same histogram with other four bytes in its inflated header.
+    fn with_header(at: usize, value: u32) -> Vec<u8> {
+        let mut plain = inflated(&of(&[1, 2_000_000]).to_bytes()).unwrap();
+        plain[at..at + 4].copy_from_slice(&value.to_be_bytes());
+        let mut bytes = 0x1c84_9304u32.to_be_bytes().to_vec();
+        let mut deflated = Vec::new();
+        flate2::read::ZlibEncoder::new(&plain[..], flate2::Compression::fast()).read_to_end(&mut deflated).unwrap();
+        bytes.extend((deflated.len() as u32).to_be_bytes());
+        bytes.extend(deflated);
+        bytes
+    }
+
+    #[test]
+    fn a_header_that_claims_memory_is_refused() {
+        assert!(Histogram::from_bytes(&with_header(12, 3)).is_ok());
+        for (at, value) in [(4, u32::MAX), (4, 1 << 31), (12, 5), (12, 200)] {
+            assert!(Histogram::from_bytes(&with_header(at, value)).is_err(), "{at}: {value}");
+        }
+        let mut bomb = Vec::new();
+        let zeros = std::io::repeat(0).take(1 << 26);
+        flate2::read::ZlibEncoder::new(zeros, flate2::Compression::fast()).read_to_end(&mut bomb).unwrap();
+        assert!(Histogram::from_bytes(&[&[0x1c, 0x84, 0x93, 4, 0, 0, 0, 0][..], &bomb].concat()).is_err());
     }
 
     #[test]

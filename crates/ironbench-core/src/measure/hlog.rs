@@ -34,6 +34,9 @@ pub fn write(histograms: &BTreeMap<String, Histogram>, start_unix_s: f64, interv
     Ok(String::from_utf8(text).expect("the log is ASCII"))
 }
 
+/// Histograms in one log: those of a thousand scripts, and at most 560 MB.
+const MOST: usize = 2_000;
+
 /// Lines of the same tag are merged; lines without a tag are called `` (the empty name).
 pub fn read(text: &str) -> Result<BTreeMap<String, Histogram>> {
     let bad = |what: String| Error::input("latency log", what);
@@ -45,6 +48,9 @@ pub fn read(text: &str) -> Result<BTreeMap<String, Histogram>> {
         let bytes = base64::engine::general_purpose::STANDARD
             .decode(interval.encoded_histogram())
             .map_err(|e| bad(format!("`{name}` is not base64: {e}")))?;
+        if histograms.len() == MOST && !histograms.contains_key(&name) {
+            return Err(bad(format!("has more than {MOST} histograms")));
+        }
         histograms.entry(name).or_default().merge(&Histogram::from_bytes(&bytes)?);
     }
     Ok(histograms)

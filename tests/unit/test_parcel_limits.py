@@ -1,0 +1,242 @@
+"""Nothing in a parcel is believed: it has limits of size, and what it holds is examined like what a user writes."""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import tracemalloc
+import zipfile
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from factories import DISK, evidence, sweep
+from test_parcel import MACHINE, begun, refused, rewritten
+
+from ironbench.errors import InputError
+from ironbench.record import Store
+from ironbench.record.arrival import arrive
+from ironbench.record.export import export
+from ironbench.record.parcel import Reader
+
+MIB = 1 << 20
+
+
+@pytest.fixture
+def parcel(tmp_path: Path) -> Path:
+    """Of two trials with all their files, and their machine and engine."""
+    here = Store(tmp_path / "here")
+    key = here.keep_shared("machines", MACHINE)
+    facts = here.keep_shared("engines", {"version": "18", "settings": {"fsync": "on"}})
+    for one in sweep(DISK, 3000, 5, clients=(1, 4), repeats=1)[:2]:
+        here.keep(replace(one, machine=key, engine=facts), evidence())
+    export(here, here.all(), tmp_path / "a.ibr")
+    return tmp_path / "a.ibr"
+
+
+@pytest.fixture
+def lab_parcel(tmp_path: Path) -> Path:
+    here = begun(tmp_path / "lab")
+    export(here.store, here.records(), tmp_path / "lab.ibr", here)
+    return tmp_path / "lab.ibr"
+
+
+def test_what_has_no_end_or_no_beginning_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in (Path("/dev/zero"), tmp_path / "pipe"):
+        with pytest.raises(InputError, match="is no regular file") as caught:
+            arrive(path, tmp_path / "there")
+        assert "copy" in caught.value.hint
+    with pytest.raises(InputError):
+        arrive(tmp_path, tmp_path / "there")
+
+
+def zeros_in(parcel: Path, said: int) -> str:
+    """Adds an entry of 256 MiB of zeros that claims to have so many bytes; its name."""
+    with zipfile.ZipFile(parcel) as found:
+        name = next(name for name in found.namelist() if name.endswith("plans.txt"))
+
+    def change(files: dict[str, bytes]) -> None:
+        files[name] = bytes(256 * MIB)
+        sizes = {other: [len(data), "0" * 64] for other, data in files.items()} | {name: [said, "0" * 64]}
+        files["!manifest"] = json.dumps({"files": sizes}).encode()
+
+    rewritten(parcel, change, zipfile.ZIP_DEFLATED)
+    return name
+
+
+@pytest.mark.parametrize("said", [3, 256 * MIB, -1])
+def test_an_entry_of_zeros_takes_no_memory(parcel: Path, said: int) -> None:
+    name = zeros_in(parcel, said)
+    tracemalloc.start()
+    try:
+        with pytest.raises(InputError, match=r"at most|is not what was exported"), Reader(parcel) as reader:
+            reader.read(name)
+        assert tracemalloc.get_traced_memory()[1] < 16 * MIB
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_table_of_contents_as_long_as_a_disk_is_not_read(tmp_path: Path) -> None:
+    comment = b"ironbench parcel 1 sha256=" + b"0" * 64
+    with (tmp_path / "x.ibr").open("wb") as file:
+        file.write(b"PK\3\4")
+        file.truncate(1 << 30)
+        file.seek(1 << 30)
+        file.write(struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, 60000, 60000, 1 << 30, 0, len(comment)) + comment)
+    tracemalloc.start()
+    try:
+        refused(tmp_path / "x.ibr", tmp_path, "is no whole file")
+        assert tracemalloc.get_traced_memory()[1] < 16 * MIB
+    finally:
+        tracemalloc.stop()
+
+
+def put(document: Any, path: str, value: object) -> None:
+    """Sets `a.b.0.c` in a document."""
+    *way, last = path.split(".")
+    for step in way:
+        document = document[int(step) if isinstance(document, list) else step]
+    if isinstance(document, list):
+        document[int(last)] = value
+    else:
+        document[last] = value
+
+
+def changed(end: str, path: str, value: object) -> Callable[[dict[str, bytes]], None]:
+    """Sets one field of the first JSON file of that name."""
+
+    def change(files: dict[str, bytes]) -> None:
+        name = next(name for name in files if end in name)
+        document = json.loads(files[name])
+        put(document, path, value)
+        files[name] = json.dumps(document).encode()
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        *(("schema", value) for value in (-5, 0, "2", None)),
+        *(("cell.load.clients", value) for value in (0, -1, 1.5, 1 << 70, "4")),
+        *(("cell.load.duration_s", value) for value in (0, -1, 1e19)),
+        *(("cell.load.rate", value) for value in (0, -5.0, 1e-300)),
+        *(("elapsed_s", value) for value in (-1, 1e11)),
+        *(("metrics.throughput", value) for value in (1e300, "many", None)),
+        *(("system.label", value) for value in ("", "a\x1b[2J", "x" * 401, "\ud800")),
+        *(("cell.name", value) for value in ("", "a\nb", "x" * 401)),
+        *(("started_at", value) for value in ("", "yesterday", "0")),
+        *(("machine", value) for value in ("../../etc/passwd", "a/b")),
+        *(("stage", value) for value in (0, -1)),
+        *(("attempt", value) for value in (0, 1e30)),
+        *(("files", value) for value in ({"timeline.parquet": "x"}, ["a"])),
+        ("cause", "x" * 5000),
+        ("status", "fine"),
+    ],
+)
+def test_a_record_beyond_what_can_be_measured_is_refused(
+    parcel: Path, tmp_path: Path, path: str, value: object
+) -> None:
+    rewritten(parcel, changed("/record.json", path, value))
+    refused(parcel, tmp_path, "record.json (is no record|has schema)")
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("mounts", [{"path": "x" * 100_000, "source": "a", "kind": "ext4", "number": "0:1", "options": []}]),
+        ("cpu", "fast"),
+        ("cpu.cores", -2),
+        ("memory_bytes", 1e30),
+        ("blocks", {"a": 1}),
+        ("kernel", "6.1\x1b[2J"),
+        ("limits", None),
+    ],
+)
+def test_a_machine_that_cannot_be_is_refused(parcel: Path, tmp_path: Path, path: str, value: object) -> None:
+    rewritten(parcel, changed("machines/", path, value))
+    refused(parcel, tmp_path, r"machines/[0-9a-f]{16}\.json: ")
+
+
+@pytest.mark.parametrize(
+    ("path", "value"), [("settings", ["a"]), ("settings.fsync", {"on": 1}), ("version", 18), ("deep", None)]
+)
+def test_engine_facts_that_cannot_be_are_refused(parcel: Path, tmp_path: Path, path: str, value: object) -> None:
+    if path == "deep":
+        for _ in range(30):
+            value = [value]
+    rewritten(parcel, changed("engines/", path, value))
+    refused(parcel, tmp_path, r"engines/[0-9a-f]{16}\.json: ")
+
+
+@pytest.mark.parametrize("text", [5, None, ["SELECT 1"]])
+def test_a_script_that_is_no_text_is_refused(parcel: Path, tmp_path: Path, text: object) -> None:
+    rewritten(parcel, lambda files: files.update({f"scripts/{'0' * 16}.json": json.dumps({"text": text}).encode()}))
+    refused(parcel, tmp_path, r"scripts/0{16}\.json: ")
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "cause"),
+    [
+        ("lab", {}, "missing required field"),
+        ("lab.setups", [], "length >= 1"),
+        ("lab.trials", [], "length >= 1"),
+        ("lab.method.stages", [], "length >= 1"),
+        ("lab.baseline", "log=tape", "the baseline names the cell 'log=tape'"),
+        ("lab.comparisons", [["log=disk", "nothing"]], "a comparison names the cell 'nothing'"),
+        ("lab.trials.0.cell.name", "nothing", "a trial names the cell 'nothing'"),
+        ("lab.trials.0.stage", 7, "a stage that the lab has not"),
+        ("lab.setups.0.cell.name", "log=memory", "two of its cells have one name"),
+        ("lab.setups.0.cell.levels", {"log": "tape"}, "log=tape, which is no level"),
+        ("lab.method.margin", 0, "> 0"),
+        ("lab.method.stages.0.number", 2, "not numbered"),
+        ("schema", 99, "newer than"),
+    ],
+)
+def test_a_lab_that_does_not_hold_together_is_refused(
+    lab_parcel: Path, tmp_path: Path, path: str, value: object, cause: str
+) -> None:
+    rewritten(lab_parcel, changed("lab/plan.json", path, value))
+    refused(lab_parcel, tmp_path, rf"plan\.json: .*{cause}")
+
+
+UNREADABLE: Mapping[str, tuple[bytes, ...]] = {
+    "seconds.parquet": (b"", b"PAR1", b"x" * 1000),
+    "observed.parquet": (b"PAR1" * 100,),
+    "timeline.parquet": (b"\0" * 500,),
+    "counted.json": (
+        b"",
+        b"[",
+        b'[{"name":"a","edges":[1,2],"counts":[1]}]',
+        b'[{"name":"a","edges":[1],"counts":[-1]}]',
+    ),
+    "latency.hlog": (b"", b"hello", b"\xff\xfe"),
+}
+
+
+@pytest.mark.parametrize(("name", "data"), [(name, data) for name, every in UNREADABLE.items() for data in every])
+def test_a_file_that_cannot_be_read_is_refused(parcel: Path, tmp_path: Path, name: str, data: bytes) -> None:
+    def change(files: dict[str, bytes]) -> None:
+        place = next(other for other in files if other.endswith(f"/{name}"))
+        files[place] = data
+        record = json.loads(files[f"{place.rpartition('/')[0]}/record.json"])
+        del record["files"]
+        files[f"{place.rpartition('/')[0]}/record.json"] = json.dumps(record).encode()
+
+    rewritten(parcel, change)
+    if name == "latency.hlog" and not data:  # a log of nothing
+        arrive(parcel, tmp_path / "there")
+    else:
+        refused(parcel, tmp_path, rf"{name}: ")
+
+
+def test_a_file_that_its_record_does_not_vouch_for_is_refused(parcel: Path, tmp_path: Path) -> None:
+    def change(files: dict[str, bytes]) -> None:
+        files[next(name for name in files if name.endswith("plans.txt"))] = b"Index Scan\n"
+
+    rewritten(parcel, change)
+    refused(parcel, tmp_path, r"plans\.txt: has another content than the record says")
