@@ -15,10 +15,10 @@ from collections.abc import Sequence
 
 from bench.figures import at_least, equal, said
 from bench.series import DATA, HOME, Declaration, asked, finding, found
-from ironbench.analyse.looks import LEVEL
-from ironbench.analyse.power import detectable
 from ironbench.experiment.noise import against_itself
 from ironbench.model.finding import Conclusion, Finding
+from ironbench.stats.multiplicity import LEVEL
+from ironbench.stats.power import detectable
 
 BLOCKS = 6
 SPREAD_BLOCKS = 20

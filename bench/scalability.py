@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from bench.figures import at_least, equal, said
-from ironbench.analyse.scalability import fitted
-from ironbench.analyse.usl import Usl
+from ironbench.stats.scalability import fitted
+from ironbench.stats.usl import Usl
 
 SPECSDM91 = ((1, 64.9), (18, 995.9), (36, 1652.4), (72, 1853.2), (108, 1828.9), (144, 1775.0), (216, 1702.2))
 """Gunther 2007; data and figures as in the R package `usl`."""

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ironbench.analyse.distributions import t_quantile
-from ironbench.analyse.looks import LEVEL, levels
-from ironbench.analyse.power import effect, likely_spread
+from ironbench.stats.intervals import t_quantile
+from ironbench.stats.multiplicity import LEVEL, levels
+from ironbench.stats.power import effect, likely_spread
 
 Values = NDArray[np.float64]
 Machine = Callable[[np.random.Generator, int, int], Values]

@@ -1,6 +1,8 @@
 """The data goes one way: a stage imports the words everybody shares and the stages before it, nothing else."""
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ SHARED = {"model", "errors", "catalogue", "printer", "words", "_core"}
 """Seen by all: values, errors, shipped data, the mouth, how counts are said, the core."""
 
 STAGES = [
+    "stats",
     "plan",
     "machine",
     "process",
@@ -74,6 +77,29 @@ def test_the_model_is_pure(path: Path) -> None:
     modules = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     modules |= {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
     assert not modules & {"os", "sys", "subprocess", "socket", "time", "pathlib", "random"}
+
+
+@pytest.mark.parametrize("path", sorted((SOURCE / "stats").glob("*.py")), ids=lambda path: path.name)
+def test_the_mathematics_knows_numbers_alone(path: Path) -> None:
+    assert rooms_imported(path) <= {"stats"}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_scipy_is_imported_inside_functions(path: Path) -> None:
+    modules = {node.module or "" for node in ast.parse(path.read_text()).body if isinstance(node, ast.ImportFrom)}
+    modules |= {a.name for node in ast.parse(path.read_text()).body if isinstance(node, ast.Import) for a in node.names}
+    assert not any(name.split(".")[0] == "scipy" for name in modules), f"{path.name} makes every verb wait for scipy"
+
+
+@pytest.mark.parametrize("words", [["--help"], ["compare", "--help"], ["report", "--help"]])
+def test_help_waits_for_neither_numpy_nor_scipy(words: list[str]) -> None:
+    code = (
+        "import atexit, sys; from ironbench.start import main; "
+        f"sys.argv[1:] = {words}; atexit.register(lambda: print(*sys.modules)); main()"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "ironbench.start" in found.stdout
+    assert not {"numpy", "scipy", "duckdb"} & set(found.stdout.split())
 
 
 def test_only_the_printer_prints() -> None:

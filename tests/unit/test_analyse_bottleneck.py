@@ -9,10 +9,10 @@ import pytest
 from factories import record
 
 from ironbench.analyse.bottleneck import where_time_goes
-from ironbench.analyse.proportion import wilson
 from ironbench.analyse.waterfall import waterfall
 from ironbench.model.record import Budget, Status, Warning
 from ironbench.model.system import Load
+from ironbench.stats.intervals import wilson
 
 
 def spent(clients: int = 8, samples: float = 1000, load: Load | None = None, **shares: float) -> Any:

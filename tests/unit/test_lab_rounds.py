@@ -12,7 +12,7 @@ from labfactory import lab, said, trials
 
 from ironbench.analyse.claims import Outcome
 from ironbench.analyse.labstudy import LabStudy, lab_study
-from ironbench.analyse.looks import at, levels
+from ironbench.analyse.looks import at
 from ironbench.cli.verdict import exit_code
 from ironbench.experiment import schedule
 from ironbench.model.finding import Conclusion
@@ -21,6 +21,7 @@ from ironbench.model.record import Record
 from ironbench.plan import blocks, same_load
 from ironbench.record.labs import Frozen, LabDirectory
 from ironbench.report import formats
+from ironbench.stats.multiplicity import levels
 
 LOG = {"log": ("disk", "memory")}
 NO_FASTER = Claim("log=memory over log=disk: at most 1.2", "ratio", "throughput", ("log=memory", "log=disk"), None, 1.2)

@@ -48,7 +48,7 @@ def test_welch_interval_is_that_of_a_textbook() -> None:
     spread = math.sqrt(0.01 / 3 + (1 / 3) / 4)
     freedom = spread**4 / ((0.01 / 3) ** 2 / 2 + (1 / 12) ** 2 / 3)
     assert freedom == pytest.approx(3.22, abs=0.05)
-    from ironbench.analyse.distributions import t_quantile
+    from ironbench.stats.intervals import t_quantile
 
     assert math.log(one.high) - 1 == pytest.approx(t_quantile(0.975, freedom) * spread)
 

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
+from statistics import NormalDist
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ironbench.analyse.distributions import normal_quantile
-from ironbench.analyse.looks import at, decided, levels
-from ironbench.analyse.power import blocks_needed, detectable, effect, likely_spread, power
+from ironbench.analyse.looks import at, decided
 from ironbench.analyse.verdict import finding
 from ironbench.model.lab import Method, Stage
+from ironbench.stats.multiplicity import levels
+from ironbench.stats.power import blocks_needed, detectable, effect, likely_spread, power
 
+normal = NormalDist()
 growing = st.lists(st.integers(1, 12), min_size=1, max_size=4).map(
     lambda stages: tuple(sum(stages[: place + 1]) for place in range(len(stages)))
 )
@@ -27,7 +29,7 @@ def test_one_look_spends_everything() -> None:
 
 def test_five_equal_looks_have_the_published_boundaries() -> None:
     # Lan and DeMets (1983), table 1, the linear spending function: one-sided 0.025, five equal looks.
-    bounds = [normal_quantile(1 - level / 2) for level in levels(0.05, (10, 20, 30, 40, 50), 2)]
+    bounds = [normal.inv_cdf(1 - level / 2) for level in levels(0.05, (10, 20, 30, 40, 50), 2)]
     assert bounds == pytest.approx([2.58, 2.49, 2.41, 2.34, 2.28], abs=0.006)
 
 
@@ -51,7 +53,7 @@ def test_the_looks_together_cross_as_often_as_they_may(planned: tuple[int, ...],
     crossed = np.zeros(len(sums), dtype=bool)
     for blocks, level in zip(planned, levels(0.05, planned, sides), strict=True):
         z = sums[:, blocks - 1] / math.sqrt(blocks)
-        crossed |= (np.abs(z) if sides == 2 else z) > normal_quantile(1 - level / sides)
+        crossed |= (np.abs(z) if sides == 2 else z) > normal.inv_cdf(1 - level / sides)
     assert crossed.mean() == pytest.approx(0.05, abs=0.002)
 
 

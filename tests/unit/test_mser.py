@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from ironbench.analyse.mser import BATCH, LEAST_BATCHES, warm_up
+from ironbench.stats.steadiness import BATCH, LEAST_BATCHES, warm_up
 
 BUCKET_S = 0.1
 

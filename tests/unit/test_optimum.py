@@ -9,8 +9,8 @@ from collections.abc import Callable
 import pytest
 
 from ironbench.analyse.optimum import Answer, Observed, Probe, next_step, rungs
-from ironbench.analyse.usl import Usl
 from ironbench.model.search import Limit, Search
+from ironbench.stats.usl import Usl
 
 System = Callable[[int], float]
 KNEE = Usl(0.03, 0.0008, 500.0)

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from ironbench.analyse.scalability import Fit, fitted
-from ironbench.analyse.usl import Usl
+from ironbench.stats.scalability import Fit, fitted
+from ironbench.stats.usl import Usl
 
 # SPEC SDM91 on a Sun server, from Gunther's book; data and figures as in the R package `usl` (Möding).
 SPECSDM91 = [(1, 64.9), (18, 995.9), (36, 1652.4), (72, 1853.2), (108, 1828.9), (144, 1775.0), (216, 1702.2)]

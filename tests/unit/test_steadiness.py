@@ -20,7 +20,7 @@ from ironbench.model.record import Record
 from ironbench.model.system import Load, System
 from ironbench.plan.rates import at_shares
 from ironbench.record import judge
-from ironbench.record.steadiness import batch_means, change
+from ironbench.stats.steadiness import batch_means, change
 
 CLOSED = Load(clients=2)
 

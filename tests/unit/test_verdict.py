@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ironbench.analyse.holm import corrected, divisors
-from ironbench.analyse.ratio import bootstrap, paired
 from ironbench.analyse.verdict import finding
 from ironbench.model.finding import Conclusion, Finding
 from ironbench.model.lab import Method, Stage
+from ironbench.stats.multiplicity import corrected, divisors
+from ironbench.stats.ratio import bootstrap, paired
 
 SIX = Method((Stage(1, 6),), seed=1)
 TURNED = {Conclusion.FASTER: Conclusion.SLOWER, Conclusion.SLOWER: Conclusion.FASTER}

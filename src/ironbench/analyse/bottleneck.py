@@ -13,7 +13,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, variance
 
-from ironbench.analyse.proportion import wilson
 from ironbench.catalogue import base_name, part_of
 from ironbench.machine import quiet
 from ironbench.model.parts import (
@@ -30,6 +29,7 @@ from ironbench.model.parts import (
     TEMP,
 )
 from ironbench.model.record import Budget, Record
+from ironbench.stats.intervals import wilson
 from ironbench.words import counted, in_percent, roughly_times
 
 RESOURCES: dict[str, tuple[str, ...]] = {

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from ironbench.analyse.looks import LEAST_BLOCKS
 from ironbench.model.finding import Conclusion, Finding
 from ironbench.model.lab import Claim
+from ironbench.stats.multiplicity import LEAST_BLOCKS
 
 
 class Outcome(StrEnum):

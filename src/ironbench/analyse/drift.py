@@ -1,6 +1,6 @@
 """What changed from block to block: the machine, which blocks cancel, or the ratio itself, which they do not.
 
-Drifts and steps are found as `record.steadiness` does. How steeply the machine drifts from trial to trial is the slope
+Drifts and steps are found as `stats.steadiness` does. How steeply the machine drifts from trial to trial is the slope
 of a straight line with a level for each cell, by least squares (Draper and Smith, "Applied Regression Analysis", Wiley
 1998, chapters 1 and 14), beside the scatter that it leaves.
 """
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ironbench.model.record import Record
-from ironbench.record.steadiness import LEAST, Change, change
+from ironbench.stats.steadiness import LEAST, Change, change
 
 _STEEP = 1.5
 """Drift from trial to trial over noise. Beyond it up to 8 % of A/A labs of 6 blocks end in faster or slower and not

@@ -7,12 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ironbench.analyse import drift
-from ironbench.analyse.holm import corrected, divisors
 from ironbench.analyse.likeness import cautions
-from ironbench.analyse.looks import LEAST_BLOCKS, LEVEL, Look, at
+from ironbench.analyse.looks import Look, at
 from ironbench.analyse.noise import highest
 from ironbench.analyse.rate import no_ratio
-from ironbench.analyse.ratio import paired
 from ironbench.analyse.verdict import finding
 from ironbench.catalogue import base_name, metrics
 from ironbench.model.finding import Finding
@@ -20,6 +18,8 @@ from ironbench.model.lab import Lab, Method
 from ironbench.model.noise import Noise
 from ironbench.model.record import Record, Status
 from ironbench.record.progress import by_place
+from ironbench.stats.multiplicity import LEAST_BLOCKS, LEVEL, corrected, divisors
+from ironbench.stats.ratio import paired
 from ironbench.words import counted
 
 Attempts = Mapping[tuple[str, int], Sequence[Record]]

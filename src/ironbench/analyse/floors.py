@@ -7,18 +7,18 @@ import statistics
 from collections.abc import Sequence
 
 from ironbench.analyse.findings import findings
-from ironbench.analyse.looks import LEAST_BLOCKS
 from ironbench.analyse.subjects import work_name
 from ironbench.model.finding import Finding
 from ironbench.model.lab import Lab
 from ironbench.model.noise import Noise
 from ironbench.model.record import Record
+from ironbench.stats.multiplicity import LEAST_BLOCKS
 
 
 def floors(records: Sequence[Record], lab: Lab) -> tuple[Noise, ...]:
     """A floor for every whole metric of a lab whose two cells are the same; none below six complete blocks.
 
-    The interval is Student's t on log ratios (`analyse.ratio`); its far end is the largest difference that these blocks
+    The interval is Student's t on log ratios (`stats.ratio`); its far end is the largest difference that these blocks
     do not exclude although there is none.
     """
     found = findings(records, lab, max((record.stage for record in records), default=1))

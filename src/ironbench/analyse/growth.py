@@ -10,12 +10,12 @@ import msgspec
 
 from ironbench.analyse.archive import EMPTY, Archive
 from ironbench.analyse.curve import CURVE_METRICS, metrics_of
-from ironbench.analyse.looks import LEAST_BLOCKS, LEVEL
-from ironbench.analyse.ratio import paired
-from ironbench.analyse.scalability import Fit, fitted
 from ironbench.analyse.summarise import Summary
 from ironbench.model.record import Record
 from ironbench.model.system import Setup
+from ironbench.stats.multiplicity import LEAST_BLOCKS, LEVEL
+from ironbench.stats.ratio import paired
+from ironbench.stats.scalability import Fit, fitted
 
 ALL = "all cells"
 _Values = dict[tuple[int, str], float]
@@ -32,7 +32,7 @@ class Step:
     ratio: float
     low: float
     high: float
-    """95 % interval, as of any ratio (`ironbench.analyse.ratio`); 0 to infinity below two blocks."""
+    """95 % interval, as of any ratio (`ironbench.stats.ratio`); 0 to infinity below two blocks."""
     blocks: int
     surely_low: float
     surely_high: float

@@ -12,10 +12,10 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ironbench.analyse.ratio import paired
 from ironbench.model.lab import Factor, Lab
 from ironbench.model.record import Record
 from ironbench.record.progress import by_place
+from ironbench.stats.ratio import paired
 
 _LEVEL = 0.05
 

@@ -13,7 +13,6 @@ from ironbench.analyse.cores import cores_held, machine_cores
 from ironbench.analyse.curve import LAB, Curve, Peak, curve, held_out_peak
 from ironbench.analyse.differences import Difference, differences
 from ironbench.analyse.rate import Rate, no_ratio
-from ironbench.analyse.ratio import unpaired
 from ironbench.analyse.sides import require_one_system
 from ironbench.analyse.study import facts
 from ironbench.analyse.subjects import Subject, leading, work_name
@@ -22,6 +21,7 @@ from ironbench.errors import InputError
 from ironbench.model.record import Record, Status
 from ironbench.model.sample import sampled
 from ironbench.model.system import Choice, Load
+from ironbench.stats.ratio import unpaired
 from ironbench.words import counted, in_percent
 
 _HERTZ = re.compile(r"@\s*([\d.]+)\s*GHz", re.IGNORECASE)

@@ -16,8 +16,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ironbench.analyse.distributions import t_quantile
 from ironbench.model.search import Limit, Search
+from ironbench.stats.intervals import t_quantile
 from ironbench.words import grouped
 
 _LEVEL = 0.95

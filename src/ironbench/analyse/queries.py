@@ -11,9 +11,9 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ironbench.analyse.ratio import paired, unpaired
 from ironbench.catalogue import part_of
 from ironbench.model.record import Record
+from ironbench.stats.ratio import paired, unpaired
 
 _METRIC = "query_time_s"
 _LEVEL = 0.05

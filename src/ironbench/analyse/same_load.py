@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ironbench.analyse.contrast import Contrast, contrasts
-from ironbench.analyse.looks import LEAST_BLOCKS
-from ironbench.analyse.ratio import paired
 from ironbench.model.finding import Finding
 from ironbench.model.lab import Lab
 from ironbench.model.record import Record
 from ironbench.model.system import Setup
 from ironbench.plan.design import in_words
+from ironbench.stats.multiplicity import LEAST_BLOCKS
+from ironbench.stats.ratio import paired
 from ironbench.words import counted
 
 LEAST_TRIALS = 3

@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ironbench.analyse.scalability import ENOUGH_DISTINCT, Band, Estimate, Fit, fitted
 from ironbench.model.record import Record
+from ironbench.stats.scalability import ENOUGH_DISTINCT, Band, Estimate, Fit, fitted
 from ironbench.words import grouped, in_percent
 
 MOST_CURVES = 8

@@ -10,7 +10,10 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ironbench.analyse.distributions import t_quantile
+from ironbench.stats.intervals import t_quantile
+
+_LEAST = 3
+"""Values from which on an interval says more than a range."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +28,16 @@ class Summary:
     low: float
     high: float
     """Smallest and largest value seen."""
-    interval: tuple[float, float] | None
-    """95 % t interval of the mean, from 3 values on; it assumes independent, roughly normal values."""
+    deviation: float
+    """Standard deviation; 0 for one value."""
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """95 % t interval of the mean, from 3 values on; it assumes independent, roughly normal values."""
+        if self.n < _LEAST:
+            return None
+        half = t_quantile(0.975, self.n - 1) * self.deviation / math.sqrt(self.n)
+        return self.mean - half, self.mean + half
 
     @property
     def spread(self) -> float:
@@ -40,7 +51,7 @@ class Summary:
         """What this number rests on, in words."""
         if self.n == 1:
             return "n=1: no spread"
-        if self.interval is None:
+        if self.n < _LEAST:
             return f"n={self.n}: range only"
         return f"n={self.n}: range and 95 % t interval of the mean"
 
@@ -50,12 +61,10 @@ def summarise(values: Sequence[float]) -> Summary | None:
     finite = [float(value) for value in values if math.isfinite(value)]
     if not finite:
         return None
-    mean = statistics.fmean(finite)
-    interval = None
-    if len(finite) >= 3:
-        half = t_quantile(0.975, len(finite) - 1) * statistics.stdev(finite) / math.sqrt(len(finite))
-        interval = (mean - half, mean + half)
-    return Summary(len(finite), statistics.median(finite), mean, min(finite), max(finite), interval)
+    deviation = statistics.stdev(finite) if len(finite) > 1 else 0.0
+    return Summary(
+        len(finite), statistics.median(finite), statistics.fmean(finite), min(finite), max(finite), deviation
+    )
 
 
 def overlap(a: Summary, b: Summary) -> bool:

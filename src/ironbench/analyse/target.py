@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 from ironbench.analyse.archive import EMPTY, Archive
 from ironbench.analyse.curve import metrics_of
-from ironbench.analyse.distributions import t_quantile
 from ironbench.errors import InputError
 from ironbench.model.record import Record
 from ironbench.model.sample import lacking, percentile, sampled
 from ironbench.model.system import Load
 from ironbench.plan import values
+from ironbench.stats.intervals import half_width
 
 _FORM = re.compile(r"(p50|p90|p95|p99|p999|mean|max)\s*(?:<=?|≤)\s*(\S+)\s+at\s+([\d.]+)\s*(?:tps|/s)?", re.IGNORECASE)
 _EXAMPLE = 'write for example "p99 < 10ms at 5000 tps"'
@@ -134,8 +134,7 @@ def _measured(rate: float, trials: Sequence[Record], target: Target, archive: Ar
     centre_s = pooled.centre if pooled else math.exp(mean)
     bound = None
     if len(logs) >= LEAST_TRIALS:
-        half = t_quantile(0.975, len(logs) - 1) * statistics.stdev(logs) / math.sqrt(len(logs))
-        bound = max(centre_s, math.exp(mean + half))
+        bound = max(centre_s, math.exp(mean + half_width(logs)))
     kept = all(record.kept_rate for record in trials)
     return Measured(rate, tuple(trials), centre_s, bound, kept)
 

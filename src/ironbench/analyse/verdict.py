@@ -10,11 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from ironbench.analyse.looks import LEAST_BLOCKS, LEVEL, Look, at
-from ironbench.analyse.power import MOST_BLOCKS, blocks_needed, detectable
-from ironbench.analyse.ratio import Paired, bootstrap, paired
+from ironbench.analyse.looks import Look, at
 from ironbench.model.finding import Conclusion, Finding
 from ironbench.model.lab import Method
+from ironbench.stats.multiplicity import LEAST_BLOCKS, LEVEL
+from ironbench.stats.power import MOST_BLOCKS, blocks_needed, detectable
+from ironbench.stats.ratio import Paired, bootstrap, paired
 from ironbench.words import counted
 
 MOST_ADVISED = 100

@@ -1,7 +1,7 @@
 """From one cell to another: which part of a transaction's time the difference comes from.
 
 Every trial gives its seconds per transaction in each part; the two cells' are paired by block, because a block shares
-the machine's mood, and Student's t applies to the differences (`analyse.ratio` says more). Steps are differences of
+the machine's mood, and Student's t applies to the differences (`stats.ratio` says more). Steps are differences of
 seconds, not ratios, so that they add up to the whole difference exactly. With fewer than two common blocks only the
 error of sampling is known, which is less than the whole error.
 """
@@ -11,12 +11,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import fmean, stdev
+from statistics import fmean
 
 from ironbench.analyse.bottleneck import TimeSpent, times, told_apart, where_time_goes
-from ironbench.analyse.distributions import t_quantile
 from ironbench.model.parts import PARTS
 from ironbench.model.record import Record
+from ironbench.stats.intervals import half_width
 
 LEVEL = 0.05
 
@@ -88,8 +88,7 @@ def _by_block(records: Sequence[Record]) -> dict[int, dict[str, float]]:
 
 
 def _step(part: str, differences: Sequence[float]) -> Step:
-    n, mean = len(differences), fmean(differences)
-    half = t_quantile(1 - LEVEL / 2, n - 1) * stdev(differences) / math.sqrt(n)
+    mean, half = fmean(differences), half_width(differences, LEVEL)
     return Step(part, mean, mean - half, mean + half)
 
 

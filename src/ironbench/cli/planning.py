@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from ironbench import engines, workloads
-from ironbench.analyse.looks import LEAST_BLOCKS
 from ironbench.cli import declared
 from ironbench.cli.declared import Planned
 from ironbench.drive import checkpoints
@@ -20,6 +19,7 @@ from ironbench.report import plain
 from ironbench.report.charts.base import Table
 from ironbench.report.findings import better
 from ironbench.report.numbers import quantity
+from ironbench.stats.multiplicity import LEAST_BLOCKS
 from ironbench.words import THIN, counted, in_percent
 
 _SHOWN_BLOCKS = 12

@@ -29,11 +29,12 @@ class Resolution:
 
 def detector(comparisons: int) -> budget.Detect:
     """For so many comparisons, corrected as the findings will be."""
-    from ironbench.analyse import looks, power
+    from ironbench.stats import power
+    from ironbench.stats.multiplicity import LEVEL, levels
 
     def detect(spread: Spread, trial_s: float, stages: tuple[Stage, ...]) -> float:
         planned = tuple(sum(stage.blocks for stage in stages[: place + 1]) for place in range(len(stages)))
-        level = looks.levels(looks.LEVEL / max(1, comparisons), planned)[-1]
+        level = levels(LEVEL / max(1, comparisons), planned)[-1]
         return power.detectable(spread.at(trial_s), planned[-1], level, spread.seen) or float("inf")
 
     return detect

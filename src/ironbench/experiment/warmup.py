@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from ironbench.analyse import mser
 from ironbench.model.prepared import NOTHING, Prepared
 from ironbench.model.record import Record, Warning
 from ironbench.model.system import Cell, Load, Trial
 from ironbench.plan.preliminary import PILOT_S
 from ironbench.record import Store
 from ironbench.record.progress import TRIES
+from ironbench.stats import steadiness
 
 PILOT = "pilot"
 BUCKET_S = 0.1
@@ -52,7 +52,7 @@ def decided(cell: Cell, records: Sequence[Record], store: Store) -> Warmup | Non
     timeline = store.timeline(usable[-1].id)
     if "transactions" not in timeline:
         return _default(cell.load, f"the timeline of its pilot {usable[-1].id} is damaged")
-    found = mser.warm_up(timeline["transactions"], BUCKET_S)
+    found = steadiness.warm_up(timeline["transactions"], BUCKET_S)
     if found.seconds is None:
         return _default(cell.load, found.reason)
     text = f"{found.seconds:g} s, by MSER-5 of the pilot {usable[-1].id}"

@@ -15,8 +15,8 @@ from ironbench.model.driven import Driven
 from ironbench.model.observation import Observation
 from ironbench.model.record import RATE_NOT_KEPT, Budget, Check, Status, Warning
 from ironbench.model.system import Load, System
-from ironbench.record import steadiness
 from ironbench.record.measures import summary_cpu_s
+from ironbench.stats import steadiness
 from ironbench.words import counted, in_percent
 
 CLIENT_SATURATED = 0.90

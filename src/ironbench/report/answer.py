@@ -8,12 +8,12 @@ from collections.abc import Iterator, Sequence
 from ironbench.analyse.ceiling import Ceiling
 from ironbench.analyse.growth import ALL, Course, Growth, Step
 from ironbench.analyse.labstudy import Effect, LabStudy
-from ironbench.analyse.scalability import Fit
 from ironbench.model.finding import Conclusion
 from ironbench.report import trend
 from ironbench.report.findings import at_least, bounds, interval, metric_words, ratio
 from ironbench.report.numbers import confidence, percent, quantity
 from ironbench.report.section import Answer, Point
+from ironbench.stats.scalability import Fit
 from ironbench.words import THIN, counted
 
 _NAMED = 6

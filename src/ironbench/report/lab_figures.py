@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterable, Sequence
 
 from ironbench.analyse.labstudy import LabStudy, Measured
-from ironbench.analyse.scalability import ENOUGH_DISTINCT, Estimate, Fit
 from ironbench.drive import checkpoints
 from ironbench.model.record import Status
 from ironbench.report import read_cost, storage, trend
@@ -26,6 +25,7 @@ from ironbench.report.findings import claimed_table, effect_table, metric_tables
 from ironbench.report.numbers import confidence, quantity
 from ironbench.report.same_load import same_load_tables
 from ironbench.report.section import Section
+from ironbench.stats.scalability import ENOUGH_DISTINCT, Estimate, Fit
 from ironbench.words import THIN
 
 _EVERY = "every cell"

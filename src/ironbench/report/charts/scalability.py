@@ -6,12 +6,12 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from ironbench.analyse.scalability import Estimate
 from ironbench.analyse.scaling import Scaling
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Key, Table
 from ironbench.report.charts.curves import clients_axis
 from ironbench.report.numbers import quantity
+from ironbench.stats.scalability import Estimate
 from ironbench.words import counted, in_percent
 
 _HEIGHT = 320

@@ -1,7 +1,4 @@
-"""Least squares for the scalability laws, and what else would fit not significantly worse.
-
-scipy is imported inside, for its import takes longer than everything else here.
-"""
+"""Least squares for the scalability laws, and what else would fit not significantly worse."""
 
 from __future__ import annotations
 
@@ -11,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ironbench.analyse.distributions import incomplete_beta, t_quantile
-from ironbench.analyse.usl import Usl, Vector, denominator
+from ironbench.stats.intervals import t_quantile
+from ironbench.stats.usl import Usl, Vector, denominator
 
 LEAST_ALPHA = -0.9
 FAR = 1e4
@@ -218,8 +215,3 @@ def _through_peak(alpha: float, inverse: float, peak: float) -> Usl:
     written in 1/N*, which is 0 where the peak is the asymptote."""
     gamma = peak * (inverse + alpha * (1 - inverse) + (1 - alpha) * inverse * (1 - inverse))
     return Usl(alpha, (1 - alpha) * inverse**2, gamma)
-
-
-def f_above(f: float, above: int, below: int) -> float:
-    """P(F ≥ f) with `above` and `below` degrees of freedom (Abramowitz & Stegun 26.6.2)."""
-    return incomplete_beta(below / 2, above / 2, below / (below + above * f))

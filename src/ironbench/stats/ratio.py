@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ironbench.analyse.distributions import t_above, t_quantile, t_two_sided
+from ironbench.stats.intervals import t_above, t_quantile, t_two_sided
 
 BOOTSTRAP_FROM = 20
 """Blocks; with fewer a percentile bootstrap is too narrow (Hesterberg, The American Statistician 69, 2015)."""

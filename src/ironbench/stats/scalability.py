@@ -22,9 +22,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ironbench.analyse import profile
-from ironbench.analyse.distributions import t_quantile
-from ironbench.analyse.usl import Usl, Vector, denominator
+from ironbench.stats import profile
+from ironbench.stats.intervals import t_quantile
+from ironbench.stats.usl import Usl, Vector, denominator
 
 LEAST_DISTINCT = 4
 """Numbers of clients: three parameters and one degree of freedom."""
@@ -196,6 +196,8 @@ def _residual(clients: float, throughput: Vector, curve: Usl) -> Residual:
 
 def _error(problem: profile.Problem, best: profile.Solution, distinct: Sequence[float]) -> tuple[float, int, bool]:
     """Standard error of a trial, its degrees of freedom, and whether it is the misfit that it is made of."""
+    from scipy import special
+
     n, p = len(problem.clients), problem.parameters
     groups = [problem.values[problem.clients == at] for at in distinct]
     pure = sum(float(((group - group.mean()) ** 2).sum()) for group in groups)
@@ -204,6 +206,6 @@ def _error(problem: profile.Problem, best: profile.Solution, distinct: Sequence[
     if pure_freedom < 1 or pure <= 0:
         return pooled, n - p, False
     f = (lack / lack_freedom) / (pure / pure_freedom)
-    if profile.f_above(f, lack_freedom, pure_freedom) >= MISFIT_LEVEL:
+    if special.fdtrc(lack_freedom, pure_freedom, f) >= MISFIT_LEVEL:
         return pooled, n - p, False
     return math.sqrt(lack / lack_freedom), lack_freedom, True

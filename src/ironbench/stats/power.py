@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 
-from ironbench.analyse.distributions import chi2_quantile, noncentral_t_cdf, normal_quantile, t_quantile
+from ironbench.stats.intervals import t_quantile
 
 POWER = 0.9
 ASSURANCE = 0.9
@@ -25,7 +25,7 @@ def power(effect: float, blocks: int, level: float) -> float:
     freedom = blocks - 1
     critical = t_quantile(1 - level / 2, freedom)
     shift = abs(effect) * math.sqrt(blocks)
-    return 1 - noncentral_t_cdf(critical, freedom, shift) + noncentral_t_cdf(-critical, freedom, shift)
+    return 1 - noncentral_t_below(critical, freedom, shift) + noncentral_t_below(-critical, freedom, shift)
 
 
 def power_of_equivalence(margin: float, blocks: int, level: float) -> float:
@@ -34,8 +34,22 @@ def power_of_equivalence(margin: float, blocks: int, level: float) -> float:
     A lower bound: each test fails with the chance that noncentral t gives, and both chances are added.
     """
     freedom = blocks - 1
-    missed = noncentral_t_cdf(t_quantile(1 - level, freedom), freedom, margin * math.sqrt(blocks))
+    missed = noncentral_t_below(t_quantile(1 - level, freedom), freedom, margin * math.sqrt(blocks))
     return max(0.0, 1 - 2 * missed)
+
+
+def noncentral_t_below(t: float, freedom: int, shift: float) -> float:
+    """P((Z + shift) / sqrt(χ²/freedom) ≤ t), `shift` at least 0.
+
+    scipy (1.17) gives NaN where the chance is too small for it and where the shift is beyond about 10⁵: there Z is
+    nothing beside the shift, and χ² alone decides.
+    """
+    from scipy import special
+
+    chance = float(special.nctdtr(freedom, shift, t))
+    if not math.isnan(chance):
+        return chance
+    return float(special.gammaincc(freedom / 2, freedom / 2 * (shift / t) * (shift / t))) if t > 0 else 0.0
 
 
 @lru_cache(maxsize=1024)
@@ -52,7 +66,11 @@ def effect(blocks: int, level: float, wanted: float = POWER) -> float:
 
 def likely_spread(spread: float, blocks: int) -> float:
     """Upper 90 % confidence limit of the true spread, when `blocks` blocks showed `spread`."""
-    return spread * math.sqrt((blocks - 1) / chi2_quantile(1 - ASSURANCE, blocks - 1))
+    from scipy import special
+
+    freedom = blocks - 1
+    # χ² with f degrees of freedom is twice a gamma variable of shape f/2.
+    return spread * math.sqrt(freedom / (2 * float(special.gammaincinv(freedom / 2, 1 - ASSURANCE))))
 
 
 def detectable(spread: float, blocks: int, level: float, seen: int | None = None) -> float | None:
@@ -73,6 +91,8 @@ def blocks_needed(margin: float, spread: float, seen: int, level: float, level_e
 
     `spread` was seen in `seen` blocks; None when more than 10 000 would be needed.
     """
+    from scipy import special
+
     if seen < 2:
         return None
     known = likely_spread(spread, seen)
@@ -84,7 +104,7 @@ def blocks_needed(margin: float, spread: float, seen: int, level: float, level_e
         return power(size, blocks, level) >= POWER and power_of_equivalence(size, blocks, level_equal) >= POWER
 
     # Normal theory gives the start: n = ((z(1-level/2) + z(power)) / effect)², and t needs a little more.
-    start = ((normal_quantile(1 - level / 2) + normal_quantile(POWER)) / size) ** 2
+    start = float((special.ndtri(1 - level / 2) + special.ndtri(POWER)) / size) ** 2
     if start > MOST_BLOCKS:
         return None
     low, high = least - 1, max(least, math.ceil(start))

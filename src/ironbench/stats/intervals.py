@@ -1,0 +1,56 @@
+"""Student's t and the intervals that rest on it, and the interval of a proportion."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+
+Z95 = 1.959963984540054
+"""97.5 % quantile of the normal distribution."""
+
+
+def t_quantile(p: float, freedom: float) -> float:
+    """t with P(T ≤ t) = p. ValueError unless 0 < p < 1 and freedom > 0."""
+    from scipy import special
+
+    if not 0 < p < 1:
+        raise ValueError("a quantile needs a share between 0 and 1")
+    if not freedom > 0:
+        raise ValueError("degrees of freedom must be above 0")
+    return float(special.stdtrit(freedom, p))
+
+
+def t_above(t: float, freedom: float) -> float:
+    """P(T ≥ t): the p value of a one-sided t test, accurate for tiny values too."""
+    from scipy import special
+
+    return float(special.stdtr(freedom, -t))
+
+
+def t_two_sided(t: float, freedom: float) -> float:
+    """P(|T| ≥ |t|): the p value of a two-sided t test."""
+    return 2 * t_above(abs(t), freedom)
+
+
+def half_width(values: Sequence[float], level: float = 0.05) -> float:
+    """Of the two-sided t interval of the mean (Student, "The Probable Error of a Mean", Biometrika 6, 1908); it misses
+    the true mean in a share `level` of samples. Two values at least; statistics.StatisticsError."""
+    n = len(values)
+    return t_quantile(1 - level / 2, n - 1) * statistics.stdev(values) / math.sqrt(n)
+
+
+def wilson(share: float, n: float, z: float = Z95) -> tuple[float, float]:
+    """The score interval of a share seen in `n` independent observations; (0, 1) without any.
+
+    Wilson, Probable inference, the law of succession, and statistical inference, JASA 22 (1927), 209–212. It holds at
+    shares near 0 and 1 and for few observations, where share ± z·s does not (Brown, Cai, DasGupta, Statistical Science
+    16 (2001), 101–133). `n` need not be whole: an effective number takes its place where observations resemble each
+    other (Kish, Survey Sampling, 1965).
+    """
+    if n <= 0:
+        return 0.0, 1.0
+    z2 = z * z / n
+    centre = (share + z2 / 2) / (1 + z2)
+    half = z / (1 + z2) * math.sqrt(share * (1 - share) / n + z2 / (4 * n))
+    return max(0.0, centre - half), min(1.0, centre + half)

@@ -1,0 +1,122 @@
+"""Several looks and several comparisons, without more false alarms than one test raises.
+
+Looks: looking at the findings after each stage and stopping at the first that pleases would raise more false alarms
+than one look does. So each look spends a part of the 5 %, in proportion to the blocks that are in (Lan and DeMets,
+Biometrika 70, 1983; Kim and DeMets, Biometrika 74, 1987, the linear function), and looks before the sixth block spend
+nothing. The levels of the looks follow from the normal distribution of the growing sum (Armitage, McPherson and Rowe,
+Journal of the Royal Statistical Society A 132, 1969) and are used for t at each look's degrees of freedom (Jennison and
+Turnbull, Group Sequential Methods, 2000, section 4.4).
+
+Comparisons: the level is divided by Holm's method (Scandinavian Journal of Statistics 6, 1979).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+LEVEL = 0.05
+"""Chance of a false alarm over all looks and comparisons of a round."""
+LEAST_BLOCKS = 6
+"""Blocks below which nothing is decided."""
+_GRID = 801
+_FAR = 8.5
+"""Standard deviations beyond which a normal distribution is nothing."""
+
+Vector = np.ndarray[Any, np.dtype[np.float64]]
+
+
+@lru_cache(maxsize=1024)
+def levels(share: float, planned: tuple[int, ...], sides: int = 2) -> tuple[float, ...]:
+    """Nominal level of each look; together they raise a false alarm with chance `share`.
+
+    `planned`: blocks in all after each look, growing. `sides`: 2 for two-sided tests, 1 for one-sided ones.
+    """
+    from scipy import special
+
+    total = planned[-1]
+    found: list[float] = []
+    spent = 0.0
+    before = 0
+    sums: Vector | None = None
+    density: Vector | None = None
+    for blocks in planned:
+        may_spend = 0.0 if blocks < LEAST_BLOCKS else share * blocks / total - spent
+        if may_spend <= 0:
+            bound = math.inf
+        elif sums is None or density is None:
+            bound = float(special.ndtri(1 - may_spend / sides))
+        else:
+            bound = _bound(sums, density, blocks, blocks - before, may_spend, sides)
+        spent += may_spend
+        found.append(sides * float(special.ndtr(-bound)))
+        sums, density = _carried_on(sums, density, before, blocks, bound, sides)
+        before = blocks
+    return tuple(found)
+
+
+def _bound(sums: Vector, density: Vector, blocks: int, grown: int, share: float, sides: int) -> float:
+    """z that the standardised sum crosses for the first time now with chance `share`."""
+    from scipy import special
+
+    step = float(sums[1] - sums[0])
+    low, high = 0.0, _FAR
+    for _ in range(30):
+        z = (low + high) / 2
+        # By symmetry as many cross below.
+        above = sides * step * float(density @ special.ndtr((sums - z * math.sqrt(blocks)) / math.sqrt(grown)))
+        low, high = (z, high) if above > share else (low, z)
+    return high
+
+
+def _carried_on(
+    sums: Vector | None, density: Vector | None, before: int, blocks: int, bound: float, sides: int
+) -> tuple[Vector, Vector]:
+    """Density of the sum after `blocks` blocks where no look has stopped, on a grid for the trapezoid rule."""
+    edge = min(bound, _FAR) * math.sqrt(blocks)
+    grid = np.linspace(-edge if sides == 2 else -_FAR * math.sqrt(blocks), edge, _GRID)
+    grown = blocks - before
+    scale = 1 / math.sqrt(2 * math.pi * grown)
+    if sums is None or density is None:
+        found = scale * np.exp(-(grid**2) / (2 * grown))
+    else:
+        apart = grid[:, None] - sums[None, :]
+        found = scale * np.exp(-(apart**2) / (2 * grown)) @ density * float(sums[1] - sums[0])
+    found[0] /= 2  # Ends count half; what is kept is the density times the rule's weight.
+    found[-1] /= 2
+    return grid, found
+
+
+def divisors(ps: Sequence[float], level: Callable[[int, int], float]) -> tuple[int, ...]:
+    """By how many Holm divides the level for each p value, smallest p first: m, m - 1, … until one is not significant.
+
+    `level(place, divisor)`: the nominal level of that comparison when the chance of a false alarm is shared among so
+    many. That one and all after it keep their divisor, so that an interval at its comparison's level misses 1 just
+    where Holm rejects.
+    """
+    found = [0] * len(ps)
+    divisor, going = len(ps), True
+    for place in _ascending(ps):
+        found[place] = divisor
+        going = going and ps[place] <= level(place, divisor)
+        if going:
+            divisor -= 1
+    return tuple(found)
+
+
+def corrected(ps: Sequence[float]) -> tuple[float, ...]:
+    """Holm's adjusted p values, at most 1, in the order given."""
+    found = [0.0] * len(ps)
+    largest = 0.0
+    for rank, place in enumerate(_ascending(ps)):
+        largest = max(largest, min(1.0, (len(ps) - rank) * ps[place]))
+        found[place] = largest
+    return tuple(found)
+
+
+def _ascending(ps: Sequence[float]) -> list[int]:
+    return sorted(range(len(ps)), key=lambda place: ps[place])
