@@ -5,9 +5,8 @@ from dataclasses import replace
 
 from factories import DISK, MEMORY, Shelf, record
 
-from ironbench.analyse.plans import difference, plans
 from ironbench.analyse.queries import queries
-from ironbench.analyse.trend import against
+from ironbench.analyse.trend import against, difference, plans
 from ironbench.report import trend
 
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from ironbench import catalogue
 from ironbench.analyse.archive import EMPTY, Archive
 from ironbench.analyse.bill import bill
-from ironbench.analyse.contradictions import contradictions
-from ironbench.analyse.cores import cores_held, machine_cores
+from ironbench.analyse.cores import cores_held, held_to, machine_cores
 from ironbench.analyse.differences import differing, facts_of
 from ironbench.analyse.own_score import at_its_peak, highest, score_of
 from ironbench.analyse.subjects import work, work_name
@@ -20,6 +19,11 @@ from ironbench.errors import InputError
 from ironbench.model.cost import Bill, Offer, Range
 from ironbench.model.record import Record
 from ironbench.plan.offers import Offers
+from ironbench.words import counted
+
+ALIKE = 0.10
+"""Memory within this share is called equal: a GiB is 7 % more than a GB, and a kernel keeps some back for itself."""
+_HELD = " that it was held to"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +101,7 @@ def costs(
     rows = [
         replace(
             _offered(offer, _did(offer.name, own, target, metric, archive), offers, sheet, into),
-            cautions=tuple(contradictions(offer, own, machines)),
+            cautions=tuple(_contradictions(offer, own, machines)),
         )
         for offer in named
         for own in (_of_one_system(offer, records),)
@@ -270,3 +274,30 @@ def _of_one_work(records: Mapping[str, Sequence[Record]], target: Target) -> tup
         )
     kept = {label: [record for record in group if work(record) in works] for label, group in records.items()}
     return next(iter(works.values()), ""), kept
+
+
+def _contradictions(
+    offer: Offer, records: Sequence[Record], machines: Mapping[str, Mapping[str, Any]]
+) -> Iterator[str]:
+    """In words. A running server (`--dsn`) may be elsewhere than on the machine recorded: of it nothing is said."""
+    if not records or records[0].system.dsn:
+        return
+    record = records[0]
+    machine = machines.get(record.machine, {})
+    cores, held = cores_held(record, machine_cores(machine)), held_to(record)
+    differing = []
+    if cores is not None and cores != offer.cores:
+        differing.append((counted(offer.cores, "core"), counted(cores, "core") + (_HELD if held else "")))
+    sockets = (machine.get("cpu") or {}).get("sockets")
+    if sockets and sockets != offer.sockets and not held:
+        differing.append((counted(offer.sockets, "socket"), counted(sockets, "socket")))
+    limit = record.system.memory_total_bytes
+    memory_bytes = min((known for known in (limit, machine.get("memory_bytes")) if known), default=0)
+    if memory_bytes and offer.memory_gb and abs(memory_bytes / 1e9 / offer.memory_gb - 1) > ALIKE:
+        measured = f"{memory_bytes / 1e9:.{0 if memory_bytes >= 10e9 else 1}f} GB"
+        differing.append((f"{offer.memory_gb:g} GB of memory", measured + (_HELD if memory_bytes == limit else "")))
+    for said, measured in differing:
+        yield (
+            f"the systems file says {said}, its records were measured with {measured}: "
+            "what they show is not what would be bought"
+        )

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from ironbench.analyse import drift
 from ironbench.analyse.likeness import cautions
 from ironbench.analyse.looks import Look, at
-from ironbench.analyse.noise import highest
 from ironbench.analyse.rate import no_ratio
+from ironbench.analyse.subjects import work_name
 from ironbench.analyse.verdict import finding
 from ironbench.catalogue import base_name, metrics
 from ironbench.model.finding import Finding
@@ -149,7 +149,7 @@ def _finding(
     suspect = [record for record in (*one.a, *one.b) if record.status is Status.SUSPECT]
     drifts = drift.cautions(one.metric, one.pairs, (*one.a, *one.b)) if decides else ()
     waits = (_AWAITED.format(counted(one.awaited, "planned block")),) if decides and one.awaited else ()
-    floor = highest(noise, one.metric, (*one.a, *one.b))
+    floor = highest_floor(noise, one.metric, (*one.a, *one.b))
     return finding(
         one.metric,
         known.better if known else "neither",
@@ -252,3 +252,15 @@ def _directed(cell: str, baseline: str, seen: Attempts) -> list[str]:
 
 def _next_to_nothing(share: str, records: Sequence[Record]) -> bool:
     return max((record.metrics.get(share, 0.0) for record in records), default=0.0) < NEXT_TO_NOTHING
+
+
+def highest_floor(known: Sequence[Noise], metric: str, records: Sequence[Record]) -> Noise | None:
+    """The highest noise floor of the records' own machines and work, for one metric; None where none was measured.
+
+    Not of any other work: how far two runs of the same lie apart depends on what they do as much as on the machine.
+    """
+    measured = [one for one in known if one.metric == metric]
+    if not measured:
+        return None
+    here = {(record.machine, work_name(record.choice)) for record in records}
+    return max((one for one in measured if (one.machine, one.work) in here), key=lambda one: one.floor, default=None)

@@ -14,12 +14,11 @@ from ironbench.analyse.contrast import Contrast, contrasts
 from ironbench.analyse.curve import metrics_of
 from ironbench.analyse.differences import Difference, chosen, completed, differences, shared
 from ironbench.analyse.disturbance import Disturbance, disturbances
-from ironbench.analyse.findings import findings
+from ironbench.analyse.findings import findings, highest_floor
 from ironbench.analyse.growth import Growth, growths
 from ironbench.analyse.interaction import Interaction, interactions
 from ironbench.analyse.levels import Levels, levels
 from ironbench.analyse.looks import at, earlier
-from ironbench.analyse.noise import highest
 from ironbench.analyse.queries import Queries, queries
 from ironbench.analyse.read_cost import ReadCost, read_costs
 from ironbench.analyse.role_latency import RoleLatency, role_latencies
@@ -222,7 +221,7 @@ def lab_study(
         role_latencies=role_latencies(usable),
         read_costs=read_costs(usable),
         scripts=script_texts(settled, archive),
-        noise=highest(noise, lab.method.metric, settled),
+        noise=highest_floor(noise, lab.method.metric, settled),
         differences=differences(known),
         shared=shared(known),
         disturbances=disturbances((cell.name, cell.usable) for cell in cells),

@@ -9,7 +9,7 @@ from ironbench.analyse import reproduce, timelines
 from ironbench.analyse.archive import EMPTY, Archive
 from ironbench.analyse.balance import Entry, balance
 from ironbench.analyse.compare import ratio
-from ironbench.analyse.curve import Curve, curve
+from ironbench.analyse.curve import Curve, curve, shortfall
 from ironbench.analyse.device_io import Spread, spreads
 from ironbench.analyse.differences import Difference, differences, facts_of, flattened, shared
 from ironbench.analyse.queries import Queries, queries
@@ -18,7 +18,6 @@ from ironbench.analyse.role_latency import RoleLatency, role_latencies
 from ironbench.analyse.sanity import Little, little
 from ironbench.analyse.scaling import Scaling, scalings
 from ironbench.analyse.shares import Shares, budgets, main_events, waits
-from ironbench.analyse.shortfall import shortfall
 from ironbench.analyse.subjects import Subject, by_work, counted_in, subjects, work_name
 from ironbench.analyse.summarise import overlap
 from ironbench.analyse.trend import Against, against

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ironbench.analyse.floors import floors
 from ironbench.cli import declared, verdict
 from ironbench.errors import InputError
 from ironbench.experiment import freeze, pace, schedule
@@ -81,7 +80,7 @@ def _told(directory: LabDirectory, records: Sequence[Record], json: bool, printe
     """Of a lab against itself, the noise floors are kept first, so that what is told quotes them."""
     lab = directory.lab()
     if noise_lab.is_one(lab):
-        found = floors([record for record in records if record.purpose == "lab"], lab)
+        found = noise_lab.floors([record for record in records if record.purpose == "lab"], lab)
         kept.keep(verdict.results(), found)
         for one in found:
             if one.metric == lab.method.metric:
