@@ -221,11 +221,11 @@ def test_a_kill_at_any_instant_leaves_only_whole_records(tmp_path: Path) -> None
     code = WRITER.format(path=[str(root), str(root / "src"), *sys.path], results=str(tmp_path))
     writer = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, cwd=root)
     assert writer.stdout
-    writer.stdout.readline()
+    first = writer.stdout.readline()
     time.sleep(0.25)
     os.kill(writer.pid, signal.SIGKILL)
     writer.wait()
-    done = [int(line) for line in writer.stdout.read().split()]
+    done = [int(line) for line in (first + writer.stdout.read()).split()]
     writer.stdout.close()
     store = Store(tmp_path)
     found = store.all()
