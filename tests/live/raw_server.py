@@ -28,6 +28,7 @@ local all md5_user md5
 local all scram_user scram-sha-256
 local all rejected_user reject
 local all all trust
+local replication all trust
 host all cleartext_user 127.0.0.1/32 password
 host all md5_user 127.0.0.1/32 md5
 host all scram_user 127.0.0.1/32 scram-sha-256

@@ -19,15 +19,24 @@ def cleanup(
             metavar="DIR", help="Where unfinished records and exports are looked for.", envvar="IRONBENCH_RESULTS"
         ),
     ] = "ironbench-results",
+    dsn: Annotated[
+        str, typer.Option(help="Only remove the tables and routines that ironbench made in this database.")
+    ] = "",
 ) -> int:
     """End servers whose ironbench was killed, and remove what they and unfinished records left."""
     from ironbench.engines import cleanup as engines_cleanup
+    from ironbench.errors import InputError
     from ironbench.printer import Printer
     from ironbench.record.durable import remove_abandoned
 
+    printer = Printer()
+    if dsn:
+        if data:
+            raise InputError("--data", "is about this machine, --dsn about one database", "leave one of them out")
+        printer.say(engines_cleanup.database(dsn))
+        return 0
     cleaned = engines_cleanup.cleanup(remove_data=data)
     unfinished = [path for place in (Path(results), Path()) for path in remove_abandoned(place)]
-    printer = Printer()
     for line in engines_cleanup.told(cleaned, list(map(str, unfinished))):
         printer.say(line)
     return 1 if cleaned.stubborn else 0

@@ -62,6 +62,7 @@ def resume(name: str, changed: bool, failed: bool, more: int | None, json: bool,
         freeze.require_scripts(frozen.lab)
         freeze.end_orphans(frozen.lab)
         secrets = _secrets(frozen.lab, path, source)
+        freeze.require_rights([setup for setup in frozen.lab.setups if not setup.skipped], secrets)
         differences = freeze.changes(frozen, secrets, directory, source)
         if not changed:
             freeze.refuse_changed(differences, directory)

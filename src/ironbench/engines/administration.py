@@ -5,12 +5,14 @@ Everything is done over the session that is given; nothing here starts or stops 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ironbench.machine.space import in_words
 from ironbench.model.observation import Source
 from ironbench.model.session import Session
+from ironbench.words import counted
 
 if TYPE_CHECKING:
     from ironbench.engines.maintenance import Maintaining
@@ -29,7 +31,58 @@ class Written:
     checkpoint_bytes: int
 
 
+TABLES = "tables"
+CHECKPOINT = "checkpoint"
+REPLICATION = "replication"
+SIZES = "sizes"
+"""What a role may lack on a server that was running already: to create tables, to request checkpoints, to copy the
+server, to see how large all of its databases are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What ironbench made in a database and marked there as its own."""
+
+    database: str = ""
+    tables: tuple[str, ...] = ()
+    """As SQL names them."""
+    routines: tuple[str, ...] = ()
+    """With the types of their arguments."""
+    bytes: int = 0
+    """Of the tables with their indexes and partitions."""
+
+    @property
+    def words(self) -> str:
+        """In short; empty where nothing is."""
+        if not self.tables and not self.routines:
+            return ""
+        parts = [counted(len(self.tables), "table")]
+        parts += [counted(len(self.routines), "routine")] if self.routines else []
+        names = ", ".join(self.tables[:_NAMED]) + (", …" if len(self.tables) > _NAMED else "")
+        return f"{' and '.join(parts)} in database {self.database} ({names}; {in_words(self.bytes)})"
+
+
+_NAMED = 8
+
+
 class Administration:
+    marks: bool = False
+    """Whether what ironbench makes can be marked, so that it can be told from what others made beside it."""
+
+    def mark(self, session: Session, tables: Sequence[str], statements: Sequence[str] = ()) -> None:
+        """Marks tables, and the routines that `statements` make."""
+
+    def made(self, session: Session) -> Made:
+        """What is marked. FailureError."""
+        return Made()
+
+    def remove_made(self, session: Session) -> Made:
+        """Drops what is marked, all of it or nothing. FailureError: in use, or something of others depends on it."""
+        return Made()
+
+    def require_rights(self, session: Session, wanted: Collection[tuple[str, str]]) -> None:
+        """`wanted`: option or workload, and the right that it needs. InputError: the session's role lacks one."""
+
     def warm(self, session: Session, tables: tuple[str, ...]) -> str:
         """Fills the engine's own cache with the tables (none: all), as far as they fit; how, in words. FailureError."""
         return ""

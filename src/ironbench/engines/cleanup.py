@@ -9,8 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ironbench import engines
 from ironbench.engines import ideal
 from ironbench.errors import InputError
+from ironbench.model.system import System
 from ironbench.process import place, processes, register, scratch
 
 
@@ -53,6 +55,18 @@ def cleanup(remove_data: bool, environ: Mapping[str, str] = os.environ) -> Clean
         kept=() if remove_data else left,
         used=left if remove_data else (),
     )
+
+
+def database(dsn: str) -> str:
+    """Removes what ironbench made in the database of a running server; what that was, in words.
+
+    InputError: a DSN that cannot be used. FailureError: nothing was removed.
+    """
+    engine = next(one for one in map(engines.get, engines.names()) if one.administration.marks)
+    system, secrets = engine.validated(System(engine.name, "cleanup", dsn=dsn), 1)
+    with engines.running(system, secrets, 1) as session:
+        words = engine.administration.remove_made(session).words
+    return f"removed: {words}" if words else "nothing that ironbench made is in this database"
 
 
 def leftovers() -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -10,10 +10,12 @@ import msgspec
 
 from ironbench import engines, workloads
 from ironbench.analyse.differences import flattened
+from ironbench.engines.administration import CHECKPOINT
 from ironbench.errors import InputError
 from ironbench.machine.fingerprint import fingerprint
 from ironbench.model.lab import Lab
 from ironbench.model.secrets import Secrets
+from ironbench.model.system import Setup
 from ironbench.process import register
 from ironbench.record import Store
 from ironbench.record.labs import Frozen, LabDirectory
@@ -22,7 +24,8 @@ from ironbench.record.software import software
 
 
 def freeze(lab: Lab, secrets: Mapping[str, Secrets], store: Store) -> Frozen:
-    """The lab with the machine, the programs and the ironbench that it begins on."""
+    """The lab with the machine, the programs and the ironbench that it begins on. InputError: a right is missing."""
+    require_rights([setup for setup in lab.setups if not setup.skipped], secrets)
     trials = tuple(replace(trial, purpose="lab") for trial in lab.trials)
     machine = store.keep_shared("machines", msgspec.to_builtins(fingerprint()))
     return Frozen(
@@ -37,6 +40,26 @@ def secrets_of(lab: Lab) -> dict[str, Secrets]:
         for setup in lab.setups
         if setup.system.dsn is not None and not setup.skipped
     }
+
+
+def require_rights(setups: Iterable[Setup], secrets: Mapping[str, Secrets]) -> None:
+    """InputError: the role at a --dsn lacks a right that a cell needs."""
+    asked: set[tuple[str | None, tuple[tuple[str, str], ...]]] = set()
+    for setup in setups:
+        if not (wanted := rights_of(setup)) or (setup.system.dsn, wanted) in asked:
+            continue
+        asked.add((setup.system.dsn, wanted))
+        with engines.running(setup.system, secrets.get(setup.cell.name, Secrets()), 1) as session:
+            engines.get(session.engine).administration.require_rights(session, wanted)
+
+
+def rights_of(setup: Setup) -> tuple[tuple[str, str], ...]:
+    """What a cell's role must be allowed on a server that was running already: option or workload, and the right."""
+    if setup.system.dsn is None:
+        return ()
+    workload = workloads.get(setup.choice.workload)
+    checkpoint = (("checkpoint", CHECKPOINT),) if setup.cell.load.checkpoint_s is not None else ()
+    return (*checkpoint, *((f"workload {workload.name}", right) for right in workload.rights))
 
 
 def require_scripts(lab: Lab) -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from functools import partial
 
 from ironbench import devices, engines, load, workloads
 from ironbench.analyse import curve
 from ironbench.devices.mounting import NO_DEVICES, Devices
-from ironbench.experiment import best_load, peak, schedule, warmup
+from ironbench.errors import IronbenchError
+from ironbench.experiment import best_load, freeze, peak, schedule, warmup
 from ironbench.experiment.data import Data
 from ironbench.experiment.pace import Allowance, Pace
 from ironbench.experiment.trial import Bench, attempt, measure
@@ -19,7 +21,7 @@ from ironbench.model.prepared import NOTHING, Prepared
 from ironbench.model.record import Record, Status
 from ironbench.model.secrets import Secrets
 from ironbench.model.session import Session
-from ironbench.model.system import Trial
+from ironbench.model.system import Setup, System, Trial
 from ironbench.printer import Printer
 from ironbench.record import Store
 from ironbench.record.judge import STOPPED_ON_ERROR
@@ -31,7 +33,11 @@ def run(plan: Plan, secrets: Secrets, store: Store, printer: Printer) -> list[Re
     with (
         devices.mounted(plan) as storage,
         engines.running(plan.system, secrets, plan.most_clients) as session,
+        ExitStack() as stack,
     ):
+        stack.callback(_say_what_stays, session, plan.system, printer)
+        wanted = freeze.rights_of(Setup(plan.trials[0].cell, plan.system, plan.choice))
+        engines.get(session.engine).administration.require_rights(session, wanted)
         loaded = load.ready(session, plan, printer)
         storage.pace(model=True)
 
@@ -46,6 +52,15 @@ def run(plan: Plan, secrets: Secrets, store: Store, printer: Printer) -> list[Re
         if over(session, tried) or storage.death():
             return tried
         return tried + measuring(plan.confirmation_trials(best), tried, best_load.told(plan.search, tried))
+
+
+def _say_what_stays(session: Session, system: System, printer: Printer) -> None:
+    """Of a server of others, however the run ended."""
+    if system.dsn is not None:
+        with suppress(IronbenchError):  # one that died keeps what it has
+            if words := engines.get(session.engine).administration.made(session).words:
+                kept = f"left there: {words}, so that the next run need not load"
+                printer.say(f"{kept}; ironbench cleanup --dsn '{system.dsn}' removes all of it")
 
 
 def conduct(
@@ -78,6 +93,13 @@ def conduct(
             break
         schedule.refuse_futile(lab, fresh)
         allowance.passed += 1
+    theirs = {setup.system.dsn: setup for setup in lab.setups if setup.system.dsn and not setup.skipped}
+    for setup in theirs.values():
+        with (
+            suppress(IronbenchError),
+            engines.running(setup.system, secrets.get(setup.origin, Secrets()), 1) as session,
+        ):
+            _say_what_stays(session, setup.system, printer)
     if allowance.said:
         printer.say(allowance.said)
     return [*before, *fresh]
@@ -120,7 +142,8 @@ def measured(
     while waiting:
         known = [*earlier, *records]
         trial = warmup.missing([waiting[-1].cell], known) or waiting.pop()
-        settled = restore.without_garbage(session, dataset) if dataset else {}
+        settled = restore.untouched(session, plan.system, trial.cell.load, plan.choice, printer)
+        settled |= restore.without_garbage(session, dataset) if dataset else {}
         trial, warmed = warmup.applied(trial, known, store)
         prepared = said.also(warmed.conditions, warmed.warnings).also(settled)
         records.append(measure(plan, session, loaded, trial, store, printer, prepared, storage=storage))

@@ -12,7 +12,7 @@ from ironbench.drive.power import PowerCut
 from ironbench.drive.trial import drive
 from ironbench.errors import IronbenchError, UnwrittenError
 from ironbench.experiment.data import Data
-from ironbench.load import Loaded
+from ironbench.load import Loaded, restore
 from ironbench.model.driven import Driven
 from ironbench.model.lab import Lab
 from ironbench.model.observation import Observation
@@ -94,6 +94,9 @@ def attempt(bench: Bench, trial: Trial, said: Prepared, title: str) -> Record:
             prepared = _before(bench, setup, trial, prepared)
             with engines.running(setup.system, _secrets(bench, trial), most_clients(bench.lab)) as session:
                 loaded, quiet_s = bench.data.loaded(setup), bench.lab.method.quiet_s
+                prepared = prepared.also(
+                    restore.untouched(session, setup.system, trial.cell.load, setup.choice, bench.printer)
+                )
                 prepared = bench.data.settled(setup, session, prepared)
                 storage.pace(model=True)
                 record = measure(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ironbench import engines
 from ironbench.load.tables import present
 from ironbench.model.session import Session
 
@@ -52,6 +53,7 @@ class Marker:
         """From here on the tables are ours, and incomplete."""
         if not present(self._session, (TABLE,)):
             self._session.query(_SCHEMA)
+            engines.get(self._session.engine).administration.mark(self._session, (TABLE,))
         self._session.query(f"delete from {TABLE} where data = {quoted(self._data)}")
         self._session.query(f"insert into {TABLE} values ({quoted(self._data)}, {quoted(key)}, null, 0, 0, 0)")
 

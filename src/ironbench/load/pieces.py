@@ -28,6 +28,7 @@ class Pieces:
         """Forgets whatever was noted."""
         self.end()
         self._session.query(_SCHEMA)
+        engines.get(self._session.engine).administration.mark(self._session, (TABLE,))
 
     def rows(self) -> list[dict[str, Any]]:
         """Pieces of tables, in the words of the core's load plan."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ironbench import workloads
+from ironbench import engines, workloads
+from ironbench.engines.administration import TABLES
 from ironbench.load import pieces, rows
 from ironbench.load.loaded import Loaded
 from ironbench.load.marker import TABLE, Marker
@@ -45,6 +46,9 @@ def brought(session: Session, dataset: Dataset, connections: int, printer: Print
         printer.say(f"data: {dataset.key}, a load that was interrupted goes on")
         enough_memory(dataset)
         return rows.loaded(session, dataset, connections, marker, printer, resume=True)
+    if not own_server:
+        wanted = ((f"data {dataset.key}", TABLES),)
+        engines.get(session.engine).administration.require_rights(session, wanted)
     if known is not None:
         if known.complete and found:
             printer.say(f"data: {known.key} is dropped for {dataset.key}")

@@ -13,7 +13,7 @@ from ironbench.load.tables import present
 from ironbench.machine import copies, space
 from ironbench.model.record import Warning
 from ironbench.model.session import Session
-from ironbench.model.system import Setup
+from ironbench.model.system import Choice, Load, Setup, System
 from ironbench.printer import Printer
 from ironbench.workloads import Dataset
 
@@ -82,13 +82,39 @@ def warnings(setup: Setup, snapshot: Snapshot) -> tuple[Warning, ...]:
     return (Warning(AS_FOUND, text),)
 
 
+def untouched(session: Session, system: System, load: Load, choice: Choice, printer: Printer) -> dict[str, str]:
+    """Loads the data anew where the next trial's checks need them as loaded, and says so. InputError, FailureError.
+
+    On a server of others only tables that bear ironbench's mark are dropped. A cold trial is checked afterwards, for
+    a check fills caches: one that changes the data itself cannot be checked, whatever it starts from.
+    """
+    workload = workloads.get(choice.workload)
+    dataset = workload.dataset(session.engine, choice.options)
+    if dataset is None or (load.cache == "cold" and workload.writes(choice.options)):
+        return {}
+    if not workload.needs_untouched(session, choice.options):
+        return {}
+    if system.dsn is not None and not set(dataset.tables) <= set(
+        engines.get(session.engine).administration.made(session).tables
+    ):
+        return {}
+    printer.say(f"data: {dataset.key} is loaded anew, for trials have changed it and answers are to be checked")
+    began = time.perf_counter()
+    _anew(session, dataset, printer, system.dsn is None)
+    return {"data": f"loaded anew ({dataset.key})", "restored": f"load, {time.perf_counter() - began:.1f} s"}
+
+
+def _anew(session: Session, dataset: Dataset, printer: Printer, own_server: bool) -> None:
+    rows.drop(session, present(session, dataset.tables))
+    prepare.brought(session, dataset, rows.connections(session), printer, own_server)
+
+
 def _loaded_anew(setup: Setup, snapshot: Snapshot) -> None:
     """On a server that is not ours, tables that this process loaded."""
     with engines.running(setup.system, snapshot.secrets, setup.cell.load.clients) as session:
         dataset = workloads.get(setup.choice.workload).dataset(session.engine, setup.choice.options)
         if dataset is not None:
-            rows.drop(session, present(session, dataset.tables))
-            prepare.brought(session, dataset, rows.connections(session), Printer(), own_server=False)
+            _anew(session, dataset, Printer(), own_server=False)
 
 
 def without_garbage(session: Session, dataset: Dataset) -> Mapping[str, str]:

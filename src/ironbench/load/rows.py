@@ -72,6 +72,7 @@ def loaded(
         with _Timed(phases, "references"):
             for statement in pieces.missing("references", dataset.references) if pieces else dataset.references:
                 session.query(statement)
+            engines.get(session.engine).administration.mark(session, (), dataset.references)
         with _Timed(phases, "analyze"):
             show(0.97, "statistics")
             _settle(session, dataset, connections)
@@ -110,6 +111,8 @@ def _begun(session: Session, dataset: Dataset, marker: Marker, pieces: Pieces | 
     marker.begin(dataset.key)
     for statement in dataset.schema:
         session.query(statement)
+    # On a server of others that is how they can be told from theirs.
+    engines.get(session.engine).administration.mark(session, dataset.tables)
     if pieces:
         pieces.begin()
 

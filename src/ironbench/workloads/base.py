@@ -120,6 +120,9 @@ class Workload(ABC):
     """What people call the unit of its work, one and many: the word for it in reports."""
     foreign: bool = False
     """Whether its scripts are the user's, so that nobody knows beforehand whether they write."""
+    rights: tuple[str, ...] = ()
+    """What its role must be allowed on a server that was running already, beside making its tables: names of
+    `engines.administration`."""
     scores: tuple[str, ...] = ("throughput",)
     """Metrics that systems are ranked by, more is better: the first of them that was measured. None: no one number
     tells which is best."""
@@ -220,6 +223,10 @@ class Workload(ABC):
     def estimate_bytes(self, engine: str, options: Mapping[str, str]) -> int:
         dataset = self.dataset(engine, options)
         return dataset.bytes if dataset else 0
+
+    def needs_untouched(self, session: Session, options: Mapping[str, str]) -> bool:
+        """Whether the next trial needs the data as they were loaded, and trials before it have changed them."""
+        return False
 
     def before(self, session: Session, options: Mapping[str, str]) -> Any:
         """What `check` needs to know of the state before the trial."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
-from ironbench.engines.administration import REQUEST, Administration, Written
-from ironbench.engines.postgres import warming
+from ironbench.engines.administration import REQUEST, Administration, Made, Written
+from ironbench.engines.postgres import made, rights, warming
 from ironbench.engines.postgres.maintenance import PostgresMaintaining
 from ironbench.errors import FailureError
 from ironbench.model.observation import Source
@@ -24,6 +24,19 @@ _CLIENTS = (
 
 class PostgresAdministration(Administration):
     maintaining = PostgresMaintaining()
+    marks = True
+
+    def mark(self, session: Session, tables: Sequence[str], statements: Sequence[str] = ()) -> None:
+        made.mark(session, tables, statements)
+
+    def made(self, session: Session) -> Made:
+        return made.found(session)
+
+    def remove_made(self, session: Session) -> Made:
+        return made.removed(session)
+
+    def require_rights(self, session: Session, wanted: Collection[tuple[str, str]]) -> None:
+        rights.require(session, wanted)
 
     def warm(self, session: Session, tables: tuple[str, ...]) -> str:
         return f"{warming.by_index(session, tables)} indexes read in their order"

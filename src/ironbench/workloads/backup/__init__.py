@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ironbench import engines
+from ironbench.engines.administration import REPLICATION, SIZES
 from ironbench.engines.maintenance import Backup as Wanted
 from ironbench.errors import InputError
 from ironbench.model.system import Choice, Load, System
@@ -25,6 +26,7 @@ class Backup(Maintenance):
     name = "backup"
     doc = "A backup of the whole server by its own program; a bystander is watched meanwhile."
     unit = "backup"
+    rights = (REPLICATION, SIZES)
     options = (
         *Maintenance.options,
         TO,

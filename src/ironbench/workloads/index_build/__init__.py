@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ironbench import engines
+from ironbench.engines.administration import CHECKPOINT
 from ironbench.model.work import Work
 from ironbench.workloads.base import Option, checked
 from ironbench.workloads.maintenance import Done, Maintenance, Ready, table
@@ -19,6 +20,7 @@ class IndexBuild(Maintenance):
     name = "index-build"
     doc = "An index on two columns of a table of wide rows is built; a bystander is watched meanwhile."
     unit = "index build"
+    rights = (CHECKPOINT,)
     options = (
         *Maintenance.options,
         Option("concurrently", "off", "on: writers may go on meanwhile, which takes longer", choices=("off", "on")),

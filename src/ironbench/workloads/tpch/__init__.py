@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ironbench import engines
 from ironbench.errors import InputError
+from ironbench.model.session import Session
 from ironbench.model.system import Choice, Load, System
 from ironbench.model.work import Outcome, Work
 from ironbench.workloads import tpch_tables
@@ -136,6 +137,12 @@ class Tpch(Workload):
 
     def measures(self, options: Mapping[str, str]) -> Mapping[str, Sequence[str]]:
         return figures.kept(course(options, 0), options["plans"])
+
+    def needs_untouched(self, session: Session, options: Mapping[str, str]) -> bool:
+        from ironbench.workloads.tpch import validator
+
+        dataset = tpch_tables.dataset(session.engine, options)
+        return validator.needs_untouched(session, course(options, 0), dataset, options)
 
     def writes(self, options: Mapping[str, str]) -> bool:
         return options["test"] != "stream"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ironbench import engines
 from ironbench.model.session import Session
 
 TABLE = "ironbench_tpch"
@@ -32,6 +33,7 @@ class Position:
 def read(session: Session, loaded_at: str) -> Position:
     """The position of the data loaded then. A note about data loaded earlier counts for nothing."""
     session.query(_SCHEMA)
+    engines.get(session.engine).administration.mark(session, (TABLE,))
     found = session.query(f"SELECT next_set, past_set FROM {TABLE} WHERE loaded_at = '{loaded_at}'")
     if not found:
         return Position(loaded_at)

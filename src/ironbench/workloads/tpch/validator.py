@@ -9,9 +9,10 @@ from decimal import Decimal
 from pathlib import Path
 
 from ironbench.model.record import Check, Warning
+from ironbench.model.session import Session
 from ironbench.model.work import Work
 from ironbench.workloads.base import Dataset
-from ironbench.workloads.tpch import parameters, streams, texts, validation
+from ironbench.workloads.tpch import parameters, position, streams, texts, validation
 from ironbench.workloads.tpch.answers import Answer
 from ironbench.workloads.tpch.course import Course
 from ironbench.workloads.tpch.parameters import QUERIES, Values
@@ -45,17 +46,15 @@ class Validator:
         self._how = options["check"]
         self._write = options["answers"]
         self._expected = options["expected"]
-        version = str(work.session.facts().get("version", ""))
-        part = "" if asked.whole else f"queries {asked.queries}"
-        self._ledger = Ledger(dataset.key, at.loaded_at, work.session.engine, version, part)
+        self._ledger = _ledger(work.session, asked, dataset, at)
 
     def validated(self, *, changed: bool = False) -> Validated:
         """`changed`: this trial's refresh functions have run already. FailureError."""
-        drawn, asked_for = self._how == "drawn", bool(self._write or self._expected)
-        if self._how == "no" and not asked_for:
+        drawn = self._how == "drawn"
+        if not _wanted(self._work.choice.options):
             return _told("not checked, as asked (check=no)")
         known = self._ledger.read()
-        if known and self._how == "once" and not asked_for:
+        if known and _once(self._work.choice.options):
             return _told(f"{known}, checked before on the same data")
         if changed or not self._at.fresh:
             return _unchecked("refresh functions have changed the data before their answers were checked")
@@ -70,11 +69,7 @@ class Validator:
         return self._held(expected)
 
     def _right(self) -> Mapping[int, Answer] | None:
-        if self._expected:
-            return validation.from_folder(Path(self._expected))
-        if self._how == "drawn":
-            return None
-        return validation.stored(f"{Decimal(self._work.choice.options['sf']).normalize():f}")
+        return _right(self._work.choice.options)
 
     def _values(self, query: int) -> Values:
         return self._asked.values(query, 0) if self._how == "drawn" else parameters.validation(query)
@@ -108,6 +103,44 @@ class Validator:
             self._ledger.write(words)
         told = _told(words)
         return Validated(checks, told.facts)
+
+
+def needs_untouched(session: Session, asked: Course, dataset: Dataset, options: Mapping[str, str]) -> bool:
+    """Whether the next trial is to be checked and cannot be, for refresh functions have changed the data. FailureError.
+
+    InputError: answers that are expected cannot be read.
+    """
+    if not _wanted(options) or not (options["answers"] or _right(options)):
+        return False
+    at = position.read(session, position.loaded_at(session, dataset.name))
+    if at.fresh or not at.loaded_at:  # what somebody else loaded stays
+        return False
+    return not (_once(options) and _ledger(session, asked, dataset, at).read())
+
+
+def _ledger(session: Session, asked: Course, dataset: Dataset, at: Position) -> Ledger:
+    version = str(session.facts().get("version", ""))
+    part = "" if asked.whole else f"queries {asked.queries}"
+    return Ledger(dataset.key, at.loaded_at, session.engine, version, part)
+
+
+def _wanted(options: Mapping[str, str]) -> bool:
+    """Whether answers are to be held against others, or to be written."""
+    return options["check"] != "no" or bool(options["answers"] or options["expected"])
+
+
+def _once(options: Mapping[str, str]) -> bool:
+    """Whether one check of the same data will do."""
+    return options["check"] == "once" and not (options["answers"] or options["expected"])
+
+
+def _right(options: Mapping[str, str]) -> Mapping[int, Answer] | None:
+    """What answers should be; None where that is not known. InputError: they cannot be read."""
+    if options["expected"]:
+        return validation.from_folder(Path(options["expected"]))
+    if options["check"] == "drawn":
+        return None
+    return validation.stored(f"{Decimal(options['sf']).normalize():f}")
 
 
 def _told(words: str) -> Validated:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ironbench import engines
+from ironbench.engines.administration import CHECKPOINT
 from ironbench.model.work import Work
 from ironbench.workloads.base import Option, checked
 from ironbench.workloads.maintenance import Done, Maintenance, Ready, table
@@ -19,6 +20,7 @@ class Vacuum(Maintenance):
     name = "vacuum"
     doc = "Garbage is made in a table of wide rows, and one vacuum takes it away; a bystander is watched meanwhile."
     unit = "vacuum"
+    rights = (CHECKPOINT,)
     options = (
         *Maintenance.options,
         Option(

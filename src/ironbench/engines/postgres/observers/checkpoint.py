@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+from ironbench.engines.administration import REQUEST
 from ironbench.engines.postgres.observers.catalog import has_relation
 from ironbench.machine.tree import Tree
 from ironbench.model.observation import Observation, Source
@@ -31,11 +32,12 @@ class PgCheckpoint:
         return (Source(_SOURCE, "sql", sql),)
 
     def parse(self, samples: Samples, window_s: float) -> Observation:
+        requested = _requested(samples, window_s)
         found = points(samples.get(_SOURCE), _parse)
         if (grown := growth(found, window_s)) is None:
-            return Observation()
+            return Observation(requested)
         times = [t_s for t_s in _done_at(found) if 0.0 <= t_s <= window_s]
-        metrics = {
+        metrics = requested | {
             "checkpoints": round(grown.by.get("done", 0.0)) * 1.0,
             "checkpoint_write_bytes_per_s": grown.rate("bytes"),
             "checkpoint_write_share": grown.rate("write_s"),
@@ -49,6 +51,13 @@ class PgCheckpoint:
             rate_series("checkpoint_write_bytes_per_s", each, rate_of("bytes")),
         )
         return Observation(metrics, series)
+
+
+def _requested(samples: Samples, window_s: float) -> dict[str, float]:
+    """How many of ours the server answered; nothing where none were to be requested."""
+    if (answers := samples.get(REQUEST)) is None:
+        return {}
+    return {"checkpoints_requested": float(sum(0.0 <= answer.t_s <= window_s for answer in answers))}
 
 
 def _done_at(found: list[Point]) -> list[float]:

@@ -1,0 +1,99 @@
+"""What ironbench leaves in a database of somebody's is named, and `cleanup --dsn` removes that and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from raw_server import RawServer
+from user import SHORT, User
+
+from ironbench._core import Connection
+
+pytestmark = pytest.mark.live
+
+
+@pytest.fixture
+def user(place: Path) -> User:
+    return User(place)
+
+
+@pytest.fixture
+def boss(raw_server: RawServer, database: str) -> Iterator[Connection]:
+    connection = raw_server.connect(database=database, options=[("application_name", "psql")])
+    yield connection
+    connection.close()
+
+
+@pytest.fixture
+def dsn(raw_server: RawServer, database: str) -> str:
+    return f"host={raw_server.host} port={raw_server.port} user=postgres dbname={database}"
+
+
+def there(boss: Connection) -> set[str]:
+    """Tables, sequences, views and routines of the database's own schema."""
+    rows = boss.query(
+        "select relname from pg_class where relnamespace = 'public'::regnamespace and relkind in ('r', 'p', 'S', 'v') "
+        "union all select proname from pg_proc where pronamespace = 'public'::regnamespace"
+    )
+    return {str(row[0]) for row in rows}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("igen-oltp",),
+        ("igen-batch",),
+        ("tpcb-like",),
+        ("populate", "--with", "gb=0.001"),
+        ("tpch", "--with", "sf=0.01", "--with", "queries=6", "--with", "plans=no"),
+    ],
+    ids=lambda words: words[0],
+)
+def test_a_run_says_what_stays_and_cleanup_removes_that_and_only_that(
+    user: User, boss: Connection, dsn: str, words: tuple[str, ...]
+) -> None:
+    boss.query("create table mine (a int); create function mine_too() returns int language sql as 'select 1'")
+    before = there(boss)
+    short = SHORT if words[0] not in ("tpch", "populate") else ("--no-observe",)
+    told = user("run", *words, "--dsn", dsn, *short)
+    assert told.code in (0, 3), told.stderr
+    left = there(boss) - before
+    assert left
+    (line,) = [line for line in told.stderr.splitlines() if line.startswith("left there: ")]
+    assert "so that the next run need not load" in line and "ironbench cleanup --dsn" in line
+    cleaned = user("cleanup", "--dsn", dsn)
+    assert cleaned.code == 0 and cleaned.stderr.startswith("removed: "), cleaned.stderr
+    assert there(boss) == before
+    assert "nothing that ironbench made" in user("cleanup", "--dsn", dsn).stderr
+
+
+def test_a_table_that_somebody_made_again_under_the_same_name_stays(user: User, boss: Connection, dsn: str) -> None:
+    assert user("run", "igen-oltp", "--dsn", dsn, *SHORT).code in (0, 3)
+    boss.query("drop table igen_stock; create table igen_stock (mine int)")
+    assert user("cleanup", "--dsn", dsn).code == 0
+    assert there(boss) == {"igen_stock"}
+
+
+def test_nothing_is_removed_where_something_of_others_depends_on_it(user: User, boss: Connection, dsn: str) -> None:
+    assert user("run", "tpcb-like", "--dsn", dsn, *SHORT).code in (0, 3)
+    boss.query("create view mine as select sum(abalance) from pgbench_accounts")
+    before = there(boss)
+    told = user("cleanup", "--dsn", dsn)
+    assert told.code == 1 and "view mine" in told.stderr, told.stderr
+    assert there(boss) == before
+
+
+def test_nothing_is_removed_while_another_ironbench_uses_it(user: User, boss: Connection, dsn: str) -> None:
+    assert user("run", "tpcb-like", "--dsn", dsn, *SHORT).code in (0, 3)
+    with user.begun("run", "tpcb-like", "--dsn", dsn, "--duration", "30s", "--warmup", "0s", "--no-observe") as other:
+        other.wait_for("sweep")
+        before = there(boss)
+        told = user("cleanup", "--dsn", dsn)
+        assert told.code == 1 and "another ironbench is using it" in told.stderr
+        assert there(boss) == before
+
+
+def test_what_is_on_this_machine_and_what_is_in_a_database_are_not_cleaned_at_once(user: User, dsn: str) -> None:
+    assert user("cleanup", "--data", "--dsn", dsn).code == 2

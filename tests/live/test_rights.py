@@ -1,0 +1,139 @@
+"""What a role may not do on a running server is said before anything starts (docs/guide/your-own-server.md)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from raw_server import RawServer
+from user import SHORT, User
+
+from ironbench import workloads
+from ironbench.engines.administration import CHECKPOINT, REPLICATION, SIZES, TABLES
+from ironbench.engines.postgres.rights import CONFIGURE, MONITOR, RIGHTS
+
+pytestmark = pytest.mark.live
+ROLE = "worker"
+BACKUP = ("backup", "--with", "format=discard", "--with", "gb=0.01", "--with", "calm=1", "--no-observe")
+
+
+@pytest.fixture
+def user(place: Path) -> User:
+    (place / "one.sql").write_text("SELECT 1;\n")
+    return User(place)
+
+
+@pytest.fixture
+def dsn_of(raw_server: RawServer, database: str) -> Iterator[Callable[[Collection[str]], str]]:
+    """Makes a role with these rights, by the statements that messages and the guide give; its DSN.
+
+    Beside its database there is one that it may not connect to.
+    """
+    boss = raw_server.connect(database=database)
+    boss.query("create database closed")
+    boss.query("revoke connect on database closed from public")
+    boss.query(f"create role {ROLE} login")
+
+    def make(held: Collection[str]) -> str:
+        for name in held:
+            boss.query(RIGHTS[name].grant.format(role=ROLE, schema="public"))
+        return f"host={raw_server.host} port={raw_server.port} user={ROLE} dbname={database}"
+
+    yield make
+    boss.query(f"drop owned by {ROLE} cascade")
+    boss.query(f"drop role {ROLE}")
+    boss.query("drop database closed")
+    boss.close()
+
+
+def engine(user: User, trial: dict[str, Any]) -> dict[str, Any]:
+    """What the trial's record says of its engine."""
+    facts: dict[str, Any] = json.loads((user.results / "engines" / f"{trial['engine']}.json").read_text())
+    return facts
+
+
+@pytest.mark.parametrize(
+    ("lacking", "words"),
+    [
+        ({TABLES}, ("select-only", *SHORT)),
+        ({CHECKPOINT}, ("script", "one.sql", "--checkpoint", "1s", *SHORT)),
+        ({CHECKPOINT}, ("index-build", "--with", "gb=0.01", "--no-observe")),
+        ({CHECKPOINT}, ("vacuum", "--with", "gb=0.01", "--no-observe")),
+        ({REPLICATION}, BACKUP),
+        ({SIZES, MONITOR}, BACKUP),
+    ],
+    ids=lambda value: "-".join(sorted(value)) if isinstance(value, set) else value[0],
+)
+def test_a_right_that_is_missing_is_named_before_anything_starts(
+    user: User,
+    dsn_of: Callable[[Collection[str]], str],
+    raw_server: RawServer,
+    database: str,
+    lacking: set[str],
+    words: tuple[str, ...],
+) -> None:
+    told = user("run", *words, "--dsn", dsn_of(RIGHTS.keys() - lacking))
+    assert told.code == 2, told.stderr
+    name = next(name for name in RIGHTS if name in lacking)
+    assert RIGHTS[name].cause in told.stderr
+    assert RIGHTS[name].grant.format(role=ROLE, schema="public") in told.stderr
+    assert user.records() == []
+    boss = raw_server.connect(database=database)
+    assert boss.query("select count(*) from pg_class where relnamespace = 'public'::regnamespace") == [("0",)]
+    boss.close()
+
+
+def test_a_lab_whose_role_lacks_a_right_does_not_begin(user: User, dsn_of: Callable[[Collection[str]], str]) -> None:
+    (user.home / "lab.toml").write_text(
+        f"""question = "Does it matter?"
+system.dsn = "{dsn_of(RIGHTS.keys() - {CHECKPOINT})}"
+[workload]
+name = "script"
+files = ["one.sql"]
+[load]
+duration = "1s"
+checkpoint = "1s"
+[vary]
+clients = [1, 2]
+"""
+    )
+    told = user("lab", "run", "lab.toml")
+    assert told.code == 2 and RIGHTS[CHECKPOINT].cause in told.stderr, told.stderr
+    assert not list(user.home.glob("**/plan.json"))
+
+
+def test_with_every_right_everything_runs_and_is_seen(user: User, dsn_of: Callable[[Collection[str]], str]) -> None:
+    dsn = dsn_of(RIGHTS)
+    told = user("run", "script", "one.sql", "--checkpoint", "0.5s", "--duration", "3s", "--warmup", "0s", "--dsn", dsn)
+    assert told.code in (0, 3), told.stderr
+    (trial,) = user.records()
+    assert trial["conditions"]["checkpoints"].startswith("requested every 0.5 s")
+    assert trial["metrics"]["checkpoints_requested"] >= 2
+    assert "checkpoints" in trial["metrics"]
+    facts = engine(user, trial)
+    assert facts["settings_seen"] == "all" and facts["configure"]
+    told = user("run", *BACKUP, "--dsn", dsn)
+    assert told.code in (0, 3), told.stderr
+
+
+@pytest.mark.parametrize("lacking", [MONITOR, CONFIGURE])
+def test_without_a_right_to_see_a_trial_runs_and_says_what_is_not_seen(
+    user: User, dsn_of: Callable[[Collection[str]], str], lacking: str
+) -> None:
+    told = user("run", "script", "one.sql", *SHORT, "--dsn", dsn_of(RIGHTS.keys() - {lacking}))
+    assert told.code in (0, 3), told.stderr
+    facts = engine(user, user.records()[0])
+    assert (facts["settings_seen"] != "all") == (lacking == MONITOR)
+    assert (facts["configure"] == "") == (lacking == CONFIGURE)
+
+
+def test_the_guide_has_every_right_with_the_statement_that_grants_it() -> None:
+    guide = (Path(__file__).parents[2] / "docs" / "guide" / "your-own-server.md").read_text()
+    rows = [line for line in guide.splitlines() if line.startswith("|")]
+    for right in RIGHTS.values():
+        grant = right.grant.format(role="bench", schema="public")
+        assert any(grant in row for row in rows), right.name
+    assert {right for name in workloads.names() for right in workloads.get(name).rights} <= RIGHTS.keys()

@@ -1,0 +1,70 @@
+"""A TPC-H-derived trial that is to be checked starts from data that no refresh function has touched."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from raw_server import RawServer
+from user import User
+
+from ironbench.workloads.tpch_tables import TABLES
+
+pytestmark = pytest.mark.live
+SMALL = ("run", "tpch", "--with", "sf=0.01", "--with", "plans=no", "--no-observe")
+
+
+@pytest.fixture
+def user(place: Path) -> User:
+    return User(place)
+
+
+def tried(user: User, *words: str) -> list[dict[str, Any]]:
+    """The records of one more run."""
+    known = {record["id"] for record in user.records()}
+    told = user(*SMALL, *words)
+    assert told.code in (0, 3), told.stderr
+    return [record for record in user.records() if record["id"] not in known]
+
+
+def checked(trial: dict[str, Any]) -> bool:
+    return any(check["name"] == "answers" and check["passed"] for check in trial["checks"])
+
+
+def test_every_trial_that_is_always_checked_is_checked_whatever_ran_before(user: User) -> None:
+    duckdb = ("--engine", "duckdb", "--data", str(user.home / "d"))
+    (first,) = tried(user, *duckdb, "--with", "check=no")
+    assert first["conditions"]["refresh sets"].startswith("1 to 1,") and not checked(first)
+    trials = tried(user, *duckdb, "--with", "check=always", "--repeats", "2")
+    for trial in trials:
+        assert checked(trial), trial["warnings"]
+        assert trial["conditions"]["data"].startswith("loaded anew")
+        assert trial["conditions"]["refresh sets"].startswith("1 to 1,")
+    (later,) = tried(user, *duckdb, "--with", "check=no")
+    assert later["conditions"]["refresh sets"].startswith("2 to 2,"), "what is not checked costs no load"
+
+
+def test_data_that_were_never_checked_are_restored_for_the_first_check_alone(user: User) -> None:
+    duckdb = ("--engine", "duckdb", "--data", str(user.home / "d"))
+    tried(user, *duckdb, "--with", "check=no")
+    (first,) = tried(user, *duckdb)
+    assert checked(first)
+    (second,) = tried(user, *duckdb)
+    assert "checked before" in second["conditions"]["answers"]
+    assert second["conditions"]["refresh sets"].startswith("2 to 2,")
+
+
+def test_on_a_server_of_others_only_tables_that_ironbench_made_are_loaded_anew(
+    user: User, raw_server: RawServer, database: str
+) -> None:
+    dsn = ("--dsn", f"host={raw_server.host} port={raw_server.port} user=postgres dbname={database}")
+    tried(user, *dsn, "--with", "check=no", "--with", "queries=1,6")
+    (again,) = tried(user, *dsn, "--with", "check=always", "--with", "queries=1,6")
+    assert checked(again) and again["conditions"]["data"].startswith("loaded anew")
+    boss = raw_server.connect(database=database)
+    boss.query(f"comment on table {TABLES[0]} is null")
+    boss.close()
+    (theirs,) = tried(user, *dsn, "--with", "check=always", "--with", "queries=1,6")
+    assert "answers-unchecked" in [warning["code"] for warning in theirs["warnings"]]
+    assert "data" not in theirs["conditions"]
