@@ -80,5 +80,5 @@ def test_a_trial_is_watched_and_its_cpu_time_shared_out(raw_server: RawServer, d
     assert metrics["wal_bytes_per_transaction"] > 0
     assert metrics["writing_transactions_per_s"] == pytest.approx(summary["transactions"] / 3.0, rel=0.5)
     assert budget is not None
-    assert sum(getattr(budget, part.name) for part in fields(budget)) == pytest.approx(1.0, abs=1e-5)
+    assert sum(getattr(budget, part.name) for part in fields(budget)) == pytest.approx(1.0, abs=1e-4)
     assert budget.server > 0 and budget.client > 0 and budget.observers > 0

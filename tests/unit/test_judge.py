@@ -33,7 +33,7 @@ def test_an_engine_that_lives_is_not_quoted() -> None:
 
 
 SUMMARY = {"elapsed_s": 30.0, "transactions": 1000, "cut_short": False, "aborted": False, "errors": {}}
-COUNTED = {"other_programs_cpu_cores": 1.0, "engine_cpu_s": 3.0}
+COUNTED = {"others_cpu_cores": 1.0, "engine_cpu_s": 3.0}
 OURS = System("postgres", "a")
 THEIRS = System("postgres", "a", dsn="postgresql://db.example/bench")
 
@@ -60,7 +60,7 @@ def test_whatever_took_cpu_time_from_the_work_makes_a_trial_suspect(shares: dict
         (OURS, COUNTED, {"other": 0.025, "steal": 0.024}),
         (OURS, COUNTED, {"kernel": 0.3}),
         (OURS, {"engine_cpu_s": 3.0}, {"other": 0.15}),
-        (THEIRS, {"other_programs_cpu_cores": 1.0}, {"other": 0.6}),
+        (THEIRS, {"others_cpu_cores": 1.0}, {"other": 0.6}),
     ],
     ids=[
         "little",

@@ -82,7 +82,7 @@ def fullest(choice: Choice, metrics: dict[str, float]) -> Record:
         checks=tuple(Check(f"a rule of the workload {n}", True, "123456789", "123456789") for n in range(6)),
         warnings=tuple(Warning("own-cpu-share", "x" * 90) for _ in range(4)),
         cause="y" * 200,
-        budget=Budget(*[0.123456] * 8),
+        budget=Budget(*[0.12345] * 8),
         machine="0" * 16,
         engine="0" * 16,
         software=software.software(),

@@ -124,7 +124,7 @@ def observed(driven: Driven, load: Load | None = None) -> tuple[Observation, Bud
     inside = driven.inside
     programs = processes.programs_growth(samples, window_s, os.getpid())
     if programs is not None:
-        observation.metrics["other_programs_cpu_cores"] = programs.rate("programs")
+        observation.metrics["others_cpu_cores"] = programs.rate("programs")
     shares = budget(
         samples,
         window_s,

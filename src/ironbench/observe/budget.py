@@ -9,7 +9,7 @@ from ironbench.model.points import growth, points
 from ironbench.model.record import Budget
 from ironbench.observe import cpu, processes
 
-_DIGITS = 6
+_DIGITS = 5
 """A record stays small, and the kernel counts in hundredths of a second."""
 
 

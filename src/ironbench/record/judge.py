@@ -229,7 +229,7 @@ def _taken(system: System, observation: Observation, budget: Budget) -> list[War
     unseen = system.dsn is not None and "engine_cpu_s" not in observation.metrics
     by = {"other programs": 0.0 if unseen else budget.other, "other virtual machines": budget.steal}
     taken = sum(by.values())
-    counted = unseen or "other_programs_cpu_cores" in observation.metrics
+    counted = unseen or "others_cpu_cores" in observation.metrics
     if taken <= (quiet.BUSY if counted else UNCOUNTED):
         return []
     who = [f"{in_percent(share, 1)} by {name}" for name, share in by.items() if share >= 0.001]
