@@ -77,12 +77,12 @@ def statements(driven: Driven) -> tuple[Statement, ...]:
 
 
 def concise(metrics: Mapping[str, float]) -> dict[str, float]:
-    """The same with eight digits where there is a fraction: no two trials agree in as many, and a record stays small.
+    """The same with seven digits where there is a fraction: no two trials agree in as many, and a record stays small.
 
     What is not a number was not measured, and is left out.
     """
     finite = {name: float(value) for name, value in metrics.items() if math.isfinite(value)}
-    return {name: value if value.is_integer() else float(f"{value:.8g}") for name, value in finite.items()}
+    return {name: value if value.is_integer() else float(f"{value:.7g}") for name, value in finite.items()}
 
 
 def _busiest(scripts: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

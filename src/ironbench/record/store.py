@@ -76,7 +76,7 @@ class Store:
             with durable.unfinished_folder(self._trials / f".writing-{record.id}") as aside:
                 digests = files.write(aside, evidence, record.started_at, record.elapsed_s)
                 record = replace(record, files=digests)
-                (aside / RECORD).write_bytes(msgspec.json.encode(record) + b"\n")
+                (aside / RECORD).write_bytes(_encoded(record))
                 durable.sync_tree(aside)
                 aside.rename(final)
                 durable.sync(self._trials)
@@ -310,3 +310,13 @@ def _put_away(folder: Path) -> None:
         folder.rename(aside)
     except OSError as error:
         raise durable.unwritten(folder, error) from error
+
+
+def _encoded(record: Record) -> bytes:
+    """As JSON, whole figures without a point and a zero: a record stays small."""
+    content = msgspec.to_builtins(record)
+    content["metrics"] = {
+        name: int(value) if value.is_integer() and abs(value) < 2**53 else value
+        for name, value in record.metrics.items()
+    }
+    return msgspec.json.encode(content) + b"\n"
