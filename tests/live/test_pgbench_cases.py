@@ -59,6 +59,8 @@ def test_options_are_those_of_ironbench_or_a_difference() -> None:
     assert found.words[:3] == ["run", "script", "a@2"]
     assert found.words[3:9] == ["--transactions", "5", "--clients", "2", "--seed", "7"]
     assert found.database == "other"
+    told = options.translated(case("-P", "2", "-r", "-R", "50", "-f", "a")).words
+    assert told[3:8] == ["--progress", "2", "--report-per-statement", "--rate", "50"]
     assert "simple" in options.translated(case("-f", "a")).words, "pgbench's default protocol is the simple one"
     assert options.translated(case("-b", "se")).words[1] == "select-only"
     assert options.translated(case("--bad-option")).words == ["run", "script", "--bad-option"]

@@ -193,6 +193,35 @@ def test_copy_from_stdin_fails_in_both(both: Programs) -> None:
     assert both.ironbench(file, "--transactions", "1").code == 1
 
 
+def failing(both: Programs, table: str) -> str:
+    """A script whose every transaction fails for client 0 and is kept for the others."""
+    both.rows(f"CREATE TABLE {table} (client int)")
+    text = f"\\if :client_id = 0\nSELECT 1 / 0;\n\\endif\n\\sleep 100 ms\nINSERT INTO {table} VALUES (:client_id);\n"
+    return both.file(f"{table}.sql", text)
+
+
+def test_an_error_of_the_first_second_ends_the_run_and_in_pgbench_its_client(both: Programs) -> None:
+    file = failing(both, "served")
+    theirs = both.pgbench("-c2", "-t8", "-f", file)
+    assert theirs.code == 2 and "client 0 script 0 aborted" in theirs.stderr
+    assert both.rows("SELECT count(*) FROM served") == [("8",)], "client 1 went on"
+    both.rows("TRUNCATE served")
+    ours = both.ironbench(file, "--transactions", "8", "--clients", "2")
+    assert ours.code == 1 and "division by zero (SQLSTATE 22012); in: SELECT 1 / 0" in ours.cause
+    ((count,),) = both.rows("SELECT count(*) FROM served")
+    assert count is not None and int(count) < 8, "client 1 was ended with the run"
+
+
+def test_errors_that_do_not_end_the_run_fail_one_transaction_each(both: Programs) -> None:
+    file = failing(both, "went_on")
+    ours = both.ironbench(file, "--transactions", "8", "--clients", "2", "--on-error", "continue")
+    assert (ours.code, ours.metrics["failed"], ours.metrics["transactions"]) == (1, 8, 8)
+    assert both.rows("SELECT count(*) FROM went_on") == [("8",)]
+    late = both.file("late.sql", "\\sleep 1100 ms\nSELECT 1 / 0;\n")
+    assert both.pgbench("-t2", "-f", late).code == 2
+    assert both.ironbench(late, "--transactions", "2").metrics["failed"] == 2
+
+
 def test_a_test_whether_a_variable_is_defined_is_false_in_both(both: Programs) -> None:
     text = "\\set defined 1\nSELECT :{?defined}::text || ':{?x}' || :{?x}::text AS t \\gset\n"
     text += "SELECT 1 / (':t' = 'false' || chr(58) || '{?x}false')::int;\n"
@@ -259,6 +288,26 @@ def test_a_variable_that_nobody_defines_is_a_caution_before_the_run(both: Progra
         "sound.sql", "\\set amount 1\nSELECT 2 AS b \\gset g_\nSELECT :amount, :g_b, :client_id, ':text';\n"
     )
     assert "caution" not in both.ironbench(sound, "--transactions", "1").stderr
+
+
+def test_the_plan_and_the_run_of_a_lab_show_cautions_as_a_run_does(both: Programs) -> None:
+    script = both.file("typo.sql", "\\set amount 1\nSELECT :amuont;\n")
+    lab = both.file(
+        "typo.toml",
+        'question = "Does one client do as much as two?"\n[system]\nengine = "null"\n'
+        '[workload]\nname = "script"\nfiles = ["typo.sql"]\n[load]\nduration = "100ms"\nwarmup = "0s"\n'
+        "[vary]\nclients = [1, 2]\n[measure]\nrepeats = 2\n",
+    )
+    caution = f"{script}:2: the variable :amuont is never defined"
+    said = {}
+    for verb in ("plan", "run"):
+        command = [IRONBENCH, "lab", verb, lab]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=both.directory)
+        assert done.returncode in (0, 3), done.stderr
+        said[verb] = " ".join((done.stdout + done.stderr).split())
+        assert said[verb].count(caution) == 1, "of all cells once"
+    assert f"caution: {caution}" in said["run"]
+    assert said["run"].index(caution) < said["run"].index("2 cells")
 
 
 def test_a_run_of_scripts_says_which_database_it_uses(both: Programs) -> None:

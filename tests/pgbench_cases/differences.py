@@ -47,6 +47,7 @@ DIFFERENCES: dict[str, tuple[str, str]] = {
 
 REASONS: dict[str, str] = {
     "no such database": 'database "no-such-database" does not exist',
+    "pgbench aset command with empty result": 'error of the script itself: undefined variable "i8"',
     "pgbench backslash commands": "\\setshell is not supported",
     "error: call \\startpipeline twice": "a pipeline is open already",
     "error: \\endpipeline with no start": "no pipeline is open",
@@ -92,6 +93,7 @@ REASONS: dict[str, str] = {
     _OPTION + "bad #threads": "--threads: 'eleven' is not a whole number",
     _OPTION + "invalid #transactions": "--transactions: 'zil' is not a whole number",
     _OPTION + "invalid duration": "--duration: 'tens' is not a duration",
+    _OPTION + "invalid progress": "--progress: 0 is out of range",
     _OPTION + "bad variable": "'foobla' is not KEY=VALUE",
     _OPTION + "invalid query mode": "--protocol: 'no-such-mode' is unknown",
     _OPTION + "invalid rate": "--rate: 0 is not above zero",

@@ -31,10 +31,19 @@ _NO_COUNTERPART = {
     **dict.fromkeys(("-C", "-L", "--progress-timestamp"), "options"),
 }
 """Options that ask for something ironbench does in another way or not at all."""
-_NEEDLESS = ("-n", "-v", "-d", "--failures-detailed", "--verbose-errors", "-r")
+_NEEDLESS = ("-n", "-v", "-d", "--failures-detailed", "--verbose-errors")
 """Options that change what pgbench says or does around the run, not the run."""
 _WORKLOADS = {"tpcb-like": "tpcb-like", "simple-update": "simple-update", "select-only": "select-only"}
-_ONE_TO_ONE = {"-c": "--clients", "-j": "--threads", "-M": "--protocol", "-D": "-D", "--max-tries": "--max-tries"}
+_ONE_TO_ONE = {
+    "-c": "--clients",
+    "-j": "--threads",
+    "-M": "--protocol",
+    "-D": "-D",
+    "-P": "--progress",
+    "-R": "--rate",
+    "--max-tries": "--max-tries",
+    "--random-seed": "--seed",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,14 +99,10 @@ def _run(options: list[tuple[str, str]], rest: list[str]) -> Translated:
         elif name == "-T":
             timed = True
             words += ["--duration", f"{value}s"]
-        elif name == "-R":
-            words += ["--rate", value]
-        elif name == "-P":
-            return Translated(difference="options")
+        elif name == "-r":
+            words.append("--report-per-statement")
         elif name == "-s":
             scale = value
-        elif name == "--random-seed":
-            words += ["--seed", value]
         elif name not in _NEEDLESS and name not in ("-h", "-p", "-U"):
             raise AssertionError(f"{name} is not translated")
     if len(builtins) + bool(files) > 1:

@@ -143,6 +143,8 @@ def _caution(differences: list[str]) -> Prepared:
 def _announce(lab: Lab, directory: LabDirectory, printer: Printer) -> None:
     cells = counted(sum(not setup.skipped for setup in lab.setups), "cell")
     seconds = lab.estimate_s or sum(pace.span_s(trial) for trial in lab.trials)
+    for caution in declared.cautions(lab):
+        printer.say(f"caution: {caution}")
     printer.say(f"{lab.question}")
     trials = counted(len(lab.trials) + preliminary.count(lab), "trial")
     rated = {setup.cell.name for setup in lab.rated}

@@ -59,6 +59,16 @@ def read(path: Path) -> Declared:
     return labfile.read(text, str(path))
 
 
+def cautions(lab: Lab) -> list[str]:
+    """What may be a mistake in the scripts of the cells that are measured, each once."""
+    found: list[str] = []
+    for setup in _possible(lab.setups):
+        engine = setup.system.engine
+        protocol = engines.get(engine).protocol(setup.cell.load.protocol)
+        found += workloads.get(setup.choice.workload).cautions(engine, setup.choice, protocol)
+    return list(dict.fromkeys(found))
+
+
 def planned(declared: Declared, budget_s: float | None = None) -> Planned:
     """Impossible cells are named and skipped; InputError when the baseline is one, or fewer than two remain."""
     cells = design.cells(declared)

@@ -88,7 +88,7 @@ def _pages(found: Planned) -> Iterator[str]:
     if lab.claims:
         yield "Expected\n" + "\n".join(f"  - {plain.clean(claim.text)!r}: {_meaning(claim)}" for claim in lab.claims)
     yield "Estimate\n" + "\n".join(f"  {line}" for line in (*_cost(found), resolved(found)))
-    notes = [*_notes(lab), *_crowded_out(found), *_undecidable(found)]
+    notes = [*map(plain.clean, declared.cautions(lab)), *_notes(lab), *_crowded_out(found), *_undecidable(found)]
     if notes:
         yield "Before you run it\n" + "\n".join(f"  - {note}" for note in notes)
 
