@@ -216,3 +216,12 @@ def test_a_trigger_stays_one_statement() -> None:
     assert len(base.statements(igen_oltp.FOLDER, "references", "sqlite")) == 1
     assert len(base.statements(igen_oltp.FOLDER, "schema", "postgres")) == 7
     assert base.statements(igen_oltp.FOLDER, "references", "null") == ()
+
+
+@pytest.mark.parametrize("name", sorted(set(workloads.names()) - {"script"}))
+def test_every_workload_can_be_asked_for_mistakes_in_its_scripts_whether_it_has_some_or_not(name: str) -> None:
+    workload = workloads.get(name)
+    choice = Choice(name, workload.validated({}))
+    for engine in workload.engines:
+        workload.compile(engine, choice, "prepared")
+        assert workload.cautions(engine, choice, "prepared") == []

@@ -257,19 +257,21 @@ class Workload(ABC):
 
     def compile(self, engine: str, choice: Choice, protocol: str) -> None:
         """Compiles all scripts before anything is started. InputError with file, line, column and caret."""
-        if self.drives:
+        scripts, variables = self._compilable(engine, choice)
+        if not scripts:  # it drives itself, or the core does its work
             return
         from ironbench import _core
 
-        _core.compile_scripts(*self._compilable(engine, choice), protocol)
+        _core.compile_scripts(scripts, variables, protocol)
 
     def cautions(self, engine: str, choice: Choice, protocol: str) -> list[str]:
         """What may be a mistake in the scripts, in words. InputError as `compile`."""
-        if self.drives:
+        scripts, variables = self._compilable(engine, choice)
+        if not scripts:
             return []
         from ironbench import _core
 
-        return _core.script_cautions(*self._compilable(engine, choice), protocol)
+        return _core.script_cautions(scripts, variables, protocol)
 
     def _compilable(self, engine: str, choice: Choice) -> tuple[list[tuple[str, str, int]], list[tuple[str, str]]]:
         variables = {**self.variables(choice.options), **choice.defines}

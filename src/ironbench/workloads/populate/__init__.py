@@ -91,9 +91,6 @@ class Populate(Workload):
                 "more rows by --with gb=…, or fewer in a commit by --with commit=…",
             )
 
-    def compile(self, engine: str, choice: Choice, protocol: str) -> None:
-        """There are no scripts."""
-
     def dataset(self, engine: str, options: Mapping[str, str]) -> Dataset | None:
         return None if not engines.get(engine).can("data") else wide(options).dataset(engine, loaded=False)
 
