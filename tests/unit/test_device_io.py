@@ -61,3 +61,7 @@ def test_real_devices_count_nothing_and_have_no_section() -> None:
     made = [record()]
     (study,) = studies(made, Shelf(made))
     assert "device-io" not in {section.id for section in figures.sections(study)}
+
+
+def test_what_another_version_counted_is_left_out() -> None:
+    assert list(of(READS, Counted("device_read_depth{role=data}", (1.0,), (5.0,)))) == ["device_read_latency_s data"]

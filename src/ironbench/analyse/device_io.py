@@ -48,6 +48,8 @@ def spreads(trials: Sequence[Record], archive: Archive) -> tuple[Spread, ...]:
     merged: dict[str, dict[int, float]] = {}
     for record in trials:
         for one in archive.counted(record.id):
+            if not base_name(one.name).endswith(tuple(_PER_OCTAVE)):  # of another version
+                continue
             buckets = merged.setdefault(one.name, {})
             for edge, count in zip(one.edges, one.counts, strict=True):
                 place = _place(one.name, edge)
