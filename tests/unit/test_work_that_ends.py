@@ -90,3 +90,8 @@ def test_maintenance_has_one_operation_and_no_length(name: str) -> None:
     for load in (replace(LOAD, duration_s=5.0), replace(LOAD, clients=2)):
         with pytest.raises(InputError):
             workload.accepts(System("postgres", "s"), load, chosen)
+
+
+def test_work_without_scripts_has_no_mistakes_of_scripts() -> None:
+    populate = workloads.get("populate")
+    assert populate.cautions("postgres", Choice("populate", populate.validated({})), "prepared") == []

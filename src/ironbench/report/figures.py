@@ -168,9 +168,9 @@ def statements(study: Study) -> list[tuple[str, Table]]:
             squares = sum(one.count * (one.stdev_s**2 + (one.mean_s - mean_s) ** 2) for one in group)
             times_s = (quantity(mean_s, "s"), quantity(math.sqrt(squares / count), "s"))
             failed = sum(one.failed for one in group)
-            rows.append((f"{script}:{line}", *times_s, f"{count:,}", f"{failed:,}", group[0].text))
+            rows.append((f"{script}:{line}  {group[0].text}", *times_s, f"{count:,}", f"{failed:,}"))
         if rows:
-            head = ("script:line", "mean", "standard deviation", "answers", "failed", "statement")
+            head = ("statement", "mean", "standard deviation", "answers", "failed")
             found.append((part.name, Table(head, tuple(rows))))
     return found
 
