@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from factories import DISK, OLTP, record
 
-from ironbench.analyse.labstudy import LabStudy
+from ironbench.analyse.study import Study
 from ironbench.model.lab import Claim, Factor, Lab, Method, Stage
 from ironbench.model.record import Budget, Record
 from ironbench.model.system import Cell, Layout, Load, Setup, System, Trial
@@ -131,6 +131,6 @@ def _times(cell: Cell, dice: random.Random) -> dict[str, float]:
     return {f"time_share{{part={part}}}": share for part, share in shares.items()} | samples
 
 
-def said(study: LabStudy) -> str:
+def said(study: Study) -> str:
     """The answer without its form."""
     return " ".join(answer(study).sentences)

@@ -41,7 +41,7 @@ def of_tpch() -> bytes:
 def of_a_lab() -> bytes:
     plan = lab({"log": ("disk", "memory"), "clients": ("1", "4", "8")}, blocks=6)
     records = trials(plan, {s.cell.name: 500.0 * s.cell.load.clients for s in plan.setups}, observed=True)
-    return formats.get_lab("html")([lab_study(plan, records, Shelf(records))])
+    return formats.get("html")([lab_study(plan, records, Shelf(records))])
 
 
 def browsed(page: Path, folder: Path, width: int) -> subprocess.CompletedProcess[str]:

@@ -18,7 +18,7 @@ from ironbench.model.noise import Noise
 from ironbench.model.record import Record, Status
 from ironbench.model.system import Load
 from ironbench.report import formats
-from ironbench.report.text import comparison
+from ironbench.report.compared import text as comparison
 
 HERE = Path(__file__).parent
 
@@ -78,4 +78,4 @@ def test_a_lab(format: str) -> None:
     records.append(replace(records[4], attempt=2, id=f"{records[4].id}-a2"))
     records[7] = suspect(records[7])
     noise = [Noise("m1", "igen-oltp scale=4 weight=light", "throughput", 12, 0.015, 0.021, "2026-11-20T08:00:00")]
-    held(f"lab.{format}", formats.get_lab(format)([lab_study(plan, records, Shelf(records), noise)]).decode())
+    held(f"lab.{format}", formats.get(format)([lab_study(plan, records, Shelf(records), noise)]).decode())

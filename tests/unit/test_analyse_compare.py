@@ -14,7 +14,7 @@ from ironbench.analyse.summarise import summarise
 from ironbench.analyse.unlike import unlike
 from ironbench.model.record import Status
 from ironbench.model.system import Choice, Load
-from ironbench.report.text import comparison
+from ironbench.report.compared import text as comparison
 
 positive = st.floats(1e-6, 1e12)
 repeats = st.lists(positive, min_size=1, max_size=9)

@@ -8,8 +8,8 @@ from factories import Shelf, record
 from ironbench.analyse.device_io import Spread, spreads
 from ironbench.analyse.study import studies
 from ironbench.model.observation import Counted
-from ironbench.report import figures
-from ironbench.report.charts.device_io import device_io
+from ironbench.report.sections import sections
+from ironbench.report.sections.device_io import device_io
 from ironbench.words import THIN
 
 READS = Counted("device_read_latency_s{role=data}", (100e-6, 109e-6, 800e-6), (90.0, 8.0, 2.0))
@@ -54,13 +54,13 @@ def test_a_chart_says_in_words_and_figures_what_it_draws() -> None:
     latency, size = device_io(study)
     assert latency.title == "How long reads took" and "99 % up to" in latency.alt
     assert size.table.rows[0][1:] == ("4", f"8{THIN}KiB", f"128{THIN}KiB", f"128{THIN}KiB")
-    assert "device-io" in {section.id for section in figures.sections(study)}
+    assert "device-io" in {section.id for section in sections(study)}
 
 
 def test_real_devices_count_nothing_and_have_no_section() -> None:
     made = [record()]
     (study,) = studies(made, Shelf(made))
-    assert "device-io" not in {section.id for section in figures.sections(study)}
+    assert "device-io" not in {section.id for section in sections(study)}
 
 
 def test_what_another_version_counted_is_left_out() -> None:

@@ -9,13 +9,14 @@ import labfactory
 from factories import Shelf
 from labfactory import said
 
-from ironbench.analyse.labstudy import LabStudy, lab_study
+from ironbench.analyse.labstudy import lab_study
+from ironbench.analyse.study import Study
 from ironbench.model.record import Record, Warning
 
 BUSY = Warning("not-quiet", "the machine was not quiet before the trial")
 
 
-def studied(disturbed: Sequence[tuple[str, int]]) -> LabStudy:
+def studied(disturbed: Sequence[tuple[str, int]]) -> Study:
     plan = labfactory.lab({"log": ("disk", "memory")}, blocks=6)
     records = [
         _busy(record) if (record.cell.name, record.block) in disturbed else record

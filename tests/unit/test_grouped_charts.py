@@ -6,16 +6,15 @@ import pytest
 from factories import DISK, MEMORY, Shelf, record
 from labfactory import lab, trials
 
-from ironbench.analyse.labstudy import LabStudy, lab_study
+from ironbench.analyse.labstudy import lab_study
 from ironbench.analyse.role_latency import role_latencies
-from ironbench.analyse.study import studies
+from ironbench.analyse.study import Study, studies
 from ironbench.model.record import Record
 from ironbench.model.system import Device, Partition
-from ironbench.report import figures
 from ironbench.report.charts import levels
-from ironbench.report.charts.role_latency import role_latency
-from ironbench.report.image import lab_svg
-from ironbench.report.lab_figures import sections
+from ironbench.report.image import svg as lab_svg
+from ironbench.report.sections import sections
+from ironbench.report.sections.devices import role_latency
 from ironbench.words import THIN
 
 FACTORS = {"SSDs": ("2", "4", "6"), "tables": ("raw", "compressed")}
@@ -36,7 +35,7 @@ def on_device(system, *roles: str):
     return replace(system, layout=replace(system.layout, devices=(device,)))
 
 
-def study(full: bool = True) -> LabStudy:
+def study(full: bool = True) -> Study:
     plan = lab(FACTORS, blocks=2, metric="query_time_geomean_s", full=full)
     found = [
         replace(
@@ -67,7 +66,7 @@ def test_two_factors_of_a_full_design_are_bars_in_groups_and_every_query_has_the
 
 
 @pytest.mark.parametrize("other", [study(full=False), None])
-def test_other_designs_have_no_such_groups(other: LabStudy | None) -> None:
+def test_other_designs_have_no_such_groups(other: Study | None) -> None:
     found = other.levels if other else None
     assert levels.whole(found) == [] and levels.by_query(found) == []
 
@@ -148,7 +147,7 @@ def passed_through() -> Record:
 
 def test_a_report_of_runs_on_emulated_devices_shows_their_io_by_role() -> None:
     (found,) = studies([emulated()])
-    (section,) = [section for section in figures.sections(found) if section.id == "devices"]
+    (section,) = [section for section in sections(found) if section.id == "devices"]
     assert "role-latency" in [chart.id for chart in section.charts]
 
 

@@ -11,13 +11,14 @@ from factories import Shelf
 from labfactory import lab, trials
 from test_report_formats import EVIL, Page
 
-from ironbench.analyse.labstudy import LabStudy, lab_study
+from ironbench.analyse.labstudy import lab_study
+from ironbench.analyse.study import Study
 from ironbench.model.record import Status
 from ironbench.report import formats, theme
-from ironbench.report.lab_figures import sections
+from ironbench.report.sections import sections
 
 
-def study(**factors: tuple[str, ...]) -> LabStudy:
+def study(**factors: tuple[str, ...]) -> Study:
     plan = lab(factors or {"log": ("disk", "memory", "ssd")}, blocks=8)
     means = {setup.cell.name: 1000.0 + 150 * place for place, setup in enumerate(plan.setups)}
     records = trials(plan, means)
@@ -27,7 +28,7 @@ def study(**factors: tuple[str, ...]) -> LabStudy:
 
 @pytest.fixture(scope="module")
 def page() -> str:
-    return formats.get_lab("html")([study()]).decode()
+    return formats.get("html")([study()]).decode()
 
 
 def test_every_chart_of_the_page_has_its_place_its_words_and_its_figures(page: str) -> None:
@@ -35,7 +36,7 @@ def test_every_chart_of_the_page_has_its_place_its_words_and_its_figures(page: s
     charts = next(json.loads(text) for attributes, text in found.scripts if attributes.get("id") == "charts")
     places = {a["id"]: a for _, a in found.elements if a.get("class") == "chart"}
     assert set(places) == set(charts)
-    assert {"lab0-chart-effects", "lab0-chart-points", "lab0-chart-by-block"} <= set(charts)
+    assert {"study0-chart-effects", "study0-chart-points", "study0-chart-by-block"} <= set(charts)
     assert all(len(str(attributes["aria-label"])) > 30 for attributes in places.values())
 
 
@@ -59,7 +60,7 @@ def test_the_lab_file_is_inside_the_page(page: str) -> None:
 
 @pytest.mark.parametrize("format", ["html", "md", "text", "json"])
 def test_question_and_answer_come_first(format: str) -> None:
-    text = formats.get_lab(format)([study()]).decode().replace("\\", "")
+    text = formats.get(format)([study()]).decode().replace("\\", "")
     question, said = text.index("Is the log what holds"), text.index("is faster than log=disk")
     assert question < said < text.index("[workload]")
 
@@ -67,16 +68,16 @@ def test_question_and_answer_come_first(format: str) -> None:
 def test_what_a_user_wrote_cannot_become_part_of_a_labs_page() -> None:
     made = study(**{EVIL: (EVIL, "b")})
     made = replace(made, lab=replace(made.lab, question=EVIL, name=EVIL, source=EVIL))
-    found = Page(formats.get_lab("html")([made]).decode())
+    found = Page(formats.get("html")([made]).decode())
     assert not [tag for tag, _ in found.elements if tag == "img"]
     assert len(found.scripts) == 3
-    markdown = formats.get_lab("md")([made]).decode()
+    markdown = formats.get("md")([made]).decode()
     assert "<img" not in re.sub(r"(?ms)^```.*?^```$", "", markdown).replace("\\<img", "")
-    assert "\x1b" not in formats.get_lab("text")([made]).decode() + markdown
+    assert "\x1b" not in formats.get("text")([made]).decode() + markdown
 
 
 def test_the_document_holds_findings_in_base_units() -> None:
-    (found,) = json.loads(formats.get_lab("json")([study()]))["labs"]
+    (found,) = json.loads(formats.get("json")([study()]))["labs"]
     first = found["findings"][0]
     assert {"metric", "cell", "baseline", "ratios", "ratio", "low", "high", "conclusion", "detectable"} <= set(first)
     assert first["conclusion"] == "faster"
@@ -88,11 +89,11 @@ def test_the_document_holds_findings_in_base_units() -> None:
 def test_a_labs_pictures_are_drawn_without_a_browser() -> None:
     pytest.importorskip("vl_convert")
     made = study()
-    assert formats.get_lab("png")([made]).startswith(b"\x89PNG")
-    assert "log=memory" in formats.get_lab("svg")([made]).decode()
+    assert formats.get("png")([made]).startswith(b"\x89PNG")
+    assert "log=memory" in formats.get("svg")([made]).decode()
 
 
 def test_an_empty_lab_is_written_without_error() -> None:
     plan = lab({"log": ("disk", "memory")})
     for format in formats.names():
-        assert formats.get_lab(format)([lab_study(plan, [], Shelf())])
+        assert formats.get(format)([lab_study(plan, [], Shelf())])

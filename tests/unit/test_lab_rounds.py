@@ -11,8 +11,9 @@ from factories import Shelf
 from labfactory import lab, said, trials
 
 from ironbench.analyse.claims import Outcome
-from ironbench.analyse.labstudy import LabStudy, lab_study
+from ironbench.analyse.labstudy import lab_study
 from ironbench.analyse.looks import at
+from ironbench.analyse.study import Study
 from ironbench.cli.verdict import exit_code
 from ironbench.experiment import schedule
 from ironbench.model.finding import Conclusion
@@ -27,7 +28,7 @@ LOG = {"log": ("disk", "memory")}
 NO_FASTER = Claim("log=memory over log=disk: at most 1.2", "ratio", "throughput", ("log=memory", "log=disk"), None, 1.2)
 
 
-def two_rounds() -> tuple[LabStudy, list[Record]]:
+def two_rounds() -> tuple[Study, list[Record]]:
     """The first finds a difference that a claim excluded; the second is too noisy to tell."""
     plan = lab(LOG, blocks=12, claims=[NO_FASTER])
     staged = [replace(trial, stage=1 + (trial.block >= 6)) for trial in plan.trials]
@@ -49,8 +50,8 @@ def test_what_an_earlier_round_found_is_in_the_answer_and_in_every_format() -> N
         said(study)
     )
     for name in ("text", "md", "html"):
-        assert "Earlier rounds" in formats.get_lab(name)([study]).decode(), name
-    (document,) = json.loads(formats.get_lab("json")([study]))["labs"]
+        assert "Earlier rounds" in formats.get(name)([study]).decode(), name
+    (document,) = json.loads(formats.get("json")([study]))["labs"]
     (earlier,) = document["earlier"]
     assert (earlier["round"], earlier["findings"][0]["conclusion"]) == (1, "faster")
     assert earlier["claims"][0]["outcome"] == "refuted"

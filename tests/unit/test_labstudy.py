@@ -10,23 +10,27 @@ from factories import OLTP, Shelf, knee
 from labfactory import lab, said, trials
 
 from ironbench.analyse.contrast import contrasts
-from ironbench.analyse.labstudy import LabStudy, lab_study
+from ironbench.analyse.labstudy import lab_study
+from ironbench.analyse.study import Study
 from ironbench.analyse.subjects import work_name
 from ironbench.model.finding import Conclusion
 from ironbench.model.lab import Claim, Lab
 from ironbench.model.noise import Noise
 from ironbench.model.record import Record, Status
-from ironbench.report import formats, lab_figures
+from ironbench.report import document, formats
 from ironbench.report.answer import answer
+from ironbench.report.sections import sections
+from ironbench.report.sections.differences import between_cells
+from ironbench.report.sections.plan import plan as plan_tables
 
 LOG = {"log": ("disk", "memory")}
 
 
-def studied(plan: Lab, records: list[Record], noise: Sequence[Noise] = ()) -> LabStudy:
+def studied(plan: Lab, records: list[Record], noise: Sequence[Noise] = ()) -> Study:
     return lab_study(plan, records, Shelf(records), noise)
 
 
-def two_cells(memory: float, spread: float = 0.02, blocks: int = 10) -> LabStudy:
+def two_cells(memory: float, spread: float = 0.02, blocks: int = 10) -> Study:
     plan = lab(LOG, blocks=blocks)
     return studied(plan, trials(plan, {"log=disk": 1000.0, "log=memory": memory}, spread))
 
@@ -75,7 +79,7 @@ def test_every_format_has_the_answer_in_the_same_order(format: str) -> None:
     records = trials(plan, {"log=disk": 1000.0, "log=memory": 1900.0, "log=raid": 1010.0}, 0.05, observed=True)
     known = [Noise("m1", work_name(OLTP), "throughput", 12, 0.02, 0.021, "2026-11-20T00:00:00")]
     study = studied(plan, records, known)
-    shown = " ".join(formats.get_lab(format)([study]).decode().replace("\\", "").split())
+    shown = " ".join(formats.get(format)([study]).decode().replace("\\", "").split())
     found = answer(study)
     parts = [found.decision.text, found.points[0].text, found.points[0].doubt, found.limit, *found.doubts]
     assert all(parts) and len(parts) == 5
@@ -109,7 +113,7 @@ def test_a_lab_without_a_usable_trial_has_no_answer_yet() -> None:
     ]
     study = studied(plan, dead)
     assert "no answer yet" in said(study)
-    assert any("disk full" in text for text in lab_figures.cautions(study))
+    assert any("disk full" in text for text in document.cautions(study))
     assert "no answer yet" in said(studied(plan, []))
 
 
@@ -143,7 +147,7 @@ def test_a_failed_trial_that_was_tried_again_is_represented_by_its_last_attempt(
     study = studied(plan, [again, dead, *records[1:]])
     assert sum(len(cell.trials) for cell in study.cells) == 12
     assert not study.left_out
-    assert any("1" in row[4] for row in dict(lab_figures.plan(study))["Cells"].rows)
+    assert any("1" in row[4] for row in dict(plan_tables(study))["Cells"].rows)
 
 
 def test_what_is_missing_of_the_plan_is_said() -> None:
@@ -159,14 +163,14 @@ def test_blocks_that_were_dropped_and_cells_that_were_skipped_are_among_the_caut
     plan = lab({"log": ("disk", "memory", "ssd")}, skipped={"log=ssd": "no such directory"})
     records = trials(plan, {"log=disk": 1000.0, "log=memory": 1500.0})
     dead = replace(records[0], status=Status.FAILED, metrics={}, cause="disk full")
-    rows = lab_figures.cautions(studied(plan, [dead, *records[1:]]))
+    rows = document.cautions(studied(plan, [dead, *records[1:]]))
     assert "log=ssd was not measured: no such directory" in rows
     assert f"Left out of the comparison: block 1: {dead.cell.name} failed (disk full)" in rows
 
 
 @pytest.mark.parametrize("name", ["disk", "memory"])
 def test_what_was_varied_is_among_the_differences(name: str) -> None:
-    rows = lab_figures.differences(two_cells(1500.0)).rows
+    rows = between_cells(two_cells(1500.0)).rows
     assert any(f"log={name}" in row[2] for row in rows)
 
 
@@ -198,7 +202,7 @@ def test_where_the_time_goes_is_told_for_each_cell_and_from_one_to_the_other() -
     assert "At log=disk, the limit is the log" in said(study)
     (found,) = study.waterfalls
     assert (found.before, found.after) == ("log=disk", "log=memory")
-    section = next(section for section in lab_figures.sections(study) if section.id == "time")
+    section = next(section for section in sections(study) if section.id == "time")
     assert [chart.id for chart in section.charts] == ["time", "waterfall-0"]
     steps = section.charts[1].specification["datasets"]["steps"]
     assert steps[0]["end"] + sum(
@@ -210,7 +214,7 @@ def test_cells_that_differ_in_clients_alone_are_drawn_as_curves() -> None:
     plan = lab({"cache": ("warm", "cold"), "clients": ("1", "4", "8")}, blocks=6)
     study = studied(plan, trials(plan, {s.cell.name: 100.0 * s.cell.load.clients for s in plan.setups}))
     assert [curve.name for curve in study.growths] == ["cache=warm", "cache=cold"]
-    chart = next(chart for part in lab_figures.sections(study) for chart in part.charts if part.id == "growth")
+    chart = next(chart for part in sections(study) for chart in part.charts if part.id == "growth")
     assert len(chart.specification["datasets"]["trials"]) == 36
     assert not studied(lab(LOG), []).growths
 
@@ -218,7 +222,7 @@ def test_cells_that_differ_in_clients_alone_are_drawn_as_curves() -> None:
 def test_many_comparisons_show_their_main_metrics_side_by_side() -> None:
     plan = lab({"work_mem": ("1MB", "2MB", "4MB", "8MB")}, blocks=6)
     study = studied(plan, trials(plan, {s.cell.name: 1000.0 for s in plan.setups}))
-    (section,) = [section for section in lab_figures.sections(study) if section.id == "others"]
+    (section,) = [section for section in sections(study) if section.id == "others"]
     ((_, table),) = section.tables
     assert len(table.rows) == 3
     assert "median response time" in table.head
@@ -233,7 +237,7 @@ def test_a_curve_of_enough_numbers_of_clients_is_fitted_and_never_followed_beyon
     assert curve.grows
     assert said(study).startswith("Throughput grows from ")
     assert " at 16, " in said(study) and "95\u202f% interval), the most that were measured. " in said(study)
-    section = next(section for section in lab_figures.sections(study) if section.id == "growth")
+    section = next(section for section in sections(study) if section.id == "growth")
     assert max(row["clients"] for row in section.charts[0].specification["datasets"]["curves"]) == pytest.approx(16)
     assert "a prediction" in section.tables[0][1].rows[0][-1]
 
@@ -305,9 +309,9 @@ def test_a_fixed_order_is_told_and_no_order_drawn_is_claimed() -> None:
     means = {"log=disk": 1000.0, "log=memory": 1500.0}
     for declared, drawn in ((plan, True), (fixed, False)):
         study = studied(declared, trials(declared, means))
-        lead = next(section.lead for section in lab_figures.sections(study) if section.id == "plan")
+        lead = next(section.lead for section in sections(study) if section.id == "plan")
         assert ("order drawn with seed" in lead) == drawn
-        assert any("in the same order" in text for text in lab_figures.cautions(study)) != drawn
+        assert any("in the same order" in text for text in document.cautions(study)) != drawn
 
 
 def test_a_curve_that_falls_has_its_peak_in_the_answer() -> None:
@@ -325,7 +329,7 @@ def test_a_trial_that_was_cut_short_is_still_to_be_run_and_no_trial_of_the_repor
     study = studied(plan, records)
     assert "8 of 12 planned trials are still to be run: `ironbench lab resume` runs them" in study.warnings
     assert (study.trials, study.missing, study.complete) == (4, 8, False)
-    assert "4 trials" in lab_figures.kicker(study)
+    assert "4 trials" in document.kicker(study)
     again = replace(records[4], status=Status.OK, attempt=2, id="again")
     assert studied(plan, [*records, again]).trials == 5
 
@@ -333,15 +337,15 @@ def test_a_trial_that_was_cut_short_is_still_to_be_run_and_no_trial_of_the_repor
 def test_checkpoints_that_nobody_chose_are_told_as_the_plan_tells_them() -> None:
     plan = lab(LOG, blocks=6)
     study = studied(plan, trials(plan, {"log=disk": 1000.0, "log=memory": 1100.0}))
-    notes = " ".join(lab_figures.notes(study))
+    notes = " ".join(document.notes(study))
     assert "the server makes a checkpoint every 10 s, three in a trial" in notes
 
 
 def test_intervals_at_more_than_95_percent_are_explained() -> None:
-    assert not any("false alarm" in note for note in lab_figures.notes(two_cells(1100.0)))
+    assert not any("false alarm" in note for note in document.notes(two_cells(1100.0)))
     plan = lab({"log": ("disk", "memory", "ssd")}, blocks=6)
     study = studied(plan, trials(plan, {s.cell.name: 1000.0 + 40 * n for n, s in enumerate(plan.setups)}))
-    notes = " ".join(lab_figures.notes(study))
+    notes = " ".join(document.notes(study))
     assert "Where an interval is at 97.5\u202f%, not 95\u202f%" in notes
     assert "shared out among 2 comparisons" in notes
 

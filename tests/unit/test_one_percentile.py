@@ -23,8 +23,8 @@ from ironbench.model.system import Load, System
 from ironbench.printer import Printer
 from ironbench.record import Evidence, Store
 from ironbench.report import searched
+from ironbench.report.formats.text import run_summary
 from ironbench.report.numbers import quantity
-from ironbench.report.text import run_summary
 
 pytest.importorskip("ironbench._core", reason="the core is not built")
 

@@ -7,10 +7,11 @@ import pytest
 from factories import DISK, Shelf, record
 from labfactory import lab, trials
 
-from ironbench.analyse.labstudy import LabStudy, lab_study
+from ironbench.analyse.labstudy import lab_study
 from ironbench.analyse.queries import queries
-from ironbench.report.charts.queries import by_query
-from ironbench.report.lab_figures import sections
+from ironbench.analyse.study import Study
+from ironbench.report.charts.query_bars import by_query
+from ironbench.report.sections import sections
 
 
 def timed(times_s: dict[str, float], block: int, parallelism: int | None = None):
@@ -108,7 +109,7 @@ def test_subjects_stand_by_their_parallelism_only_where_each_degree_is_one_of_th
     assert twice is not None and not twice.by_parallelism
 
 
-def study(**others: float) -> LabStudy:
+def study(**others: float) -> Study:
     """Of a lab with query 7, and others that take as long in every cell."""
     rest = {f"query_time_s{{query={name}}}": time for name, time in others.items()}
     plan = lab({"storage": ("disk", "ssd")}, blocks=6)

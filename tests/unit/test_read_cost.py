@@ -9,8 +9,8 @@ from ironbench.analyse.read_cost import read_costs
 from ironbench.analyse.study import studies
 from ironbench.model.record import Budget, Record
 from ironbench.model.system import Device
-from ironbench.report import figures
-from ironbench.report.read_cost import table
+from ironbench.report.sections import sections
+from ironbench.report.sections.read_cost import table
 from ironbench.words import THIN
 
 
@@ -61,4 +61,4 @@ def test_a_cost_that_reads_do_not_explain_has_no_row(reads: float, engine_s: tup
 
 def test_a_report_of_runs_has_the_table() -> None:
     (found,) = studies([trial("cold", 100_000, 3.0), trial("hot", 0, 2.0)])
-    assert "read-cost" in [section.id for section in figures.sections(found)]
+    assert "read-cost" in [section.id for section in sections(found)]

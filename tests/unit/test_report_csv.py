@@ -11,8 +11,9 @@ from labfactory import lab, trials
 
 from ironbench.analyse.labstudy import lab_study
 from ironbench.analyse.study import studies
-from ironbench.report import figures, formats, lab_figures
+from ironbench.report import formats
 from ironbench.report.numbers import base_value, quantity
+from ironbench.report.sections import sections
 
 
 def lines(data: bytes) -> list[dict[str, str]]:
@@ -47,8 +48,8 @@ def test_every_table_of_a_run_is_in_the_file() -> None:
     found = studies(example(), Shelf(example()))
     rows = lines(formats.get("csv")(found))
     assert tuple(rows[0]) == ("report", "section", "table", "row", "column", "text", "value", "unit")
-    wanted = {(section.title, name) for section in figures.sections(found[0]) for name, _ in section.tables}
-    wanted |= {(section.title, chart.title) for section in figures.sections(found[0]) for chart in section.charts}
+    wanted = {(section.title, name) for section in sections(found[0]) for name, _ in section.tables}
+    wanted |= {(section.title, chart.title) for section in sections(found[0]) for chart in section.charts}
     assert wanted <= {(row["section"], row["table"]) for row in rows}
     peaks = [row for row in rows if row["section"] == "Peaks" and row["column"] == "throughput"]
     assert [row["unit"] for row in peaks] == ["1/s", "1/s"]
@@ -59,8 +60,8 @@ def test_every_table_of_a_lab_is_in_the_file_once() -> None:
     plan = lab({"log": ("disk", "memory")}, blocks=6)
     records = trials(plan, {"log=disk": 1000.0, "log=memory": 1500.0}, observed=True)
     study = lab_study(plan, records, Shelf(records))
-    rows = lines(formats.get_lab("csv")([study]))
-    assert {section.title for section in lab_figures.sections(study)} <= {row["section"] for row in rows}
+    rows = lines(formats.get("csv")([study]))
+    assert {section.title for section in sections(study)} <= {row["section"] for row in rows}
     assert sum(row["column"] == "verdict" for row in rows) == 1
 
 

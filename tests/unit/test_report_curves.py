@@ -11,7 +11,8 @@ from factories import DISK, MEMORY, Shelf, example, record, sweep
 from ironbench.analyse.study import Study, studies
 from ironbench.model.record import Record
 from ironbench.report import formats, image
-from ironbench.report.charts.curves import curves
+from ironbench.report.document import report as report_of
+from ironbench.report.sections.curves import curves
 
 
 def study_of(trials: list[Record]) -> Study:
@@ -68,7 +69,7 @@ def test_figures_of_peaks_far_from_each_other_share_a_row() -> None:
 
 def test_a_picture_has_the_sections_of_the_page_with_their_titles() -> None:
     trials = example()
-    said = json.dumps(image._picture([image._study(study_of(trials))]))
+    said = json.dumps(image._picture([image._report(report_of(study_of(trials)))]))
     for title in ("Where the CPU time went", "What backends waited for", "Devices", "Over time", "Latency"):
         assert f'"text": "{title}"' in said
     assert "hollow: confirmation trial" in said
@@ -76,7 +77,7 @@ def test_a_picture_has_the_sections_of_the_page_with_their_titles() -> None:
 
 def test_a_picture_explains_its_strokes_in_words() -> None:
     trials = sweep(DISK, 3000, 6) + sweep(MEMORY, 9000, 6, seed=2)
-    assert "solid: data" in json.dumps(image._picture([image._study(study_of(trials))]), ensure_ascii=False)
+    assert "solid: data" in json.dumps(image._picture([image._report(report_of(study_of(trials)))]), ensure_ascii=False)
 
 
 def test_pictures_of_the_whole_report_are_drawn() -> None:

@@ -20,11 +20,15 @@ from ironbench.errors import InputError
 from ironbench.model.record import Check, Record, Status
 from ironbench.printer import Printer
 from ironbench.report import formats, plain, theme
+from ironbench.report.answer import answer
+from ironbench.report.as_json import run_document
 from ironbench.report.charts.base import Table
-from ironbench.report.figures import answer, cautions, headline, sections
-from ironbench.report.json import comparison, run_document
-from ironbench.report.markdown import escaped
-from ironbench.report.text import run_summary
+from ironbench.report.compared import document as comparison
+from ironbench.report.document import cautions
+from ironbench.report.formats.md import escaped
+from ironbench.report.formats.text import run_summary
+from ironbench.report.headline import headline
+from ironbench.report.sections import sections
 
 EVIL = "</script><img src=http://x onerror=alert(1)>|`*\x1b[31m\"'&"
 

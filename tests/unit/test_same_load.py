@@ -21,10 +21,10 @@ from ironbench.errors import InputError
 from ironbench.model.lab import Claim, Lab, Stage
 from ironbench.model.record import Record, Warning
 from ironbench.plan import same_load
-from ironbench.report import lab_text
-from ironbench.report.charts.same_load import same_load as charts_of
-from ironbench.report.lab_json import document
-from ironbench.report.same_load import same_load_tables
+from ironbench.report.formats import text as lab_text
+from ironbench.report.formats.json import document
+from ironbench.report.sections.same_load import same_load as charts_of
+from ironbench.report.sections.same_load import same_load_tables
 
 START = 'question = "Faster?"\n[system]\nengine = "null"\n[workload]\nname = "select-only"\n[load]\nclients = 4\n'
 SPEED = '[vary.speed]\nslow = { set = { service = "1ms" } }\nfast = {}\n'

@@ -19,8 +19,9 @@ from ironbench.model.search import Limit, Search
 from ironbench.model.system import Choice, Load, System
 from ironbench.record.index import short
 from ironbench.report import formats, searched, trial
-from ironbench.report.charts.curves import curves
-from ironbench.report.figures import headline, peaks
+from ironbench.report.document import peaks
+from ironbench.report.headline import headline
+from ironbench.report.sections.curves import curves
 
 THREADS = System("none", "threads")
 

@@ -239,7 +239,7 @@ def test_reads_from_the_device_and_from_the_cache_are_compared_by_size() -> None
     from factories import DISK, record
 
     from ironbench.analyse.study import studies
-    from ironbench.report import figures as shown
+    from ironbench.report import sections as shown
     from ironbench.report.storage import headline
     from ironbench.words import THIN
 

@@ -6,11 +6,12 @@ from dataclasses import replace
 from factories import Shelf
 from labfactory import lab, trials
 
-from ironbench.analyse.labstudy import LabStudy, lab_study
+from ironbench.analyse.labstudy import lab_study
+from ironbench.analyse.study import Study
 from ironbench.model.system import Choice
 from ironbench.report import formats
 from ironbench.report.findings import metric_words
-from ironbench.report.lab_figures import sections
+from ironbench.report.sections import sections
 from ironbench.words import THIN
 
 READ = "storage_bytes_per_s{profile=seq1m-q8t1-read}"
@@ -18,7 +19,7 @@ WRITE = "storage_bytes_per_s{profile=rnd4k-q32t1-write}"
 RATES = {"generic": {READ: 682.8e6, WRITE: 282.3e6}, "vendor's": {READ: 1547.7e6, WRITE: 419.7e6}}
 
 
-def study(rates: Mapping[str, Mapping[str, float]] = RATES) -> LabStudy:
+def study(rates: Mapping[str, Mapping[str, float]] = RATES) -> Study:
     plan = lab({"driver": tuple(rates)}, blocks=6, metric=READ)
     work = Choice("storage", {})
     plan = replace(plan, setups=tuple(replace(setup, choice=work) for setup in plan.setups))
@@ -30,8 +31,8 @@ def study(rates: Mapping[str, Mapping[str, float]] = RATES) -> LabStudy:
 
 
 def test_a_labs_cells_stand_beside_each_other_in_the_known_table() -> None:
-    (section,) = [section for section in sections(study()) if section.id == "storage"]
-    (_, table), *details = section.tables
+    section, latency = [section for section in sections(study()) if section.id.startswith("storage")]
+    ((_, table),), details = section.tables, latency.tables
     assert table.head == ("MB/s", "driver=generic", "driver=vendor's", "driver=vendor's / driver=generic")
     rows = [tuple(cell.replace(THIN, " ") for cell in row) for row in table.rows]
     assert rows[0] == ("SEQ1M Q8T1 read", "682.8", "1 547.7", "2.27 ×")
@@ -42,8 +43,8 @@ def test_a_labs_cells_stand_beside_each_other_in_the_known_table() -> None:
 
 def test_tables_have_every_cell_and_charts_say_how_many_they_leave_out() -> None:
     many = {f"d{place}": RATES["generic"] for place in range(10)}
-    (section,) = [section for section in sections(study(many)) if section.id == "storage"]
-    (_, table), *details = section.tables
+    section, latency = [section for section in sections(study(many)) if section.id.startswith("storage")]
+    ((_, table),), details = section.tables, latency.tables
     assert len(table.head) == 1 + 10 + 9 and len(details) == 10
     assert section.lead.endswith("The charts leave out 2 cells of 10; the tables have all.")
     assert {len(chart.legend) for chart in section.charts} == {8}
@@ -57,5 +58,5 @@ def test_a_test_is_called_as_in_the_known_table() -> None:
 
 def test_the_picture_and_the_page_of_such_a_lab_can_be_drawn() -> None:
     made = study()
-    assert formats.get_lab("png")([made]).startswith(b"\x89PNG")
-    assert b"SEQ1M Q8T1" in formats.get_lab("html")([made])
+    assert formats.get("png")([made]).startswith(b"\x89PNG")
+    assert b"SEQ1M Q8T1" in formats.get("html")([made])

@@ -15,7 +15,7 @@ from ironbench.model.system import Choice, System
 from ironbench.report import lead as lead_report
 from ironbench.report import own
 from ironbench.report.charts.effects import effects
-from ironbench.report.text import comparison
+from ironbench.report.compared import text as comparison
 
 UNIT = "queries/h × SF"
 

@@ -15,8 +15,8 @@ from ironbench.machine import space
 from ironbench.model.lab import Claim
 from ironbench.model.record import Status
 from ironbench.plan.design import in_words
-from ironbench.report import lab_text
-from ironbench.report.figures import ratio_of
+from ironbench.report.formats import text as lab_text
+from ironbench.report.sections.balance import ratio_of
 from ironbench.words import in_percent
 
 

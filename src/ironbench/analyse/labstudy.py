@@ -1,35 +1,34 @@
-"""Everything the report of a lab shows, computed once from its plan and its records; formats only write it down."""
+"""The study of a lab, from its plan and its records."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 
 from ironbench.analyse.archive import Archive
-from ironbench.analyse.balance import Entry, balance
+from ironbench.analyse.balance import balance
 from ironbench.analyse.bottleneck import TimeSpent, where_time_goes
-from ironbench.analyse.ceiling import Ceiling, ceilings, reconciled
-from ironbench.analyse.claims import Judged, Outcome, judged
-from ironbench.analyse.contrast import Contrast, contrasts
+from ironbench.analyse.ceiling import ceilings, reconciled
+from ironbench.analyse.claims import Judged, judged
+from ironbench.analyse.contrast import contrasts
 from ironbench.analyse.curve import metrics_of
-from ironbench.analyse.differences import Difference, chosen, completed, differences, shared
-from ironbench.analyse.disturbance import Disturbance, disturbances
+from ironbench.analyse.differences import chosen, completed, differences, shared
+from ironbench.analyse.disturbance import disturbances
 from ironbench.analyse.findings import findings, highest_floor
-from ironbench.analyse.growth import Growth, growths
-from ironbench.analyse.interaction import Interaction, interactions
-from ironbench.analyse.levels import Levels, levels
+from ironbench.analyse.growth import growths
+from ironbench.analyse.interaction import interactions
+from ironbench.analyse.levels import levels
 from ironbench.analyse.looks import at, earlier
-from ironbench.analyse.queries import Queries, queries
-from ironbench.analyse.read_cost import ReadCost, read_costs
-from ironbench.analyse.role_latency import RoleLatency, role_latencies
-from ironbench.analyse.same_load import SameLoad, fell_behind, same_loads, too_little_time
-from ironbench.analyse.study import facts, script_texts
+from ironbench.analyse.queries import queries
+from ironbench.analyse.read_cost import read_costs
+from ironbench.analyse.role_latency import role_latencies
+from ironbench.analyse.same_load import fell_behind, same_loads, too_little_time
+from ironbench.analyse.study import Effect, Measured, Round, Study, facts, script_texts
 from ironbench.analyse.subjects import counted_in, work_name
-from ironbench.analyse.summarise import Summary
-from ironbench.analyse.trend import Against, against
+from ironbench.analyse.trend import against
 from ironbench.analyse.unlike import doubts, left_out
 from ironbench.analyse.waterfall import Waterfall, waterfall
-from ironbench.model.finding import Conclusion, Finding
+from ironbench.model.finding import Finding
 from ironbench.model.lab import Lab
 from ironbench.model.noise import Noise
 from ironbench.model.record import Record, Status
@@ -42,128 +41,6 @@ MOST_WATERFALLS = 4
 """Of more comparisons only the first are shared out among the parts of a transaction's time."""
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """One cell and what was measured of it."""
-
-    name: str
-    setup: Setup
-    planned: int
-    """Trials that were planned for it."""
-    trials: tuple[Record, ...]
-    """The last attempt of each block, in order of blocks, of whatever status."""
-    metric: Summary | None
-    """The lab's metric over the trials that may be compared."""
-    budget: dict[str, float]
-    """Part → mean share of the machine's CPU time; empty where it was not measured."""
-    balance: tuple[Entry, ...]
-    time: TimeSpent | None
-    """Where the time of a transaction goes; None where backends were not observed."""
-
-    @property
-    def usable(self) -> tuple[Record, ...]:
-        return tuple(record for record in self.trials if record.status.comparable)
-
-
-@dataclass(frozen=True, slots=True)
-class Effect:
-    """A finding with the names its comparison goes by in this lab."""
-
-    finding: Finding
-    contrast: Contrast
-
-
-@dataclass(frozen=True, slots=True)
-class Round:
-    """What a round before the last one ended with, on its own blocks alone; no later round takes it back."""
-
-    number: int
-    """1-based."""
-    effects: tuple[Effect, ...]
-    """The lab's declared comparisons, then those of its claims."""
-    claims: tuple[Judged, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class LabStudy:
-    """One lab, from question to answer."""
-
-    lab: Lab
-    work: str
-    cells: tuple[Measured, ...]
-    """Those that could be measured, in the order declared."""
-    skipped: tuple[tuple[str, str], ...]
-    """Cells that could not, each with why."""
-    effects: tuple[Effect, ...]
-    """The lab's declared comparisons of its declared metric: these carry verdicts."""
-    claimed: tuple[Effect, ...]
-    """What else the claims are about: these carry verdicts too."""
-    others: tuple[Effect, ...]
-    """Other metrics, reported without deciding anything."""
-    interactions: tuple[Interaction, ...]
-    """Of a full design: whether changes do together what they do alone; without a verdict."""
-    same_loads: tuple[SameLoad, ...]
-    """Response times at shares of the baseline's peak; without verdicts."""
-    claims: tuple[Judged, ...]
-    too_little_time: str
-    """That the budget held too few blocks to decide claims about rates, and what budget would; empty where it did."""
-    earlier: tuple[Round, ...]
-    """Rounds before the one that all this is about."""
-    growths: tuple[Growth, ...]
-    """Cells that differ in the number of clients alone, as curves."""
-    ceilings: tuple[Ceiling, ...]
-    """What parts made free bring, where the lab has such cells."""
-    waterfalls: tuple[Waterfall, ...]
-    """Of the first comparisons: which part of a transaction's time the difference comes from."""
-    queries: Queries | None
-    """Query by query; None where the work is not made of queries."""
-    against: tuple[Against, ...]
-    """Queries that go against the trend, with what their plans say."""
-    levels: Levels | None
-    """Of a full design of two factors: the cells by their levels."""
-    role_latencies: tuple[RoleLatency, ...]
-    """Time of an I/O by role; empty where no device was emulated."""
-    read_costs: tuple[ReadCost, ...]
-    """CPU time of a read on real devices, where a cell reads what another has cached."""
-    scripts: tuple[tuple[str, str], ...]
-    """Name and text of every script that was driven."""
-    noise: Noise | None
-    """The highest floor known of this machine for the lab's metric and its work."""
-    differences: tuple[Difference, ...]
-    """Facts that differ between cells, one value per cell."""
-    shared: dict[str, str]
-    disturbances: tuple[Disturbance, ...]
-    dropped: tuple[str, ...]
-    """Blocks that did not enter the paired analysis, and why."""
-    left_out: tuple[str, ...]
-    warnings: tuple[str, ...]
-    derived: str
-    started_at: str
-    trials: int
-    """That are over, whatever their status; not counting attempts that were repeated."""
-    missing: int
-    """Planned trials of the stages begun that are not over."""
-
-    @property
-    def metric(self) -> str:
-        return self.lab.method.metric
-
-    @property
-    def complete(self) -> bool:
-        """Whether every planned trial has left a record."""
-        return not self.missing
-
-    @property
-    def refuted(self) -> tuple[str, ...]:
-        """Claims that this round or an earlier one refuted."""
-        every = (*(one for earlier in self.earlier for one in earlier.claims), *self.claims)
-        return tuple(dict.fromkeys(one.claim.text for one in every if one.outcome is Outcome.REFUTED))
-
-    def ended(self, conclusion: Conclusion) -> tuple[Effect, ...]:
-        """The comparisons that ended so."""
-        return tuple(effect for effect in self.effects if effect.finding.conclusion is conclusion)
-
-
 def lab_study(
     lab: Lab,
     records: Sequence[Record],
@@ -171,7 +48,7 @@ def lab_study(
     noise: Sequence[Noise] = (),
     derived: Mapping[str, str] | None = None,
     look: int | None = None,
-) -> LabStudy:
+) -> Study:
     """`lab`: its stages as begun. `records`: all of the lab's. `noise`: what is known of the machine.
 
     `derived`: workload → sentence that must be shown wherever its results are. `look`: number of the last stage that
@@ -199,7 +76,7 @@ def lab_study(
     cells = tuple(replace(cell, time=cell.time and reconciled(cell.time, found_ceilings)) for cell in cells)
     usable = [(cell.name, cell.usable) for cell in cells if cell.usable]
     by_query = queries(usable)
-    return LabStudy(
+    return Study(
         lab=lab,
         work="; ".join(dict.fromkeys(work_name(setup.choice) for setup in measured)),
         cells=cells,

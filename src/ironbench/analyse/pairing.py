@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ironbench.analyse.contrast import contrasts
 from ironbench.analyse.findings import findings
-from ironbench.analyse.labstudy import Effect
+from ironbench.analyse.study import Effect
 from ironbench.model.finding import Conclusion
 from ironbench.model.lab import Lab
 from ironbench.model.record import Record

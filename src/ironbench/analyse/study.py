@@ -1,9 +1,10 @@
-"""Everything a report shows of the trials of one work, computed once; formats only write it down."""
+"""Everything a report shows, of runs or of a lab, computed once; formats only write it down."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ironbench.analyse import reproduce, timelines
 from ironbench.analyse.archive import EMPTY, Archive
@@ -19,12 +20,28 @@ from ironbench.analyse.sanity import Little, little
 from ironbench.analyse.scaling import Scaling, scalings
 from ironbench.analyse.shares import Shares, budgets, main_events, waits
 from ironbench.analyse.subjects import Subject, by_work, counted_in, subjects, work_name
-from ironbench.analyse.summarise import overlap
+from ironbench.analyse.summarise import Summary, overlap
 from ironbench.analyse.trend import Against, against
 from ironbench.analyse.unlike import doubts, left_out, unlike
 from ironbench.model.record import Record
 from ironbench.model.sample import too_few
 from ironbench.words import in_percent
+
+if TYPE_CHECKING:
+    from ironbench.analyse.bottleneck import TimeSpent
+    from ironbench.analyse.ceiling import Ceiling
+    from ironbench.analyse.claims import Judged
+    from ironbench.analyse.contrast import Contrast
+    from ironbench.analyse.disturbance import Disturbance
+    from ironbench.analyse.growth import Growth
+    from ironbench.analyse.interaction import Interaction
+    from ironbench.analyse.levels import Levels
+    from ironbench.analyse.same_load import SameLoad
+    from ironbench.analyse.waterfall import Waterfall
+    from ironbench.model.finding import Conclusion, Finding
+    from ironbench.model.lab import Lab
+    from ironbench.model.noise import Noise
+    from ironbench.model.system import Setup
 
 MOST_POOLED = 2000
 """Trials of which all histograms are read, about a millisecond each; of more only those at the peak."""
@@ -81,33 +98,118 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
+class Measured:
+    """One cell and what was measured of it."""
+
+    name: str
+    setup: Setup
+    planned: int
+    """Trials that were planned for it."""
+    trials: tuple[Record, ...]
+    """The last attempt of each block, in order of blocks, of whatever status."""
+    metric: Summary | None
+    """The lab's metric over the trials that may be compared."""
+    budget: dict[str, float]
+    """Part → mean share of the machine's CPU time; empty where it was not measured."""
+    balance: tuple[Entry, ...]
+    time: TimeSpent | None
+    """Where the time of a transaction goes; None where backends were not observed."""
+
+    @property
+    def usable(self) -> tuple[Record, ...]:
+        return tuple(record for record in self.trials if record.status.comparable)
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """A finding with the names its comparison goes by in this lab."""
+
+    finding: Finding
+    contrast: Contrast
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """What a round before the last one ended with, on its own blocks alone; no later round takes it back."""
+
+    number: int
+    """1-based."""
+    effects: tuple[Effect, ...]
+    """The lab's declared comparisons, then those of its claims."""
+    claims: tuple[Judged, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Study:
-    """All subjects that did the same work."""
+    """Everything that trials tell: of runs that did the same work, or of a lab. What they do not tell is empty."""
 
     work: str
-    parts: tuple[Part, ...]
-    differences: tuple[Difference, ...]
-    shared: dict[str, str]
-    """Facts that all subjects have in common."""
-    unlike: tuple[str, ...]
-    """What keeps the subjects from being compared like for like."""
-    footnotes: tuple[str, ...]
     derived: str
     """A sentence that must stand wherever these results are shown; "" for most work."""
     started_at: str
     trials: int
+    """Of runs all, of a lab those that are over, whatever their status, without attempts that were repeated."""
+    differences: tuple[Difference, ...]
+    """Facts that differ, one value for each part or cell."""
+    shared: dict[str, str]
+    """Facts that all parts or cells have in common."""
+    queries: Queries | None
+    """Query by query; None where the work is not made of queries."""
+    against: tuple[Against, ...]
+    """Queries that go against the trend, with what their plans say."""
+    role_latencies: tuple[RoleLatency, ...]
+    """Time of an I/O by role; empty where no device was emulated."""
+    read_costs: tuple[ReadCost, ...]
+    """CPU time of a read on real devices, where one side reads what another has cached."""
+    scripts: tuple[tuple[str, str], ...]
+    """Name and text of every script that was driven."""
+
+    parts: tuple[Part, ...] = ()
+    """The subjects of runs."""
     scalings: tuple[Scaling, ...] = ()
     """The scalability law's curve of every part that has one."""
-    queries: Queries | None = None
-    """Query by query; None where the work is not made of queries."""
-    against: tuple[Against, ...] = ()
-    """Queries that go against the trend, with what their plans say."""
-    role_latencies: tuple[RoleLatency, ...] = ()
-    """Time of an I/O by role; empty where no device was emulated."""
-    read_costs: tuple[ReadCost, ...] = ()
-    """CPU time of a read on real devices, where a system reads what another has cached."""
-    scripts: tuple[tuple[str, str], ...] = ()
-    """Name and text of every script that was driven."""
+    unlike: tuple[str, ...] = ()
+    """What keeps the parts from being compared like for like."""
+    footnotes: tuple[str, ...] = ()
+
+    lab: Lab | None = None
+    """What was declared; None of runs."""
+    cells: tuple[Measured, ...] = ()
+    """The lab's cells that could be measured, in the order declared."""
+    skipped: tuple[tuple[str, str], ...] = ()
+    """Cells that could not, each with why."""
+    effects: tuple[Effect, ...] = ()
+    """The lab's declared comparisons of its declared metric: these carry verdicts."""
+    claimed: tuple[Effect, ...] = ()
+    """What else the claims are about: these carry verdicts too."""
+    others: tuple[Effect, ...] = ()
+    """Other metrics, reported without deciding anything."""
+    interactions: tuple[Interaction, ...] = ()
+    """Of a full design: whether changes do together what they do alone; without a verdict."""
+    same_loads: tuple[SameLoad, ...] = ()
+    """Response times at shares of the baseline's peak; without verdicts."""
+    claims: tuple[Judged, ...] = ()
+    too_little_time: str = ""
+    """That the budget held too few blocks to decide claims about rates, and what budget would; empty where it did."""
+    earlier: tuple[Round, ...] = ()
+    """Rounds before the one that all this is about."""
+    growths: tuple[Growth, ...] = ()
+    """Cells that differ in the number of clients alone, as curves."""
+    ceilings: tuple[Ceiling, ...] = ()
+    """What parts made free bring, where the lab has such cells."""
+    waterfalls: tuple[Waterfall, ...] = ()
+    """Of the first comparisons: which part of a transaction's time the difference comes from."""
+    levels: Levels | None = None
+    """Of a full design of two factors: the cells by their levels."""
+    noise: Noise | None = None
+    """The highest floor known of this machine for the lab's metric and its work."""
+    disturbances: tuple[Disturbance, ...] = ()
+    dropped: tuple[str, ...] = ()
+    """Blocks that did not enter the paired analysis, and why."""
+    left_out: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    missing: int = 0
+    """Planned trials of the stages begun that are not over."""
 
     @property
     def counts(self) -> tuple[str, str]:
@@ -129,6 +231,31 @@ class Study:
         if not self.open_loop:
             return "at the peak"
         return "at the peak, or at the rate asked for" if self.closed else "at the rate asked for"
+
+    @property
+    def metric(self) -> str:
+        """By which the lab decides."""
+        return self.lab.method.metric if self.lab else ""
+
+    @property
+    def baseline(self) -> str:
+        """The cell that the lab compares others with."""
+        return self.lab.baseline if self.lab else ""
+
+    @property
+    def complete(self) -> bool:
+        """Whether every planned trial has left a record."""
+        return not self.missing
+
+    @property
+    def refuted(self) -> tuple[str, ...]:
+        """Claims that this round or an earlier one refuted."""
+        every = (*(one for earlier in self.earlier for one in earlier.claims), *self.claims)
+        return tuple(dict.fromkeys(one.claim.text for one in every if one.outcome == "refuted"))
+
+    def ended(self, conclusion: Conclusion) -> tuple[Effect, ...]:
+        """The comparisons that ended so."""
+        return tuple(effect for effect in self.effects if effect.finding.conclusion is conclusion)
 
 
 SEARCH = "search"
@@ -165,21 +292,23 @@ def _study(records: Sequence[Record], archive: Archive, derived: Mapping[str, st
     by_query = queries(usable, in_blocks=False)
     at_peaks = [(part.name, part.curve.main.trials) for part in parts if part.curve.main]
     return Study(
-        work_name(records[0].choice),
-        parts,
-        differences(known),
-        shared(known),
-        tuple(dict.fromkeys(text for other in found[1:] for text in unlike(first, other.usable))),
-        (*_footnotes(records), *(() if pool_points else (_NOT_POOLED,))),
-        derived.get(records[0].choice.workload, ""),
-        min(record.started_at for record in records),
-        len(records),
-        scalings([(part.name, [trial for point in part.curve.points for trial in point.trials]) for part in parts]),
-        by_query,
-        against(by_query, usable, archive),
-        role_latencies(at_peaks),
-        read_costs(at_peaks),
-        script_texts(records, archive),
+        work=work_name(records[0].choice),
+        derived=derived.get(records[0].choice.workload, ""),
+        started_at=min(record.started_at for record in records),
+        trials=len(records),
+        differences=differences(known),
+        shared=shared(known),
+        queries=by_query,
+        against=against(by_query, usable, archive),
+        role_latencies=role_latencies(at_peaks),
+        read_costs=read_costs(at_peaks),
+        scripts=script_texts(records, archive),
+        parts=parts,
+        scalings=scalings(
+            [(part.name, [trial for point in part.curve.points for trial in point.trials]) for part in parts]
+        ),
+        unlike=tuple(dict.fromkeys(text for other in found[1:] for text in unlike(first, other.usable))),
+        footnotes=(*_footnotes(records), *(() if pool_points else (_NOT_POOLED,))),
     )
 
 

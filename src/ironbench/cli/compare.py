@@ -60,11 +60,11 @@ def compare(
     derived = sentences([*records_a, *records_b]).values()
     found = analysis.compare(a, records_a, b, records_b, known, tuple(derived), store)
     if json:
-        from ironbench.report.json import comparison as document
+        from ironbench.report.compared import document
 
         Printer().data(document(found, pairs))
     else:
-        from ironbench.report.text import comparison as text
+        from ironbench.report.compared import text
 
         Printer().data(text(found, everything, pairs))
     return 0

@@ -98,17 +98,18 @@ def carried_out(asked: Asked, json: bool) -> int:
         printer.say(f"{counted(count, 'trial')}, about {in_words(plan.estimate_s)} of warm-up and measuring")
     records = loop.run(plan, secrets, store, printer)
     if json:
-        from ironbench.report.json import run_document
+        from ironbench.report.as_json import run_document
 
         found = best_load.answer(plan.search, records) if plan.search else None
         printer.data(run_document(records, store, found))
     else:
-        from ironbench.report import searched, text
+        from ironbench.report import searched
+        from ironbench.report.formats.text import run_summary
 
         if plan.search and plan.search.of == "rate":
             printer.data(searched.text(plan.search, records, store))
         else:
-            text.run_summary(records, store, printer)
+            run_summary(records, store, printer)
         printer.say(f"records: {store.directory / 'trials'}  series: {plan.series}")
     code = exit_code(records)
     if code == SUSPECT:

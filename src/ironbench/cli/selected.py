@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from ironbench.analyse.labstudy import LabStudy
-from ironbench.analyse.study import studies
+from ironbench.analyse.study import Study, studies
 from ironbench.cli.verdict import study_of
 from ironbench.errors import InputError
 from ironbench.record import Store
@@ -19,7 +18,7 @@ def rendered(selection: Sequence[str], results: str, format: str) -> tuple[bytes
     """The report and how many trials it rests on. InputError: nothing there, or labs among records."""
     labs = labs_of(selection)
     if labs:
-        return formats.get_lab(format)(labs), sum(study.trials for study in labs)
+        return formats.get(format)(labs), sum(study.trials for study in labs)
     store = Store(Path(results))
     records = store.select(selection)
     if not records:
@@ -27,7 +26,7 @@ def rendered(selection: Sequence[str], results: str, format: str) -> tuple[bytes
     return formats.get(format)(studies(records, store, sentences(records))), len(records)
 
 
-def labs_of(selection: Sequence[str]) -> list[LabStudy]:
+def labs_of(selection: Sequence[str]) -> list[Study]:
     """Of directories; empty where none is named. InputError for a directory that is no lab's, or for a mixture."""
     directories = [word for word in selection if Path(word).is_dir()]
     if directories and len(directories) < len(selection):

@@ -13,7 +13,7 @@ from ironbench.record import Store
 from ironbench.record.labs import LabDirectory
 
 if TYPE_CHECKING:
-    from ironbench.analyse.labstudy import Effect
+    from ironbench.analyse.study import Effect
 
 
 def sides(a: str, b: str, results: str) -> tuple[tuple[list[Record], list[Record]], tuple[Effect, ...]]:

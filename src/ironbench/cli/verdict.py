@@ -6,7 +6,8 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from ironbench.analyse.labstudy import LabStudy, lab_study
+from ironbench.analyse.labstudy import lab_study
+from ironbench.analyse.study import Study
 from ironbench.cli.request import suspect_words
 from ironbench.model.record import Record, Status
 from ironbench.printer import Printer
@@ -17,7 +18,7 @@ from ironbench.report.derived import sentences
 INTERRUPTED, REFUTED, SUSPECT, FAILED = 130, 4, 3, 1
 
 
-def study_of(directory: LabDirectory) -> LabStudy:
+def study_of(directory: LabDirectory) -> Study:
     """Everything that is known of a lab by now, finished or not."""
     return _study(directory, directory.records())
 
@@ -27,11 +28,11 @@ def told(directory: LabDirectory, records: Sequence[Record], json: bool, printer
     measured = [record for record in records if record.purpose == "lab"]
     study = _study(directory, records)
     if json:
-        from ironbench.report.lab_json import run_document
+        from ironbench.report.formats.json import lab_document
 
-        printer.data(run_document(study, measured, directory.store))
+        printer.data(lab_document(study, measured, directory.store))
     else:
-        from ironbench.report.lab_text import summary
+        from ironbench.report.formats.text import summary
 
         summary(study, printer)
         printer.say(f"lab: {directory.path}   report: ironbench report {directory.path} -o report.html")
@@ -43,7 +44,7 @@ def told(directory: LabDirectory, records: Sequence[Record], json: bool, printer
     return code
 
 
-def exit_code(study: LabStudy, records: Sequence[Record]) -> int:
+def exit_code(study: Study, records: Sequence[Record]) -> int:
     """Interrupted, in a pilot or at the peak as well, before failed before refuted before suspect."""
     if interrupted(records):
         return INTERRUPTED
@@ -54,9 +55,9 @@ def exit_code(study: LabStudy, records: Sequence[Record]) -> int:
     return SUSPECT if any(record.status is Status.SUSPECT for record in _own(study, records)) else 0
 
 
-def _own(study: LabStudy, records: Sequence[Record]) -> list[Record]:
+def _own(study: Study, records: Sequence[Record]) -> list[Record]:
     """Those that a verdict rests on: that a rated cell fell behind its rate is a finding, not a flaw."""
-    rated = {setup.cell.name for setup in study.lab.rated}
+    rated = {setup.cell.name for setup in study.lab.rated} if study.lab else set()
     return [record for record in records if record.purpose == "lab" and record.cell.name not in rated]
 
 
@@ -64,7 +65,7 @@ def interrupted(records: Sequence[Record]) -> bool:
     return bool(records) and records[-1].status is Status.CUT_SHORT
 
 
-def _study(directory: LabDirectory, records: Sequence[Record]) -> LabStudy:
+def _study(directory: LabDirectory, records: Sequence[Record]) -> Study:
     lab, measured = directory.lab(), [record for record in records if record.purpose == "lab"]
     look = max(1, len(directory.declared()))
     floors = [floor for place in {results(), *_around(directory)} for floor in noise.known(place)]

@@ -1,4 +1,4 @@
-"""The answer to a lab's question: the strongest decision, a point for each comparison, the limit, then the doubts."""
+"""What a report begins with: the strongest decision, a point for each comparison, the limit, then the doubts."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from collections.abc import Iterator, Sequence
 
 from ironbench.analyse.ceiling import Ceiling
 from ironbench.analyse.growth import ALL, Course, Growth, Step
-from ironbench.analyse.labstudy import Effect, LabStudy
+from ironbench.analyse.study import Effect, Study
 from ironbench.model.finding import Conclusion
 from ironbench.report import trend
 from ironbench.report.findings import at_least, bounds, interval, metric_words, ratio
+from ironbench.report.headline import headline
 from ironbench.report.numbers import confidence, percent, quantity
 from ironbench.report.section import Answer, Point
 from ironbench.stats.scalability import Fit
@@ -22,15 +23,19 @@ _CURVES = 3
 _RANK = {Conclusion.FASTER: 0, Conclusion.SLOWER: 0, Conclusion.EQUIVALENT: 1, Conclusion.CANNOT_TELL: 2}
 
 
-def answer(study: LabStudy) -> Answer:
-    """In words that the data support and no stronger ones."""
+def answer(study: Study) -> Answer:
+    """In words that the data support and no stronger ones: of a lab its verdicts, of runs how systems stand to the
+    first, the clearest first, and what each came to."""
+    if study.lab is None:
+        said = [Point(text, name) for name, text in headline(study)]
+        return Answer(said[0], tuple(said[1:]))
     found = [*courses(study), *comparisons(study)]
     found += [Point(text) for text in (*trend.sentences(study.against), *growth(study), claims(study)) if text]
     doubts = (*rounds(study), *disturbed(study), noise(study))
     return Answer(found[0], tuple(found[1:]), limit(study), tuple(text for text in doubts if text))
 
 
-def comparisons(study: LabStudy) -> list[Point]:
+def comparisons(study: Study) -> list[Point]:
     """The decided ones first, the surest of them at the head; of many the rest is counted."""
     if not any(effect.finding.blocks for effect in study.effects):
         return [Point(_nothing(study))]
@@ -124,7 +129,7 @@ def _advice(text: str, purpose: str = "To tell") -> str:
     return f"{purpose}: {text.rstrip('.')}."
 
 
-def rounds(study: LabStudy) -> list[str]:
+def rounds(study: Study) -> list[str]:
     """That this is another round, and how those before it ended."""
     if not study.earlier:
         return []
@@ -137,7 +142,7 @@ def rounds(study: LabStudy) -> list[str]:
     return said
 
 
-def courses(study: LabStudy) -> list[Point]:
+def courses(study: Study) -> list[Point]:
     """How far throughput grew with clients, where enough numbers of them were measured for a curve: who varies clients
     so finely asks for that first."""
     found = [list(_course(curve, curve.course, curve.fit)) for curve in study.growths if curve.course and curve.fit]
@@ -172,7 +177,7 @@ def _with_interval(step: Step) -> str:
     return f"{ratio(step.ratio)} ({bounds(step.low, step.high)}, 95{THIN}% interval)"
 
 
-def growth(study: LabStudy) -> list[str]:
+def growth(study: Study) -> list[str]:
     """Where throughput stops growing with clients, of curves with too few blocks to say how far it grew; never further
     than was measured."""
     return [
@@ -205,21 +210,21 @@ def _step(step: Step | None) -> str:
     )
 
 
-def limit(study: LabStudy) -> str:
+def limit(study: Study) -> str:
     """What holds the baseline back, as far as its backends were observed."""
-    spent = next((cell.time for cell in study.cells if cell.name == study.lab.baseline and cell.time), None)
+    spent = next((cell.time for cell in study.cells if cell.name == study.baseline and cell.time), None)
     if spent is None:
         return ""
     said = spent.limit.sentence.replace("Cannot tell what limits:", "What limits cannot be told:")
-    return f"At {study.lab.baseline}, {said[:1].lower()}{said[1:]}"
+    return f"At {study.baseline}, {said[:1].lower()}{said[1:]}"
 
 
-def disturbed(study: LabStudy) -> list[str]:
+def disturbed(study: Study) -> list[str]:
     """What may have made a difference besides the cells."""
     return [one.sentence for one in study.disturbances]
 
 
-def noise(study: LabStudy) -> str:
+def noise(study: Study) -> str:
     """What the machine shows between two runs of the same cell."""
     if study.noise is None:
         return ""
@@ -227,7 +232,7 @@ def noise(study: LabStudy) -> str:
     return f"The noise floor of this machine is {floor}: smaller differences may be its own ({study.noise.source})."
 
 
-def claims(study: LabStudy) -> str:
+def claims(study: Study) -> str:
     """How the author's expectations fared, in numbers, and why some could not be decided."""
     if not study.claims:
         return ""
@@ -242,10 +247,10 @@ def claims(study: LabStudy) -> str:
     return f"Of the {len(study.claims)} claims of the lab file: {words}.{why}"
 
 
-def _nothing(study: LabStudy) -> str:
+def _nothing(study: Study) -> str:
     usable = sum(len(cell.usable) for cell in study.cells)
     if not usable:
         return "No trial ended well enough to be compared: there is no answer yet."
-    if not study.lab.comparisons:
+    if not (study.lab and study.lab.comparisons):
         return "This lab compares no cells: it describes them."
     return "No block holds both sides of a comparison: there is no answer yet."

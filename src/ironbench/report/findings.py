@@ -14,7 +14,7 @@ from ironbench.words import THIN
 from ironbench.workloads.storage import profiles
 
 if TYPE_CHECKING:
-    from ironbench.analyse.labstudy import Effect
+    from ironbench.analyse.study import Effect
 
 _FEW = 2
 """Of more comparisons than this the main metrics stand side by side; all are in the JSON document."""

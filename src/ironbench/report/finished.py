@@ -122,8 +122,8 @@ def felt(part: Part) -> Table:
 
 def sections(study: Study) -> list[Section]:
     workload = study.parts[0].subject.records[0].choice.workload
-    whole = Section("finished", "What it came to", _LEAD.get(workload, ""), tables=(("", table(study)),))
+    whole = Section("finished", "What it came to", _LEAD.get(workload, ""), tables=(("", table(study)),), at_end=True)
     many = len(study.parts) > 1
     tables = tuple((part.name if many else "", felt(part)) for part in study.parts)
-    others = Section("bystander", "Who felt it", _LEAD_FELT, tables=tuple(one for one in tables if one[1].rows))
-    return [section for section in (whole, others) if any(rows.rows for _, rows in section.tables)]
+    others = Section("bystander", "Who felt it", _LEAD_FELT, tables=tables, at_end=True)
+    return [whole, others]

@@ -6,11 +6,10 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any
 
-from ironbench.analyse.labstudy import LabStudy
 from ironbench.analyse.study import Study
-from ironbench.report import figures, lab_figures, theme
-from ironbench.report.answer import answer
+from ironbench.report import theme
 from ironbench.report.charts.base import Chart
+from ironbench.report.document import Report, report
 from ironbench.report.section import Section
 from ironbench.words import THIN
 
@@ -19,11 +18,6 @@ _GAP = 70
 _ENTRY, _LETTER = 40, 7
 """Width of a legend's entry: its mark and the space around it, and each letter of its label."""
 _LOCALE = {"decimal": ".", "thousands": THIN, "grouping": [3], "currency": ["", ""]}
-_OF_LAB = (
-    *("effects", "levels", "query-ratios", "same-load-response_time_p99_s", "points", "by-block"),
-    *("growth-throughput", "growth-response_time_p99_s", "time", "budget", "role-latency"),
-    *("sequential", "sequential-read", "sequential-write", "random", "random-read", "random-write"),
-)
 _SAID = {"hollow": "", "ring": "", "line": "solid: ", "dash": "dashed: ", "dot": "dotted: "}
 _RESOLVE = {"scale": dict.fromkeys(("color", "shape", "stroke", "strokeDash", "xOffset"), "independent")}
 """Every chart has the keys of its own marks, and groups of as many bars as it has itself."""
@@ -36,7 +30,7 @@ def png(studies: Sequence[Study]) -> bytes:
     import vl_convert
 
     data: bytes = vl_convert.vegalite_to_png(
-        _picture([_study(study) for study in studies]), scale=2, format_locale=_LOCALE
+        _picture(list(map(_report, map(report, studies)))), scale=2, format_locale=_LOCALE
     )
     return data
 
@@ -44,22 +38,7 @@ def png(studies: Sequence[Study]) -> bytes:
 def svg(studies: Sequence[Study]) -> bytes:
     import vl_convert
 
-    text: str = vl_convert.vegalite_to_svg(_picture([_study(study) for study in studies]), format_locale=_LOCALE)
-    return text.encode()
-
-
-def lab_png(studies: Sequence[LabStudy]) -> bytes:
-    """The same for labs."""
-    import vl_convert
-
-    data: bytes = vl_convert.vegalite_to_png(_picture([_lab(s) for s in studies]), scale=2, format_locale=_LOCALE)
-    return data
-
-
-def lab_svg(studies: Sequence[LabStudy]) -> bytes:
-    import vl_convert
-
-    text: str = vl_convert.vegalite_to_svg(_picture([_lab(study) for study in studies]), format_locale=_LOCALE)
+    text: str = vl_convert.vegalite_to_svg(_picture(list(map(_report, map(report, studies)))), format_locale=_LOCALE)
     return text.encode()
 
 
@@ -83,12 +62,11 @@ def _picture(parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
     return theme.coloured(whole, theme.LIGHT)
 
 
-def _study(study: Study) -> dict[str, Any]:
-    parts = [_section(part) for part in figures.sections(study) if part.charts]
-    said = figures.answer(study).sentences
-    cautions = figures.cautions(study)
-    notes = [study.derived, *said, *(f"Note: {text}" for text in (*cautions, *study.footnotes[:1]))]
-    return _titled(figures.title(study), [study.work, *notes], parts)
+def _report(found: Report) -> dict[str, Any]:
+    """The answer, and the charts that it rests on."""
+    parts = [_section(part) for part in found.sections if part.charts]
+    notes = (*(f"Note: {text}" for text in found.cautions), *(f"Note: {text}" for text in found.study.footnotes[:1]))
+    return _titled(found.title, [found.work, found.derived, *found.answer.sentences, *notes], parts)
 
 
 def _section(section: Section) -> dict[str, Any]:
@@ -101,13 +79,6 @@ def _section(section: Section) -> dict[str, Any]:
             rows[-1].append(chart)
     title = {"text": section.title, "fontSize": 17, "offset": 16}
     return {"title": title, "vconcat": [_row(row) for row in rows], "spacing": 34, "resolve": _RESOLVE}
-
-
-def _lab(study: LabStudy) -> dict[str, Any]:
-    """The answer, and the charts that it rests on."""
-    rows = [_row([chart]) for part in lab_figures.sections(study) for chart in part.charts if chart.id in _OF_LAB]
-    notes = [study.derived, *answer(study).sentences, *(f"Note: {text}" for text in lab_figures.cautions(study))]
-    return _titled(study.lab.question, [study.work, *notes], rows)
 
 
 def _titled(title: str, notes: Sequence[str], parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -156,7 +127,8 @@ def _fit_legend(encoding: dict[str, Any], width: int) -> None:
     """As many entries beside each other as the chart is wide."""
     for channel in ("color", "shape"):
         labels = encoding.get(channel, {}).get("scale", {}).get("domain", ())
-        if labels:
+        # Of a measured value the domain is two numbers, and the legend a scale.
+        if labels and encoding[channel].get("type") == "nominal":
             columns = max(1, int(width // (_ENTRY + _LETTER * max(map(len, labels)))))
             encoding[channel] = {**encoding[channel], "legend": {"columns": columns}}
     if "strokeDash" in encoding:

@@ -11,13 +11,14 @@ import msgspec
 from ironbench.analyse.differences import telling
 from ironbench.analyse.lead import Lead, Leads, Peaks, WorkLead
 from ironbench.analyse.rate import Rate
-from ironbench.report import elements, figures, image, plain
+from ironbench.report import elements, image, plain
 from ironbench.report.charts import lead as charts
 from ironbench.report.charts import lead_growth
 from ironbench.report.charts.base import Chart, Table
 from ironbench.report.charts.lead import words_of
 from ironbench.report.numbers import NOT_KNOWN, number, quantity, unit_of
 from ironbench.report.section import Section
+from ironbench.report.sections.differences import difference_rows
 from ironbench.words import counted
 from ironbench.workloads.base import LEADING
 
@@ -89,7 +90,7 @@ def page(found: Leads) -> bytes:
     sections = [section for section in sections if section.charts or section.tables]
     told = telling(found.differences)[0]
     if told:
-        rows = Table(("", found.a, found.b), tuple(figures.difference_rows(told)))
+        rows = Table(("", found.a, found.b), tuple(difference_rows(told)))
         sections.insert(0, Section("differences", "What differs", lead=_fair(found), tables=(("", rows),)))
     said = "".join(f"<p>{escape(line)}</p>" for line in sentences(found))
     body = (
@@ -207,7 +208,7 @@ def _differences(found: Leads) -> str:
     told = telling(found.differences)[0]
     if not told:
         return "The two do not differ in anything that is known of them."
-    return "What differs\n" + plain.facts(Table((), (("", found.a, found.b), *figures.difference_rows(told))))
+    return "What differs\n" + plain.facts(Table((), (("", found.a, found.b), *difference_rows(told))))
 
 
 def _fair(found: Leads) -> str:

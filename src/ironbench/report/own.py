@@ -37,7 +37,7 @@ _KNOWN = {
         storage.card,
         storage.table,
         storage.sections,
-        frozenset({"curves", "law", "latency", "scripts", "time"}),
+        frozenset({"curves", "law", "latency", "scripts", "over-time"}),
     ),
 }
 

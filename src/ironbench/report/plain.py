@@ -41,18 +41,23 @@ def table(content: Table, indent: str = "  ") -> str:
 
 def answer(found: Answer, width: int = 100) -> str:
     """Decision, a bullet for each point with its doubt below, the limit, the doubts about all; folded at `width`."""
-    lines = [_folded(found.decision.sentence, width)]
+    lines = [folded(found.decision.sentence, width)]
     for point in found.points:
-        lines.append(_folded(" ".join(filter(None, (point.name, point.text))), width, "  - ", "    "))
-        lines += [_folded(point.doubt, width, "    ", "    ")] if point.doubt else []
-    lines += [_folded(text, width) for text in (found.limit, *found.doubts) if text]
+        lines.append(folded(" ".join(filter(None, (point.name, point.text))), width, "  - ", "    "))
+        lines += [folded(point.doubt, width, "    ", "    ")] if point.doubt else []
+    lines += [folded(text, width) for text in (found.limit, *found.doubts) if text]
     return "\n".join(lines)
 
 
-def _folded(text: str, width: int, first: str = "", rest: str = "") -> str:
+def folded(text: str, width: int = 100, first: str = "", rest: str = "") -> str:
     return textwrap.fill(
         clean(text), width, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False, break_long_words=False
     )
+
+
+def bullets(title: str, rows: Sequence[str]) -> str:
+    """A heading and a line for each row; nothing where there are none."""
+    return "\n".join([title, *(f"  - {clean(row)}" for row in rows)]) if rows else ""
 
 
 def facts(content: Table, indent: str = "  ") -> str:

@@ -162,34 +162,35 @@ def details(lines: Sequence[Tested]) -> Table:
 def sections(study: Study) -> list[Section]:
     """The table, charts of rates, of syncs, of latencies, and a sustained write second by second."""
     parts = [(part.name, of(part)) for part in study.parts]
-    found = [
-        Section("storage", "What the device does", _LEAD, tuple(charts.rates(parts)), (("", table(study)),)),
-        Section("storage-sync", "How fast a log is safe", _LEAD_SYNC, tuple(charts.syncs(parts))),
+    costs, lead_sustained = tuple(charts.costs(parts)), _lead_sustained(parts)
+    return [
         Section(
-            "storage-cost", "What a read costs the processor", _LEAD_COST, tuple(charts.costs(parts)), _costs(parts)
+            "storage", "What the device does", _LEAD, tuple(charts.rates(parts)), (("", table(study)),), at_end=True
         ),
-        Section("storage-latency", "Time of an I/O", charts=tuple(charts.latencies(parts)), tables=_named(parts)),
-        Section("storage-sustained", _SUSTAINED, _lead_sustained(parts), tuple(charts.sustained(_lines(study)))),
+        Section("storage-sync", "How fast a log is safe", _LEAD_SYNC, tuple(charts.syncs(parts))),
+        Section("storage-cost", "What a read costs the processor", _LEAD_COST, costs, _costs(parts)),
+        _latencies(parts, tuple(charts.latencies(parts))),
+        Section("storage-sustained", _SUSTAINED, lead_sustained, tuple(charts.sustained(_lines(study)))),
     ]
-    return [section for section in found if section.charts or any(rows.rows for _, rows in section.tables)]
 
 
-def of_lab(groups: Sequence[tuple[str, Sequence[Record]]]) -> Section:
+def _latencies(parts: charts.Parts, drawn: tuple[Chart, ...] = ()) -> Section:
+    return Section("storage-latency", "Time of an I/O", charts=drawn, tables=_named(parts))
+
+
+def of_lab(groups: Sequence[tuple[str, Sequence[Record]]]) -> list[Section]:
     """`groups`: cells of a lab with their comparable trials; empty where they measured something else."""
     found = [(name, tested(_summaries(records))) for name, records in groups]
     parts = [(name, lines) for name, lines in found if lines]
+    if not parts:
+        return []
     drawn = parts[: theme.SYSTEMS]
     more = len(parts) - len(drawn)
-    left_out = f" The charts leave out {counted(more, 'cell')} of {len(parts)}; the tables have all." if more else ""
-    return Section("storage", "What the devices do", _LEAD_LAB + left_out, _of_lab(drawn), _tables_of_lab(parts))
-
-
-def _of_lab(parts: charts.Parts) -> tuple[Chart, ...]:
-    return (*charts.rates(parts), *charts.syncs(parts)) if parts else ()
-
-
-def _tables_of_lab(parts: charts.Parts) -> tuple[tuple[str, Table], ...]:
-    return (("", _side_by_side(parts)), *_named(parts)) if parts else ()
+    lead = f"{_LEAD_LAB} The charts leave out {counted(more, 'cell')} of {len(parts)}; the tables have all."
+    shown = (*charts.rates(drawn), *charts.syncs(drawn))
+    table = (("", _side_by_side(parts)),)
+    whole = Section("storage", "What the devices do", lead if more else _LEAD_LAB, shown, table, at_end=True)
+    return [whole, _latencies(parts)]
 
 
 def _summaries(records: Sequence[Record]) -> dict[str, Summary]:

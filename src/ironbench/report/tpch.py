@@ -10,7 +10,7 @@ from ironbench.analyse.summarise import Summary
 from ironbench.catalogue import base_name, part_of
 from ironbench.report import trend
 from ironbench.report.charts.base import Table
-from ironbench.report.charts.queries import by_query
+from ironbench.report.charts.query_bars import by_query
 from ironbench.report.numbers import between, measured, span, times, unit_of
 from ironbench.report.section import Section
 from ironbench.words import THIN, counted
@@ -150,8 +150,7 @@ def queries(part: Part) -> Table:
 def sections(study: Study) -> list[Section]:
     """Figures, then each query: charts where systems stand beside each other, a table for one alone."""
     alone = (("", queries(study.parts[0])),) if len(study.parts) == 1 else trend.tables(study.against)
-    found = [
-        Section("tpch", "What it came to", _LEAD, tables=(("", table(study)),)),
-        Section("tpch-queries", "Query by query", charts=tuple(by_query(study.queries)), tables=alone),
+    return [
+        Section("tpch", "What it came to", _LEAD, tables=(("", table(study)),), at_end=True),
+        Section("tpch-queries", "Query by query", charts=tuple(by_query(study.queries)), tables=alone, at_end=True),
     ]
-    return [section for section in found if section.charts or any(rows.rows for _, rows in section.tables)]

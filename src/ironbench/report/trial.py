@@ -12,11 +12,12 @@ from ironbench.analyse.unlike import doubts, left_out
 from ironbench.catalogue import base_name, metrics
 from ironbench.model.record import Check, Record
 from ironbench.model.sample import sampled, too_few
-from ironbench.report import figures, plain
+from ironbench.report import plain
 from ironbench.report.charts.base import Table
 from ironbench.report.columns import Column, fitted
 from ironbench.report.derived import sentences
 from ironbench.report.numbers import count, moment, quantity, unit_of
+from ironbench.report.sections.configuration import configuration
 from ironbench.words import counted
 
 _ARROWS = {"higher": " ↑", "lower": " ↓"}
@@ -69,7 +70,7 @@ def one(record: Record, machine: Mapping[str, Any], engine: Mapping[str, Any], e
         _metrics(record),
         too_few([record], counted_in([record])[1]),
         _facts("Before the trial", record.conditions),
-        *(f"{name}\n{plain.facts(table)}" for name, table in figures.configuration(facts)),
+        *(f"{name}\n{plain.facts(table)}" for name, table in configuration(facts)),
     ]
     if rest:
         blocks.append(f"{counted(rest, 'setting')} at the engine's default left out: ironbench show {record.id} --all")

@@ -4,12 +4,24 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 from ironbench.report import theme
 
 _DECADES = 3.45
 """More of them leave no room for ticks between powers of ten."""
+LOG_CLIENTS = 60
+
+
+class Depth(Enum):
+    """Where something is written out: a terminal has less room than a file, and neither folds anything away."""
+
+    EVERYWHERE = 1
+    DOCUMENT = 2
+    """Not on the terminal."""
+    PAGE = 3
+    """Where it can be drawn or folded away, and in files for programs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +32,10 @@ class Table:
     rows: tuple[tuple[str, ...], ...]
     numbers: bool = False
     """Whether all columns but the first are figures, to be kept in one line and aligned to the right."""
+    words: bool = False
+    """Whether columns hold words, which begin at the left."""
+    counted: bool = False
+    """Whether only a page and files for programs write it out; others say how many rows it has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +64,7 @@ class Chart:
     note: str = ""
     wide: bool = False
     """Whether it takes the whole width of a page."""
+    depth: Depth = Depth.EVERYWHERE
 
 
 def specification(
@@ -108,3 +125,14 @@ def wide_apart(values: list[float], factor: float) -> bool:
     """Whether a linear axis would press the small values flat."""
     positive = [value for value in values if value > 0]
     return bool(positive) and max(positive) / min(positive) > factor
+
+
+def clients_axis(counts: list[int]) -> dict[str, Any]:
+    """The horizontal axis for these numbers of clients, ascending; logarithmic where they are far apart."""
+    log = wide_apart([float(count) for count in counts], LOG_CLIENTS)
+    axis: dict[str, Any] = {"title": "clients", "format": "d", "labelOverlap": "greedy", "values": counts}
+    kind: dict[str, Any] = {"type": "log", "base": 2} if log else {"zero": False}
+    margin = max(1, counts[-1] // 20)
+    if not log:
+        kind["domain"] = [max(0, counts[0] - margin), counts[-1] + margin]
+    return {"field": "clients", "type": "quantitative", "axis": axis, "scale": {**kind, "nice": False}}

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ironbench.analyse.contrast import Contrast
-from ironbench.analyse.labstudy import Effect, LabStudy
+from ironbench.analyse.study import Effect, Study
 from ironbench.model.finding import Conclusion
 from ironbench.report.charts import base, rows
 from ironbench.report.charts.base import Chart, Key
@@ -36,7 +36,7 @@ _REACH = 1.6
 power of the spread of the ratios themselves, and the interval is cut there."""
 
 
-def effects(study: LabStudy) -> list[Chart]:
+def effects(study: Study) -> list[Chart]:
     """One chart of the comparisons that carry verdicts; none where nothing was compared."""
     found = [effect for effect in study.effects if effect.finding.ratios]
     if not found:

@@ -9,6 +9,8 @@ from typing import Any
 from ironbench.analyse.queries import Queries, QueryRatio, Subject
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Table
+from ironbench.report.charts.query_map import query_map
+from ironbench.report.charts.speed_up import speed_up
 from ironbench.report.numbers import number, quantity, times
 
 _MOST = 4
@@ -46,6 +48,11 @@ _SHORT = "width < 560 && test(/^q[0-9]+$/, datum.label) ? slice(datum.label, 1) 
 """`q07` as `07` on a phone, where 22 of the longer ones overlap."""
 _REACH = 1.5
 """An interval of few blocks may be very wide: the axis goes no further than this power of the ratios themselves."""
+
+
+def by_query(found: Queries | None) -> list[Chart]:
+    """All charts of queries one by one, in reading order; none where the work is not made of queries."""
+    return [*query_bars(found), *query_map(found), *speed_up(found)]
 
 
 def query_bars(found: Queries | None) -> list[Chart]:

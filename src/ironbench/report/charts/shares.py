@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ironbench.analyse.shares import OTHER, Shares
-from ironbench.analyse.study import Study
+from ironbench.analyse.shares import Shares
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Key, Table
 from ironbench.report.numbers import quantity
@@ -23,32 +22,9 @@ BUDGET = {
     "steal": "@p5",
     "idle": "@p6",
 }
-_EVENTS = ("@p1", "@p3", "@p2", "@p8", "@p5", "@p7", "@s6")
-_WORKING = "CPU"
 
 
-def budget(study: Study) -> list[Chart]:
-    return [
-        _chart(f"budget-{place}", part.name, "CPU time", part.budgets, BUDGET, "of the CPU time of all cores")
-        for place, part in enumerate(study.parts)
-        if part.budgets
-    ]
-
-
-def waits(study: Study) -> list[Chart]:
-    events = list(dict.fromkeys(event for part in study.parts for bar in part.waits for event in bar.parts))
-    others = [event for event in events if event not in (_WORKING, OTHER)]
-    colours = {_WORKING: "@p0"} if _WORKING in events else {}
-    colours |= {event: _EVENTS[place % len(_EVENTS)] for place, event in enumerate(others)}
-    colours |= {OTHER: "@p4"} if OTHER in events else {}
-    return [
-        _chart(f"waits-{place}", part.name, "Backends", part.waits, colours, "of the backends")
-        for place, part in enumerate(study.parts)
-        if part.waits
-    ]
-
-
-def _chart(id: str, name: str, subject: str, bars: Sequence[Shares], colours: dict[str, str], what: str) -> Chart:
+def by_clients(id: str, name: str, subject: str, bars: Sequence[Shares], colours: dict[str, str], what: str) -> Chart:
     parts = [part for part in colours if any(bar.parts.get(part, 0.0) >= 0.0005 for bar in bars)]
     rows = [
         {"clients": bar.clients, "part": part, "order": place, "share": bar.parts.get(part, 0.0)}

@@ -159,3 +159,9 @@ def _table(lines: list[tuple[str, Line]], unit: str) -> Table:
 
 def _name(name: str, line: Line) -> str:
     return f"{name}, {line.part}" if line.part else name
+
+
+def typical_trials(study: Study) -> str:
+    """Which trials are shown second by second."""
+    ids = [part.timeline.trial for part in study.parts if part.timeline]
+    return f"One typical trial of each system, {study.place}: {', '.join(ids)}." if ids else ""

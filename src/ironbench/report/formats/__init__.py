@@ -1,4 +1,4 @@
-"""One module per format of `ironbench report`, found by its name: a doc line, `render` and `render_lab`."""
+"""One module per format of `ironbench report`, found by its name: a doc line and `render`."""
 
 from __future__ import annotations
 
@@ -7,12 +7,10 @@ import pkgutil
 from collections.abc import Callable, Sequence
 from types import ModuleType
 
-from ironbench.analyse.labstudy import LabStudy
 from ironbench.analyse.study import Study
 from ironbench.errors import InputError, nearest
 
 Render = Callable[[Sequence[Study]], bytes]
-RenderLab = Callable[[Sequence[LabStudy]], bytes]
 
 
 def names() -> list[str]:
@@ -22,12 +20,6 @@ def names() -> list[str]:
 def get(name: str) -> Render:
     """InputError with the nearest names for an unknown one."""
     render: Render = _module(name).render
-    return render
-
-
-def get_lab(name: str) -> RenderLab:
-    """The same for labs."""
-    render: RenderLab = _module(name).render_lab
     return render
 
 

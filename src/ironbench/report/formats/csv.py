@@ -7,10 +7,9 @@ import io
 import re
 from collections.abc import Iterator, Sequence
 
-from ironbench.analyse.labstudy import LabStudy
 from ironbench.analyse.study import Study
-from ironbench.report import answer, figures, lab_figures
 from ironbench.report.charts.base import Table
+from ironbench.report.document import Report, report
 from ironbench.report.numbers import base_value
 from ironbench.report.plain import clean
 from ironbench.report.section import Answer, Section
@@ -23,27 +22,14 @@ _Row = tuple[str, ...]
 
 def render(studies: Sequence[Study]) -> bytes:
     """UTF-8 with a head line, RFC 4180."""
-    return _written(row for study in studies for row in _study(study))
+    return _written(row for study in studies for row in _report(report(study)))
 
 
-def render_lab(studies: Sequence[LabStudy]) -> bytes:
-    """The same for labs."""
-    return _written(row for study in studies for row in _lab(study))
-
-
-def _study(study: Study) -> Iterator[_Row]:
-    title = figures.title(study)
-    yield from _words(title, figures.answer(study), study.derived, figures.cautions(study))
-    yield from _table(title, "Peaks", "", figures.peaks(study))
-    for section in figures.sections(study):
-        yield from _section(title, section)
-
-
-def _lab(study: LabStudy) -> Iterator[_Row]:
-    title = study.lab.question
-    yield from _words(title, answer.answer(study), study.derived, lab_figures.cautions(study))
-    for section in lab_figures.sections(study):
-        yield from _section(title, section)
+def _report(found: Report) -> Iterator[_Row]:
+    yield from _words(found.title, found.answer, found.derived, found.cautions)
+    yield from _table(found.title, "Peaks", "", found.peaks)
+    for section in found.sections:
+        yield from _section(found.title, section)
 
 
 def _words(title: str, found: Answer, derived: str, cautions: Sequence[str]) -> Iterator[_Row]:

@@ -1,6 +1,70 @@
 """One self-contained page: everything inside, works without a network, prints, reads on a phone."""
 
-from ironbench.report.lab_page import render as render_lab
-from ironbench.report.page import render
+from __future__ import annotations
 
-__all__ = ["render", "render_lab"]
+from collections.abc import Sequence
+from html import escape
+
+from ironbench.analyse.study import Study
+from ironbench.report import elements
+from ironbench.report.charts.base import Chart
+from ironbench.report.document import Card, Command, Report, contents, overview, report
+
+
+def render(studies: Sequence[Study]) -> bytes:
+    """The whole page, UTF-8. What came from a user is escaped; nothing is fetched, and the page forbids itself to."""
+    charts: dict[str, Chart] = {}
+    reports = [report(study) for study in studies]
+    bodies = [_report(one, f"study{place}", charts) for place, one in enumerate(reports)]
+    title = "; ".join(one.title for one in reports) or "ironbench report"
+    return elements.page(title, [*_contents(reports), *bodies], charts)
+
+
+def _contents(reports: Sequence[Report]) -> list[str]:
+    studies = [one.study for one in reports]
+    table = overview(studies)
+    if table is None:
+        return []
+    links = "".join(
+        f'<li><a href="#study{place}">{escape(one.work)}</a>: {escape(one.title)}</li>'
+        for place, one in enumerate(reports)
+    )
+    return [
+        f'<header class="top"><h1>Contents</h1><p class="lead">{escape(contents(studies))}</p></header>'
+        f'<main><nav><ol class="contents">{links}</ol></nav>{elements.table(table)}</main>'
+    ]
+
+
+def _report(found: Report, prefix: str, charts: dict[str, Chart]) -> str:
+    derived = f'<p class="lead"><strong>{escape(found.derived)}</strong></p>' if found.derived else ""
+    few = " few" if found.study.lab else ""
+    cards = "".join(map(_card, found.cards))
+    body = [
+        f'<header class="top" id="{prefix}"><p class="kicker">{escape(" · ".join(found.kicker))}</p>',
+        f'<h1>{escape(found.title)}</h1><p class="lead">{escape(found.work)}</p>{derived}</header>',
+        f"<main>{elements.NO_SCRIPT}",
+        elements.answer(found.answer),
+        f'<ul class="cards{few}">{cards}</ul>' if cards else "",
+        elements.cautions(found.cautions),
+    ]
+    body += [elements.section(section, prefix, charts) for section in found.sections]
+    body.append(f"<section><h2>How to reproduce</h2>{''.join(map(_command, found.commands))}</section>")
+    body.append(f'<section><h2>Notes</h2><ol class="notes">{elements.items(found.notes)}</ol></section></main>')
+    return "\n".join(body)
+
+
+def _command(one: Command) -> str:
+    if not one.source:
+        return f"<h3>{escape(one.name)}</h3><pre>{escape(one.line)}</pre>"
+    file = f"<code>{escape(one.file)}.toml</code>"
+    return f"<p>Save this as {file} and run <code>{escape(one.line)}</code>.</p><pre>{escape(one.source)}</pre>"
+
+
+def _card(card: Card) -> str:
+    mark = f'<svg viewBox="0 0 16 16" aria-hidden="true">{elements.MARKS[card.mark]}</svg>'
+    big = f"{escape(card.figure)} <small>{escape(card.unit)}</small>"
+    facts = "".join(f"<dt>{escape(label)}</dt><dd>{escape(value)}</dd>" for label, value in card.facts)
+    return (
+        f'<li style="--c: var(--{card.colour})"><div class="name">{mark}{escape(card.name)}</div>'
+        f'<div class="big">{big}</div><dl>{facts}</dl></li>'
+    )

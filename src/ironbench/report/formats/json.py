@@ -1,6 +1,76 @@
 """Every computed value of the studies in base units, for programs."""
 
-from ironbench.report.json import render
-from ironbench.report.lab_json import render as render_lab
+from __future__ import annotations
 
-__all__ = ["render", "render_lab"]
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ironbench.analyse.claims import Judged
+from ironbench.analyse.study import Effect, Study
+from ironbench.model.lab import Lab
+from ironbench.model.record import SCHEMA, Record
+from ironbench.report.answer import answer
+from ironbench.report.as_json import encoded, plain_value, run_fields
+
+if TYPE_CHECKING:
+    from ironbench.record import Store
+
+
+def render(studies: Sequence[Study]) -> bytes:
+    """`{schema, studies: […]}`, of labs `{schema, labs: […]}`: everything computed; trials by their id."""
+    kind = "labs" if any(study.lab for study in studies) else "studies"
+    return encoded({"schema": SCHEMA, kind: [document(study) for study in studies]})
+
+
+def lab_document(study: Study, records: Sequence[Record], store: Store) -> str:
+    """What `lab run --json` prints: what `run --json` does, with the lab's own under `lab`."""
+    return encoded({**run_fields(records, store), "lab": document(study)}).decode()
+
+
+def document(study: Study) -> dict[str, Any]:
+    """One study: of a lab its question first, of both the answer before the numbers."""
+    found: dict[str, Any] = plain_value(study)
+    head: dict[str, Any] = {"answer": plain_value(answer(study))}
+    if study.lab is None:
+        return {**head, **found}
+    lab = study.lab
+    head = {"name": lab.name, "series": lab.series, "question": lab.question, **head}
+    head |= {"metric": study.metric, "complete": study.complete}
+    rest = {name: value for name, value in found.items() if name not in ("effects", "others")}
+    return {**head, **rest, **_lab(study, lab, found)}
+
+
+def _lab(study: Study, lab: Lab, found: dict[str, Any]) -> dict[str, Any]:
+    """What stands in place of the study's fields of the same name, and the findings."""
+    return {
+        "findings": [_finding(effect) for effect in (*study.effects, *study.others)],
+        "claims": _claims(study.claims),
+        "earlier": [
+            {"round": one.number, "findings": list(map(_finding, one.effects)), "claims": _claims(one.claims)}
+            for one in study.earlier
+        ],
+        "cells": [
+            {
+                **{key: value for key, value in cell.items() if key != "setup"},
+                "levels": source.setup.cell.levels,
+                "baseline": source.name == lab.baseline,
+            }
+            for cell, source in zip(found["cells"], study.cells, strict=True)
+        ],
+        "lab": {
+            "design": lab.design,
+            "baseline": lab.baseline,
+            "factors": plain_value(lab.factors),
+            "method": plain_value(lab.method),
+            "order": [[trial.cell.name, trial.block, trial.stage] for trial in lab.trials],
+            "source": lab.source,
+        },
+    }
+
+
+def _claims(judgements: Sequence[Judged]) -> list[dict[str, str]]:
+    return [{"text": one.claim.text, "outcome": one.outcome, "reason": one.reason} for one in judgements]
+
+
+def _finding(effect: Effect) -> dict[str, Any]:
+    return {**plain_value(effect.finding), "name": effect.contrast.name}

@@ -1,6 +1,95 @@
 """Markdown: headline, tables, cautions; for a ticket or a repository."""
 
-from ironbench.report.lab_markdown import render as render_lab
-from ironbench.report.markdown import render
+from __future__ import annotations
 
-__all__ = ["render", "render_lab"]
+import re
+from collections.abc import Sequence
+
+from ironbench.analyse.study import Study
+from ironbench.report import document, plain
+from ironbench.report.charts.base import Depth, Table
+from ironbench.report.document import Command, Report, report
+from ironbench.report.section import Answer, Point, Section
+from ironbench.words import THIN, counted
+
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~!&])")
+
+
+def render(studies: Sequence[Study]) -> bytes:
+    overview = document.overview(studies)
+    first = [f"# Contents\n\n{escaped(document.contents(studies))}\n\n{table(overview)}"] if overview else []
+    return ("\n\n".join([*first, *(_report(report(study)) for study in studies)]) + "\n").encode()
+
+
+def escaped(text: str) -> str:
+    """Shown as written, in text and in table cells; addresses do not become links."""
+    return _SPECIAL.sub(r"\\\1", plain.clean(text)).replace("://", ":\u200b//")
+
+
+def _report(found: Report) -> str:
+    blocks = [
+        f"# {escaped(found.title)}",
+        f"{escaped(found.work)} · {escaped(' · '.join(found.kicker))}",
+        *([escaped(found.derived)] if found.derived else []),
+        *answer(found.answer),
+        *([table(found.peaks)] if found.peaks.rows else []),
+    ]
+    blocks += ["## Before you use these numbers", bullets(found.cautions)] if found.cautions else []
+    blocks += [block for section in found.sections for block in _section(section)]
+    blocks += ["## How to reproduce", *(block for one in found.commands for block in _command(one))]
+    return "\n\n".join([*blocks, "## Notes", bullets(found.notes)])
+
+
+def _section(section: Section) -> list[str]:
+    charts, tables = section.charts_at(Depth.DOCUMENT), section.tables_at(Depth.DOCUMENT)
+    texts = section.texts if section.depth is not Depth.PAGE else ()
+    if not (charts or tables or texts):
+        return []
+    blocks = [f"## {escaped(section.title)}", *map(escaped, section.paragraphs)]
+    for chart in charts:
+        blocks += [f"### {escaped(chart.title)}", table(chart.table)]
+    for name, content in tables:
+        if content.counted:
+            more = counted(len(content.rows), "fact")
+            blocks.append(f"That is not all: the HTML and JSON reports name {more} more.")
+        else:
+            blocks += [f"### {escaped(name)}", table(content)] if name else [table(content)]
+    return blocks + [f"### {escaped(name)}\n\n{fenced(text, 'sql')}" for name, text in texts]
+
+
+def _command(one: Command) -> list[str]:
+    if not one.source:
+        return [f"```sh\n{plain.clean(one.line)}\n```"]
+    return [f"Save this as {escaped(one.file)}.toml and run `ironbench lab run` on it.", fenced(one.source, "toml")]
+
+
+def answer(found: Answer) -> list[str]:
+    """Blocks: the decision in bold, a list of points, the limit, the doubts about all."""
+    blocks = [f"**{escaped(found.decision.sentence)}**"]
+    if found.points:
+        blocks.append("\n".join(f"- {_point(point)}" for point in found.points))
+    return blocks + [escaped(text) for text in (found.limit, *found.doubts) if text]
+
+
+def _point(point: Point) -> str:
+    name = f"**{escaped(point.name)}** " if point.name else ""
+    return name + escaped(" ".join(filter(None, (point.text, point.doubt))))
+
+
+def table(content: Table) -> str:
+    head = [escaped(cell) or " " for cell in content.head]
+    rule = ["---", *("--:" for _ in head[1:])]
+    rows = [[escaped(cell).replace(THIN, "\u00a0") for cell in row] for row in content.rows]
+    return "\n".join(f"| {' | '.join(row)} |" for row in (head, rule, *rows))
+
+
+def fenced(text: str, language: str) -> str:
+    """The text as written, in a fence longer than any in it."""
+    fence = "```"
+    while fence in text:
+        fence += "`"
+    return f"{fence}{language}\n{plain.clean_lines(text).strip()}\n{fence}"
+
+
+def bullets(rows: Sequence[str]) -> str:
+    return "\n".join(f"- {escaped(row)}" for row in rows)

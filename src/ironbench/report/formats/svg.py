@@ -1,6 +1,5 @@
 """The main charts in one vector picture, without a browser."""
 
-from ironbench.report.image import lab_svg as render_lab
 from ironbench.report.image import svg as render
 
-__all__ = ["render", "render_lab"]
+__all__ = ["render"]

@@ -1,6 +1,94 @@
 """Plain text for a terminal: tables and small charts."""
 
-from ironbench.report.lab_text import render as render_lab
-from ironbench.report.text import render
+from __future__ import annotations
 
-__all__ = ["render", "render_lab"]
+import textwrap
+from collections.abc import Sequence
+
+from ironbench.analyse.archive import Archive
+from ironbench.analyse.study import Study, studies
+from ironbench.model.record import Record, Status
+from ironbench.model.sample import too_few
+from ironbench.printer import Printer
+from ironbench.report import document, plain
+from ironbench.report.charts.base import Depth, Table
+from ironbench.report.derived import sentences
+from ironbench.report.document import Command, Report, report
+from ironbench.report.plain import bullets
+from ironbench.report.section import Section
+from ironbench.words import counted
+
+
+def render(studies: Sequence[Study]) -> bytes:
+    overview = document.overview(studies)
+    first = [f"Contents: {document.contents(studies)}\n\n{plain.table(overview)}"] if overview else []
+    return ("\n\n".join([*first, *(_report(report(study)) for study in studies)]) + "\n").encode()
+
+
+def run_summary(records: Sequence[Record], archive: Archive, printer: Printer) -> None:
+    """What `run` ends with."""
+    for study in studies(records, archive, sentences(records)) if records else ():
+        summary(study, printer)
+
+
+def summary(study: Study, printer: Printer) -> None:
+    """What `run` and `lab run` end with: the answer, its figures, and what to know before using it."""
+    found = report(study)
+    ended = [] if study.lab else [_statuses(study)]
+    blocks = [plain.clean(found.title), *ended, found.derived, plain.answer(found.answer)]
+    blocks += [block for section in found.sections if section.at_end for block in _section(section, brief=True)]
+    blocks += [] if study.lab else [_few(study)]
+    blocks.append(_cautions(found))
+    printer.data("\n\n".join(block for block in blocks if block))
+
+
+def _report(found: Report) -> str:
+    heading = "\n".join(map(plain.clean, (found.title, found.work, ", ".join(found.kicker))))
+    blocks = [heading, found.derived, plain.answer(found.answer), _cautions(found)]
+    blocks += [block for section in found.sections for block in _section(section)]
+    blocks += [_commands(found.commands), bullets("Notes", found.notes)]
+    return "\n\n".join(block for block in blocks if block)
+
+
+def _section(section: Section, brief: bool = False) -> list[str]:
+    """Charts as their tables. `brief`: without charts that a table says as well."""
+    tables = section.tables_at(Depth.EVERYWHERE)
+    blocks = []
+    for chart in [] if brief and tables else section.charts_at(Depth.EVERYWHERE):
+        title = chart.title if section.self_titled else f"{section.title}: {chart.title}"
+        blocks.append(f"{plain.clean(title)}\n{plain.table(chart.table)}")
+    blocks += [f"{section.bars.title}\n{plain.bars(section.bars.rows)}"] if section.bars else []
+    blocks += [plain.folded(text) for text in section.sentences]
+    for name, table in tables:
+        title = plain.clean(f"{section.title}: {name}" if name else section.title)
+        blocks.append(_counted(table) if table.counted else f"{title}\n{_table(table)}")
+    return blocks
+
+
+def _table(table: Table) -> str:
+    return plain.facts(Table((), (table.head, *table.rows))) if table.words else plain.table(table)
+
+
+def _counted(table: Table) -> str:
+    return f"That is not all: the HTML and JSON reports name {counted(len(table.rows), 'fact')} more."
+
+
+def _commands(commands: Sequence[Command]) -> str:
+    if commands and commands[0].source:
+        source = textwrap.indent(plain.clean_lines(commands[0].source).strip(), "  ")
+        return f"How to reproduce: {plain.clean(commands[0].line)}, which is\n{source}"
+    return "\n".join(["How to reproduce", *(f"  {plain.clean(one.line)}" for one in commands)])
+
+
+def _few(study: Study) -> str:
+    return too_few([trial for part in study.parts for trial in part.subject.records], study.counts[1])
+
+
+def _cautions(found: Report) -> str:
+    return bullets("Before you use these numbers", found.cautions)
+
+
+def _statuses(study: Study) -> str:
+    records = [record for part in study.parts for record in part.subject.records]
+    tally = [(status, sum(record.status is status for record in records)) for status in Status]
+    return ", ".join(f"{number} {status.value}" for status, number in tally if number)

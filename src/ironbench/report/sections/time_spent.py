@@ -3,15 +3,41 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
-from ironbench.analyse.labstudy import LabStudy
+from ironbench.analyse.study import Study
 from ironbench.analyse.waterfall import Step, Waterfall
 from ironbench.model.parts import PARTS
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Key, Table
 from ironbench.report.charts.stacked import Bar, keys, stacked
 from ironbench.report.numbers import between, quantity, scale
+from ironbench.report.section import Section, some
+
+PLACE = 1600
+_LEAD = (
+    "A client's time per transaction, shared out among what its backend did or waited for. A share bounds what a "
+    "faster part could bring; how much it does bring is told by a cell in which that part is free."
+)
+
+
+def sections(study: Study) -> Iterator[Section]:
+    charts = (*spent(study), *waterfalls(study))
+    yield Section("time", "Where the time goes", _LEAD, charts, (*some(limits(study)), *some(ceilings(study))))
+
+
+def limits(study: Study) -> Table:
+    """What holds each cell back, in words."""
+    rows = tuple((cell.name, cell.time.limit.sentence) for cell in study.cells if cell.time)
+    return Table(("cell", "what limits"), rows, words=True)
+
+
+def ceilings(study: Study) -> Table:
+    """What would be gained if a part were free, measured."""
+    rows = tuple((" and ".join(one.parts), one.sentence) for one in study.ceilings)
+    return Table(("made free", "what that brings"), rows, words=True)
+
 
 COLOURS = dict(zip(PARTS, ("@p0", "@p7", "@p2", "@p8", "@p1", "@p3", "@p5", "@s6", "@p4", "@p6"), strict=True))
 """Part → colour, the same in every chart of a lab."""
@@ -23,7 +49,7 @@ _LESS, _MORE, _WHOLE = "less", "more", "whole"
 _KINDS = {_WHOLE: "@p4", _LESS: "@s2", _MORE: "@s1"}
 
 
-def spent(study: LabStudy) -> list[Chart]:
+def spent(study: Study) -> list[Chart]:
     """Seconds per transaction by part; none where backends were not observed."""
     known = [(cell.name, cell.time) for cell in study.cells if cell.time]
     if not known:
@@ -59,7 +85,7 @@ def spent(study: LabStudy) -> list[Chart]:
     ]
 
 
-def _table(study: LabStudy) -> Table:
+def _table(study: Study) -> Table:
     rows = []
     for cell in study.cells:
         for part in cell.time.parts if cell.time else ():
@@ -68,7 +94,7 @@ def _table(study: LabStudy) -> Table:
     return Table(("cell and part", "per transaction", "share", "interval"), tuple(rows))
 
 
-def waterfalls(study: LabStudy) -> list[Chart]:
+def waterfalls(study: Study) -> list[Chart]:
     """From each baseline to the cell compared with it."""
     return [_waterfall(found, place) for place, found in enumerate(study.waterfalls)]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ironbench.analyse.curve import Point
@@ -12,10 +12,37 @@ from ironbench.model.record import Record, Status
 from ironbench.model.sample import sampled
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Key, Table
-from ironbench.report.numbers import measured, number, quantity, scale, span, unit_of
+from ironbench.report.numbers import count, measured, number, quantity, scale, span, unit_of
+from ironbench.report.section import Bars, Section
 from ironbench.words import counted
 
-_LOG_CLIENTS = 60
+PLACE = 500
+
+
+def sections(study: Study) -> Iterator[Section]:
+    yield Section(
+        "curves",
+        "Throughput and response time",
+        charts=tuple(curves(study)),
+        bars=bars(study),
+        self_titled=True,
+        at_end=True,
+    )
+
+
+def bars(study: Study) -> Bars | None:
+    """Throughput by clients and system, for where a chart cannot be drawn."""
+    rows = [
+        (f"{count(point.clients):>6}  {part.name}", point.metrics["throughput"].centre)
+        for clients in sorted({point.clients for part in study.closed for point in part.curve.points})
+        for part in study.closed
+        for point in part.curve.points
+        if point.clients == clients and "throughput" in point.metrics
+    ]
+    shown = tuple((name, centre, quantity(centre, "1/s")) for name, centre in rows)
+    return Bars("clients, throughput", shown) if len(shown) > 1 else None
+
+
 _LOG_TIMES = 40
 _LABEL_WIDTH, _LABEL_HEIGHT = 0.15, 0.08
 """Room for a peak's label: of the axis of clients in a narrow window, and of the height of all marks."""
@@ -49,7 +76,7 @@ def _curve(study: Study, metric: str, title: str, words: str, height: int) -> Ch
     trials += [_trial(name, record, metric, unit, factor) for name, record in confirmations if metric in record.metrics]
     peaks = _peaks(study, factor) if metric == "throughput" else []
     counts = sorted({point.clients for _, point in points})
-    x = clients_axis(counts)
+    x = base.clients_axis(counts)
     kind, axis = base.value_scale([row["value"] for row in trials], math.inf if metric == "throughput" else _LOG_TIMES)
     if peaks:
         kind = {"domain": [0, _placed(peaks, trials, counts)], "nice": False}
@@ -115,7 +142,7 @@ def _placed(peaks: list[dict[str, Any]], trials: list[dict[str, Any]], counts: l
     The height that the axis needs.
     """
     most: float = max(row["value"] for row in (*trials, *peaks) if row["value"] is not None)
-    far = base.wide_apart([float(count) for count in counts], _LOG_CLIENTS)
+    far = base.wide_apart([float(count) for count in counts], base.LOG_CLIENTS)
 
     def place(clients: int) -> float:
         return math.log(clients) if far else float(clients)
@@ -130,17 +157,6 @@ def _placed(peaks: list[dict[str, Any]], trials: list[dict[str, Any]], counts: l
         rows[row].append(at)
         peak["label"] = most * (1 + _LABEL_HEIGHT * (row + 1))
     return most * (1 + _LABEL_HEIGHT * (len(rows) + 0.6))
-
-
-def clients_axis(counts: list[int]) -> dict[str, Any]:
-    """The horizontal axis for these numbers of clients, ascending; logarithmic where they are far apart."""
-    log = base.wide_apart([float(count) for count in counts], _LOG_CLIENTS)
-    axis: dict[str, Any] = {"title": "clients", "format": "d", "labelOverlap": "greedy", "values": counts}
-    kind: dict[str, Any] = {"type": "log", "base": 2} if log else {"zero": False}
-    margin = max(1, counts[-1] // 20)
-    if not log:
-        kind["domain"] = [max(0, counts[0] - margin), counts[-1] + margin]
-    return {"field": "clients", "type": "quantitative", "axis": axis, "scale": {**kind, "nice": False}}
 
 
 def _marks(trials: list[dict[str, Any]], some_suspect: bool) -> list[Key]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from ironbench.analyse.study import Study
@@ -9,6 +10,14 @@ from ironbench.analyse.timelines import Percentiles
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Key, Table
 from ironbench.report.numbers import count, quantity, scale
+from ironbench.report.section import Section
+
+PLACE = 1200
+
+
+def sections(study: Study) -> Iterator[Section]:
+    yield Section("latency", "Latency", charts=tuple(latency(study)), self_titled=True)
+
 
 _SHOWN = (0.5, 0.9, 0.95, 0.99, 0.999, 0.9999)
 

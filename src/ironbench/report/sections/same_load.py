@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from ironbench.analyse.labstudy import LabStudy
-from ironbench.analyse.same_load import Side, Time
+from ironbench.analyse.same_load import SameLoad, Side, Time
+from ironbench.analyse.study import Study
+from ironbench.model.finding import Finding
 from ironbench.report import theme
 from ironbench.report.charts import base
-from ironbench.report.charts.base import Chart, Key, Table
+from ironbench.report.charts.base import Chart, Depth, Key, Table
 from ironbench.report.charts.means import joined, places, whiskered
-from ironbench.report.findings import metric_words
+from ironbench.report.findings import interval, metric_words, ratio
 from ironbench.report.numbers import between, quantity, scale
+from ironbench.report.section import Section
+
+PLACE = 800
+_LEAD = (
+    "In a closed loop the faster system is given more work, so its response times are not at the same load. Here both "
+    "serve the same transactions per second, a share of what the baseline does at its peak; response times count from "
+    "the intended start. Ratios are paired by block and carry no verdict; where a claim "
+    "names cells at a rate, its verdict stands with the claims."
+)
+
+
+def sections(study: Study) -> Iterator[Section]:
+    charts = tuple(replace(chart, depth=Depth.DOCUMENT) for chart in same_load(study))
+    tables = tuple(same_load_tables(study.same_loads))
+    yield Section("same-load", "Response times at the same load (no verdict)", _LEAD, charts, tables, at_end=True)
+
 
 _WANTED = tuple(f"response_time_{part}_s" for part in ("p50", "p90", "p99", "p999"))
 _LOG_TIMES = 40
@@ -38,7 +55,7 @@ class _Rate:
         return [quantity(self.share, "share"), *([quantity(self.rate, "1/s")] if self.rate else [])]
 
 
-def same_load(study: LabStudy) -> list[Chart]:
+def same_load(study: Study) -> list[Chart]:
     """One for each percentile; none without rated cells, or with too many cells to tell apart."""
     rates = _rates(study)
     there = {name for rate in rates for name in rate.sides}
@@ -53,7 +70,7 @@ def same_load(study: LabStudy) -> list[Chart]:
     ]
 
 
-def _rates(study: LabStudy) -> list[_Rate]:
+def _rates(study: Study) -> list[_Rate]:
     found: dict[float, _Rate] = {}
     for one in study.same_loads:
         rate = found.setdefault(one.share, _Rate(one.share, one.rate, {}))
@@ -189,3 +206,50 @@ def _table(metric: str, shown: list[str], rates: Sequence[_Rate]) -> Table:
         times = [rate.sides[name].times.get(metric) if name in rate.sides else None for name in shown]
         rows.append((" · ".join(rate.words), *(_said(time) if time else "" for time in times)))
     return Table(("at", *shown), tuple(rows), numbers=True)
+
+
+_SHOWN = (("response_time_p50_s", "median"), ("response_time_p99_s", "99th perc."))
+"""The other percentiles are in the JSON document."""
+_LEAST_BLOCKS = 3
+"""Two points and Student's t with one degree of freedom give intervals over many powers of ten: they say nothing."""
+
+
+def same_load_tables(found: Sequence[SameLoad]) -> list[tuple[str, Table]]:
+    """One for each comparison, a row for each rate: the cell's times, the baseline's, and their ratio."""
+    names = list(dict.fromkeys(one.contrast.name for one in found))
+    return [(name, _times_table([one for one in found if one.contrast.name == name])) for name in names]
+
+
+def _times_table(found: Sequence[SameLoad]) -> Table:
+    behind = any(map(_behind, found))
+    head = ["at", "rate", *(word for _, name in _SHOWN for word in (name, "baseline's", "ratio", "interval")), "blocks"]
+    head += ["to know"] if behind else []
+    rows = []
+    for one in found:
+        by_metric = {finding.metric: finding for finding in one.findings}
+        cells = [word for metric, _ in _SHOWN for word in _times(one, metric, by_metric.get(metric))]
+        blocks = max(finding.blocks for finding in one.findings)
+        rate = quantity(one.rate, "1/s") if one.rate else ""
+        known = [_behind(one)] if behind else []
+        rows.append((quantity(one.share, "share"), rate, *cells, str(blocks), *known))
+    return Table(tuple(head), tuple(rows), numbers=True)
+
+
+def _times(one: SameLoad, metric: str, finding: Finding | None) -> tuple[str, str, str, str]:
+    """Of both sides, and the ratio of the two with its interval."""
+    if finding is None:
+        return "", "", "", ""
+    known = interval(finding) if finding.blocks >= _LEAST_BLOCKS else "too few blocks"
+    return _time(one.cell, metric), _time(one.baseline, metric), ratio(finding.ratio), known
+
+
+def _time(side: Side, metric: str) -> str:
+    time = side.times.get(metric)
+    return quantity(time.centre_s if time else None, "s")
+
+
+def _behind(one: SameLoad) -> str:
+    """Which side did not do what it was asked to."""
+    names = [(one.contrast.cell, one.cell), (one.contrast.baseline, one.baseline)]
+    said = [f"{name} fell behind in {side.behind} of {side.trials}" for name, side in names if side.behind]
+    return "; ".join(said)

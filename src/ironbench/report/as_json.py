@@ -7,29 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ironbench.analyse.compare import Comparison, Row
-from ironbench.analyse.study import Study
 from ironbench.model.record import SCHEMA, Record
-from ironbench.report import figures
 from ironbench.report.derived import sentences
 
 if TYPE_CHECKING:
-    from ironbench.analyse.labstudy import Effect
     from ironbench.analyse.optimum import Answer
     from ironbench.record import Store
-
-
-def render(studies: Sequence[Study]) -> bytes:
-    """`{schema, studies: […]}`: everything computed; trials by their id."""
-    found = [{**plain(study), "answer": plain(figures.answer(study))} for study in studies]
-    return encoded({"schema": SCHEMA, "studies": found})
 
 
 def run_document(records: Sequence[Record], store: Store, found: Answer | None = None) -> str:
     """What `run --json` prints; `found`: of a search."""
     fields = run_fields(records, store)
     if found is not None:
-        fields["search"] = {**plain(found), "of": found.search.of, "sentence": found.sentence}
+        fields["search"] = {**plain_value(found), "of": found.search.of, "sentence": found.sentence}
     return encoded(fields).decode()
 
 
@@ -60,31 +50,16 @@ def run_fields(records: Sequence[Record], store: Store) -> dict[str, Any]:
     }
 
 
-def comparison(found: Comparison, pairs: Sequence[Effect] = ()) -> str:
-    """What `compare --json` prints; `pairs`: findings of two cells of one lab."""
-    document = plain(found)
-    for cell, source in zip(document["cells"], found.cells, strict=True):
-        cell["rows"] = [_row(row) for row in source.rows]
-    if found.peaks is not None:
-        document["peaks"]["rows"] = [_row(row) for row in found.peaks.rows]
-    document["findings"] = [plain(effect.finding) for effect in pairs]
-    return encoded({"schema": SCHEMA, **document}).decode()
-
-
-def _row(row: Row) -> dict[str, Any]:
-    return {**plain(row), "ratio": row.ratio, "overlap": row.overlap, "improves": row.improves}
-
-
-def plain(value: Any) -> Any:
+def plain_value(value: Any) -> Any:
     """Dataclasses as dicts, records by their id: they are in the store."""
     if isinstance(value, Record):
         return value.id
     if isinstance(value, dict):
-        return {key: plain(part) for key, part in value.items()}
+        return {key: plain_value(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(part) for part in value]
+        return [plain_value(part) for part in value]
     if hasattr(value, "__dataclass_fields__"):
-        return {name: plain(getattr(value, name)) for name in value.__dataclass_fields__}
+        return {name: plain_value(getattr(value, name)) for name in value.__dataclass_fields__}
     return value
 
 

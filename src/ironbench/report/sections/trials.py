@@ -3,25 +3,35 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
-from ironbench.analyse.labstudy import LabStudy, Measured
+from ironbench.analyse.study import Measured, Study
 from ironbench.analyse.subjects import counted_in
 from ironbench.catalogue import base_name
 from ironbench.model.record import Record, Status
 from ironbench.report import theme
 from ironbench.report.charts import base, rows
-from ironbench.report.charts.base import Chart, Key, Table
+from ironbench.report.charts.base import Chart, Depth, Key, Table
 from ironbench.report.findings import metric_words
 from ironbench.report.numbers import measured, quantity, scale, span, unit_of
+from ironbench.report.section import Section
+
+PLACE = 1400
+
+
+def sections(study: Study) -> Iterator[Section]:
+    over_blocks = (replace(chart, depth=Depth.DOCUMENT) for chart in by_block(study))
+    yield Section("trials", "Every trial", charts=(*points(study), *over_blocks), self_titled=True)
+
 
 _MOST_LINES = theme.SYSTEMS
 """More cells than this cannot be told apart by colour."""
 _LOG = 20
 
 
-def points(study: LabStudy) -> list[Chart]:
+def points(study: Study) -> list[Chart]:
     """A row per cell with a point per trial and a line at the median."""
     cells = [cell for cell in study.cells if cell.metric]
     if not cells:
@@ -60,7 +70,7 @@ def points(study: LabStudy) -> list[Chart]:
     ]
 
 
-def by_block(study: LabStudy) -> list[Chart]:
+def by_block(study: Study) -> list[Chart]:
     """A line per cell over the blocks; none where there are too many cells to tell apart, or a single block."""
     cells = [cell for cell in study.cells if cell.metric]
     counted = {record.block for cell in cells for record in cell.usable}
@@ -139,7 +149,7 @@ def _scale(values: Sequence[float]) -> tuple[dict[str, Any], dict[str, Any]]:
     return {"domain": [low - room, high + room], "nice": False, "zero": False}, {"tickCount": 6, "format": ",~r"}
 
 
-def _title(study: LabStudy, suffix: str, kind: dict[str, Any]) -> str:
+def _title(study: Study, suffix: str, kind: dict[str, Any]) -> str:
     units = counted_in([record for cell in study.cells for record in cell.trials])
     words = f"{units[1]}/s" if base_name(study.metric) == "throughput" else suffix
     return ", ".join(part for part in (words, "logarithmic" if kind.get("type") == "log" else "") if part)

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from ironbench.analyse.device_io import Spread
 from ironbench.analyse.study import Study
 from ironbench.report.charts import base
-from ironbench.report.charts.base import Chart, Key, Table
+from ironbench.report.charts.base import Chart, Depth, Key, Table
 from ironbench.report.charts.timelines import DASHES, strokes_of
 from ironbench.report.numbers import count, quantity
+from ironbench.report.section import Section
 from ironbench.words import THIN
+
+PLACE = 2000
+
+
+def sections(study: Study) -> Iterator[Section]:
+    lead = f"Every I/O of the emulated devices during the trials {study.place}, by what it belonged to."
+    yield Section("device-io", "I/Os by latency and by size", lead, tuple(device_io(study)), depth=Depth.DOCUMENT)
+
 
 _TITLES = {
     "device_read_latency_s": "How long reads took",

@@ -1,17 +1,33 @@
-"""The CPU budget of a lab: a stacked bar per cell."""
+"""Where the CPU time went: of runs a stacked bar per number of clients, of a lab one per cell."""
 
 from __future__ import annotations
 
-from ironbench.analyse.labstudy import LabStudy
+from collections.abc import Iterator
+
+from ironbench.analyse.study import Study
 from ironbench.report.charts.base import Chart, Table
-from ironbench.report.charts.shares import BUDGET
+from ironbench.report.charts.shares import BUDGET, by_clients
 from ironbench.report.charts.stacked import Bar, keys, stacked
 from ironbench.report.numbers import quantity
+from ironbench.report.section import Section
 
+PLACE = 1700
 _SCALE = {"scale": {"domain": [0, 1], "nice": False}, "axis": {"title": None, "format": ".0%", "tickCount": 5}}
 
 
-def budgets(study: LabStudy) -> list[Chart]:
+def sections(study: Study) -> Iterator[Section]:
+    yield Section("cpu", "Where the CPU time went", charts=(*of_parts(study), *of_cells(study)))
+
+
+def of_parts(study: Study) -> list[Chart]:
+    return [
+        by_clients(f"budget-{place}", part.name, "CPU time", part.budgets, BUDGET, "of the CPU time of all cores")
+        for place, part in enumerate(study.parts)
+        if part.budgets
+    ]
+
+
+def of_cells(study: Study) -> list[Chart]:
     """None where no trial measured its budget."""
     cells = [cell for cell in study.cells if cell.budget]
     colours = {

@@ -1,66 +1,41 @@
-"""The terminal: tables and small charts."""
+"""`compare A B`, on the terminal and for programs."""
 
 from __future__ import annotations
 
 import shlex
 import textwrap
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from ironbench.analyse.archive import Archive
 from ironbench.analyse.compare import NO_VERDICT, CellComparison, Comparison, Row
 from ironbench.analyse.differences import telling
 from ironbench.analyse.rate import loop_words
-from ironbench.analyse.study import Study, studies
-from ironbench.model.record import Record, Status
-from ironbench.model.sample import too_few
-from ironbench.printer import Printer
-from ironbench.report import figures, own, plain
+from ironbench.model.record import SCHEMA
+from ironbench.report import own, plain
+from ironbench.report.as_json import encoded, plain_value
 from ironbench.report.charts.base import Table
-from ironbench.report.charts.curves import curves
-from ironbench.report.charts.latency import latency
-from ironbench.report.derived import sentences
-from ironbench.report.findings import metric_words
-from ironbench.report.numbers import count, measured, moment, quantity, span, times, unit_of
+from ironbench.report.findings import effect_table, metric_tables, metric_words
+from ironbench.report.numbers import measured, span, times, unit_of
+from ironbench.report.plain import bullets
+from ironbench.report.sections.differences import difference_rows
 from ironbench.words import counted
 from ironbench.workloads.base import LEADING
 
 if TYPE_CHECKING:
-    from ironbench.analyse.labstudy import Effect
+    from ironbench.analyse.study import Effect
 
 _MAIN = (
     *("throughput", "failed_fraction", "response_time_mean_s", "response_time_p50_s", "response_time_p90_s"),
     "response_time_p99_s",
 )
 
-
-def render(found: Sequence[Study]) -> bytes:
-    overview = figures.overview(found)
-    first = [f"Contents: {figures.contents(found)}\n\n{plain.table(overview)}"] if overview else []
-    return ("\n\n".join([*first, *(_study(study) for study in found)]) + "\n").encode()
-
-
-def _own_tables(study: Study) -> str:
-    """Of a workload whose result is not a throughput: its table, and the others that belong to it."""
-    shown = own.presentation(study)
-    if shown is None:
-        return ""
-    tables = [shown.peaks(study), *(table for section in shown.sections(study)[1:] for _, table in section.tables)]
-    return "\n\n".join(plain.table(table) for table in tables if table.rows)
+_UNDECLARED = (
+    "No verdict: the lab does not declare this comparison, and one that is chosen after the numbers were seen would "
+    "find differences too easily. Ratios are paired by block."
+)
 
 
-def run_summary(records: Sequence[Record], archive: Archive, printer: Printer) -> None:
-    """What a run gave: curve, peak and what to know before using it."""
-    if not records:
-        return
-    for study in studies(records, archive, sentences(records)):
-        figures = [_own_tables(study)] if own.presentation(study) else [*_curves(study), _rates(study), _few(study)]
-        blocks = [study.derived, _statuses(study), *figures, *_parts(study), _headline(study), _scaling(study)]
-        blocks.append(_cautions(study))
-        printer.data("\n\n".join(block for block in blocks if block))
-
-
-def comparison(found: Comparison, everything: bool = False, pairs: Sequence[Effect] = ()) -> str:
+def text(found: Comparison, everything: bool = False, pairs: Sequence[Effect] = ()) -> str:
     """`compare A B` on the terminal: the answer and what it is worth, the numbers, what differs (or all of that)."""
     if tables := own.compared(found):
         return _own_comparison(found, tables, everything, pairs)
@@ -72,7 +47,7 @@ def comparison(found: Comparison, everything: bool = False, pairs: Sequence[Effe
         *found.derived,
         differing if elsewhere else "",  # of two machines a ratio means nothing before they are known
         _paired(pairs) if pairs else f"{_answer(found)}\n{NO_VERDICT}",
-        _bullets("Before you use these numbers", cautions),
+        bullets("Before you use these numbers", cautions),
         _peaks(found),
         _cells(found),
         "" if elsewhere else differing,
@@ -88,18 +63,24 @@ def _own_comparison(
         f"A  {plain.clean(found.a)}\nB  {plain.clean(found.b)}",
         *found.derived,
         _paired(pairs) if pairs else NO_VERDICT,
-        _bullets("Before you use these numbers", [*found.left_out, *found.warnings, *found.unlike]),
+        bullets("Before you use these numbers", [*found.left_out, *found.warnings, *found.unlike]),
         *(plain.table(table) for _, table in tables),
         _differences(found, everything),
     ]
     return "\n\n".join(block for block in blocks if block)
 
 
-def _paired(pairs: Sequence[Effect]) -> str:
-    # Labs need statistics, whose import costs more than all else that a comparison without them does.
-    from ironbench.report.lab_text import paired
+def _paired(effects: Sequence[Effect]) -> str:
+    """Two cells of one lab, block by block: the verdict where the lab declared the comparison, then every metric."""
+    # Answers of labs need statistics, whose import costs more than all else that a comparison without them does.
+    from ironbench.report.answer import sentence
 
-    return paired(pairs)
+    deciding = [effect for effect in effects if effect.finding.decides]
+    words = " ".join(map(sentence, deciding)) if deciding else _UNDECLARED
+    tables = [plain.table(effect_table(deciding))] if deciding else []
+    rest = [effect for effect in effects if not effect.finding.decides]
+    tables += [f"{plain.clean(name)}, paired by block\n{plain.table(one)}" for name, one in metric_tables(rest)]
+    return "\n\n".join([textwrap.fill(plain.clean(words), 100, break_on_hyphens=False), *tables])
 
 
 def _answer(found: Comparison) -> str:
@@ -160,7 +141,7 @@ def _differences(found: Comparison, everything: bool) -> str:
     told, rest = (found.differences, ()) if everything else telling(found.differences)
     lines = []
     if told:
-        rows = figures.difference_rows(told)
+        rows = difference_rows(told)
         lines.append("What differs\n" + plain.facts(Table((), (("", "A", "B"), *rows))))
     if rest:
         names = shlex.join([plain.clean(found.a), plain.clean(found.b)])
@@ -237,87 +218,16 @@ def _grouped(head: tuple[str, ...], rows: list[tuple[str, ...]], cells: Sequence
     return plain.table(Table(head, tuple(shown)))
 
 
-def _study(study: Study) -> str:
-    trials = counted(study.trials, "trial")
-    heading = f"{plain.clean(figures.title(study))}\n{plain.clean(study.work)}\n{moment(study.started_at)}, {trials}"
-    figures_first = [_own_tables(study)] if own.presentation(study) else _curves(study)
-    blocks = [heading, study.derived, _headline(study), _cautions(study), *figures_first, _scaling(study)]
-    blocks += (
-        [] if own.presentation(study) else [f"{chart.title}\n{plain.table(chart.table)}" for chart in latency(study)]
-    )
-    for section in figures.sections(study):
-        if section.id in ("scripts", "statements"):
-            blocks += [f"{section.title}: {plain.clean(name)}\n{plain.table(table)}" for name, table in section.tables]
-        elif section.id == "rates":
-            blocks.append(_rates(study))
-        elif section.id in ("balance", "differences"):
-            for name, table in section.tables:
-                if name == figures.REST:
-                    more = counted(len(table.rows), "fact")
-                    blocks.append(f"That is not all: the HTML and JSON reports name {more} more.")
-                else:
-                    blocks.append(f"{section.title}\n{plain.facts(Table((), (table.head, *table.rows)))}")
-        elif section.id in ("cpu", "waits"):
-            charts = [
-                f"{section.title}: {plain.clean(chart.title)}\n{plain.table(chart.table)}" for chart in section.charts
-            ]
-            blocks += charts
-    commands = "\n".join(f"  {plain.clean(part.command)}" for part in study.parts)
-    blocks += [f"How to reproduce\n{commands}", _bullets("Notes", study.footnotes)]
-    return "\n\n".join(block for block in blocks if block)
+def document(found: Comparison, pairs: Sequence[Effect] = ()) -> str:
+    """What `compare --json` prints; `pairs`: findings of two cells of one lab."""
+    document = plain_value(found)
+    for cell, source in zip(document["cells"], found.cells, strict=True):
+        cell["rows"] = [_row_fields(row) for row in source.rows]
+    if found.peaks is not None:
+        document["peaks"]["rows"] = [_row_fields(row) for row in found.peaks.rows]
+    document["findings"] = [plain_value(effect.finding) for effect in pairs]
+    return encoded({"schema": SCHEMA, **document}).decode()
 
 
-def _parts(study: Study) -> list[str]:
-    """Script by script and, where they were timed, statement by statement."""
-    found = []
-    for title, tables in (
-        ("Script by script", figures.scripts(study)),
-        ("Statement by statement", figures.statements(study)),
-    ):
-        for name, table in tables:
-            found.append(f"{title}, {study.place}: {plain.clean(name)}\n{plain.table(table)}")
-    return found
-
-
-def _few(study: Study) -> str:
-    return too_few([trial for part in study.parts for trial in part.subject.records], study.counts[1])
-
-
-def _curves(study: Study) -> list[str]:
-    found = [f"{chart.title}\n{plain.table(chart.table)}" for chart in curves(study)]
-    rows = []
-    for clients in sorted({point.clients for part in study.closed for point in part.curve.points}):
-        for part in study.closed:
-            for point in part.curve.points:
-                if point.clients == clients and "throughput" in point.metrics:
-                    centre = point.metrics["throughput"].centre
-                    rows.append((f"{count(clients):>6}  {part.name}", centre, quantity(centre, "1/s")))
-    return [*found, f"clients, throughput\n{plain.bars(rows)}"] if len(rows) > 1 else found
-
-
-def _rates(study: Study) -> str:
-    rows = figures.rates(study)
-    return f"Rates asked for, in open loops\n{plain.table(rows)}" if rows.rows else ""
-
-
-def _scaling(study: Study) -> str:
-    said = (f"{plain.clean(one.name)}: {text}" for one in study.scalings for text in one.sentences)
-    return "\n".join(said)
-
-
-def _headline(study: Study) -> str:
-    return plain.answer(figures.answer(study))
-
-
-def _cautions(study: Study) -> str:
-    return _bullets("Before you use these numbers", figures.cautions(study))
-
-
-def _statuses(study: Study) -> str:
-    records = [record for part in study.parts for record in part.subject.records]
-    tally = [(status, sum(record.status is status for record in records)) for status in Status]
-    return ", ".join(f"{number} {status.value}" for status, number in tally if number)
-
-
-def _bullets(title: str, rows: Sequence[str]) -> str:
-    return "\n".join([title, *(f"  - {plain.clean(row)}" for row in rows)]) if rows else ""
+def _row_fields(row: Row) -> dict[str, Any]:
+    return {**plain_value(row), "ratio": row.ratio, "overlap": row.overlap, "improves": row.improves}

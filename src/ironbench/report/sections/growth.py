@@ -3,18 +3,33 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
-from ironbench.analyse.labstudy import LabStudy
+from ironbench.analyse.study import Study
 from ironbench.analyse.subjects import counted_in
 from ironbench.model.record import Record
 from ironbench.model.sample import sampled
 from ironbench.report import theme
 from ironbench.report.charts import base
-from ironbench.report.charts.base import Chart, Key, Table
-from ironbench.report.charts.curves import clients_axis
+from ironbench.report.charts.base import Chart, Key, Table, clients_axis
 from ironbench.report.findings import metric_words
 from ironbench.report.numbers import measured, quantity, scale, span, unit_of
+from ironbench.report.section import Section, some
+from ironbench.stats.scalability import ENOUGH_DISTINCT, Estimate, Fit
+
+PLACE = 1010
+_LEAD = (
+    "The line is the Universal Scalability Law, fitted to all trials. Contention is the share of work that waits for "
+    "something held by one at a time, coherency what clients pay to agree with each other; beyond the knee more "
+    "clients mostly wait."
+)
+
+
+def sections(study: Study) -> Iterator[Section]:
+    lead = _LEAD if any(curve.fit for curve in study.growths) else ""
+    yield Section("growth", "Scalability", lead, tuple(growth(study)), some(laws(study)))
+
 
 _WANTED = (("throughput", 320), ("response_time_p99_s", 240))
 _LOG_TIMES = 40
@@ -22,7 +37,7 @@ _STEPS = 48
 _FITTED = (Key("line: fitted law", "muted", "line"), Key("its 95 % interval", "rule", "square"))
 
 
-def growth(study: LabStudy) -> list[Chart]:
+def growth(study: Study) -> list[Chart]:
     """None where no cells differ in the number of clients alone, or too many curves to tell apart."""
     if not 0 < len(study.growths) <= theme.SYSTEMS:
         return []
@@ -37,7 +52,7 @@ def _has(record: Record, metric: str) -> bool:
     return metric in record.metrics and sampled(record, metric)
 
 
-def _chart(study: LabStudy, metric: str, height: int) -> Chart:
+def _chart(study: Study, metric: str, height: int) -> Chart:
     names = [curve.name for curve in study.growths]
     unit = unit_of(metric)
     values = [record.metrics[metric] for c in study.growths for record in c.trials if _has(record, metric)]
@@ -76,7 +91,7 @@ def _chart(study: LabStudy, metric: str, height: int) -> Chart:
     )
 
 
-def _medians(study: LabStudy, metric: str, factor: float) -> list[dict[str, Any]]:
+def _medians(study: Study, metric: str, factor: float) -> list[dict[str, Any]]:
     return [
         {"system": curve.name, "clients": clients, "value": found[metric].centre / factor}
         for curve in study.growths
@@ -85,7 +100,7 @@ def _medians(study: LabStudy, metric: str, factor: float) -> list[dict[str, Any]
     ]
 
 
-def _curves(study: LabStudy, factor: float) -> list[dict[str, Any]]:
+def _curves(study: Study, factor: float) -> list[dict[str, Any]]:
     """The fitted law from the fewest to the most clients measured; beyond, it would be a prediction."""
     found = []
     for curve in study.growths:
@@ -141,7 +156,7 @@ def _alt(medians: list[dict[str, Any]], metric: str, unit: str, factor: float) -
     return f"{metric_words(metric).capitalize()} against clients. {'; '.join(words)}."
 
 
-def _table(study: LabStudy, metric: str, unit: str) -> Table:
+def _table(study: Study, metric: str, unit: str) -> Table:
     names = [curve.name for curve in study.growths]
     rows = []
     for clients in sorted({count for curve in study.growths for count in curve.summaries}):
@@ -149,3 +164,44 @@ def _table(study: LabStudy, metric: str, unit: str) -> Table:
         cells = [f"{measured(one, unit)}{f' ({span(one, unit)})' if one.n > 1 else ''}" if one else "" for one in found]
         rows.append((str(clients), *cells))
     return Table(("clients", *names), tuple(rows))
+
+
+def laws(study: Study) -> Table:
+    """What the fitted law says of each curve, with 95 % intervals."""
+    rows = []
+    for curve in study.growths:
+        fit = curve.fit
+        if fit is None:
+            continue
+        values = (
+            _estimate(fit.alpha, "share"),
+            _estimate(fit.beta, "share"),
+            _estimate(fit.gamma, "1/s"),
+            _estimate(fit.knee, "1"),
+            _estimate(fit.peak_clients, "1"),
+            _estimate(fit.peak_throughput, "1/s"),
+            _doubts_of(fit, curve.grows),
+        )
+        rows.append((curve.name, *values))
+    head = ("cells", "contention", "coherency", "one client", "knee", "peak at", "peak", "to know")
+    return Table(head, tuple(rows))
+
+
+def _estimate(estimate: Estimate, unit: str) -> str:
+    if not math.isfinite(estimate.value):
+        return "none"
+    high = quantity(estimate.high, unit) if math.isfinite(estimate.high) else "no end"
+    return f"{quantity(estimate.value, unit)} ({quantity(estimate.low, unit)} to {high})"
+
+
+def _doubts_of(fit: Fit, grows: bool) -> str:
+    said = []
+    if fit.misfit:
+        said.append("the curve misses the means by more than repeats differ; intervals are widened")
+    if grows:
+        said.append(f"the peak lies beyond the {fit.last:g} clients that were measured: a prediction")
+    elif not fit.peak_is_certain:
+        said.append("the peak may lie beyond what was measured")
+    if len(fit.residuals) < ENOUGH_DISTINCT:
+        said.append(f"few numbers of clients ({len(fit.residuals)})")
+    return "; ".join(said)

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from ironbench.analyse.role_latency import RoleLatency
-from ironbench.report.charts.base import Chart, Table
+from ironbench.analyse.study import Study
+from ironbench.report.charts.base import Chart, Depth, Table
 from ironbench.report.charts.grouped import Bar, Shown, grouped
+from ironbench.report.charts.timelines import devices, typical_trials
 from ironbench.report.numbers import measured, span
+from ironbench.report.section import Section
+
+PLACE = 1900
+
+
+def sections(study: Study) -> Iterator[Section]:
+    title, lead = ("I/O of emulated devices", "") if study.lab else ("Devices", typical_trials(study))
+    seconds = (replace(chart, depth=Depth.PAGE) for chart in devices(study))
+    yield Section("devices", title, lead, (*seconds, *role_latency(study.role_latencies)))
 
 
 def role_latency(found: Sequence[RoleLatency]) -> list[Chart]:

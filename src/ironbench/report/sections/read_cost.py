@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from ironbench.analyse.read_cost import ReadCost
+from ironbench.analyse.study import Study
 from ironbench.analyse.summarise import Summary
 from ironbench.report.charts.base import Table
 from ironbench.report.numbers import count, measured, quantity, span
 from ironbench.report.section import Section
+
+PLACE = 2100
+
+
+def sections(study: Study) -> Iterator[Section]:
+    yield Section("read-cost", "What a read costs the processor", _LEAD, tables=(("", table(study.read_costs)),))
+
 
 _LEAD = (
     "The same work from the device and cached: the difference in CPU time, for each read of the device. The engine's "
     "is user and system time of its processes; beside it the same with all that belongs to nobody known, the kernel's "
     "own threads and interrupts, and whatever other programs did. Where plans differ, the difference is theirs, too."
 )
-
-
-def section(found: Sequence[ReadCost]) -> Section:
-    return Section("read-cost", "What a read costs the processor", _LEAD, tables=(("", table(found)),))
 
 
 def table(found: Sequence[ReadCost]) -> Table:

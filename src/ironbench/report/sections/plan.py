@@ -2,13 +2,53 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
-from ironbench.analyse.labstudy import LabStudy
+from ironbench.analyse.study import Study
+from ironbench.model.lab import Lab
 from ironbench.model.record import Record, Status
 from ironbench.report import theme
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Key, Table
+from ironbench.report.section import Section
+
+PLACE = 2500
+
+
+def sections(study: Study) -> Iterator[Section]:
+    if study.lab:
+        title = "The plan and what became of it"
+        yield Section("plan", title, _lead(study.lab, len(study.cells)), tuple(order(study)), tuple(plan(study)))
+
+
+def plan(study: Study) -> list[tuple[str, Table]]:
+    """What was varied, and each cell with the fate of its trials."""
+    lab_factors = study.lab.factors if study.lab else ()
+    factors = Table(("factor", "levels"), tuple((f.name, ", ".join(f.levels)) for f in lab_factors), words=True)
+    rows = []
+    for cell in study.cells:
+        tally = {status: sum(record.status is status for record in cell.trials) for status in Status}
+        retried = sum(record.attempt > 1 for record in cell.trials)
+        fate = ", ".join(f"{count} {status.value}" for status, count in tally.items() if count) or "none run"
+        base = "baseline" if cell.name == study.baseline else ""
+        rows.append((cell.name, base, f"{len(cell.trials)} of {cell.planned}", fate, str(retried) if retried else ""))
+    rows += [(name, "", "not measured", why, "") for name, why in study.skipped]
+    cells = Table(("cell", "", "trials", "how they ended", "tried twice"), tuple(rows), words=True)
+    return [("Factors", factors), ("Cells", cells)]
+
+
+def _lead(lab: Lab, cells: int) -> str:
+    blocks = "1 block" if lab.method.blocks == 1 else f"{lab.method.blocks} blocks"
+    stages = "" if len(lab.method.stages) < 2 else f" in {len(lab.method.stages)} stages"
+    order = f"an order drawn with seed {lab.method.seed}, so that a drift of the machine meets all cells alike"
+    if lab.method.order == "fixed":
+        order = 'the order of the lab file (order = "fixed")'
+    return (
+        f"{lab.design.capitalize()} design: {cells} cells in {blocks}{stages}; every block runs each cell once, in "
+        f"{order}."
+    )
+
 
 _SQUARE = 24
 _MOST = 24
@@ -16,8 +56,10 @@ _MOST = 24
 _SIGNS = {"suspect": "?", "voided": "×", "failed": "×", "cut-short": "×", "not run": "–"}
 
 
-def order(study: LabStudy) -> list[Chart]:
+def order(study: Study) -> list[Chart]:
     """Planned places with what became of them."""
+    if study.lab is None:
+        return []
     names = [cell.name for cell in study.cells]
     blocks: dict[int, list[str]] = {}
     for trial in (one for one in study.lab.trials if one.cell.name in names):

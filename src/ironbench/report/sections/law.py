@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ironbench.analyse.scaling import Scaling
+from ironbench.analyse.study import Study
 from ironbench.report.charts import base
-from ironbench.report.charts.base import Chart, Key, Table
-from ironbench.report.charts.curves import clients_axis
+from ironbench.report.charts.base import Chart, Depth, Key, Table, clients_axis
 from ironbench.report.numbers import quantity
+from ironbench.report.section import Section
 from ironbench.stats.scalability import Estimate
 from ironbench.words import counted, in_percent
+
+PLACE = 1000
+
+
+def sections(study: Study) -> Iterator[Section]:
+    found = study.scalings
+    drawn = scalability(found, study.counts[1]) if found else []
+    charts = tuple(replace(chart, depth=Depth.DOCUMENT) for chart in drawn)
+    yield Section("law", "Scalability", charts=charts, sentences=sentences(found), at_end=True)
+
 
 _HEIGHT = 320
 
@@ -49,11 +61,10 @@ def scalability(found: Sequence[Scaling], units: str) -> list[Chart]:
     return [chart]
 
 
-def lead(found: Sequence[Scaling]) -> str:
-    """The laws' sentences, a paragraph per system."""
+def sentences(found: Sequence[Scaling]) -> tuple[str, ...]:
+    """What the laws say, a paragraph per system."""
     alone = len(found) == 1
-    said = [" ".join(one.sentences) if alone else f"{one.name}: {' '.join(one.sentences)}" for one in found]
-    return "\n\n".join(said)
+    return tuple(" ".join(one.sentences) if alone else f"{one.name}: {' '.join(one.sentences)}" for one in found)
 
 
 def cautions(found: Sequence[Scaling]) -> list[str]:

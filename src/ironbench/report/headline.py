@@ -1,0 +1,132 @@
+"""What trials of runs come to, in sentences. No verdict: their trials were not run in blocks."""
+
+from __future__ import annotations
+
+import math
+
+from ironbench.analyse.compare import ratio as compared
+from ironbench.analyse.rate import Rate
+from ironbench.analyse.study import Part, Study
+from ironbench.analyse.subjects import counted_in, leading
+from ironbench.analyse.summarise import overlap
+from ironbench.report import own
+from ironbench.report.findings import metric_words
+from ironbench.report.numbers import between, measured, number, quantity, span, times, unit_of
+from ironbench.report.sections.curves import failed_share
+from ironbench.words import counted
+
+NAMED = 3
+"""Of more systems than this, the headline names the first and the one with the highest peak; the table has all."""
+
+
+def headline(study: Study) -> list[tuple[str, str]]:
+    """Sentences that the data support, each as a system's name and what is said of it."""
+    if (shown := own.presentation(study)) is not None:
+        return [*_leading_ratios(study), *shown.headline(study)]
+    with_peak = [part for part in study.parts if part.curve.peak]
+    kept = _rate_sentences(study)
+    if not with_peak:
+        return kept or [("", "No trial ended well enough to be reported.")]
+    told = with_peak
+    if len(told) > NAMED:
+        best = max(with_peak, key=lambda part: part.curve.peak.throughput.centre if part.curve.peak else 0.0)
+        told = [with_peak[0], best] if best is not with_peak[0] else [best]
+    apart = sorted(told[1:], key=_clearness)
+    sentences = [(part.name, _ratio_sentence(part)) for part in apart]
+    sentences += [(part.name, _peak_sentence(part)) for part in told]
+    return [*((name, text) for name, text in sentences if text), *kept]
+
+
+def _rate_sentences(study: Study) -> list[tuple[str, str]]:
+    """Of each system driven in open loops: which rates it kept."""
+    systems: list[list[Part]] = []
+    for part in study.parts:
+        if part.curve.rate:
+            system = part.subject.records[0].system
+            own = next((parts for parts in systems if parts[0].subject.records[0].system == system), None)
+            if own is None:
+                systems.append([part])
+            else:
+                own.append(part)
+    said = []
+    for parts in systems[:NAMED]:
+        if len(parts) <= NAMED:
+            said += [(part.name, _rate_sentence(part.curve.rate)) for part in parts if part.curve.rate]
+            continue
+        rates = sorted((part.curve.rate for part in parts if part.curve.rate), key=lambda one: one.rate)
+        kept = [one.rate for one in rates if one.is_kept]
+        text = f"kept {len(kept)} of the {len(rates)} rates asked for"
+        text += f", up to {quantity(max(kept), '1/s')}" if kept else ""
+        said.append((parts[0].subject.records[0].system.label, f"{text}."))
+    return said
+
+
+def _rate_sentence(one: Rate) -> str:
+    units = counted_in(one.trials)[1]
+    asked = f"{number(one.rate)} {units} per second with {counted(one.clients, 'client')}"
+    trials = counted(len(one.trials), "trial")
+    if one.is_kept:
+        slow = one.metrics.get("response_time_p99_s")
+        tail = f"; 99 % of them took {quantity(slow.centre, 's')} or less" if slow else ""
+        return f"keeps {asked} ({trials}){tail}."
+    finished = one.metrics.get("throughput")
+    part = f"; it finished {quantity(finished.centre / one.rate, 'share')} of them" if finished else ""
+    if one.kept:
+        return f"keeps {asked} in {one.kept} of {trials} only{part}."
+    return f"does not keep {asked} ({trials}){part}."
+
+
+def _clearness(part: Part) -> tuple[bool, float]:
+    """Those whose repeats do not overlap first, of them the farthest from 1."""
+    standing = part.standing
+    if standing is None or standing.ratio is None:
+        return True, 0.0
+    return standing.overlap, -abs(math.log(standing.ratio))
+
+
+def _leading_ratios(study: Study) -> list[tuple[str, str]]:
+    """Of work whose result is not a throughput: the figure that leads, against the first system's."""
+    first = study.parts[0]
+    of_first = first.curve.main.metrics if first.curve.main else {}
+    found = []
+    for part in study.parts[1:]:
+        of_part = part.curve.main.metrics if part.curve.main else {}
+        names = [name for name in leading(part.subject.records[0].choice) if name in of_first and name in of_part]
+        ratio = compared(of_first[names[0]].centre, of_part[names[0]].centre) if names else None
+        if ratio is not None:
+            a, b, unit = of_first[names[0]], of_part[names[0]], unit_of(names[0])
+            text = f"has {times(ratio)} the {metric_words(names[0])} of {first.name}: "
+            text += f"{measured(b, unit)} against {measured(a, unit)}"
+            single = "each is a single trial, so the spread is not known"
+            ranges = "overlap" if overlap(a, b) else "do not overlap"
+            text += f"; {single if a.n == b.n == 1 else f'the ranges of the trials {ranges}'}."
+            found.append((overlap(a, b), -abs(math.log(ratio)), part.name, text))
+    return [(name, text) for _, _, name, text in sorted(found)]
+
+
+def _peak_sentence(part: Part) -> str:
+    peak = part.curve.peak
+    if peak is None:
+        return ""
+    clients = counted(peak.clients, "client")
+    many = len(part.curve.points) > 1
+    verb = "peaks at" if many else "reaches"
+    spread = f"range {span(peak.throughput, '1/s')}, " if peak.throughput.n > 1 else "n=1: no spread, "
+    slow = peak.metrics.get("response_time_p99_s")
+    tail = f"; 99 % of them took {quantity(slow.centre, 's')} or less" if slow else ""
+    rate = measured(peak.throughput, "1/s").replace("/s", f" {counted_in(peak.trials)[1]} per second")
+    failed = failed_share(peak.trials)
+    lost = f"; {failed} of the transactions failed" if failed not in ("0", "–") else ""
+    return f"{verb} {rate} with {clients} ({spread}{peak.basis}){tail}{lost}."
+
+
+def _ratio_sentence(part: Part) -> str:
+    standing = part.standing
+    if standing is None or standing.ratio is None:
+        return ""
+    text = f"has {times(standing.ratio)} the throughput of {standing.reference}"
+    if standing.low is None or standing.high is None or standing.low == standing.high:
+        return f"{text}; each is a single trial, so the spread is not known."
+    ranges = "overlap" if standing.overlap else "do not overlap"
+    low_high = between(standing.low, standing.high, "1")
+    return f"{text} ({low_high} between the extremes of the repeats, whose ranges {ranges})."

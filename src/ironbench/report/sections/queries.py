@@ -1,0 +1,20 @@
+"""Query by query: times, their ratios, a map of all, speed-up by parallelism, and queries against the trend."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ironbench.analyse.study import Study
+from ironbench.report import trend
+from ironbench.report.charts import levels
+from ironbench.report.charts.query_bars import by_query
+from ironbench.report.section import Section
+
+PLACE = 700
+
+
+def sections(study: Study) -> Iterator[Section]:
+    # Of one query alone everything else in the report of a lab tells already.
+    alone = study.lab is not None and (study.queries is None or len(study.queries.names) < 2)
+    charts = () if alone else (*by_query(study.queries), *levels.by_query(study.levels))
+    yield Section("queries", "Query by query", charts=charts, tables=trend.tables(study.against))
