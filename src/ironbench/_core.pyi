@@ -25,7 +25,7 @@ __all__ = [
     "device_capacity",
     "drive",
     "load_rows",
-    "mandelbrot_steps",
+    "mandelbrot_png",
     "normal_device",
     "probe_device",
     "read_hlog",
@@ -362,5 +362,5 @@ class Kernels:
     def result(self) -> tuple[bytes, dict[str, Histogram]]:
         """Waits for the threads: a summary (JSON) and histograms, of whole units under the empty name. FailureError."""
 
-def mandelbrot_steps(width: int, height: int, limit: int, over: Callable[[], bool]) -> bytes | None:
-    """The steps of each point, row by row, as little-endian 32-bit numbers; None once `over` says so."""
+def mandelbrot_png(width: int, height: int, limit: int, over: Callable[[], bool]) -> bytes | None:
+    """A picture of the set as a PNG file; None once `over` says so."""

@@ -7,6 +7,7 @@ pub mod fractal;
 pub mod game;
 pub mod lottery;
 pub mod mandelbrot;
+pub mod picture;
 pub mod plan;
 pub mod probes;
 pub mod region;

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use ironbench_core::Error;
-use ironbench_kernels::{Crew, KernelPlan, Watch, mandelbrot};
+use ironbench_kernels::{Crew, KernelPlan, Watch, mandelbrot, picture};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -69,10 +69,9 @@ impl Kernels {
     }
 }
 
-/// The steps of every point of a picture of the Mandelbrot set, row by row, as little-endian 32-bit numbers; None when
-/// `over`, asked meanwhile, said that nobody waits for it any more.
+/// A picture of the Mandelbrot set as a PNG file; None when `over`, asked meanwhile, said that nobody waits for it.
 #[pyfunction]
-pub fn mandelbrot_steps<'py>(
+pub fn mandelbrot_png<'py>(
     py: Python<'py>,
     width: usize,
     height: usize,
@@ -82,26 +81,19 @@ pub fn mandelbrot_steps<'py>(
     let mut steps = vec![0; width * height];
     let view = mandelbrot::View { width, height, limit };
     let (asked, failed) = (over.clone().unbind(), Mutex::new(None));
-    let whole = py.detach(|| {
+    let file = py.detach(|| {
         let is_over = || {
             Python::attach(|py| asked.call0(py).and_then(|said| said.extract(py))).unwrap_or_else(|error| {
                 *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
                 true
             })
         };
-        mandelbrot::draw_unless(view, mandelbrot::Variant::Vector, &mut steps, &is_over)
+        let whole = mandelbrot::draw_unless(view, mandelbrot::Variant::Vector, &mut steps, &is_over);
+        whole.then(|| picture::png(view, &steps))
     });
     if let Some(error) = failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
         return Err(error);
     }
-    if !whole {
-        return Ok(None);
-    }
-    let bytes = PyBytes::new_with(py, steps.len() * 4, |bytes| {
-        for (place, one) in bytes.chunks_exact_mut(4).zip(&steps) {
-            place.copy_from_slice(&one.to_le_bytes());
-        }
-        Ok(())
-    })?;
-    Ok(Some(bytes))
+    let file = file.transpose().map_err(raise)?;
+    Ok(file.map(|bytes| PyBytes::new(py, &bytes)))
 }

@@ -31,7 +31,7 @@ mod _core {
     #[pymodule_export]
     use crate::histogram::{Histogram, read_hlog, write_hlog};
     #[pymodule_export]
-    use crate::kernels::{Kernels, mandelbrot_steps};
+    use crate::kernels::{Kernels, mandelbrot_png};
     #[pymodule_export]
     use crate::live::LiveDevice;
     #[pymodule_export]

@@ -13,8 +13,8 @@ from ironbench.workloads.base import Option, Workload
 
 _POINT_BYTES = 4
 """A thread's picture: the steps of each point."""
-_DRAWN_BYTES = 16
-"""A point on its way to a file: its steps, its colour, its row, that row as bytes, and what they are packed to."""
+_DRAWN_BYTES = 12
+"""A point on its way to a file: its steps, what its colour is packed to, and that as bytes of Python."""
 
 
 class IgenCpu(Workload):
@@ -81,13 +81,12 @@ class IgenCpu(Workload):
 def _picture(path: Path, stopping: Callable[[], bool], width: int, height: int, limit: int) -> None:
     """Nothing is written when somebody wants the trial to end. FailureError: the file cannot be written."""
     from ironbench import _core
-    from ironbench.workloads.igen_cpu import picture
 
-    steps = _core.mandelbrot_steps(width, height, limit, stopping)
-    if steps is None:
+    picture = _core.mandelbrot_png(width, height, limit, stopping)
+    if picture is None:
         return
     try:
-        path.write_bytes(picture.png(steps, width, limit))
+        path.write_bytes(picture)
     except OSError as error:
         raise FailureError(str(path), error.strerror or str(error), "name another file") from error
 
