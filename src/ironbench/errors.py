@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
+from ironbench.model.secrets import hidden
+
 T = TypeVar("T")
 
 
@@ -20,6 +22,8 @@ class IronbenchError(Exception):
     """The database server's five-character code, when the error is a server's."""
 
     def __init__(self, subject: str, cause: str, hint: str = "") -> None:
+        # A server may repeat in its answer what it was sent.
+        subject, cause, hint = hidden(subject), hidden(cause), hidden(hint)
         super().__init__(subject, cause, hint)
         self.subject = subject
         self.cause = cause
@@ -73,6 +77,15 @@ class UnwrittenError(FailureError):
 
 class EngineDiedError(FailureError):
     """The engine's process ended in the middle of a trial, which is voided by that."""
+
+
+def quoted(text: str, longest: int = 80) -> str:
+    """As a message quotes it: in quotes, without control characters, shortened in the middle."""
+    return repr(shortened(text, longest))
+
+
+def shortened(text: str, longest: int = 200) -> str:
+    return text if len(text) <= longest else f"{text[: longest // 2]} … {text[-longest // 4 :]}"
 
 
 def nearest(name: str, known: list[str], closest_first: bool = False) -> str:

@@ -6,32 +6,46 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, TextIO
 
-from ironbench.errors import IronbenchError
+from ironbench.errors import FailureError, IronbenchError
+from ironbench.words import clean_lines
 
 
 class Printer:
     """Readable without colour; silent on stdout but for the data asked for."""
 
     def __init__(self, stdout: TextIO | None = None, stderr: TextIO | None = None) -> None:
-        self._stdout = stdout or sys.stdout
-        self._stderr = stderr or sys.stderr
+        self._stdout: TextIO | None = stdout or sys.stdout
+        self._stderr: TextIO | None = stderr or sys.stderr
         self._bar: Any = None
 
     def data(self, text: str) -> None:
-        """A result, as text, on stdout."""
-        self._stdout.write(text if text.endswith("\n") else text + "\n")
-        self._stdout.flush()
+        """A result, as text, on stdout. FailureError when it cannot be written there; BrokenPipeError."""
+        text = clean_lines(text)
+        try:
+            if self._stdout is None:  # closed by whoever started us
+                raise OSError("it is closed")
+            self._stdout.write(text if text.endswith("\n") else text + "\n")
+            self._stdout.flush()
+        except BrokenPipeError:
+            raise
+        except (OSError, ValueError) as error:
+            cause = f"the result cannot be written: {getattr(error, 'strerror', None) or error}"
+            raise FailureError("stdout", cause, "write it to another file") from None
 
     def say(self, text: str) -> None:
         """One line of talk on stderr."""
+        text = clean_lines(text)
         if self._bar is not None:
             self._bar.console.print(text, markup=False, highlight=False)
             return
-        self._stderr.write(text + "\n")
-        self._stderr.flush()
+        if self._stderr is None:
+            return
+        with suppress(OSError, ValueError):  # nobody reads it: no reason to stop
+            self._stderr.write(text + "\n")
+            self._stderr.flush()
 
     def error(self, error: IronbenchError) -> None:
         self.say(f"error: {error}")
@@ -40,6 +54,8 @@ class Printer:
 
     def width(self) -> int | None:
         """Columns of the terminal that shows stdout; None where it goes to a file or another program."""
+        if self._stdout is None:
+            return None
         try:
             return os.get_terminal_size(self._stdout.fileno()).columns or None
         except (OSError, ValueError):
@@ -51,7 +67,7 @@ class Printer:
 
         Where stderr is not a terminal, one line is written at most every 10 s, so that logs stay short.
         """
-        if self._stderr.isatty():
+        if self._stderr is not None and self._stderr.isatty():
             with self._rich_bar(what) as advance:
                 yield advance
             return
@@ -82,6 +98,6 @@ class Printer:
             task = bar.add_task(what, total=1.0, note="")
             self._bar = bar
             try:
-                yield lambda fraction, note: bar.update(task, completed=fraction, note=note)
+                yield lambda fraction, note: bar.update(task, completed=fraction, note=clean_lines(note))
             finally:
                 self._bar = None

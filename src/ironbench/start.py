@@ -7,6 +7,7 @@ page is written by `make docs` from that parser, and a test holds it to it.
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 HELP = Path(__file__).parent / "cli" / "help.txt"
@@ -14,8 +15,15 @@ HELP = Path(__file__).parent / "cli" / "help.txt"
 
 def main() -> None:
     if sys.argv[1:] == ["--help"]:
-        sys.stdout.write(HELP.read_text(encoding="utf-8"))
-        return
+        from ironbench import streams
+
+        streams.prepare()
+        written = False
+        with suppress(OSError, AttributeError):  # full, or closed by whoever started us
+            sys.stdout.write(HELP.read_text(encoding="utf-8"))
+            sys.stdout.flush()
+            written = True
+        sys.exit(0 if streams.ended() and written else 1)
     from ironbench.cli import main as run
 
     run()

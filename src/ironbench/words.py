@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from typing import Any
+
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+"""Control characters (Unicode's Cc), and halves of characters that no encoding can write."""
+_KEPT = {"\n": " ", "\r": " ", "\t": " "}
+
 THIN = "\u202f"
 """Narrow no-break space: groups of thousands, and between a number and its unit."""
 MINUS = "\u2212"
@@ -26,3 +33,22 @@ def in_percent(share: float, digits: int = 0, signed: bool = False) -> str:
     """`0.553` → `55 %`; with its sign `−12 %`."""
     value = f"{share * 100:{'+' if signed else ''}.{digits}f}"
     return f"{value.replace('-', MINUS)}{THIN}%"
+
+
+def clean(text: str) -> str:
+    """On one line and without control characters: what others wrote must not move a cursor or change colours."""
+    return _CONTROL.sub(lambda found: _KEPT.get(found[0], "\ufffd"), text)
+
+
+def clean_lines(text: str) -> str:
+    """The same for a text of several lines, which stay lines."""
+    return "\n".join(clean(line) for line in text.split("\n"))
+
+
+def clean_document(value: Any) -> Any:
+    """The same for every text in a document of lists and tables, names included."""
+    if isinstance(value, str):
+        return clean_lines(value)
+    if isinstance(value, dict):
+        return {clean_lines(str(key)): clean_document(inner) for key, inner in value.items()}
+    return [clean_document(inner) for inner in value] if isinstance(value, list | tuple) else value

@@ -147,7 +147,7 @@ def test_a_gain_with_more_memory_is_not_said_to_be_the_logs_alone() -> None:
     assert gained.holds_back is None
     assert gained.sentence.endswith(
         "cannot tell whether the log or memory holds it back, since with a free log the limit on all memory was "
-        "1.2 GiB higher, and what was left of that could hold data."
+        "1.25\u202fGiB higher, and what was left of that could hold data."
     )
     assert ceiling(measured(1.03), ["log"], added_bytes=1280 << 20) == replace(
         ceiling(measured(1.03), ["log"]), added_bytes=1280 << 20

@@ -87,14 +87,14 @@ def test_a_price_without_unit_currency_date_or_source_is_refused_with_its_line(f
         ('currency = "dollars"', "no currency"),
         ('per = "cores"', "unknown"),
         ('date = "yesterday"', "no date"),
-        ("price = -1", "no amount"),
-        ("price = nan", "no amount"),
+        ("price = -1", "out of range"),
+        ("price = nan", "out of range"),
         ('price = "much"', "sheet.toml: price x, price: expected a number, got text in quotes"),
         ("colour = 1", "sheet.toml: price x: there is no field colour"),
         ("pack = 1.5", "price x, pack: expected a whole number, got a number"),
         ('core_factors = {"*" = "half"}', "price x, core_factors: expected a number, got text in quotes"),
         ("core_factors = 0.5", "price x, core_factors: expected a table, got a number"),
-        ("pack = 0", "no pack"),
+        ("pack = 0", "out of range"),
     ],
 )
 def test_a_price_that_makes_no_sense_is_refused(line: str, cause: str) -> None:
@@ -243,7 +243,7 @@ def test_bills_in_two_currencies_are_not_shown_beside_each_other() -> None:
         ("[system.a]\nsockets = 1\ncores = 2\nlicences = 3\nbuy = []", "system a: there is no field licences"),
         ("[system.a]\nsockets = 1\ncores = 2\nbuy = 'x'", "a, buy: expected a list .*, got text in quotes"),
         ("[system]", "names no system"),
-        ("[system.a]\nsockets = 1\ncores = 0\nbuy = []", "too few"),
+        ("[system.a]\nsockets = 1\ncores = 0\nbuy = []", "out of range"),
         ("[system.a]\nsockets = 4\ncores = 2\nbuy = []", "2 cores in 4 sockets"),
         ("[system.a]\nsockets = 1\ncores = 2\nbuy = []\nscore = 5", "without a source"),
         ('[system.a]\nsockets = 1\ncores = 2\nbuy = []\nshare = 0.5\nsource = "x"', "belong together"),
@@ -251,7 +251,7 @@ def test_bills_in_two_currencies_are_not_shown_beside_each_other() -> None:
             '[system.a]\nsockets = 1\ncores = 2\nbuy = []\nshare = 0.5\nshare_of = "b"\nsource = "x"',
             "names no system with a score",
         ),
-        ("years = 0\n[system.a]\nsockets = 1\ncores = 2\nbuy = []", "not above zero"),
+        ("years = 0\n[system.a]\nsockets = 1\ncores = 2\nbuy = []", "out of range"),
     ],
 )
 def test_a_systems_file_that_makes_no_sense_is_refused(text: str, cause: str) -> None:
@@ -272,7 +272,7 @@ def test_money_that_would_be_counted_twice_or_not_at_all_is_refused() -> None:
     with pytest.raises(InputError, match="has no storage_tb"):
         bill(offer(), sheet(LINE.replace('"core"', '"TB"')), None)
     with pytest.raises(InputError, match="comes to"):
-        bill(offer(), sheet(LINE.replace("100", "1e40")), None)
+        bill(offer(servers=10**20), sheet(LINE.replace("100", "9e14")), None)
 
 
 @pytest.mark.parametrize(

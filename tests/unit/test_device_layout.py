@@ -119,7 +119,7 @@ def test_a_file_system_whose_program_is_absent_is_refused_with_its_package(monke
 
 
 def test_devices_of_a_lab_are_told_apart_by_their_names(tmp_path: Path) -> None:
-    named = {"a": "hdd-7200", "b": DeviceSection("hdd-7200", capacity="1GB", fs="xfs")}
+    named = {"a": "hdd-7200", "b": DeviceSection("hdd-7200", capacity="1GiB", fs="xfs")}
     found = wanted(named, LayoutSection(data="a", temp="a", log="b"), tmp_path)
     assert [(one.name, one.model, one.roles) for one in found] == [
         ("a", "hdd-7200", ("data", "temp")),

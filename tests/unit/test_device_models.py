@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from ironbench import units
 from ironbench.catalogue import devices as catalogue
-from ironbench.catalogue.quantities import quantity
 from ironbench.devices import models
 from ironbench.devices.seen import probed, seen
 from ironbench.errors import InputError
@@ -68,10 +68,10 @@ def test_figures_are_read_as_data_sheets_write_them() -> None:
         (32, 32),
         (True, True),
     ):
-        assert quantity("figure", written) == pytest.approx(value)
-    for wrong in ("fast", "7.5 parsecs", "", "-3 ms", "1e3"):
-        with pytest.raises(InputError, match="is no figure"):
-            quantity("figure", wrong)
+        assert units.figure("figure", written) == pytest.approx(value)
+    for wrong in ("fast", "7.5 parsecs", "", "-3 ms", "1e3e3"):
+        with pytest.raises(InputError, match="is not a figure"):
+            units.figure("figure", wrong)
 
 
 def test_a_model_of_ones_own_takes_what_it_does_not_say_from_another(tmp_path: Path) -> None:
@@ -95,15 +95,15 @@ def test_the_environment_names_files_with_models(tmp_path: Path, monkeypatch: py
     ("text", "said", "hint"),
     [
         ("[a", "no TOML", ""),
-        ("a = 1", "no table", "[a]"),
+        ("a = 1", "expected a table", "models of your own"),
         ('[a]\nlike = "hdd-10"', "no model 'hdd-10'", "hdd-10k"),
         ('[a]\nkind = "dsik"', "no kind", "disk"),
         ('[a]\nkind = "memory"', "lacks capacity, latency, rate", "like"),
         ('[a]\nlike = "ram"\n[a.figures]\nlatncy = "1 ms"', "no such figure", "latency"),
-        ('[a]\nlike = "ram"\n[a.figures]\nlatency = "1 month"', "is no figure", "units"),
+        ('[a]\nlike = "ram"\n[a.figures]\nlatency = "1 month"', "is not a figure", "units"),
         ('[a]\nlike = "ram"\n[a.figures]\nrate = 0', "not above zero", ""),
         ('[a]\nlike = "hdd-10k"\n[a.figures]\nwrite_cache = 3', "does not fit", "true or false"),
-        ('[a]\nlike = "ram"\ncolour = "red"', "has no colour", "figures"),
+        ('[a]\nlike = "ram"\ncolour = "red"', "no field colour", "figures"),
         ('[a]\nlike = "ram"\n[a.figures]\nrate = { is = "1 GB/s" }', "needs `is` and one of", ""),
     ],
 )

@@ -52,7 +52,7 @@ def test_both_variants_have_one_checksum(monkeypatch: pytest.MonkeyPatch, tmp_pa
 def test_a_lottery_tells_allocation_and_search_apart_and_together(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    options = ["--with", "memory=4MB", "--with", "draws=2000"]
+    options = ["--with", "memory=4MiB", "--with", "draws=2000"]
     metrics = run(monkeypatch, tmp_path, "igen-ram", *options, "--duration", "0.3s").metrics
     assert metrics["draws_per_s"] == pytest.approx(metrics["throughput"] * 2000)
     assert metrics["draws_per_s{phase=search}"] > metrics["draws_per_s"]
@@ -63,14 +63,14 @@ def test_a_lottery_tells_allocation_and_search_apart_and_together(
 
 
 def test_probes_of_little_memory_say_that_they_measured_caches(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    options = ["--with", "memory=4MB", "--with", "draws=2000"]
+    options = ["--with", "memory=4MiB", "--with", "draws=2000"]
     record = run(monkeypatch, tmp_path, "igen-ram", *options, "--duration", "0.2s")
     (said,) = [warning.text for warning in record.warnings if warning.code == "probes-within-caches"]
     assert "within 4 MiB" in said
 
 
 def test_huge_pages_and_numa_nodes_are_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    options = ["--with", "memory=4MB", "--with", "draws=2000", "--with", "probes=no", "--with", "huge=no"]
+    options = ["--with", "memory=4MiB", "--with", "draws=2000", "--with", "probes=no", "--with", "huge=no"]
     record = run(monkeypatch, tmp_path, "igen-ram", *options, "--duration", "0.2s")
     assert record.conditions["huge pages"] in ("0% of the memory", "not visible here")
     assert "NUMA nodes" in record.conditions

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import labfactory
+import pytest
 from factories import example
 
 from ironbench.experiment.pace import Allowance, Pace, spoken
@@ -84,6 +86,17 @@ def test_a_budget_holds_what_fits_at_the_pace_of_the_trials_so_far() -> None:
     assert not allowance.holds(30)
     assert allowance.said.startswith("the budget of 20 min ends the lab at this look, after 10 min")
     assert Allowance(None).holds(10**9)
+
+
+def test_waiting_for_a_quiet_machine_takes_only_what_trials_leave_of_the_budget() -> None:
+    now = [100.0]
+    allowance = Allowance(300.0, lambda: now[0])
+    assert allowance.left_s(planned_s=290.0) == pytest.approx(40.0), "a tenth is borne"
+    now[0] = 200.0
+    assert allowance.left_s(planned_s=200.0) == pytest.approx(30.0)
+    now[0] = 260.0
+    assert allowance.left_s(planned_s=200.0) == 0.0
+    assert Allowance(None).left_s(1e9) == math.inf
 
 
 def test_loading_is_part_of_the_budget_and_not_of_the_pace() -> None:

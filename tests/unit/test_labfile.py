@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ironbench.errors import InputError
-from ironbench.plan import design, labfile
+from ironbench.plan import design, labfile, resolve
 
 START = 'question = "Does it matter?"\n[workload]\nname = "igen-oltp"\n'
 CLIENTS = '[vary]\n"load.clients" = [1, 2, 4]\n'
@@ -131,7 +131,7 @@ def test_the_seed_follows_from_the_text_unless_it_is_declared() -> None:
         (CLIENTS + "[measure]\nmargin = 0.0\n", "labs/x.toml, measure.margin", "out of range"),
         (CLIENTS + "[measure]\nrepeats = 6\nstages = [4, 4]\n", "labs/x.toml, measure.stages", "sum up to 8"),
         (CLIENTS + "[measure]\nstages = []\n", "labs/x.toml, measure.stages", "at least one block"),
-        ("[vary]\nclients = [1,", "labs/x.toml", "not TOML"),
+        ("[vary]\nclients = [1,", "labs/x.toml", "no TOML"),
     ],
 )  # fmt: skip
 def test_a_mistake_is_named_with_its_field_and_what_would_do(text: str, subject: str, words: str) -> None:
@@ -166,3 +166,13 @@ def test_a_lab_of_a_million_cells_is_refused_before_they_are_made(monkeypatch: p
     assert "1,000,000 cells in 6 blocks are 6,000,000 trials" in error.cause
     assert "5.7 years" in error.cause
     assert "one-at-a-time" in error.hint
+
+
+def test_an_option_in_a_shared_message_is_named_as_the_field_it_is_in_the_file() -> None:
+    def told(subject: str) -> str:
+        return resolve.in_words_of_the_file(InputError(subject, "is wrong"), "x.toml").subject
+
+    assert told("--set work_mem=1GB") == "x.toml, system.set.work_mem=1GB"
+    assert told("--set") == "x.toml, system.set"
+    assert told("--set, --with") == "x.toml, system.set, workload.with"
+    assert told("--memory 1GB") == "x.toml, system.memory 1GB"

@@ -8,11 +8,11 @@ from ironbench import cli
 
 MISTAKES = {
     "run x --threads 0": ("--threads: 0 is out of range", "1 to 1024"),
-    "run x --threads 1.5": ("--threads: '1.5' is not a whole number", "--threads 1"),
-    "run x --repeats 0": ("--repeats: 0 is out of range", "1 to 1000"),
-    "run x --repeats nine": ("--repeats: 'nine' is not a whole number", "--repeats 1"),
-    "run x --seed -1": ("--seed: -1 is out of range", "0 or more"),
-    "run x --transactions 0": ("--transactions: 0 is out of range", "1 or more"),
+    "run x --threads 1.5": ("--threads: '1.5' is not a whole number", "--threads 2"),
+    "run x --repeats 0": ("--repeats: 0 is out of range", "1 to 10000"),
+    "run x --repeats nine": ("--repeats: 'nine' is not a whole number", "--repeats 6"),
+    "run x --seed -1": ("--seed: -1 is out of range", "0 to 9223372036854775807"),
+    "run x --transactions 0": ("--transactions: 0 is out of range", "1 to 1000000000000000"),
     "run x --max-tries -1": ("--max-tries: -1 is out of range", "retries without limit"),
     "run x --rate fast": ("--rate: 'fast' is not a number", "--rate 500"),
     "run": ("ironbench run: WORKLOAD is missing", "ironbench run --help"),

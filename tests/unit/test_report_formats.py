@@ -29,6 +29,7 @@ from ironbench.report.formats.md import escaped
 from ironbench.report.formats.text import run_summary
 from ironbench.report.headline import headline
 from ironbench.report.sections import sections
+from ironbench.words import clean
 
 EVIL = "</script><img src=http://x onerror=alert(1)>|`*\x1b[31m\"'&"
 
@@ -112,7 +113,15 @@ def test_what_a_user_wrote_cannot_become_part_of_the_page() -> None:
     assert not [tag for tag, _ in found.elements if tag == "img"]
     assert len(found.scripts) == 3
     names = {row["system"] for row in json.loads(found.scripts[1][1])["study0-chart-throughput"]["datasets"]["trials"]}
-    assert names == {EVIL}
+    assert names == {clean(EVIL)}
+    assert "\x1b" not in text
+
+
+def test_a_control_character_in_a_text_does_not_end_the_process_that_draws_it() -> None:
+    """The library that draws would abort (exit 134)."""
+    system = replace(DISK, label="a\x00b\x1b[31m\x07\x9b", settings={"x\x01": "y\x02"})
+    text = rendered("svg", [suspect(record(system, n), text="said \x1b[2J") for n in (1, 2)])
+    assert text.startswith("<svg") and not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f]", text)
 
 
 def test_what_a_user_wrote_is_escaped_in_markdown() -> None:

@@ -78,7 +78,8 @@ def test_every_set_is_explained() -> None:
     [
         ({"tests": "defalt"}, "default"),
         ({"tests": "default+"}, "known"),
-        ({"size": "10MB"}, "whole MiB"),
+        ({"size": "20MB"}, "whole MiB"),
+        ({"size": "10MiB"}, "out of range"),
         ({"size": "1000000001"}, "whole MiB"),
         ({"passes": "0"}, "1 to 100"),
         ({"mix": "100"}, "0 to 99"),
@@ -158,9 +159,9 @@ def test_files_that_fit_alone_but_not_together_are_refused(tmp_path: Path) -> No
 def test_a_level_that_an_emulated_device_cannot_have_is_refused_before_it_is_mounted() -> None:
     device = Device("free", (Partition("data", 300 * MIB, "/not/there/yet"),))
     system = System("none", "n", layout=Layout(data="/not/there/yet", devices=(device,)))
-    STORAGE.fits(system, Choice("storage", options(size="100MB", fill="70")))
+    STORAGE.fits(system, Choice("storage", options(size="100MiB", fill="70")))
     with pytest.raises(InputError, match=r"3[34]% full"):
-        STORAGE.fits(system, Choice("storage", options(size="100MB", fill="30")))
+        STORAGE.fits(system, Choice("storage", options(size="100MiB", fill="30")))
 
 
 def test_files_have_no_name_and_their_space_is_theirs(tmp_path: Path) -> None:

@@ -6,15 +6,14 @@ import pytest
 from factories import Shelf, record
 from labfactory import lab, trials
 
+from ironbench import units
 from ironbench.analyse.balance import Entry
 from ironbench.analyse.findings import findings
 from ironbench.analyse.labstudy import lab_study
 from ironbench.catalogue import metrics
 from ironbench.cli.request import suspect_words
-from ironbench.machine import space
 from ironbench.model.lab import Claim
 from ironbench.model.record import Status
-from ironbench.plan.design import in_words
 from ironbench.report.formats import text as lab_text
 from ironbench.report.sections.balance import ratio_of
 from ironbench.words import in_percent
@@ -25,7 +24,7 @@ from ironbench.words import in_percent
     [(45, "45 s"), (95, "95 s"), (130, "2 min 10 s"), (300, "5 min"), (598, "10 min"), (7800, "2 h 10 min")],
 )
 def test_short_times_are_not_rounded_to_whole_minutes(seconds: float, words: str) -> None:
-    assert in_words(seconds) == words
+    assert units.span(seconds) == words
 
 
 def test_shares_have_a_true_minus_and_a_space_that_does_not_break() -> None:
@@ -34,10 +33,10 @@ def test_shares_have_a_true_minus_and_a_space_that_does_not_break() -> None:
 
 
 def test_memory_is_counted_in_powers_of_1024_and_says_so() -> None:
-    assert [space.memory_in_words(count) for count in (2 << 30, 24 * 2**30 + 2**29, 100)] == [
-        "2 GiB",
-        "24.5 GiB",
-        "100 B",
+    assert [units.memory(count) for count in (2 << 30, 24 * 2**30 + 2**29, 100)] == [
+        "2.00\u202fGiB",
+        "24.5\u202fGiB",
+        "100\u202fB",
     ]
 
 

@@ -11,9 +11,8 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ironbench import catalogue, engines
+from ironbench import catalogue, engines, units
 from ironbench.analyse.bottleneck import RESOURCES, TimeSpent
-from ironbench.machine.space import memory_in_words
 from ironbench.model.finding import Conclusion, Finding
 from ironbench.model.lab import Lab
 from ironbench.model.parts import CLIENT, DATA_READ, DATA_WRITE, LOG_FLUSH, RUN_QUEUE, TEMP
@@ -108,7 +107,7 @@ def ceiling(finding: Finding, parts: Sequence[str], spent: TimeSpent | None = No
         holds_back, bound = None, ""
         verdict = (
             f"cannot tell whether {name} or memory holds it back, since with {free} the limit on all memory was "
-            f"{memory_in_words(added_bytes)} higher, and what was left of that could hold data"
+            f"{units.memory(added_bytes)} higher, and what was left of that could hold data"
         )
     doubt = f"{_times(low)} to {_times(high)}, {counted(finding.blocks, 'block')}"
     sentence = f"With {free} it would run {_times(speedup)} × as fast ({doubt}): {verdict}.{bound}"

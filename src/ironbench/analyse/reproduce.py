@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from ironbench.model.record import Record
 from ironbench.model.system import Load
 from ironbench.record.redact import redacted
+from ironbench.units import exact
 
 
 def command(records: Sequence[Record]) -> str:
@@ -29,8 +30,8 @@ def command(records: Sequence[Record]) -> str:
     for role in ("data", "temp", "log"):
         directory = getattr(system.layout, role)
         words += [f"--{role}", directory] if directory else []
-    words += ["--memory", _size(system.memory_bytes)] if system.memory_bytes else []
-    words += ["--memory-total", _size(system.memory_total_bytes)] if system.memory_total_bytes else []
+    words += ["--memory", exact(system.memory_bytes)] if system.memory_bytes else []
+    words += ["--memory-total", exact(system.memory_total_bytes)] if system.memory_total_bytes else []
     for option, cpus in (("--server-cpus", system.server_cpus), ("--client-cpus", system.client_cpus)):
         words += [option, ",".join(str(cpu) for cpu in cpus)] if cpus else []
     words += ["--reference-score", f"{system.reference_score:g}"] if system.reference_score else []
@@ -56,11 +57,3 @@ def _load(load: Load) -> list[str]:
     words += ["--checkpoint", f"{load.checkpoint_s:g}s"] if load.checkpoint_s else []
     words += ["--io", load.io] if load.io != "auto" else []
     return [*words, "--seed", str(load.seed)]
-
-
-def _size(count: int) -> str:
-    """The largest of ironbench's units (powers of 1024) that says it exactly."""
-    for unit, power in (("GB", 30), ("MB", 20), ("kB", 10)):
-        if count % (1 << power) == 0:
-            return f"{count >> power}{unit}"
-    return f"{count}B"

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ironbench import units
 from ironbench.analyse.contrast import Contrast, contrasts
 from ironbench.model.finding import Finding
 from ironbench.model.lab import Lab
 from ironbench.model.record import Record
 from ironbench.model.system import Setup
-from ironbench.plan.design import in_words
 from ironbench.stats.multiplicity import LEAST_BLOCKS
 from ironbench.stats.ratio import paired
 from ironbench.words import counted
@@ -128,8 +128,8 @@ def too_little_time(lab: Lab, first_stage: int, last_stage: int) -> str:
     room = f"only {counted(held, 'block')} of cells at rates" if held else "no room for cells at rates"
     more = f", and so does `ironbench lab resume {lab.name} --more {LEAST_BLOCKS}`" if lab.rated else ""
     return (
-        f"The budget of {in_words(lab.method.budget_s or 0.0)} had {room}, and a verdict on them needs {LEAST_BLOCKS} "
-        f"blocks: a budget of about {in_words(needed_s)} holds these{more}."
+        f"The budget of {units.span(lab.method.budget_s or 0.0)} had {room}, and a verdict on them needs "
+        f"{LEAST_BLOCKS} blocks: a budget of about {units.span(needed_s)} holds these{more}."
     )
 
 

@@ -8,13 +8,13 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ironbench import ranges
 from ironbench.analyse.archive import EMPTY, Archive
 from ironbench.analyse.curve import metrics_of
 from ironbench.errors import InputError
 from ironbench.model.record import Record
 from ironbench.model.sample import lacking, percentile, sampled
 from ironbench.model.system import Load
-from ironbench.plan import values
 from ironbench.stats.intervals import half_width
 
 _FORM = re.compile(r"(p50|p90|p95|p99|p999|mean|max)\s*(?:<=?|≤)\s*(\S+)\s+at\s+([\d.]+)\s*(?:tps|/s)?", re.IGNORECASE)
@@ -75,11 +75,8 @@ def parse(text: str) -> Target:
         raise InputError(f"--target {text!r}", "is not a target", _EXAMPLE)
     if match[2][-1].isdigit():
         raise InputError("--target", f"{match[2]} has no unit", f"write {match[2]}ms or {match[2]}s")
-    limit_s = values.positive("--target", values.seconds("--target", match[2]), _EXAMPLE)
-    try:
-        rate = values.positive("--target", float(match[3]), _EXAMPLE)
-    except ValueError:
-        raise InputError("--target", f"{match[3]!r} is no rate", _EXAMPLE) from None
+    limit_s = ranges.read("response_time", "--target", match[2])
+    rate = ranges.read("rate", "--target", match[3])
     return Target(text.strip(), f"response_time_{match[1].lower()}_s", limit_s, rate)
 
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from ironbench.catalogue.quantities import quantity
+import msgspec
+
+from ironbench.catalogue.typed import converted, document
 from ironbench.errors import InputError, nearest
+from ironbench.ranges import RANGES
+from ironbench.units import figure
 
 KINDS: dict[str, tuple[str, ...]] = {
     "free": ("capacity",),
@@ -100,44 +103,62 @@ def device_models() -> dict[str, DeviceModel]:
     return read(text, "catalogue/devices.toml", {})
 
 
+class _PublishedRow(msgspec.Struct, forbid_unknown_fields=True):
+    what: str
+    load: dict[str, Any]
+    of: str
+    source: str
+    on: str = ""
+    against: dict[str, Any] | None = None
+    is_: float | None = msgspec.field(default=None, name="is")
+    low: float | None = None
+    high: float | None = None
+    not_held: str | None = None
+
+
+class _ModelRow(msgspec.Struct, forbid_unknown_fields=True):
+    kind: str = ""
+    doc: str = ""
+    year: int | None = None
+    like: str = ""
+    figures: dict[str, Any] = msgspec.field(default_factory=dict)
+    published: list[_PublishedRow] = msgspec.field(default_factory=list)
+
+
+_HINT = "docs/guide/devices.md shows models of your own"
+
+
 def read(text: str, place: str, known: Mapping[str, DeviceModel]) -> dict[str, DeviceModel]:
     """Models from a TOML text, by name; `like` may name one above it or one of `known`. InputError."""
-    try:
-        table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(place, f"is no TOML: {error}") from error
-    sources = table.pop("sources", {})
+    table = document(text, place, _HINT)
+    sources = converted(table.pop("sources", {}), dict[str, str], f"{place}: sources", _HINT)
     found: dict[str, DeviceModel] = {}
     for name, row in table.items():
-        if not isinstance(row, dict):
-            raise InputError(f"{place}: {name}", "is no table", f"write [{name}]")
-        found[name] = _model(f"{place}: {name}", name, row, sources, {**known, **found})
+        subject = f"{place}: {name}"
+        found[name] = _model(subject, name, converted(row, _ModelRow, subject, _HINT), sources, {**known, **found})
     return found
 
 
 def _model(
-    subject: str, name: str, row: dict[str, Any], sources: Mapping[str, str], known: Mapping[str, DeviceModel]
+    subject: str, name: str, row: _ModelRow, sources: Mapping[str, str], known: Mapping[str, DeviceModel]
 ) -> DeviceModel:
-    unknown = set(row) - {"kind", "doc", "year", "like", "figures", "published"}
-    if unknown:
-        raise InputError(subject, f"has no {sorted(unknown)[0]}", "kind, doc, year, like, figures, published")
-    like = known.get(row.get("like", ""))
-    if "like" in row and like is None:
-        raise InputError(f"{subject}.like", f"there is no model {row['like']!r}", nearest(row["like"], list(known)))
-    kind = row.get("kind", like.kind if like else "")
+    like = known.get(row.like)
+    if row.like and like is None:
+        raise InputError(f"{subject}.like", f"there is no model {row.like!r}", nearest(row.like, list(known)))
+    kind = row.kind or (like.kind if like else "")
     if kind not in KINDS or (like is not None and like.kind != kind):
         raise InputError(f"{subject}.kind", f"{kind!r} is no kind of model here", nearest(str(kind), list(KINDS)))
     figures = {figure.name: figure for figure in like.figures} if like else {}
-    for key, told in row.get("figures", {}).items():
+    for key, told in row.figures.items():
         if key not in KINDS[kind]:
             raise InputError(f"{subject}.{key}", f"a {kind} has no such figure", nearest(key, list(KINDS[kind])))
         figures[key] = _figure(f"{subject}.{key}", key, told, sources)
     missing = [key for key in KINDS[kind] if key not in figures]
     if missing:
         raise InputError(subject, f"lacks {', '.join(missing)}", "give each figure, or like = a model to start from")
-    published = tuple(_published(name, one) for one in row.get("published", ()))
+    published = tuple(_published(name, one) for one in row.published)
     ordered = tuple(figures[key] for key in KINDS[kind])
-    return DeviceModel(name, kind, row.get("doc", ""), row.get("year"), ordered, published)
+    return DeviceModel(name, kind, row.doc, row.year, ordered, published)
 
 
 def _figure(subject: str, key: str, told: Any, sources: Mapping[str, str]) -> Figure:
@@ -157,22 +178,17 @@ def _value(subject: str, key: str, written: Any) -> float | int | bool:
         raise InputError(subject, f"{written!r} does not fit", "true or false" if key in _SWITCHES else "a figure")
     if isinstance(written, bool):
         return written
-    value = quantity(subject, written)
-    if value < 0 or (value == 0 and key not in _MAY_BE_ZERO):
+    value = figure(subject, written)
+    RANGES["figure"].require(subject, value)
+    if value == 0 and key not in _MAY_BE_ZERO:
         raise InputError(subject, f"{written!r} is not above zero")
     return int(value) if key in _WHOLE else value
 
 
-def _published(name: str, row: Mapping[str, Any]) -> Published:
-    low, high = (row["is"], row["is"]) if "is" in row else (row["low"], row["high"])
+def _published(name: str, row: _PublishedRow) -> Published:
+    low, high = (row.low, row.high) if row.is_ is None else (row.is_, row.is_)
+    if low is None or high is None:
+        raise InputError(f"{name}, published", f"{row.what} has no figure", "write is = …, or low = … and high = …")
     return Published(
-        row["what"],
-        row.get("on", name),
-        row["load"],
-        row.get("against"),
-        row["of"],
-        float(low),
-        float(high),
-        row["source"],
-        row.get("not_held"),
-    )
+        row.what, row.on or name, row.load, row.against, row.of, low, high, row.source, row.not_held
+    )  # fmt: skip

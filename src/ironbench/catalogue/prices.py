@@ -12,8 +12,9 @@ from typing import Any
 
 import msgspec
 
-from ironbench.catalogue.typed import converted, document
+from ironbench.catalogue.typed import converted, document, text_of
 from ironbench.errors import InputError, nearest
+from ironbench.ranges import RANGES
 
 KINDS = ("server", "storage", "licence", "power", "instance")
 UNITS = {
@@ -152,11 +153,7 @@ def with_sheets(paths: Sequence[Path]) -> Sheet:
     """The shipped sheet with the user's on top: of prices of one name the last counts. InputError."""
     sheet = shipped()
     for path in paths:
-        try:
-            own = read(path.read_text(encoding="utf-8"), str(path))
-        except (OSError, UnicodeDecodeError) as error:
-            cause = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-            raise InputError(f"--prices {path}", cause, "name a price sheet (TOML)") from None
+        own = read(text_of(path, f"--prices {path}", "name a price sheet (TOML)"), str(path))
         sheet = Sheet({**sheet.prices, **own.prices}, (*own.rates, *sheet.rates))
     return sheet
 
@@ -179,8 +176,12 @@ def _price(sheet: str, name: str, table: Any) -> Price:
     _dated(subject, row.date, row.source)
     _one_of(subject, "kind", row.kind, list(KINDS), "a kind")
     _one_of(subject, "every", row.every, list(YEARLY), "a time")
-    if row.pack < 1:
-        raise InputError(subject, f"pack = {row.pack} is no pack", "packs hold one unit or more")
+    for limit in ("pack", "least_cores_per_socket", "least_cores_per_server", "most_cores", "most_sockets"):
+        count = getattr(row, limit)
+        if count is not None and (count or not limit.startswith("least")):
+            RANGES["pack" if limit == "pack" else "cores"].require(f"{subject}, {limit}", count)
+    if row.most_memory_gb is not None:
+        RANGES["memory_gb"].require(f"{subject}, most_memory_gb", row.most_memory_gb)
     if row.per in ("kWh", "hour") and (row.every != "once" or row.pack > 1):
         odd = f"every = {row.every!r}" if row.every != "once" else f"pack = {row.pack}"
         raise InputError(
@@ -206,8 +207,6 @@ def _rate(sheet: str, name: str, table: Any) -> ExchangeRate:
     _currency(subject, "from", row.from_)
     _currency(subject, "to", row.to)
     rate = _amount(subject, "rate", row.rate)
-    if not rate:
-        raise InputError(subject, "rate is 0", "state what one unit of `from` was worth in `to`")
     _dated(subject, row.date, row.source)
     return ExchangeRate(row.from_, row.to, rate, row.date, row.source)
 
@@ -215,10 +214,8 @@ def _rate(sheet: str, name: str, table: Any) -> ExchangeRate:
 def _amount(subject: str, field: str, value: Any) -> Decimal:
     if value is None:
         raise InputError(subject, f"has no {field}", f"add {field} = a number")
-    amount = Decimal(str(value))
-    if not amount.is_finite() or amount < 0:
-        raise InputError(subject, f"{field} = {value} is no amount", "it is 0 or more")
-    return amount
+    RANGES["exchange_rate" if field == "rate" else "price"].require(f"{subject}, {field}", value)
+    return Decimal(str(value))
 
 
 def _currency(subject: str, field: str, text: str) -> None:

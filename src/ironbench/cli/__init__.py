@@ -84,11 +84,14 @@ app = joined(VERBS)
 
 def main() -> None:
     """Exit codes: 0 done, 1 a failure, 2 your input, 3 suspect, 4 an expectation refuted, 130 interrupted."""
-    from ironbench.cli.mistakes import refuse_repeated
+    from ironbench import streams
+    from ironbench.cli.mistakes import refuse_repeated, refuse_unprintable
 
+    streams.prepare()
     # The parsers of all verbs take longer to make than many an answer.
     asked = joined(sys.argv[1:2]) if sys.argv[1:2] and sys.argv[1] in VERBS else app
     try:
+        refuse_unprintable(sys.argv[1:])
         refuse_repeated(sys.argv[1:], lambda: typer.main.get_command(asked))
         code = asked(standalone_mode=False, prog_name="ironbench") or 0
     except IronbenchError as error:
@@ -100,22 +103,21 @@ def main() -> None:
         Printer().say("interrupted; finished trials are kept")
         code = 130
     except BrokenPipeError:
-        sys.stderr.close()
         code = 1
     except Exception as error:
         code = _mistake(error)
+    if not streams.ended() and not code:
+        code = 1
     sys.exit(code)
 
 
 def _mistake(error: Exception) -> int:
-    """A mistake on the command line, in our words; anything else is ours and shows its traceback."""
-    from ironbench.cli.mistakes import mistake
+    """A mistake on the command line, in our words; anything else was not foreseen."""
+    from ironbench.cli.mistakes import mistake, unforeseen
 
     if type(error).__name__ == "NoArgsIsHelpError":
         Printer().say(str(error))
         return 2
-    found = mistake(error)
-    if found is None:
-        raise error
+    found = mistake(error) or unforeseen(error)
     Printer().error(found)
     return found.exit_code

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from ironbench import ranges
 from ironbench.cli import declared, verdict
 from ironbench.errors import InputError
 from ironbench.experiment import freeze, pace, schedule
@@ -14,7 +15,7 @@ from ironbench.model.lab import Lab
 from ironbench.model.prepared import NOTHING, Prepared
 from ironbench.model.record import Record, Warning
 from ironbench.model.secrets import Secrets
-from ironbench.plan import preliminary, values
+from ironbench.plan import preliminary
 from ironbench.printer import Printer
 from ironbench.record import noise as kept
 from ironbench.record import progress
@@ -26,7 +27,7 @@ from ironbench.words import counted, in_percent
 def run(file: str, budget: str, results: str, json: bool, trace: str = "") -> int:
     """The exit code (docs/guide/running-a-lab.md)."""
     printer = Printer()
-    lab, secrets = declared.lab(Path(file), values.seconds("--budget", budget) if budget else None)
+    lab, secrets = declared.lab(Path(file), ranges.read("budget", "--budget", budget) if budget else None)
     traces = traced(lab, trace)
     directory = LabDirectory(Path(results) if results else home() / f"{lab.name}-{lab.series}")
     directory.store.validate()

@@ -10,6 +10,7 @@ from ironbench.analyse import leaderboard
 from ironbench.analyse import target as targets
 from ironbench.analyse.cost import Costs, costs
 from ironbench.catalogue import prices
+from ironbench.catalogue.typed import text_of
 from ironbench.errors import InputError
 from ironbench.model.record import Record, Status
 from ironbench.plan import offers
@@ -51,12 +52,7 @@ def _in_order(declared: Offers, labels: Sequence[str]) -> Offers:
 
 
 def _declared(path: str) -> Offers:
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        cause = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise InputError(f"--systems {path}", cause, "name a systems file (TOML)") from None
-    return offers.read(text, path)
+    return offers.read(text_of(Path(path), f"--systems {path}", "name a systems file (TOML)"), path)
 
 
 def _against(store: Store, selection: Sequence[str], declared: Offers | None, target: targets.Target) -> list[Record]:

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from ironbench import engines, workloads
+from ironbench import engines, ranges, workloads
+from ironbench.catalogue import typed
 from ironbench.cli import measurable, request, resolving
 from ironbench.cli.resolving import Resolution
 from ironbench.devices import arrange, expression
@@ -22,7 +23,7 @@ from ironbench.machine.fingerprint import content_key, fingerprint
 from ironbench.model.lab import Claim, Factor, Lab, Method, Stage
 from ironbench.model.secrets import Secrets
 from ironbench.model.system import Cell, Setup, System
-from ironbench.plan import blocks, budget, claims, design, ideal, labfile, resolve, same_load, sweep, values
+from ironbench.plan import blocks, budget, claims, design, ideal, labfile, resolve, same_load, sweep
 from ironbench.plan.budget import Cells
 from ironbench.plan.design import DeclaredCell
 from ironbench.plan.labfile import Declared
@@ -50,12 +51,7 @@ def lab(path: Path, budget_s: float | None = None) -> tuple[Lab, dict[str, Secre
 
 def read(path: Path) -> Declared:
     """InputError: not there, no text, not a lab file."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise InputError(str(path), "no such file", "name a lab file; docs/guide/lab-files.md shows one") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(str(path), f"cannot be read: {error}", "name a lab file, which is TOML in UTF-8") from None
+    text = typed.text_of(path, str(path), "name a lab file; docs/guide/lab-files.md shows one")
     return labfile.read(text, str(path))
 
 
@@ -196,7 +192,7 @@ def _of_length(setup: Setup, trial_s: float) -> Setup:
 def _budget_s(declared: Declared, told: float | None) -> float | None:
     if told is not None or declared.measure.budget == "":
         return told
-    return values.seconds(f"{declared.file}, measure.budget", str(declared.measure.budget))
+    return ranges.read("budget", f"{declared.file}, measure.budget", declared.measure.budget)
 
 
 def _content(setup: Setup, restore: str) -> Content:
@@ -247,7 +243,7 @@ def _method(declared: Declared) -> Method:
         margin=measure.margin,
         metric=measure.metric,
         restore=measure.restore,
-        quiet_s=values.seconds(f"{declared.file}, measure.quiet", str(measure.quiet)),
+        quiet_s=ranges.read("quiet", f"{declared.file}, measure.quiet", measure.quiet),
         order=measure.order,
     )
 

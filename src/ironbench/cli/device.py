@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from ironbench.cli.mistakes import whole
+
 app = typer.Typer(
     name="device",
     help="Look at modelled storage, mount it as a real file system, replay traces on it.",
@@ -57,7 +59,9 @@ def mount(
     capacity: Annotated[str, typer.Option(metavar="SIZE", help="Of the device.")] = "1GB",
     fs: Annotated[str, typer.Option(metavar="NAME", help="ext4, xfs or btrfs; btrfs:compress=zstd.")] = "ext4",
     backing: Annotated[str, typer.Option(metavar="DIR|ram", help="What holds the bytes.")] = "ram",
-    seed: Annotated[int, typer.Option(metavar="N", help="Of whatever in the model is random.")] = 0,
+    seed: Annotated[
+        int, typer.Option(parser=whole("--seed"), metavar="N", help="Of whatever in the model is random.")
+    ] = 0,
     trace: Annotated[
         str, typer.Option(metavar="FILE", help="Parquet file for every I/O, written when the device ends.")
     ] = "",

@@ -6,12 +6,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from ironbench import ranges
 from ironbench.catalogue.devices import DeviceModel
 from ironbench.cli.listing import encoded
 from ironbench.devices import models as known_models
 from ironbench.devices import replay
 from ironbench.devices.seen import Seen, seen
-from ironbench.plan import values
 from ironbench.printer import Printer
 from ironbench.report.columns import Column, fitted
 from ironbench.report.numbers import count, quantity, times
@@ -24,7 +24,7 @@ def shown(text: str, capacity: str, files: tuple[str, ...], json: bool) -> int:
     """Prints the models of an expression and what a benchmark would see. InputError: it is none."""
     known = known_models.models(files)
     core = known_models.for_core(known)
-    size = values.size("--capacity", capacity) if capacity else None
+    size = int(ranges.read("capacity", "--capacity", capacity)) if capacity else None
     lone = known.get(text.strip().lower())
     is_controller = lone is not None and lone.kind == "controller"
     normal = text.strip().lower() if is_controller else known_models.normal(text, files)
@@ -94,7 +94,7 @@ def replayed(
     from ironbench.devices import trace
 
     core = known_models.for_core(known_models.models(files))
-    size = values.size("--capacity", capacity) if capacity else None
+    size = int(ranges.read("capacity", "--capacity", capacity)) if capacity else None
     recorded = trace.read(Path(file)).measured(trial)
     answering_ns = recorded.processors.answering_ns() if emulated and recorded.processors else 0
     found = replay.predicted(recorded, on, core, size, not arrivals, answering_ns)

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from ironbench.cli.mistakes import whole
+
 app = typer.Typer(
     name="lab",
     help="Run a declared experiment: what varies, how often, in which order, and what follows from it.",
@@ -65,7 +67,11 @@ def resume(
     failed: Annotated[bool, typer.Option("--failed", help="Try trials again that were given up as failed.")] = False,
     more: Annotated[
         int | None,
-        typer.Option(min=6, metavar="N", help="Measure N blocks more, 6 at least, as a round of their own."),
+        typer.Option(
+            parser=whole("--more", "blocks"),
+            metavar="N",
+            help="Measure N blocks more, 6 at least, as a round of their own.",
+        ),
     ] = None,
     trace: TRACE = "",
     json: JSON = False,
@@ -79,7 +85,9 @@ def resume(
 @app.command("noise")
 def noise(
     file: FILE,
-    blocks: Annotated[int, typer.Option(min=6, max=10_000, metavar="N", help="How often each side is measured.")] = 10,
+    blocks: Annotated[
+        int, typer.Option(parser=whole("--blocks"), metavar="N", help="How often each side is measured.")
+    ] = 10,
     json: JSON = False,
 ) -> int:
     """Run a lab's baseline against itself: what differs then is the noise of this machine, kept for later findings."""

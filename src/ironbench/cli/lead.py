@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from ironbench.cli.mistakes import number
+
 
 def lead(
     a: Annotated[
@@ -13,7 +15,9 @@ def lead(
         typer.Argument(help="The system that counts as 1: a label, series, record or level of a lab, or DIR/LEVEL."),
     ],
     b: Annotated[str, typer.Argument(help="The system beside it.")],
-    margin: Annotated[float, typer.Option(metavar="SHARE", help="Ratios within it are called equal.")] = 0.05,
+    margin: Annotated[
+        float, typer.Option(parser=number("--margin"), metavar="SHARE", help="Ratios within it are called equal.")
+    ] = 0.05,
     output: Annotated[
         str, typer.Option("--output", "-o", metavar="FILE", help="FILE.html, .png or .json.  [default: text]")
     ] = "",
@@ -31,8 +35,6 @@ def lead(
     from ironbench.printer import Printer
     from ironbench.report import lead as report
 
-    if not 0 < margin < 1:
-        raise InputError(f"--margin {margin:g}", "is out of range", "a share between 0 and 1, e.g. 0.05")
     sides = [side(word, results) for word in (a, b)]
     first, second = ([one for one in records if one.status.comparable] for records, _ in sides)
     for name, usable in ((a, first), (b, second)):

@@ -6,39 +6,26 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ironbench.errors import InputError
+from ironbench import ranges
+from ironbench.errors import FailureError, InputError, IronbenchError, shortened
+from ironbench.words import clean
 
 _EXTRA = re.compile(r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)")
 _COMMAND = re.compile(r"No such command '(.*?)'")
 
 
-def whole(option: str, low: int, high: int | None = None, hint: str = "") -> Callable[[Any], int]:
-    """A reader of whole numbers within bounds, for an option's `parser`."""
-    bounds = f"{low} or more" if high is None else f"{low} to {high}"
-
-    def read(text: Any) -> int:
-        try:
-            number = int(text)
-        except ValueError:
-            cause = f"{text!r} is not a whole number"
-            raise InputError(option, cause, f"write for example {option} {max(low, 1)}") from None
-        if number < low or (high is not None and number > high):
-            raise InputError(option, f"{number} is out of range", f"{bounds} is possible{hint and f': {hint}'}")
-        return number
-
-    return read
+def whole(option: str, quantity: str = "") -> Callable[[Any], int]:
+    """A reader of whole numbers in the range of the quantity, for an option's `parser`."""
+    return lambda text: int(ranges.read(quantity or _quantity(option), option, text))
 
 
-def number(option: str, hint: str) -> Callable[[Any], float]:
-    """A reader of numbers, for an option's `parser`."""
+def number(option: str, quantity: str = "") -> Callable[[Any], float]:
+    """The same for numbers with a fraction."""
+    return lambda text: ranges.read(quantity or _quantity(option), option, text)
 
-    def read(text: Any) -> float:
-        try:
-            return float(text)
-        except ValueError:
-            raise InputError(option, f"{text!r} is not a number", hint) from None
 
-    return read
+def _quantity(option: str) -> str:
+    return option.removeprefix("--").replace("-", "_")
 
 
 def or_search(option: str, read: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -60,6 +47,53 @@ def refuse_repeated(words: Sequence[str], command: Any) -> None:
             if not parameter.multiple:
                 example = f"write {option} 1,2,4 for several" if option == "--clients" else "keep one of them"
                 raise InputError(option, f"is given {options.count(option)} times", example)
+
+
+def refuse_unprintable(words: Sequence[str]) -> None:
+    """InputError for an argument with control characters or bytes that are not UTF-8: labels, names, paths."""
+    for word in words:
+        option = word.partition("=")[0] if word.startswith("-") else "argument"
+        for char in word:
+            code = ord(char)
+            if (code < 32 and char not in "\t\n") or 0x7F <= code <= 0x9F:
+                raise InputError(clean(option), f"has the control character U+{code:04X}", "write it without")
+            if 0xD800 <= code <= 0xDFFF:
+                raise InputError(clean(option), "is not UTF-8", "write it in UTF-8")
+
+
+def unforeseen(error: Exception) -> IronbenchError:
+    """Any other exception as one line; the details go to a file, without passwords."""
+    if isinstance(error, OSError) and error.filename:
+        return InputError(str(error.filename), error.strerror or str(error), "name another place, or change its rights")
+    import sys
+    import tempfile
+    import traceback
+    from contextlib import suppress
+    from itertools import pairwise
+
+    from ironbench.model.secrets import HIDDEN, hidden
+    from ironbench.record.redact import redacted
+
+    def clean_of_secrets(text: str) -> str:
+        for piece in addresses:
+            text = text.replace(piece, HIDDEN)
+        return hidden(redacted(text))
+
+    words = sys.argv[1:]
+    # An address that cannot be read may have its password anywhere.
+    addresses = [word for last, word in pairwise(["", *words]) if last == "--dsn" or word.startswith("--dsn=")]
+    addresses += [piece for word in addresses for piece in re.split(r"\W+", word) if len(piece) > 3 and piece != "dsn"]
+    text = "".join(traceback.format_exception(error))
+    told = clean_of_secrets(f"ironbench {' '.join(words)}\n\n{text}")
+    place = ""
+    with suppress(OSError):
+        with tempfile.NamedTemporaryFile(
+            "w", prefix="ironbench-failure-", suffix=".txt", delete=False, encoding="utf-8", errors="backslashreplace"
+        ) as file:
+            file.write(told)
+        place = file.name
+    cause = f"met something that it does not expect: {type(error).__name__}: {shortened(clean_of_secrets(str(error)))}"
+    return FailureError("ironbench", cause, f"the details are in {place}: please report them" if place else "")
 
 
 def mistake(error: Any) -> InputError | None:

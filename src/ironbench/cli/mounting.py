@@ -10,11 +10,11 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from ironbench import ranges
 from ironbench.devices import arrange, capability, expression, file_systems
 from ironbench.devices.mounting import ORDER, Mounted
 from ironbench.errors import FailureError, InputError
 from ironbench.model.system import Device, Partition
-from ironbench.plan import values
 from ironbench.printer import Printer
 from ironbench.process import register
 
@@ -75,7 +75,7 @@ def wanted(model: str, directory: str, capacity: str, fs: str, backing: str) -> 
     """The device that somebody asked for. InputError."""
     name = expression.normal("device", model)
     capability.require(f"device {name}")
-    bytes_ = values.size("--capacity", capacity)
+    bytes_ = int(ranges.read("capacity", "--capacity", capacity))
     file_system = file_systems.validated("--fs", fs)
     alone = arrange.Wanted(name, (PARTITION,), bytes_, file_system, backing)
     (device,) = arrange.arranged((alone,), 0, f"device {name}")

@@ -6,14 +6,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from ironbench import engines, workloads
+from ironbench import engines, ranges, units, workloads
 from ironbench.cli import declared
 from ironbench.cli.declared import Planned
 from ironbench.drive import checkpoints
 from ironbench.model.lab import Lab
 from ironbench.model.system import Load, Setup, Trial
-from ironbench.plan import preliminary, values
-from ironbench.plan.design import in_words
+from ironbench.plan import preliminary
 from ironbench.printer import Printer
 from ironbench.report import plain
 from ironbench.report.charts.base import Table
@@ -29,7 +28,7 @@ def planned(file: str, budget: str, json: bool) -> int:
     """Prints the plan; 0. InputError for whatever cannot be run."""
     budget_s = None
     if budget:
-        budget_s = values.positive("--budget", values.seconds("--budget", budget), "write for example --budget 15m")
+        budget_s = ranges.read("budget", "--budget", budget)
     found = declared.planned(declared.read(Path(file)), budget_s)
     if json:
         import msgspec
@@ -107,7 +106,7 @@ def _rated(found: Planned) -> Iterator[str]:
     trials = costs.rated_blocks * len(lab.rated) + (costs.peak_trials - costs.declared_peaks)
     cells = counted(len(lab.rated) // len(shares), "cell")
     yield f"{cells} once more at {_listed(shares)} of the baseline's peak, in the first {costs.rated_blocks} blocks:"
-    yield f"{counted(trials, 'trial')}, {in_words(costs.rated_s(0.0))} of the estimate"
+    yield f"{counted(trials, 'trial')}, {units.span(costs.rated_s(0.0))} of the estimate"
     yield "they carry no verdict unless a claim names them"
     yield 'measure.rates = "none" leaves them out'
 
@@ -135,7 +134,9 @@ def _undecidable(found: Planned) -> Iterator[str]:
             why = f"cells at rates are measured in {counted(blocks, 'block')}, a verdict needs {LEAST_BLOCKS}"
             needed_s = found.lab.method.budget_for_rates_s
             more = (
-                f"; a budget of about {in_words(needed_s)} has room for {LEAST_BLOCKS}" if needed_s is not None else ""
+                f"; a budget of about {units.span(needed_s)} has room for {LEAST_BLOCKS}"
+                if needed_s is not None
+                else ""
             )
             yield plain.clean(
                 f"{claim.text}: stays undecided, {'there is no room' if found.crowded_out else why}{more}"
@@ -207,20 +208,23 @@ def _cost(found: Planned) -> Iterator[str]:
     lab, costs = found.lab, found.costs
     around = sum((*costs.around_s, *costs.rated_around_s)) / len((*costs.around_s, *costs.rated_around_s))
     before = preliminary.count(lab)
-    loading = f", after {in_words(costs.once_s)} of loading where the data are not kept yet" if costs.once_s > 1 else ""
+    loading = (
+        f", after {units.span(costs.once_s)} of loading where the data are not kept yet" if costs.once_s > 1 else ""
+    )
     unknown = any(own == 0 for own in costs.own_s)
     measured = "plus the transactions, whose time is not known" if unknown else _each(costs.own_s, around)
-    yield f"{counted(len(lab.trials) + before, 'trial')}, {measured}: {in_words(lab.estimate_s)} in all{loading}"
+    yield f"{counted(len(lab.trials) + before, 'trial')}, {measured}: {units.span(lab.estimate_s)} in all{loading}"
     if costs.copies_s > 1:
-        yield f"in that, {in_words(costs.copies_s)} of copying the data: once for all blocks, which only read"
+        yield f"in that, {units.span(costs.copies_s)} of copying the data: once for all blocks, which only read"
     if costs.peak_trials:
         yield f"of these {costs.peak_trials} before the first block, of the baseline in a closed loop, for its peak"
     if before > costs.peak_trials:
         yield f"of these {before - costs.peak_trials} before the first block, pilots that decide warm-ups"
     if lab.method.quiet_s:
         yield (
-            f"waiting for a quiet machine comes on top: at most {in_words(lab.method.quiet_s)} before a trial, "
+            f"waiting for a quiet machine comes on top: at most {units.span(lab.method.quiet_s)} before a trial, "
             "and never longer than the trial itself"
+            + (" or than the other trials leave of the budget" if lab.method.budget_s else "")
         )
     yield f"about {quantity(lab.estimate_bytes, 'bytes')} of space for data, snapshots and records"
 
@@ -234,12 +238,12 @@ def _each(own_s: Sequence[float | None], around_s: float) -> str:
 def resolved(found: Planned) -> str:
     """`15 min resolves a difference of 7 % or more; 3 % needs 2 h 10 min (…)`."""
     lab, resolution = found.lab, found.resolution
-    needs = "takes more than 500 blocks" if resolution.needed_s is None else f"needs {in_words(resolution.needed_s)}"
+    needs = "takes more than 500 blocks" if resolution.needed_s is None else f"needs {units.span(resolution.needed_s)}"
     smaller = f"{in_percent(resolution.target)} {needs}"
     basis = f"(90 % power; spread {resolution.spread.source})"
     if resolution.detectable is None:
         return f"{counted(lab.method.blocks, 'block')} carry no verdict, six are the fewest; {smaller} {basis}"
-    words = f"{in_words(lab.estimate_s)} resolves a difference of {_percent(resolution.detectable)} or more"
+    words = f"{units.span(lab.estimate_s)} resolves a difference of {_percent(resolution.detectable)} or more"
     return f"{words}; {smaller} {basis}"
 
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from secrets import randbelow
 
-from ironbench import engines, workloads
+from ironbench import engines, ranges, units, workloads
 from ironbench.cli import powercut
 from ironbench.devices import arrange, file_systems
 from ironbench.drive import caches
-from ironbench.errors import InputError, nearest
+from ironbench.errors import InputError, nearest, quoted
 from ironbench.experiment import best_load, loop
 from ironbench.machine import space
 from ironbench.model.plan import Plan
@@ -20,11 +20,10 @@ from ironbench.model.record import Record, Status
 from ironbench.model.secrets import Secrets
 from ironbench.model.system import Choice, Layout, Load, System
 from ironbench.plan import searching, sweep, values
-from ironbench.plan.design import in_words
 from ironbench.printer import Printer
 from ironbench.process import place
 from ironbench.record import Store
-from ironbench.words import counted
+from ironbench.words import clean, counted
 
 UNASSESSED_S = 5.0
 """The warm-up where a pilot was to decide it and could not."""
@@ -95,7 +94,7 @@ def carried_out(asked: Asked, json: bool) -> int:
         printer.say(f"search for the best {plan.search.of} in {plan.search.low} to {plan.search.high}")
     else:
         count = len(plan.trials) + plan.confirmations
-        printer.say(f"{counted(count, 'trial')}, about {in_words(plan.estimate_s)} of warm-up and measuring")
+        printer.say(f"{counted(count, 'trial')}, about {units.span(plan.estimate_s)} of warm-up and measuring")
     records = loop.run(plan, secrets, store, printer)
     if json:
         from ironbench.report.as_json import run_document
@@ -150,9 +149,9 @@ def planned(asked: Asked) -> tuple[Plan, Secrets]:
             f"it runs on: {', '.join(workload.engines)}",
         )
     only_scripts_take_files(asked.files, workload)
-    search = searching.search(asked.clients, asked.rate, asked.limit, asked.repeats, sweep.MOST_CLIENTS)
+    search = searching.search(asked.clients, asked.rate, asked.limit, asked.repeats)
     by_clients = search is not None and search.of == "clients"
-    clients = () if by_clients else values.counts("--clients", asked.clients, 1, sweep.MOST_CLIENTS)
+    clients = () if by_clients else values.counts("clients", "--clients", asked.clients)
     often_s = _checkpoint(asked)
     choice = _choice(asked, workload)
     estimate_bytes = workload.estimate_bytes(engine.name, choice.options)
@@ -213,7 +212,7 @@ def _checkpoint(asked: Asked) -> float | None:
     """Time between checkpoints. InputError for an engine that has none, or where it is set twice."""
     if not asked.checkpoint:
         return None
-    often_s = values.positive("--checkpoint", values.seconds("--checkpoint", asked.checkpoint))
+    often_s = ranges.read("checkpoint", "--checkpoint", asked.checkpoint)
     if not engines.get(asked.engine).can("checkpoints"):
         raise InputError("--checkpoint", f"{asked.engine} has no such checkpoints", "leave it out")
     setting = engines.get(asked.engine).administration.checkpoint_setting
@@ -234,28 +233,35 @@ def _system(asked: Asked, often_s: float | None, estimate_bytes: int) -> System:
     available = os.sched_getaffinity(0)
     return System(
         engine=asked.engine,
-        label=asked.label or (asked.workload if engines.get(asked.engine).can("bare machine") else asked.engine),
+        label=_label(asked.label)
+        or (asked.workload if engines.get(asked.engine).can("bare machine") else asked.engine),
         settings=values.pairs("--set", asked.set_) | own,
         layout=_layout(asked, estimate_bytes),
-        memory_bytes=values.size("--memory", asked.memory) if asked.memory else None,
-        memory_total_bytes=values.size("--memory-total", asked.memory_total) if asked.memory_total else None,
+        memory_bytes=_size("memory", asked.memory),
+        memory_total_bytes=_size("memory_total", asked.memory_total),
         server_cpus=values.cpus("--server-cpus", asked.server_cpus, available) if asked.server_cpus else None,
         client_cpus=values.cpus("--client-cpus", asked.client_cpus, available) if asked.client_cpus else None,
         dsn=asked.dsn or None,
-        reference_score=_reference_score(asked),
+        reference_score=asked.reference_score,
     )
 
 
-def _reference_score(asked: Asked) -> float | None:
-    if asked.reference_score is not None and not 0 < asked.reference_score < float("inf"):
-        raise InputError("--reference-score", f"{asked.reference_score:g} is out of range", "a score is above 0")
-    return asked.reference_score
+def _label(text: str) -> str:
+    if text != clean(text) or (text and not text.strip()):
+        raise InputError(
+            "--label", f"{quoted(text)} is not a name on one line", "write for example --label 'log on SSD'"
+        )
+    return text
+
+
+def _size(quantity: str, text: str) -> int | None:
+    return int(ranges.read(quantity, f"--{quantity.replace('_', '-')}", text)) if text else None
 
 
 def _layout(asked: Asked, estimate_bytes: int) -> Layout:
     """A directory contains `/` or starts with `.`; anything else is a device expression."""
     told = {"data": asked.data, "temp": asked.temp, "log": asked.log}
-    capacity_bytes = values.size("--capacity", asked.capacity) if asked.capacity else None
+    capacity_bytes = _size("capacity", asked.capacity)
     wanted = arrange.shared(told, capacity_bytes, asked.fs or file_systems.DEFAULT, asked.backing or arrange.RAM)
     if not wanted:
         for option, text in (
@@ -279,7 +285,7 @@ def _load(
     clients: Sequence[int] = (),
 ) -> Load:
     """`clients`: of a search for a rate."""
-    duration = values.seconds("--duration", asked.duration) if asked.duration else None
+    duration = ranges.read("duration", "--duration", asked.duration) if asked.duration else None
     if duration is None and asked.transactions is None:
         duration = workload.usual_duration_s(choice.options)
     if len(clients) > 1:
@@ -292,7 +298,7 @@ def _load(
         threads=min(asked.threads, many),
         rate=asked.rate if isinstance(asked.rate, float) else None,
         arrivals=_one_of("--arrivals", asked.arrivals, ["poisson", "fixed"]),
-        think_time_s=values.seconds("--think-time", asked.think_time),
+        think_time_s=ranges.read("think_time", "--think-time", asked.think_time),
         duration_s=duration,
         transactions=asked.transactions,
         warmup_s=_warmup_s(asked, workload),
@@ -311,7 +317,7 @@ def _load(
 def _warmup_s(asked: Asked, workload: workloads.Workload) -> float:
     if asked.warmup == "auto":
         return UNASSESSED_S
-    return values.seconds("--warmup", asked.warmup) if asked.warmup else workload.usual_warmup_s
+    return ranges.read("warmup", "--warmup", asked.warmup) if asked.warmup else workload.usual_warmup_s
 
 
 def _one_of(option: str, text: str, known: list[str]) -> str:

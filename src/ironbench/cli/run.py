@@ -10,7 +10,6 @@ from ironbench.cli.mistakes import number, or_search, whole
 
 ARGUMENT = typer.Argument
 OPTION = typer.Option
-_TRIES = "1 never retries, 0 retries without limit"
 
 
 def run(
@@ -27,12 +26,12 @@ def run(
         str, OPTION(help="Number of clients; 1,2,4,8 is a sweep; auto or auto:1-128 searches for the best.")
     ] = "1",
     threads: Annotated[
-        int, OPTION(parser=whole("--threads", 1, 1024), metavar="N", help="Driving threads, shared by the clients.")
+        int, OPTION(parser=whole("--threads"), metavar="N", help="Driving threads, shared by the clients.")
     ] = 1,
     rate: Annotated[
         float | None,
         OPTION(
-            parser=or_search("--rate", number("--rate", "write for example --rate 500")),
+            parser=or_search("--rate", number("--rate")),
             metavar="N",
             help="Open loop: transactions started per second, all clients together; auto:100-5000 searches.",
         ),
@@ -47,7 +46,7 @@ def run(
     ] = "",
     transactions: Annotated[
         int | None,
-        OPTION(parser=whole("--transactions", 1), metavar="N", help="Transactions per client, instead of --duration."),
+        OPTION(parser=whole("--transactions"), metavar="N", help="Transactions per client, instead of --duration."),
     ] = None,
     warmup: Annotated[
         str,
@@ -59,7 +58,7 @@ def run(
     max_tries: Annotated[
         int,
         OPTION(
-            parser=whole("--max-tries", 0, hint=_TRIES),
+            parser=whole("--max-tries"),
             metavar="N",
             help="Tries after serialization failures and deadlocks; 0: without limit.",
         ),
@@ -80,7 +79,7 @@ def run(
         OPTION(
             "--progress",
             "-P",
-            parser=whole("--progress", 1, 86_400),
+            parser=whole("--progress"),
             metavar="N",
             help="A line on stderr every N seconds: transactions per second, response time, failures.",
         ),
@@ -88,12 +87,12 @@ def run(
     protocol: Annotated[str, OPTION(help="How statements are sent: `prepared`, `extended` or `simple`.")] = "prepared",
     repeats: Annotated[
         int,
-        OPTION(parser=whole("--repeats", 1, 1000), metavar="N", help="Trials of every client count, in random order."),
+        OPTION(parser=whole("--repeats"), metavar="N", help="Trials of every client count, in random order."),
     ] = 1,
     seed: Annotated[
         int | None,
         OPTION(
-            parser=whole("--seed", 0),
+            parser=whole("--seed"),
             metavar="N",
             help="Of random order and random values; the same seed draws the same.  [default: a new one]",
         ),
@@ -140,7 +139,7 @@ def run(
     reference_score: Annotated[
         float | None,
         OPTION(
-            parser=number("--reference-score", "write for example --reference-score 31.5"),
+            parser=number("--reference-score"),
             metavar="N",
             help="Of its processors in a benchmark of others: charts of queries show what it lets expect.",
         ),

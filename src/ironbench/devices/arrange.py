@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ironbench import units
 from ironbench.devices import capability, expression, file_systems
 from ironbench.engines import ideal
 from ironbench.errors import InputError
@@ -98,8 +99,8 @@ def require_room(device_bytes: int, estimate_bytes: int) -> None:
     if estimate_bytes * (1 + space.RESERVE) > device_bytes * (1 - FILE_SYSTEM_SHARE):
         raise InputError(
             "--data",
-            f"the workload's data take about {space.in_words(estimate_bytes)}, and the device's partition for them has "
-            f"{space.in_words(device_bytes)}",
+            f"the workload's data take about {units.stored(estimate_bytes)}, and the device's partition for them has "
+            f"{units.stored(device_bytes)}",
             "give the device more capacity, or choose a smaller scale",
         )
 
@@ -118,8 +119,8 @@ def _arranged(wanted: Wanted, number: int, placed: set[str], estimate_bytes: int
         if size < least:
             raise InputError(
                 subject,
-                f"its partition for {role} would have {space.in_words(size)}, and {wanted.file_system} needs "
-                f"{space.in_words(least)}",
+                f"its partition for {role} would have {units.stored(size)}, and {wanted.file_system} needs "
+                f"{units.stored(least)}",
                 "give it more capacity, or choose another file system",
             )
     key = hashlib.sha256(repr((wanted, number, sorted(sizes.items()))).encode()).hexdigest()[:12]
@@ -144,10 +145,10 @@ def require_memory(subject: str, devices: Sequence[Device], undone: int) -> None
     wanted = sum(one.bytes for device in devices if device.backing == RAM for one in device.partitions) + undone
     may = int(ideal.available_bytes() * ideal.MOST_OF_MEMORY)
     if wanted > may:
-        beside = f", {space.in_words(undone)} of it for what a power cut takes back" if undone else ""
+        beside = f", {units.stored(undone)} of it for what a power cut takes back" if undone else ""
         raise InputError(
             subject,
-            f"the devices hold {space.in_words(wanted)} in memory{beside}, and {space.in_words(may)} may be taken",
+            f"the devices hold {units.stored(wanted)} in memory{beside}, and {units.stored(may)} may be taken",
             "make them smaller with --capacity, or keep their bytes in a directory with --backing DIR",
         )
     for device in devices:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from ironbench import ranges
 from ironbench.devices import expression, file_systems
 from ironbench.devices.arrange import RAM, ROLES, Wanted, is_expression
 from ironbench.errors import InputError
-from ironbench.plan import values
 from ironbench.plan.sections import DeviceSection, LayoutSection
 
 
@@ -33,7 +33,7 @@ def _wanted(name: str, roles: tuple[str, ...], told: str | DeviceSection | None,
     return Wanted(
         expression.normal(f"{subject}.model", section.model),
         roles,
-        values.size(f"{subject}.capacity", str(section.capacity)) if section.capacity != "" else None,
+        int(ranges.read("capacity", f"{subject}.capacity", section.capacity)) if section.capacity != "" else None,
         section.fs or file_systems.DEFAULT,
         RAM if section.backing in ("", RAM) else str((folder / backing).absolute()),
         name,

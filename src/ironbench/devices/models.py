@@ -10,7 +10,7 @@ import msgspec
 
 from ironbench import _core
 from ironbench.catalogue.devices import DeviceModel, device_models, read
-from ironbench.errors import InputError
+from ironbench.catalogue.typed import text_of
 
 VARIABLE = "IRONBENCH_DEVICES"
 """Environment variable that names TOML files with models, separated as in PATH."""
@@ -23,10 +23,7 @@ def models(more: Iterable[str] = ()) -> dict[str, DeviceModel]:
     """
     found = dict(device_models())
     for name in [*filter(None, os.environ.get(VARIABLE, "").split(os.pathsep)), *more]:
-        try:
-            text = Path(name).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise InputError(f"device models {name}", f"cannot be read: {error}") from error
+        text = text_of(Path(name), f"device models {name}", "name a TOML file; docs/guide/devices.md shows one")
         found |= read(text, name, found)
     return found
 

@@ -16,6 +16,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from ironbench import units
 from ironbench.devices import arrange, expression
 from ironbench.devices.inside import IMAGES, STOPPED_PATIENCE_S, Order
 from ironbench.devices.models import for_core, models
@@ -330,7 +331,7 @@ def _subject(device: Device) -> str:
 
 def _described(one: Mounted) -> str:
     device, measured = one.device, one.calibration
-    size = space.in_words(sum(partition.bytes for partition in device.partitions))
+    size = units.stored(sum(partition.bytes for partition in device.partitions))
     way_us = measured["read_latency_ns"] / 1e3
     place = "memory" if device.backing == arrange.RAM else "a file"
     return (

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from ironbench import engines, workloads
+from ironbench import engines, units, workloads
 from ironbench.drive import caches, checkpoints
 from ironbench.drive.caches import Rehearse, State
 from ironbench.drive.clock import Clock
 from ironbench.load import tables
-from ironbench.machine import control_groups, quiet, space
+from ironbench.machine import control_groups, quiet
 from ironbench.model.observation import Source
 from ironbench.model.plan import Plan
 from ironbench.model.prepared import Prepared
@@ -42,9 +42,7 @@ def ready(plan: Plan, session: Session, trial: Trial, rehearse: Rehearse) -> Rea
     state = _warmed(plan, session, load, rehearse)
     done = state.prepared
     if system.memory_total_bytes is not None:
-        limit = (
-            f"{space.memory_in_words(system.memory_total_bytes)} by a control group ({control_groups.parent().version})"
-        )
+        limit = f"{units.memory(system.memory_total_bytes)} by a control group ({control_groups.parent().version})"
         done = done.also({"memory_total": limit})
     own, engine = system.dsn is None, engines.get(session.engine)
     if trial.purpose in OF_A_LAB:

@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ironbench import engines
+from ironbench import engines, units
 from ironbench.errors import InputError
-from ironbench.machine import copies, space
+from ironbench.machine import copies
 from ironbench.machine.fingerprint import virtualisation
 from ironbench.machine.tree import Tree
 from ironbench.model.prepared import NOTHING, Prepared
@@ -81,7 +81,7 @@ def verified(state: State, read_bytes: int | None) -> Prepared:
         return NOTHING
     if read_bytes is None:
         return Prepared({"cache verified": "no: the engine's reads cannot be seen from here"})
-    conditions = {"cache verified": f"{space.in_words(read_bytes)} read from devices"}
+    conditions = {"cache verified": f"{units.stored(read_bytes)} read from devices"}
     if state.asked == "cold":
         if read_bytes:
             return Prepared(conditions)
@@ -92,7 +92,7 @@ def verified(state: State, read_bytes: int | None) -> Prepared:
         return Prepared(conditions)
     if read_bytes <= max(WARM_BYTES, WARM_SHARE * state.data_bytes):
         return Prepared(conditions)
-    text = f"declared {state.asked}, but {space.in_words(read_bytes)} were read from devices"
+    text = f"declared {state.asked}, but {units.stored(read_bytes)} were read from devices"
     return Prepared(conditions, (Warning("cache-not-warm", text),))
 
 

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ironbench.machine.space import in_words
+from ironbench import units
 from ironbench.model.observation import Source
 from ironbench.model.session import Session
 from ironbench.words import counted
@@ -59,7 +59,7 @@ class Made:
         parts = [counted(len(self.tables), "table")]
         parts += [counted(len(self.routines), "routine")] if self.routines else []
         names = ", ".join(self.tables[:_NAMED]) + (", …" if len(self.tables) > _NAMED else "")
-        return f"{' and '.join(parts)} in database {self.database} ({names}; {in_words(self.bytes)})"
+        return f"{' and '.join(parts)} in database {self.database} ({names}; {units.stored(self.bytes)})"
 
 
 _NAMED = 8

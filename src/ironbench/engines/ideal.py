@@ -15,6 +15,7 @@ import stat
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from ironbench import units
 from ironbench.errors import InputError
 from ironbench.machine import space
 from ironbench.machine.limits import memory_left
@@ -71,8 +72,7 @@ def require(part: str, wanted_bytes: int, file_system: Path | None = None) -> No
     if wanted_bytes > available:
         raise InputError(
             f"system.ideal = {part}",
-            f"it needs {space.memory_in_words(wanted_bytes)} of memory, "
-            f"and {space.memory_in_words(available)} may be taken",
+            f"it needs {units.memory(wanted_bytes)} of memory, and {units.memory(available)} may be taken",
             "use less data, or a machine with more memory",
         )
 

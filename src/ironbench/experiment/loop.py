@@ -88,7 +88,9 @@ def conduct(
     while (due := schedule.next_trial(directory, [*before, *fresh], forgiven, allowance.holds)) is not None:
         records = [*before, *fresh]
         trial, said = _before_it(directory, due, records, forgiven)
-        fresh.append(attempt(bench, trial, said, pace.title(trial, records)))
+        planned_s = lab.estimate_s * max(0.0, 1.0 - allowance.passed / max(1, len(lab.trials)))
+        quiet_s = min(lab.method.quiet_s, allowance.left_s(planned_s))
+        fresh.append(attempt(bench, trial, said, pace.title(trial, records), quiet_s))
         if fresh[-1].status is Status.CUT_SHORT:
             break
         schedule.refuse_futile(lab, fresh)

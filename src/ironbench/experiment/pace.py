@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 
@@ -65,6 +66,12 @@ class Allowance:
     def ready(self) -> None:
         """The data are loaded: what came before is spent, and says nothing about the pace of trials."""
         self._ready_s = self._now()
+
+    def left_s(self, planned_s: float) -> float:
+        """What trials that will take `planned_s` leave of the budget for waiting, at least 0; endless without one."""
+        if self._budget_s is None:
+            return math.inf
+        return max(0.0, _BORNE * self._budget_s - (self._now() - self._began_s) - planned_s)
 
     def holds(self, trials: int) -> bool:
         if self._budget_s is None or not self.passed:

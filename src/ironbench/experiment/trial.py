@@ -81,10 +81,12 @@ class Bench:
     """See `Plan.traces`."""
 
 
-def attempt(bench: Bench, trial: Trial, said: Prepared, title: str) -> Record:
+def attempt(bench: Bench, trial: Trial, said: Prepared, title: str, quiet_s: float) -> Record:
     """One attempt at a trial of a lab: data back, an engine of its own, caches, measure, record, stop.
 
-    `said`: what its record shall say beside. Whatever prevents the trial makes a failed record.
+    `said`: what its record shall say beside; `quiet_s`: the longest wait for a quiet machine.
+
+    Whatever prevents the trial makes a failed record.
     """
     setup = bench.lab.setup(trial.cell.name)
     plan = Plan(bench.lab.series, setup.system, setup.choice, (trial,), 0, traces=bench.traces)
@@ -93,7 +95,7 @@ def attempt(bench: Bench, trial: Trial, said: Prepared, title: str) -> Record:
         with devices.mounted(plan, make.record_id(plan.series, trial)) as storage:
             prepared = _before(bench, setup, trial, prepared)
             with engines.running(setup.system, _secrets(bench, trial), most_clients(bench.lab)) as session:
-                loaded, quiet_s = bench.data.loaded(setup), bench.lab.method.quiet_s
+                loaded = bench.data.loaded(setup)
                 prepared = prepared.also(
                     restore.untouched(session, setup.system, trial.cell.load, setup.choice, bench.printer)
                 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 
-from ironbench import engines, workloads
+from ironbench import engines, units, workloads
 from ironbench.load import prepare, rows
 from ironbench.load.estimate import COPY_BYTES_PER_S, EXPENSIVE
 from ironbench.load.snapshot import Snapshot
@@ -63,7 +63,7 @@ def restored(setup: Setup, snapshot: Snapshot) -> dict[str, str]:
     if snapshot.kind == "snapshot" and snapshot.folder is not None:
         done = engines.get(setup.system.engine).restore(setup.system, snapshot.folder)
         took_s = time.perf_counter() - begin
-        amount = f"{space.in_words(done.bytes)} in {took_s:.1f} s"
+        amount = f"{units.stored(done.bytes)} in {took_s:.1f} s"
         return {"data": f"snapshot {snapshot.folder.name} ({snapshot.key})", "restored": f"{done.how}, {amount}"}
     if snapshot.kind == "reload":
         _loaded_anew(setup, snapshot)

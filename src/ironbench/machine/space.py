@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from ironbench import units
 from ironbench.errors import InputError
 
 RESERVE = 0.05
@@ -14,7 +15,7 @@ RESERVE = 0.05
 def existing(path: str | Path) -> Path:
     """The path itself, or its nearest ancestor that exists."""
     path = Path(path).absolute()
-    while not path.exists():
+    while not os.path.exists(path):  # noqa: PTH110 - Path.exists fails below a directory that we may not enter
         path = path.parent
     return path
 
@@ -32,26 +33,6 @@ def require(path: str | Path, estimate_bytes: int, what: str) -> None:
     if free < needed:
         raise InputError(
             f"directory {path}",
-            f"{what} takes about {in_words(needed)}, but only {in_words(free)} are free there",
+            f"{what} takes about {units.stored(needed)}, but only {units.stored(free)} are free there",
             "choose a smaller scale, or a directory on a larger device",
         )
-
-
-def memory_in_words(count: int) -> str:
-    """Memory, which is counted and sold in powers of 1024: 1.5 GiB."""
-    size = float(count)
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if size < 1024:
-            return f"{size:.0f} {unit}" if size == int(size) else f"{size:.1f} {unit}"
-        size /= 1024
-    return f"{size:.1f} TiB"
-
-
-def in_words(count: int) -> str:
-    """A size a person reads, in decimal units: 1.5 GB."""
-    size = float(count)
-    for unit in ("B", "kB", "MB", "GB"):
-        if size < 1000:
-            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1000
-    return f"{size:.1f} TB"

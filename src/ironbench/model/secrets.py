@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
+from typing import Any
+
+HIDDEN = "•••"
+_KNOWN: set[str] = set()
+"""Passwords that this process has used."""
+_SHORT = 4
+"""A password of fewer characters is hidden only where it stands as a word: else it would take every message apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -10,3 +18,26 @@ class Secrets:
     """Kept beside the system, never in it; its repr shows nothing."""
 
     password: str | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.password:
+            _KNOWN.add(self.password)
+
+
+def hidden(text: str) -> str:
+    """What somebody else wrote (a server, a library) without the passwords that we gave it."""
+    for password in sorted(_KNOWN, key=len, reverse=True):
+        if len(password) >= _SHORT:
+            text = text.replace(password, HIDDEN)
+        else:
+            text = re.sub(rf"(?<!\w){re.escape(password)}(?!\w)", HIDDEN, text)
+    return text
+
+
+def hidden_in(value: Any) -> Any:
+    """The same for every text in lists and tables."""
+    if isinstance(value, str):
+        return hidden(value)
+    if isinstance(value, dict):
+        return {key: hidden_in(inner) for key, inner in value.items()}
+    return [hidden_in(inner) for inner in value] if isinstance(value, list | tuple) else value

@@ -18,10 +18,10 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from ironbench import units
 from ironbench.errors import InputError
 from ironbench.model.lab import Stage
 from ironbench.plan import blocks, same_load
-from ironbench.plan.design import in_words
 
 LENGTHS_S = (5.0, 7.5, 10.0, 15.0, 20.0, 30.0, 45.0, 60.0, 90.0, 120.0)
 """Trial lengths tried. Below 5 s start-up and the last transactions weigh too much."""
@@ -145,9 +145,9 @@ def sized(
         least = plain.lab_s(min(lengths), blocks.FIRST)
         length = f" of {min(lengths):g} s" if None in cells.own_s else ""  # work that ends by itself has its own
         raise InputError(
-            f"{file}, budget {in_words(budget_s)}",
-            f"{len(cells.around_s)} cells in {blocks.FIRST} blocks{length} take {in_words(least)}",
-            f"a verdict needs {blocks.FIRST} blocks: allow {in_words(_whole_minutes(least))}, or name fewer levels",
+            f"{file}, budget {units.span(budget_s)}",
+            f"{len(cells.around_s)} cells in {blocks.FIRST} blocks{length} take {units.span(least)}",
+            f"a verdict needs {blocks.FIRST} blocks: allow {units.span(_whole_minutes(least))}, or name fewer levels",
         )
     return min(found, key=lambda size: _worth(size, rated_wanted))
 

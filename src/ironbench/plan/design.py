@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from ironbench import units
 from ironbench.errors import InputError, nearest
 from ironbench.plan import fields
 from ironbench.plan.labfile import Declared
@@ -90,30 +91,11 @@ def _not_too_many(declared: Declared) -> None:
     if count <= MOST_CELLS and trials <= MOST_TRIALS:
         return
     what = f"{count:,} cells in {declared.repeats:,} blocks are {trials:,} trials"
-    spent = f"at 30 s each they would take {in_words(trials * 30.0)}"
+    spent = f"at 30 s each they would take {units.span(trials * 30.0)}"
     hint = f"at most {MOST_CELLS:,} cells and {MOST_TRIALS:,} trials; name fewer levels"
     raise InputError(
         declared.file, f"{what}; {spent}", hint + (", or a design one-at-a-time" if count > MOST_CELLS else "")
     )
-
-
-def in_words(seconds: float) -> str:
-    """`95 s`, `4 min 20 s`, `12 min`, `2 h 10 min`, `3 d 4 h`, `1.2 years`."""
-    if seconds < 119.5:
-        return f"{seconds:.0f} s"
-    if seconds < 595:
-        minutes, rest = divmod(10 * round(seconds / 10), 60)
-        return f"{minutes} min" + (f" {rest} s" if rest else "")
-    minutes = round(seconds / 60)
-    if minutes < 60:
-        return f"{minutes} min"
-    hours, minutes = divmod(minutes, 60)
-    if hours < 24:
-        return f"{hours} h" + (f" {minutes} min" if minutes else "")
-    days, hours = divmod(hours, 24)
-    if days < 365:
-        return f"{days} d" + (f" {hours} h" if hours else "")
-    return f"{seconds / (365.25 * 86400):,.1f} years"
 
 
 def _combined(declared: Declared) -> Iterator[DeclaredCell]:

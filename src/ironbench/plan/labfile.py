@@ -9,15 +9,15 @@ from functools import partial
 from pathlib import PurePath
 from typing import Annotated, Any, Literal
 
-import msgspec
 from msgspec import Meta, Struct, field
 
+from ironbench import ranges
+from ironbench.catalogue import typed
 from ironbench.errors import InputError, collected
-from ironbench.plan import fields, sections, values, vary
+from ironbench.plan import fields, sections, vary
 from ironbench.plan.vary import Varied
 
 DESIGNS = ("one-at-a-time", "full", "explicit")
-MOST_REPEATS = 10_000
 
 
 class MeasureSection(Struct, forbid_unknown_fields=True):
@@ -28,7 +28,7 @@ class MeasureSection(Struct, forbid_unknown_fields=True):
         Literal["random", "fixed"], Meta(description="Of the cells within a block; `fixed` is the order of the file.")
     ] = "random"
     seed: Annotated[
-        Annotated[int, Meta(ge=0)] | None,
+        Annotated[int, Meta(**sections.within("seed"))] | None,
         Meta(description="Of order and random values; without one it follows from the file's text."),
     ] = None
     margin: Annotated[
@@ -139,11 +139,7 @@ DEFAULT_REPEATS = 6
 
 def read(text: str, name: str) -> Declared:
     """The lab that `text` declares; `name` is its file. InputError with the path of the field at fault."""
-    try:
-        document = msgspec.toml.decode(text)
-    except msgspec.DecodeError as error:
-        raise InputError(name, f"is not TOML: {error}", "https://toml.io shows how it is written") from None
-    document = fields.with_dotted_keys(document)
+    document = fields.with_dotted_keys(typed.document(text, name, "https://toml.io shows how it is written"))
     collected(partial(check, document, LabFile, name) for check in (fields.validate, fields.validate_kinds))
     file = fields.converted(document, LabFile, name)
     base = {section: document.get(section, {}) for section in (*fields.SECTIONS, "devices")}
@@ -195,20 +191,20 @@ def _validate_measure(declared: Declared) -> None:
 
 def _validate_repeats(declared: Declared, where: str) -> None:
     measure = declared.measure
-    if measure.repeats is not None and not 1 <= measure.repeats <= MOST_REPEATS:
-        raise InputError(f"{where}.repeats", f"{measure.repeats} is out of range", f"1 to {MOST_REPEATS} is possible")
+    if measure.repeats is not None:
+        ranges.RANGES["repeats"].require(f"{where}.repeats", measure.repeats)
+    ranges.read("quiet", f"{where}.quiet", measure.quiet)
 
 
 def _validate_margin(declared: Declared, where: str) -> None:
     measure = declared.measure
-    if not 0 < measure.margin <= 1:
-        raise InputError(f"{where}.margin", f"{measure.margin:g} is out of range", "write a share, e.g. 0.05 for 5 %")
+    ranges.RANGES["margin"].require(f"{where}.margin", measure.margin)
 
 
 def _validate_budget(declared: Declared, where: str) -> None:
     measure = declared.measure
     if measure.budget != "":
-        values.positive(f"{where}.budget", values.seconds(f"{where}.budget", str(measure.budget)), "for example 15m")
+        ranges.read("budget", f"{where}.budget", measure.budget)
         if measure.repeats is not None or isinstance(measure.stages, list):
             raise InputError(
                 f"{where}.budget", "chooses the repeats, and they are declared, too", "keep one of the two"
@@ -219,8 +215,10 @@ def _validate_stages(declared: Declared, section: str) -> None:
     where = f"{section}.stages"
     measure, looks = declared.measure, declared.looks
     counts = measure.stages if isinstance(measure.stages, list) else [1]
-    if looks is not None and (looks < 1 or min(counts) < 1):
+    if looks is not None and (looks < 1 or min(counts, default=0) < 1):
         raise InputError(where, "every stage has at least one block", "write for example stages = [6, 4]")
+    if isinstance(measure.stages, list):
+        ranges.RANGES["repeats"].require(where, sum(counts))
     if isinstance(measure.stages, list) and measure.repeats not in (None, sum(counts)):
         raise InputError(where, f"sum up to {sum(counts)} blocks, but repeats is {measure.repeats}", "keep one of them")
     if looks is not None and looks > declared.repeats and measure.budget == "":

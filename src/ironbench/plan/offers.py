@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -12,8 +11,8 @@ import msgspec
 from ironbench.catalogue.typed import converted, document
 from ironbench.errors import InputError, nearest
 from ironbench.model.cost import Offer, Range
+from ironbench.ranges import RANGES
 
-_MOST_YEARS = 100
 _HINT = "docs/guide/cost.md tells what may stand in a systems file"
 
 
@@ -62,10 +61,8 @@ def read(text: str, name: str) -> Offers:
     found = converted(document(text, name, _HINT), _OffersFile, name, _HINT)
     if not found.system:
         raise InputError(name, "names no system", "add [system.NAME] with sockets, cores and buy")
-    if found.years is not None and not 0 < found.years <= _MOST_YEARS:
-        raise InputError(
-            name, f"years = {found.years:g} is not above zero and at most {_MOST_YEARS}", "say for example years = 3"
-        )
+    if found.years is not None:
+        RANGES["years"].require(f"{name}, years", found.years)
     offers = tuple(_offer(name, key, row) for key, row in found.system.items())
     _known_shares(name, offers)
     years = None if found.years is None else Decimal(str(found.years))
@@ -75,14 +72,11 @@ def read(text: str, name: str) -> Offers:
 def _offer(file: str, name: str, table: Any) -> Offer:
     subject = f"{file}: system {name}"
     row = converted(table, _OfferRow, subject, _HINT)
-    for field, least in (("servers", 1), ("sockets", 1), ("cores", 1), ("storage_tb", 0), ("watts", 0)):
-        value = getattr(row, field)
-        if not least <= value < math.inf:
-            raise InputError(subject, f"{field} = {value} is too few or no number", f"{least} or more is possible")
+    for field in ("servers", "sockets", "cores", "storage_tb", "watts"):
+        RANGES[field].require(f"{subject}, {field}", getattr(row, field))
     for field in ("memory_gb", "score"):
-        value = getattr(row, field)
-        if value is not None and not 0 < value < math.inf:
-            raise InputError(subject, f"{field} = {value} is not above zero", "leave out what is not known")
+        if (value := getattr(row, field)) is not None:
+            RANGES[field].require(f"{subject}, {field}", value)
     if row.cores < row.sockets:
         raise InputError(subject, f"has {row.cores} cores in {row.sockets} sockets", "cores count a whole server")
     if row.score is not None and row.share is not None:
@@ -102,8 +96,9 @@ def _range(subject: str, field: str, value: float | list[float] | None) -> Range
     if value is None:
         return None
     bounds = value if isinstance(value, list) else [value, value]
-    if len(bounds) != 2 or not 0 < bounds[0] <= bounds[1] < math.inf:
+    if len(bounds) != 2 or not 0 < bounds[0] <= bounds[1]:
         raise InputError(subject, f"{field} = {value} is no range", f"write for example {field} = [0.60, 0.65]")
+    RANGES["share"].require(f"{subject}, {field}", bounds[1])
     return Range(bounds[0], bounds[1])
 
 

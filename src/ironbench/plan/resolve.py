@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from ironbench import ranges
 from ironbench.errors import InputError, nearest
 from ironbench.model.system import Choice, Layout, Load, System
 from ironbench.plan import rates, sweep, values
@@ -68,10 +69,6 @@ def load(told: LoadSection, seed: int, usual_s: float | None = DURATION_S, usual
         cache=told.cache,
         checkpoint_s=_time("load.checkpoint", told.checkpoint),
     )
-    if told.clients > sweep.MOST_CLIENTS:
-        raise InputError("load.clients", f"{told.clients} is out of range", f"1 to {sweep.MOST_CLIENTS} is possible")
-    if found.checkpoint_s is not None:
-        values.positive("load.checkpoint", found.checkpoint_s, "write for example 10s, or leave it out")
     sweep.validate(found)
     return found
 
@@ -106,11 +103,17 @@ def _texts(table: Mapping[str, Setting]) -> dict[str, str]:
 
 
 def _time(subject: str, told: str | int | float) -> float | None:
-    return values.seconds(subject, str(told)) if told != "" else None
+    return _read(subject, told)
 
 
 def _size(subject: str, told: str | int) -> int | None:
-    return values.size(subject, str(told)) if told != "" else None
+    found = _read(subject, told)
+    return None if found is None else int(found)
+
+
+def _read(subject: str, told: str | int | float) -> float | None:
+    """The field's last word names its quantity."""
+    return ranges.read(subject.rpartition(".")[2], subject, told) if told != "" else None
 
 
 def _cpus(subject: str, told: str | int, available: Iterable[int]) -> tuple[int, ...] | None:
@@ -158,6 +161,9 @@ def _fields_for_options(words: str) -> str:
         found = _OPTIONS.get(match[1])
         if found is None:
             return match[0]
-        return found + (match[2].lstrip() if found.endswith(".") else match[2])
+        if not found.endswith("."):
+            return found + match[2]
+        # `--set work_mem=1GB` is the field system.set.work_mem, `--set` alone the table system.set.
+        return found if match[2] and match[3] else found.rstrip(".") + match[2]
 
-    return re.sub(r"--([a-z-]+[a-z])( ?)", field, words)
+    return re.sub(r"--([a-z-]+[a-z])( ?)(?=(\w?))", field, words)

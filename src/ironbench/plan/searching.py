@@ -6,15 +6,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ironbench import catalogue
-from ironbench.errors import InputError
+from ironbench import catalogue, ranges, units
+from ironbench.errors import InputError, quoted
 from ironbench.model.plan import Plan
 from ironbench.model.search import Limit, Search
 from ironbench.model.system import Cell, Load
-from ironbench.plan import values
 
 AUTO = "auto"
-_RANGE = re.compile(r"auto:\s*(\d+)\s*-\s*(\d+)\s*")
+_RANGE = re.compile(r"auto:\s*([0-9]{1,15})\s*-\s*([0-9]{1,15})\s*")
 _MOST_CLIENTS = 128
 """Where the search ends that is given no range: more than most databases gain anything from."""
 
@@ -24,12 +23,12 @@ def asked(option: str, text: object) -> bool:
     if not isinstance(text, str) or not text.startswith(AUTO):
         return False
     if text != AUTO and not _RANGE.fullmatch(text):
-        raise InputError(option, f"{text!r} is not a range", f"write for example {option} auto:1-128")
+        raise InputError(option, f"{quoted(text)} is not a range", f"write for example {option} auto:1-128")
     return True
 
 
-def search(clients: str, rate: object, limits: Sequence[str], repeats: int, most: int) -> Search | None:
-    """The search that is asked for; None when there is none. `most`: clients possible at all. InputError."""
+def search(clients: str, rate: object, limits: Sequence[str], repeats: int) -> Search | None:
+    """The search that is asked for; None when there is none. InputError."""
     of_clients, of_rate = asked("--clients", clients), asked("--rate", rate)
     if not of_clients and not of_rate:
         if limits:
@@ -43,8 +42,7 @@ def search(clients: str, rate: object, limits: Sequence[str], repeats: int, most
         raise InputError("--rate", "given together with --clients auto", "more clients do not change what is asked for")
     option, text = ("--clients", clients) if of_clients else ("--rate", str(rate))
     low, high = _range(option, text)
-    if of_clients and high > most:
-        raise InputError(option, f"{high} is out of range", f"1 to {most} is possible")
+    ranges.RANGES[option.removeprefix("--")].require(option, high)
     found = tuple(_limit(limit) for limit in limits)
     return Search(option.removeprefix("--"), low, high, found, max(2, repeats))
 
@@ -79,22 +77,24 @@ def _range(option: str, text: str) -> tuple[int, int]:
 def _limit(text: str) -> Limit:
     name, equals, value = (part.strip() for part in text.partition("="))
     if not equals:
-        raise InputError("--limit", f"{text!r} is not METRIC=VALUE", "write for example response_time_p99_s=20ms")
+        raise InputError("--limit", f"{quoted(text)} is not METRIC=VALUE", "write for example response_time_p99_s=20ms")
     known = catalogue.metric(name)
     if known.better == "higher":
         raise InputError(
             f"--limit {name}", "is better when it is higher", "a limit is the most that a metric may reach under load"
         )
-    return Limit(name, values.positive(f"--limit {name}", _value(f"--limit {name}", value, known.unit)))
+    found = _value(f"--limit {name}", value, known.unit)
+    ranges.RANGES["limit"].require(f"--limit {name}", found)
+    return Limit(name, found)
 
 
 def _value(subject: str, text: str, unit: str) -> float:
     if unit == "s":
-        return values.seconds(subject, text)
+        return units.seconds(subject, text)
     if unit.startswith("bytes"):
-        return float(values.size(subject, text))
+        return float(units.size(subject, text))
     factor = 0.01 if text.endswith("%") else 1.0
     try:
         return float(text.removesuffix("%")) * factor
     except ValueError:
-        raise InputError(subject, f"{text!r} is not a number", "write for example 0.8 or 80%") from None
+        raise InputError(subject, f"{quoted(text)} is not a number", "write for example 0.8 or 80%") from None

@@ -6,9 +6,17 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
 
+from ironbench.ranges import RANGES
+
 Time = str | int | float
 Size = str | int
 Setting = str | bool | int | float
+
+
+def within(quantity: str) -> dict[str, float]:
+    """The range of a quantity as msgspec and JSON Schema write it."""
+    known = RANGES[quantity]
+    return {"gt" if known.above else "ge": known.low, "le": known.high}
 
 
 class SystemSection(Struct, forbid_unknown_fields=True):
@@ -24,11 +32,11 @@ class SystemSection(Struct, forbid_unknown_fields=True):
     label: Annotated[str, Meta(description="Name of the system in tables and charts.")] = ""
     memory: Annotated[Size, Meta(description="The engine's own data cache, e.g. 1GB.")] = ""
     parallelism: Annotated[
-        Annotated[int, Meta(ge=1)] | None,
+        Annotated[int, Meta(**within("parallelism"))] | None,
         Meta(description="Processes or threads that one statement may use at most; 1: its own."),
     ] = None
     reference_score: Annotated[
-        Annotated[float, Meta(gt=0)] | None,
+        Annotated[float, Meta(**within("reference_score"))] | None,
         Meta(
             description="Score of its processors in a benchmark of others, higher is faster: charts of queries show "
             "the ratio that it lets expect."
@@ -86,8 +94,8 @@ class WorkloadSection(Struct, forbid_unknown_fields=True):
 class LoadSection(Struct, forbid_unknown_fields=True):
     """How hard a trial drives."""
 
-    clients: Annotated[int, Meta(description="Number of clients.", ge=1)] = 1
-    threads: Annotated[int, Meta(description="Driving threads, shared by the clients.", ge=1, le=1024)] = 1
+    clients: Annotated[int, Meta(description="Number of clients.", **within("clients"))] = 1
+    threads: Annotated[int, Meta(description="Driving threads, shared by the clients.", **within("threads"))] = 1
     rate: Annotated[
         float | str | None,
         Meta(
@@ -103,7 +111,8 @@ class LoadSection(Struct, forbid_unknown_fields=True):
     ] = ""
     think_time: Annotated[Time, Meta(description="Closed loop: pause of each client between transactions.")] = "0s"
     max_tries: Annotated[
-        int, Meta(description="Tries after serialization failures and deadlocks; 0: without limit.", ge=0)
+        int,
+        Meta(description="Tries after serialization failures and deadlocks; 0: without limit.", **within("max_tries")),
     ] = 1
     on_error: Annotated[
         Literal["stop", "continue"],

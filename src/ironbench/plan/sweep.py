@@ -7,14 +7,13 @@ import secrets
 import time
 from collections.abc import Sequence
 
+from ironbench import ranges
 from ironbench.errors import InputError
 from ironbench.model.plan import Plan
 from ironbench.model.search import Search
 from ironbench.model.system import Cell, Choice, Load, System, Trial
-from ironbench.plan import values
 from ironbench.plan.searching import load_at
 
-MOST_CLIENTS = 10_000
 CONFIRMATIONS = 3
 """Fresh trials of the peak. Choosing the best of several noisy points favours the luckiest one, so the chosen trial
 must not be the reported one; three is the least that shows a spread."""
@@ -53,14 +52,14 @@ def searching(system: System, choice: Choice, load: Load, search: Search, thread
 def validate(load: Load) -> None:
     if load.duration_s is not None and load.transactions is not None:
         raise InputError("--transactions", "given together with --duration", "choose one of them")
-    if load.duration_s is not None:
-        values.positive("--duration", load.duration_s, "a trial needs time to measure; write for example 30s")
-    if load.transactions is not None:
-        values.positive("--transactions", load.transactions, "each client must run at least one transaction")
-    if load.rate is not None:
-        values.positive(
-            "--rate", load.rate, "transactions per second, for example --rate 500; leave it out for a closed loop"
-        )
+    for quantity, value in (
+        ("duration", load.duration_s),
+        ("transactions", load.transactions),
+        ("rate", load.rate),
+        ("max_tries", load.max_tries),
+    ):
+        if value is not None:
+            ranges.RANGES[quantity].require(f"--{quantity.replace('_', '-')}", value)
     if load.rate is not None or load.rate_share is not None:
         if load.think_time_s:
             raise InputError(
@@ -68,8 +67,6 @@ def validate(load: Load) -> None:
             )
         if load.duration_s is None:
             raise InputError("--rate", "given together with --transactions", "give an open loop a --duration")
-    if load.max_tries < 0:
-        raise InputError("--max-tries", f"{load.max_tries} is below zero", "1 never retries, 0 retries without limit")
     if load.max_tries == 0 and load.duration_s is None and load.transactions is not None:
         cause = "0 is without limit, and with --transactions nothing else ends a transaction that always fails"
         raise InputError("--max-tries", cause, "give a number of tries, or --duration in place of --transactions")

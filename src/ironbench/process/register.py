@@ -55,9 +55,14 @@ class Entry:
 def directory(environ: Mapping[str, str] = os.environ) -> Path:
     """Where the register lies; made when missing, refused when it is another user's. FailureError."""
     base = environ.get("XDG_RUNTIME_DIR", "")
-    path = Path(base) / "ironbench" if base and os.access(base, os.W_OK) else Path(f"/tmp/ironbench-{os.getuid()}")
-    path.mkdir(mode=0o700, exist_ok=True)
-    info = path.lstat()
+    usable = base.startswith("/") and os.path.isdir(base) and os.access(base, os.W_OK | os.X_OK)  # noqa: PTH112
+    path = Path(base) / "ironbench" if usable else Path(f"/tmp/ironbench-{os.getuid()}")
+    try:
+        path.mkdir(mode=0o700, exist_ok=True)
+        info = path.lstat()
+    except OSError as error:
+        cause = f"cannot be made: {error.strerror}"
+        raise FailureError(f"runtime directory {path}", cause, "set XDG_RUNTIME_DIR to a directory of yours") from None
     if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.getuid() or info.st_mode & 0o022:
         raise FailureError(
             f"runtime directory {path}", "it is not a directory of ours alone", "remove it, or set XDG_RUNTIME_DIR"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-HIDDEN = "•••"
+from ironbench.model.secrets import HIDDEN as HIDDEN
+
 _SECRET_NAME = re.compile(r"passw|passphrase|secret|token|credential|private_key", re.IGNORECASE)
 _URL = re.compile(r"(\w+://[^\s:/@]*):[^\s@]*@")
 _PAIR = re.compile(rf"\b(password|passwd|pwd)\s*=\s*(?![\"']?{HIDDEN})('(?:[^'\\]|\\.)*'|[^\s&;,]+)", re.IGNORECASE)

@@ -20,8 +20,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from ironbench.errors import FailureError, InputError, nearest
+from ironbench.machine import space
 from ironbench.model.observation import Counted
 from ironbench.model.record import SCHEMA, Record
+from ironbench.model.secrets import hidden_in
 from ironbench.printer import Printer
 from ironbench.record import durable, index
 from ironbench.record import evidence as files
@@ -39,6 +41,15 @@ _TOLD = 3
 T = TypeVar("T")
 
 
+def _without_passwords(record: Record) -> Record:
+    """What servers and libraries said may repeat what they were sent."""
+    said = {name: msgspec.to_builtins(getattr(record, name)) for name in ("cause", "warnings", "checks", "conditions")}
+    clean = {name: hidden_in(value) for name, value in said.items()}
+    if clean == said:
+        return record
+    return msgspec.convert({**msgspec.to_builtins(record), **clean}, Record)
+
+
 class _Files(msgspec.Struct):
     files: dict[str, str] = msgspec.field(default_factory=dict)
 
@@ -54,7 +65,7 @@ class Store:
 
     def validate(self) -> None:
         """Refuses a results directory that cannot be written, before anything is started. Leaves nothing there."""
-        there = next(path for path in (self._trials, *self._trials.absolute().parents) if path.exists())
+        there = space.existing(self._trials)
         try:  # tried, for permissions alone do not tell: root may write anywhere but to a read-only file system
             tempfile.TemporaryDirectory(prefix=".ironbench-", dir=there).cleanup()
         except OSError as error:
@@ -67,6 +78,7 @@ class Store:
 
         Returns the record with the digest of each of its files. UnwrittenError.
         """
+        record = _without_passwords(record)
         final = self._trials / record.id
         if final.exists():
             if not _is_damaged(final / "record.json"):

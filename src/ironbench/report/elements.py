@@ -10,6 +10,7 @@ from importlib.resources import files
 from ironbench.report import bundle, plain, theme
 from ironbench.report.charts.base import Chart, Key, Table
 from ironbench.report.section import Answer, Point, Section
+from ironbench.words import clean, clean_document, clean_lines
 
 _POLICY = "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; img-src data:"
 NO_SCRIPT = (
@@ -47,7 +48,9 @@ MARKS = {
 
 def page(title: str, bodies: Iterable[str], charts: Mapping[str, Chart]) -> bytes:
     """The whole page, UTF-8. What came from a user must be escaped in `bodies`; `charts` by the id of their place."""
-    specifications = {id: {"description": chart.alt, **chart.specification} for id, chart in charts.items()}
+    specifications = {
+        id: clean_document({"description": chart.alt, **chart.specification}) for id, chart in charts.items()
+    }
     text = f"""<!doctype html>
 <html lang="en">
 <head>
@@ -55,12 +58,12 @@ def page(title: str, bodies: Iterable[str], charts: Mapping[str, Chart]) -> byte
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta http-equiv="Content-Security-Policy" content="{_POLICY}">
 <meta name="generator" content="ironbench">
-<title>{escape(title)}</title>
+<title>{escape(clean(title))}</title>
 <style>
 {_colours()}{_part("page.css")}{_stacking()}</style>
 </head>
 <body>
-{"".join(bodies)}
+{"".join(map(clean_lines, bodies))}
 <footer>Made by ironbench. This page holds all its data and works without a network.</footer>
 <script type="application/json" id="themes">{_embedded({"light": theme.LIGHT, "dark": theme.DARK})}</script>
 <script type="application/json" id="charts">{_embedded(specifications)}</script>

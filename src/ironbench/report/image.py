@@ -11,7 +11,7 @@ from ironbench.report import theme
 from ironbench.report.charts.base import Chart
 from ironbench.report.document import Report, report
 from ironbench.report.section import Section
-from ironbench.words import THIN
+from ironbench.words import THIN, clean_document
 
 _WIDTH = 860
 _GAP = 70
@@ -52,10 +52,11 @@ def charts_png(title: str, notes: Sequence[str], charts: Sequence[Chart]) -> byt
 
 
 def _picture(parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    # A control character in a text ends the process inside the library that draws.
     whole = {
         "padding": 28,
         "background": "@paper",
-        "vconcat": list(parts),
+        "vconcat": clean_document(list(parts)),
         "spacing": 60,
         "config": {**theme.config(theme.IMAGE_FONT), "legend": theme.legend()},
     }
@@ -94,7 +95,7 @@ def _titled(title: str, notes: Sequence[str], parts: Sequence[dict[str, Any]]) -
             "subtitlePadding": 8,
             "offset": 22,
         },
-        "vconcat": list(parts),
+        "vconcat": clean_document(list(parts)),
         "spacing": 44,
         "resolve": _RESOLVE,
     }

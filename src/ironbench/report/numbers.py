@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Sequence
 
+from ironbench import units
 from ironbench.analyse.summarise import Summary
 from ironbench.catalogue import base_name, metrics
 from ironbench.words import MINUS, THIN
@@ -14,24 +15,12 @@ NOT_KNOWN = "not known"
 MERIT = "queries/h × SF"
 """Unit of TPC-H's figures of merit."""
 _QUANTITY = re.compile(rf"([+{MINUS}-]?\d[\d{THIN}]*(?:\.\d+)?)[{THIN} ]?((?:%|×|[a-zA-Zµ][^\d()]*)?(?:/s)?)")
-_TIME = (("h", 3600.0), ("min", 120.0), ("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9))
-# Decimal, as device makers and /proc/diskstats charts count: 1 MB is 1,000,000 bytes.
-_MEMORY = (("TiB", 2.0**40), ("GiB", 2.0**30), ("MiB", 2.0**20), ("KiB", 2.0**10), ("B", 1.0))
-_SECONDS = {**dict(_TIME), "min": 60.0}
-_BYTES = (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3), ("B", 1.0))
+_SECONDS = {**dict(units.TIME), "min": 60.0}
 
 
 def number(value: float, digits: int = 3) -> str:
     """`digits` significant digits, thousands in groups: 1234567 → 1 230 000; 0.01234 → 0.0123."""
-    if not math.isfinite(value):
-        return NOT_KNOWN
-    if value == 0:
-        return "0"
-    places = digits - 1 - math.floor(math.log10(abs(value)))
-    rounded = round(value, places)
-    if rounded and math.floor(math.log10(abs(rounded))) > math.floor(math.log10(abs(value))):
-        places -= 1
-    return f"{rounded:,.{max(0, places)}f}".replace(",", THIN).replace("-", MINUS)
+    return units.number(value, digits) if math.isfinite(value) else NOT_KNOWN
 
 
 def count(value: float) -> str:
@@ -44,11 +33,11 @@ def quantity(value: float | None, unit: str) -> str:
     if value is None or not math.isfinite(value):
         return NOT_KNOWN
     if unit == "s":
-        return _scaled(value, _TIME)
+        return units.scaled(value, units.TIME)
     if unit == "memory":
-        return _scaled(value, _MEMORY)
+        return units.memory(value)
     if unit in ("bytes", "bytes/s"):
-        return _scaled(value, _BYTES) + ("/s" if unit == "bytes/s" else "")
+        return units.stored(value) + ("/s" if unit == "bytes/s" else "")
     if unit == "1/s":
         return f"{number(value)}/s"
     if unit == "share":
@@ -120,9 +109,9 @@ def base_value(text: str) -> tuple[float, str] | None:
     name, per_second = found[2].removesuffix("/s"), found[2].endswith("/s")
     if not name:
         return value, "1/s" if per_second else ""
-    for units, unit in ((_SECONDS, "s"), (dict((*_MEMORY, *_BYTES)), "bytes")):
-        if name in units and not (per_second and unit == "s"):
-            return value * units[name], f"{unit}/s" if per_second else unit
+    for factors, unit in ((_SECONDS, "s"), (dict((*units.BINARY, *units.DECIMAL)), "bytes")):
+        if name in factors and not (per_second and unit == "s"):
+            return value * factors[name], f"{unit}/s" if per_second else unit
     if name == "%" and not per_second:
         return value / 100, "1"
     return (value, "1") if name == "×" else (value, found[2]) if found[2] == MERIT else None
@@ -136,28 +125,13 @@ def scale(unit: str, values: Sequence[float]) -> tuple[str, float]:
     """The unit to show `values` in and what to divide them by; chosen by the largest."""
     most = max((abs(value) for value in values if math.isfinite(value)), default=0.0)
     if unit == "s":
-        return _chosen(most, _TIME)
+        return units.chosen(most, units.TIME)
     if unit in ("bytes", "bytes/s"):
-        name, factor = _chosen(most, _BYTES)
+        name, factor = units.chosen(most, units.DECIMAL)
         return name + ("/s" if unit == "bytes/s" else ""), factor
     if unit == "share":
         return "%", 0.01
     return ("/s", 1.0) if unit == "1/s" else ("" if unit == "1" else unit, 1.0)
-
-
-def _chosen(value: float, units: Sequence[tuple[str, float]]) -> tuple[str, float]:
-    if value == 0:
-        return next((name, factor) for name, factor in units if factor == 1.0)
-    for name, factor in units:
-        # 0.9995 of a unit would be rounded up to a whole one.
-        if value >= factor * 0.9995:
-            return ("min", 60.0) if name == "min" else (name, factor)
-    return units[-1]
-
-
-def _scaled(value: float, units: Sequence[tuple[str, float]]) -> str:
-    name, factor = _chosen(abs(value), units)
-    return f"{number(value / factor)}{THIN}{name}"
 
 
 def _gap(suffix: str) -> str:

@@ -9,25 +9,12 @@ from collections.abc import Sequence
 
 from ironbench.report.charts.base import Table
 from ironbench.report.section import Answer
+from ironbench.words import clean as clean
+from ironbench.words import clean_lines as clean_lines
 
-_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 _NARROW = re.compile("[\x00-\u02ff\u2000-\u206f]*")
 """Characters before the first combining one, and spaces and dashes of typography: each takes one column."""
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
-
-
-def clean(text: str) -> str:
-    """Without control characters: a label must not move the reader's cursor or change colours."""
-    if not _CONTROL.search(text):
-        return text
-    return "".join(
-        " " if char in "\n\r\t" else "\ufffd" if unicodedata.category(char) == "Cc" else char for char in text
-    )
-
-
-def clean_lines(text: str) -> str:
-    """The same for a text of several lines, which stay lines."""
-    return "\n".join(clean(line) for line in text.splitlines())
 
 
 def table(content: Table, indent: str = "  ") -> str:

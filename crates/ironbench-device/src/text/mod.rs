@@ -99,7 +99,7 @@ mod tests {
         assert_eq!(normal("spread(4 x a, b, 2 X c)"), "spread(4 x a, b, 2 x c)");
         assert_eq!(normal("behind(bus, raid1(2, a(fill=80%)))"), "behind(bus, raid1(2, a(fill=80%)))");
         assert_eq!(normal("hdd-7200()"), "hdd-7200");
-        assert_eq!(normal("hdd(stroke=10%, cache=off, capacity=20GB)"), "hdd(cache=off, capacity=20G, stroke=10%)");
+        assert_eq!(normal("hdd(stroke=10%, cache=off, capacity=20GB)"), "hdd(cache=off, capacity=20GB, stroke=10%)");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::fmt;
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
-    /// A plain number, or bytes: `4000`, `64K`, `20G` in powers of 1024.
+    /// A plain number, or bytes: `4000`, `64K` and `64KiB` (2¹⁰), `64KB` (10³), as `ironbench.units` reads them.
     Number(u64),
     /// `80%`, as 80.
     Percent(f64),
@@ -26,17 +26,25 @@ impl Value {
         }
         let letters = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
         let (number, unit) = text.split_at(letters);
-        let unit = unit.to_ascii_uppercase();
-        let unit = unit.strip_suffix("IB").or(unit.strip_suffix('B')).unwrap_or(&unit);
-        let shift = match unit {
-            "" => 0,
-            letter => UNITS.iter().find(|(known, _)| *letter == known.to_string())?.1,
-        };
+        let factor = factor(&unit.to_ascii_uppercase())?;
         if let Ok(whole) = number.parse::<u64>() {
-            return whole.checked_mul(1 << shift).map(Self::Number);
+            return whole.checked_mul(factor).map(Self::Number);
         }
-        let bytes = decimal(number)?.parse::<f64>().ok()? * (1u64 << shift) as f64;
+        let bytes = decimal(number)?.parse::<f64>().ok()? * factor as f64;
         (bytes < (1u64 << 63) as f64).then_some(Self::Number(bytes as u64))
+    }
+}
+
+/// Bytes of one unit, written in capitals.
+fn factor(unit: &str) -> Option<u64> {
+    if matches!(unit, "" | "B") {
+        return Some(1);
+    }
+    let (_, shift) = UNITS.iter().find(|(letter, _)| unit.starts_with(*letter))?;
+    match &unit[1..] {
+        "" | "IB" => Some(1 << shift),
+        "B" => Some(1000u64.pow(shift / 10)),
+        _ => None,
     }
 }
 
@@ -45,16 +53,19 @@ fn decimal(text: &str) -> Option<&str> {
     text.chars().all(|c| c.is_ascii_digit() || c == '.').then_some(text)
 }
 
+/// The shortest of the ways to write it without rounding; `20G` before `20GiB`, which mean the same.
+fn written(number: u64) -> String {
+    let binary = UNITS.iter().map(|(letter, shift)| (1u64 << shift, letter.to_string()));
+    let decimal = UNITS.iter().map(|(letter, shift)| (1000u64.pow(shift / 10), format!("{letter}B")));
+    let fitting = binary.chain(decimal).filter(|(factor, _)| number != 0 && number % factor == 0);
+    let texts = fitting.map(|(factor, unit)| format!("{}{unit}", number / factor));
+    texts.chain([number.to_string()]).min_by_key(String::len).unwrap_or_default()
+}
+
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Number(number) => {
-                let unit = UNITS.iter().find(|(_, shift)| *number != 0 && number % (1 << shift) == 0);
-                match unit {
-                    Some((letter, shift)) => write!(f, "{}{letter}", number >> shift),
-                    None => write!(f, "{number}"),
-                }
-            }
+            Self::Number(number) => f.write_str(&written(*number)),
             Self::Percent(share) => write!(f, "{share}%"),
             Self::Word(word) => f.write_str(word),
         }

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 
+from ironbench import units
 from ironbench.engines.duckdb.child import Begin
 from ironbench.engines.duckdb.process import DuckdbProcess
 from ironbench.errors import FailureError, InputError, nearest
-from ironbench.machine import control_groups, space
+from ironbench.machine import control_groups
 from ironbench.model.system import System
 
 OURS = {
@@ -43,8 +44,8 @@ def validate(system: System) -> None:
         if twice is not None:
             raise InputError(_SAME[name], f"--set {name} says the same thing another way", "keep one of the two")
     if system.memory_bytes is not None and system.memory_bytes < LEAST_MEMORY_BYTES:
-        least = space.in_words(LEAST_MEMORY_BYTES)
-        raise InputError(f"--memory {space.in_words(system.memory_bytes)}", f"DuckDB needs at least {least}")
+        least = units.stored(LEAST_MEMORY_BYTES)
+        raise InputError(f"--memory {units.stored(system.memory_bytes)}", f"DuckDB needs at least {least}")
     if system.parallelism is not None and not 1 <= system.parallelism <= 1024:
         raise InputError(f"parallelism {system.parallelism}", "it is not between 1 and 1024")
     if system.memory_total_bytes is not None:

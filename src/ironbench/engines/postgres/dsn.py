@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import getpass
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -62,6 +63,7 @@ _REFUSED = {
 """Words of libpq that would mean something, and that we do not do."""
 _SSLMODES = ["disable", "prefer", "require", "verify-ca", "verify-full"]
 _SOCKET_DIRECTORIES = ("/var/run/postgresql", "/run/postgresql", "/tmp")
+_ESCAPES = "in a user name or password write / as %2F, ? as %3F, @ as %40, : as %3A"
 _SCHEMES = ("postgresql://", "postgres://")
 
 
@@ -126,14 +128,18 @@ def parse(text: str, environ: Mapping[str, str] = os.environ) -> tuple[Address, 
 def _refuse_unknown(name: str) -> None:
     if name in _VARIABLES or name in _WITHOUT_EFFECT:
         return
-    if name in _REFUSED or name.startswith(("gss", "ssl_", "oauth_")):
+    if name in _REFUSED:
         raise InputError("--dsn", f"ironbench does not do what {name} says", "leave it out")
-    raise InputError("--dsn", f"{name!r} is no word of a connection string", nearest(name, sorted(_VARIABLES)))
+    # What is no known word may be a piece of a password: it is not quoted.
+    cause = "it holds a word that no connection string has"
+    raise InputError("--dsn", cause, f"{nearest(name, sorted(_VARIABLES))}; {_ESCAPES}")
 
 
 def _from_uri(text: str) -> dict[str, str]:
     rest = text.split("://", 1)[1]
     rest, _, query = rest.partition("?")
+    if "@" in query or "@" in rest.partition("/")[2]:
+        raise InputError("--dsn", "an @ follows the first / or ?", _ESCAPES)
     authority, _, database = rest.partition("/")
     login, _, place = authority.rpartition("@")
     user, _, password = login.partition(":")
@@ -143,7 +149,7 @@ def _from_uri(text: str) -> dict[str, str]:
     for pair in filter(None, query.split("&")):
         name, equals, value = pair.partition("=")
         if not equals:
-            raise InputError("--dsn", f"the parameter {name!r} has no value", "write name=value")
+            raise InputError("--dsn", "a parameter after the ? has no value", _ESCAPES)
         given["sslmode" if pair == "ssl=true" else _decoded(name)] = (
             "require" if pair == "ssl=true" else _decoded(value)
         )
@@ -154,7 +160,7 @@ def _host_and_port(place: str) -> tuple[str, str]:
     if place.startswith("["):
         host, bracket, rest = place[1:].partition("]")
         if not bracket or (rest and not rest.startswith(":")):
-            raise InputError("--dsn", f"{place!r} is no IPv6 address in brackets", "write [::1]:5432")
+            raise InputError("--dsn", "its host is no IPv6 address in brackets", "write [::1]:5432")
         return host, rest[1:]
     if "," in place:
         raise InputError("--dsn", "it names several hosts", "name the one to be measured")
@@ -172,18 +178,18 @@ def _decoded(text: str) -> str:
 def _from_pairs(text: str) -> dict[str, str]:
     """`host=a port='5432'`; a lone word is a database name, as for psql."""
     if "://" in text:
-        scheme = text.split("://", 1)[0]
-        raise InputError("--dsn", f"{scheme}:// is not PostgreSQL's", "write postgresql://user@host:5432/database")
+        raise InputError("--dsn", "it does not begin with postgresql://", "write postgresql://user@host:5432/database")
     if "=" not in text:
+        if any(char in text for char in ":/@"):
+            cause = "it is neither a URI, nor key=value pairs, nor the name of a database"
+            raise InputError("--dsn", cause, "write postgresql://user@host:5432/database")
         return {"dbname": text.strip()} if text.strip() else {}
     given: dict[str, str] = {}
     rest = text.strip()
     while rest:
         name, equals, rest = rest.partition("=")
         if not equals:
-            raise InputError(
-                "--dsn", f"{name.strip()!r} has no value", "write name=value, with spaces between the pairs"
-            )
+            raise InputError("--dsn", "a word in it has no value", "write name=value, with spaces between the pairs")
         value, rest = _value(rest.lstrip(), name.strip())
         given[name.strip()] = value
         rest = rest.lstrip()
@@ -208,19 +214,19 @@ def _value(text: str, name: str) -> tuple[str, str]:
             value.append(char)
         position += 1
     if quoted:
-        raise InputError("--dsn", f"the quote after {name}= is not closed")
+        raise InputError("--dsn", "a quote in it is not closed")
     return "".join(value), text[position:]
 
 
 def _port(text: str) -> int:
-    if not text.isdigit() or not 0 < int(text) < 65536:
-        raise InputError("--dsn", f"port {text!r} is not a number from 1 to 65535")
+    if not re.fullmatch("[0-9]{1,5}", text) or not 0 < int(text) < 65536:
+        raise InputError("--dsn", "its port is not a number from 1 to 65535", _ESCAPES)
     return int(text)
 
 
 def _sslmode(text: str) -> str:
     if text not in _SSLMODES:
-        raise InputError("--dsn", f"sslmode {text!r} is unknown", nearest(text, _SSLMODES))
+        raise InputError("--dsn", "its sslmode is unknown", nearest(text, _SSLMODES))
     return text
 
 
@@ -231,7 +237,7 @@ def _root_certificate(given: Mapping[str, str], environ: Mapping[str, str]) -> s
         return None
     if named:
         if not Path(named).is_file():
-            raise InputError("--dsn", f"sslrootcert {named} is not a file")
+            raise InputError("--dsn", "its sslrootcert names no file", "name the file with its whole path")
         return str(Path(named).absolute())
     usual = Path(environ.get("HOME", "/"), ".postgresql/root.crt")
     return str(usual) if given.get("sslmode", "").startswith("verify") and usual.is_file() else None

@@ -13,7 +13,7 @@ from ironbench.engines import ideal
 from ironbench.engines.postgres.cluster import Cluster
 from ironbench.machine import copies
 from ironbench.model.system import System
-from ironbench.plan import values
+from ironbench.units import size_of_1024
 
 TEMP_BYTES = 1 << 30
 """Memory that must be there for temporary files; statements that need more fail as on a full device."""
@@ -69,5 +69,5 @@ def memory_bytes(system: System) -> dict[str, int]:
 
 def _log_bytes(system: System) -> int:
     told = system.settings.get("max_wal_size", "1GB")
-    # A bare number is megabytes (pg_settings.unit).
-    return int(values.size("max_wal_size", f"{told}MB" if told.isdigit() else told) * LOG_SLACK)
+    # A bare number counts MB (pg_settings.unit), and MB is 2²⁰ (manual, 19.1.1 "Parameter Names and Values").
+    return int(size_of_1024("max_wal_size", told, bare=1 << 20) * LOG_SLACK)

@@ -9,9 +9,10 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from ironbench import units
 from ironbench.engines.postgres.installation import Installation, output
 from ironbench.errors import InputError, nearest
-from ironbench.machine import control_groups, space
+from ironbench.machine import control_groups
 from ironbench.model.system import System
 from ironbench.words import counted
 
@@ -202,14 +203,14 @@ def _said(text: str, kind: str) -> str:
 
 
 def _validate_memory(memory_bytes: int, wanted: Mapping[str, str]) -> None:
-    subject = f"--memory {space.memory_in_words(memory_bytes)}"
+    subject = f"--memory {units.memory(memory_bytes)}"
     if "shared_buffers" in wanted:
         raise InputError(subject, "--set shared_buffers says the same thing another way", "keep one of the two")
     if memory_bytes < 128 << 10:
         raise InputError(subject, "PostgreSQL needs at least 128 kB of shared buffers")
     total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     if memory_bytes > total:
-        raise InputError(subject, f"this machine has {space.memory_in_words(total)} of memory")
+        raise InputError(subject, f"this machine has {units.memory(total)} of memory")
 
 
 def _validate_parallelism(most: int, wanted: Mapping[str, str]) -> None:
@@ -222,7 +223,7 @@ def _validate_parallelism(most: int, wanted: Mapping[str, str]) -> None:
 
 
 def _validate_total(total: int, cache: int | None, wanted: Mapping[str, str], clients: int) -> None:
-    subject = f"--memory-total {space.memory_in_words(total)}"
+    subject = f"--memory-total {units.memory(total)}"
     control_groups.require(total)
     if cache is None and "shared_buffers" in wanted:
         return  # in the server's own units; it will say if it cannot have them
@@ -230,8 +231,7 @@ def _validate_total(total: int, cache: int | None, wanted: Mapping[str, str], cl
     if total < least:
         raise InputError(
             subject,
-            f"shared buffers, {clients} server processes and the server itself take "
-            f"about {space.memory_in_words(least)}",
+            f"shared buffers, {clients} server processes and the server itself take about {units.memory(least)}",
             "allow more, or make the engine's own cache smaller (--memory)",
         )
 

@@ -6,11 +6,11 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ironbench import ranges
 from ironbench.errors import InputError
 from ironbench.model.record import Warning
 from ironbench.model.system import Choice, Load, System
 from ironbench.model.work import Outcome, Work
-from ironbench.plan import values
 from ironbench.workloads import free, kernels
 from ironbench.workloads.base import Option, Workload
 
@@ -31,7 +31,7 @@ class IgenRam(Workload):
     honours = kernels.HONOURS
     usual_warmup_s = 0.0
     options = (
-        Option("memory", "1GB", "for the tickets of each thread"),
+        Option("memory", "1GiB", "for the tickets of each thread"),
         Option("draws", "1000000", "draws of a lottery", lowest=1, highest=1e12),
         Option("huge", "default", "huge pages: asked for, refused, or as the machine is set", ("default", "yes", "no")),
         Option("probes", "yes", "measure bandwidth and latency before each trial", ("yes", "no"), beside=True),
@@ -41,8 +41,8 @@ class IgenRam(Workload):
     def validated(self, options: Mapping[str, str]) -> dict[str, str]:
         found = super().validated(options)
         subject = f"--with memory={found['memory']}"
-        if values.size(subject, found["memory"]) < 1 << 20:
-            raise InputError(subject, "is too little for a lottery", "1MB or more is possible")
+        if ranges.read("memory", subject, found["memory"]) < 1 << 20:
+            raise InputError(subject, "is too little for a lottery", "1MiB or more is possible")
         return found
 
     def writes(self, options: Mapping[str, str]) -> bool:
@@ -78,7 +78,7 @@ class IgenRam(Workload):
 
 def _require(threads: int, memory: str) -> int:
     """Bytes of each thread. InputError: more than is free."""
-    size = values.size("--with memory", memory)
+    size = int(ranges.read("memory", "--with memory", memory))
     free.require(f"--with memory={memory}", threads, size)
     return size
 
@@ -88,7 +88,7 @@ def _within_caches(size: int) -> tuple[Warning, ...]:
     if size >= _PROBED_BYTES:
         return ()
     text = f"bandwidth and latency were measured within {size >> 20} MiB, and are those of caches as far as these reach"
-    return (Warning("probes-within-caches", f"{text}: --with memory=256MB or more measures memory"),)
+    return (Warning("probes-within-caches", f"{text}: --with memory=256MiB or more measures memory"),)
 
 
 def _phases(parts: Mapping[str, Any], threads: int, draws: int, size: int) -> dict[str, float]:

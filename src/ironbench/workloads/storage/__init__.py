@@ -8,12 +8,12 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ironbench import ranges
 from ironbench.errors import InputError
 from ironbench.machine import space
 from ironbench.model.record import Warning
 from ironbench.model.system import Choice, Load, System
 from ironbench.model.work import Outcome, Window, Work
-from ironbench.plan import values
 from ironbench.workloads.base import Option, Workload
 from ironbench.workloads.storage import figures, files, filling, passes
 from ironbench.workloads.storage.files import Measured
@@ -37,7 +37,7 @@ class Storage(Workload):
     usual_warmup_s = 0.0
     options = (
         Option("tests", "default", f"sets of tests, joined by `+`. {_SETS}"),
-        Option("size", "1GB", "of the file that is measured, in whole MiB"),
+        Option("size", "1GiB", "of the file that is measured, in whole MiB"),
         Option("passes", "5", "of every test, in turn", lowest=1, highest=100),
         Option("seconds", "5", _SECONDS, lowest=0.05, highest=3600, whole=False),
         Option("interval", "0", "seconds of rest before every pass", lowest=0, highest=3600, whole=False),
@@ -55,11 +55,9 @@ class Storage(Workload):
     def validated(self, options: Mapping[str, str]) -> dict[str, str]:
         found = super().validated(options)
         chosen(found["tests"], int(found["mix"]))
-        size = values.size(f"--with size={found['size']}", found["size"])
-        if size < 16 * MIB or size % MIB:
-            raise InputError(
-                f"--with size={found['size']}", "it is not whole MiB, 16 at least", "write for example 1GB"
-            )
+        size = ranges.read("size", f"--with size={found['size']}", found["size"])
+        if size % MIB:
+            raise InputError(f"--with size={found['size']}", "it is not whole MiB", "write for example 1GiB")
         return found
 
     def writes(self, options: Mapping[str, str]) -> bool:
@@ -165,7 +163,7 @@ def _outcome(done: list[Pass], options: Mapping[str, str], used: float) -> Outco
 
 
 def _size(options: Mapping[str, str]) -> int:
-    return values.size("--with size", options["size"])
+    return int(ranges.read("size", "--with size", options["size"]))
 
 
 def _beside(options: Mapping[str, str]) -> list[str]:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
+from ironbench import units
 from ironbench.errors import InputError
 from ironbench.machine import space
 from ironbench.workloads.storage import files
@@ -56,7 +57,7 @@ def _missing(folder: str, total: int, used: int, free: int, percent: int, size: 
         cause = f"with what is measured, {folder} is {(used + size) / total:.0%} full"
         raise InputError(subject, cause, "say a higher level, or make room there")
     if missing + size > free:
-        cause = f"that takes {space.in_words(missing + size)}, and {space.in_words(free)} may be written in {folder}"
+        cause = f"that takes {units.stored(missing + size)}, and {units.stored(free)} may be written in {folder}"
         raise InputError(subject, cause, "say a lower level: file systems keep something back")
     return missing // MIB * MIB
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from ironbench import engines
+from ironbench import engines, units
 from ironbench.errors import InputError
-from ironbench.machine import space
 from ironbench.workloads import base
 from ironbench.workloads.base import Dataset, Option
 from ironbench.workloads.tpch_tables.sizes import TABLES, rows_of
@@ -33,11 +32,11 @@ class ScaleFactor(Option):
             sf = float(text)
         except ValueError:
             sf = 0.0
-        if LARGEST < sf < float("inf"):
+        if LARGEST < sf < 1e12:
             largest = max(bytes_on(engine, sf, indexes=True) for engine in engines.able(("data", "queries")))
             raise InputError(
                 f"--with {self.name}={text}",
-                f"tables of up to {space.in_words(largest)}; no scale factor above {LARGEST:g} is defined",
+                f"tables of up to {units.stored(largest)}; no scale factor above {LARGEST:g} is defined",
                 f"{SMALLEST:g} to {LARGEST:g} is possible",
             )
         return super().validated(text)

@@ -1,0 +1,46 @@
+"""stdout and stderr as we find them: in any encoding, closed, or a full device."""
+
+from __future__ import annotations
+
+import codecs
+import os
+import sys
+
+_PLAIN = dict(zip(map(ord, "\u202f\u00a0\u2212–─│█×µ•·²³"), "  ---|#xu*.23", strict=True)) | {
+    ord(char): text for char, text in (("…", "..."), ("≤", "<="), ("≥", ">="), ("→", "->"))
+}
+"""What our own words and tables use, in the characters that every terminal has."""
+
+
+def _plainly(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    text = error.object[error.start : error.end].translate(_PLAIN)
+    return text.encode("ascii", "replace").decode(), error.end
+
+
+def prepare() -> None:
+    """No character stops a message: what the encoding of a stream lacks is written in plainer ones."""
+    codecs.register_error("ironbench-plainly", _plainly)
+    for stream in (sys.stdout, sys.stderr):
+        if reconfigure := getattr(stream, "reconfigure", None):
+            reconfigure(errors="ironbench-plainly")
+
+
+def ended() -> bool:
+    """Whether everything was written. What was not is dropped: Python would report it once more at its own end."""
+    whole = True
+    for stream in (sys.stdout, sys.stderr):
+        if stream is None:
+            continue
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            whole = False
+            try:
+                nowhere = os.open(os.devnull, os.O_WRONLY)
+                os.dup2(nowhere, stream.fileno())
+                os.close(nowhere)
+            except (OSError, ValueError):
+                continue
+    return whole

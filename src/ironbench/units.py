@@ -1,0 +1,140 @@
+"""Sizes, durations and figures of data sheets: how they are read and how they are written.
+
+MB is 10⁶ bytes and MiB is 2²⁰, everywhere (IEC 80000-13). A letter alone (`64K`, `2G`) counts in powers of 1024, as GNU
+coreutils and fio do (`info coreutils 'Block size'`).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+
+from ironbench.errors import InputError, quoted
+from ironbench.words import MINUS, THIN
+
+_SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+_DECIMAL = {"kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "PB": 10**15}
+_BINARY = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40, "PiB": 2**50}
+_BYTES = {"B": 1} | _DECIMAL | _BINARY
+_ANY_CASE = {name.lower(): factor for name, factor in _BYTES.items()} | {
+    name[0].lower(): factor for name, factor in _BINARY.items()
+}
+_OF_1024 = {"B": 1, "kB": 2**10, "MB": 2**20, "GB": 2**30, "TB": 2**40}
+_FIGURES: dict[str, float] = (
+    {"": 1, "%": 0.01, "rpm": 1, "Mbit/s": 1e6 / 8, "Gbit/s": 1e9 / 8, "KB": 1e3, "KB/s": 1e3}
+    | {name: factor for name, factor in _SECONDS.items() if name not in ("m", "d")}
+    | {name + per: factor for name, factor in _BYTES.items() for per in ("", "/s")}
+)
+"""Of a data sheet, to seconds, bytes, bytes per second, or 1."""
+
+_LONGEST_TEXT = 64
+"""Characters of a number with its unit."""
+_NUMBER = re.compile(r"\s*([0-9][0-9_]*\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]{1,3})?\s*([^\s0-9.]*)\s*", re.ASCII)
+
+
+def seconds(subject: str, written: str | float) -> float:
+    """`30s`, `10ms`, `2m`, `1h`; a bare number is seconds. InputError."""
+    return _read(subject, written, _SECONDS | {"": 1.0}, "a duration", "write for example 30s, 500ms, 2m or 1h", True)
+
+
+def size(subject: str, written: str | float) -> int:
+    """`512MB` (10⁶), `2GiB` (2³⁰), `64K` (2¹⁰) as bytes; a bare number is bytes. InputError."""
+    factors = _ANY_CASE | {"": 1.0}
+    found = _read(subject, written, factors, "a size", "write for example 512MB (10⁶) or 2GiB (2³⁰)", True)
+    return int(min(found, 2.0**200))
+
+
+def figure(subject: str, written: object) -> float | int | bool:
+    """A figure of a data sheet in base units: `7.5 ms`, `163 MB/s`, `256 GB`, `20 %`. InputError."""
+    if isinstance(written, bool | int | float):
+        return written
+    units = ", ".join(name for name in _FIGURES if name)
+    return _read(subject, str(written), _FIGURES, "a figure", f"write for example 7.5 ms or 163 MB/s; units: {units}")
+
+
+def size_of_1024(subject: str, written: str, bare: int) -> int:
+    """A setting of an engine for which MB is 2²⁰; a number without a unit counts `bare` bytes each. InputError."""
+    return int(_read(subject, written, _OF_1024 | {"": bare}, "a size", "B, kB, MB, GB and TB are possible"))
+
+
+def _read(
+    subject: str, written: str | float, factors: Mapping[str, float], what: str, hint: str, any_case: bool = False
+) -> float:
+    text = repr(written) if isinstance(written, float) else str(written)
+    match = _NUMBER.fullmatch(text) if len(text) <= _LONGEST_TEXT else None
+    unit = match[3].lower() if match and any_case else match[3] if match else ""
+    if match is None or unit not in factors:
+        raise InputError(subject, f"{quoted(text)} is not {what}", hint)
+    return float(match[1].replace("_", "") + (match[2] or "")) * factors[unit]
+
+
+def exact(count: int) -> str:
+    """Bytes without rounding, in the unit that says it shortest, for commands to be typed: 268435456 → `256MiB`."""
+    whole = [
+        f"{count // factor}{name}" for name, factor in (_BINARY | _DECIMAL).items() if count and count % factor == 0
+    ]
+    return min((*whole, f"{count}B"), key=len)
+
+
+TIME = (("h", 3600.0), ("min", 120.0), ("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9))
+"""Unit → the least of it that is written so, in seconds: 110 s, 2.00 min."""
+DECIMAL = (*((name, float(factor)) for name, factor in reversed(_DECIMAL.items())), ("B", 1.0))
+BINARY = (*((name, float(factor)) for name, factor in reversed(_BINARY.items())), ("B", 1.0))
+
+
+def number(value: float, digits: int = 3) -> str:
+    """`digits` significant digits, thousands in groups: 1234567 → 1 230 000; 0.01234 → 0.0123. `value` is finite."""
+    if value == 0:
+        return "0"
+    places = digits - 1 - math.floor(math.log10(abs(value)))
+    rounded = round(value, places)
+    if rounded and math.floor(math.log10(abs(rounded))) > math.floor(math.log10(abs(value))):
+        places -= 1
+    return f"{rounded:,.{max(0, places)}f}".replace(",", THIN).replace("-", MINUS)
+
+
+def scaled(value: float, units: Sequence[tuple[str, float]]) -> str:
+    """The value in a fitting unit, three digits: (0.0123, TIME) → 12.3 ms."""
+    name, factor = chosen(abs(value), units)
+    return f"{number(value / factor)}{THIN}{name}"
+
+
+def chosen(value: float, units: Sequence[tuple[str, float]]) -> tuple[str, float]:
+    """The largest unit of which `value` is at least one, and what to divide by."""
+    if value == 0:
+        return next((name, factor) for name, factor in units if factor == 1.0)
+    for name, factor in units:
+        # 0.9995 of a unit would be rounded up to a whole one.
+        if value >= factor * 0.9995:
+            return ("min", 60.0) if name == "min" else (name, factor)
+    return units[-1]
+
+
+def stored(count: float) -> str:
+    """Bytes on a device or in a file: 1.50 GB."""
+    return scaled(count, DECIMAL)
+
+
+def memory(count: float) -> str:
+    """Bytes of memory, which is made in powers of 1024: 1.50 GiB."""
+    return scaled(count, BINARY)
+
+
+def span(seconds: float) -> str:
+    """How long something will take: `95 s`, `4 min 20 s`, `12 min`, `2 h 10 min`, `3 d 4 h`, `1.2 years`."""
+    if seconds < 119.5:
+        return f"{seconds:.0f} s"
+    if seconds < 595:
+        minutes, rest = divmod(10 * round(seconds / 10), 60)
+        return f"{minutes} min" + (f" {rest} s" if rest else "")
+    minutes = round(seconds / 60)
+    if minutes < 60:
+        return f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    if hours < 24:
+        return f"{hours} h" + (f" {minutes} min" if minutes else "")
+    days, hours = divmod(hours, 24)
+    if days < 365:
+        return f"{days} d" + (f" {hours} h" if hours else "")
+    return f"{seconds / (365.25 * 86400):,.1f} years"

@@ -1,0 +1,59 @@
+"""A batch of inputs in a process with limits: `python -m fuzz.batch TARGET FIRST COUNT [PROGRESS]`.
+
+Ends with 1 at the first input that neither is taken nor refused in our words, and prints it. The first eight bytes
+of the file PROGRESS hold the number of the input that is being read, for whoever watches for one that takes too long.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import resource
+import struct
+import sys
+import traceback
+from pathlib import Path
+
+from fuzz.texts import targets, text_of
+
+from ironbench.errors import IronbenchError
+
+MOST_BYTES = 1_000_000_000
+
+
+def main() -> int:
+    name, first, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    shared = None
+    if sys.argv[4:]:
+        with Path(sys.argv[4]).open("r+b") as file:
+            shared = mmap.mmap(file.fileno(), 8)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    # Address space also counts what is mapped and never touched; what was touched is held against MOST_BYTES below.
+    resource.setrlimit(resource.RLIMIT_AS, (6 * MOST_BYTES, 6 * MOST_BYTES))
+    os.environ["IRONBENCH_RESULTS"] = "/nonexistent/results"
+    taken = 0
+    for number in range(first, first + count):
+        if shared is not None:
+            shared[:8] = struct.pack("<q", number)
+        text = text_of(name, number)
+        try:
+            targets()[name].read(text)
+            taken += 1
+        except IronbenchError as error:
+            if not str(error).strip():
+                return _failed(name, number, text, "an error without words")
+        except BaseException:
+            return _failed(name, number, text, traceback.format_exc())
+        if resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 > MOST_BYTES:
+            return _failed(name, number, text, "more than 1 GB of memory")
+    print(f"{name}: {count} inputs, {taken} taken")
+    return 0
+
+
+def _failed(name: str, number: int, text: str, why: str) -> int:
+    print(f"{why}\n{name} {number}: {text[:2000]!r}")
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

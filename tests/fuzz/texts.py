@@ -1,0 +1,193 @@
+"""What reads texts of users, and the texts that are mutated for it. A reader returns, or raises an error of ours."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from ironbench.errors import IronbenchError
+
+ROOT = Path(__file__).parents[2]
+_SMALL = """question = "Is more better?"
+design = "one-at-a-time"
+[system]
+engine = "{engine}"
+label = "a system"
+memory = "64MiB"
+[limits]
+server_cpus = "0"
+[workload]
+name = "{workload}"
+[load]
+clients = 4
+duration = "2s"
+warmup = "1s"
+think_time = "0s"
+[vary]
+"load.clients" = [1, 2, 4]
+[vary.memory]
+small = {{ memory = "32MB" }}
+large = {{ memory = "1GiB", load.think_time = "1ms" }}
+[measure]
+repeats = 6
+seed = 7
+margin = 0.05
+quiet = "10s"
+stages = [6, 4]
+[expect]
+claims = ["memory=large over memory=small: 1.0 to 1.5", "order: memory=large > memory=small"]
+"""
+_SCRIPTS = """\\set aid random(1, 100000 * :scale)
+\\set d random_gaussian(-5000, 5000, 2.5) + abs(-3) % 7
+BEGIN;
+\\if :aid > 5 and :d is not null
+UPDATE t SET a = a + :d WHERE aid = :aid;
+\\elif mod(:aid, 2) = 0
+SELECT a AS v FROM t WHERE aid = :aid \\gset p_
+\\else
+\\sleep :aid us
+\\endif
+END;
+"""
+SECRET = "S3cr3tW0rd"
+
+
+@dataclass(frozen=True)
+class Target:
+    corpus: tuple[str, ...]
+    read: Callable[[str], object]
+
+
+def _texts(pattern: str) -> tuple[str, ...]:
+    return tuple(path.read_text() for path in sorted(ROOT.glob(pattern)))
+
+
+def _lab(text: str) -> None:
+    """Read, planned, and shown: all that `ironbench lab plan` does."""
+    import msgspec
+
+    from ironbench.cli import declared, planning
+    from ironbench.plan import labfile
+
+    found = declared.planned(labfile.read(text, "fuzz.toml"))
+    msgspec.json.encode(planning.document(found))
+    "".join(planning._pages(found))
+
+
+def _script(text: str) -> None:
+    from ironbench import _core
+
+    for protocol in ("prepared", "simple"):
+        _core.compile_scripts([("fuzz.sql", text, 1)], [("scale", "1")], protocol)
+
+
+def _device(text: str) -> None:
+    from ironbench.devices import expression, models
+
+    normal = expression.normal("--data", text)
+    assert expression.normal("--data", normal) == normal
+    models.capacity(normal)
+    expression.depth(normal, 10**9)
+
+
+def _prices(text: str) -> None:
+    from ironbench.analyse.cost import costs
+    from ironbench.catalogue import prices
+    from ironbench.plan import offers
+
+    sheet = prices.read(text, "fuzz.toml")
+    costs(
+        offers.read(_offers(), "offers.toml"),
+        prices.Sheet({**prices.shipped().prices, **sheet.prices}, sheet.rates),
+        {},
+        {},
+        None,
+    )
+
+
+@cache
+def _offers() -> str:
+    return next(text for text in _texts("docs/examples/*.toml") if "[system" in text)
+
+
+def _systems(text: str) -> None:
+    from ironbench.analyse.cost import costs
+    from ironbench.catalogue import prices
+    from ironbench.plan import offers
+
+    costs(offers.read(text, "fuzz.toml"), prices.shipped(), {}, {}, None)
+
+
+def _models(text: str) -> None:
+    from ironbench import _core
+    from ironbench.catalogue.devices import device_models, read
+    from ironbench.devices import models
+
+    found = read(text, "fuzz.toml", device_models())
+    for name in found:
+        _core.device_capacity(name, models.for_core(found))
+
+
+def _dsn(text: str) -> None:
+    from ironbench.engines.postgres import dsn
+
+    try:
+        dsn.parse(text, {"HOME": "/nonexistent", "PGUSER": "u", "PGHOST": "h"})
+    except IronbenchError as error:
+        assert SECRET not in f"{error} {error.hint}", "a password is quoted"
+        raise
+
+
+def _target(text: str) -> None:
+    from ironbench.analyse import target
+
+    target.parse(text)
+
+
+_DEVICES = (
+    "raid0(4, ssd-sata-2011, stripe=64K)",
+    "spread(2 x hdd-10k, ssd-sata-2011, extent=1M)",
+    "hdd-7200(capacity=20GB, stroke=10%)",
+    "behind(raid-card(cache=off), raid10(8, hdd-7200))",
+    "ssd-sata-2008(cache=on, fill=80%)",
+    "raid5(5, hdd-10k)",
+    "free",
+    "ram",
+)
+_OWN_MODEL = '[ours]\nlike = "hdd-7200"\ndoc = "x"\n[ours.figures]\nrpm = "10000 rpm"\ncache = "64 MB"\n'
+_ADDRESSES = (
+    f"postgresql://u:{SECRET}@h:5432/db?sslmode=require&application_name=a",
+    f"postgres://u:{SECRET}@[::1]:5432/db",
+    f"host=h port=5432 user=u password={SECRET} dbname=db",
+    f"host=h password='{SECRET}' sslmode=prefer",
+)
+_ENGINES = (("null", "select-only"), ("sqlite", "tpcb-like"), ("sqlite", "igen-oltp"), ("none", "igen-cpu"))
+
+
+@cache
+def targets() -> dict[str, Target]:
+    """By name. Real labs start processes of their engines while they are planned: they are a few among small ones."""
+    labs = tuple(_SMALL.format(engine=engine, workload=workload) for engine, workload in _ENGINES)
+    scripts = (*_texts("src/ironbench/workloads/*/*-*.sql"), *_texts("src/ironbench/workloads/igen_oltp/*.sql"))
+    examples = _texts("docs/examples/*.toml")
+    shipped = (ROOT / "src/ironbench/catalogue/devices.toml").read_text()
+    return {
+        "lab": Target((*labs * 25, *_texts("labs/*.toml")), _lab),
+        "script": Target((_SCRIPTS, *scripts), _script),
+        "device": Target(_DEVICES, _device),
+        "prices": Target(tuple(one for one in examples if "[price" in one), _prices),
+        "systems": Target(tuple(one for one in examples if "[system" in one), _systems),
+        "models": Target((_OWN_MODEL, _OWN_MODEL, shipped[:20_000]), _models),
+        "dsn": Target(_ADDRESSES, _dsn),
+        "target": Target(("p99 < 10ms at 5000 tps", "mean <= 1.5s at 20/s"), _target),
+    }
+
+
+def text_of(name: str, number: int) -> str:
+    """The input of that number: the same on every machine."""
+    from fuzz.mutate import mutated
+
+    return mutated(targets()[name].corpus, random.Random(f"{name}/{number}"))

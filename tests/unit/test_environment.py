@@ -1,0 +1,193 @@
+"""No input and no environment yields a traceback: one line that names subject, cause and way out, and an exit code."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[2] / "src"
+PROGRAM = [sys.executable, "-m", "ironbench.start"]
+
+
+def told(
+    words: Sequence[str],
+    folder: Path,
+    shell: str = "",
+    before: Sequence[str] = (),
+    env: Mapping[str, str] | None = None,
+) -> subprocess.CompletedProcess[str]:
+    """A command as somebody gives it; `shell`: what follows it on a command line, e.g. `> /dev/full`."""
+    ours = {"PYTHONPATH": str(SOURCE), "TMPDIR": str(folder), "IRONBENCH_DATA": str(folder / "data")}
+    environment = {**os.environ, **ours, **(env or {})}
+    quoted = " ".join(f"'{word}'" for word in (*PROGRAM, *words))
+    command = ["/bin/sh", "-c", f"{quoted} {shell}"] if shell else [*before, *PROGRAM, *words]
+    return subprocess.run(
+        command, capture_output=True, text=True, errors="replace", cwd=folder, env=environment, timeout=120, check=False
+    )
+
+
+def in_words(done: subprocess.CompletedProcess[str], code: int) -> str:
+    assert "Traceback" not in done.stderr and "Exception ignored" not in done.stderr, done.stderr
+    assert done.returncode == code, done.stderr
+    return str(done.stderr)
+
+
+@pytest.mark.parametrize("shell", ["> /dev/full", ">&-"])
+@pytest.mark.parametrize("words", [["list", "metrics"], ["--version"], ["list", "devices", "--json"]])
+def test_a_result_that_cannot_be_written_is_a_failure_in_one_line(shell: str, words: list[str], tmp_path: Path) -> None:
+    assert in_words(told(words, tmp_path, shell), 1).startswith("error: stdout: the result cannot be written")
+
+
+@pytest.mark.parametrize("shell", ["> /dev/full", ">&-"])
+def test_a_page_of_help_that_cannot_be_written_is_a_failure(shell: str, tmp_path: Path) -> None:
+    in_words(told(["--help"], tmp_path, shell), 1)
+
+
+def test_nobody_reading_stderr_or_stdout_is_no_reason_to_fail_loudly(tmp_path: Path) -> None:
+    assert told(["list", "metrics"], tmp_path, "2>&-").returncode == 0
+    in_words(told(["list", "metrics"], tmp_path, "| head -1"), 0)
+
+
+def test_a_stream_without_unicode_gets_plainer_characters(tmp_path: Path) -> None:
+    done = told(["show", "ssd-é"], tmp_path, env={"PYTHONIOENCODING": "ascii", "LC_ALL": "C"})
+    assert "ssd-?" in in_words(done, 2)
+    assert done.stderr.isascii()
+
+
+@pytest.mark.parametrize("word", ["a\x1b[31mb", "a\x07", "\x9b31m"])
+def test_control_characters_are_refused_and_never_repeated(word: str, tmp_path: Path) -> None:
+    for words in (["run", "select-only", f"--label={word}"], ["run", "script", word], ["compare", word, "b"]):
+        message = in_words(told(words, tmp_path), 2)
+        assert "control character" in message and not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f]", message)
+    assert "is not a name on one line" in in_words(told(["run", "select-only", "--label=a\nb"], tmp_path), 2)
+
+
+def test_bytes_that_are_no_utf8_are_refused(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [*PROGRAM, b"show", b"\xff"], capture_output=True, env={**os.environ, "PYTHONPATH": str(SOURCE)}, check=False
+    )  # fmt: skip
+    assert done.returncode == 2 and b"is not UTF-8" in done.stderr
+
+
+LAB = 'question = "?"\n[workload]\nname = "select-only"\n[system]\nengine = "null"\n[vary]\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        (LAB + '"load.clients" = ' + "[" * 1000 + "]" * 1000, "brackets"),
+        (LAB + '"load.clients" = [1, ' + "9" * 4400 + "]", "too many digits"),
+        (LAB + '"load.clients" = [1, 0x' + "f" * 5000 + "]", "64 bits"),
+        (LAB + '"load.clients" = [1, 2]\n[system]\n', "no TOML"),
+        (LAB + '"load.clients" = [1, 1979-05-27]', "date"),
+        (LAB + '"system.label" = ["a\\u001b", "b"]', "control character U+001B"),
+        ("x" * 2_000_000, "larger than"),
+        ("\udcff", "UTF-8"),
+    ],
+    ids=["nested", "digits", "hexadecimal", "twice", "date", "control", "large", "bytes"],
+)
+def test_no_lab_file_yields_a_traceback(text: str, cause: str, tmp_path: Path) -> None:
+    file = tmp_path / "x.toml"
+    file.write_bytes(text.encode(errors="surrogateescape"))
+    assert cause in in_words(told(["lab", "plan", str(file)], tmp_path), 2)
+
+
+def test_a_lab_file_that_never_ends_is_refused(tmp_path: Path) -> None:
+    assert "larger than" in in_words(told(["lab", "plan", "/dev/zero"], tmp_path), 2)
+    assert "cannot be read" in in_words(told(["lab", "plan", str(tmp_path)], tmp_path), 2)
+
+
+@pytest.fixture
+def closed(tmp_path: Path) -> Iterator[Path]:
+    """A directory that an ordinary user may not enter."""
+    folder = tmp_path / "closed"
+    (folder / "inner").mkdir(parents=True)
+    folder.chmod(0)
+    yield folder
+    folder.chmod(0o700)
+
+
+def as_ordinary_user() -> list[str]:
+    """What makes rights count for root, too."""
+    if os.getuid() != 0:
+        return []
+    if not shutil.which("setpriv"):
+        pytest.skip("root may enter every directory, and setpriv is not installed")
+    return ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]
+
+
+PATHS = {
+    "--data": ["run", "select-only", "--engine", "sqlite", "--data", "PATH"],
+    "--log": ["run", "select-only", "--log", "PATH"],
+    "--results": ["run", "select-only", "--engine", "null", "--results", "PATH"],
+    "--trace": ["run", "select-only", "--data", "ram", "--trace", "PATH"],
+    "--backing": ["run", "select-only", "--data", "ram", "--backing", "PATH"],
+    "--models": ["device", "show", "ram", "--models", "PATH"],
+    "--prices": ["cost", "--target", "p99 < 10ms at 5 tps", "--prices", "PATH"],
+    "--systems": ["cost", "--systems", "PATH"],
+    "report": ["report", "PATH"],
+    "report --results": ["report", "--results", "PATH"],
+    "report -o": ["report", "-o", "PATH.html"],
+    "leaderboard": ["leaderboard", "--results", "PATH"],
+    "lead": ["lead", "PATH", "b", "-o", "PATH.html"],
+    "compare": ["compare", "PATH", "b"],
+    "export": ["record", "export", "-o", "PATH.ibr", "--results", "PATH"],
+    "import": ["record", "import", "PATH"],
+    "import --results": ["record", "import", "/dev/null", "--results", "PATH"],
+    "lab plan": ["lab", "plan", "PATH"],
+    "lab run": ["lab", "run", "PATH"],
+    "lab resume": ["lab", "resume", "PATH"],
+    "script": ["run", "script", "PATH"],
+    "show": ["show", "PATH"],
+    "replay": ["device", "trace", "replay", "PATH", "--on", "ram"],
+    "unmount": ["device", "unmount", "PATH"],
+    "cleanup": ["cleanup", "--data"],
+}
+
+
+@pytest.mark.parametrize("name", PATHS)
+def test_a_path_below_a_directory_that_may_not_be_entered_is_refused_in_words(name: str, closed: Path) -> None:
+    words = [word.replace("PATH", str(closed / "inner/x")) for word in PATHS[name]]
+    elsewhere = {"IRONBENCH_DATA": str(closed / "inner/d")} if name == "cleanup" else {}
+    done = told(words, closed.parent, before=as_ordinary_user(), env=elsewhere)
+    assert "Traceback" not in done.stderr and "does not expect" not in done.stderr, done.stderr
+    assert done.returncode in ((0, 1, 2) if name == "cleanup" else (1, 2)), done.stderr
+
+
+@pytest.mark.parametrize("place", ["/dev/null", "relative", "/nonexistent/x", "/proc/1/x", "\\x01"])
+def test_a_bad_runtime_directory_is_not_used(place: str, tmp_path: Path) -> None:
+    words = ["run", "select-only", "--engine", "null", "--duration", "0.1s", "--warmup", "0s", "--no-observe"]
+    done = told(words, tmp_path, env={"XDG_RUNTIME_DIR": place})
+    assert "Traceback" not in done.stderr, done.stderr
+    assert done.returncode in (0, 3), done.stderr
+
+
+def test_what_nobody_foresaw_is_one_line_a_file_with_the_details_and_exit_1(tmp_path: Path) -> None:
+    code = (
+        "import sys; import ironbench.cli.list as l; from ironbench.cli import request\n"
+        "from ironbench.model.secrets import Secrets\n"
+        "def broken(asked, json):\n"
+        "    Secrets('pa55w0rd!'); raise LookupError('lost pa55w0rd! and S3cr3t')\n"
+        "request.carried_out = broken\n"
+        "sys.argv = ['ironbench', 'run', 'select-only', '--dsn', 'postgresql://u:S3cr3t']\n"
+        "from ironbench.cli import main; main()"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE), "TMPDIR": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False, timeout=60
+    )  # fmt: skip
+    message = in_words(done, 1)
+    assert "LookupError: lost" in message
+    (file,) = tmp_path.glob("ironbench-failure-*.txt")
+    assert str(file) in message and file.stat().st_mode & 0o077 == 0
+    details = file.read_text()
+    assert "Traceback" in details and "in broken" in details
+    for secret in ("pa55w0rd!", "S3cr3t"):
+        assert secret not in details and secret not in message

@@ -1,0 +1,74 @@
+"""No piece of a password is shown or kept: not of an address that cannot be read, not from a server that repeats it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from factories import record
+
+from ironbench.engines.postgres import dsn
+from ironbench.errors import FailureError, InputError
+from ironbench.model import secrets
+from ironbench.model.record import Status, Warning
+from ironbench.model.secrets import Secrets, hidden
+from ironbench.record import Store
+from ironbench.record.evidence import Evidence
+
+
+@pytest.fixture(autouse=True)
+def forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(secrets, "_KNOWN", set())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "postgresql://u:S3cr3t",
+        "postgresql://u:S3c/S3cr3t@h/db",
+        "postgresql://u:12/S3cr3t@h/db",
+        "postgresql://u:p?S3cr3t@h/db",
+        "postgresql://u:p?a=S3cr3t@h/db",
+        "postgresql://u:p@[S3cr3t/x",
+        "postgresql://u:p@h:S3cr3t/x",
+        "postgresql://u:p@h/x?S3cr3t",
+        "postgresql://u:p@h/x?S3cr3t=1",
+        "postgresql://u:p@h/x?sslmode=S3cr3t",
+        "postgresql://u:p@h/x?sslrootcert=S3cr3t",
+        "mysql://u:S3cr3t@h/db",
+        "u:S3cr3t@h:5/db",
+        "host=a password=my S3cr3t=x",
+        "host=a password=my S3cr3t",
+        "host=a password='S3cr3t",
+        "host=a password=my ssl_S3cr3t=x",
+        "host=a port=S3cr3t",
+        "host=h port=²S3cr3t",
+    ],
+)
+def test_no_piece_of_an_address_that_cannot_be_read_is_quoted(text: str) -> None:
+    with pytest.raises(InputError) as caught:
+        dsn.parse(text, {"HOME": "/nonexistent"})
+    assert "S3cr3t" not in f"{caught.value} {caught.value.hint}"
+    assert caught.value.subject == "--dsn"
+
+
+def test_what_a_server_says_is_searched_for_the_password_first() -> None:
+    Secrets("hunter2!")
+    error = FailureError("server", "no such role: hunter2!", "is hunter2! right?")
+    assert str(error) == "server: no such role: •••" and error.hint == "is ••• right?"
+
+
+def test_a_password_of_few_letters_does_not_take_messages_apart() -> None:
+    Secrets("ab")
+    assert hidden("ab: about a cab, 'ab'") == "•••: about a cab, '•••'"
+
+
+def test_a_record_keeps_no_password_that_a_server_repeated(tmp_path: Path) -> None:
+    Secrets("hunter2!")
+    one = replace(
+        record(status=Status.FAILED), cause="FATAL: hunter2! is wrong", warnings=(Warning("x", "said hunter2!"),)
+    )
+    kept = Store(tmp_path).keep(one, Evidence())
+    assert kept.cause == "FATAL: ••• is wrong"
+    assert not any(b"hunter2!" in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
