@@ -22,8 +22,7 @@ from ironbench.model.search import Search
 from ironbench.model.system import Load, System
 from ironbench.printer import Printer
 from ironbench.record import Evidence, Store
-from ironbench.report import searched
-from ironbench.report.formats.text import run_summary
+from ironbench.report.formats.text import run_summary, search_summary
 from ironbench.report.numbers import quantity
 
 pytest.importorskip("ironbench._core", reason="the core is not built")
@@ -94,7 +93,7 @@ def test_every_page_and_verb_shows_the_same_percentile_of_a_label(
     assert said in out.getvalue()
 
     if rate is not None:
-        assert said in searched.text(Search("rate", 1, 400, ()), records, store)
+        assert said in search_summary(Search("rate", 1, 400, ()), records, store)
         cost(["a"], "p99 < 1ms at 400 tps", "", None, "", str(tmp_path), False)
         assert f"{expected * 1e3:.3g} ms" in capsys.readouterr().out
 

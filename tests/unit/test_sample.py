@@ -18,8 +18,9 @@ from ironbench.model.sample import enough, needed, sampled, too_few
 from ironbench.model.search import Limit, Search
 from ironbench.model.system import Choice, Load, System
 from ironbench.record.index import short
-from ironbench.report import formats, searched, trial
+from ironbench.report import formats, trial
 from ironbench.report.document import peaks
+from ironbench.report.formats.text import search_summary
 from ironbench.report.headline import headline
 from ironbench.report.sections.curves import curves
 
@@ -147,8 +148,8 @@ def test_a_search_says_that_its_limit_was_held_against_percentiles_of_too_few() 
     few = next(found for blocks in range(1, 30) if (found := answer(search, tried(5.0, blocks))) is not None)
     assert few.point == 5
     assert few.sentence.endswith("the limit was held against percentiles of too few transactions, 99 % needs 299")
-    text = searched.text(search, tried(5.0, 3), EMPTY)
+    text = search_summary(search, tried(5.0, 3), EMPTY)
     assert "percentiles of too few transactions in a trial are not shown: 99 % needs 299" in text
     sound = next(found for blocks in range(1, 30) if (found := answer(search, tried(50.0, blocks))) is not None)
     assert "too few" not in sound.sentence
-    assert "not shown" not in searched.text(search, tried(50.0, 3), EMPTY)
+    assert "not shown" not in search_summary(search, tried(50.0, 3), EMPTY)

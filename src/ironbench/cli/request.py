@@ -102,11 +102,10 @@ def carried_out(asked: Asked, json: bool) -> int:
         found = best_load.answer(plan.search, records) if plan.search else None
         printer.data(run_document(records, store, found))
     else:
-        from ironbench.report import searched
-        from ironbench.report.formats.text import run_summary
+        from ironbench.report.formats.text import run_summary, search_summary
 
         if plan.search and plan.search.of == "rate":
-            printer.data(searched.text(plan.search, records, store))
+            printer.data(search_summary(plan.search, records, store))
         else:
             run_summary(records, store, printer)
         printer.say(f"records: {store.directory / 'trials'}  series: {plan.series}")

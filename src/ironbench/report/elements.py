@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from importlib.resources import files
 
-from ironbench.report import bundle, plain, theme
+from ironbench.process import place
+from ironbench.report import plain, theme
 from ironbench.report.charts.base import Chart, Key, Table
 from ironbench.report.section import Answer, Point, Section
 from ironbench.words import clean, clean_document, clean_lines
@@ -45,6 +48,8 @@ MARKS = {
     "ring": '<circle cx="8" cy="8" r="6.5" stroke-dasharray="3 3"/>',
 }
 
+_END_OF_LIBRARIES = "\n/* end of bundle */\n"
+
 
 def page(title: str, bodies: Iterable[str], charts: Mapping[str, Chart]) -> bytes:
     """The whole page, UTF-8. What came from a user must be escaped in `bodies`; `charts` by the id of their place."""
@@ -68,7 +73,7 @@ def page(title: str, bodies: Iterable[str], charts: Mapping[str, Chart]) -> byte
 <script type="application/json" id="themes">{_embedded({"light": theme.LIGHT, "dark": theme.DARK})}</script>
 <script type="application/json" id="charts">{_embedded(specifications)}</script>
 <script type="module">
-{bundle.script()}
+{_libraries()}
 {_part("page.js")}</script>
 </body>
 </html>
@@ -223,3 +228,29 @@ def _colours() -> str:
 
 def _part(name: str) -> str:
     return files("ironbench.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def _libraries() -> str:
+    """Vega, Vega-Lite and vega-embed of the installed vl-convert as one script. It is kept between reports, since
+    bundling takes seconds, and made afresh when it cannot be kept."""
+    kept = place.cache() / f"vega-{importlib.metadata.version('vl-convert-python')}.js"
+    try:
+        text = kept.read_text(encoding="utf-8")
+        if text.endswith(_END_OF_LIBRARIES):
+            return text
+    except OSError:
+        pass
+    import vl_convert
+
+    # The stub asks for a snippet; without one the bundle sets window.vegaEmbed itself (vl-convert-python, README).
+    # A closing tag inside a string of the libraries would end the page's script element.
+    bundled: str = vl_convert.javascript_bundle()  # type: ignore[call-arg]
+    text = bundled.replace("</script", "<\\/script") + _END_OF_LIBRARIES
+    try:
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        aside = kept.with_suffix(f".{os.getpid()}.tmp")
+        aside.write_text(text, encoding="utf-8")
+        aside.rename(kept)
+    except OSError:
+        pass
+    return text

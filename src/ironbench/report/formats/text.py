@@ -6,17 +6,23 @@ import textwrap
 from collections.abc import Sequence
 
 from ironbench.analyse.archive import Archive
+from ironbench.analyse.curve import metrics_of
 from ironbench.analyse.study import Study, studies
+from ironbench.analyse.summarise import Summary
 from ironbench.model.record import Record, Status
-from ironbench.model.sample import too_few
+from ironbench.model.sample import lacking, too_few
+from ironbench.model.search import Search
 from ironbench.printer import Printer
 from ironbench.report import document, plain
 from ironbench.report.charts.base import Depth, Table
 from ironbench.report.derived import sentences
 from ironbench.report.document import Command, Report, report
+from ironbench.report.numbers import measured, quantity, span, unit_of
 from ironbench.report.plain import bullets
 from ironbench.report.section import Section
 from ironbench.words import counted
+
+_OF_A_RATE = ("throughput", "response_time_p50_s", "response_time_p99_s")
 
 
 def render(studies: Sequence[Study]) -> bytes:
@@ -92,3 +98,31 @@ def _statuses(study: Study) -> str:
     records = [record for part in study.parts for record in part.subject.records]
     tally = [(status, sum(record.status is status for record in records)) for status in Status]
     return ", ".join(f"{number} {status.value}" for status, number in tally if number)
+
+
+def search_summary(search: Search, records: Sequence[Record], archive: Archive) -> str:
+    """What a search for a rate tried, a row per rate, and the warnings of its trials."""
+    names = dict.fromkeys([*_OF_A_RATE, *(limit.metric for limit in search.limits)])
+    rates = sorted({record.cell.load.rate or 0.0 for record in records})
+    rows = []
+    for rate in rates:
+        trials = [record for record in records if record.cell.load.rate == rate and record.purpose != "pilot"]
+        usable = [record for record in trials if record.status.comparable]
+        fresh = sum(record.purpose == "confirmation" for record in usable)
+        count = f"{len(usable)} of {len(trials)}" + (f", {fresh} fresh" if fresh else "")
+        found = metrics_of(usable, list(names), archive)
+        rows.append((f"{rate:,.0f}/s", count, *(_tried(name, found.get(name), usable) for name in names)))
+    limits = [f"limit: {one.metric} at most {quantity(one.most, unit_of(one.metric))}" for one in search.limits]
+    warnings = dict.fromkeys(warning.code for record in records for warning in record.warnings)
+    known = [f"{sum(code in {w.code for w in r.warnings} for r in records)} trials: {code}" for code in warnings]
+    table = plain.table(Table(("rate asked for", "usable trials", *names), tuple(rows)))
+    few = lacking([record for record in records if record.status.comparable], list(names))
+    known += [f"percentiles of too few transactions in a trial are not shown: {few}"] if few else []
+    return "\n".join([*limits, table, *(f"  - {line}" for line in known)])
+
+
+def _tried(name: str, summary: Summary | None, records: Sequence[Record]) -> str:
+    if summary is None:
+        return "–" if any(name in record.metrics for record in records) else ""
+    centre = measured(summary, unit_of(name))
+    return centre if summary.n == 1 else f"{centre} ({span(summary, unit_of(name))})"
