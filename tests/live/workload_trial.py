@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,9 @@ class Served:
 
     def directories(self) -> dict[str, str]:
         return {"data": self._server.host}
+
+    def line(self, cpus: Sequence[int] = ()) -> _core.Connection:
+        return _core.Connection(json.dumps(self._connection).encode())
 
     def reopened(self) -> Served:
         """Another session on the same database."""
