@@ -3,7 +3,10 @@
 import os
 import signal
 
+import pytest
 from hypothesis import settings
+
+from ironbench.model import secrets
 
 
 def pytest_xdist_auto_num_workers() -> int:
@@ -19,3 +22,9 @@ signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 # A law holds however long an example takes: how long that is depends on what else the machine does.
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
+
+
+@pytest.fixture(autouse=True)
+def _no_passwords_of_other_tests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process hides every password that it has used: one of another test would be hidden in this one's messages."""
+    monkeypatch.setattr(secrets, "_KNOWN", set())
