@@ -57,7 +57,7 @@ fn decimal(text: &str) -> Option<&str> {
 fn written(number: u64) -> String {
     let binary = UNITS.iter().map(|(letter, shift)| (1u64 << shift, letter.to_string()));
     let decimal = UNITS.iter().map(|(letter, shift)| (1000u64.pow(shift / 10), format!("{letter}B")));
-    let fitting = binary.chain(decimal).filter(|(factor, _)| number != 0 && number % factor == 0);
+    let fitting = binary.chain(decimal).filter(|(factor, _)| number != 0 && number.is_multiple_of(*factor));
     let texts = fitting.map(|(factor, unit)| format!("{}{unit}", number / factor));
     texts.chain([number.to_string()]).min_by_key(String::len).unwrap_or_default()
 }
