@@ -1,6 +1,9 @@
 """Mistakes on the command line are told like every other: subject, cause, way out, exit code 2."""
 
+import os
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -54,3 +57,32 @@ def test_the_version_is_the_core_s(monkeypatch: pytest.MonkeyPatch, capsys: pyte
 
     assert told("--version", monkeypatch) == 0
     assert capsys.readouterr().out == f"ironbench {VERSION}\n"
+
+
+def test_a_path_that_may_not_be_entered_is_named_with_the_directory_that_closes_it(tmp_path: Path) -> None:
+    closed = tmp_path / "closed"
+    closed.mkdir()
+    closed.chmod(0)
+    # Root enters every directory; in a user namespace of its own that maps it to a user it does not.
+    ordinary = ("unshare", "--user", "--map-user=1000", "--map-group=1000") if os.getuid() == 0 else ()
+    if subprocess.run([*ordinary, "test", "-e", tmp_path], check=False).returncode:
+        pytest.skip("no user namespaces here")
+    inside = str(closed / "inside")
+    for words in (
+        ("run", "tpcb-like", "--engine", "sqlite", "--data", inside),
+        ("run", "tpcb-like", "--engine", "sqlite", "--data", str(tmp_path / "data"), "--results", inside),
+        ("run", "storage", "--data", inside),
+        ("report", "-o", f"{inside}.html"),
+        ("report", inside),
+        ("list", "records", "--results", inside),
+        ("compare", "a", "b", "--results", inside),
+        ("lab", "resume", inside),
+        ("cleanup", "--results", inside),
+        ("doctor", "--data", inside),
+    ):
+        command = [*ordinary, sys.executable, "-c", "from ironbench.cli import main; main()", *words]
+        told = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path, timeout=60)
+        assert (told.returncode, told.stdout) == (2, ""), (words, told.stderr)
+        first, second = told.stderr.splitlines()
+        assert inside in first and str(closed) in first, (words, first)
+        assert second.startswith("  hint: "), words

@@ -93,7 +93,7 @@ def test_open_loops_at_one_rate_are_compared_by_their_response_times(
 ) -> None:
     compare("asked", "same", results, False, False)
     text = plain(capsys.readouterr().out)
-    assert "Both were asked for 500/s: A kept 500/s; B kept 500/s." in text
+    assert "Both were asked for 500/s: A: 500/s kept; B: 500/s kept." in text
     assert "0.500 × that of A: 10.0 ms against 20.0 ms" in text
     assert "peak" not in text and "closed loops on both sides" not in text
     compare("asked", "same", results, False, True)
@@ -162,3 +162,14 @@ def test_no_peak_of_an_open_loop_is_confirmed() -> None:
     load = Load(rate=500.0, duration_s=1.0)
     assert sweep(DISK, trials := opened("a", 1, 1, 1)[0].choice, load, [1, 2], None, 1, True).confirmations == 0
     assert sweep(DISK, trials, replace(load, rate=None), [1, 2], None, 1, True).confirmations == 3
+
+
+def test_the_card_of_a_rate_that_was_not_kept_shows_no_response_times(results: str, tmp_path: Path) -> None:
+    cards = {}
+    for label in ("asked", "late"):
+        target = tmp_path / f"{label}.html"
+        report([label, "closed"], str(target), "", results)
+        text = target.read_text()
+        cards[label] = text[text.index('<div class="big">') :].partition("</li>")[0]
+    assert "99th percentile" in cards["asked"]
+    assert "99th percentile" not in cards["late"] and "2 900/s" in plain(cards["late"])

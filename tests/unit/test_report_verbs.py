@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from factories import DISK, MEMORY, Shelf, record, sweep
 
+from ironbench.cli.carrying import exported
 from ironbench.cli.compare import compare
 from ironbench.cli.report import report
 from ironbench.errors import InputError
@@ -121,3 +122,28 @@ def test_a_damaged_file_stops_no_report(tmp_path: Path, name: str, capsys: pytes
     assert report([], str(tmp_path / "r.html"), "", results) == 0
     assert f"{name} is damaged: " in capsys.readouterr().err
     assert "log on disk" in (tmp_path / "r.html").read_text()
+
+
+def test_a_label_that_is_also_the_directory_of_its_data_means_the_records(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results = stored(tmp_path / "results", sweep(replace(DISK, label="duck"), 3000, 6, clients=(1, 4), repeats=1))
+    (tmp_path / "duck").mkdir()
+    (tmp_path / "nothing").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert report(["duck"], "", "", results) == 0
+    assert "duck peaks at" in capsys.readouterr().out
+    assert exported(["duck"], "duck.ibr", results) == 0
+    with pytest.raises(InputError, match="holds no lab"):
+        report(["nothing"], "", "", results)
+
+
+def test_percentiles_of_trials_that_do_not_count_are_not_missed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    short = record(DISK, 1, 3.0, status=Status.VOIDED, cause="no such table", id="short", series="short")
+    results = stored(tmp_path, [short])
+    assert report([], "", "", results) == 0
+    text = capsys.readouterr().out
+    assert "no such table" in text
+    assert "too few" not in text

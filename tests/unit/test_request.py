@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ironbench import workloads
-from ironbench.cli.request import Asked, planned
+from ironbench.cli.request import Asked, carried_out, planned
 from ironbench.errors import InputError
 from ironbench.machine import space
 from ironbench.record import Store
@@ -237,3 +237,12 @@ def test_the_server_keeps_the_time_between_checkpoints_where_it_can(
     plan, _ = planned(replace(PLAIN, engine="postgres", checkpoint=text, data=str(tmp_path / "d")))
     assert plan.trials[0].cell.load.checkpoint_s == requested_s
     assert plan.system.settings.get("checkpoint_timeout") == setting
+
+
+def test_the_time_of_a_number_of_transactions_is_not_claimed_to_be_known(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for warmup, words in (("0s", "1 trial, whose time is not known"), ("1s", "1 trial, about 1 s of warm-up, and")):
+        asked = replace(PLAIN, transactions=3, warmup=warmup, data="", results=str(tmp_path))
+        carried_out(asked, False)
+        assert words in capsys.readouterr().err

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from factories import Shelf, record
 from labfactory import lab, trials
@@ -14,6 +16,7 @@ from ironbench.catalogue import metrics
 from ironbench.cli.request import suspect_words
 from ironbench.model.lab import Claim
 from ironbench.model.record import Status
+from ironbench.report import trial
 from ironbench.report.formats import text as lab_text
 from ironbench.report.sections.balance import ratio_of
 from ironbench.words import in_percent
@@ -54,6 +57,20 @@ def test_what_is_known_of_a_ratio_without_a_number_is_said_alone() -> None:
 def test_exit_code_3_says_why() -> None:
     records = [record(), record(status=Status.SUSPECT, cause="the client was busy")]
     assert suspect_words(records) == "exit code 3: 1 of 2 trials suspect: the client was busy"
+
+
+def test_causes_that_differ_in_their_numbers_are_one_cause() -> None:
+    records = [record(status=Status.SUSPECT, cause=f"{share} % of CPU time was taken") for share in (93, 99, 95)]
+    words = "exit code 3: 4 of 4 trials suspect: 93 to 99 % of CPU time was taken, and 1 other cause"
+    assert suspect_words([*records, record(status=Status.SUSPECT, cause="the client was busy")]) == words
+
+
+def test_a_closed_loop_has_no_intervals_of_arrival_and_an_open_one_no_think_time() -> None:
+    closed = record()
+    rated = replace(closed, cell=replace(closed.cell, load=replace(closed.cell.load, rate=500.0)))
+    told = [trial.one(one, {}, {}, False) for one in (closed, rated)]
+    assert ["arrivals" in text for text in told] == [False, True]
+    assert ["think_time_s" in text for text in told] == [True, False]
 
 
 def test_other_metrics_are_those_whose_ratio_says_something() -> None:

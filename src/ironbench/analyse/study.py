@@ -356,7 +356,7 @@ def _reference(part: Part) -> Record:
 
 
 def _footnotes(records: Sequence[Record]) -> tuple[str, ...]:
-    notes = [few] if (few := too_few(records, counted_in(records)[1])) else []
+    notes = [few] if (few := too_few([one for one in records if one.status.comparable], counted_in(records)[1])) else []
     loads = [record.cell.load for record in records]
     if any(load.rate is None for load in loads):
         notes.append(

@@ -103,6 +103,14 @@ def doubts(records: Sequence[Record]) -> tuple[str, ...]:
     return tuple(rows)
 
 
+def merged(texts: Sequence[str]) -> list[str]:
+    """Each text once, in the order they came; those that differ in their numbers alone as one, with their ranges."""
+    alike: dict[str, list[str]] = {}
+    for text in texts:
+        alike.setdefault(_NUMBER.sub("#", text), []).append(text)
+    return [_merged(same) for same in alike.values()]
+
+
 def _merged(texts: Sequence[str]) -> str:
     """Texts that differ in their numbers alone, as one: `16 to 33 %`."""
     found = [_NUMBER.findall(text) for text in texts]

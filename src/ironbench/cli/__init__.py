@@ -113,11 +113,12 @@ def main() -> None:
 
 def _mistake(error: Exception) -> int:
     """A mistake on the command line, in our words; anything else was not foreseen."""
-    from ironbench.cli.mistakes import mistake, unforeseen
+    from ironbench.cli.mistakes import forbidden, mistake, unforeseen
 
     if type(error).__name__ == "NoArgsIsHelpError":
         Printer().say(str(error))
         return 2
-    found = mistake(error) or unforeseen(error)
+    ours = forbidden(error) if isinstance(error, PermissionError) else mistake(error)
+    found = ours or unforeseen(error)
     Printer().error(found)
     return found.exit_code

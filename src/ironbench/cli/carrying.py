@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from ironbench.cli.selected import directories
 from ironbench.errors import InputError
 from ironbench.printer import Printer
 from ironbench.record import Store
@@ -21,12 +22,12 @@ def exported(selection: Sequence[str], out: str, results: str) -> int:
     """InputError: no file named, nothing selected, or a lab among records."""
     if not out:
         raise InputError("-o", "is missing", "name the file to write, e.g. -o lab.ibr")
-    directories = [word for word in selection if Path(word).is_dir()]
-    if directories and len(selection) > 1:
-        raise InputError(directories[0], "is a lab's directory, and there is more", "export each lab by itself")
-    named = Path(directories[0]) if directories else Path(results)
+    labs = directories(selection, Store(Path(results)))
+    if labs and len(selection) > 1:
+        raise InputError(labs[0], "is a lab's directory, and there is more", "export each lab by itself")
+    named = Path(labs[0]) if labs else Path(results)
     lab = LabDirectory(named)
-    whole = bool(directories) or not selection
+    whole = bool(labs) or not selection
     store = Store(named)
     records = store.all() if whole else store.select(selection)
     count = export(store, records, Path(out), lab if whole and lab.begun() else None)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 from ironbench import ranges
@@ -47,6 +50,17 @@ def refuse_repeated(words: Sequence[str], command: Any) -> None:
             if not parameter.multiple:
                 example = f"write {option} 1,2,4 for several" if option == "--clients" else "keep one of them"
                 raise InputError(option, f"is given {options.count(option)} times", example)
+
+
+def forbidden(error: OSError) -> InputError | None:
+    """A path that the user may not reach, as an error of ours. Some calls of pathlib raise it, others answer that
+    nothing is there (Python 3.14 made all of `exists` and `is_dir` answer), so it is told in one place."""
+    if error.errno != errno.EACCES or not error.filename:
+        return None
+    path = Path(os.fsdecode(error.filename)).absolute()
+    closed = next((one for one in reversed(path.parents) if not os.access(one, os.X_OK)), None)
+    cause = f"the directory {closed} may not be entered" if closed else "permission denied"
+    return InputError(str(path), cause, f"name another path, or change the permissions of {closed or path}")
 
 
 def refuse_unprintable(words: Sequence[str]) -> None:

@@ -94,7 +94,7 @@ def carried_out(asked: Asked, json: bool) -> int:
         printer.say(f"search for the best {plan.search.of} in {plan.search.low} to {plan.search.high}")
     else:
         count = len(plan.trials) + plan.confirmations
-        printer.say(f"{counted(count, 'trial')}, about {units.span(plan.estimate_s)} of warm-up and measuring")
+        printer.say(f"{counted(count, 'trial')}, {_time(plan)}")
     records = loop.run(plan, secrets, store, printer)
     if json:
         from ironbench.report.as_json import run_document
@@ -115,14 +115,24 @@ def carried_out(asked: Asked, json: bool) -> int:
     return code
 
 
+def _time(plan: Plan) -> str:
+    """How long the trials take, as far as it is known: nobody knows the time of a number of transactions or queries."""
+    words = f"about {units.span(plan.estimate_s)} of warm-up"
+    if all(trial.cell.load.duration_s for trial in plan.trials):
+        return f"{words} and measuring"
+    return f"{words}, and measuring, whose time is not known" if plan.estimate_s else "whose time is not known"
+
+
 SUSPECT = 3
 
 
 def suspect_words(records: Sequence[Record]) -> str:
     """Why a run that finished ends with exit code 3."""
+    from ironbench.analyse.unlike import merged
+
     doubtful = [record for record in records if record.status is Status.SUSPECT]
-    causes = dict.fromkeys(record.cause for record in doubtful if record.cause)
-    more = f", and {len(causes) - 1} other causes" if len(causes) > 1 else ""
+    causes = merged([record.cause for record in doubtful if record.cause])
+    more = f", and {counted(len(causes) - 1, 'other cause')}" if len(causes) > 1 else ""
     first = next(iter(causes), "no cause recorded")
     return f"exit code {SUSPECT}: {len(doubtful)} of {counted(len(records), 'trial')} suspect: {first}{more}"
 

@@ -328,7 +328,7 @@ def _encoded(record: Record) -> bytes:
     """As JSON, whole figures without a point and a zero: a record stays small."""
     content = msgspec.to_builtins(record)
     content["metrics"] = {
-        name: int(value) if value.is_integer() and abs(value) < 2**53 else value
+        name: int(value) if float(value).is_integer() and abs(value) < 2**53 else value
         for name, value in record.metrics.items()
     }
     return msgspec.json.encode(content) + b"\n"

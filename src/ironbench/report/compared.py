@@ -121,7 +121,7 @@ def _spread_words(row: Row) -> str:
 
 def _kept(found: Comparison) -> str:
     a, b = found.loads
-    said = "; ".join(f"{name} {one.words} {one.rate:g}/s" for name, one in zip("AB", found.rates, strict=True) if one)
+    said = "; ".join(f"{name}: {one.rate:g}/s {one.words}" for name, one in zip("AB", found.rates, strict=True) if one)
     if (a.rate, a.arrivals) != (b.rate, b.arrivals):
         loops = f"A was driven in {loop_words(a)}, B in {loop_words(b)}"
         return f"{loops}: neither throughput nor response times of the two can be compared ({said})."

@@ -135,8 +135,9 @@ def _of_part(part: Part, place: int) -> Card:
         figure, unit, facts = shown.card(part)
         return Card(part.name, mark, colour, figure, unit, tuple(facts))
     figure, unit, rows = _asked(part.curve.main) if isinstance(part.curve.main, Rate) else _reached(part.curve.main)
+    times_shown = not isinstance(part.curve.main, Rate) or part.curve.main.is_kept
     for label, metric in (("median response", "response_time_p50_s"), ("99th percentile", "response_time_p99_s")):
-        if metric in part.curve.main.metrics:
+        if metric in part.curve.main.metrics and times_shown:
             rows.append((label, measured(part.curve.main.metrics[metric], "s")))
     if part.standing and part.standing.ratio:
         rows.append((f"ratio to {part.standing.reference}", times(part.standing.ratio)))

@@ -192,7 +192,7 @@ def _stacking() -> str:
         "td{display:flex;justify-content:space-between;gap:1rem;border:0;padding:.1rem 0;text-align:right;"
         "white-space:normal;overflow-wrap:anywhere}",
         "td:empty{display:none}",
-        "td[data-head]::before{content:attr(data-head);color:var(--muted);text-align:left;overflow-wrap:anywhere}",
+        "td[data-head]::before{flex:none;max-width:50%;content:attr(data-head);color:var(--muted);text-align:left;overflow-wrap:anywhere}",
     )
     found = []
     for step in _STEPS:

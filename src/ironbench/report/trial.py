@@ -62,6 +62,8 @@ def one(record: Record, machine: Mapping[str, Any], engine: Mapping[str, Any], e
     known = flattened("engine", engine)
     told, rest = (known, 0) if everything else chosen_settings(known)
     facts = {**facts_of(record), **flattened("load", asdict(record.cell.load)), **told, **flattened("machine", machine)}
+    # What belongs to the other kind of loop would read as if it had been so.
+    facts.pop("load.arrivals" if record.cell.load.rate is None else "load.think_time_s", None)
     blocks = [
         "\n".join(map(plain.clean, head)),
         *sentences([record]).values(),

@@ -87,7 +87,8 @@ def _commands(commands: Sequence[Command]) -> str:
 
 
 def _few(study: Study) -> str:
-    return too_few([trial for part in study.parts for trial in part.subject.records], study.counts[1])
+    trials = [trial for part in study.parts for trial in part.subject.records]
+    return too_few([trial for trial in trials if trial.status.comparable], study.counts[1])
 
 
 def _cautions(found: Report) -> str:
