@@ -26,7 +26,7 @@ def user(tmp_path: Path) -> User:
 @pytest.mark.parametrize("model", ["free", "ram", "ssd-sata-2011"])
 def test_what_was_written_is_read_whoever_answers_and_when(user: User, model: str) -> None:
     point = user.home / "d"
-    told = user("device", "mount", model, str(point), "--capacity", "400MB", "--detach")
+    told = user("device", "mount", model, str(point), "--capacity", "400MiB", "--detach")
     assert told.code == 0, told.stderr
     passed = "through the kernel alone" in told.stderr
     assert passed == (model == "free" and passes_through())
@@ -64,7 +64,7 @@ def flushes(point: Path) -> bool:
 
 def test_what_is_discarded_beside_them_leaves_bytes_alone(user: User) -> None:
     point = user.home / "d"
-    assert user("device", "mount", "free", str(point), "--capacity", "400MB", "--detach").code == 0
+    assert user("device", "mount", "free", str(point), "--capacity", "400MiB", "--detach").code == 0
     kept = os.urandom(40 << 20)
     for name in ("before", "discarded", "after"):
         (point / name).write_bytes(kept)
@@ -80,7 +80,7 @@ def test_what_is_discarded_beside_them_leaves_bytes_alone(user: User) -> None:
 
 def test_a_record_says_that_storage_was_emulated_though_its_process_saw_nothing(user: User) -> None:
     point = user.home / "d"
-    assert user("device", "mount", "free", str(point), "--capacity", "400MB", "--detach").code == 0
+    assert user("device", "mount", "free", str(point), "--capacity", "400MiB", "--detach").code == 0
     words = [
         "--engine",
         "sqlite",
@@ -116,7 +116,7 @@ def test_the_end_of_its_process_voids_the_trial_though_the_device_goes_on(user: 
 def test_its_memory_is_taken_at_mount(user: User) -> None:
     """Not to the control group of whoever writes: a server's memory would shrink with what it writes."""
     point = user.home / "d"
-    told = user("device", "mount", "free", str(point), "--capacity", "400MB", "--detach")
+    told = user("device", "mount", "free", str(point), "--capacity", "400MiB", "--detach")
     assert told.code == 0, told.stderr
     status = Path(f"/proc/{device_pid(user.register)}/status").read_text()
     assert int(status.split("RssShmem:")[1].split()[0]) * 1024 >= 400e6

@@ -25,7 +25,7 @@ def entries(user: User) -> list[dict]:
 @pytest.mark.parametrize("file_system", HERE)
 def test_a_device_carries_a_file_system_until_it_is_told_to_end(user: User, file_system: str) -> None:
     point = user.home / "mount point"
-    told = user("device", "mount", "free", str(point), "--fs", file_system, "--capacity", "400MB", "--detach")
+    told = user("device", "mount", "free", str(point), "--fs", file_system, "--capacity", "400MiB", "--detach")
     assert (told.code, told.stdout.strip()) == (0, str(point)), told.stderr
     assert point.is_mount()
     longest = point / ("n" * 255)
@@ -54,7 +54,7 @@ def test_a_device_ends_with_the_ironbench_that_is_killed(user: User) -> None:
 
 
 def test_cleanup_takes_apart_what_outlived_both_processes(user: User) -> None:
-    with user.begun("device", "mount", "ssd-sata-2011", str(user.home / "d"), "--capacity", "1GB") as begun:
+    with user.begun("device", "mount", "ssd-sata-2011", str(user.home / "d"), "--capacity", "1GiB") as begun:
         begun.wait_for("Ctrl-C unmounts it")
         (entry,) = entries(user)
         os.kill(begun.process.pid, signal.SIGSTOP)  # so that it cannot tidy up after its device
@@ -184,7 +184,7 @@ question = "How long does a random read take?"
 
 [workload]
 name = "storage"
-with = { tests = "real-world", size = "16MB", passes = 1, seconds = 0.1 }
+with = { tests = "real-world", size = "16MiB", passes = 1, seconds = 0.1 }
 
 [vary.device]
 free = { layout.data = "free" }

@@ -117,7 +117,7 @@ def test_cleanup_leaves_what_is_used(tmp_path: Path) -> None:
 
 def test_too_little_memory_is_told_before_anything_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ideal, "available_bytes", lambda: 500 << 20)
-    with pytest.raises(InputError, match=r"needs 1\.\d GiB of memory"):
+    with pytest.raises(InputError, match=r"needs 1\.\d+.GiB of memory"):
         engines.get("postgres").validated(pg.system(tmp_path / "d", ideal=("log",)), 4)
     assert not (tmp_path / "d").exists()
 

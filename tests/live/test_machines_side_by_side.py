@@ -40,7 +40,7 @@ def shortened(arguments: list[str], label: str, cpus: str) -> list[str]:
     if "--checkpoint" in words:
         words[words.index("--checkpoint") + 1] = "500ms"
     if "igen-ram" in words:
-        words += ["--with", "memory=16MB", "--with", "draws=20000"]
+        words += ["--with", "memory=16MiB", "--with", "draws=20000"]
     return [*words, "--server-cpus", cpus, "--duration", "1s", "--warmup", "0s"]
 
 

@@ -162,6 +162,7 @@ def test_a_search_for_a_rate_shows_what_it_tried_rate_by_rate(user: User) -> Non
     assert "fresh" in told.stdout
 
 
+@pytest.mark.alone
 def test_other_programs_that_take_the_cpu_make_a_trial_suspect_and_are_named(user: User) -> None:
     busy = [sys.executable, "-I", "-S", "-c", "while True: pass"]
     others = [subprocess.Popen(busy) for _ in os.sched_getaffinity(0)]

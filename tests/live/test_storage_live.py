@@ -17,7 +17,7 @@ pytestmark = pytest.mark.live
 SUSPECT = 3
 """Exit code on a crowded machine: everything here holds for such trials, too."""
 GOOD = ("ok", "suspect")
-SHORT = ["--with", "seconds=0.1", "--with", "passes=2", "--with", "size=16MB"]
+SHORT = ["--with", "seconds=0.1", "--with", "passes=2", "--with", "size=16MiB"]
 
 
 def ironbench(*words: str) -> list[str]:
@@ -96,7 +96,7 @@ def test_what_was_there_before_is_left_alone(place: Path, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_however_it_ends_nothing_is_left_behind(place: Path, tmp_path: Path, how: signal.Signals) -> None:
-    words = ["run", "storage", "--data", str(place), "--results", str(tmp_path), "--with", "size=16MB"]
+    words = ["run", "storage", "--data", str(place), "--results", str(tmp_path), "--with", "size=16MiB"]
     running = subprocess.Popen(ironbench(*words), stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     deadline = time.monotonic() + 30
     while not at_work(running.pid) and time.monotonic() < deadline:
@@ -123,7 +123,7 @@ def at_work(pid: int) -> bool:
 
 
 def test_a_device_that_is_full_is_said_to_be_full(tmp_path: Path) -> None:
-    done = run(Path("/dev/shm"), tmp_path, "--with", "size=100TB", check=False)
+    done = run(Path("/dev/shm"), tmp_path, "--with", "size=100TiB", check=False)
     assert done.returncode == 2
     assert "are free there" in done.stderr
     assert records(tmp_path) == []
@@ -138,8 +138,8 @@ def test_a_file_system_without_direct_io_is_refused_unless_asked_for(tmp_path: P
 @pytest.mark.xdist_group("devices")
 @needs_devices
 def test_a_file_system_is_filled_before_it_is_measured_and_empty_afterwards(tmp_path: Path) -> None:
-    more = ["--capacity", "300MB", "--with", "fill=70", "--with", "tests=peak", "--with", "passes=1"]
-    words = ["run", "storage", "--data", "free", "--results", str(tmp_path), "--with", "size=16MB"]
+    more = ["--capacity", "300MiB", "--with", "fill=70", "--with", "tests=peak", "--with", "passes=1"]
+    words = ["run", "storage", "--data", "free", "--results", str(tmp_path), "--with", "size=16MiB"]
     done = subprocess.run(
         ironbench(*words, *more, "--with", "seconds=0.05"), check=False, capture_output=True, text=True
     )
@@ -152,8 +152,8 @@ def test_a_file_system_is_filled_before_it_is_measured_and_empty_afterwards(tmp_
 @pytest.mark.long
 @needs_devices
 def test_a_log_write_does_not_wait_for_what_earlier_tests_left_in_the_devices_memory(tmp_path: Path) -> None:
-    words = ["run", "storage", "--data", "hdd-7200", "--capacity", "300MB", "--results", str(tmp_path)]
-    options = ["tests=peak+sync", "size=64MB", "passes=1", "seconds=0.5"]
+    words = ["run", "storage", "--data", "hdd-7200", "--capacity", "300MiB", "--results", str(tmp_path)]
+    options = ["tests=peak+sync", "size=64MiB", "passes=1", "seconds=0.5"]
     more = [word for option in options for word in ("--with", option)]
     done = subprocess.run(ironbench(*words, *more), check=False, capture_output=True, text=True)
     assert done.returncode in (0, SUSPECT), done.stderr

@@ -29,7 +29,7 @@ def test_its_trials_are_observed_recorded_and_repeated(place: Path, tmp_path: Pa
         "--duration",
         "1s",
         "--with",
-        "size=16MB",
+        "size=16MiB",
         "--repeats",
         "2",
         "--results",
