@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -29,4 +30,4 @@ def driven(session: Any, script: str, load: Load, block: int = 0, client_cpus: t
     system = System("postgres", "test")
     record = Record("id", "series", system, Choice("script"), cell, block, "lab", "", elapsed_s, Status.OK, metrics)
     assert budget is not None
-    return record
+    return replace(record, budget=budget)

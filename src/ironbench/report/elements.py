@@ -109,7 +109,8 @@ def section(content: Section, prefix: str, charts: dict[str, Chart]) -> str:
 
 def _text(name: str, text: str) -> str:
     opened = " open" if text.count("\n") <= _FOLDED_UNNAMED else ""
-    return f"<details{opened}><summary>{escape(name)}</summary><pre>{escape(plain.clean_lines(text).rstrip())}</pre></details>"
+    shown = escape(plain.clean_lines(text).rstrip())
+    return f"<details{opened}><summary>{escape(name)}</summary><pre>{shown}</pre></details>"
 
 
 def _figure(chart: Chart, prefix: str, charts: dict[str, Chart]) -> str:

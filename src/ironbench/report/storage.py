@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ironbench.analyse.compare import Comparison
 from ironbench.analyse.storage import WORKLOAD, Tested, tested
@@ -167,9 +168,9 @@ def sections(study: Study) -> list[Section]:
         Section(
             "storage", "What the device does", _LEAD, tuple(charts.rates(parts)), (("", table(study)),), at_end=True
         ),
-        Section("storage-sync", "How fast a log is safe", _LEAD_SYNC, tuple(charts.syncs(parts))),
+        Section("storage-sync", "How fast a log is safe", _LEAD_SYNC, tuple(charts.syncs(parts)), at_end=True),
         Section("storage-cost", "What a read costs the processor", _LEAD_COST, costs, _costs(parts)),
-        _latencies(parts, tuple(charts.latencies(parts))),
+        replace(_latencies(parts, tuple(charts.latencies(parts))), at_end=True),
         Section("storage-sustained", _SUSTAINED, lead_sustained, tuple(charts.sustained(_lines(study)))),
     ]
 
