@@ -17,7 +17,7 @@ from ironbench.process import place, processes
 
 def test_engines_are_found_by_scanning_the_package() -> None:
     assert {"none", "null", "postgres", "sqlite"} <= set(engines.names())
-    assert engines.names() == sorted(engines.names())
+    assert list(engines.names()) == sorted(engines.names())
     assert all(engines.get(name).name == name and engines.get(name).traits.doc for name in engines.names())
 
 

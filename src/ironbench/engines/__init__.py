@@ -6,6 +6,7 @@ import importlib
 import pkgutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from typing import TYPE_CHECKING, cast
 
 from ironbench.errors import InputError, nearest
@@ -17,16 +18,17 @@ if TYPE_CHECKING:
     from ironbench.model.system import System
 
 
-def names() -> list[str]:
+@cache
+def names() -> tuple[str, ...]:
     """Names of all engines, sorted."""
-    return sorted(found.name for found in pkgutil.iter_modules(__path__) if found.ispkg)
+    return tuple(sorted(found.name for found in pkgutil.iter_modules(__path__) if found.ispkg))
 
 
 def get(name: str) -> Engine:
     """The engine of that name; InputError with the nearest name when there is none."""
     known = names()
     if name not in known:
-        raise InputError(f"engine {name}", "there is no such engine", nearest(name, known))
+        raise InputError(f"engine {name}", "there is no such engine", nearest(name, list(known)))
     return cast("Engine", importlib.import_module(f"{__name__}.{name}.engine").ENGINE)
 
 
