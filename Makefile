@@ -3,6 +3,8 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 # uv from our own .venv, never one that happens to be active.
 unexport VIRTUAL_ENV
+# Bytecode is kept: without it each process that the tests start would compile a thousand modules anew.
+unexport PYTHONDONTWRITEBYTECODE
 PYTHON ?= python3
 VENV := .venv
 UV := $(VENV)/bin/uv

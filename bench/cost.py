@@ -15,7 +15,7 @@ import msgspec
 from bench.figures import at_most, said
 from bench.peers import SELECT_ONLY, postgres
 from ironbench import _core, observe
-from ironbench.drive.plan import compiled_plan
+from ironbench.drive.run import Tasks, compiled_plan
 from ironbench.model.driven import Driven
 from ironbench.model.observation import Source
 from ironbench.model.session import Session
@@ -71,7 +71,7 @@ def help_page() -> None:
 def _share(target: dict[str, Any], sources: Iterable[Source], clients: int) -> float:
     """CPU time of the sampling threads and of the server's answers to them, as a share of one core."""
     load = Load(clients=clients, duration_s=10)
-    plan = compiled_plan(target, [ScriptSource("s", SELECT_ONLY, 1)], {"scale": "10"}, load, sources)
+    plan = compiled_plan(target, Tasks([ScriptSource("s", SELECT_ONLY, 1)], {"scale": "10"}), load, sources)
     result = _core.drive(plan)
     summary = msgspec.json.decode(result.summary, type=dict[str, Any])
     _, budget = observe.observed(Driven("", alive=True, summary=summary, samples=result.samples))

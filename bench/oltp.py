@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from ironbench.machine import attached
+from ironbench.process import loop_mounts, programs
 
 SCALE = 24
 """384 MB of data."""
@@ -70,15 +70,15 @@ def loop_device(folder: Path) -> Iterator[tuple[str, Path]]:
     with image.open("wb") as file:
         os.posix_fallocate(file.fileno(), 0, CAPACITY)
     point.mkdir()
-    block = attached.command("losetup", "--find", "--show", str(image)).strip()
+    block = programs.output(["losetup", "--find", "--show", str(image)]).strip()
     try:
         # Nothing is discarded: pages of the image that come back later would count in the server's group.
         options = "nodiscard,lazy_itable_init=0,lazy_journal_init=0"
-        attached.command("mkfs.ext4", "-q", "-F", "-m", "0", "-E", options, block)
-        attached.command("mount", "-o", "nodiscard", block, str(point))
+        programs.output(["mkfs.ext4", "-q", "-F", "-m", "0", "-E", options, block])
+        programs.output(["mount", "-o", "nodiscard", block, str(point)])
         try:
             yield block, point
         finally:
-            attached.unmount(point, patience_s=10.0)
+            loop_mounts.unmount(point, patience_s=10.0)
     finally:
-        attached.detach(block)
+        loop_mounts.detach(block)

@@ -122,7 +122,7 @@ def mounted(model: str, file_system: str = "xfs") -> Iterator[Path]:
             with file.open("wb") as written:
                 for _ in range(SPAN >> 20):
                     written.write(b"\0" * (1 << 20))
-            devices.pace(model=True)
+            devices.set_model_timing(on=True)
             yield file
 
 

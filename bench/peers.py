@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from ironbench import _core, engines, load, workloads
-from ironbench.drive.plan import compiled_plan
+from ironbench.drive.run import Tasks, compiled_plan
 from ironbench.engines.postgres import installation
 from ironbench.engines.postgres.session import PostgresSession
 from ironbench.model.observation import Source
@@ -72,7 +72,7 @@ def ours(
     sources: Sequence[Source] = (),
 ) -> tuple[Rate, dict[str, Any]]:
     """One trial through the core; also its whole summary."""
-    result = _core.drive(compiled_plan(target, scripts, variables, asked, sources))
+    result = _core.drive(compiled_plan(target, Tasks(scripts, variables), asked, sources))
     summary = msgspec.json.decode(result.summary, type=dict[str, Any])
     rate = summary["transactions"] / summary["elapsed_s"]
     latency = result.histograms["response_time"].mean_s

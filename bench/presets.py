@@ -8,7 +8,7 @@ from typing import Any
 from bench.figures import said, within
 from ironbench.catalogue.devices import DeviceModel, Published
 from ironbench.devices import models
-from ironbench.devices.seen import probed
+from ironbench.devices.device_probe import probed
 
 TOLERANCE = 0.10
 

@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ironbench.analyse.findings import findings
-from ironbench.cli import declared
-from ironbench.experiment import freeze
+from ironbench.experiment import declare, freeze
 from ironbench.experiment import loop as pipeline
 from ironbench.model.finding import Finding
 from ironbench.model.lab import Lab
@@ -40,7 +39,7 @@ class Declaration:
         path = HOME / f"{self.name}.toml"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(self.text.replace("@SEED@", str(number)).replace("@DATA@", str(DATA / "ironbench-bench")))
-        lab, secrets = declared.lab(path)
+        lab, secrets = declare.lab(path)
         return self.turn(replace(lab, series=f"{self.name}-{number}"), secrets)
 
 

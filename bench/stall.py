@@ -19,7 +19,7 @@ import msgspec
 from bench.figures import said, within
 from bench.peers import SELECT_ONLY, ours, postgres
 from ironbench import _core
-from ironbench.drive.plan import compiled_plan
+from ironbench.drive.run import Tasks, compiled_plan
 from ironbench.model.session import Session
 from ironbench.model.system import Load
 from ironbench.workloads import ScriptSource
@@ -36,7 +36,7 @@ def main() -> None:
         asked = Load(clients=8, duration_s=SECONDS, rate=SHARE * capacity, arrivals="poisson", seed=7)
         stopper = threading.Timer(5.0, _stop_for_a_while, args=(session,))
         stopper.start()
-        result = _core.drive(compiled_plan(target, SCRIPT, variables, asked, ()))
+        result = _core.drive(compiled_plan(target, Tasks(SCRIPT, variables), asked, ()))
         stopper.join()
         summary = msgspec.json.decode(result.summary)
     response, service = result.histograms["response_time"], result.histograms["service_time"]

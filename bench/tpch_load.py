@@ -22,8 +22,8 @@ from bench.pairs import interleaved, ratio
 from bench.peers import BIN, postgres
 from ironbench import engines
 from ironbench.engines.postgres.session import PostgresSession
-from ironbench.load import child
 from ironbench.load.pieces import Pieces
+from ironbench.load.rows import copied_in_child
 from ironbench.model.session import Session
 from ironbench.model.system import Layout, System
 from ironbench.workloads import Dataset, tpch_tables
@@ -83,7 +83,7 @@ def _generation() -> None:
 def _made_by_us() -> float:
     plan = _plan({"kind": "null"}, _dataset("postgres"))
     begin = time.monotonic()
-    child.load(json.dumps(plan).encode(), lambda *_: None)
+    copied_in_child(json.dumps(plan).encode(), lambda *_: None)
     return time.monotonic() - begin
 
 
@@ -175,7 +175,7 @@ def _server_cpu(postmaster: int) -> float:
 
 def _ours(session: PostgresSession, dataset: Dataset) -> Took:
     plan = json.dumps(_plan(session.target(), dataset, _fresh(session, dataset))).encode()
-    return _timed(lambda: child.load(plan, lambda *_: None), session.processes()[0])
+    return _timed(lambda: copied_in_child(plan, lambda *_: None), session.processes()[0])
 
 
 def _psql(session: PostgresSession, dataset: Dataset, scripts: Sequence[Path]) -> Took:
@@ -221,7 +221,7 @@ def _into_duckdb(dataset: Dataset, folder: Path) -> Took:
     with engines.running(system, secrets, WORKERS) as session:
         plan = json.dumps(_plan(session.target(), dataset, _fresh(session, dataset))).encode()
         session.restart()
-        return _timed(lambda: child.load(plan, lambda *_: None), None)
+        return _timed(lambda: copied_in_child(plan, lambda *_: None), None)
 
 
 def _by_parquet(folder: Path) -> Took:

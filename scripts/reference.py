@@ -30,22 +30,22 @@ def help_page() -> str:
     """What `ironbench --help` prints where the terminal has 80 columns."""
     import typer.main
 
-    from ironbench.cli import app
+    from ironbench.cli import program
 
-    command = typer.main.get_command(app)
+    command = typer.main.get_command(program(()))
     return command.get_help(typer.Context(command, info_name="ironbench", terminal_width=78)) + "\n"
 
 
 def command_line() -> str:
     import typer.main
 
-    from ironbench.cli import app
+    from ironbench.cli import VERBS, program
 
-    group = typer.main.get_command(app)
+    group = typer.main.get_command(program(VERBS))
     parts = [
         "# Command line",
         "",
-        "Sizes count in powers of 1024, as PostgreSQL's do; durations take `us`, `ms`, `s`, `m`, `h`.",
+        "In a size MB is 10⁶ bytes and MiB 2²⁰ (kB, GB, TB likewise); durations take `us`, `ms`, `s`, `m`, `h`, `d`.",
         "",
     ]
     parts += [

@@ -288,7 +288,7 @@ class StorageProgress:
 @final
 class StoragePass:
     summary: bytes
-    """JSON by `crates/ironbench-device/src/storage/record.rs`."""
+    """JSON by `crates/ironbench-storage/src/record.rs`."""
     reads: Histogram
     writes: Histogram
     buckets: list[int]
@@ -297,7 +297,7 @@ class StoragePass:
 def storage_pass(plan: bytes, progress: StorageProgress) -> StoragePass:
     """Reads and writes blocks of open files, which stay the caller's. Releases the GIL.
 
-    `plan`: JSON by `crates/ironbench-device/src/storage/plan.rs`. FailureError: an I/O failed.
+    `plan`: JSON by `crates/ironbench-storage/src/plan.rs`. FailureError: an I/O failed.
     """
 
 def wide_sums(wide: bytes) -> tuple[int, int, int]:

@@ -6,7 +6,9 @@ that finished but is suspect.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TypeVar
 
 from ironbench.model.secrets import hidden
@@ -77,6 +79,33 @@ class UnwrittenError(FailureError):
 
 class EngineDiedError(FailureError):
     """The engine's process ended in the middle of a trial, which is voided by that."""
+
+
+_IN_A_FILE: ContextVar[bool] = ContextVar("in_a_file", default=False)
+_TABLES = ("system.set", "workload.with", "workload.define")
+"""Fields whose keys are the user's own."""
+
+
+@contextmanager
+def in_a_file() -> Iterator[None]:
+    """While this lasts, messages name the fields of a lab file; otherwise the options of the command line."""
+    token = _IN_A_FILE.set(True)
+    try:
+        yield
+    finally:
+        _IN_A_FILE.reset(token)
+
+
+def written(field: str, value: object = "") -> str:
+    """A field as the user wrote it: `--memory 1GB` at the command line, `system.memory = 1GB` in a lab file.
+
+    Of a table `value` is a key, with or without its value: `--set work_mem=1GB`, `system.set.work_mem=1GB`.
+    """
+    if _IN_A_FILE.get():
+        between = "." if field in _TABLES else " = "
+        return f"{field}{between}{value}" if value != "" else field
+    option = "-D" if field == "workload.define" else "--" + field.rpartition(".")[2].replace("_", "-")
+    return f"{option} {value}" if value != "" else option
 
 
 def quoted(text: str, longest: int = 80) -> str:

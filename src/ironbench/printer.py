@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, TextIO
 
-from ironbench.errors import FailureError, IronbenchError
+from ironbench.errors import IronbenchError
+from ironbench.streams import unwritten
 from ironbench.words import clean_lines
 
 
@@ -17,7 +18,7 @@ class Printer:
     """Readable without colour; silent on stdout but for the data asked for."""
 
     def __init__(self, stdout: TextIO | None = None, stderr: TextIO | None = None) -> None:
-        self._stdout: TextIO | None = stdout or sys.stdout
+        self._stdout: TextIO = stdout or sys.stdout
         self._stderr: TextIO | None = stderr or sys.stderr
         self._bar: Any = None
 
@@ -25,15 +26,12 @@ class Printer:
         """A result, as text, on stdout. FailureError when it cannot be written there; BrokenPipeError."""
         text = clean_lines(text)
         try:
-            if self._stdout is None:  # closed by whoever started us
-                raise OSError("it is closed")
             self._stdout.write(text if text.endswith("\n") else text + "\n")
             self._stdout.flush()
         except BrokenPipeError:
             raise
         except (OSError, ValueError) as error:
-            cause = f"the result cannot be written: {getattr(error, 'strerror', None) or error}"
-            raise FailureError("stdout", cause, "write it to another file") from None
+            raise unwritten(error) from None
 
     def say(self, text: str) -> None:
         """One line of talk on stderr."""
@@ -54,8 +52,6 @@ class Printer:
 
     def width(self) -> int | None:
         """Columns of the terminal that shows stdout; None where it goes to a file or another program."""
-        if self._stdout is None:
-            return None
         try:
             return os.get_terminal_size(self._stdout.fileno()).columns or None
         except (OSError, ValueError):

@@ -85,6 +85,7 @@ RANGES = {
     "exchange_rate": Range(0.0, 1e12, above=True, example="1.08"),
     "pack": Range(1, 10**6, whole=True, example="2"),
     "cores": Range(1, 10**6, whole=True, example="8"),
+    "least_cores": Range(0, 10**6, whole=True, example="4"),
     "share": Range(0.0, 1e6, above=True, example="0.6"),
     "sockets": Range(1, 10**6, whole=True, example="2"),
     "servers": Range(1, 10**6, whole=True, example="1"),

@@ -16,10 +16,11 @@ HELP = Path(__file__).parent / "cli" / "help.txt"
 def main() -> None:
     if sys.argv[1:] == ["--help"]:
         from ironbench import streams
+        from ironbench.errors import FailureError
 
         streams.prepare()
         written = False
-        with suppress(OSError, AttributeError):  # full, or closed by whoever started us
+        with suppress(OSError, FailureError):  # full, or closed by whoever started us
             sys.stdout.write(HELP.read_text(encoding="utf-8"))
             sys.stdout.flush()
             written = True

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from ironbench.errors import InputError, quoted
-from ironbench.words import MINUS, THIN
+from ironbench.words import MINUS, THIN, grouped
 
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 _DECIMAL = {"kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "PB": 10**15}
@@ -92,6 +92,12 @@ def number(value: float, digits: int = 3) -> str:
     if rounded and math.floor(math.log10(abs(rounded))) > math.floor(math.log10(abs(value))):
         places -= 1
     return f"{rounded:,.{max(0, places)}f}".replace(",", THIN).replace("-", MINUS)
+
+
+def rate(per_second: float) -> str:
+    """A rate that was asked for, with all its digits: `300 000/s`; of a measured one three are shown (`number`)."""
+    text = grouped(per_second) if per_second == round(per_second) else f"{per_second:.6g}"
+    return f"{text}/s"
 
 
 def scaled(value: float, units: Sequence[tuple[str, float]]) -> str:

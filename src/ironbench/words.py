@@ -15,13 +15,13 @@ MINUS = "\u2212"
 
 
 def grouped(value: float) -> str:
-    """A whole number with its thousands apart: `12 345`."""
-    return f"{value:,.0f}".replace(",", THIN)
+    """A whole number with its thousands apart: `12 345`; every count is written so."""
+    return f"{value:,.0f}".replace(",", THIN).replace("-", MINUS)
 
 
 def counted(count: float, one: str, many: str = "") -> str:
-    """`1 client`, `8 clients`, `1,000 clients`; `many` where adding an s does not make the plural."""
-    return f"{count:,.0f} {one if count == 1 else many or one + 's'}"
+    """`1 client`, `8 clients`, `1 000 clients`; `many` where adding an s does not make the plural."""
+    return f"{grouped(count)} {one if count == 1 else many or one + 's'}"
 
 
 def roughly_times(factor: float) -> str:
@@ -29,10 +29,18 @@ def roughly_times(factor: float) -> str:
     return f"{factor:.2g} ×" if factor < 99.5 else f"{factor:.0f} ×"
 
 
-def in_percent(share: float, digits: int = 0, signed: bool = False) -> str:
-    """`0.553` → `55 %`; with its sign `−12 %`."""
-    value = f"{share * 100:{'+' if signed else ''}.{digits}f}"
-    return f"{value.replace('-', MINUS)}{THIN}%"
+def in_percent(share: float, signed: bool = False) -> str:
+    """`0.553` → `55 %`, `0.083` → `8.3 %`; with its sign `−12 %`. Every share and difference is written so."""
+    return f"{percents(share, signed)}{THIN}%"
+
+
+def percents(share: float, signed: bool = False) -> str:
+    """The same without its unit: whole from 10 on, else two digits, as much as sampling and repeats bear."""
+    value = share * 100
+    if not signed and 0 < value < 0.01:
+        return "< 0.01"
+    text = f"{value:{'+' if signed else ''}{'.2g' if abs(value) < 9.95 else ',.0f'}}"
+    return text.replace(",", THIN).replace("-", MINUS)
 
 
 def clean(text: str) -> str:

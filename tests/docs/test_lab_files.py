@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ironbench.cli.planning import planned
+from ironbench.cli.lab import plan as planned
 from ironbench.devices.capability import lacking
 
 

@@ -93,11 +93,20 @@ WORDS = (
 
 
 def mutated(corpus: Sequence[str], dice: random.Random) -> str:
-    """One of the texts with one to eight changes."""
+    """One of the texts, with one to eight changes; one in three has other numbers of near size alone."""
     tokens = _TOKEN.findall(dice.choice(corpus))
+    if dice.random() < 1 / 3:
+        return "".join(_near(token, dice) for token in tokens)
     for _ in range(dice.choice((1, 1, 1, 2, 2, 3, 5, 8))):
         tokens = _changed(tokens, corpus, dice)
     return "".join(tokens)
+
+
+def _near(token: str, dice: random.Random) -> str:
+    """A number, now and then another of its size; the number of a size or a time in quotes, too."""
+    if not re.fullmatch(r'"?[0-9]+[a-zA-Z]*"?', token) or dice.random() < 0.8:
+        return token
+    return re.sub(r"[0-9]+", lambda digits: str(max(1, int(digits[0]) * dice.choice((1, 2, 3)) // 2)), token)
 
 
 def _changed(tokens: list[str], corpus: Sequence[str], dice: random.Random) -> list[str]:

@@ -16,11 +16,11 @@ import msgspec
 from factories import DISK, MEMORY, evidence, sweep
 from labfactory import lab, trials
 
-from ironbench.cli.selected import rendered
+from ironbench.cli.selection import rendered
 from ironbench.machine.fingerprint import fingerprint
 from ironbench.record import Evidence, Store
-from ironbench.record.arrival import arrive
 from ironbench.record.export import export
+from ironbench.record.importer import arrive
 from ironbench.record.labs import Frozen, LabDirectory
 
 Files = dict[str, bytes]
@@ -33,16 +33,16 @@ NASTY: tuple[Any, ...] = (
 FORMATS = ("text", "md", "json", "html")
 
 
-class Target:
-    """Two parcels to begin from: a sweep of two systems, and a lab."""
+class Parcels:
+    """Two parcels to begin from: a sweep of two systems, and a lab. A case follows from its number alone."""
 
     def __init__(self, scratch: Path) -> None:
         self._scratch = scratch
         self._parcels = [_contents(_sweep(scratch / "a")), _contents(_lab(scratch / "b"))]
-        self.imported = 0
 
-    def __call__(self, dice: Dice) -> None:
+    def __call__(self, number: int) -> None:
         """IronbenchError where the parcel is refused; AssertionError where the refused left something."""
+        dice = random.Random(number)
         files = dict(dice.choice(self._parcels))
         for _ in range(dice.choice((1, 1, 1, 2, 5))):
             _mutate(files, dice)
@@ -54,7 +54,6 @@ class Target:
         except Exception:
             assert not there.exists(), "an import that was refused has left something"
             raise
-        self.imported += 1
         format = FORMATS[min(3, int(dice.expovariate(1.0)))]
         if LabDirectory(there).begun():
             rendered([str(there)], "", format)

@@ -1,4 +1,4 @@
-"""What reads texts of users, and the texts that are mutated for it. A reader returns, or raises an error of ours."""
+"""What reads texts of users, and the texts that are mutated for it. A reader returns, or raises our own error."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+
+from fuzz.mutate import mutated
 
 from ironbench.errors import IronbenchError
 
@@ -57,8 +59,17 @@ SECRET = "S3cr3tW0rd"
 
 @dataclass(frozen=True)
 class Target:
+    """Reads its mutated texts: an input follows from its number alone, on every machine."""
+
+    name: str
     corpus: tuple[str, ...]
     read: Callable[[str], object]
+
+    def text(self, number: int) -> str:
+        return mutated(self.corpus, random.Random(f"{self.name}/{number}"))
+
+    def __call__(self, number: int) -> None:
+        self.read(self.text(number))
 
 
 def _texts(pattern: str) -> tuple[str, ...]:
@@ -69,10 +80,11 @@ def _lab(text: str) -> None:
     """Read, planned, and shown: all that `ironbench lab plan` does."""
     import msgspec
 
-    from ironbench.cli import declared, planning
+    from ironbench.cli import planning
+    from ironbench.experiment import declare
     from ironbench.plan import labfile
 
-    found = declared.planned(labfile.read(text, "fuzz.toml"))
+    found = declare.planned(labfile.read(text, "fuzz.toml"))
     msgspec.json.encode(planning.document(found))
     "".join(planning._pages(found))
 
@@ -94,7 +106,7 @@ def _device(text: str) -> None:
 
 
 def _prices(text: str) -> None:
-    from ironbench.analyse.cost import costs
+    from ironbench.analyse.cost import Measured, costs
     from ironbench.catalogue import prices
     from ironbench.plan import offers
 
@@ -102,9 +114,7 @@ def _prices(text: str) -> None:
     costs(
         offers.read(_offers(), "offers.toml"),
         prices.Sheet({**prices.shipped().prices, **sheet.prices}, sheet.rates),
-        {},
-        {},
-        None,
+        Measured(),
     )
 
 
@@ -114,11 +124,11 @@ def _offers() -> str:
 
 
 def _systems(text: str) -> None:
-    from ironbench.analyse.cost import costs
+    from ironbench.analyse.cost import Measured, costs
     from ironbench.catalogue import prices
     from ironbench.plan import offers
 
-    costs(offers.read(text, "fuzz.toml"), prices.shipped(), {}, {}, None)
+    costs(offers.read(text, "fuzz.toml"), prices.shipped(), Measured())
 
 
 def _models(text: str) -> None:
@@ -174,20 +184,14 @@ def targets() -> dict[str, Target]:
     scripts = (*_texts("src/ironbench/workloads/*/*-*.sql"), *_texts("src/ironbench/workloads/igen_oltp/*.sql"))
     examples = _texts("docs/examples/*.toml")
     shipped = (ROOT / "src/ironbench/catalogue/devices.toml").read_text()
-    return {
-        "lab": Target((*labs * 25, *_texts("labs/*.toml")), _lab),
-        "script": Target((_SCRIPTS, *scripts), _script),
-        "device": Target(_DEVICES, _device),
-        "prices": Target(tuple(one for one in examples if "[price" in one), _prices),
-        "systems": Target(tuple(one for one in examples if "[system" in one), _systems),
-        "models": Target((_OWN_MODEL, _OWN_MODEL, shipped[:20_000]), _models),
-        "dsn": Target(_ADDRESSES, _dsn),
-        "target": Target(("p99 < 10ms at 5000 tps", "mean <= 1.5s at 20/s"), _target),
-    }
-
-
-def text_of(name: str, number: int) -> str:
-    """The input of that number: the same on every machine."""
-    from fuzz.mutate import mutated
-
-    return mutated(targets()[name].corpus, random.Random(f"{name}/{number}"))
+    found = (
+        Target("lab", (*labs * 25, *_texts("labs/*.toml")), _lab),
+        Target("script", (_SCRIPTS, *scripts), _script),
+        Target("device", _DEVICES, _device),
+        Target("prices", tuple(one for one in examples if "[price" in one), _prices),
+        Target("systems", tuple(one for one in examples if "[system" in one), _systems),
+        Target("models", (_OWN_MODEL, _OWN_MODEL, shipped[:20_000]), _models),
+        Target("dsn", _ADDRESSES, _dsn),
+        Target("target", ("p99 < 10ms at 5000 tps", "mean <= 1.5s at 20/s"), _target),
+    )
+    return {target.name: target for target in found}

@@ -13,12 +13,13 @@ from labfactory import lab, trials
 from ironbench.analyse.compare import compare
 from ironbench.analyse.labstudy import lab_study
 from ironbench.analyse.study import studies
+from ironbench.analyse.subjects import Subject
+from ironbench.model.finding import Noise
 from ironbench.model.lab import Claim
-from ironbench.model.noise import Noise
 from ironbench.model.record import Record, Status
 from ironbench.model.system import Load
 from ironbench.report import formats
-from ironbench.report.compared import text as comparison
+from ironbench.report.comparison import text as comparison
 
 HERE = Path(__file__).parent
 
@@ -60,7 +61,10 @@ def test_compare() -> None:
     trials = with_doubts()
     disk = [trial for trial in trials if trial.system == DISK]
     memory = [replace(trial, software={"ironbench": "0.2"}) for trial in trials if trial.system == MEMORY]
-    held("compare.text", comparison(compare("log on disk", disk, "log in memory", memory)) + "\n")
+    held(
+        "compare.text",
+        comparison(compare(Subject("log on disk", tuple(disk)), Subject("log in memory", tuple(memory)))) + "\n",
+    )
 
 
 @pytest.mark.parametrize("format", ["text", "md"])

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from ironbench import _core, observe
-from ironbench.drive.plan import compiled_plan
+from ironbench.drive.run import Tasks, compiled_plan
 from ironbench.model.driven import Driven
 from ironbench.model.record import Record, Status
 from ironbench.model.system import Cell, Choice, Load, System
@@ -18,7 +18,7 @@ from ironbench.workloads import ScriptSource
 
 def driven(session: Any, script: str, load: Load, block: int = 0, client_cpus: tuple[int, ...] = ()) -> Record:
     sources = observe.sources(session, clients=load.clients)
-    plan = compiled_plan(session.target(), [ScriptSource("s", script, 1)], {}, load, sources, client_cpus)
+    plan = compiled_plan(session.target(), Tasks([ScriptSource("s", script, 1)]), load, sources, client_cpus)
     result = _core.drive(plan)
     summary = msgspec.json.decode(result.summary, type=dict[str, Any])
     assert not summary["errors"], summary["error_messages"]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ironbench.devices import capability
-from ironbench.machine import attached
+from ironbench.process import loop_mounts
 
 LACKING = capability.lacking()
 needs_devices = pytest.mark.skipif(bool(LACKING), reason=f"emulated devices need {LACKING}")
@@ -16,7 +16,7 @@ HERE = [name for name in ("ext4", "xfs", "btrfs") if shutil.which(f"mkfs.{name}"
 
 def nothing_left(home: Path) -> bool:
     """No loop device, no mount and no file system in `home`."""
-    return not attached.loops(home) and not attached.mounted_within(home, "")
+    return not loop_mounts.loops(home) and not loop_mounts.mounted_within(home, "")
 
 
 def device_pid(register: Path) -> int:

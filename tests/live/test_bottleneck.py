@@ -16,7 +16,7 @@ import pytest
 from driven import driven
 
 from ironbench.analyse.bottleneck import TimeSpent, where_time_goes
-from ironbench.analyse.waterfall import waterfall
+from ironbench.analyse.shares import waterfall
 from ironbench.model.system import Load
 
 pytestmark = [pytest.mark.live, pytest.mark.alone]
@@ -67,7 +67,8 @@ def test_one_core_makes_the_cpu_the_limit_and_more_cores_the_remedy(server: Serv
     found = spent(session, CHANGE, Load(clients=16, duration_s=4.0))
     assert found.limit.resource == "the server's CPU", found
     assert found.share("run queue") > found.share("CPU")
-    assert "more cores" in found.limit.sentence
+    # Where others took the machine's CPU time meanwhile, it names them in place of a remedy.
+    assert "more cores" in found.limit.sentence or "other virtual machines had" in found.limit.sentence, found
 
 
 @pytest.mark.long

@@ -17,7 +17,7 @@ import pytest
 from sqlite_trial import database, plan, rows, trial
 
 from ironbench import _core
-from ironbench.drive import inside
+from ironbench.drive import run
 from ironbench.errors import FailureError
 
 pytestmark = pytest.mark.live
@@ -28,8 +28,8 @@ DRIVE = """
 import sys
 from pathlib import Path
 from ironbench import _core
-from ironbench.drive.child import drive_in_child
-result = drive_in_child(Path(sys.argv[1]).read_bytes(), _core.Progress(), log_path=Path(sys.argv[2]))
+from ironbench.drive.run import Child, drive_in_child
+result = drive_in_child(Path(sys.argv[1]).read_bytes(), _core.Progress(), Child(Path(sys.argv[2])))
 print(result.summary.decode())
 """
 
@@ -46,7 +46,7 @@ def children(parent: int) -> list[int]:
     for folder in Path("/proc").iterdir():
         with contextlib.suppress(OSError, ValueError):
             pid = int(folder.name)
-            ours = b"inside.py" in (folder / "cmdline").read_bytes()
+            ours = b"ironbench.process.job" in (folder / "cmdline").read_bytes()
             if ours and int((folder / "stat").read_text().rsplit(")", 1)[1].split()[1]) == parent:
                 found.append(pid)
     return found
@@ -77,7 +77,7 @@ def when_running(progress: _core.Progress, act: Callable[[], None]) -> Iterator[
 def another_ironbench(place: Path, path: str) -> Iterator[subprocess.Popen[str]]:
     """A process of its own that drives a long trial; its child has transactions when this begins."""
     (place / "plan").write_bytes(plan(path, "INSERT INTO t VALUES (1);", **LONG))
-    source = str(Path(inside.__file__).parent.parent.parent)
+    source = str(Path(run.__file__).parent.parent.parent)
     process = subprocess.Popen(
         [sys.executable, "-c", DRIVE, str(place / "plan"), str(place / "log")],
         stdout=subprocess.PIPE,
@@ -103,7 +103,7 @@ def path(place: Path) -> str:
 def test_a_killed_child_is_a_failure_that_names_the_signal(place: Path, path: str) -> None:
     progress = _core.Progress()
     kill = when_running(progress, lambda: [os.kill(pid, signal.SIGKILL) for pid in children(os.getpid())] and None)
-    with kill, pytest.raises(FailureError, match="ended by SIGKILL before the trial was over") as failed:
+    with kill, pytest.raises(FailureError, match="ended by SIGKILL before its work was over") as failed:
         trial(place, plan(path, "INSERT INTO t VALUES (1);", **LONG), progress)
     assert "memory" in failed.value.hint
     assert rows(path, "PRAGMA integrity_check") == [("ok",)]
@@ -120,7 +120,7 @@ def test_a_crashed_child_tells_its_last_words(place: Path, path: str) -> None:
 def test_a_trial_whose_engine_was_killed_is_voided_and_kept(place: Path) -> None:
     (place / "s.sql").write_text("SELECT 1;")
     asked = ["run", "script", "s.sql", "--engine", "sqlite", "--duration", "600s", "--data", "./d", "--results", "./r"]
-    source = str(Path(inside.__file__).parent.parent.parent)
+    source = str(Path(run.__file__).parent.parent.parent)
     process = subprocess.Popen(
         [sys.executable, "-c", "from ironbench.cli import main; main()", *asked, "--clients", "1"],
         cwd=place,

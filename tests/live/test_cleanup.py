@@ -12,7 +12,7 @@ import own_server as pg
 import pytest
 
 from ironbench.cli.cleanup import cleanup as clean_up
-from ironbench.engines.cleanup import cleanup, leftovers, told
+from ironbench.engines.cleanup import cleanup, leftovers, lines_of
 from ironbench.errors import FailureError
 from ironbench.process import processes, register
 from ironbench.process.processes import ProcessId
@@ -53,8 +53,8 @@ def test_what_outlives_both_ironbench_and_guard_is_ended_by_cleanup(place: Path)
         assert not parent.server.alive()
         assert not parent.sockets.exists()
         assert register.entries() == []
-        assert any(f"ended: postgres in {place / 'd'}" in line for line in told(cleaned))
-        assert told(cleanup(remove_data=False)) == ["nothing of ours is left"]
+        assert any(f"ended: postgres in {place / 'd'}" in line for line in lines_of(cleaned))
+        assert lines_of(cleanup(remove_data=False)) == ["nothing of ours is left"]
 
 
 def test_a_directory_whose_server_outlived_its_ironbench_is_refused_until_cleanup(place: Path) -> None:
@@ -152,7 +152,7 @@ def test_a_damaged_entry_does_not_stop_cleanup(own_register: Path) -> None:
     own_register.mkdir(mode=0o700)
     (own_register / "0.json").write_text("{")
     (own_register / "1.json").write_text('{"id": "1"}')
-    assert told(cleanup(remove_data=False)) == ["nothing of ours is left"]
+    assert lines_of(cleanup(remove_data=False)) == ["nothing of ours is left"]
 
 
 def test_the_verb_says_what_it_did(place: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from ironbench import engines, load, observe, workloads
 from ironbench.drive import before, caches
-from ironbench.drive.trial import drive
+from ironbench.drive.trial import Surroundings, drive
 from ironbench.errors import FailureError, InputError
 from ironbench.model.driven import Driven
 from ironbench.model.plan import Plan
@@ -58,7 +58,12 @@ class Bench:
 
     def drive(self, quiet_s: float | None = None) -> Driven:
         return drive(
-            self.plan, self.session, self.trial, lambda: observe.sources(self.session), self.printer, "", quiet_s
+            self.plan,
+            self.session,
+            self.trial,
+            lambda: observe.sources(self.session),
+            self.printer,
+            Surroundings(quiet_s=quiet_s),
         )
 
 
@@ -79,12 +84,13 @@ def test_requested_checkpoints_are_made_and_counted(place: Path) -> None:
     assert [note for note in driven.summary["observer_notes"] if late not in note] == []
 
 
-def test_a_lab_s_writing_trial_has_two_complete_checkpoints_where_nobody_chose_an_interval(place: Path) -> None:
+@pytest.mark.parametrize("purpose", ["lab", "sweep"])
+def test_a_writing_trial_has_two_complete_checkpoints_where_nobody_chose_an_interval(purpose: str, place: Path) -> None:
     how = Load(clients=2, duration_s=3.0)
-    with Bench(place / "d", how, "tpcb-like", "lab") as bench:
+    with Bench(place / "d", how, "tpcb-like", purpose) as bench:
         driven = bench.drive()
         assert "checkpoints" in driven.prepared.conditions
-        assert driven.prepared.conditions["statistics"] == "reset"
+        assert ("statistics" in driven.prepared.conditions) == (purpose == "lab")
     assert observe.observed(driven)[0].metrics["checkpoints"] >= 2
     assert all(check.passed for check in driven.checks)
 

@@ -6,6 +6,8 @@ import pytest
 from emulated import needs_devices, nothing_left
 from user import User
 
+from ironbench.record.labs import LabDirectory
+
 pytestmark = [pytest.mark.live, pytest.mark.xdist_group("devices"), needs_devices]
 
 
@@ -65,3 +67,20 @@ def test_several_trials_each_have_a_power_cut(user: User) -> None:
     told = user("run", "tpcb-like", *words)
     assert told.code in (0, 3), told.stderr
     assert ["power" in record["conditions"] for record in user.records()] == [True, True]
+
+
+@pytest.mark.long
+def test_a_lab_cuts_the_power_after_each_of_its_trials(user: User) -> None:
+    file = user.home / "cut.toml"
+    file.write_text(
+        'question = "Does every commit survive?"\n[system]\nengine = "sqlite"\nset.synchronous = "full"\n'
+        '[layout]\ndata = "free"\n[workload]\nname = "tpcb-like"\n[load]\nduration = "0.5s"\nwarmup = "0s"\n'
+        '[vary]\nclients = [1, 2]\n[measure]\ncrash = "torn"\nrepeats = 1\nquiet = "0s"\n'
+    )
+    told = user("lab", "run", str(file), "--results", str(user.home / "lab"), "--json")
+    assert told.code in (0, 3), told.stderr
+    records = LabDirectory(user.home / "lab").records()
+    assert len(records) == 2
+    assert all(record.conditions["power"].startswith("cut after the measured time: ") for record in records)
+    assert all(check.passed for record in records for check in record.checks)
+    assert nothing_left(user.home) and user.nothing_runs()

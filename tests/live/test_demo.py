@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ironbench.cli.planning import planned
+from ironbench.cli.lab import plan as planned
 
 ROOT = Path(__file__).parents[2]
 SUSPECT = 3
@@ -20,7 +20,7 @@ def test_half_of_the_demo_s_three_minutes_is_measured_and_one_verdict_comes_out(
 ) -> None:
     assert planned(str(ROOT / "labs" / "demo.toml"), None, json=True) == 0
     plan = json.loads(capsys.readouterr().out)
-    assert plan["comparisons"] == [["clients=2 log=in memory", "clients=2 log=on disk"]]
+    assert plan["comparisons"] == [["clients=8 log=in memory", "clients=8 log=on disk"]]
     loads = {cell["name"]: cell["load"] for cell in plan["cells"]}
     driven_s = [loads[trial["cell"]]["duration_s"] + loads[trial["cell"]]["warmup_s"] for trial in plan["trials"]]
     # On an idle machine, starting, restoring and checking so small a database take as long again.

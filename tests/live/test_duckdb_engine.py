@@ -100,7 +100,7 @@ def test_an_announced_statement_is_measured_or_let_go(session: DuckdbSession) ->
         line.measure_before("select nonsense", "select * from range(4)")
     session.line().cancel()
     line.cancel()
-    line._owner.interrupt(line._number, line._answered)
+    line.interrupt(line._answered)
     assert line.measure_before("select * from range(4)", LONG)[0] == 4
     line.close()
     begin_s = time.perf_counter()

@@ -126,7 +126,7 @@ def test_too_little_memory_is_told_before_anything_is_made(tmp_path: Path, monke
     ("engine", "part"), [("sqlite", "log"), ("sqlite", "data"), ("sqlite", "client"), ("null", "log")]
 )
 def test_an_engine_that_cannot_says_why(engine: str, part: str) -> None:
-    with pytest.raises(InputError, match=rf"system\.ideal = {part}"):
+    with pytest.raises(InputError, match=rf"--ideal {part}"):
         engines.get(engine).validated(System(engine, "x", ideal=(part,)), 1)
 
 

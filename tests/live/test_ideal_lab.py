@@ -9,9 +9,8 @@ import pytest
 from ironbench.analyse.bottleneck import where_time_goes
 from ironbench.analyse.ceiling import ceilings
 from ironbench.analyse.findings import findings
-from ironbench.cli import declared
 from ironbench.engines import ideal
-from ironbench.experiment import freeze, loop
+from ironbench.experiment import declare, freeze, loop
 from ironbench.printer import Printer
 from ironbench.record.labs import LabDirectory
 
@@ -41,7 +40,7 @@ def test_a_free_log_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("IRONBENCH_DATA", str(tmp_path / "ironbench"))
     file = tmp_path / "lab.toml"
     file.write_text(FILE.format(place=tmp_path))
-    planned, secrets = declared.lab(file)
+    planned, secrets = declare.lab(file)
     directory = LabDirectory(tmp_path / "lab")
     directory.begin(freeze.freeze(planned, secrets, directory.store))
     with directory.locked():

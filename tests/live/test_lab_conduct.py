@@ -13,7 +13,7 @@ from labfactory import said
 
 from ironbench import workloads
 from ironbench.analyse.labstudy import lab_study
-from ironbench.drive import clock
+from ironbench.drive import before
 from ironbench.drive.trial import trial_seed
 from ironbench.errors import FailureError, InputError
 from ironbench.experiment import freeze, loop, schedule
@@ -61,8 +61,8 @@ def test_a_clock_that_is_set_during_a_lab_is_told_and_nothing_is_lost(
 ) -> None:
     """An hour back, while the third trial runs: each reads the offset of both clocks three times, last at its end."""
     readings = itertools.count(1)
-    real = clock._offset_s
-    monkeypatch.setattr(clock, "_offset_s", lambda: real() - (3600.0 if next(readings) >= 9 else 0.0))
+    real = before._offset_s
+    monkeypatch.setattr(before, "_offset_s", lambda: real() - (3600.0 if next(readings) >= 9 else 0.0))
     directory = begun(small(stages=(2, 1)), place / "lab")
     with directory.locked():
         records = loop.conduct({}, directory, Printer())

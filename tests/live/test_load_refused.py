@@ -24,6 +24,20 @@ def test_what_has_a_table_s_name_but_is_no_table_is_refused_and_left_alone(serve
     assert served.query("select to_regclass('igen_customer') is null") == [("t",)]
 
 
+def test_a_routine_of_others_is_refused_by_name_and_left_alone(served: Served) -> None:
+    served.query("create procedure batch_age() language plpgsql as 'begin raise notice ''mine''; end'")
+    with pytest.raises(InputError, match=r"routine batch_age\(\): exists, and ironbench needs that name"):
+        loaded(served, "igen-batch")
+    assert "mine" in str(served.query("select prosrc from pg_proc where proname = 'batch_age'"))
+    assert served.query("select to_regclass('batch_job') is null") == [("t",)]
+
+
+def test_routines_of_ironbench_are_made_anew(served: Served) -> None:
+    loaded(served, "igen-batch")
+    served.query("update ironbench_load set loaded_at = null")
+    assert not loaded(served, "igen-batch").reused
+
+
 def test_a_view_in_a_file_is_refused_too(place: Path) -> None:
     filed = Filed(place)
     try:

@@ -47,7 +47,7 @@ def refused(wanted: System, clients: int = 4) -> InputError:
         ({"server_version": "9"}, 'parameter "server_version" cannot be changed', ""),
         ({"max_wal_size": "0"}, "outside the valid range", ""),
         ({"port": "5433"}, "private socket", ""),
-        ({"data_directory": "/x"}, "use --data", ""),
+        ({"data_directory": "/x"}, "the layout says where the data are", ""),
         ({"max_connections": "5"}, "need at least 24", ""),
         ({"bin": "/nonexistent"}, "there is no postgres in /nonexistent", "pg_config --bindir"),
         ({"work_mem": "4MB\nfsync=off"}, "one line", ""),

@@ -55,7 +55,7 @@ def cut_while_writing(
         session = pg.start(system)
         session.query("CREATE TABLE t (id bigint PRIMARY KEY, pad text)")
         session.query(f"INSERT INTO t SELECT -n, repeat('x', 200) FROM generate_series(1, {ROWS}) n; CHECKPOINT")
-        one.pace(model=True)
+        one.set_model_timing(on=True)
         confirmed, at_stake = written_until_cut(session, one, how, seed, into_checkpoint_s)
         one.restore_power()
         return examined(system, confirmed, at_stake)

@@ -10,8 +10,7 @@ import pytest
 from lab_example import small
 
 from ironbench.analyse.labstudy import lab_study
-from ironbench.cli import declared
-from ironbench.experiment import freeze, loop
+from ironbench.experiment import declare, freeze, loop
 from ironbench.model.lab import Lab
 from ironbench.model.system import Setup
 from ironbench.plan import rates
@@ -68,7 +67,7 @@ def test_the_peak_leaves_no_used_data_to_the_first_block(place: Path) -> None:
 def test_rated_cells_run_beside_the_others_in_an_open_loop(place: Path) -> None:
     file = place / "speed.toml"
     file.write_text(RATED)
-    planned, secrets = declared.lab(file)
+    planned, secrets = declare.lab(file)
     directory = LabDirectory(place / "lab")
     directory.begin(freeze.freeze(planned, secrets, directory.store))
     with directory.locked():

@@ -15,8 +15,8 @@ from ironbench.devices.mounting import Mounted
 from ironbench.machine.fingerprint import fingerprint
 from ironbench.model.system import Device, Partition
 from ironbench.record import Store, durable
-from ironbench.record.arrival import arrive
 from ironbench.record.export import export
+from ironbench.record.importer import arrive
 
 pytestmark = [pytest.mark.live, needs_devices]
 

@@ -13,7 +13,7 @@ from user import SHORT, User
 
 from ironbench import workloads
 from ironbench.engines.administration import CHECKPOINT, REPLICATION, SIZES, TABLES
-from ironbench.engines.postgres.rights import CONFIGURE, MONITOR, RIGHTS
+from ironbench.engines.postgres.given import CONFIGURE, MONITOR, RIGHTS
 
 pytestmark = pytest.mark.live
 ROLE = "worker"
@@ -78,12 +78,31 @@ def test_a_right_that_is_missing_is_named_before_anything_starts(
     told = user("run", *words, "--dsn", dsn_of(RIGHTS.keys() - lacking))
     assert told.code == 2, told.stderr
     name = next(name for name in RIGHTS if name in lacking)
-    assert RIGHTS[name].cause in told.stderr
+    assert RIGHTS[name].cause.format(schema="public", database=database) in told.stderr
     assert RIGHTS[name].grant.format(role=ROLE, schema="public") in told.stderr
+    assert ("error: table pgbench_" in told.stderr) == (name == TABLES)
     assert user.records() == []
     boss = raw_server.connect(database=database)
     assert boss.query("select count(*) from pg_class where relnamespace = 'public'::regnamespace") == [("0",)]
     boss.close()
+
+
+@pytest.mark.parametrize("words", [("select-only",), ("script", "one.sql")])
+def test_a_statement_that_the_role_may_not_run_names_the_grant_as_the_way_out(
+    user: User,
+    dsn_of: Callable[[Collection[str]], str],
+    raw_server: RawServer,
+    database: str,
+    words: tuple[str, ...],
+) -> None:
+    boss = raw_server.connect(database=database)
+    columns = ("data", "content_key", "loaded_at", "rows", "bytes", "elapsed_s")
+    boss.query(f"create table ironbench_load ({', '.join(f'{name} text' for name in columns)})")
+    boss.close()
+    (user.home / "one.sql").write_text("SELECT * FROM ironbench_load;\n")
+    told = user("run", *words, "--dsn", dsn_of(RIGHTS.keys()), *SHORT)
+    assert told.code == 1 and "permission denied for table ironbench_load" in told.stderr, told.stderr
+    assert "granted" in told.stderr and "--on-error continue" not in told.stderr
 
 
 def test_a_lab_whose_role_lacks_a_right_does_not_begin(user: User, dsn_of: Callable[[Collection[str]], str]) -> None:

@@ -178,3 +178,23 @@ def test_other_programs_that_take_the_cpu_make_a_trial_suspect_and_are_named(use
     assert trial["budget"]["other"] > 0.2, "they were as many as the cores"
     (taken,) = [warning["text"] for warning in trial["warnings"] if warning["code"] == "cpu-taken"]
     assert "by other programs" in taken
+
+
+def test_a_run_with_an_ideal_log_has_it_in_memory_and_leaves_nothing_there(user: User, fast_directory: Path) -> None:
+    words = ("--data", str(fast_directory / "run"), "--ideal", "log", "--parallelism", "1")
+    told = user("run", "tpcb-like", *words, *SHORT, "--json")
+    assert told.code in (0, 3), told.stderr
+    (record,) = user.records()
+    system = record["system"]
+    assert (system["ideal"], system["parallelism"]) == (["log"], 1)
+    assert system["layout"]["log"].startswith("/dev/shm/ironbench-")
+    assert not Path(system["layout"]["log"]).exists() and user.nothing_runs()
+
+
+def test_a_run_within_a_budget_measures_as_many_blocks_as_its_plan_says(user: User) -> None:
+    words = ("run", "igen-oltp", "--engine", "null", "--clients", "1,2", *SHORT, "--budget", "6s", "--json")
+    planned = user(*words, "--plan").document
+    assert planned["estimate_s"] <= 6 and len(planned["trials"]) > 2
+    told = user(*words)
+    assert told.code in (0, 3), told.stderr
+    assert len(told.document["trials"]) == len(planned["trials"]) + planned["confirmations"]

@@ -18,7 +18,7 @@ import own_server as pg
 import pytest
 
 from ironbench import engines, workloads
-from ironbench.engines.cleanup import cleanup, told
+from ironbench.engines.cleanup import cleanup, lines_of
 from ironbench.errors import FailureError, InputError
 from ironbench.load import restore, snapshot
 from ironbench.machine import copies
@@ -334,7 +334,7 @@ def test_a_snapshot_in_use_is_not_removed(place: Path, own_cache: Path) -> None:
         (folder,) = (path for path in own_cache.iterdir() if path.is_dir())
         cleaned = cleanup(remove_data=True)
         assert cleaned.used == (str(folder),)
-        assert f"kept: {folder} (in use)" in told(cleaned)
+        assert f"kept: {folder} (in use)" in lines_of(cleaned)
         assert ready(setup(place, "sqlite"))[0].folder == folder, "others use it as well"
         places.release(folder)
         user.kill()

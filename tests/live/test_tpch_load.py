@@ -153,7 +153,7 @@ class Killing(Printer):
             if fraction > 0.4 and not self._done.is_set():
                 self._done.set()
                 for pid in processes.children(os.getpid()):
-                    if b"load/inside.py" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                    if b"ironbench.process.job" in Path(f"/proc/{pid}/cmdline").read_bytes():
                         os.kill(pid, signal.SIGKILL)
                 time.sleep(0.1)
 

@@ -46,3 +46,14 @@ def test_its_trials_are_observed_recorded_and_repeated(place: Path, tmp_path: Pa
         assert record["budget"]["client"] == 0
     assert (tmp_path / "trials" / found[0]["id"] / "observed.parquet").exists()
     assert list(place.iterdir()) == []
+
+
+def test_the_process_that_answers_queries_is_the_server_in_the_budget(place: Path, tmp_path: Path) -> None:
+    """DuckDB's process is another one in the window than before it."""
+    words = ["run", "tpch", "--engine", "duckdb", "--data", str(place / "d"), "--results", str(tmp_path)]
+    options = ["--with", "sf=0.01", "--with", "check=no", "--with", "test=power"]
+    done = subprocess.run(command(*words, *options), check=False, capture_output=True, text=True)
+    assert done.returncode in (0, 3), done.stderr
+    (record,) = records(tmp_path)
+    assert record["metrics"]["engine_cpu_s"] > 0
+    assert record["budget"]["server"] > record["budget"]["kernel"]

@@ -36,8 +36,7 @@ def test_jobs_run_beside_each_other_and_every_rule_holds(
 
 
 def test_a_ledger_that_lost_a_line_is_noticed(tmp_path: Path) -> None:
-    from ironbench.workloads import get
-    from ironbench.workloads.igen_batch import checks
+    from ironbench.workloads import get, igen_batch
 
     batch = get("igen-batch")
     session = _Sqlite(tmp_path)
@@ -50,19 +49,19 @@ def test_a_ledger_that_lost_a_line_is_noticed(tmp_path: Path) -> None:
         session.query(f"insert into batch_history values ({month}, {month}, 1, 2, 200, 400)")
     for statement in (*dataset.keys, *dataset.references):
         session.query(statement)
-    then = checks.read(session)
+    then = igen_batch.sums(session)
     summary: dict[str, Any] = {"scripts": [], "commits": 0}
-    assert all(check.passed for check in checks.check(session, then, summary))
+    assert all(check.passed for check in igen_batch.check(session, then, summary))
     session.query("insert into batch_history values (99, 12, 1, 3, 200, 600)")
     session.query("insert into batch_job (kind, lines) values ('post', 1)")
     posted = {"scripts": [{"name": "post", "completed": 1}], "commits": 1}
-    assert all(check.passed for check in checks.check(session, then, posted))
+    assert all(check.passed for check in igen_batch.check(session, then, posted))
     session.query("update batch_ledger set lines = lines - 1 where month = 12")
-    assert [check.name for check in checks.check(session, then, posted) if not check.passed] == [
+    assert [check.name for check in igen_batch.check(session, then, posted) if not check.passed] == [
         "ledger = history, month by month"
     ]
     session.query("delete from batch_history where month = 3")
-    failed = [check.name for check in checks.check(session, then, posted) if not check.passed]
+    failed = [check.name for check in igen_batch.check(session, then, posted) if not check.passed]
     assert "lines posted = lines held + archived" in failed
 
 

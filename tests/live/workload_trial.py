@@ -11,7 +11,7 @@ from typing import Any
 from raw_server import RawServer
 
 from ironbench import _core, workloads
-from ironbench.drive.plan import compiled_plan
+from ironbench.drive.run import Tasks, compiled_plan
 from ironbench.load import Loaded
 from ironbench.load.prepare import brought
 from ironbench.model.record import Check
@@ -104,8 +104,7 @@ class Trial:
         choice = Choice(name, self._options)
         plan = compiled_plan(
             session.target(),
-            self._workload.scripts(session.engine, choice),
-            self._workload.variables(self._options),
+            Tasks(self._workload.scripts(session.engine, choice), self._workload.variables(self._options)),
             Load(clients=clients, duration_s=None, transactions=transactions, seed=5),
             (),
         )

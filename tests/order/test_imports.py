@@ -114,3 +114,11 @@ def test_only_the_printer_prints() -> None:
 def test_only_one_crate_knows_python(crate: str) -> None:
     manifest = SOURCE.parents[1] / "crates" / crate / "Cargo.toml"
     assert "pyo3" not in manifest.read_text()
+
+
+def test_every_refusal_of_an_input_names_a_way_out() -> None:
+    for path in SOURCE.rglob("*.py"):
+        for call in ast.walk(ast.parse(path.read_text())):
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "InputError":
+                whole = len(call.args) > 2 or any(isinstance(one, ast.Starred) for one in call.args)
+                assert whole, f"{path}, line {call.lineno}: subject and cause alone"

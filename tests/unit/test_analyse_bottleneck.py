@@ -9,7 +9,7 @@ import pytest
 from factories import record
 
 from ironbench.analyse.bottleneck import where_time_goes
-from ironbench.analyse.waterfall import waterfall
+from ironbench.analyse.shares import waterfall
 from ironbench.model.record import Budget, Status, Warning
 from ironbench.model.system import Load
 from ironbench.stats.intervals import wilson
@@ -155,7 +155,7 @@ def test_computing_and_waiting_that_were_not_told_apart_are_not_called_computing
     sampled.metrics["time_samples{part=CPU}"] = 900.0
     found = where_time_goes([sampled])
     assert found is not None
-    assert "which of the two cannot be told" in found.limit.sentence and "faster cores" not in found.limit.sentence
+    assert "which of the two is unknown" in found.limit.sentence and "faster cores" not in found.limit.sentence
 
 
 def test_waits_for_a_core_after_a_wait_for_the_log_are_in_its_bound() -> None:

@@ -9,12 +9,13 @@ from factories import DISK, MEMORY, OLTP, record, suspect, sweep
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ironbench.analyse.comparability import unlike
 from ironbench.analyse.compare import NO_VERDICT, Row, compare, ratio
+from ironbench.analyse.subjects import Subject
 from ironbench.analyse.summarise import summarise
-from ironbench.analyse.unlike import unlike
 from ironbench.model.record import Status
 from ironbench.model.system import Choice, Load
-from ironbench.report.compared import text as comparison
+from ironbench.report.comparison import text as comparison
 
 positive = st.floats(1e-6, 1e12)
 repeats = st.lists(positive, min_size=1, max_size=9)
@@ -45,7 +46,7 @@ def test_turning_a_comparison_round_turns_the_direction_and_keeps_the_overlap(a:
 
 
 def test_the_direction_comes_from_the_catalogue() -> None:
-    found = compare("a", [record(throughput=100)], "b", [record(MEMORY, throughput=200)])
+    found = compare(Subject("a", (record(throughput=100),)), Subject("b", (record(MEMORY, throughput=200),)))
     rows = {row.metric: row for row in found.cells[0].rows}
     assert rows["throughput"].improves is True
     assert rows["response_time_p99_s"].improves is True
@@ -59,7 +60,7 @@ def test_a_comparison_never_says_faster_or_slower() -> None:
 
 def test_peaks_are_compared_each_at_its_own_number_of_clients() -> None:
     a, b = sweep(DISK, 3000, 2, clients=(1, 4, 8)), sweep(MEMORY, 9000, 6, clients=(4, 8, 16))
-    found = compare("a", a, "b", b)
+    found = compare(Subject("a", tuple(a)), Subject("b", tuple(b)))
     assert found.peaks is not None
     assert [cell.name for cell in found.cells] == ["4 clients", "8 clients"]
     row = found.peaks.row("throughput")
@@ -71,7 +72,7 @@ def test_peaks_are_compared_each_at_its_own_number_of_clients() -> None:
 @pytest.mark.parametrize("status", [Status.VOIDED, Status.FAILED, Status.CUT_SHORT])
 def test_trials_that_may_not_be_compared_are_left_out_and_named(status: Status) -> None:
     bad = record(throughput=99999, status=status, cause="the server died", block=1)
-    found = compare("a", [record(throughput=100), bad], "b", [record(MEMORY, throughput=200)])
+    found = compare(Subject("a", (record(throughput=100), bad)), Subject("b", (record(MEMORY, throughput=200),)))
     row = found.cells[0].row("throughput")
     assert row is not None
     assert (row.a.n, row.a.high) == (1, 100)
@@ -79,7 +80,7 @@ def test_trials_that_may_not_be_compared_are_left_out_and_named(status: Status) 
 
 
 def test_a_side_without_usable_trials_compares_nothing() -> None:
-    found = compare("a", [record(status=Status.FAILED)], "b", [record(MEMORY)])
+    found = compare(Subject("a", (record(status=Status.FAILED),)), Subject("b", (record(MEMORY),)))
     assert found.peaks is None
     assert found.cells == ()
     assert found.peak_basis[0] == "no usable trial"
@@ -87,7 +88,7 @@ def test_a_side_without_usable_trials_compares_nothing() -> None:
 
 def test_suspect_trials_enter_with_their_warning_once_per_kind() -> None:
     trials = [suspect(record(block=n), text=f"The client's thread was {95 + n} % busy.") for n in range(3)]
-    found = compare("a", trials, "b", [record(MEMORY)])
+    found = compare(Subject("a", tuple(trials)), Subject("b", (record(MEMORY),)))
     assert found.warnings == ("a: The client's thread was 95 to 97 % busy [client-saturated, 3 of 3 trials]",)
 
 
@@ -122,7 +123,7 @@ def test_settings_and_layout_are_what_is_compared_and_no_flaw() -> None:
 def test_other_work_or_another_ironbench_is_named_before_anything_is_compared() -> None:
     from dataclasses import replace
 
-    from ironbench.analyse.unlike import other_work
+    from ironbench.analyse.comparability import other_work
 
     one = record()
     assert other_work([one], [record(MEMORY)]) == ()
@@ -143,7 +144,7 @@ def test_other_work_or_another_ironbench_is_named_before_anything_is_compared() 
 )
 def test_a_comparison_leads_with_the_result_of_its_workload(work: Choice, metric: str, words: str) -> None:
     a, b = (replace(record(throughput=1.0, metrics={metric: value}), choice=work) for value in (2.0, 4.0))
-    found = compare("a", [a], "b", [b])
+    found = compare(Subject("a", (a,)), Subject("b", (b,)))
     assert found.leading[0] == metric
     text = comparison(found).replace("\u202f", " ")
     assert f"2.00 × {words}" in text if words else "B / A" in text

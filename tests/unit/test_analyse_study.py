@@ -8,12 +8,11 @@ import pytest
 from factories import DISK, MACHINE, MEMORY, OLTP, Shelf, SortedHistogram, example, record, sweep
 
 from ironbench.analyse.balance import balance
+from ironbench.analyse.curve import little
 from ironbench.analyse.differences import differences, flattened, shared
-from ironbench.analyse.reproduce import command
-from ironbench.analyse.sanity import little
 from ironbench.analyse.shares import MOST_EVENTS, OTHER, budgets, main_events, waits
 from ironbench.analyse.study import studies
-from ironbench.analyse.subjects import subjects
+from ironbench.analyse.subjects import run_command, subjects
 from ironbench.analyse.timelines import MOST_POINTS, percentiles, timeline, typical
 from ironbench.model.record import Budget, Status
 from ironbench.model.system import Choice, Load
@@ -172,7 +171,7 @@ def test_the_balance_sheet_holds_ratios_and_says_what_is_not_known() -> None:
     assert sheet["clients per core"].value == 4
     assert sheet["log device: bandwidth used per core"].value == pytest.approx(11e6)
     assert sheet["checkpoint interval"].value is None
-    assert sheet["checkpoint interval"].said == "no checkpoint in 30 s"
+    assert sheet["checkpoint interval"].words == "no checkpoint in 30 s"
 
 
 def test_cpu_budgets_are_averaged_and_absent_ones_left_out() -> None:
@@ -246,7 +245,7 @@ def test_the_typical_trial_is_a_real_one_in_the_middle() -> None:
 def test_the_command_makes_the_same_trials_again() -> None:
     system = replace(MEMORY, label="it's mine", server_cpus=(0, 1), dsn="postgres://u:secret@h/d")
     trials = [record(system, n, block=b, choice=replace(OLTP, defines={"x": "1"})) for n in (4, 1) for b in range(2)]
-    said = command(trials)
+    said = run_command(trials)
     assert said.startswith("ironbench run igen-oltp --dsn ")
     assert "secret" not in said
     assert "--clients 1,4 --duration 30s --warmup 5s --seed 1 --repeats 2 -D x=1" in said

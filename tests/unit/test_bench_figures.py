@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -83,3 +85,8 @@ def test_a_benchmark_that_breaks_is_missed_and_the_others_still_run(
 
 def test_words_are_shown_and_nothing_is_held_against_them() -> None:
     assert "0 missed" in table([figures.Figure("b", "w", "v", "[asked: words]", None)])
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in (Path(__file__).parents[2] / "bench").glob("[a-z]*.py")))
+def test_every_benchmark_finds_what_it_measures(name: str) -> None:
+    importlib.import_module(f"bench.{name}")

@@ -10,11 +10,11 @@ from factories import record
 
 from ironbench.analyse.bottleneck import where_time_goes
 from ironbench.analyse.ceiling import ceiling, ceilings, reconciled
-from ironbench.analyse.verdict import finding
-from ironbench.analyse.waterfall import waterfall
+from ironbench.analyse.shares import waterfall
+from ironbench.analyse.verdict import Comparison, finding
 from ironbench.model.finding import Conclusion, Finding
 from ironbench.model.lab import Lab, Method, Stage
-from ironbench.model.parts import PARTS
+from ironbench.model.observer import PARTS
 from ironbench.model.record import Record
 from ironbench.model.system import Cell, Choice, Layout, Load, Setup, System
 
@@ -25,7 +25,7 @@ WOBBLE = (1.0, 1.004, 0.997, 1.006, 0.995, 1.001, 1.002, 0.998)
 def measured(speedup: float, metric: str = "throughput", **fields: object) -> Finding:
     better = "higher" if metric == "throughput" else "lower"
     pairs = [(block, 100.0 * speedup * wobble, 100.0) for block, wobble in enumerate(WOBBLE)]
-    return replace(finding(metric, better, "ideal=log", "ideal=none", pairs, METHOD), **fields)  # type: ignore[arg-type]
+    return replace(finding(Comparison(metric, better, "ideal=log", "ideal=none", pairs), METHOD), **fields)  # type: ignore[arg-type]
 
 
 def test_a_part_that_costs_little_is_not_the_bottleneck() -> None:
@@ -60,11 +60,11 @@ def test_without_a_conclusion_there_is_no_verdict() -> None:
 def test_a_gain_on_both_sides_of_the_margin_is_not_judged() -> None:
     found = ceiling(measured(1.05, low=1.02, high=1.08, conclusion=Conclusion.FASTER), ["temp"])
     assert found.holds_back is None
-    assert "temporary files cost something, whether more than 5\u202f% cannot be told" in found.sentence
+    assert "temporary files cost something; whether more than 5\u202f% is unknown" in found.sentence
 
 
 def test_without_a_block_nothing_was_measured() -> None:
-    empty = finding("throughput", "higher", "ideal=log", "ideal=none", [], METHOD)
+    empty = finding(Comparison("throughput", "higher", "ideal=log", "ideal=none", []), METHOD)
     found = ceiling(empty, ["log"])
     assert math.isnan(found.speedup) and "not measured" in found.sentence
 
@@ -119,7 +119,7 @@ def test_only_cells_that_differ_in_ideal_parts_alone_have_a_ceiling() -> None:
 
 
 def test_what_a_free_part_brings_along_is_no_difference() -> None:
-    """As `plan.ideal` and the engines arrange it."""
+    """As `plan.resolve` and the engines arrange it."""
     limited = replace(PLAIN, system=replace(PLAIN.system, memory_total_bytes=1 << 30, client_cpus=(1,)))
     paused = replace(PLAIN, cell=replace(PLAIN.cell, load=Load(8, think_time_s=0.1)))
     assert credited(freed("log", layout=Layout(log="/dev/shm/log")))

@@ -9,10 +9,10 @@ import pytest
 from factories import DISK, MACHINE, Shelf, record
 
 from ironbench.analyse.balance import balance
-from ironbench.analyse.cores import held_to
-from ironbench.analyse.cost import costs
+from ironbench.analyse.cost import Measured, costs
 from ironbench.analyse.lead import leads
 from ironbench.analyse.leaderboard import own
+from ironbench.analyse.subjects import held_to
 from ironbench.catalogue.prices import Sheet
 from ironbench.model.system import Choice, System
 
@@ -67,7 +67,7 @@ def test_balance_sheet_bill_lead_and_leaderboard_count_the_same_cores() -> None:
     assert leads("held", held, "free", free, archive, 0.05).cores == (1, 2)
     places = own([*held, *free], archive, "score", Sheet({}), "")[0].places
     assert {place.system: place.cores for place in places} == {"held": 1, "free": 2}
-    rows = costs(None, Sheet({}), {"held": held, "free": free}, {"m1": MACHINE}, None).rows
+    rows = costs(None, Sheet({}), Measured({"held": held, "free": free}, {"m1": MACHINE})).rows
     assert [row.cores for row in rows] == [1, 2]
     shown = [balance(side, MACHINE)[2] for side in (held, free)]
     assert [(entry.name, entry.value) for entry in shown] == [("clients per core", 1), ("clients per core", 0.5)]

@@ -12,9 +12,9 @@ from factories import DISK, MACHINE, MEMORY, record
 
 from ironbench.analyse import target as targets
 from ironbench.analyse.bill import bill, licences
-from ironbench.analyse.cost import costs
+from ironbench.analyse.cost import Measured, costs
 from ironbench.catalogue import prices
-from ironbench.cli.costing import asked
+from ironbench.cli.cost import compared as asked
 from ironbench.errors import InputError
 from ironbench.model.cost import Offer, Range
 from ironbench.model.record import Record, Status
@@ -37,7 +37,7 @@ def offer(**fields: object) -> Offer:
 
 
 def test_the_published_bills_are_reproduced_to_the_dollar() -> None:
-    found = costs(offers.read(EXAMPLE.read_text(), "f2"), prices.shipped(), {}, {}, None)
+    found = costs(offers.read(EXAMPLE.read_text(), "f2"), prices.shipped(), Measured())
     totals = {row.name: row.bill.total for row in found.rows if row.bill}
     assert totals["36 cores"] == 247392
     assert totals["16 faster cores"] == 109952
@@ -84,9 +84,9 @@ def test_a_price_without_unit_currency_date_or_source_is_refused_with_its_line(f
 @pytest.mark.parametrize(
     ("line", "cause"),
     [
-        ('currency = "dollars"', "no currency"),
+        ('currency = "dollars"', "'dollars' does not fit"),
         ('per = "cores"', "unknown"),
-        ('date = "yesterday"', "no date"),
+        ('date = "yesterday"', "'yesterday' does not fit"),
         ("price = -1", "out of range"),
         ("price = nan", "out of range"),
         ('price = "much"', "sheet.toml: price x, price: expected a number, got text in quotes"),
@@ -173,13 +173,13 @@ def test_a_target_is_met_only_by_the_upper_bound_of_open_loop_trials_at_that_rat
     assert targets.attained("a", good[:2], TARGET).why.startswith("not measured: 2 of 3 trials")
     assert "closed loop only" in targets.attained("a", [driven(0.001, b, None) for b in range(4)], TARGET).why
     slower = [driven(0.001, block, 4000.0) for block in range(4)]
-    assert targets.attained("a", slower, TARGET).why == "not measured: the highest rate driven is 4000/s"
+    assert targets.attained("a", slower, TARGET).why == "not measured: the highest rate driven is 4\u202f000/s"
 
 
 def test_trials_that_did_not_keep_the_rate_do_not_meet_a_target() -> None:
     late = Caution("rate-not-kept", "the rate was not kept")
     trials = [driven(0.001, block, status=Status.SUSPECT, warnings=(late,)) for block in range(4)]
-    assert targets.attained("a", trials, TARGET).why.startswith("does not keep 5000/s")
+    assert targets.attained("a", trials, TARGET).why.startswith("does not keep 5\u202f000/s")
 
 
 def test_a_system_may_meet_a_target_at_a_higher_rate() -> None:
@@ -205,15 +205,15 @@ buy = ["x"]
 def test_the_cheapest_system_that_meets_the_target_is_named_and_others_say_how_close_they_came() -> None:
     slow, fast = [driven(0.02, b) for b in range(3)], [driven(0.005, b, system=MEMORY) for b in range(3)]
     records = {"log on disk": slow, "log in memory": fast}
-    found = costs(offers.read(OFFERS, "o"), sheet(), records, {}, TARGET)
+    found = costs(offers.read(OFFERS, "o"), sheet(), Measured(records), TARGET)
     assert found.cheapest is not None
     assert found.cheapest.name == "log in memory"
     strict = targets.parse("p99 < 1ms at 5000 tps")
-    none = costs(offers.read(OFFERS, "o"), sheet(), records, {}, strict)
+    none = costs(offers.read(OFFERS, "o"), sheet(), Measured(records), strict)
     assert none.cheapest is None
     assert report.advice(none) == [
         "No system was shown to meet it. log in memory came closest: misses it 5.00 times over: 5 ms, at most 5 ms at "
-        "5000/s."
+        "5\u202f000/s."
     ]
 
 
@@ -221,14 +221,14 @@ def test_records_of_different_work_are_not_held_against_one_target() -> None:
     one = driven(0.02)
     other = replace(one, choice=replace(one.choice, options={"scale": "8"}))
     with pytest.raises(InputError, match="did different work"):
-        costs(None, sheet(), {"a": [one], "b": [other]}, {}, TARGET)
+        costs(None, sheet(), Measured({"a": [one], "b": [other]}), TARGET)
 
 
 def test_bills_in_two_currencies_are_not_shown_beside_each_other() -> None:
     mixed = OFFERS.replace('buy = ["x"]', 'buy = ["y"]', 1)
     both = sheet(LINE, f"[price.y]\n{LINE.replace('USD', 'EUR')}")
     with pytest.raises(InputError, match=r"are in EUR \(log on disk\) and USD \(log in memory\)"):
-        costs(offers.read(mixed, "o"), both, {}, {}, None)
+        costs(offers.read(mixed, "o"), both, Measured())
 
 
 @pytest.mark.parametrize(
@@ -331,9 +331,9 @@ def test_trials_of_unlike_loads_do_not_add_up() -> None:
 
 def test_why_a_system_is_not_measured_is_told_of_all_that_was_driven(tmp_path: Path) -> None:
     results = stored(tmp_path / "a", [driven(0.005, 0, 100.0), driven(0.005, 1, 4000.0), driven(0.005, 2, 100.0)])
-    assert told(results) == {"log on disk": "not measured: the highest rate driven is 4000/s"}
+    assert told(results) == {"log on disk": "not measured: the highest rate driven is 4\u202f000/s"}
     results = stored(tmp_path / "b", [driven(0.005, 0, None), driven(0.005, 1, 4000.0)])
-    assert told(results) == {"log on disk": "not measured: the highest rate driven is 4000/s"}
+    assert told(results) == {"log on disk": "not measured: the highest rate driven is 4\u202f000/s"}
     failed = driven(0.005, 0, None, status=Status.FAILED)
     results = stored(tmp_path / "c", [failed, driven(0.005, 1, None)])
     assert told(results) == {"log on disk": "not measured: closed loop only; drive it with --rate"}
@@ -355,16 +355,18 @@ def test_a_system_that_was_held_to_some_cpus_has_as_many_cores(tmp_path: Path) -
 
 def test_a_system_without_an_upper_bound_did_not_come_closest() -> None:
     slow, once = [driven(0.02, block) for block in range(3)], [driven(0.011, system=MEMORY)]
-    found = costs(None, sheet(), {"slow": slow, "once": once}, {}, TARGET)
+    found = costs(None, sheet(), Measured({"slow": slow, "once": once}), TARGET)
     assert found.nearest is not None
     assert found.nearest.name == "slow"
-    assert report.advice(costs(None, sheet(), {"once": once}, {}, TARGET))[0].startswith("No system was measured at")
+    assert report.advice(costs(None, sheet(), Measured({"once": once}), TARGET))[0].startswith(
+        "No system was measured at"
+    )
 
 
 def test_records_are_of_all_servers_together(tmp_path: Path) -> None:
     text = OFFERS.replace("sockets = 1", "servers = 2\nsockets = 1", 1)
     found = costs(
-        offers.read(text, "o"), sheet(), {"log on disk": [driven(0.005, block) for block in range(3)]}, {}, TARGET
+        offers.read(text, "o"), sheet(), Measured({"log on disk": [driven(0.005, block) for block in range(3)]}), TARGET
     )
     assert (found.rows[0].cores, found.rows[0].score) == (16, Range(5000, 5000))
     assert "log on disk: records count as those of all its 2 servers together." in report.text(found, None)
@@ -373,7 +375,7 @@ def test_records_are_of_all_servers_together(tmp_path: Path) -> None:
 def test_the_example_of_a_whole_bill_is_marked_as_made_up() -> None:
     folder = EXAMPLE.parent
     own = prices.with_sheets([folder / "own-prices.toml"])
-    found = costs(offers.read((folder / "whole-bill.toml").read_text(), "o"), own, {}, {}, None)
+    found = costs(offers.read((folder / "whole-bill.toml").read_text(), "o"), own, Measured())
     power = Decimal("0.1107") * 3 * 8766 * 600 / 1000
     assert [row.bill and row.bill.estimate for row in found.rows] == [True, True]
     assert found.rows[0].bill is not None

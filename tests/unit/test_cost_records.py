@@ -11,7 +11,7 @@ from factories import DISK, MACHINE, MEMORY, record, sweep
 
 from ironbench import catalogue
 from ironbench.analyse.cost import Costs
-from ironbench.cli.costing import asked
+from ironbench.cli.cost import compared as asked
 from ironbench.model.cost import Range
 from ironbench.model.record import Record
 from ironbench.model.system import Choice
@@ -51,7 +51,7 @@ def test_without_a_target_the_records_that_a_systems_file_names_give_its_scores(
         (Range(1500, 1500), Range(750, 750)),
     ]
     text = report.text(found, None)
-    assert "one: throughput at its peak of 8 clients (3 sweep trials, not confirmed)." in text
+    assert "one: throughput with 8 clients (3 trials)." in text
     assert "log in memory costs the same and does 150 % of its work." in text
     assert "Work: igen-oltp scale=4 weight=light" in text
     assert json.loads(report.document(found))["systems"][0]["basis"] == found.rows[0].basis

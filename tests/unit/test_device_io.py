@@ -9,7 +9,7 @@ from ironbench.analyse.device_io import Spread, spreads
 from ironbench.analyse.study import studies
 from ironbench.model.observation import Counted
 from ironbench.report.sections import sections
-from ironbench.report.sections.device_io import device_io
+from ironbench.report.sections.devices import device_io
 from ironbench.words import THIN
 
 READS = Counted("device_read_latency_s{role=data}", (100e-6, 109e-6, 800e-6), (90.0, 8.0, 2.0))

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from ironbench.devices import arrange, capability, expression, file_systems
-from ironbench.devices.declared import wanted
+from ironbench.devices.arrange import requested_devices
 from ironbench.devices.mounting import Mounted
 from ironbench.devices.recorded import Measured, finish, raw
 from ironbench.errors import InputError
@@ -24,7 +24,7 @@ def able(monkeypatch, tmp_path: Path) -> None:
 
 
 def shared(**told: str) -> list[tuple[str, tuple[str, ...]]]:
-    return [(one.model, one.roles) for one in arrange.shared(told, None, "ext4", "ram")]
+    return [(one.model, one.roles) for one in requested_devices({}, LayoutSection(**told), Path())]
 
 
 def test_roles_that_name_the_same_device_share_it() -> None:
@@ -52,30 +52,30 @@ def test_a_mistake_in_an_expression_is_told_with_the_option() -> None:
 
 
 def test_a_capacity_is_shared_out_among_the_partitions() -> None:
-    (device,) = arrange.arranged((arrange.Wanted("free", ("data", "log"), 1000 * MB),), 100 * MB)
+    (device,) = arrange.arranged((arrange.Request("free", ("data", "log"), 1000 * MB),), 100 * MB)
     sizes = [partition.bytes for partition in device.partitions]
     assert 999 * MB < sum(sizes) <= 1000 * MB and all(size % arrange.PAGE == 0 for size in sizes)
 
 
 def test_without_a_capacity_there_is_room_for_twice_the_data_log_and_spills() -> None:
-    (device,) = arrange.arranged((arrange.Wanted("free", ("data",)),), 500 * MB)
+    (device,) = arrange.arranged((arrange.Request("free", ("data",)),), 500 * MB)
     assert device.partitions[0].bytes >= 2 * 500 * MB + arrange.LOG_BYTES + arrange.TEMP_BYTES
 
 
 def test_partitions_smaller_than_their_file_system_are_refused() -> None:
     with pytest.raises(InputError, match="xfs needs"):
-        arrange.arranged((arrange.Wanted("free", ("data",), 200 * MB, "xfs"),), 0)
+        arrange.arranged((arrange.Request("free", ("data",), 200 * MB, "xfs"),), 0)
 
 
 def test_devices_larger_than_memory_are_refused_unless_a_directory_holds_them(tmp_path: Path) -> None:
     huge = 1 << 45
     with pytest.raises(InputError, match="in memory"):
-        arrange.arranged((arrange.Wanted("free", ("data",), huge),), 0)
-    arrange.arranged((arrange.Wanted("free", ("data",), huge, "ext4", str(tmp_path / "backing")),), 0)
+        arrange.arranged((arrange.Request("free", ("data",), huge),), 0)
+    arrange.arranged((arrange.Request("free", ("data",), huge, "ext4", str(tmp_path / "backing")),), 0)
 
 
 def test_what_a_power_cut_takes_back_is_in_memory_too(tmp_path: Path) -> None:
-    beside = arrange.Wanted("free", ("data",), 1000 * MB, "ext4", str(tmp_path / "backing"))
+    beside = arrange.Request("free", ("data",), 1000 * MB, "ext4", str(tmp_path / "backing"))
     huge = 1 << 45
     arrange.arranged((beside,), huge)
     with pytest.raises(InputError, match="a power cut takes back"):
@@ -89,7 +89,7 @@ def test_data_that_do_not_fit_on_their_partition_are_refused() -> None:
 
 
 def test_a_layout_has_its_roles_on_the_devices_and_the_rest_where_it_was() -> None:
-    devices = arrange.arranged((arrange.Wanted("free", ("log",)),), 0)
+    devices = arrange.arranged((arrange.Request("free", ("log",)),), 0)
     layout = arrange.laid_out(Layout(data="/d"), devices)
     assert (layout.data, layout.temp, layout.log) == ("/d", None, devices[0].partitions[0].directory)
 
@@ -97,7 +97,7 @@ def test_a_layout_has_its_roles_on_the_devices_and_the_rest_where_it_was() -> No
 def test_what_is_missing_for_devices_is_said_before_anything_starts(monkeypatch) -> None:
     monkeypatch.setattr(capability, "lacking", lambda root=Path("/"): "root, which this is not")
     with pytest.raises(InputError, match="emulated devices need root"):
-        arrange.arranged((arrange.Wanted("free", ("data",)),), 0)
+        arrange.arranged((arrange.Request("free", ("data",)),), 0)
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_a_file_system_whose_program_is_absent_is_refused_with_its_package(monke
 
 def test_devices_of_a_lab_are_told_apart_by_their_names(tmp_path: Path) -> None:
     named = {"a": "hdd-7200", "b": DeviceSection("hdd-7200", capacity="1GiB", fs="xfs")}
-    found = wanted(named, LayoutSection(data="a", temp="a", log="b"), tmp_path)
+    found = requested_devices(named, LayoutSection(data="a", temp="a", log="b"), tmp_path)
     assert [(one.name, one.model, one.roles) for one in found] == [
         ("a", "hdd-7200", ("data", "temp")),
         ("b", "hdd-7200", ("log",)),
@@ -129,7 +129,7 @@ def test_devices_of_a_lab_are_told_apart_by_their_names(tmp_path: Path) -> None:
 
 
 def test_a_layout_may_name_an_expression_without_declaring_it(tmp_path: Path) -> None:
-    (found,) = wanted({}, LayoutSection(data="raid0(2, hdd-7200)"), tmp_path)
+    (found,) = requested_devices({}, LayoutSection(data="raid0(2, hdd-7200)"), tmp_path)
     assert found.model == "raid0(2, hdd-7200)"
 
 

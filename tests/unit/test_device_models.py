@@ -9,7 +9,7 @@ import pytest
 from ironbench import units
 from ironbench.catalogue import devices as catalogue
 from ironbench.devices import models
-from ironbench.devices.seen import probed, seen
+from ironbench.devices.device_probe import probed, seen
 from ironbench.errors import InputError
 
 HOLDING = [model.name for model in catalogue.device_models().values() if model.kind != "controller"]

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from ironbench.catalogue.devices import device_models
-from ironbench.cli import devicing
+from ironbench.cli import device
 from ironbench.devices import models, recorded, replay, trace
 from ironbench.errors import FailureError, InputError
 from ironbench.model.driven import Computed
@@ -59,7 +59,7 @@ def test_a_prediction_out_of_its_range_says_so() -> None:
     reads = replay.predicted(one_client(300, 10_000, 8 * _MS), "hdd-7200", CORE)
     assert reads.out_of_range == ()
     writes = replay.predicted(one_client(300, 10_000, 8 * _MS, "write"), "hdd-7200(cache=off)", CORE)
-    assert any("100% of the bytes are writes" in doubt for doubt in writes.out_of_range)
+    assert any("100\u202f% of the bytes are writes" in doubt for doubt in writes.out_of_range)
     flushes = replay.predicted(one_client(300, 10_000, 8 * _MS, "flush"), "ssd-nvme-2014", CORE)
     assert any("group commit" in doubt and "more of them" in doubt for doubt in flushes.out_of_range)
     far = replay.predicted(one_client(300, 10_000, 8 * _MS), "ssd-nvme-consumer", CORE)
@@ -225,19 +225,19 @@ def test_a_trace_that_is_larger_than_the_device_is_refused() -> None:
 def test_the_verbs_print_a_page_or_one_document(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "trace.parquet"
     trace.write(path, one_client(100, _MS, 8 * _MS))
-    assert devicing.replayed(str(path), "raid0( 2,ssd-sata-2011 )", "", False, (), False) == 0
+    assert device._replayed(str(path), "raid0( 2,ssd-sata-2011 )", "", False, (), False) == 0
     told = capsys.readouterr().out
     assert "on raid0(2, ssd-sata-2011)" in told
     assert "predicted" in told
-    devicing.replayed(str(path), "hdd-7200", "2GB", True, (), True)
+    device._replayed(str(path), "hdd-7200", "2GB", True, (), True)
     document = json.loads(capsys.readouterr().out)
     assert document["ios"] == 100
     assert document["latencies"][0]["predicted"]["p99_s"] > 0
-    devicing.shown("spread(2 x hdd-10k, ssd-sata-2011)", "20GB", (), False)
+    device._shown("spread(2 x hdd-10k, ssd-sata-2011)", "20GB", (), False)
     told = capsys.readouterr().out
     assert "hdd-10k (2005)" in told
     assert "ssd-sata-2011 (2011)" in told
     assert "what a benchmark would see" in told
     assert "ASSUMED" in told
-    devicing.shown("raid-card", "", (), True)
+    device._shown("raid-card", "", (), True)
     assert json.loads(capsys.readouterr().out)["models"][0]["kind"] == "controller"

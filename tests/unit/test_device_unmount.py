@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ironbench.cli.mounting import _meant
+from ironbench.cli.device_mount import _meant
 from ironbench.devices.mounting import ORDER
 from ironbench.errors import InputError
 from ironbench.process import register

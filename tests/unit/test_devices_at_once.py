@@ -15,10 +15,10 @@ class _Told:
         self.alive = alive
         self.models: list[bool] = []
 
-    def pace(self, model: bool) -> None:
+    def set_model_timing(self, on: bool) -> None:
         if not self.alive:
             raise FailureError("emulated device", "its process ended")
-        self.models.append(model)
+        self.models.append(on)
 
 
 def test_devices_follow_their_models_again_however_the_checks_end() -> None:

@@ -1,3 +1,6 @@
+import os
+from pathlib import Path
+
 import pytest
 
 from ironbench.engines.postgres import dsn
@@ -121,3 +124,8 @@ def test_a_password_file_that_others_may_read_is_refused(tmp_path, home) -> None
     with pytest.raises(InputError) as caught:
         dsn.parse("host=h user=ann", home)
     assert "chmod 600" in caught.value.hint
+
+
+def test_a_password_file_that_is_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe", 0o600)
+    assert dsn.stored_password(tmp_path / "pipe", "h", 5432, "d", "u") is None

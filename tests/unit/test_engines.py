@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from ironbench import engines, units
-from ironbench.engines import ideal
+from ironbench.engines import cleanup, ideal
+from ironbench.engines.base import Engine, Traits
 from ironbench.engines.postgres import facts, settings
 from ironbench.errors import InputError
 from ironbench.machine import space
@@ -25,6 +26,32 @@ def test_an_unknown_engine_gets_the_nearest_name() -> None:
     with pytest.raises(InputError) as caught:
         engines.get("postgresql")
     assert "postgres" in caught.value.hint
+
+
+class _ChosenError(Exception):
+    """An engine was chosen."""
+
+
+def test_cleanup_chooses_the_engine_by_the_scheme_of_the_dsn(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Fake(engines.get("null").__class__):  # type: ignore[misc]
+        def __init__(self, name: str, *schemes: str) -> None:
+            self.name, self.traits, self.administration = name, Traits("", schemes=schemes), Marking()
+
+        def validated(self, system: System, clients: int) -> None:
+            raise _ChosenError(self.name)
+
+    class Marking(Engine.administration.__class__):  # type: ignore[misc]
+        marks = True
+
+    fakes = {"first": Fake("first", "one"), "second": Fake("second", "", "two")}
+    monkeypatch.setattr(engines, "names", lambda: tuple(fakes))
+    monkeypatch.setattr(engines, "get", fakes.__getitem__)
+    for dsn, name in (("one://h/d", "first"), ("two://h/d", "second"), ("host=h password=one://", "second")):
+        with pytest.raises(_ChosenError, match=name):
+            cleanup.database(dsn)
+    with pytest.raises(InputError, match="three://") as caught:
+        cleanup.database("three://u:secret@h/d")
+    assert caught.value.hint == "known: one://, two://" and "secret" not in str(caught.value)
 
 
 def test_the_null_engine_takes_everything_and_keeps_nothing() -> None:

@@ -40,7 +40,7 @@ def in_words(done: subprocess.CompletedProcess[str], code: int) -> str:
 
 
 @pytest.mark.parametrize("shell", ["> /dev/full", ">&-"])
-@pytest.mark.parametrize("words", [["list", "metrics"], ["--version"], ["list", "devices", "--json"]])
+@pytest.mark.parametrize("words", [["list", "metrics"], ["--version"], ["run", "--help"], ["lab", "plan", "--help"]])
 def test_a_result_that_cannot_be_written_is_a_failure_in_one_line(shell: str, words: list[str], tmp_path: Path) -> None:
     assert in_words(told(words, tmp_path, shell), 1).startswith("error: stdout: the result cannot be written")
 
@@ -99,9 +99,26 @@ def test_no_lab_file_yields_a_traceback(text: str, cause: str, tmp_path: Path) -
     assert cause in in_words(told(["lab", "plan", str(file)], tmp_path), 2)
 
 
-def test_a_lab_file_that_never_ends_is_refused(tmp_path: Path) -> None:
-    assert "larger than" in in_words(told(["lab", "plan", "/dev/zero"], tmp_path), 2)
-    assert "cannot be read" in in_words(told(["lab", "plan", str(tmp_path)], tmp_path), 2)
+@pytest.mark.parametrize("name", ["lab plan", "--prices", "--systems", "--models", "script"])
+def test_what_is_no_regular_file_is_refused_and_not_waited_for(name: str, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path, cause in (
+        ("pipe", "is not a regular file"),
+        ("/dev/zero", "is not a regular file"),
+        (".", "cannot be read: Is a directory"),
+    ):
+        words = [word.replace("PATH", path) for word in PATHS[name]]
+        assert f"{path}: {cause}" in in_words(told(words, tmp_path), 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"), [("", "is empty"), (" \n", "is empty"), ("-- a\n/* b\n*/", "only comments")]
+)
+def test_a_script_without_a_command_is_refused_with_a_way_out(text: str, cause: str, tmp_path: Path) -> None:
+    (tmp_path / "x.sql").write_text(text)
+    for words, subject in ((["x.sql"], "x.sql"), (["-", "< x.sql"], "standard input (-)")):
+        message = in_words(told(["run", "script", words[0]], tmp_path, "".join(words[1:])), 2)
+        assert f"{subject}: " in message and cause in message and "hint: write an SQL command" in message
 
 
 @pytest.fixture
@@ -171,11 +188,11 @@ def test_a_bad_runtime_directory_is_not_used(place: str, tmp_path: Path) -> None
 
 def test_what_nobody_foresaw_is_one_line_a_file_with_the_details_and_exit_1(tmp_path: Path) -> None:
     code = (
-        "import sys; import ironbench.cli.list as l; from ironbench.cli import request\n"
+        "import sys; import ironbench.cli.list as l; from ironbench.experiment import command\n"
         "from ironbench.model.secrets import Secrets\n"
-        "def broken(asked, json):\n"
+        "def broken(asked):\n"
         "    Secrets('pa55w0rd!'); raise LookupError('lost pa55w0rd! and S3cr3t')\n"
-        "request.carried_out = broken\n"
+        "command.planned = broken\n"
         "sys.argv = ['ironbench', 'run', 'select-only', '--dsn', 'postgresql://u:S3cr3t']\n"
         "from ironbench.cli import main; main()"
     )

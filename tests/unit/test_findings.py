@@ -12,9 +12,8 @@ import pytest
 from ironbench.analyse.claims import Outcome, judged, refuted
 from ironbench.analyse.findings import declared, findings
 from ironbench.analyse.subjects import work_name
-from ironbench.model.finding import Conclusion, Finding
+from ironbench.model.finding import Conclusion, Finding, Noise
 from ironbench.model.lab import Claim, Factor, Lab, Method, Stage
-from ironbench.model.noise import Noise
 from ironbench.model.record import Record, Status
 from ironbench.model.system import Cell, Load, Setup, Trial
 

@@ -6,13 +6,13 @@ import pytest
 from factories import DISK, MEMORY, Shelf, record
 from labfactory import lab, trials
 
+from ironbench.analyse.device_io import role_latencies
 from ironbench.analyse.labstudy import lab_study
-from ironbench.analyse.role_latency import role_latencies
 from ironbench.analyse.study import Study, studies
 from ironbench.model.record import Record
 from ironbench.model.system import Device, Partition
-from ironbench.report.charts import levels
-from ironbench.report.image import svg as lab_svg
+from ironbench.report.charts.grouped import level_bars, level_queries
+from ironbench.report.formats.png import svg as lab_svg
 from ironbench.report.sections import sections
 from ironbench.report.sections.devices import role_latency
 from ironbench.words import THIN
@@ -53,11 +53,11 @@ def study(full: bool = True) -> Study:
 
 def test_two_factors_of_a_full_design_are_bars_in_groups_and_every_query_has_them_by_the_second_factor() -> None:
     found = study()
-    (whole,) = levels.whole(found.levels)
+    (whole,) = level_bars(found.levels)
     assert whole.title == "Geometric mean of query times by SSDs and tables"
     assert [row[0] for row in whole.table.rows] == ["SSDs=2", "SSDs=4", "SSDs=6"]
     assert whole.table.rows[0][1].replace(THIN, " ").startswith("4.00 s")
-    raw, compressed = levels.by_query(found.levels)
+    raw, compressed = level_queries(found.levels)
     assert [raw.title, compressed.title] == ["Time of each query, tables=raw", "Time of each query, tables=compressed"]
     assert [key.label for key in raw.legend] == ["SSDs=2", "SSDs=4", "SSDs=6"]
     axes = {str(chart.specification["layer"][0]["encoding"]["y"]["scale"]) for chart in (raw, compressed)}
@@ -68,7 +68,7 @@ def test_two_factors_of_a_full_design_are_bars_in_groups_and_every_query_has_the
 @pytest.mark.parametrize("other", [study(full=False), None])
 def test_other_designs_have_no_such_groups(other: Study | None) -> None:
     found = other.levels if other else None
-    assert levels.whole(found) == [] and levels.by_query(found) == []
+    assert level_bars(found) == [] and level_queries(found) == []
 
 
 def test_io_of_emulated_devices_is_timed_by_role_and_direction() -> None:

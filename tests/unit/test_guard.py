@@ -46,12 +46,12 @@ def test_how_a_server_ended_is_known_though_its_guard_tells_it_later(
     order = guard.Order(str(register.path_of(entry)), command, dict(os.environ), str(tmp_path / "server.log"))
     kept = guard.Guard(order)
     try:
-        os.kill(kept._process.pid, signal.SIGSTOP)
+        os.kill(kept.child.pid, signal.SIGSTOP)
         os.kill(kept.pid or 0, signal.SIGKILL)
         while not kept.ended():
             pass
         assert kept.status is None
-        threading.Timer(0.2, os.kill, (kept._process.pid, signal.SIGCONT)).start()
+        threading.Timer(0.2, os.kill, (kept.child.pid, signal.SIGCONT)).start()
         kept.ended(30.0)
         assert kept.status == -signal.SIGKILL
     finally:

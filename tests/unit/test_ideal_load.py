@@ -6,27 +6,27 @@ from pathlib import Path
 
 import pytest
 
-from ironbench.cli import declared
 from ironbench.engines import ideal as memory
+from ironbench.experiment import declare
 from ironbench.model.lab import Lab
 from ironbench.model.system import Load, System
-from ironbench.plan import ideal
+from ironbench.plan import resolve
 
 
 def test_an_ideal_client_is_held_back_by_nothing_of_ours() -> None:
     system = System("postgres", "x", ideal=("client",), client_cpus=(1,))
-    system, load = ideal.arranged(system, Load(clients=8, think_time_s=0.1), range(4))
+    system, load = resolve.with_ideal_parts(system, Load(clients=8, think_time_s=0.1), range(4))
     assert (system.client_cpus, load.threads, load.think_time_s) == (None, 4, 0.0)
 
 
 def test_there_are_never_more_threads_than_clients() -> None:
-    _, load = ideal.arranged(System("postgres", "x", ideal=("client",)), Load(clients=2), range(64))
+    _, load = resolve.with_ideal_parts(System("postgres", "x", ideal=("client",)), Load(clients=2), range(64))
     assert load.threads == 2
 
 
 def test_without_ideal_parts_nothing_changes() -> None:
     system, load = System("postgres", "x"), Load(clients=8, cache="cold")
-    assert ideal.arranged(system, load, range(4)) == (system, load)
+    assert resolve.with_ideal_parts(system, load, range(4)) == (system, load)
 
 
 def lab(folder: Path) -> Lab:
@@ -38,7 +38,7 @@ def lab(folder: Path) -> Lab:
         '[workload]\nname = "tpcb-like"\n[load]\nclients = 4\nduration = "5s"\n'
         '[vary]\nideal = ["none", "log", "data", "temp", "client"]\n'
     )
-    return declared.lab(file)[0]
+    return declare.lab(file)[0]
 
 
 def test_each_ideal_part_is_a_level_of_a_lab(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from factories import record
 
-from ironbench.cli.listing import listed
+from ironbench.cli.list import listed
 from ironbench.model.record import Record
 from ironbench.printer import Printer
 from ironbench.record import Evidence, Store

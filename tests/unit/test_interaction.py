@@ -8,7 +8,7 @@ import labfactory
 import pytest
 from factories import record
 
-from ironbench.analyse.interaction import interactions
+from ironbench.analyse.factors import interactions
 from ironbench.model.lab import Lab
 from ironbench.model.record import Record, Status
 

@@ -49,7 +49,7 @@ def judged(system: System, metrics: dict[str, float], **shares: float) -> tuple[
 def test_whatever_took_cpu_time_from_the_work_makes_a_trial_suspect(shares: dict[str, float]) -> None:
     found, cause = judged(OURS, COUNTED, **shares)
     assert found is Status.SUSPECT
-    assert cause.startswith("6.0\u202f% of CPU time was taken from the work")
+    assert cause.startswith("6\u202f% of CPU time was taken from the work")
     assert ("by other programs" in cause) == ("other" in shares)
     assert ("by other virtual machines" in cause) == ("steal" in shares)
 

@@ -9,6 +9,7 @@ from ironbench.model.observation import Observation
 from ironbench.model.record import Status
 from ironbench.model.system import Load, System
 from ironbench.record.judge import STOPPED_ON_ERROR, status, warnings
+from ironbench.words import grouped
 
 NOW = "2026-11-21T01:00:00"
 FIRST = 'script bad.sql, line 2, command 2: relation "nix" does not exist (SQLSTATE 42P01); in: SELECT * FROM nix'
@@ -50,7 +51,7 @@ def test_above_one_in_a_thousand_a_trial_is_suspect_above_one_in_twenty_void(
     found = judged(driven(script("bad.sql", 10_000 - failed, failed)))
     assert (found[0], found[2]) == (expected, code)
     if expected is not Status.OK:
-        assert f"{failed:,} of 10,000 transactions" in found[1] and FIRST in found[1]
+        assert f"{grouped(failed)} of 10\u202f000 transactions" in found[1] and FIRST in found[1]
 
 
 def test_a_rare_script_that_always_fails_is_not_hidden_by_the_others() -> None:
@@ -62,12 +63,19 @@ def test_a_rare_script_that_always_fails_is_not_hidden_by_the_others() -> None:
 def test_failures_of_the_warm_up_make_a_trial_suspect() -> None:
     found = judged(driven(script("bad.sql", 10_000, 0, warmed=500, failed_before=500)))
     assert found[0] is Status.SUSPECT and found[2] == ["failed-outside-window"]
-    assert "500 of 1,000 transactions of the warm-up" in found[1]
+    assert "500 of 1\u202f000 transactions of the warm-up" in found[1]
 
 
 def test_a_trial_that_its_first_error_ended_says_how_to_let_it_go_on() -> None:
     ended = driven(script("bad.sql", 1, 3), aborted=True, cause=FIRST, stopped_on_error=True)
     assert judged(ended) == (Status.VOIDED, FIRST, [STOPPED_ON_ERROR])
+
+
+@pytest.mark.parametrize(("code", "way_out"), [("42P01", "--on-error continue"), ("42501", "granted the right")])
+def test_a_trial_that_its_first_error_ended_names_the_way_out_of_that_error(code: str, way_out: str) -> None:
+    ended = driven(script("bad.sql", 0, 1), aborted=True, cause=FIRST, stopped_on_error=True, errors={code: 1})
+    (told,) = warnings(System("postgres", "x"), Load(), ended, Observation(), None, False)
+    assert way_out in told.text
 
 
 def test_queries_that_an_engine_refused_count_as_failed_and_those_over_their_limit_do_not() -> None:

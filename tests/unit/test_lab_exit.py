@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from factories import suspect
 from labfactory import lab, trials
 
 from ironbench.cli import verdict
@@ -31,6 +32,19 @@ def ended(place: Path, *records: Record) -> int:
 def test_an_interrupted_trial_of_any_purpose_ends_a_lab_with_130(purpose: str, tmp_path: Path) -> None:
     first = trials(lab({"log": ("disk", "memory")}, blocks=6), MEANS)[0]
     assert ended(tmp_path, replace(first, purpose=purpose, status=Status.CUT_SHORT, cause="interrupted")) == 130
+
+
+def test_the_exit_line_counts_suspect_trials_as_the_report_does(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = lab({"log": ("disk", "memory")}, blocks=6)
+    measured = [suspect(one, "cpu-taken", "CPU time was taken") for one in trials(plan, MEANS)]
+    again = replace(measured[0], id="again", attempt=2, status=Status.FAILED, cause="killed")
+    before = replace(measured[0], id="before", purpose="pilot")
+    assert ended(tmp_path, before, again, *measured) == verdict.SUSPECT
+    shown = capsys.readouterr()
+    assert "[cpu-taken, 12 of 12 trials]" in shown.out
+    assert "exit code 3: 12 of 12 trials suspect" in shown.err
 
 
 @pytest.mark.parametrize("purpose", ["pilot", "peak"])

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from ironbench import workloads
-from ironbench.cli import declared
-from ironbench.cli.planning import planned
+from ironbench.cli.lab import plan as planned
 from ironbench.errors import InputError, MistakesError
+from ironbench.experiment import declare
 from ironbench.load.estimate import COPY_BYTES_PER_S
 from ironbench.model.lab import Lab
 
@@ -26,7 +26,7 @@ def lab_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def lab(path: Path, text: str, engine: str = "null", workload: str = "select-only", budget: float | None = None) -> Lab:
     path.write_text(START.format(engine=engine, workload=workload) + text)
-    return declared.lab(path, budget)[0]
+    return declare.lab(path, budget)[0]
 
 
 def refused(path: Path, text: str, engine: str = "null", workload: str = "select-only") -> InputError:
@@ -217,6 +217,16 @@ def test_the_plan_shows_cells_order_and_estimate(lab_file: Path, capsys: pytest.
     assert "90 % power" in shown
 
 
+def test_a_plan_speaks_of_no_time_around_trials_where_there_is_next_to_none(
+    lab_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for warmup, named in (("0s", False), ("5s", True)):
+        lab(lab_file, f"[load]\nwarmup = '{warmup}'\nduration = '2s'\n{CLIENTS}")
+        assert planned(str(lab_file), "", json=False) == 0
+        shown = capsys.readouterr().out
+        assert "each 2 s measured" in shown and ("s of warm-up" in shown) is named, shown
+
+
 def test_a_budget_chooses_blocks_and_length_and_says_what_they_resolve(
     lab_file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -251,11 +261,11 @@ def test_five_hundred_cells_are_planned(lab_file: Path) -> None:
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such file"):
-        declared.lab(tmp_path / "none.toml")
+        declare.lab(tmp_path / "none.toml")
 
 
 def test_cells_of_different_workloads_are_not_compared() -> None:
-    lab, _ = declared.lab(Path(__file__).parents[2] / "labs" / "old-against-new.toml", None)
+    lab, _ = declare.lab(Path(__file__).parents[2] / "labs" / "old-against-new.toml", None)
     works = {setup.cell.name: setup.choice.workload for setup in lab.setups}
     assert len(lab.comparisons) == 12 + 16, "new over old at each number of clients, more clients over one"
     assert all(works[cell] == works[baseline] for cell, baseline in lab.comparisons)
@@ -263,7 +273,7 @@ def test_cells_of_different_workloads_are_not_compared() -> None:
 
 @pytest.mark.parametrize("name", ["old-against-new", "two-processors"])
 def test_labs_of_two_servers_have_curves_and_fit_a_quarter_of_an_hour(name: str) -> None:
-    lab, _ = declared.lab(Path(__file__).parents[2] / "labs" / f"{name}.toml", 900.0)
+    lab, _ = declare.lab(Path(__file__).parents[2] / "labs" / f"{name}.toml", 900.0)
     if any(setup.skipped for setup in lab.setups):
         pytest.skip("two CPU limits need two CPUs")
     assert {setup.cell.load.clients for setup in lab.setups} == {1, 2, 4}

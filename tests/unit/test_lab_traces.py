@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from labfactory import lab
 
-from ironbench.cli.conducting import traced
 from ironbench.errors import InputError
+from ironbench.experiment.freeze import traced
 from ironbench.model.lab import Lab
 from ironbench.model.system import Device, Layout, Partition
 

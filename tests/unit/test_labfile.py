@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from ironbench import errors
 from ironbench.errors import InputError
-from ironbench.plan import design, labfile, resolve
+from ironbench.plan import design, labfile
 
 START = 'question = "Does it matter?"\n[workload]\nname = "igen-oltp"\n'
 CLIENTS = '[vary]\n"load.clients" = [1, 2, 4]\n'
@@ -163,16 +164,14 @@ def test_a_lab_of_a_million_cells_is_refused_before_they_are_made(monkeypatch: p
     text = f"[vary]\nclients = [{levels}]\nthreads = [{levels}]\n"
     monkeypatch.setattr(design, "_cell", lambda *_: pytest.fail("a cell was made"))
     error = refused(text, start='design = "full"\n' + START)
-    assert "1,000,000 cells in 6 blocks are 6,000,000 trials" in error.cause
+    assert "1\u202f000\u202f000 cells in 6 blocks are 6\u202f000\u202f000 trials" in error.cause
     assert "5.7 years" in error.cause
     assert "one-at-a-time" in error.hint
 
 
-def test_an_option_in_a_shared_message_is_named_as_the_field_it_is_in_the_file() -> None:
-    def told(subject: str) -> str:
-        return resolve.in_words_of_the_file(InputError(subject, "is wrong"), "x.toml").subject
-
-    assert told("--set work_mem=1GB") == "x.toml, system.set.work_mem=1GB"
-    assert told("--set") == "x.toml, system.set"
-    assert told("--set, --with") == "x.toml, system.set, workload.with"
-    assert told("--memory 1GB") == "x.toml, system.memory 1GB"
+def test_a_shared_message_names_the_option_or_the_field() -> None:
+    fields = [("system.set", "work_mem=1GB"), ("system.set", ""), ("system.memory", "1GB"), ("workload.define", "n=1")]
+    assert [errors.written(*one) for one in fields] == ["--set work_mem=1GB", "--set", "--memory 1GB", "-D n=1"]
+    with errors.in_a_file():
+        names = [errors.written(*one) for one in fields]
+    assert names == ["system.set.work_mem=1GB", "system.set", "system.memory = 1GB", "workload.define.n=1"]

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ironbench.analyse.subjects import work_name
-from ironbench.cli.resolving import detector, of_machine
 from ironbench.errors import InputError
+from ironbench.experiment.size import detector, of_machine
+from ironbench.model.finding import Noise
 from ironbench.model.lab import Stage
-from ironbench.model.noise import Noise
 from ironbench.plan import budget
 from ironbench.plan.budget import ASSUMED, Cells, Spread
 
@@ -95,5 +95,5 @@ def test_the_machines_own_noise_is_used_where_it_was_measured() -> None:
     assert of_machine(lab, [quiet, same], "another") == ASSUMED
     found = of_machine(lab, [quiet, same], "m")
     assert (found.share, found.trial_s, found.seen) == (0.03, 60.0, 12)
-    assert "3.0\u202f% from block to block" in found.source and "2026-11-21" in found.source
+    assert "3\u202f% from block to block" in found.source and "2026-11-21" in found.source
     assert of_machine(lab, [quiet], "m").share == 0.01

@@ -9,19 +9,18 @@ import pytest
 from factories import OLTP, Shelf, knee
 from labfactory import lab, said, trials
 
-from ironbench.analyse.contrast import contrasts
+from ironbench.analyse.factors import contrasts
 from ironbench.analyse.labstudy import lab_study
 from ironbench.analyse.study import Study
 from ironbench.analyse.subjects import work_name
-from ironbench.model.finding import Conclusion
+from ironbench.model.finding import Conclusion, Noise
 from ironbench.model.lab import Claim, Lab
-from ironbench.model.noise import Noise
 from ironbench.model.record import Record, Status
 from ironbench.report import document, formats
 from ironbench.report.answer import answer
 from ironbench.report.sections import sections
 from ironbench.report.sections.differences import between_cells
-from ironbench.report.sections.plan import plan as plan_tables
+from ironbench.report.sections.setup import plan as plan_tables
 
 LOG = {"log": ("disk", "memory")}
 
@@ -88,11 +87,80 @@ def test_every_format_has_the_answer_in_the_same_order(format: str) -> None:
     assert places == sorted(places)
 
 
+def drifting(first: float, last: float, metric: str = "throughput", claims: Sequence[Claim] = ()) -> Study:
+    """Ten blocks in which the ratio of the two cells drifts from `first` to `last`."""
+    plan = lab(LOG, claims=claims)
+    steps = [first * (last / first) ** (block / 9) for block in range(10)]
+    records = [
+        replace(one, metrics={**one.metrics, metric: one.metrics[metric] * steps[one.block]})
+        if one.cell.name == "log=memory"
+        else one
+        for one in trials(plan, dict.fromkeys(("log=disk", "log=memory"), 1000.0), 0.02)
+    ]
+    return studied(plan, records)
+
+
+def test_a_verdict_that_a_drifting_ratio_bears_at_one_end_only_is_none() -> None:
+    claim = Claim("at least 1.05", "ratio", "throughput", ("log=memory", "log=disk"), 1.05, None)
+    study = drifting(3.37, 1.0, claims=[claim])
+    (effect,) = study.effects
+    assert effect.finding.low > 1.05, "the mean alone would be called faster"
+    assert effect.finding.conclusion is Conclusion.CANNOT_TELL
+    decision = answer(study).decision
+    assert "cannot be told apart: the ratio drifted from 3." in decision.text and "over the blocks" in decision.text
+    assert "To tell: find what changed from block to block" in decision.doubt
+    assert study.claims[0].outcome == "undecided"
+    (card,) = document.cards(study)
+    assert card.name == "cannot tell"
+    assert dict(card.facts)["the ratio"].startswith("drifted from 3.")
+
+
+@pytest.mark.parametrize("format", ["text", "md", "html", "json"])
+def test_a_verdict_on_a_drifting_ratio_carries_the_drift_in_its_own_sentence(format: str) -> None:
+    study = drifting(3.4, 2.0)
+    (effect,) = study.effects
+    assert effect.finding.conclusion is Conclusion.FASTER
+    decision = answer(study).decision.text
+    assert decision.startswith("log=memory is faster than log=disk: ")
+    assert "though the ratio drifted from 3." in decision
+    assert not any("of both cells" in text for text in study.warnings), "one of them drifted"
+    shown = " ".join(formats.get(format)([study]).decode().replace("\\", "").split())
+    assert " ".join(decision.split()) in shown
+    rows = [row for section in sections(study) for chart in section.charts for row in chart.table.rows]
+    assert any(cell.startswith("faster; the ratio drifted from 3.") for row in rows for cell in row)
+
+
+def test_a_range_that_a_drifting_ratio_leaves_is_not_confirmed() -> None:
+    claims = [Claim("?", "ratio", "throughput", ("log=memory", "log=disk"), 2.2, 3.1)]
+    claims.append(Claim("?", "ratio", "throughput", ("log=disk", "log=memory"), 0.2, 0.6))
+    study = drifting(3.4, 2.0, claims=claims)
+    (effect,) = study.effects
+    assert effect.finding.low > 2.2 and effect.finding.high < 3.1
+    assert [one.outcome for one in study.claims] == ["undecided", "confirmed"]
+    assert study.claims[0].reason.startswith("the ratio drifted from 3.")
+
+
 def test_too_few_blocks_give_no_verdict_and_say_so() -> None:
     study = two_cells(1500.0, blocks=4)
     assert [effect.finding.conclusion for effect in study.effects] == [Conclusion.CANNOT_TELL]
     assert any("4 complete blocks: a verdict needs 6" in text for text in study.warnings)
     assert not any("blocks of the 6" in text for text in study.warnings), "one page counts blocks in one way"
+
+
+def test_failed_transactions_stand_in_the_answer_and_beside_the_rates_of_a_lab() -> None:
+    plan = lab(LOG, blocks=6)
+    records = [
+        replace(one, metrics={**one.metrics, "failed": one.metrics["transactions"] / 19 if one.block else 0.0})
+        if one.cell.name == "log=memory"
+        else one
+        for one in trials(plan, {"log=disk": 1000.0, "log=memory": 1500.0})
+    ]
+    study = studied(plan, records)
+    assert "Transactions that failed: 4.2\u202f% of log=memory." in answer(study).doubts
+    tables = [chart.table for section in sections(study) for chart in section.charts if chart.id == "points"]
+    (table,) = tables
+    place = table.head.index("failed")
+    assert [row[place] for row in table.rows] == ["–", "4.2\u202f%"]
 
 
 def test_many_comparisons_are_told_by_how_they_ended() -> None:

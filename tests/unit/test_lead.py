@@ -14,7 +14,8 @@ from ironbench.model.record import RATE_NOT_KEPT
 from ironbench.model.record import Warning as Caution
 from ironbench.model.system import Choice, Load
 from ironbench.report import lead as report
-from ironbench.report.charts import lead_growth
+from ironbench.report.charts import lead as charts
+from ironbench.report.numbers import number, quantity
 
 OLD = {"cpu": {"model": "Old @ 2.40GHz", "cores": 8}}
 NEW = {"cpu": {"model": "New @ 3.04GHz", "cores": 8, "max_hz": 4_100_000_000}}
@@ -36,6 +37,31 @@ def test_a_lead_carries_its_interval_and_a_word() -> None:
     assert lead([100], [130], 0.05).words == "no interval: one trial"
     slower = lead([10, 10.1, 9.9], [5, 5.1, 4.9], 0.05, higher_is_better=False)
     assert slower.words == "takes 50\u202f% less time"
+
+
+def test_values_are_those_that_the_ratio_is_made_of() -> None:
+    one = lead([100.0, 200.0, 400.0], [300.0, 300.0, 900.0], 0.05)
+    assert one is not None and one.centres == pytest.approx((200.0, 300 * 3 ** (1 / 3)))
+    assert one.ratio == pytest.approx(one.centres[1] / one.centres[0])
+    shown = found()
+    peaks = shown.works[0].peaks
+    assert peaks is not None
+    a, b = peaks.leads["throughput"].centres
+    row = next(row for row in report.peaks(shown).rows if "throughput at the peak" in row[0])
+    assert row[1:4] == (quantity(a, "1/s"), quantity(b, "1/s"), number(b / a))
+    assert json.loads(report.document(shown))["works"][0]["peaks"]["values"]["throughput"] == [a, b]
+    assert "medians" not in report.text(shown)
+
+
+def test_failures_stand_beside_every_rate_of_a_lead() -> None:
+    old = sweep(DISK, 3000, 5)
+    new = [
+        replace(one, metrics={**one.metrics, "failed": one.metrics["transactions"] / 19})
+        for one in sweep(MEMORY, 4800, 5, seed=2)
+    ]
+    text = report.text(leads("old", old, "new", new, Shelf([*old, *new]), 0.05))
+    assert "5\u202f% of the transactions of new failed" in text
+    assert text.count(", 5\u202f% failed") == 1 + 7, "at the peak, and at each number of clients"
 
 
 def test_welch_interval_is_that_of_a_textbook() -> None:
@@ -88,14 +114,14 @@ def test_a_page_and_a_picture_are_drawn() -> None:
 
 def test_a_chart_shows_the_lead_at_each_number_of_clients_with_its_interval() -> None:
     shown = found()
-    chart = lead_growth.by_clients(shown)
+    chart = charts.by_clients(shown)
     assert chart is not None
     rows = chart.specification["datasets"]["points"]
     assert [row["clients"] for row in rows] == [1, 2, 4, 8, 12, 16, 20]
     assert all(row["low"] < row["ratio"] < row["high"] for row in rows)
     assert chart.specification["datasets"]["clock"] == [{"at": shown.hertz_ratio}]
     alone = replace(shown, works=tuple(replace(work, by_clients=work.by_clients[:1]) for work in shown.works))
-    assert lead_growth.by_clients(alone) is None
+    assert charts.by_clients(alone) is None
 
 
 def test_different_work_is_told_apart_and_none_in_common_refused() -> None:

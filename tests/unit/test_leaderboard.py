@@ -13,7 +13,7 @@ from ironbench.analyse import leaderboard
 from ironbench.analyse.curve import curve
 from ironbench.analyse.subjects import subjects
 from ironbench.catalogue import prices, published
-from ironbench.cli.ranking import asked
+from ironbench.cli.leaderboard import rankings as asked
 from ironbench.errors import InputError
 from ironbench.model.record import Record, Status
 from ironbench.model.system import Choice
@@ -135,7 +135,7 @@ def test_own_results_are_ranked_by_what_was_asked_for(tmp_path: Path, per: str, 
 def test_an_own_result_says_what_it_rests_on(tmp_path: Path) -> None:
     records = [suspect(one) if one.purpose == "confirmation" and one.block == 0 else one for one in sweep(DISK, 36, 6)]
     place = leaderboard.own(records, Shelf(records), "score", SHEET, "")[0].places[0]
-    assert place.other["rests on"] == "3 confirmation trials; 1 suspect"
+    assert place.other["rests on"] == "3 confirmation trials; 1 trial suspect"
     assert place.other["clients"] == "20"
     assert "to" in place.other["lowest to highest"]
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ironbench.analyse.looks import at, decided
-from ironbench.analyse.verdict import finding
+from ironbench.analyse.verdict import Comparison, finding
 from ironbench.model.lab import Method, Stage
 from ironbench.stats.multiplicity import levels
 from ironbench.stats.power import blocks_needed, detectable, effect, likely_spread, power
@@ -72,9 +72,11 @@ def test_a_look_beyond_the_last_stage_is_the_last() -> None:
 
 def test_it_stops_when_everything_declared_is_told_or_nothing_is_left() -> None:
     method = Method((Stage(1, 6), Stage(2, 6)), seed=1)
-    clear = finding("throughput", "higher", "A", "B", [(b, 200.0 + b, 100.0) for b in range(6)], method)
-    open_one = finding("throughput", "higher", "C", "B", [(b, 100.0 + 30 * (-1) ** b, 100.0) for b in range(6)], method)
-    beside = finding("throughput", "higher", "C", "B", [(0, 1.0, 1.0)], method, decides=False)
+    clear = finding(Comparison("throughput", "higher", "A", "B", [(b, 200.0 + b, 100.0) for b in range(6)]), method)
+    open_one = finding(
+        Comparison("throughput", "higher", "C", "B", [(b, 100.0 + 30 * (-1) ** b, 100.0) for b in range(6)]), method
+    )
+    beside = finding(Comparison("throughput", "higher", "C", "B", [(0, 1.0, 1.0)]), method, decides=False)
     assert decided([clear, beside], 1, 2)
     assert not decided([clear, open_one], 1, 2)
     assert not decided([], 1, 2)

@@ -12,7 +12,7 @@ from ironbench import _core, catalogue, workloads
 from ironbench.model.driven import Driven
 from ironbench.model.record import Budget, Check, Record, Status, Warning
 from ironbench.model.system import Cell, Choice, Layout, Load, System
-from ironbench.record import Evidence, Store, measures, software
+from ironbench.record import Evidence, Store, make, measures
 
 MOST_BYTES = 8192
 LONG = 1234567.8912345678
@@ -85,7 +85,7 @@ def fullest(choice: Choice, metrics: dict[str, float]) -> Record:
         budget=Budget(*[0.12345] * 8),
         machine="0" * 16,
         engine="0" * 16,
-        software=software.software(),
+        software=make.software(),
     )
 
 

@@ -18,8 +18,8 @@ from ironbench.cli.report import report
 from ironbench.errors import InputError
 from ironbench.model.record import RATE_NOT_KEPT, Record, Status
 from ironbench.model.record import Warning as Caution
-from ironbench.model.system import Load, System
-from ironbench.plan.sweep import sweep
+from ironbench.model.system import Cell, Load, System
+from ironbench.plan.sweep import plan
 from ironbench.record import Evidence, Store
 
 
@@ -106,7 +106,7 @@ def test_open_loops_at_one_rate_are_compared_by_their_response_times(
     ("named", "said"),
     [
         (("closed", "asked"), "A was driven in a closed loop, B in an open loop at 500/s: neither throughput nor"),
-        (("late", "asked"), "A was driven in an open loop at 5000/s, B in an open loop at 500/s: neither"),
+        (("late", "asked"), "A was driven in an open loop at 5 000/s, B in an open loop at 500/s: neither"),
     ],
 )
 def test_loops_that_were_given_unlike_work_have_no_ratio(
@@ -120,6 +120,34 @@ def test_loops_that_were_given_unlike_work_have_no_ratio(
     for row in json.loads(capsys.readouterr().out)["peaks"]["rows"]:
         if row["metric"].startswith(("throughput", "response_time", "service_time")):
             assert row["ratio"] is None
+
+
+def test_totals_of_unlike_work_have_no_ratio_and_that_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    used = {"engine_cpu_s": 4.0, "dirty_left_bytes": 1e6, "client_cpu_per_transaction_s": 1e-5}
+    trials = [
+        *(record(system("closed"), 8, 3000.0 + block, block=block, series="closed") for block in range(3)),
+        *(record(system("other"), 8, 2000.0 + block, block=block, series="other") for block in range(3)),
+        *opened("asked", 500, 495, 0.02),
+        *opened("same", 500, 495, 0.02),
+    ]
+    for one in trials:
+        Store(tmp_path).keep(replace(one, metrics={**one.metrics, **used}), Evidence())
+    for named, why in (
+        (("closed", "asked"), "the loads are unlike"),
+        (("closed", "other"), "totals of unlike work: only figures per transaction can be compared"),
+        (("asked", "same"), ""),
+    ):
+        compare(*named, str(tmp_path), False, True)
+        rows = {row["metric"]: row for row in json.loads(capsys.readouterr().out)["peaks"]["rows"]}
+        assert rows["client_cpu_per_transaction_s"]["ratio"] == 1
+        for total in ("engine_cpu_s", "dirty_left_bytes"):
+            assert (rows[total]["ratio"] is None) == bool(why) and rows[total]["no_ratio"].startswith(why)
+        compare(*named, str(tmp_path), False, False)
+        said = plain(capsys.readouterr().out)
+        assert why in said
+        assert ("engine_cpu_s" in said.partition("no ratio of")[2].partition("closed loops")[0]) == bool(why)
 
 
 def test_an_open_loop_has_no_place_in_a_leaderboard_and_that_is_said(
@@ -159,9 +187,10 @@ def test_the_details_of_an_open_loop_are_of_the_fewest_clients_that_kept_the_rat
 
 
 def test_no_peak_of_an_open_loop_is_confirmed() -> None:
-    load = Load(rate=500.0, duration_s=1.0)
-    assert sweep(DISK, trials := opened("a", 1, 1, 1)[0].choice, load, [1, 2], None, 1, True).confirmations == 0
-    assert sweep(DISK, trials, replace(load, rate=None), [1, 2], None, 1, True).confirmations == 3
+    choice = opened("a", 1, 1, 1)[0].choice
+    for rate, confirmations in ((500.0, 0), (None, 3)):
+        cells = [Cell(f"clients={count}", Load(clients=count, rate=rate, duration_s=1.0)) for count in (1, 2)]
+        assert plan(DISK, choice, cells).confirmations == confirmations
 
 
 def test_the_card_of_a_rate_that_was_not_kept_shows_no_response_times(results: str, tmp_path: Path) -> None:
@@ -172,4 +201,6 @@ def test_the_card_of_a_rate_that_was_not_kept_shows_no_response_times(results: s
         text = target.read_text()
         cards[label] = text[text.index('<div class="big">') :].partition("</li>")[0]
     assert "99th percentile" in cards["asked"]
-    assert "99th percentile" not in cards["late"] and "2 900/s" in plain(cards["late"])
+    assert "99th percentile" not in cards["late"]
+    big = plain(cards["late"]).partition("</div>")[0]
+    assert big.startswith('<div class="big">2 900 <small>transactions/s finished; the rate of 5 000/s was not kept')

@@ -15,13 +15,14 @@ import pytest
 from factories import DISK, evidence, sweep
 from labfactory import lab, trials
 
-from ironbench.cli.carrying import exported, imported
+from ironbench.cli.record import _exported as exported
+from ironbench.cli.record import _imported as imported
 from ironbench.errors import InputError
 from ironbench.machine import space
 from ironbench.machine.fingerprint import fingerprint
 from ironbench.record import Evidence, Store
-from ironbench.record.arrival import arrive
 from ironbench.record.export import export
+from ironbench.record.importer import arrive
 from ironbench.record.labs import Frozen, LabDirectory
 from ironbench.record.parcel import Reader, Writer
 from ironbench.record.redact import redacted, redacted_toml

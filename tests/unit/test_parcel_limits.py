@@ -18,8 +18,8 @@ from test_parcel import MACHINE, begun, refused, rewritten
 
 from ironbench.errors import InputError
 from ironbench.record import Store
-from ironbench.record.arrival import arrive
 from ironbench.record.export import export
+from ironbench.record.importer import arrive
 from ironbench.record.parcel import Reader
 
 MIB = 1 << 20

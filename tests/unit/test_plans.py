@@ -5,9 +5,8 @@ from dataclasses import replace
 
 from factories import DISK, MEMORY, Shelf, record
 
-from ironbench.analyse.queries import queries
-from ironbench.analyse.trend import against, difference, plans
-from ironbench.report import trend
+from ironbench.analyse.queries import against, difference, plans, queries
+from ironbench.report import findings
 
 
 def postgres(*nodes: dict, query: str = "q13") -> str:
@@ -64,9 +63,9 @@ def test_a_query_that_is_surely_slower_where_the_others_gain_is_named_with_its_p
     found = against(queries(groups), groups, shelf)
     assert [(one.subject, one.ratio.query, one.slower) for one in found] == [("memory", "q13", True)]
     assert found[0].plan == "the plan has Nested Loop instead of Hash Join (Right)"
-    (said,) = trend.sentences(found)
+    (said,) = findings.against_trend_sentences(found)
     assert said.startswith("Against the trend, memory is slower than disk in q13 1.21")
-    ((_, table),) = trend.tables(found)
+    ((_, table),) = findings.against_trend_tables(found)
     assert table.rows[0][0] == "q13, memory over disk"
     level = [("disk", disk), ("again", disk)]
     assert against(queries(level), level, shelf) == ()

@@ -1,6 +1,11 @@
 """Queries are compared one by one, paired by block, and drawn with what is not certain."""
 
+from __future__ import annotations
+
+import itertools
+import json
 import math
+import re
 from dataclasses import replace
 
 import pytest
@@ -10,7 +15,8 @@ from labfactory import lab, trials
 from ironbench.analyse.labstudy import lab_study
 from ironbench.analyse.queries import queries
 from ironbench.analyse.study import Study
-from ironbench.report.charts.query_bars import by_query
+from ironbench.report.charts.base import Chart
+from ironbench.report.charts.queries import by_query, query_bars, query_map
 from ironbench.report.sections import sections
 
 
@@ -68,7 +74,7 @@ def test_a_system_keeps_its_colour_where_the_baseline_is_not_drawn() -> None:
 def test_every_time_of_a_map_has_three_digits_and_a_unit() -> None:
     found = queries([("a", [timed({"q01": 0.0123, "q02": 4.0}, 0)]), ("b", [timed({"q01": 0.0456, "q02": 70.0}, 0)])])
     (_, chart) = by_query(found)
-    told = [row["said"] for row in chart.specification["datasets"]["map"]]
+    told = [row["text"] for row in chart.specification["datasets"]["map"]]
     assert told == ["12.3\u202fms", "4.00\u202fs", "45.6\u202fms", "70.0\u202fs"]
     assert chart.table.rows[0] == ("q01", "12.3\u202fms", "45.6\u202fms")
 
@@ -86,6 +92,38 @@ def test_reference_scores_draw_the_ratio_that_the_processors_alone_let_expect() 
     assert "new 0.616 (31.5 to 19.4)" in bars.note
     without = queries([("old", scored("old", None)), ("new", scored("new", 31.5))])
     assert "Dotted" not in by_query(without)[0].note
+
+
+def drawn(chart: Chart, width: int) -> str:
+    """As SVG, with plain colours."""
+    import vl_convert
+
+    text = re.sub(r'"@[a-z0-9]+"', '"#888888"', json.dumps({**chart.specification, "width": width}))
+    return vl_convert.vegalite_to_svg(text)
+
+
+def test_no_label_of_a_query_touches_another_on_a_phone() -> None:
+    names = [f"q{number:02}" for number in range(1, 23)]
+    found = queries([(system, [timed(dict.fromkeys(names, time_s), 0)]) for system, time_s in (("a", 1.0), ("b", 2.0))])
+    svg = drawn(query_bars(found)[0], 340)
+    spots = re.findall(r'<text [^>]*transform="translate\(([\d.]+),([\d.]+)\)"[^>]*>(.*?)</text>', svg)
+    lines: dict[int, list[float]] = {0: [], 1: []}
+    for x, _, inside in spots:
+        if re.search(r"q\d\d", inside):
+            lines["dy=" in inside].append(float(x))
+    assert sum(map(len, lines.values())) == 22
+    assert all(b - a >= 22 for row in lines.values() for a, b in itertools.pairwise(sorted(row)))
+
+
+def test_folded_names_of_systems_end_above_the_map() -> None:
+    names = ["a name that is folded on a narrow page", "another of these, which needs several lines, too"]
+    found = queries([(name, [timed({"q01": 1.0, "q02": 2.0}, 0)]) for name in names])
+    svg = drawn(query_map(found)[0], 340)
+    labels = re.findall(r'<text [^>]*transform="translate\([\d.]+,(-[\d.]+)\)"[^>]*>(.*?)</text>', svg)
+    assert len(labels) == 2
+    for y, inside in labels:
+        assert inside.count("</tspan>") > 1
+        assert float(y) + sum(map(float, re.findall(r'dy="([\d.]+)"', inside))) <= 0
 
 
 def test_work_without_queries_has_no_such_charts() -> None:

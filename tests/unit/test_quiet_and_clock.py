@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ironbench.drive.clock import Clock
+from ironbench.drive.before import Clock
 from ironbench.machine import quiet
 from ironbench.machine.tree import Tree
 

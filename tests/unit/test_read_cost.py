@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 from factories import DISK, record
 
-from ironbench.analyse.read_cost import read_costs
+from ironbench.analyse.device_io import read_costs
 from ironbench.analyse.study import studies
 from ironbench.model.record import Budget, Record
 from ironbench.model.system import Device
 from ironbench.report.sections import sections
-from ironbench.report.sections.read_cost import table
+from ironbench.report.sections.devices import read_cost_table
 from ironbench.words import THIN
 
 
@@ -35,7 +35,12 @@ def test_what_reading_adds_is_shared_out_among_the_reads_pair_by_pair() -> None:
     assert found.engine_s.high == pytest.approx(1.4 / 99_900)
     assert found.size_bytes.centre == pytest.approx(8192)
     assert found.whole_s is not None and found.whole_s.low == pytest.approx(10e-6), "nobody's time is the same in both"
-    assert [cell.replace(THIN, " ") for cell in table([found]).rows[0][:3]] == ["cold over hot", "99 950", "8.19 kB"]
+    row = read_cost_table([found]).rows[0]
+    assert [cell.replace(THIN, " ") for cell in row[:3]] == [
+        "cold over hot",
+        "99 950",
+        "8.19 kB",
+    ]
 
 
 def test_nothing_is_said_without_a_cached_side_of_emulated_devices_and_of_few_reads() -> None:

@@ -10,8 +10,9 @@ from factories import DISK, MEMORY, Shelf, example, record, sweep
 
 from ironbench.analyse.study import Study, studies
 from ironbench.model.record import Record
-from ironbench.report import formats, image
+from ironbench.report import formats
 from ironbench.report.document import report as report_of
+from ironbench.report.formats import png as image
 from ironbench.report.sections.curves import curves
 
 

@@ -16,6 +16,7 @@ from factories import DISK, MEMORY, Shelf, example, record, suspect, sweep
 from ironbench.analyse.archive import EMPTY
 from ironbench.analyse.compare import compare
 from ironbench.analyse.study import studies
+from ironbench.analyse.subjects import Subject
 from ironbench.errors import InputError
 from ironbench.model.record import Check, Record, Status
 from ironbench.printer import Printer
@@ -23,7 +24,7 @@ from ironbench.report import formats, plain, theme
 from ironbench.report.answer import answer
 from ironbench.report.as_json import run_document
 from ironbench.report.charts.base import Table
-from ironbench.report.compared import document as comparison
+from ironbench.report.comparison import document as comparison
 from ironbench.report.document import cautions
 from ironbench.report.formats.md import escaped
 from ironbench.report.formats.text import run_summary
@@ -255,7 +256,9 @@ def test_the_run_document_has_the_shape_of_the_contract(tmp_path: Path) -> None:
 
 
 def test_the_comparison_document_holds_ratios() -> None:
-    document = json.loads(comparison(compare("a", [record()], "b", [record(MEMORY, throughput=2000.0)])))
+    document = json.loads(
+        comparison(compare(Subject("a", (record(),)), Subject("b", (record(MEMORY, throughput=2000.0),))))
+    )
     rows = {row["metric"]: row for row in document["peaks"]["rows"]}
     assert rows["throughput"]["ratio"] == 2.0
     assert rows["throughput"]["overlap"] is False
@@ -264,7 +267,7 @@ def test_the_comparison_document_holds_ratios() -> None:
 def test_a_run_ends_with_its_curve_and_cautions() -> None:
     out = io.StringIO()
     run_summary([suspect(record(clients=n)) for n in (1, 2)], EMPTY, Printer(out, io.StringIO()))
-    assert "2 suspect" in out.getvalue()
+    assert "2 trials suspect" in out.getvalue()
     assert "client-saturated" in out.getvalue()
 
 

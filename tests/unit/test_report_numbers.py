@@ -30,7 +30,7 @@ plain = numbers.THIN
         (24 << 30, "memory", "24.0 GiB"),
         (0.123, "share", "12 %"),
         (0.0312, "share", "3.1 %"),
-        (0.0001, "share", "< 0.1 %"),
+        (0.0001, "share", "0.01 %"),
         (1.0, "share", "100 %"),
         (0.0, "share", "0 %"),
         (None, "s", "not known"),

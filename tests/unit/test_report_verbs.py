@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from factories import DISK, MEMORY, Shelf, record, sweep
 
-from ironbench.cli.carrying import exported
 from ironbench.cli.compare import compare
+from ironbench.cli.record import _exported as exported
 from ironbench.cli.report import report
 from ironbench.errors import InputError
 from ironbench.model.observation import Series

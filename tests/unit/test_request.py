@@ -9,48 +9,14 @@ from typing import Any
 import pytest
 
 from ironbench import workloads
-from ironbench.cli.request import Asked, carried_out, planned
+from ironbench.cli.run import carried_out
 from ironbench.errors import InputError
+from ironbench.experiment import declare
+from ironbench.experiment.command import Asked, planned
 from ironbench.machine import space
 from ironbench.record import Store
 
-PLAIN = Asked(
-    workload="igen-oltp",
-    files=(),
-    engine="null",
-    dsn="",
-    clients="1",
-    threads=1,
-    rate=None,
-    arrivals="poisson",
-    duration="",
-    transactions=None,
-    warmup="5s",
-    think_time="0s",
-    max_tries=1,
-    on_error="stop",
-    report_per_statement=False,
-    progress=None,
-    protocol="prepared",
-    repeats=1,
-    seed=1,
-    define=(),
-    with_=(),
-    set_=(),
-    data="",
-    temp="",
-    log="",
-    memory="",
-    memory_total="",
-    server_cpus="",
-    client_cpus="",
-    cache="",
-    checkpoint="",
-    io="auto",
-    observe=True,
-    label="",
-    results="",
-)
+PLAIN = Asked(workload="igen-oltp", engine="null", warmup="5s", seed=1)
 
 
 def refused(**changes: Any) -> InputError:
@@ -230,13 +196,77 @@ def test_checkpoints_are_for_postgresql_and_set_once(tmp_path: Path) -> None:
     assert "is not a duration" in refused(checkpoint="soon", engine="postgres").cause
 
 
-@pytest.mark.parametrize(("text", "requested_s", "setting"), [("10s", 10.0, None), ("2m", None, "120s")])
-def test_the_server_keeps_the_time_between_checkpoints_where_it_can(
-    text: str, requested_s: float | None, setting: str | None, tmp_path: Path
+def test_the_time_between_checkpoints_is_part_of_the_load(tmp_path: Path) -> None:
+    plan, _ = planned(replace(PLAIN, engine="postgres", checkpoint="2m", data=str(tmp_path / "d")))
+    assert plan.trials[0].cell.load.checkpoint_s == 120.0
+    assert "checkpoint_timeout" not in plan.system.settings
+
+
+def test_a_run_may_have_ideal_parts_and_a_limit_on_parallelism(tmp_path: Path) -> None:
+    options = replace(PLAIN, engine="postgres", data=str(tmp_path / "d"), clients="8", think_time="1ms", parallelism=2)
+    plan, _ = planned(replace(options, ideal="client,log"))
+    assert (plan.system.parallelism, plan.system.ideal) == (2, ("log", "client"))
+    assert plan.trials[0].cell.load.think_time_s == 0.0
+    assert plan.system.layout.log is not None and plan.system.layout.log.startswith("/dev/shm")
+    assert refused(ideal="lgo").subject == "--ideal"
+
+
+def test_a_run_reads_its_options_as_a_lab_reads_its_fields(tmp_path: Path) -> None:
+    options = replace(PLAIN, clients="4", threads=2, duration="7s", warmup="auto", io="epoll", cache="warm")
+    options = replace(options, label="x")
+    file = tmp_path / "lab.toml"
+    file.write_text(
+        'question = "?"\n[system]\nengine = "null"\nlabel = "x"\n[workload]\nname = "igen-oltp"\n'
+        "[load]\nthreads = 2\n"
+        'duration = "7s"\nwarmup = "auto"\nio = "epoll"\ncache = "warm"\n'
+        "[vary]\nclients = [4, 8]\n[measure]\nseed = 1\n"
+    )
+    plan, _ = planned(options)
+    setup = declare.lab(file)[0].setups[0]
+    assert (plan.system, plan.choice) == (setup.system, setup.choice)
+    assert plan.trials[0].cell.load == setup.cell.load
+
+
+@pytest.mark.parametrize(
+    ("options", "fields", "of_a_run", "of_a_lab"),
+    [
+        ({"duration": "1s", "transactions": 5}, 'duration = "1s"\ntransactions = 5', "--duration", "load.duration"),
+        ({"rate": 5.0, "think_time": "1ms"}, 'rate = 5\nthink_time = "1ms"', "--rate", "load.rate"),
+    ],
+)
+def test_a_message_names_the_option_or_the_field_that_the_user_wrote(
+    options: dict[str, Any], fields: str, of_a_run: str, of_a_lab: str, tmp_path: Path
 ) -> None:
-    plan, _ = planned(replace(PLAIN, engine="postgres", checkpoint=text, data=str(tmp_path / "d")))
-    assert plan.trials[0].cell.load.checkpoint_s == requested_s
-    assert plan.system.settings.get("checkpoint_timeout") == setting
+    file = tmp_path / "lab.toml"
+    start = (
+        'question = "?"\n[system]\nengine = "null"\n[workload]\nname = "igen-oltp"\n[vary]\nclients = [1, 2]\n[load]\n'
+    )
+    file.write_text(start + fields + "\n")
+    assert refused(**options).cause == f"given together with {of_a_run}"
+    with pytest.raises(InputError) as caught:
+        declare.lab(file)
+    assert caught.value.cause == f"given together with {of_a_lab}"
+
+
+@pytest.mark.parametrize(
+    ("warmup", "words"), [("0s", "about 0.2 s of measuring"), ("1s", "about 1 s of warm-up and measuring")]
+)
+def test_what_takes_no_time_is_not_announced(
+    warmup: str, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    carried_out(replace(PLAIN, duration="0.2s", warmup=warmup, results=str(tmp_path)), False)
+    assert f"1 trial, {words}\n" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("option", "changes"), [("--set", {"set_": ("work_mem=1MB",)}), ("--memory", {"memory": "1GB"})]
+)
+def test_what_would_configure_a_running_server_is_refused_with_both_ways_out(
+    option: str, changes: dict[str, Any]
+) -> None:
+    error = refused(engine="postgres", dsn="host=h user=u dbname=d", **changes)
+    assert error.subject == option
+    assert error.hint == f"leave out {option}, or leave out --dsn: ironbench then starts a server of its own"
 
 
 def test_the_time_of_a_number_of_transactions_is_not_claimed_to_be_known(

@@ -9,20 +9,21 @@ from pathlib import Path
 
 import labfactory
 import pytest
-from factories import Shelf
+from factories import Shelf, SortedHistogram
 from labfactory import said
 
 from ironbench.analyse.claims import Outcome
 from ironbench.analyse.findings import PERCENTILES, declared, findings
 from ironbench.analyse.labstudy import lab_study
-from ironbench.cli import declared as files
-from ironbench.cli.planning import planned
+from ironbench.cli.lab import plan as planned
 from ironbench.errors import InputError
+from ironbench.experiment import declare as files
 from ironbench.model.lab import Claim, Lab, Stage
 from ironbench.model.record import Record, Warning
 from ironbench.plan import same_load
 from ironbench.report.formats import text as lab_text
 from ironbench.report.formats.json import document
+from ironbench.report.numbers import quantity
 from ironbench.report.sections.same_load import same_load as charts_of
 from ironbench.report.sections.same_load import same_load_tables
 
@@ -223,8 +224,9 @@ def with_rated_cells(lab: Lab) -> Lab:
 def records_of(lab: Lab) -> Sequence[Record]:
     means = {name: 1000.0 if "disk" in name else 1100.0 for name in (setup.cell.name for setup in lab.all_setups)}
     records = labfactory.trials(lab, means)
-    slow = {"response_time_p50_s": 0.004, "response_time_p99_s": 0.02}
-    fast = {"response_time_p50_s": 0.002, "response_time_p99_s": 0.01}
+    shape = {"p50": 0.004, "p90": 0.01, "p95": 0.012, "p99": 0.02, "p999": 0.03, "max": 0.04}
+    slow = {f"response_time_{part}_s": value for part, value in shape.items()}
+    fast = {name: value / 2 for name, value in slow.items()}
     return [
         replace(record, metrics={**record.metrics, **(slow if "disk" in record.cell.name else fast)})
         for record in records
@@ -288,15 +290,39 @@ def test_a_chart_for_each_percentile_shows_every_block_of_every_cell(lab: Lab) -
         f"same-load-response_time_{part}_s" for part in ("p50", "p90", "p99", "p999")
     ]
     data = charts[2].specification["datasets"]
-    assert {row["system"]: row["value"] for row in data["means"]} == pytest.approx(
-        {"log=disk": 20.0, "log=memory": 10.0}
-    )
     assert len(data["means"]) == 3 * 2 and len(data["points"]) == 3 * 2 * 6
-    assert all(row["low"] <= row["value"] <= row["high"] for row in data["means"])
+    assert {row["system"]: row["value"] for row in data["means"]} == pytest.approx(
+        {"log=disk": 20.0, "log=memory": 10.0}, rel=0.01
+    )
+    assert all(row["low"] == row["high"] == pytest.approx(row["value"], rel=0.01) for row in data["means"])
     assert charts[2].table.rows[1][0] == "70\u202f% · 700/s"
+    few = [replace(one, metrics={**one.metrics, "transactions": 2000.0}) for one in records]
+    assert [chart.id[-5:] for chart in charts_of(lab_study(lab, few, Shelf(few)))] == ["p50_s", "p90_s", "p99_s"]
     one_block = [record for record in records if record.block == 0 or "rate=" not in record.cell.name]
     alone = charts_of(lab_study(lab, one_block, Shelf(one_block)))[2].specification["datasets"]["means"]
     assert all(row["low"] == row["value"] == row["high"] for row in alone)
+
+
+def test_a_percentile_at_the_same_load_is_that_of_the_transactions_of_all_blocks(lab: Lab) -> None:
+    records = records_of(lab)
+    slow = next(one for one in records if one.cell.name == "log=disk rate=70%")
+    records = [
+        replace(one, metrics={**one.metrics, "response_time_p99_s": 0.4}) if one.id == slow.id else one
+        for one in records
+    ]
+    shelf = Shelf(records)
+    merged = SortedHistogram()
+    for one in records:
+        if one.cell.name == slow.cell.name:
+            merged.merge(shelf.histograms(one.id)["response_time"])
+    (expected,) = merged.quantiles([0.99])
+    study = lab_study(lab, records, shelf)
+    time = study.same_loads[1].baseline.times["response_time_p99_s"]
+    assert time.summary.centre == expected
+    ((_, table),) = same_load_tables(study.same_loads)
+    assert table.rows[1][table.head.index("99th perc.") + 1] == quantity(expected, "s")
+    row = next(row for row in charts_of(study)[2].specification["datasets"]["means"] if row["place"] > 0.5)
+    assert row["value"] == pytest.approx(expected * 1e3)
 
 
 def test_a_side_that_fell_behind_is_named(lab: Lab) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from factories import DISK, OLTP, Shelf, SortedHistogram, record
 from labfactory import lab, trials
@@ -12,7 +14,7 @@ from ironbench.analyse.curve import metrics_of
 from ironbench.analyse.labstudy import lab_study
 from ironbench.analyse.study import Study, studies
 from ironbench.analyse.timelines import percentiles
-from ironbench.experiment.best_load import answer
+from ironbench.experiment.search import answer
 from ironbench.model.record import Record
 from ironbench.model.sample import enough, needed, sampled, too_few
 from ironbench.model.search import Limit, Search
@@ -64,7 +66,7 @@ def test_what_show_tells_of_a_trial_keeps_to_the_same_rule() -> None:
     known = {name.strip(): value for name, value in row.items()}
     assert known["response_time_p999_s"] == "–"
     assert known["response_time_p99_s"] != "–"
-    assert "99.9 % needs 2,995" in text
+    assert "99.9 % needs 2\u202f995" in text
     assert "90 % needs 29" in trial.several([some(12, id="a"), some(12, id="b")], None)
 
 
@@ -105,7 +107,7 @@ def test_no_target_is_met_by_a_percentile_of_few_transactions() -> None:
     trials = [record(DISK, 1, 50.0, block=block, load=Load(rate=50.0, duration_s=30.0)) for block in range(3)]
     found = targets.attained("a", trials, target)
     assert not found.meets
-    assert found.why == "not measured: too few transactions in a trial, 99.9 % needs 2,995"
+    assert found.why == "not measured: too few transactions in a trial, 99.9 % needs 2\u202f995"
 
 
 @pytest.mark.parametrize(
@@ -128,11 +130,18 @@ def test_reports_call_a_unit_of_work_by_the_workload_s_own_word(workload: str, o
     assert one == "transaction" or "transactions/s" not in page
 
 
-def test_a_lab_s_report_says_which_compared_percentiles_rest_on_too_few() -> None:
+def test_a_lab_shows_no_percentile_of_too_few_and_says_so() -> None:
     plan = lab({"log": ("disk", "memory")}, blocks=6)
     few = trials(plan, {"log=disk": 20.0, "log=memory": 30.0})
-    said = [text for text in lab_study(plan, few, Shelf(few)).warnings if "too few transactions" in text]
-    assert len(said) == 1 and "(99.9 % needs 2,995)" in said[0]
+    found = lab_study(plan, few, Shelf(few))
+    said = [text for text in found.warnings if "too few transactions" in text]
+    assert len(said) == 1 and "99.9 % needs 2\u202f995" in said[0]
+    compared = {effect.finding.metric for effect in found.others}
+    assert "response_time_p99_s" in compared and "response_time_p999_s" not in compared
+    decided = replace(plan, method=replace(plan.method, metric="response_time_p999_s"))
+    (effect,) = lab_study(decided, few, Shelf(few)).effects
+    assert not effect.finding.ratios
+    assert "log=disk has too few transactions (99.9 % needs 2\u202f995)" in effect.finding.dropped[0]
     enough_of_them = trials(plan, {"log=disk": 2000.0, "log=memory": 3000.0})
     warnings = lab_study(plan, enough_of_them, Shelf(enough_of_them)).warnings
     assert not any("too few" in text for text in warnings)

@@ -10,10 +10,10 @@ import msgspec
 import pytest
 from factories import DISK, record
 
+from ironbench.analyse.comparability import other_work, unlike
 from ironbench.analyse.subjects import by_work
-from ironbench.analyse.unlike import other_work, unlike
-from ironbench.cli import declared
 from ironbench.errors import InputError
+from ironbench.experiment import declare
 from ironbench.experiment.freeze import require_scripts
 from ironbench.model.record import Record
 from ironbench.model.system import Choice
@@ -45,7 +45,7 @@ def test_a_lab_does_not_go_on_with_a_script_that_was_changed(tmp_path: Path) -> 
     system = 'question = "Is it?"\n[system]\nengine = "null"\n'
     file.write_text(f'{system}[workload]\nname = "script"\nfiles = ["my.sql"]\n[vary]\nclients = [1, 2]\n')
     (tmp_path / "my.sql").write_text("SELECT 1;\n")
-    lab, _ = declared.lab(file)
+    lab, _ = declare.lab(file)
     require_scripts(lab)
     (tmp_path / "my.sql").write_text("SELECT 2;\n")
     with pytest.raises(InputError, match="was changed since these trials were planned"):

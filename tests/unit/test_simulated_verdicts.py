@@ -10,7 +10,7 @@ import pytest
 from bench import simulated as sim
 from bench.verdicts import MARGIN, NOISE, PLANS, Figure, coverage, false_alarms, false_equivalents, power
 from ironbench.analyse.looks import decided
-from ironbench.analyse.verdict import finding
+from ironbench.analyse.verdict import Comparison, finding
 from ironbench.model.finding import Conclusion
 from ironbench.model.lab import Method, Stage
 
@@ -34,7 +34,7 @@ def test_simulated_labs_are_judged_as_real_ones(planned: tuple[int, ...]) -> Non
     for logs in labs.logs[:, :, 0]:
         for look, blocks in enumerate(planned, 1):
             pairs = [(block, math.exp(log), 1.0) for block, log in enumerate(logs[:blocks])]
-            one = finding("throughput", "higher", "A", "B", pairs, method, look)
+            one = finding(Comparison("throughput", "higher", "A", "B", pairs), method, look)
             if decided([one], look, len(planned)):
                 break
         expected.append(CODES[one.conclusion])

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_findings import lab, records
 
-from ironbench.analyse.drift import cautions
+from ironbench.analyse import verdict
+from ironbench.analyse.verdict import drift_warnings
 from ironbench.errors import InputError
 from ironbench.model.driven import Driven
 from ironbench.model.observation import Observation
@@ -81,9 +82,27 @@ def blocks(ratios: list[float], level: float = 1000.0) -> list[tuple[int, float,
 
 def test_a_ratio_that_changed_half_way_is_told() -> None:
     ratios = [*(1.0 + 0.01 * noise(6)), *(1.3 + 0.01 * noise(6, 2))]
-    said = cautions("throughput", blocks(ratios), ())
-    assert "The ratio itself changed from 1.00 to 1.30 at block 7" in said[0]
-    assert cautions("throughput", blocks([1.0 + 0.01 * one for one in noise(12)]), ()) == ()
+    found = verdict.ratio_change(blocks(ratios))
+    assert found is not None
+    assert verdict.change_words(found, range(12)) == "changed from 1.00 to 1.30 at block 7"
+    assert verdict.ratio_change(blocks([1.0 + 0.01 * one for one in noise(12)])) is None
+
+
+@pytest.mark.parametrize(
+    "series", [np.linspace(0, 6, 12), np.repeat([0.0, 6.0], 6)], ids=["a drift", "a step in the middle"]
+)
+def test_the_ends_of_a_change_lie_within_their_intervals_as_often_as_these_promise(series: np.ndarray) -> None:
+    inside, told = 0, 0
+    for seed in range(400):
+        found = change(series + 0.5 * noise(12, seed))
+        if found and found.kind == ("drift" if series[1] else "step"):
+            told += 1
+            inside += all(
+                low <= end <= high
+                for (low, high), end in zip(found.interval(0.05), (series[0], series[-1]), strict=True)
+            )
+    assert told > 200
+    assert 0.85 <= inside / told <= 0.98  # each at 95 %, both at once
 
 
 def test_a_drift_of_both_cells_is_told_and_a_steep_one_warned_of() -> None:
@@ -108,7 +127,7 @@ def of(found: Sequence[Record]) -> tuple[str, ...]:
     sides = {(one.cell.name, one.block): one.metrics["throughput"] for one in found}
     count = max(one.block for one in found) + 1
     pairs = [(block, sides["log=memory", block], sides["log=disk", block]) for block in range(count)]
-    return cautions("throughput", pairs, found)
+    return drift_warnings("throughput", pairs, found)
 
 
 def told(counts: np.ndarray, load: Load = CLOSED) -> list[str]:

@@ -8,7 +8,7 @@ from ironbench.analyse import storage as known
 from ironbench.analyse.summarise import summarise
 from ironbench.report import theme
 from ironbench.report.charts import storage
-from ironbench.report.image import charts_png
+from ironbench.report.formats.png import charts_png
 from ironbench.words import THIN
 
 VEGA = {"circle", "square", "cross", "diamond", "triangle-up", "triangle-down", "triangle-right", "triangle-left"}

@@ -1,20 +1,24 @@
 """A plan holds every cell in every block, in an order that only the seed decides."""
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ironbench.errors import InputError
-from ironbench.model.system import Choice, Load, System
-from ironbench.plan.sweep import CONFIRMATIONS, sweep
+from ironbench.model.system import Cell, Choice, Load, System
+from ironbench.plan import resolve
+from ironbench.plan.sections import LoadSection
+from ironbench.plan.sweep import CONFIRMATIONS, plan
 
 SYSTEM, CHOICE, DEFAULT = System("null", "test"), Choice("select-only"), Load()
 
 
-def planned(load: Load = DEFAULT, clients=(1,), threads=None, repeats=1):
-    return sweep(SYSTEM, CHOICE, load, clients, threads, repeats, True)
+def planned(load: Load = DEFAULT, clients=(1,), repeats=1):
+    cells = [Cell(f"clients={count}", replace(load, clients=count)) for count in clients]
+    return plan(SYSTEM, CHOICE, cells, repeats)
 
 
 @given(
@@ -23,10 +27,10 @@ def planned(load: Load = DEFAULT, clients=(1,), threads=None, repeats=1):
     seed=st.integers(0, 2**32),
 )
 def test_every_cell_is_in_every_block_once_and_the_seed_decides_the_order(clients, repeats, seed) -> None:
-    plan = planned(Load(seed=seed), clients, repeats=repeats)
-    seen = Counter((trial.cell.load.clients, trial.block) for trial in plan.trials)
+    found = planned(Load(seed=seed), clients, repeats=repeats)
+    seen = Counter((trial.cell.load.clients, trial.block) for trial in found.trials)
     assert seen == {(n, block): 1 for n in clients for block in range(repeats)}
-    assert plan.trials == planned(Load(seed=seed), clients, repeats=repeats).trials
+    assert found.trials == planned(Load(seed=seed), clients, repeats=repeats).trials
 
 
 def test_a_sweep_is_confirmed_and_a_single_cell_is_not() -> None:
@@ -35,7 +39,7 @@ def test_a_sweep_is_confirmed_and_a_single_cell_is_not() -> None:
 
 
 def test_threads_never_outnumber_clients() -> None:
-    assert [t.cell.load.threads for t in planned(clients=(1,), threads=4).trials] == [1]
+    assert resolve.load(LoadSection(clients=1, threads=4), seed=1).threads == 1
 
 
 @pytest.mark.parametrize(
@@ -54,6 +58,6 @@ def test_threads_never_outnumber_clients() -> None:
 )
 def test_a_load_that_cannot_be_driven_is_refused_before_anything_starts(load: Load, subject: str) -> None:
     with pytest.raises(InputError) as caught:
-        planned(load)
+        resolve.validate(load)
     assert caught.value.subject == subject
     assert caught.value.hint

@@ -10,12 +10,13 @@ from ironbench.analyse.compare import compare
 from ironbench.analyse.labstudy import lab_study
 from ironbench.analyse.lead import leads
 from ironbench.analyse.study import Study, studies
+from ironbench.analyse.subjects import Subject
 from ironbench.model.record import Record
 from ironbench.model.system import Choice, System
 from ironbench.report import lead as lead_report
-from ironbench.report import own
+from ironbench.report import presentation
 from ironbench.report.charts.effects import effects
-from ironbench.report.compared import text as comparison
+from ironbench.report.comparison import text as comparison
 
 UNIT = "queries/h × SF"
 
@@ -32,11 +33,11 @@ def single(system: System, faster: float, sf: str = "0.01", **fields: object) ->
     return replace(record(system, 1, 67.0, metrics=figures, **fields), choice=Choice("tpch", {"sf": sf}))
 
 
-def shown(*records: Record) -> tuple[Study, own.Presentation]:
+def shown(*records: Record) -> tuple[Study, presentation.Presentation]:
     (study,) = studies(records)
-    presentation = own.presentation(study)
-    assert presentation is not None
-    return study, presentation
+    page = presentation.of_study(study)
+    assert page is not None
+    return study, page
 
 
 @pytest.mark.parametrize(("sf", "how", "figure"), [("0.01", "unrounded", "2\u202f880"), ("1", "by the rules", "360")])
@@ -76,10 +77,10 @@ def test_options_that_leave_the_work_as_it_is_make_no_other_work() -> None:
 
 
 def test_compare_leads_with_power() -> None:
-    text = comparison(compare("a", [single(DISK, 1.0)], "b", [single(MEMORY, 1.3)]))
+    text = comparison(compare(Subject("a", (single(DISK, 1.0),)), Subject("b", (single(MEMORY, 1.3),))))
     assert "B has 1.30\u202f× the unrounded power of A: 3\u202f740" in text
     assert text.index("power_unrounded") < text.index("  throughput ")
-    by_rules = comparison(compare("a", [single(DISK, 1.0, "1")], "b", [single(MEMORY, 1.3, "1")]))
+    by_rules = comparison(compare(Subject("a", (single(DISK, 1.0, "1"),)), Subject("b", (single(MEMORY, 1.3, "1"),))))
     assert "B has 1.00\u202f× the power of A: 360" in by_rules
 
 
@@ -98,3 +99,32 @@ def test_a_lab_of_one_block_draws_no_interval() -> None:
     assert len(chart.specification["datasets"]["effects"]) == 1
     assert chart.specification["datasets"]["intervals"] == []
     assert "no interval" in chart.unit
+
+
+def checked(words: str, **fields: object) -> Record:
+    return replace(single(DISK, 1.0, **fields), conditions={"answers": words})
+
+
+def test_the_end_of_a_run_says_whether_answers_were_checked() -> None:
+    later = "22 of 22 right, in an earlier trial on the same data"
+    study, page = shown(checked("22 of 22 right"), checked(later, block=1, id="again"))
+    assert page.sections(study)[0].at_end
+    assert page.sections(study)[0].sentences == (
+        "Answers checked: 22 of 22 right (1 trial).",
+        f"Answers checked: {later} (1 trial).",
+    )
+    study, page = shown(checked("not checked: no answers are kept for scale factor 3"))
+    assert page.sections(study)[0].sentences == ("Answers not checked: no answers are kept for scale factor 3.",)
+
+
+@pytest.mark.parametrize(("engine", "told"), [("duckdb", True), ("postgres", False)])
+def test_planning_times_that_an_engine_does_not_report_are_named_once(engine: str, told: bool) -> None:
+    one = single(replace(DISK, engine=engine), 1.0)
+    if not told:
+        one = replace(one, metrics={**one.metrics, "planning_time_s{query=q01}": 0.001})
+    study, page = shown(one)
+    section = page.sections(study)[1]
+    (table,) = (table for _, table in section.tables)
+    assert ("of it planning" in table.head, section.sentences) == (
+        (False, ("duckdb does not report planning times.",)) if told else (True, ())
+    )

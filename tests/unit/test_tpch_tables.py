@@ -5,12 +5,11 @@ from __future__ import annotations
 import pytest
 
 from ironbench import engines
-from ironbench.engines.postgres.presets import preset
+from ironbench.engines.postgres.resources import preset
 from ironbench.errors import InputError
 from ironbench.load import Loaded, space
 from ironbench.model.system import Device, Layout, Partition, System
 from ironbench.workloads import tpch_tables
-from ironbench.workloads.tpch_tables import sizes
 
 OPTIONS = {"sf": "1"}
 
@@ -29,8 +28,8 @@ def test_a_scale_factor_that_is_too_large_is_refused_with_the_space_it_needs() -
 
 def test_fractional_scale_factors_are_possible() -> None:
     assert tpch_tables.SCALE_FACTOR.validated("0.25") == "0.25"
-    assert sizes.rows_of("supplier", 0.25) == 2500
-    assert sizes.rows_of("nation", 0.25) == 25
+    assert tpch_tables.rows_of("supplier", 0.25) == 2500
+    assert tpch_tables.rows_of("nation", 0.25) == 25
 
 
 @pytest.mark.parametrize("engine", engines.able(("data", "queries")))

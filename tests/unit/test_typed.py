@@ -15,7 +15,7 @@ from ironbench.errors import InputError
         ("[prices.x]", "sheet.toml: there is no field prices", "did you mean price?"),
         ("[price.x]\nprise = 1", "sheet.toml: price x: there is no field prise", "did you mean price"),
         (
-            "[rate.x]\nrate = '1'",
+            "[rate.x]\nfrom = 'USD'\nto = 'EUR'\nrate = '1'",
             "sheet.toml: rate x, rate: expected a number, got text in quotes",
             "docs/guide/cost.md",
         ),

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ironbench import ranges, units
-from ironbench.cli import app
-from ironbench.errors import InputError, MistakesError
-from ironbench.plan import labfile, resolve, sections, values
+from ironbench.cli import VERBS, program
+from ironbench.errors import InputError, MistakesError, in_a_file
+from ironbench.plan import labfile, resolve, sections
 from ironbench.plan.sections import LoadSection, Sections, Size, Time
 from ironbench.ranges import RANGES
 
@@ -134,8 +134,9 @@ def test_every_number_of_a_lab_file_has_a_range_that_is_kept(section: str, field
         declared = labfile.read(lab_text(section, field, value), "x.toml")
         if section in ("system", "limits", "load"):
             cell = msgspec.convert(declared.base, Sections)
-            resolve.system(cell, "x", Path("/"), (0,))
-            resolve.load(cell.load, 1)
+            with in_a_file():
+                resolve.system(cell, "x", Path("/"), (0,))
+                resolve.load(cell.load, 1)
 
     def kept(value: float) -> float:
         return int(value) if known.whole or known.unit == "bytes" else value
@@ -164,7 +165,7 @@ def numeric_options() -> list[tuple[str, Any]]:
             if numeric or parameter.name in ("duration", "warmup", "think_time", "clients"):
                 found.append((f"{path} {parameter.opts[0]}".strip(), parameter))
 
-    walk(typer.main.get_command(app), "")
+    walk(typer.main.get_command(program(VERBS)), "")
     return found
 
 
@@ -211,35 +212,35 @@ def test_a_run_refuses_what_is_out_of_range_before_anything_starts(option, quant
 
 
 def test_a_search_keeps_the_range_of_what_it_searches() -> None:
-    from ironbench.plan import searching
+    from ironbench.plan import sweep
 
     for clients, rate in (("auto:1-10001", None), ("1", "auto:1-9999999999"), ("auto:1-" + "9" * 5000, None)):
         with pytest.raises(InputError):
-            searching.search(clients, rate, (), 1)
+            sweep.search(clients, rate, (), 1)
 
 
 @pytest.mark.parametrize("text", ["0-4294967296", "999999999999999999999", "3-1", "0-", "a", "²"])
 def test_a_list_of_cpus_is_held_against_those_that_are_there_and_costs_no_memory(text: str) -> None:
     with pytest.raises(InputError):
-        values.cpus("--server-cpus", text, range(4))
+        resolve.cpus("--server-cpus", text, range(4))
 
 
 def test_a_cpu_set_is_read_as_taskset_writes_it() -> None:
-    assert values.cpus("--server-cpus", "0-2,5", range(8)) == (0, 1, 2, 5)
+    assert resolve.cpus("--server-cpus", "0-2,5", range(8)) == (0, 1, 2, 5)
 
 
 def test_counts_keep_their_order() -> None:
-    assert values.counts("clients", "--clients", "8,1,4") == (8, 1, 4)
+    assert resolve.counts("clients", "--clients", "8,1,4") == (8, 1, 4)
 
 
 @pytest.mark.parametrize(
     ("read", "cause"),
     [
-        (lambda: values.counts("clients", "--clients", "1,two"), "not a whole number"),
-        (lambda: values.counts("clients", "--clients", "2,2"), "twice"),
-        (lambda: values.cpus("--server-cpus", "9", range(2)), "not available"),
-        (lambda: values.cpus("--server-cpus", "a", range(2)), "not a CPU"),
-        (lambda: values.pairs("--set", ["fsync"]), "not KEY=VALUE"),
+        (lambda: resolve.counts("clients", "--clients", "1,two"), "not a whole number"),
+        (lambda: resolve.counts("clients", "--clients", "2,2"), "twice"),
+        (lambda: resolve.cpus("--server-cpus", "9", range(2)), "not available"),
+        (lambda: resolve.cpus("--server-cpus", "a", range(2)), "not a CPU"),
+        (lambda: resolve.pairs("--set", ["fsync"]), "not KEY=VALUE"),
     ],
 )
 def test_nonsense_is_refused_with_subject_cause_and_way_out(read, cause) -> None:

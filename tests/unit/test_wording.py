@@ -13,12 +13,12 @@ from ironbench.analyse.balance import Entry
 from ironbench.analyse.findings import findings
 from ironbench.analyse.labstudy import lab_study
 from ironbench.catalogue import metrics
-from ironbench.cli.request import suspect_words
+from ironbench.cli.verdict import SUSPECT, code_of_run, suspect_words
 from ironbench.model.lab import Claim
 from ironbench.model.record import Status
 from ironbench.report import trial
 from ironbench.report.formats import text as lab_text
-from ironbench.report.sections.balance import ratio_of
+from ironbench.report.sections.differences import ratio_of
 from ironbench.words import in_percent
 
 
@@ -32,7 +32,7 @@ def test_short_times_are_not_rounded_to_whole_minutes(seconds: float, words: str
 
 def test_shares_have_a_true_minus_and_a_space_that_does_not_break() -> None:
     assert in_percent(-0.123) == "\u221212\u202f%"
-    assert in_percent(0.1234, 1, signed=True) == "+12.3\u202f%"
+    assert in_percent(0.1234, signed=True) == "+12\u202f%"
 
 
 def test_memory_is_counted_in_powers_of_1024_and_says_so() -> None:
@@ -50,13 +50,20 @@ def test_metrics_have_titles_that_are_words() -> None:
 
 
 def test_what_is_known_of_a_ratio_without_a_number_is_said_alone() -> None:
-    assert ratio_of(Entry("checkpoint interval", "s", None, said="1 checkpoint in 30 s")) == "1 checkpoint in 30 s"
+    assert ratio_of(Entry("checkpoint interval", "s", None, words="1 checkpoint in 30 s")) == "1 checkpoint in 30 s"
     assert ratio_of(Entry("data to memory", "1", None, "size of the data not recorded")).startswith("not known (")
 
 
 def test_exit_code_3_says_why() -> None:
     records = [record(), record(status=Status.SUSPECT, cause="the client was busy")]
     assert suspect_words(records) == "exit code 3: 1 of 2 trials suspect: the client was busy"
+
+
+def test_a_suspect_pilot_stands_in_no_result_and_makes_no_run_suspect() -> None:
+    pilot = record(status=Status.SUSPECT, purpose="pilot", cause="the client was busy")
+    assert code_of_run([pilot, record()]) == 0
+    assert code_of_run([pilot, record(status=Status.SUSPECT)]) == SUSPECT
+    assert "1 of 1 trial suspect" in suspect_words([pilot, record(status=Status.SUSPECT)])
 
 
 def test_causes_that_differ_in_their_numbers_are_one_cause() -> None:

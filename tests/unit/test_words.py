@@ -5,17 +5,35 @@ from pathlib import Path
 
 import pytest
 
-from ironbench.words import counted
+from ironbench import units
+from ironbench.report.numbers import between, percent, quantity
+from ironbench.words import counted, grouped, in_percent
 
 SOURCE = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize(
     ("count", "said"),
-    [(0, "0 clients"), (1, "1 client"), (2, "2 clients"), (1000, "1,000 clients"), (1.0, "1 client")],
+    [(0, "0 clients"), (1, "1 client"), (2, "2 clients"), (1000, "1\u202f000 clients"), (1.0, "1 client")],
 )
 def test_one_thing_is_not_said_as_many(count: float, said: str) -> None:
     assert counted(count, "client") == said
+
+
+def test_counts_rates_and_shares_have_one_form_each() -> None:
+    assert grouped(14799) == "14\u202f799" and grouped(-1234) == "\u22121\u202f234"
+    assert [units.rate(rate) for rate in (300000, 825360, 0.5)] == ["300\u202f000/s", "825\u202f360/s", "0.5/s"]
+    for share, said in ((0.083, "8.3"), (0.08, "8"), (0.553, "55"), (0.0012, "0.12"), (0.00001, "< 0.01"), (0, "0")):
+        assert in_percent(share) == percent(share) == quantity(share, "share") == f"{said}\u202f%"
+    assert between(0.0831, 0.12, "share") == "8.3 to 12\u202f%"
+
+
+def test_no_module_groups_thousands_or_writes_shares_by_itself() -> None:
+    own = {"words.py", "units.py"}
+    for path in (SOURCE / "src" / "ironbench").rglob("*.py"):
+        if path.name not in own:
+            found = re.findall(r"\{[^{}]*:(?:,d?|,\.0f)\}|\{[^{}]*:g\}/s|\{[^{}]*:\.\d%\}", path.read_text())
+            assert not found, (path, found)
 
 
 def test_a_plural_without_s_can_be_given() -> None:

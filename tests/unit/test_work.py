@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ironbench import engines, workloads
-from ironbench.drive.interrupt import heard
+from ironbench.drive.work import interruptible
 from ironbench.errors import FailureError, InputError
 from ironbench.model.driven import Driven
 from ironbench.model.system import Choice, Layout, Load, System
@@ -73,7 +73,7 @@ def test_what_a_workload_measures_itself_wins() -> None:
 def test_the_first_interrupt_is_told_and_the_second_ends_everything() -> None:
     told = []
     before = signal.getsignal(signal.SIGINT)
-    with heard() as interrupt:
+    with interruptible() as interrupt:
         interrupt.tell(lambda: told.append(1))
         assert not interrupt.happened()
         os.kill(os.getpid(), signal.SIGINT)
@@ -85,7 +85,7 @@ def test_the_first_interrupt_is_told_and_the_second_ends_everything() -> None:
 
 def test_what_is_registered_after_an_interrupt_is_told_at_once() -> None:
     told = []
-    with heard() as interrupt:
+    with interruptible() as interrupt:
         interrupt.now()
         interrupt.tell(lambda: told.append(1))
     assert told == [1]

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ironbench import _core, workloads
-from ironbench.drive.plan import compiled_plan
+from ironbench.drive.run import Tasks, compiled_plan
 from ironbench.errors import InputError
 from ironbench.model.system import Choice, Load, System
 from ironbench.workloads.wide import FIXED_BYTES, Wide
@@ -39,7 +39,7 @@ def test_so_many_gigabytes_are_so_many_rows(gb: float, row: int) -> None:
 def test_its_work_is_what_the_core_reads_and_as_many_commits_as_said() -> None:
     options = choice(gb="0.001", row="100", commit="33", method="copy", keys="random").options
     work = populate().core_work("null", options)
-    plan = compiled_plan({"kind": "null"}, [], {}, replace(LOAD, clients=3), (), (), work)
+    plan = compiled_plan({"kind": "null"}, Tasks(work=work), replace(LOAD, clients=3), ())
     summary = msgspec.json.decode(_core.drive(plan).summary)
     assert summary["transactions"] == populate().units(options) == -(-10_000 // 33)
     assert [script["name"] for script in summary["scripts"]] == ["commit"]

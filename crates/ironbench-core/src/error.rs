@@ -40,3 +40,9 @@ impl Error {
         self
     }
 }
+
+impl From<pgbench_script::Error> for Error {
+    fn from(error: pgbench_script::Error) -> Self {
+        Self::input(error.subject, error.cause).hint(error.hint)
+    }
+}

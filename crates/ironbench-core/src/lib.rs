@@ -1,13 +1,12 @@
 //! What happens while the stopwatch runs.
 //!
-//! `measure` keeps time and counts, `script` compiles and evaluates pgbench scripts, `wire` talks to engines, `drive`
-//! runs transactions against a wire, `sample` watches the machine and the server meanwhile.
+//! `measure` keeps time and counts, `wire` talks to engines, `drive` runs transactions against a wire, `sample` watches the
+//! machine and the server meanwhile.
 
 pub mod drive;
 pub mod error;
 pub mod measure;
 pub mod sample;
-pub mod script;
 #[cfg(test)]
 mod testing;
 pub mod wire;

@@ -3,7 +3,6 @@
 //! A `Device` is asked when an I/O that arrives now will be done; it holds no data, waits for nothing and reads no
 //! clock. `model` has the devices, `array` what is made of several, `text` how they are written and `build` how an
 //! expression becomes a device. The front ends answer from them: live ones wait until the time has come, replay does not.
-//! `storage` measures real ones from outside.
 
 pub mod array;
 pub mod build;
@@ -14,7 +13,6 @@ mod laws;
 pub mod live;
 pub mod model;
 pub mod replay;
-pub mod storage;
 #[cfg(test)]
 mod testing;
 pub mod text;

@@ -1,12 +1,11 @@
 //! Threads that do units of work from a common start to a common end, each with counts of its own.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use ironbench_core::Result;
 use ironbench_core::measure::Histogram;
-use ironbench_core::{Error, Result};
+use ironbench_core::measure::crew::{Gate, Post, Resident};
 use serde_json::{Value, json};
 
 use crate::fractal::Fractal;
@@ -51,60 +50,32 @@ struct Counts {
     report: Value,
 }
 
-/// What all threads share; written before the start and at the end only.
-struct Shared {
-    stop: AtomicBool,
-    progress: Mutex<Progress>,
-    moved: Condvar,
-    /// When the window began, and its deadline.
-    window: Mutex<Option<(Instant, Instant)>>,
-    opened: Condvar,
-    error: Mutex<Option<Error>>,
-}
-
-/// How many threads came so far.
-#[derive(Default)]
-struct Progress {
-    ready: usize,
-    finished: usize,
-}
-
-impl Shared {
-    fn advance(&self, step: impl Fn(&mut Progress)) {
-        step(&mut lock(&self.progress));
-        self.moved.notify_all();
-    }
-}
+/// When the window begins, and its deadline.
+type Window = (Instant, Instant);
 
 /// Waits for a crew without waking up meanwhile: a waiter that looks every few milliseconds takes time from a thread
 /// that shares its core.
 pub struct Watch {
-    shared: Arc<Shared>,
+    gate: Arc<Gate<Window>>,
     threads: usize,
 }
 
 impl Watch {
     /// Whether all threads wait for the start (or gave up), waited for at most so long.
     pub fn ready(&self, most: Duration) -> bool {
-        self.wait(most, |progress| progress.ready)
+        self.gate.ready(self.threads, most)
     }
 
     /// Whether all threads ended, waited for at most so long.
     pub fn done(&self, most: Duration) -> bool {
-        self.wait(most, |progress| progress.finished)
-    }
-
-    fn wait(&self, most: Duration, came: fn(&Progress) -> usize) -> bool {
-        let progress = lock(&self.shared.progress);
-        let waited = self.shared.moved.wait_timeout_while(progress, most, |progress| came(progress) < self.threads);
-        !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
+        self.gate.ended(self.threads, most)
     }
 }
 
 /// A trial's threads.
 pub struct Crew {
-    shared: Arc<Shared>,
-    threads: Vec<JoinHandle<Counts>>,
+    gate: Arc<Gate<Window>>,
+    threads: Vec<Resident<Window, Counts>>,
 }
 
 /// What came of a trial.
@@ -118,56 +89,43 @@ pub struct Outcome {
 impl Crew {
     /// Starts the threads; they prepare, warm up and wait for `start`.
     pub fn new(plan: &KernelPlan) -> Result<Self> {
-        let shared = Arc::new(Shared {
-            stop: AtomicBool::new(false),
-            progress: Mutex::default(),
-            moved: Condvar::new(),
-            window: Mutex::new(None),
-            opened: Condvar::new(),
-            error: Mutex::new(None),
-        });
+        let gate = Arc::new(Gate::default());
         let warmup = Duration::from_secs_f64(plan.warmup_s);
-        let mut crew = Self { shared, threads: Vec::with_capacity(plan.threads) };
+        let mut threads = Vec::with_capacity(plan.threads);
         for number in 0..plan.threads {
-            let work = work(plan, number);
-            let cpu = (!plan.pin.is_empty()).then(|| plan.pin[number % plan.pin.len()]);
-            let shared = Arc::clone(&crew.shared);
-            let name = format!("kernel-{number}");
-            let thread = std::thread::Builder::new().name(name).spawn(move || run(work, cpu, warmup, &shared));
-            match thread {
-                Ok(thread) => crew.threads.push(thread),
-                Err(error) => {
-                    crew.stop();
-                    return Err(Error::failure("kernel", format!("thread {number} cannot be started: {error}")));
-                }
-            }
+            let mut work = work(plan, number);
+            let cpu = plan.pin.get(number % plan.pin.len().max(1));
+            let post = Post::new(format!("kernel-{number}")).on(cpu.map(std::slice::from_ref).unwrap_or_default());
+            threads.push(Resident::start(post, Arc::clone(&gate), move |gate| run(work.as_mut(), warmup, gate))?);
         }
-        Ok(crew)
+        Ok(Self { gate, threads })
     }
 
     pub fn watch(&self) -> Watch {
-        Watch { shared: Arc::clone(&self.shared), threads: self.threads.len() }
+        Watch { gate: Arc::clone(&self.gate), threads: self.threads.len() }
     }
 
     /// The window begins now and lasts so long.
     pub fn start(&self, duration: Duration) {
         let now = Instant::now();
-        *lock(&self.shared.window) = Some((now, now + duration));
-        self.shared.opened.notify_all();
+        self.gate.open((now, now + duration));
     }
 
     /// Ends the work early; what was done until then counts.
     pub fn stop(&self) {
-        self.shared.stop.store(true, Ordering::Relaxed);
-        self.shared.opened.notify_all();
+        self.gate.stop();
     }
 
     /// Waits for all threads. The first error of a thread, if any.
-    pub fn join(mut self) -> Result<Outcome> {
+    pub fn join(self) -> Result<Outcome> {
+        let each: Vec<_> = self.threads.into_iter().map(Resident::join).collect();
+        if let Some(error) = self.gate.error() {
+            return Err(error);
+        }
         let (mut all, mut parts, mut ended) = (Histogram::new(), Vec::<(&'static str, Histogram)>::new(), Vec::new());
         let mut threads = Vec::new();
-        for thread in std::mem::take(&mut self.threads) {
-            let counts = thread.join().map_err(|_| Error::failure("kernel", "a thread of it panicked"))?;
+        for counts in each {
+            let counts = counts?;
             all.merge(&counts.all);
             for (name, times) in &counts.parts {
                 merge(&mut parts, name, times);
@@ -182,21 +140,7 @@ impl Crew {
                 "report": counts.report,
             }));
         }
-        if let Some(error) = lock(&self.shared.error).take() {
-            return Err(error);
-        }
         Ok(Outcome { all, parts, summary: json!({ "ended": ended, "threads": threads }) })
-    }
-}
-
-impl Drop for Crew {
-    /// No thread outlives its crew.
-    fn drop(&mut self) {
-        self.stop();
-        for thread in self.threads.drain(..) {
-            // A panic was told where the crew was joined; here there is nobody to tell.
-            let _ = thread.join();
-        }
     }
 }
 
@@ -212,61 +156,25 @@ fn work(plan: &KernelPlan, number: usize) -> Box<dyn Work> {
     }
 }
 
-fn run(mut work: Box<dyn Work>, cpu: Option<usize>, warmup: Duration, shared: &Shared) -> Counts {
+fn run(work: &mut dyn Work, warmup: Duration, gate: &Gate<Window>) -> Result<Counts> {
     let mut counts = Counts::default();
-    let outcome = prepared(work.as_mut(), cpu, warmup, shared);
-    shared.advance(|progress| progress.ready += 1);
-    let worked = outcome.and_then(|()| measured(work.as_mut(), shared, &mut counts));
-    if let Err(error) = worked {
-        lock(&shared.error).get_or_insert(error);
-        shared.stop.store(true, Ordering::Relaxed);
-    }
-    shared.advance(|progress| progress.finished += 1);
-    counts.report = work.report();
-    counts
-}
-
-fn prepared(work: &mut dyn Work, cpu: Option<usize>, warmup: Duration, shared: &Shared) -> Result<()> {
-    if let Some(cpu) = cpu {
-        let mut set = rustix::thread::CpuSet::new();
-        set.set(cpu);
-        rustix::thread::sched_setaffinity(None, &set).map_err(|error| {
-            Error::failure(format!("CPU {cpu}"), format!("a thread cannot be pinned to it: {error}"))
-        })?;
-    }
-    let stopped = || shared.stop.load(Ordering::Relaxed);
+    let stopped = || gate.is_stopped();
     work.prepare(&stopped)?;
     let until = Instant::now() + warmup;
     let over = || stopped() || Instant::now() >= until;
     while !over() {
         work.unit(&over)?;
     }
-    Ok(())
-}
-
-fn measured(work: &mut dyn Work, shared: &Shared, counts: &mut Counts) -> Result<()> {
-    let Some((start, deadline)) = opened(shared) else { return Ok(()) };
-    let over = || shared.stop.load(Ordering::Relaxed) || Instant::now() >= deadline;
-    while !over() {
-        let began = Instant::now();
-        let Some(done) = work.unit(&over)? else { break };
-        counts.count(&done, began, start);
-    }
-    Ok(())
-}
-
-/// Waits for the window; None: it never opens.
-fn opened(shared: &Shared) -> Option<(Instant, Instant)> {
-    let mut window = lock(&shared.window);
-    while window.is_none() {
-        if shared.stop.load(Ordering::Relaxed) {
-            return None;
+    if let Some((start, deadline)) = gate.pass() {
+        let over = || stopped() || Instant::now() >= deadline;
+        while !over() {
+            let began = Instant::now();
+            let Some(done) = work.unit(&over)? else { break };
+            counts.count(&done, began, start);
         }
-        // With a limit, for `stop` sets its flag without the lock.
-        let waited = shared.opened.wait_timeout(window, Duration::from_millis(50));
-        window = waited.unwrap_or_else(PoisonError::into_inner).0;
     }
-    *window
+    counts.report = work.report();
+    Ok(counts)
 }
 
 impl Counts {
@@ -298,10 +206,6 @@ fn merge(parts: &mut Vec<(&'static str, Histogram)>, name: &'static str, times: 
         Some((_, sum)) => sum.merge(times),
         None => parts.push((name, times.clone())),
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

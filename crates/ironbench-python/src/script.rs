@@ -1,7 +1,7 @@
 //! pgbench scripts for Python: checked before anything is started, and rehearsed without a database.
 
 use ironbench_core::Error;
-use ironbench_core::script::{Automatic, Program, Seeds, Source, Variables, gives_default_seed, parse_weighted};
+use pgbench_script::{Automatic, Program, Seeds, Source, Variables, gives_default_seed, parse_weighted};
 use pyo3::prelude::*;
 
 use crate::errors::raise;
@@ -14,16 +14,18 @@ pub fn compile_scripts(
     variables: Definitions,
     protocol: &str,
 ) -> PyResult<Vec<Vec<String>>> {
-    let program = Program::compile(&sources(scripts), &variables).map_err(raise)?;
-    match protocol {
+    let program = Program::compile(&sources(scripts), &variables).map_err(refuse)?;
+    let checked = match protocol {
         "" => Ok(()),
         "simple" => program.check_simple(),
         "extended" | "prepared" => program.check_extended(),
         "library" => program.check_library(),
-        _ => Err(Error::input(format!("protocol \"{protocol}\""), "this is no protocol")
-            .hint("known: extended, library, prepared, simple")),
-    }
-    .map_err(raise)?;
+        _ => {
+            let error = Error::input(format!("protocol \"{protocol}\""), "this is no protocol");
+            return Err(raise(error.hint("known: extended, library, prepared, simple")));
+        }
+    };
+    checked.map_err(refuse)?;
     Ok(program.scripts.iter().map(|script| script.sqls().map(|sql| sql.text.clone()).collect()).collect())
 }
 
@@ -33,7 +35,7 @@ pub fn script_cautions(
     variables: Definitions,
     protocol: &str,
 ) -> PyResult<Vec<String>> {
-    let program = Program::compile(&sources(scripts), &variables).map_err(raise)?;
+    let program = Program::compile(&sources(scripts), &variables).map_err(refuse)?;
     Ok(program.cautions.iter().map(|caution| caution.words(protocol == "simple")).collect())
 }
 
@@ -58,11 +60,15 @@ pub fn rehearse_script(name: String, text: String, variables: Definitions, seed:
 
 #[pyfunction]
 pub fn split_weight(text: &str) -> PyResult<(&str, u32)> {
-    parse_weighted(text).map_err(raise)
+    parse_weighted(text).map_err(refuse)
+}
+
+fn refuse(error: pgbench_script::Error) -> PyErr {
+    raise(error.into())
 }
 
 fn compile(name: String, text: String, variables: &[(String, String)]) -> PyResult<Program> {
-    Program::compile(&[Source { name, text, weight: 1 }], variables).map_err(raise)
+    Program::compile(&[Source { name, text, weight: 1 }], variables).map_err(refuse)
 }
 
 fn sources(scripts: Vec<(String, String, u32)>) -> Vec<Source> {

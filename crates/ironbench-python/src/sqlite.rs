@@ -1,10 +1,10 @@
 //! SQLite files for Python: everything outside the timed window, and statements that are timed one by one.
 
-use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use ironbench_core::measure::clock;
+use ironbench_core::measure::crew::{Gate, Post, led};
 use ironbench_core::wire::sqlite::Session;
 use ironbench_core::{Error, Result};
 use pyo3::prelude::*;
@@ -106,33 +106,27 @@ impl SqliteConnection {
         };
         let interrupter = session.interrupter();
         let changes = &mut state.changes;
-        std::thread::scope(|scope| {
-            let (done, waiting) = mpsc::channel();
-            scope.spawn(move || {
-                let outcome = work(session);
-                *changes = session.changes();
-                let _ = done.send(outcome);
-            });
-            // `detach` takes only what may be used without the GIL; a mutex makes the receiver such a thing.
-            let waiting = Mutex::new(waiting);
-            let answer = || waiting.lock().unwrap_or_else(PoisonError::into_inner).recv_timeout(LISTEN_EVERY);
-            let mut signalled = None;
-            loop {
-                match py.detach(answer) {
-                    Ok(outcome) => return signalled.map_or_else(|| outcome.map_err(raise), Err),
-                    Err(RecvTimeoutError::Timeout) => {
-                        if signalled.is_none() {
-                            signalled = py.check_signals().err();
-                        }
-                        if signalled.is_some() {
-                            interrupter.interrupt();
-                        }
-                    }
-                    Err(RecvTimeoutError::Disconnected) => {
-                        return Err(raise(Error::failure("SQLite", "the statement broke off")));
-                    }
+        let member = move || {
+            let outcome = work(session);
+            *changes = session.changes();
+            outcome
+        };
+        let (gate, mut signalled) = (Gate::<()>::default(), None);
+        let listen = || {
+            while !py.detach(|| gate.ended(1, LISTEN_EVERY)) {
+                if signalled.is_none() {
+                    signalled = py.check_signals().err();
+                }
+                if signalled.is_some() {
+                    interrupter.interrupt();
                 }
             }
-        })
+            Ok(())
+        };
+        let outcome = led(&gate, [(Post::new("sqlite"), member)], listen);
+        match signalled {
+            Some(error) => Err(error),
+            None => outcome.map(|(_, mut each)| each.remove(0)).map_err(raise),
+        }
     }
 }

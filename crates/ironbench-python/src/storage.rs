@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ironbench_core::Error;
-use ironbench_device::storage;
+use ironbench_storage as storage;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 

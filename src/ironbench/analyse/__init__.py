@@ -1,1 +1,1 @@
-"""From records to what can be said of them. Pure: reads nothing but what it is handed, prints nothing."""
+"""Turns records into findings. Pure: reads only its arguments and prints nothing."""

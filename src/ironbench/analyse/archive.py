@@ -79,7 +79,7 @@ class Fingerprints(Empty):
         self._archives = archives
 
     def machine(self, key: str) -> Mapping[str, Any]:
-        return next((found for one in self._archives if (found := one.machine(key))), {})
+        return next((facts for one in self._archives if (facts := one.machine(key))), {})
 
     def engine(self, key: str) -> Mapping[str, Any]:
-        return next((found for one in self._archives if (found := one.engine(key))), {})
+        return next((facts for one in self._archives if (facts := one.engine(key))), {})

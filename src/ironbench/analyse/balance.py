@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import isclose
 from typing import Any
 
-from ironbench.analyse.cores import bare, cores_held, held_to, machine_cores
+from ironbench.analyse.subjects import bare, cores_held, held_to, machine_cores
 from ironbench.analyse.summarise import summarise
 from ironbench.analyse.timelines import ONE_DEVICE
 from ironbench.model.record import Record
@@ -18,15 +18,15 @@ ROLES = ("data", "log", "temp")
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One ratio of a system. `value` is None where the records do not hold it: not known, not zero."""
+    """One ratio of a system. `value` is None where it is not recorded: unknown, not zero."""
 
     name: str
     unit: str
-    """`1`, `s`, `bytes/s` or `1/s`, per what the name says."""
+    """`1`, `s`, `bytes`, `bytes/s`, `1/s` or `share`."""
     value: float | None
     note: str = ""
-    said: str = ""
-    """What is known where there is no number."""
+    words: str = ""
+    """Shown instead of a number."""
 
 
 def balance(records: Sequence[Record], machine: Mapping[str, Any]) -> tuple[Entry, ...]:
@@ -53,10 +53,10 @@ def _cores(record: Record, machine: Mapping[str, Any]) -> tuple[int | None, str]
     cores, of_threads = cores_held(record, machine_cores(machine)), bare(record)
     if cores is None:
         return None, "number of cores not known"
-    said = counted(cores, "core")
+    words = counted(cores, "core")
     if held_to(record):
-        return cores, f"{said} given to the {'threads' if of_threads else 'engine'}"
-    return cores, said if of_threads else f"{said}, shared with the clients"
+        return cores, f"{words} given to the {'threads' if of_threads else 'engine'}"
+    return cores, words if of_threads else f"{words}, shared with the clients"
 
 
 def _data_to(data: float | None, memory: float | None, name: str) -> Entry:
@@ -75,15 +75,15 @@ def _operations(records: Sequence[Record], role: str, name: str, cores: float | 
 
 def _devices(records: Sequence[Record]) -> dict[str, str]:
     """Role → name, each device once: roles with equal counters share one, so `data` may stand for data and log."""
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     for role in ROLES:
         own = _counters(records[0], role)
-        twin = next((other for other in found if _alike(_counters(records[0], other), own)), None)
+        twin = next((other for other in names if _alike(_counters(records[0], other), own)), None)
         if twin:
-            found[twin] += f" and {role}"
+            names[twin] += f" and {role}"
         elif own:
-            found[role] = role
-    return found
+            names[role] = role
+    return names
 
 
 def _counters(record: Record, role: str) -> dict[str, float]:
@@ -105,7 +105,7 @@ def _checkpoints(records: Sequence[Record]) -> Entry:
     count = _metric(records, "checkpoints")
     if interval is None and count is not None:
         seen = "no checkpoint" if count == 0 else counted(count, "checkpoint")
-        return Entry("checkpoint interval", "s", None, said=f"{seen} in {records[0].elapsed_s:.0f} s")
+        return Entry("checkpoint interval", "s", None, words=f"{seen} in {records[0].elapsed_s:.0f} s")
     return Entry("checkpoint interval", "s", interval)
 
 

@@ -1,4 +1,4 @@
-"""From an offer and a price sheet to a bill: units counted by each price's rules, one currency."""
+"""Makes a bill of an offer and a price sheet: units by each price's rules, one currency."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ def licences(price: Price, servers: int, sockets: int, cores: int, processor: st
     least = max(price.least_cores_per_socket * sockets, price.least_cores_per_server)
     needed = servers * max(own, least)
     bought = math.ceil(needed / price.pack) * price.pack
-    said = [f"{servers} × {cores} cores" if servers > 1 else f"{cores} cores"]
-    said += [f"× core factor {factor.normalize():f}"] if factor != 1 else []
-    said += [f"at least {least} for each server"] if least > own else []
-    said += [f"{bought // price.pack} packs of {price.pack}"] if price.pack > 1 else []
-    return bought, ", ".join(said)
+    steps = [f"{servers} × {cores} cores" if servers > 1 else f"{cores} cores"]
+    steps += [f"× core factor {factor.normalize():f}"] if factor != 1 else []
+    steps += [f"at least {least} for each server"] if least > own else []
+    steps += [f"{bought // price.pack} packs of {price.pack}"] if price.pack > 1 else []
+    return bought, ", ".join(steps)
 
 
 def _factor(price: Price, processor: str) -> Decimal:
@@ -50,7 +50,7 @@ def _factor(price: Price, processor: str) -> Decimal:
         return Decimal(1)
     for pattern, factor in price.core_factors.items():
         if fnmatchcase(processor, pattern):
-            return factor
+            return Decimal(str(factor))
     raise InputError(
         f"price {price.name}",
         f"none of its core factors fits the processor {processor or '(not named)'}",
@@ -61,10 +61,11 @@ def _factor(price: Price, processor: str) -> Decimal:
 def _line(offer: Offer, price: Price, sheet: Sheet, years: Decimal | None, into: str) -> Line:
     units, note = _units(offer, price, years)
     times = _times(price, years)
-    amount, rated = price.price * units * times, ""
+    each = Decimal(str(price.price))
+    amount, rated = each * units * times, ""
     if price.currency != into:
         rate = sheet.rate(price.currency, into)
-        amount *= rate.rate
+        amount *= Decimal(str(rate.rate))
         rated = f"1 {price.currency} = {rate.rate:.6g} {into} on {rate.date}, {rate.source}"
     notes = "; ".join(part for part in (note, rated) if part)
     try:
@@ -72,7 +73,7 @@ def _line(offer: Offer, price: Price, sheet: Sheet, years: Decimal | None, into:
     except InvalidOperation:
         cause = f"comes to {amount:.3g} {into} for system {offer.name}"
         raise InputError(f"price {price.name}", cause, "look for a number that is too large") from None
-    return Line(price.name, units, price.per, price.price, price.currency, times, cents, notes, price.estimate)
+    return Line(price.name, units, price.per, each, price.currency, times, cents, notes, price.estimate)
 
 
 def _units(offer: Offer, price: Price, years: Decimal | None) -> tuple[Decimal, str]:
@@ -97,7 +98,7 @@ def _units(offer: Offer, price: Price, years: Decimal | None) -> tuple[Decimal, 
 
 
 def _stated(offer: Offer, price: Price, field: str, value: float) -> None:
-    """InputError: what is not said would be billed as nothing."""
+    """InputError: a missing figure would be billed as nothing."""
     if not value > 0:
         cause = f"has no {field}, and the price {price.name} is per {price.per}"
         raise InputError(f"system {offer.name}", cause, f"say {field} in the systems file, or do not buy it")
@@ -119,18 +120,18 @@ def _needed(price: Price, years: Decimal | None) -> Decimal:
 
 
 def _common(offer: Offer, prices: Sequence[Price]) -> str:
-    found = list(dict.fromkeys(price.currency for price in prices))
-    if len(found) > 1:
+    currencies = list(dict.fromkeys(price.currency for price in prices))
+    if len(currencies) > 1:
         raise InputError(
             f"system {offer.name}",
-            f"has prices in {' and '.join(found)}",
+            f"has prices in {' and '.join(currencies)}",
             "choose one with --currency; a rate is needed",
         )
-    return found[0] if found else ""
+    return currencies[0] if currencies else ""
 
 
 def _limits(offer: Offer, price: Price) -> list[str]:
-    """What an edition leaves unused: a score measured with it, or without its limits, must be read with that."""
+    """Limits of the edition that the server exceeds: the measured score may not hold under them."""
     limits = (
         (price.most_sockets, offer.sockets, "sockets"),
         (price.most_cores, offer.cores, "cores"),

@@ -13,9 +13,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, variance
 
+from ironbench import engines
 from ironbench.catalogue import base_name, part_of
+from ironbench.engines.base import Engine
 from ironbench.machine import quiet
-from ironbench.model.parts import (
+from ironbench.model.observer import (
     CLIENT,
     CPU,
     DATA_READ,
@@ -75,7 +77,7 @@ class Limit:
     """Bound of the gain in throughput if the resource took no time at all (Amdahl), nor any run queue after it."""
     sentence: str
     bound: str = ""
-    """The sentence's end that speaks of `at_most`; empty where it does not."""
+    """The end of the sentence, about `at_most`; may be empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +107,7 @@ class TimeSpent:
 
 def where_time_goes(records: Sequence[Record]) -> TimeSpent | None:
     """Of the comparable trials of one cell; None where backends were not observed."""
-    seen, lost = told_apart(records)
+    seen, lost = observed_trials(records)
     if not seen:
         return None
     total_s = fmean(total(record) for record in seen)
@@ -115,7 +117,7 @@ def where_time_goes(records: Sequence[Record]) -> TimeSpent | None:
     return TimeSpent(seen[0].cell.name, len(seen), total_s, parts, limit, roots, tables, _warnings(seen, lost))
 
 
-def told_apart(records: Sequence[Record]) -> tuple[list[Record], list[Record]]:
+def observed_trials(records: Sequence[Record]) -> tuple[list[Record], list[Record]]:
     """The comparable trials whose backends were observed, and those of them that are left out.
 
     Where the kernel's counts of CPU and run queue were lost in some trials only (a backend came and went), those would
@@ -145,8 +147,8 @@ def _shares(record: Record) -> dict[str, float]:
 
 
 def _by_part(record: Record, metric: str) -> dict[str, float]:
-    found = {name: value for name, value in record.metrics.items() if base_name(name) == metric}
-    return {part_of(name).partition("=")[2]: value for name, value in found.items()}
+    values = {name: value for name, value in record.metrics.items() if base_name(name) == metric}
+    return {part_of(name).partition("=")[2]: value for name, value in values.items()}
 
 
 def _part(name: str, records: Sequence[Record], total_s: float) -> Part | None:
@@ -180,9 +182,9 @@ def _limit(
     parts: Sequence[Part], roots: Mapping[str, float], tables: Mapping[str, float], records: Sequence[Record]
 ) -> Limit:
     by_name = {part.name: part for part in parts}
-    found = {resource: _sum(by_name, names) for resource, names in RESOURCES.items()}
+    spent = {resource: _sum(by_name, names) for resource, names in RESOURCES.items()}
     (first, (share, low, _)), (second, (next_share, _, next_high)) = sorted(
-        found.items(), key=lambda pair: -pair[1][0]
+        spent.items(), key=lambda pair: -pair[1][0]
     )[:2]
     unknown = by_name[OTHER].share if OTHER in by_name else 0.0
     gain = _bound(parts, RESOURCES[first])
@@ -190,13 +192,13 @@ def _limit(
         rivals = f"{first} takes {in_percent(share)} of the time, {second} {in_percent(next_share)}"
         known = f", and {in_percent(unknown)} is in no known part" if unknown > share / 2 else ""
         return Limit("", share, gain, f"Cannot tell what limits: {rivals}{known}.")
-    said = f"{in_percent(share)} of the time is spent there"
+    evidence = f"{in_percent(share)} of the time is spent there"
     if first == "locks":
-        said += _chain(roots, tables)
+        evidence += _chain(roots, tables, engines.find(records[0].system.engine))
     if first == "the server's CPU":
-        said += _cores(by_name, records)
+        evidence += _cores(by_name, records)
     if first == "the client":
-        said += _client(records)
+        evidence += _client(records)
     if first == "the server's CPU" and _taken_by_others(by_name, records):
         return Limit(
             OTHERS,
@@ -213,10 +215,10 @@ def _limit(
         )
         return Limit("", share, gain, f"Cannot tell what limits: {shared}.")
     if all(_rate_kept(record) for record in records):
-        kept = f"Nothing limits: the rate was kept. Most of the service time goes to {first}: {said}."
+        kept = f"Nothing limits: the rate was kept. Most of the service time goes to {first}: {evidence}."
         return Limit("", share, 1.0, kept)
     bound = f"Without it, at most {roughly_times(gain)} as much could be done."
-    return Limit(first, share, gain, f"The limit is {first}: {said}. {bound}", bound)
+    return Limit(first, share, gain, f"The limit is {first}: {evidence}. {bound}", bound)
 
 
 def _shared_with_us(record: Record) -> bool:
@@ -247,37 +249,24 @@ def _sum(parts: Mapping[str, Part], names: Sequence[str]) -> tuple[float, float,
     return sum(p.share for p in chosen), sum(p.low for p in chosen), min(1.0, sum(p.high for p in chosen))
 
 
-def _chain(roots: Mapping[str, float], tables: Mapping[str, float]) -> str:
-    said = ""
+def _chain(roots: Mapping[str, float], tables: Mapping[str, float], engine: Engine | None) -> str:
+    """`engine`: translates its wait events; None for an engine unknown to this version, whose events are shown raw."""
+    words = ""
     if tables and (table := next(iter(tables.items())))[1] >= 0.5:
-        said += f", waiting for rows of {table[0]} or the table itself"
+        words += f", waiting for rows of {table[0]} or the table itself"
     if roots:
         event, share = next(iter(roots.items()))
-        does = _DOES.get(event, f"waits for {event}")
-        said += f"; at the root of the chain the holder {does} ({in_percent(share)} of looks)"
-    return said
-
-
-_DOES = {
-    CPU: "works without a known wait",
-    "Client.ClientRead": "waits for its client's next statement",
-    "Client.ClientWrite": "waits for its client to take the answer",
-    "IO.WalSync": "flushes the log",
-    "IO.WALSync": "flushes the log",
-    "LWLock.WALWrite": "waits for the log to be flushed",
-    "IO.WalWrite": "writes the log",
-    "IO.DataFileRead": "reads data",
-    "deadlock": "was in the chain itself: a deadlock",
-    "ended": "had just ended",
-}
+        does = (engine.traits.events if engine else {}).get(event, f"waits for {event}")
+        words += f"; at the root of the chain the holder {does} ({in_percent(share)} of looks)"
+    return words
 
 
 def _cores(parts: Mapping[str, Part], records: Sequence[Record]) -> str:
-    """More cores are advised only where those that there are belonged to the work."""
+    """Advises more cores only where other programs did not take the present ones."""
     queue = parts[RUN_QUEUE].share if RUN_QUEUE in parts else 0.0
     computing = parts[CPU].share if CPU in parts else 0.0
     if not all(_counted(record) for record in records):
-        return ", computing or waiting for a core: which of the two cannot be told"
+        return ", computing or waiting for a core: which of the two is unknown"
     if queue <= computing:
         return f", {in_percent(computing)} computing: faster cores or less work per transaction would help"
     waiting = f", {in_percent(queue)} waiting for a core"
@@ -298,7 +287,7 @@ _HOLDERS = {
     "other": "other programs",
     "steal": "other virtual machines",
 }
-"""Parts of the budget that are somebody's, as a sentence names them."""
+"""Part of the CPU budget → its name in a sentence."""
 
 
 def _who_had_it(budgets: Sequence[Budget]) -> str:
@@ -318,17 +307,17 @@ def _client(records: Sequence[Record]) -> str:
 
 
 def _warnings(records: Sequence[Record], lost: Sequence[Record]) -> tuple[str, ...]:
-    found = []
+    warnings = []
     if lost:
         names = ", ".join(record.id for record in lost)
-        found.append(f"{counted(len(lost), 'trial')} left out, whose wait for a core was not counted: {names}")
+        warnings.append(f"{counted(len(lost), 'trial')} left out, whose wait for a core was not counted: {names}")
     if not all(_counted(record) for record in records):
-        found.append("run queue and CPU cannot be told apart: the server's processes are out of sight")
+        warnings.append("run queue and CPU cannot be distinguished: the server's processes are out of sight")
     if max(_shares(record).get(OTHER, 0.0) for record in records) > 0.2:
-        found.append("more than a fifth of the time is in no known part")
-    return tuple(found)
+        warnings.append("more than a fifth of the time is in no known part")
+    return tuple(warnings)
 
 
 def _counted(record: Record) -> bool:
-    """Whether the kernel's counts were there: then the CPU's share was not sampled."""
+    """Whether the kernel counted CPU time and run queue, so that they were not sampled."""
     return CPU not in _by_part(record, "time_samples")

@@ -1,8 +1,8 @@
-"""How much faster a system would run with a part that is as good as free: measured, not computed.
+"""Measures how much faster a system runs with a part made as good as free.
 
 A share of the time only bounds what can be gained (Amdahl), for the queue moves elsewhere when a part becomes fast. So
 the part is made free (`System.ideal`) in a cell of its own and compared with the same cell without: the verdict is that
-comparison's, with its interval, and nothing is said that its finding does not carry.
+comparison's, with its interval.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from ironbench import catalogue, engines, units
 from ironbench.analyse.bottleneck import RESOURCES, TimeSpent
 from ironbench.model.finding import Conclusion, Finding
 from ironbench.model.lab import Lab
-from ironbench.model.parts import CLIENT, DATA_READ, DATA_WRITE, LOG_FLUSH, RUN_QUEUE, TEMP
+from ironbench.model.observer import CLIENT, DATA_READ, DATA_WRITE, LOG_FLUSH, RUN_QUEUE, TEMP
 from ironbench.model.system import Choice, Load, Setup, System
-from ironbench.words import counted, in_percent, roughly_times
+from ironbench.words import counted, grouped, in_percent, roughly_times
 
 _FREE = {
     "log": "a free log",
@@ -32,7 +32,7 @@ _SPENT = {"log": (LOG_FLUSH,), "data": (DATA_READ, DATA_WRITE), "temp": (TEMP,),
 
 @dataclass(frozen=True, slots=True)
 class Ceiling:
-    """What a part costs at most, with the finding that says so."""
+    """What a part costs at most, with the finding that shows it."""
 
     parts: tuple[str, ...]
     """`log`, `data`, `temp`, `client`; more than one when they were made free together."""
@@ -47,19 +47,19 @@ class Ceiling:
     added_bytes: int = 0
     """By which a limit on all memory grew for what lies in memory now: room for cached data, too."""
     bound: str = ""
-    """The sentence's end about what the parts' share of the time let expect; empty where nothing is known of it."""
+    """The end of the sentence: the gain that the parts' share of the time predicts; empty where that is unknown."""
 
 
 def ceilings(findings: Sequence[Finding], lab: Lab, spent: Mapping[str, TimeSpent] | None = None) -> list[Ceiling]:
     """Of every finding whose cell differs from its baseline in ideal parts alone. `spent`: by name of cell."""
-    found = []
+    results = []
     for finding in findings:
         cell, baseline = lab.setup(finding.cell), lab.setup(finding.baseline)
         more = tuple(part for part in cell.system.ideal if part not in baseline.system.ideal)
         lost = set(baseline.system.ideal) - set(cell.system.ideal)
         if more and not lost and _beside(cell, more) == _beside(baseline, more):
-            found.append(ceiling(finding, more, (spent or {}).get(finding.baseline), _added(cell, more)))
-    return found
+            results.append(ceiling(finding, more, (spent or {}).get(finding.baseline), _added(cell, more)))
+    return results
 
 
 def _added(setup: Setup, free: Collection[str]) -> int:
@@ -71,7 +71,7 @@ def _added(setup: Setup, free: Collection[str]) -> int:
 
 
 def _beside(setup: Setup, free: Collection[str]) -> tuple[System, Load, Choice]:
-    """What is measured, without what making those parts free decides (`plan.ideal` and the engines)."""
+    """What is measured, without what making those parts free decides (`plan.resolve` and the engines)."""
     system = replace(setup.system, label="", reference_score=None, ideal=())
     load, layout, settings = setup.cell.load, system.layout, dict(system.settings)
     if (limit := system.memory_total_bytes) is not None:  # as it was declared
@@ -110,22 +110,25 @@ def ceiling(finding: Finding, parts: Sequence[str], spent: TimeSpent | None = No
             f"{units.memory(added_bytes)} higher, and what was left of that could hold data"
         )
     doubt = f"{_times(low)} to {_times(high)}, {counted(finding.blocks, 'block')}"
+    if finding.changed and not finding.barred:
+        doubt += f"; the ratio {finding.changed}"
     sentence = f"With {free} it would run {_times(speedup)} × as fast ({doubt}): {verdict}.{bound}"
     return Ceiling(tuple(parts), speedup, low, high, holds_back, sentence, finding, added_bytes, bound)
 
 
 def _verdict(finding: Finding, low: float, high: float, name: str, be: str) -> tuple[bool | None, str]:
-    """Nothing without the finding's own conclusion: it counts the blocks, the looks and the comparisons."""
+    """Follows the finding's conclusion, which accounts for blocks, looks and comparisons."""
     margin = 1 + finding.margin
     if finding.conclusion is Conclusion.CANNOT_TELL:
         need = f"; to tell: {finding.advice}" if finding.advice else ""
-        return None, f"cannot tell whether {name} {'holds' if be == 'is' else 'hold'} it back{need}"
+        why = f": {finding.barred}" if finding.changed and finding.barred else ""
+        return None, f"cannot tell whether {name} {'holds' if be == 'is' else 'hold'} it back{why}{need}"
     if finding.conclusion is Conclusion.EQUIVALENT or high <= margin:
         return False, f"{name} {be} not the bottleneck"
     if low >= margin:
         return True, f"{name} {'holds' if be == 'is' else 'hold'} it back"
     costs = "costs" if be == "is" else "cost"
-    return None, f"{name} {costs} something, whether more than {in_percent(finding.margin)} cannot be told"
+    return None, f"{name} {costs} something; whether more than {in_percent(finding.margin)} is unknown"
 
 
 def _as_speedup(finding: Finding) -> tuple[float, float, float]:
@@ -138,12 +141,12 @@ def _inverse(value: float) -> float:
     return 1 / value if value else math.inf
 
 
-def reconciled(spent: TimeSpent, found: Sequence[Ceiling]) -> TimeSpent:
+def reconciled(spent: TimeSpent, measured_ceilings: Sequence[Ceiling]) -> TimeSpent:
     """Where the time goes, without a bound that a measured ceiling of the same part has passed."""
     limit = spent.limit
     passed = [
         one
-        for one in found
+        for one in measured_ceilings
         if one.finding.baseline == spent.cell
         and not one.added_bytes
         and one.speedup > limit.at_most
@@ -158,7 +161,7 @@ def reconciled(spent: TimeSpent, found: Sequence[Ceiling]) -> TimeSpent:
 
 
 def _bound(parts: Sequence[str], spent: TimeSpent | None, speedup: float, low: float) -> str:
-    """What the part's share of the time lets expect, beside what was measured.
+    """The gain that the part's share of the time predicts, compared with the measured one.
 
     A share bounds the gain only while everything else takes as long as before (Amdahl). Waits elsewhere that the part
     caused, such as for locks that are held through a flush, go with it, so more may be gained.
@@ -176,7 +179,7 @@ def _bound(parts: Sequence[str], spent: TimeSpent | None, speedup: float, low: f
 
 
 def _times(value: float) -> str:
-    return f"{value:.2f}" if value < 10 else f"{value:,.0f}"
+    return f"{value:.2f}" if value < 10 else grouped(value)
 
 
 def _and(words: Sequence[str]) -> str:

@@ -10,6 +10,7 @@ from enum import StrEnum
 from ironbench.model.finding import Conclusion, Finding
 from ironbench.model.lab import Claim
 from ironbench.stats.multiplicity import LEAST_BLOCKS
+from ironbench.words import grouped
 
 
 class Outcome(StrEnum):
@@ -41,14 +42,19 @@ def refuted(judgements: Sequence[Judged]) -> bool:
 
 def _ratio(claim: Claim, findings: Sequence[Finding]) -> Judged:
     """Confirmed when the whole interval lies inside the claimed range, refuted when it lies outside."""
-    found = _between(claim.cells[0], claim.cells[1], claim.metric, findings)
-    if found is None:
+    match = _between(claim.cells[0], claim.cells[1], claim.metric, findings)
+    if match is None:
         return Judged(claim, Outcome.UNDECIDED, f"{claim.cells[0]} and {claim.cells[1]} were not compared")
-    finding, low, high = found
+    finding, low, high = match
     if finding.barred or finding.blocks < LEAST_BLOCKS:
         return Judged(claim, Outcome.UNDECIDED, finding.barred or f"fewer than {LEAST_BLOCKS} complete blocks")
     least = claim.low if claim.low is not None else 0.0
     most = claim.high if claim.high is not None else math.inf
+    # A range is kept or missed only if the ratio does so at both ends of its change.
+    ends = [1 / end if finding.cell != claim.cells[0] else end for end in finding.ends or ()]
+    inside = [least <= end <= most for end in ends]
+    if ends and not (all(inside) if least <= low and high <= most else not any(inside)):
+        return Judged(claim, Outcome.UNDECIDED, f"the ratio {finding.changed}")
     seen = f"{_ratio_words(low)} to {_ratio_words(high)} at {100 * finding.confidence:.3g} % confidence"
     if least <= low and high <= most:
         return Judged(claim, Outcome.CONFIRMED, f"the interval {seen} lies inside the range")
@@ -58,8 +64,8 @@ def _ratio(claim: Claim, findings: Sequence[Finding]) -> Judged:
 
 
 def _ratio_words(ratio: float) -> str:
-    """Four digits, however small: a bound of 0.000 would say nothing."""
-    return f"{ratio:,.0f}" if 1000 <= ratio < math.inf else f"{ratio:#.4g}"
+    """Four significant digits: a bound of 0.000 would be useless."""
+    return grouped(ratio) if 1000 <= ratio < math.inf else f"{ratio:#.4g}"
 
 
 def _order(claim: Claim, findings: Sequence[Finding]) -> Judged:
@@ -68,7 +74,7 @@ def _order(claim: Claim, findings: Sequence[Finding]) -> Judged:
     for cell, following in zip(claim.cells, claim.cells[1:], strict=False):
         conclusion = _conclusion(cell, following, claim.metric, findings)
         if conclusion is Conclusion.CANNOT_TELL:
-            open_pairs.append(f"{cell} against {following} cannot be told")
+            open_pairs.append(f"{cell} against {following} is undecided")
         elif conclusion is not Conclusion.FASTER:
             words = "is slower than" if conclusion is Conclusion.SLOWER else "is equivalent to"
             against.append(f"{cell} {words} {following}")
@@ -80,12 +86,12 @@ def _order(claim: Claim, findings: Sequence[Finding]) -> Judged:
 
 
 def _conclusion(cell: str, other: str, metric: str, findings: Sequence[Finding]) -> Conclusion:
-    found = _between(cell, other, metric, findings)
-    if found is None:
+    match = _between(cell, other, metric, findings)
+    if match is None:
         return Conclusion.CANNOT_TELL
     turned = {Conclusion.FASTER: Conclusion.SLOWER, Conclusion.SLOWER: Conclusion.FASTER}
-    conclusion = found[0].conclusion
-    return conclusion if found[0].cell == cell else turned.get(conclusion, conclusion)
+    conclusion = match[0].conclusion
+    return conclusion if match[0].cell == cell else turned.get(conclusion, conclusion)
 
 
 def _between(cell: str, other: str, metric: str, findings: Sequence[Finding]) -> tuple[Finding, float, float] | None:

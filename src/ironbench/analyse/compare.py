@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ironbench.analyse.archive import EMPTY, Archive
+from ironbench.analyse.comparability import doubts, left_out, unlike
 from ironbench.analyse.curve import Curve, curve, metrics_of
 from ironbench.analyse.differences import Difference, differences, facts_of
 from ironbench.analyse.rate import Rate, no_ratio
 from ironbench.analyse.subjects import Subject, leading
 from ironbench.analyse.summarise import Summary, overlap
-from ironbench.analyse.unlike import doubts, left_out, unlike
 from ironbench.catalogue import base_name, metrics
 from ironbench.model.record import Record
 from ironbench.model.system import Load
@@ -26,19 +26,19 @@ NO_VERDICT = (
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One metric in one cell, B beside A."""
+    """One metric of A and B in one cell."""
 
     metric: str
     better: str
     """`higher`, `lower` or `neither`, by the catalogue."""
     a: Summary
     b: Summary
-    no_ratio: bool = False
-    """Whether it was asked for, or the two were given unlike work: a ratio says nothing of the systems."""
+    no_ratio: str = ""
+    """Why there is no ratio (`ironbench.analyse.rate`)."""
 
     @property
     def ratio(self) -> float | None:
-        """B's centre over A's; None where A is 0, the signs differ or it says nothing."""
+        """B's centre over A's; None where one is not above 0, or `no_ratio` gives a reason."""
         return None if self.no_ratio else ratio(self.a.centre, self.b.centre)
 
     @property
@@ -67,16 +67,16 @@ class CellComparison:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Everything `compare A B` says."""
+    """The result of `compare A B`."""
 
     a: str
     b: str
     loads: tuple[Load, Load]
     """Of a trial of each: that of its peak or its rate."""
     rates: tuple[Rate | None, Rate | None]
-    """What came of the rates that were asked for; None for a closed loop."""
+    """The declared rates and whether they were kept; None for a closed loop."""
     peaks: CellComparison | None
-    """Each at its own peak, or at the rate asked for; None where a side has no throughput."""
+    """Each at its own peak, or at the declared rate; None where a side has no throughput."""
     peak_basis: tuple[str, str]
     cells: tuple[CellComparison, ...]
     """Number by number of clients, where both were measured."""
@@ -91,17 +91,15 @@ class Comparison:
 
 
 def ratio(a: float, b: float) -> float | None:
-    """b / a where that says something: both finite and above 0."""
+    """b / a; None unless both are finite and above 0."""
     if a <= 0 or b <= 0 or not (math.isfinite(a) and math.isfinite(b)):
         return None
     return b / a
 
 
 def compare(
-    name_a: str,
-    a: Sequence[Record],
-    name_b: str,
-    b: Sequence[Record],
+    a: Subject,
+    b: Subject,
     facts: Sequence[dict[str, str]] = (),
     derived: Sequence[str] = (),
     archive: Archive = EMPTY,
@@ -110,13 +108,13 @@ def compare(
 
     `facts`: flat facts of A and B (machine, engine) beyond what records hold. `archive`: where their histograms are.
     """
-    sides = (Subject(name_a, tuple(a)), Subject(name_b, tuple(b)))
-    curves = (curve(sides[0], archive), curve(sides[1], archive))
-    entered = (sides[0].usable, sides[1].usable)
+    sides = (a, b)
+    curves = (curve(a, archive), curve(b, archive))
+    entered = (a.usable, b.usable)
     known = [{**facts_of(side[0]), **extra} if side else {} for side, extra in zip(entered, _pair(facts), strict=True)]
     return Comparison(
-        name_a,
-        name_b,
+        a.name,
+        b.name,
         _loads(sides, curves),
         (curves[0].rate, curves[1].rate),
         _peaks(*curves),
@@ -127,7 +125,7 @@ def compare(
         tuple(f"{side.name}: {text}" for side in sides for text in doubts(side.records)),
         tuple(f"{side.name}: {text}" for side in sides for text in left_out(side.records)),
         tuple(derived),
-        leading(a[0].choice) if a else LEADING,
+        leading(a.records[0].choice) if a.records else LEADING,
     )
 
 

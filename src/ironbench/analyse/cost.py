@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ironbench import catalogue
 from ironbench.analyse.archive import EMPTY, Archive
 from ironbench.analyse.bill import bill
-from ironbench.analyse.cores import cores_held, held_to, machine_cores
+from ironbench.analyse.curve import at_its_peak, highest, score_of
 from ironbench.analyse.differences import differing, facts_of
-from ironbench.analyse.own_score import at_its_peak, highest, score_of
-from ironbench.analyse.subjects import work, work_name
+from ironbench.analyse.subjects import cores_held, held_to, machine_cores, work, work_name
 from ironbench.analyse.target import Attained, Target, attained, may_count
 from ironbench.catalogue.prices import Sheet
 from ironbench.errors import InputError
@@ -32,7 +31,7 @@ class Row:
 
     name: str
     bill: Bill | None
-    """None: nothing was said of what it costs."""
+    """None: no prices were given."""
     cores: int | None
     score: Range | None
     """Transactions per second at the target; without one the workload's own score at the peak of the records, or what
@@ -45,7 +44,7 @@ class Row:
     basis: str = ""
     """Of a score from records without a target: which trials."""
     cautions: tuple[str, ...] = ()
-    """What the systems file says otherwise than the machine of the records."""
+    """Contradictions between the systems file and the recorded machine."""
 
     @property
     def per_core(self) -> Range | None:
@@ -61,7 +60,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """Everything `cost` says."""
+    """The result of `cost`."""
 
     question: str
     target: Target | None
@@ -77,25 +76,32 @@ class Costs:
     """Why records that were named give no score."""
 
 
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Measured trials, and what else is stored of them."""
+
+    records: Mapping[str, Sequence[Record]] = field(default_factory=dict)
+    """By label."""
+    machines: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Known fingerprints by key."""
+    archive: Archive = EMPTY
+    """Histograms of the records."""
+
+
 def costs(
-    offers: Offers | None,
-    sheet: Sheet,
-    records: Mapping[str, Sequence[Record]],
-    machines: Mapping[str, Mapping[str, Any]],
-    target: Target | None,
-    currency: str = "",
-    archive: Archive = EMPTY,
+    offers: Offers | None, sheet: Sheet, measured: Measured, target: Target | None = None, currency: str = ""
 ) -> Costs:
-    """`records`: by label. `machines`: fingerprints by key, where they are known. `archive`: histograms of the records.
+    """What the offers cost and do, and what systems without an offer do.
 
     InputError: prices, currencies, records of different work under one target, or of several systems under one offer.
     """
     named = offers.offers if offers else ()
+    records, machines, archive = measured.records, measured.machines, measured.archive
     notes: tuple[str, ...] = ()
     if target is None:
-        told_work, records, notes = _scoring(named, records)
+        work, records, notes = _scoring(named, records)
     else:
-        told_work, records = _of_one_work(records, target)
+        work, records = _of_one_work(records, target)
     metric = "" if target else _score(records)
     into = currency or (offers.currency if offers else "")
     rows = [
@@ -106,11 +112,11 @@ def costs(
         for offer in named
         for own in (_of_one_system(offer, records),)
     ]
-    told = {offer.records for offer in named}
+    offered = {offer.records for offer in named}
     rows += [
         _unpriced(name, group, machines, _did(name, group, target, metric, archive))
         for label, labelled in records.items()
-        if label not in told
+        if label not in offered
         for name, group in _systems(label, labelled).items()
     ]
     _one_currency(rows)
@@ -121,7 +127,7 @@ def costs(
     # The systems file's own word is that of the scores it gives, and those are not mixed with scores from records.
     unit = "tps" if target else catalogue.metric(metric).words if metric else offers.unit if offers else ""
     question = offers.question if offers else ""
-    return Costs(question, target, unit, tuple(rows), told_work, cheapest, closest, notes)
+    return Costs(question, target, unit, tuple(rows), work, cheapest, closest, notes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,8 +141,8 @@ class _Did:
 
 def _did(name: str, records: Sequence[Record], target: Target | None, metric: str, archive: Archive) -> _Did:
     if target is not None:
-        found = attained(name, records, target, archive)
-        return _Did(_shown(found), found, "")
+        result = attained(name, records, target, archive)
+        return _Did(_shown(result), result, "")
     best = highest(records)
     if best is None or metric not in best.metrics:
         return _Did(None, None, "")
@@ -181,8 +187,8 @@ def _scoring(
     works = {work(record): work_name(record.choice) for group in records.values() for record in group}
     if len(works) > 1:
         names = "; ".join(dict.fromkeys(works.values()))
-        said = f"No scores: the records of {labels} did different work ({names}). Name those of one work"
-        return "", {}, (f"{said}: ironbench cost SERIES … --systems FILE.",)
+        cause = f"No scores: the records of {labels} did different work ({names}). Name those of one work"
+        return "", {}, (f"{cause}: ironbench cost SERIES … --systems FILE.",)
     kept, notes = dict(records), []
     for offer in offers:
         try:
@@ -195,14 +201,14 @@ def _scoring(
 
 def _of_one_system(offer: Offer, records: Mapping[str, Sequence[Record]]) -> Sequence[Record]:
     """InputError: trials of unlike systems do not add up to a measurement of the one that is bought."""
-    found = _systems(offer.records, records.get(offer.records, ()))
-    if len(found) > 1:
+    systems = _systems(offer.records, records.get(offer.records, ()))
+    if len(systems) > 1:
         raise InputError(
             f"system {offer.name}",
-            f"records of {len(found)} systems have its label: {'; '.join(found)}",
+            f"records of {len(systems)} systems have its label: {'; '.join(systems)}",
             "name those that count, by series or id: ironbench cost SERIES …",
         )
-    return next(iter(found.values()), ())
+    return next(iter(systems.values()), ())
 
 
 def _systems(label: str, records: Sequence[Record]) -> dict[str, list[Record]]:
@@ -223,35 +229,35 @@ def _systems(label: str, records: Sequence[Record]) -> dict[str, list[Record]]:
         for group in groups
     ]
     rows = differing(facts)
-    found: dict[str, list[Record]] = {}
+    named: dict[str, list[Record]] = {}
     for own, group in zip(facts, groups, strict=True):
         words = [f"{row.split('.')[-1]}={own[row]}" for row in rows if row in own][:2]
         name = f"{label} ({', '.join(words)})" if words else label
-        found[f"{name} #{len(found) + 1}" if name in found else name] = group
-    return found
+        named[f"{name} #{len(named) + 1}" if name in named else name] = group
+    return named
 
 
-def _shown(found: Attained) -> Range | None:
-    """What the system was shown to do while it met the target; a system that did not meet it has no score."""
-    if not found.meets or found.best is None:
+def _shown(result: Attained) -> Range | None:
+    """Throughput while it met the target; None for a system that did not."""
+    if not result.meets or result.best is None:
         return None
-    return Range(found.best.throughput, found.best.throughput)
+    return Range(result.best.throughput, result.best.throughput)
 
 
 def _closest(rows: Sequence[Row]) -> Row | None:
     """By the upper bound, which a target is about; a system without one is not measured, however close it seems."""
-    found = [
+    candidates = [
         ((not best.kept, best.bound_s), row)
         for row in rows
         if row.target and (best := row.target.best) is not None and best.bound_s is not None
     ]
-    return min(found, key=lambda pair: pair[0])[1] if found else None
+    return min(candidates, key=lambda pair: pair[0])[1] if candidates else None
 
 
 def _one_currency(rows: Sequence[Row]) -> None:
-    found = {row.bill.currency: row.name for row in rows if row.bill is not None and row.bill.lines}
-    if len(found) > 1:
-        both = " and ".join(f"{currency} ({name})" for currency, name in found.items())
+    currencies = {row.bill.currency: row.name for row in rows if row.bill is not None and row.bill.lines}
+    if len(currencies) > 1:
+        both = " and ".join(f"{currency} ({name})" for currency, name in currencies.items())
         raise InputError(
             "bills", f"are in {both}", "choose one with --currency; a rate must be stated in a price sheet"
         )
@@ -279,7 +285,7 @@ def _of_one_work(records: Mapping[str, Sequence[Record]], target: Target) -> tup
 def _contradictions(
     offer: Offer, records: Sequence[Record], machines: Mapping[str, Mapping[str, Any]]
 ) -> Iterator[str]:
-    """In words. A running server (`--dsn`) may be elsewhere than on the machine recorded: of it nothing is said."""
+    """One sentence each. None for a running server (`--dsn`), which may be on another machine than the recorded one."""
     if not records or records[0].system.dsn:
         return
     record = records[0]
@@ -296,8 +302,8 @@ def _contradictions(
     if memory_bytes and offer.memory_gb and abs(memory_bytes / 1e9 / offer.memory_gb - 1) > ALIKE:
         measured = f"{memory_bytes / 1e9:.{0 if memory_bytes >= 10e9 else 1}f} GB"
         differing.append((f"{offer.memory_gb:g} GB of memory", measured + (_HELD if memory_bytes == limit else "")))
-    for said, measured in differing:
+    for declared, measured in differing:
         yield (
-            f"the systems file says {said}, its records were measured with {measured}: "
+            f"the systems file says {declared}, its records were measured with {measured}: "
             "what they show is not what would be bought"
         )

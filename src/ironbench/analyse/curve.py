@@ -1,4 +1,4 @@
-"""Throughput and response time against clients, and the peak."""
+"""Throughput and response time against clients: the peak, the score there, and Little's law as a check."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ironbench import workloads
 from ironbench.analyse.archive import EMPTY, Archive
-from ironbench.analyse.pooled import with_pooled
 from ironbench.analyse.rate import Rate
-from ironbench.analyse.subjects import Subject
-from ironbench.analyse.summarise import Summary, summarise
-from ironbench.model.record import Record
+from ironbench.analyse.subjects import Subject, failed_share, subjects
+from ironbench.analyse.summarise import Summary, summarise, with_pooled
+from ironbench.model.record import Record, Status
 from ironbench.model.sample import sampled
 from ironbench.model.system import Cell
 from ironbench.words import counted, in_percent
@@ -59,6 +59,8 @@ class Peak:
     """Of the confirmation trials, or of the sweep where there are none."""
     trials: tuple[Record, ...]
     confirmed: bool
+    alone: bool = False
+    """Whether no other number of clients was measured: then nothing was chosen, and nothing is to be confirmed."""
 
     @property
     def throughput(self) -> Summary:
@@ -69,6 +71,8 @@ class Peak:
         """On what the peak rests, in words."""
         if self.confirmed:
             return counted(len(self.trials), "confirmation trial")
+        if self.alone:
+            return counted(len(self.trials), "trial")
         return f"{counted(len(self.trials), 'sweep trial')}, not confirmed"
 
 
@@ -82,7 +86,7 @@ class Curve:
     rates: tuple[Rate, ...]
     """Of an open loop: one for each number of clients."""
     main: Peak | Rate | None
-    """What it came to, and the trials that all details are of: the peak of a closed loop, the rate of an open one."""
+    """The peak of a closed loop or the rate of an open one; details are of its trials."""
 
     @property
     def peak(self) -> Peak | None:
@@ -120,14 +124,14 @@ def metrics_of(
     """A summary for each metric that some record has; all metrics when no names are given. Percentiles count only
     where a trial has transactions enough for them, and are those of all trials together."""
     wanted = names if names is not None else list(dict.fromkeys(name for record in records for name in record.metrics))
-    found = {}
+    summaries = {}
     for name in wanted:
         summary = summarise(
             [record.metrics[name] for record in records if name in record.metrics and sampled(record, name)]
         )
         if summary is not None:
-            found[name] = summary
-    return with_pooled(found, records, archive)
+            summaries[name] = summary
+    return with_pooled(summaries, records, archive)
 
 
 def _by_clients(records: Sequence[Record]) -> list[tuple[int, tuple[Record, ...]]]:
@@ -148,7 +152,8 @@ def _peak(points: Sequence[Point], confirmations: Sequence[Record], archive: Arc
         best = next((point for point in with_throughput if point.clients == chosen), best)
     fresh = tuple(record for record in confirmations if record.cell.load.clients == best.clients)
     trials = fresh or best.trials
-    return Peak(best.clients, best.metrics["throughput"], metrics_of(trials, None, archive), trials, bool(fresh))
+    alone = len(with_throughput) == 1
+    return Peak(best.clients, best.metrics["throughput"], metrics_of(trials, None, archive), trials, bool(fresh), alone)
 
 
 def _rates(points: Sequence[Point], confirmations: Sequence[Record], archive: Archive) -> tuple[Rate, ...]:
@@ -182,8 +187,8 @@ def held_out_peak(subject: Subject) -> Peak | None:
     if first is None or second is None or len({record.cell.load.clients for record in trials}) < 2:
         return None
     best = min(first, second, key=lambda one: one.clients)
-    told = [half for half, chose in zip(halves, (second, first), strict=True) if chose.clients == best.clients]
-    fresh = tuple(record for half in told for record in half if record.cell.load.clients == best.clients)
+    chosen = [half for half, chose in zip(halves, (second, first), strict=True) if chose.clients == best.clients]
+    fresh = tuple(record for half in chosen for record in half if record.cell.load.clients == best.clients)
     return Peak(best.clients, best.chosen, metrics_of(fresh), fresh, True) if fresh else None
 
 
@@ -221,3 +226,79 @@ def _others(records: Sequence[Record]) -> float | None:
     """Median share of CPU time that went to neither server nor client nor us; None where nothing was measured."""
     shares = [record.budget.taken for record in records if record.budget.idle < 1.0]
     return statistics.median(shares) if shares else None
+
+
+def score_of(workload: str, peaks: Sequence[Peak]) -> str:
+    """The metric: the first of the workload's scores that a peak has; empty: none has one."""
+    known = workloads.find(workload)
+    names = known.scores if known else ("throughput",)
+    return next((name for name in names if any(name in peak.metrics for peak in peaks)), "")
+
+
+def highest(records: Sequence[Record]) -> Peak | None:
+    """Of the peaks of one system under its shapes of load, the one with the highest throughput."""
+    peaks = [peak for subject in subjects(records) if (peak := curve(subject).peak) is not None]
+    return max(peaks, key=lambda peak: peak.throughput.centre, default=None)
+
+
+def basis(peak: Peak) -> str:
+    """The trials behind the peak, with suspect ones and failed transactions."""
+    suspect = sum(record.status is Status.SUSPECT for record in peak.trials)
+    words = [peak.basis, *([f"{counted(suspect, 'trial')} suspect"] if suspect else [])]
+    words += [f"{in_percent(share)} of the transactions failed"] if (share := failed_share(peak.trials)) else []
+    return "; ".join(words)
+
+
+def at_its_peak(peak: Peak) -> str:
+    """`at its peak of 8 clients (3 confirmation trials)`, `with 1 client (1 trial)`."""
+    if peak.alone:
+        return f"with {counted(peak.clients, 'client')} ({basis(peak)})"
+    return f"at its peak of {counted(peak.clients, 'client')} ({basis(peak)})"
+
+
+TOLERANCE = 0.1
+"""Share by which clients and throughput × time may differ: response means and throughput end at slightly different
+moments, and clients wait a little between the answer and the next message."""
+
+
+@dataclass(frozen=True, slots=True)
+class Little:
+    """Closed loop: clients = throughput × (response time + think time) (Little 1961, Operations Research 9(3)).
+
+    The law is of long times. A window has two edges: a transaction under way at its end is in no response time, and one
+    that began before it is there with all of its time. A client that waits for a lock for long, as SQLite's writers do,
+    makes that a large part of the window, so both are put right.
+    """
+
+    clients: int
+    expected: float
+    """Throughput × (mean response time + think time), put right at the edges of the window."""
+
+    @property
+    def holds(self) -> bool:
+        return abs(self.expected / self.clients - 1) <= TOLERANCE
+
+    @property
+    def sentence(self) -> str:
+        product = f"throughput × response time gives {self.expected:.1f}"
+        if self.holds:
+            return f"Little's law holds: {product} of {counted(self.clients, 'client')}."
+        return (
+            f"Little's law does not hold: {product} clients at work, with {counted(self.clients, 'client')} driven. "
+            "Time went where neither number sees it, for example in the client itself."
+        )
+
+
+def little(record: Record) -> Little | None:
+    """None for an open loop, whose clients are not all busy, for work that ends by itself, whose window holds more than
+    transactions (refresh functions, processes that begin and end), and where a number is missing."""
+    load = record.cell.load
+    throughput = record.metrics.get("throughput")
+    response = record.metrics.get("response_time_mean_s")
+    failed = record.metrics.get("failed", 0.0)
+    endless = load.duration_s is not None or load.transactions is not None
+    if load.rate is not None or not endless or load.clients < 1 or not throughput or not response or failed:
+        return None
+    edges_s = record.metrics.get("unfinished_s", 0.0) - record.metrics.get("carried_s", 0.0)
+    at_edges = edges_s / record.elapsed_s if record.elapsed_s > 0 else 0.0
+    return Little(load.clients, throughput * (response + load.think_time_s) + at_edges)

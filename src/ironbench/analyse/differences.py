@@ -13,7 +13,7 @@ from ironbench.record.redact import redacted
 NOT_SET = "not set"
 NOT_SEEN = "not seen by the role"
 NOT_MEASURED = "not measured"
-# Facts that differ from run to run by their nature and say nothing about the system.
+# Facts that differ from run to run and do not describe the system.
 # PostgreSQL's own paths follow from the layout, which is a fact itself.
 _PATHS = ("config_file", "data_directory", "hba_file", "ident_file")
 _INCIDENTAL = frozenset(_PATHS) | frozenset(
@@ -21,9 +21,9 @@ _INCIDENTAL = frozenset(_PATHS) | frozenset(
 )
 _SETTINGS, _CHANGED = "engine.settings.", "engine.changed."
 _SEEN, _EVERY = "engine.settings_seen", "all"
-"""Where an engine's facts say whether the role that read them may see every setting."""
+"""The fact that holds whether the role may see every setting."""
 _TOLD_WHOLE = 24
-"""So many differences are told whole, where the engines are the same."""
+"""Up to so many differences of one engine are all shown first."""
 _TELLING = frozenset(
     {
         *("engine.version", "engine.server", "engine.installation", "software.ironbench", "software.build"),
@@ -31,7 +31,7 @@ _TELLING = frozenset(
         *("machine.os", "machine.virtualisation", "machine.limits.memory_bytes", "machine.limits.cpus"),
     }
 )
-"""Told however many others there are, beside all that the user chose (system and load)."""
+"""Always shown first, with the user's choices (system and load)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Difference:
 
 
 def facts_of(record: Record) -> dict[str, str]:
-    """What the record itself says about system, load and versions, flat: `system.settings.work_mem` → `64MB`."""
+    """The record's facts of system, load and versions, flat: `system.settings.work_mem` → `64MB`."""
     return {**chosen(record.system, record.cell.load), **flattened("software", record.software)}
 
 
@@ -59,7 +59,7 @@ def chosen(system: System, load: Load) -> dict[str, str]:
 
 
 def completed(known: Sequence[Mapping[str, str] | None], declared: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
-    """Facts of every subject; one without any is told by what was `declared` of it, and differs in nothing else."""
+    """Facts of every subject. One without facts has those `declared` for it, and differs in nothing else."""
     measured = [flat for flat in known if flat is not None]
     rest = dict.fromkeys(differing(measured), NOT_MEASURED) | shared(measured)
     rest = {name: value for name, value in rest.items() if name.partition(".")[0] not in ("system", "load")}
@@ -115,8 +115,8 @@ def telling(rows: Sequence[Difference]) -> tuple[tuple[Difference, ...], tuple[D
     engines_differ = any(row.room == "system" and row.name == "engine" for row in rows)
     if not engines_differ and len(rows) <= _TOLD_WHOLE:
         return tuple(rows), ()
-    told = [row for row in rows if row.room in ("system", "load") or f"{row.room}.{row.name}" in _TELLING]
-    return tuple(told), tuple(row for row in rows if row not in told)
+    main = [row for row in rows if row.room in ("system", "load") or f"{row.room}.{row.name}" in _TELLING]
+    return tuple(main), tuple(row for row in rows if row not in main)
 
 
 def shared(facts: Sequence[Mapping[str, str]]) -> dict[str, str]:

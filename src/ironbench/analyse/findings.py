@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
-from ironbench.analyse import drift
-from ironbench.analyse.likeness import cautions
+from ironbench.analyse.differences import differing, fact_text, facts_of, flattened
 from ironbench.analyse.looks import Look, at
 from ironbench.analyse.rate import no_ratio
-from ironbench.analyse.subjects import work_name
-from ironbench.analyse.verdict import finding
+from ironbench.analyse.subjects import counted_in, work_name
+from ironbench.analyse.verdict import ALONE, Comparison, Holm, drift_warnings, finding, ratio_change
 from ironbench.catalogue import base_name, metrics
-from ironbench.model.finding import Finding
+from ironbench.model.finding import Finding, Noise
 from ironbench.model.lab import Lab, Method
-from ironbench.model.noise import Noise
 from ironbench.model.record import Record, Status
+from ironbench.model.sample import lacking, sampled
+from ironbench.model.system import Setup
 from ironbench.record.progress import by_place
 from ironbench.stats.multiplicity import LEAST_BLOCKS, LEVEL, corrected, divisors
 from ironbench.stats.ratio import paired
@@ -67,17 +67,17 @@ def findings(
     place = at(lab.method, look)
     seen = by_place(record for record in records if place.first_stage <= record.stage <= place.last_stage)
     family = [_compared(*one, seen, _awaited(one[:2], lab, place, seen)) for one in declared(lab)]
-    found = _judged(family, lab, look, noise)
+    results = _judged(family, lab, look, noise)
     done = {(one.cell, one.baseline, one.metric) for one in family}
     for cell, baseline in _possible(lab):
         for metric in others if others is not None else _directed(cell, baseline, seen):
             if (cell, baseline, metric) not in done:
                 one = _compared(cell, baseline, metric, seen)
                 if one.pairs:
-                    found.append(_finding(one, lab, look, noise, decides=False))
+                    results.append(_finding(one, lab, look, noise, decides=False))
     if others is None:
-        found += _at_the_same_load(lab, seen, look, noise)
-    return tuple(found)
+        results += _at_the_same_load(lab, seen, look, noise)
+    return tuple(results)
 
 
 PERCENTILES = tuple(f"response_time_{part}_s" for part in ("p50", "p90", "p95", "p99", "p999"))
@@ -120,7 +120,7 @@ def _judged(family: Sequence[_Compared], lab: Lab, look: int, noise: Sequence[No
     by_alike = divisors(alike, lambda one, divisor: places[one].level(LEVEL / divisor, 1))
     rows = zip(family, by_differ, by_alike, corrected(differ), strict=True)
     return [
-        _finding(one, lab, look, noise, comparisons=comparisons, equivalences=equivalences, p=p)
+        _finding(one, lab, look, noise, Holm(comparisons, equivalences, p))
         for one, comparisons, equivalences, p in rows
     ]
 
@@ -135,43 +135,27 @@ def _method(lab: Lab, cell: str) -> Method:
 
 
 def _finding(
-    one: _Compared,
-    lab: Lab,
-    look: int,
-    noise: Sequence[Noise],
-    *,
-    comparisons: int = 1,
-    equivalences: int = 1,
-    p: float | None = None,
-    decides: bool = True,
+    one: _Compared, lab: Lab, look: int, noise: Sequence[Noise], holm: Holm = ALONE, decides: bool = True
 ) -> Finding:
     known = metrics().get(base_name(one.metric))
     suspect = [record for record in (*one.a, *one.b) if record.status is Status.SUSPECT]
-    drifts = drift.cautions(one.metric, one.pairs, (*one.a, *one.b)) if decides else ()
+    drifts = drift_warnings(one.metric, one.pairs, (*one.a, *one.b)) if decides else ()
     waits = (_AWAITED.format(counted(one.awaited, "planned block")),) if decides and one.awaited else ()
     floor = highest_floor(noise, one.metric, (*one.a, *one.b))
-    return finding(
+    suspicions = _suspicions(suspect, len(one.a) + len(one.b))
+    comparison = Comparison(
         one.metric,
         known.better if known else "neither",
         one.cell,
         one.baseline,
         one.pairs,
-        _method(lab, one.cell),
-        look,
-        comparisons,
-        equivalences=equivalences,
-        p=p,
-        warnings=(
-            *_suspicions(suspect, len(one.a) + len(one.b)),
-            *cautions(one.metric, lab, one.a, one.b),
-            *drifts,
-            *waits,
-        ),
+        warnings=(*suspicions, *_unintended(one.metric, lab, one.a, one.b), *drifts, *waits),
         dropped=one.dropped,
-        decides=decides,
-        noise=floor.floor if floor else None,
         barred="CPU time of suspect trials carries no verdict" if suspect and "cpu" in one.metric else "",
+        noise=floor.floor if floor else None,
+        change=ratio_change(one.pairs) if decides else None,
     )
+    return finding(comparison, _method(lab, one.cell), look, holm, decides)
 
 
 def _awaited(pair: Sequence[str], lab: Lab, place: Look, seen: Attempts) -> int:
@@ -213,6 +197,8 @@ def _usable(attempts: Sequence[Record], metric: str) -> tuple[Record | None, str
     if not comparable:
         last = attempts[-1]
         return None, f"{last.status.value}{f' ({last.cause})' if last.cause else ''}"
+    if not sampled(comparable[0], metric):
+        return None, f"has too few {counted_in(comparable)[1]} ({lacking(comparable[:1], [metric])})"
     value = comparable[0].metrics.get(metric)
     if value is None:
         return None, f"has no {metric}"
@@ -264,3 +250,69 @@ def highest_floor(known: Sequence[Noise], metric: str, records: Sequence[Record]
         return None
     here = {(record.machine, work_name(record.choice)) for record in records}
     return max((one for one in measured if (one.machine, one.work) in here), key=lambda one: one.floor, default=None)
+
+
+_RATED_TOO = "At the same load they were measured, too, at shares of the baseline's peak."
+_DECLARE = (
+    'Compare them at rates that the baseline can sustain: rate = ["50%", "70%", "90%"] in [vary], with design = "full".'
+)
+_TIMES = ("response_time", "service_time")
+# A pilot trial may choose each cell's warm-up; it is not part of what is measured.
+_INCIDENTAL = ("load.warmup",)
+
+
+def _unintended(metric: str, lab: Lab, a: Sequence[Record], b: Sequence[Record]) -> tuple[str, ...]:
+    """One sentence each; `a` and `b` are the trials of a cell and of its baseline that were compared."""
+    if not a or not b:
+        return ()
+    sentences = []
+    if work_name(a[0].choice) != work_name(b[0].choice):
+        sentences.append(f"The work differs: {work_name(a[0].choice)} against {work_name(b[0].choice)}.")
+    if len({record.machine for record in (*a, *b)}) > 1:
+        sentences.append("The machine, or how it was set up, changed between trials.")
+    meant = _meant(lab, a[0].cell.name, b[0].cell.name)
+    sides = [_facts_of_all(a), _facts_of_all(b)]
+    for name in differing(sides):
+        if name not in meant and not name.startswith(_INCIDENTAL):
+            left, right = (fact_text(flat, name) for flat in sides)
+            sentences.append(f"Not meant to vary, but it did: {name} {left} against {right}.")
+    if base_name(metric).startswith(_TIMES) and _closed_at_equal_clients(a[0], b[0]):
+        sentences.append(
+            "Closed loop: at equal clients the faster system was given more work, so these times are not at the same "
+            "load. " + (_RATED_TOO if lab.rated else _DECLARE)
+        )
+    if base_name(metric).startswith(_TIMES) and (loads := _searched(lab, a[0], b[0])):
+        sentences.append(f"Each cell ran at the load that its search chose ({loads}): not the same load.")
+    return tuple(sentences)
+
+
+def _searched(lab: Lab, a: Record, b: Record) -> str:
+    """The loads of two cells that were searched for, where they differ; else empty."""
+    searches = [setup.search for setup in lab.setups if setup.search and setup.cell.name == a.cell.name]
+    of = searches[0].of if searches else "clients"
+    loads = [getattr(record.cell.load, of) for record in (a, b)]
+    return f"{of}: {loads[0]:g} against {loads[1]:g}" if searches and loads[0] != loads[1] else ""
+
+
+def _meant(lab: Lab, cell: str, baseline: str) -> set[str]:
+    """Facts in which the two setups were declared to differ."""
+    declared = {setup.cell.name: setup for setup in lab.all_setups}
+    if cell not in declared or baseline not in declared:
+        return set()
+    return set(differing([_facts(declared[cell]), _facts(declared[baseline])]))
+
+
+def _facts(setup: Setup) -> dict[str, str]:
+    return {**flattened("system", asdict(setup.system)), **flattened("load", asdict(setup.cell.load))}
+
+
+def _facts_of_all(records: Sequence[Record]) -> dict[str, str]:
+    """The facts of a cell's trials; one that changed from trial to trial shows all its values."""
+    flats = [facts_of(record) for record in records]
+    names = dict.fromkeys(name for flat in flats for name in flat)
+    return {name: " or ".join(dict.fromkeys(fact_text(flat, name) for flat in flats)) for name in names}
+
+
+def _closed_at_equal_clients(a: Record, b: Record) -> bool:
+    load, other = a.cell.load, b.cell.load
+    return load.rate is None and other.rate is None and load.clients == other.clients and a.system != b.system

@@ -66,7 +66,7 @@ class Growth:
     """One curve."""
 
     name: str
-    """The levels that tell it from the lab's other curves."""
+    """The levels in which it differs from the lab's other curves."""
     trials: tuple[Record, ...]
     """Usable ones, by number of clients."""
     summaries: Mapping[int, Mapping[str, Summary]]
@@ -96,15 +96,15 @@ def growths(cells: Sequence[tuple[Setup, Sequence[Record]]], archive: Archive = 
         groups.setdefault(_alike(setup), []).append((setup, records))
     curves = [group for group in groups.values() if len(_counts(group)) > 1]
     common = [_common(group) for group in curves]
-    found = []
+    growing = []
     for group, levels in zip(curves, common, strict=True):
         apart = [factor for factor in levels if len({other.get(factor) for other in common}) > 1]
         name = " ".join(f"{factor}={levels[factor]}" for factor in apart) or ALL
         trials = sorted((one for _, records in group for one in records), key=lambda one: one.cell.load.clients)
         fit = _fit(trials)
         steps = _steps(trials) if fit else {}
-        found.append(Growth(name, tuple(trials), _summaries(trials, archive), fit, _last(steps), _course(steps)))
-    return tuple(found)
+        growing.append(Growth(name, tuple(trials), _summaries(trials, archive), fit, _last(steps), _course(steps)))
+    return tuple(growing)
 
 
 def _summaries(trials: Sequence[Record], archive: Archive) -> dict[int, dict[str, Summary]]:
@@ -114,7 +114,7 @@ def _summaries(trials: Sequence[Record], archive: Archive) -> dict[int, dict[str
 
 
 def _fit(trials: Sequence[Record]) -> Fit | None:
-    """In an open loop throughput is what was asked for, not what clients can bring about."""
+    """None for an open loop: its throughput is the declared rate, not a capacity."""
     if any(record.cell.load.rate is not None for record in trials):
         return None
     return fitted(
@@ -142,8 +142,8 @@ def _step(fewer: int, most: int, by_block: Mapping[int, _Values], steps: int) ->
     ratios = [after[block] / before[block] for block in sorted(before.keys() & after.keys())]
     if not ratios:
         return None
-    found = paired(ratios)
-    return Step(fewer, most, found.ratio, *found.interval(LEVEL), found.blocks, *found.interval(LEVEL / steps))
+    result = paired(ratios)
+    return Step(fewer, most, result.ratio, *result.interval(LEVEL), result.blocks, *result.interval(LEVEL / steps))
 
 
 def _last(steps: Mapping[tuple[int, int], Step | None]) -> Step | None:

@@ -10,29 +10,23 @@ from ironbench.analyse.balance import balance
 from ironbench.analyse.bottleneck import TimeSpent, where_time_goes
 from ironbench.analyse.ceiling import ceilings, reconciled
 from ironbench.analyse.claims import Judged, judged
-from ironbench.analyse.contrast import contrasts
+from ironbench.analyse.comparability import disturbances, doubts, left_out
 from ironbench.analyse.curve import metrics_of
+from ironbench.analyse.device_io import read_costs, role_latencies
 from ironbench.analyse.differences import chosen, completed, differences, shared
-from ironbench.analyse.disturbance import disturbances
+from ironbench.analyse.factors import contrasts, interactions, levels
 from ironbench.analyse.findings import findings, highest_floor
 from ironbench.analyse.growth import growths
-from ironbench.analyse.interaction import interactions
-from ironbench.analyse.levels import levels
 from ironbench.analyse.looks import at, earlier
-from ironbench.analyse.queries import queries
-from ironbench.analyse.read_cost import read_costs
-from ironbench.analyse.role_latency import role_latencies
+from ironbench.analyse.queries import against, queries
 from ironbench.analyse.same_load import fell_behind, same_loads, too_little_time
+from ironbench.analyse.shares import Waterfall, waterfall
 from ironbench.analyse.study import Effect, Measured, Round, Study, facts, script_texts
 from ironbench.analyse.subjects import counted_in, work_name
-from ironbench.analyse.trend import against
-from ironbench.analyse.unlike import doubts, left_out
-from ironbench.analyse.waterfall import Waterfall, waterfall
-from ironbench.model.finding import Finding
+from ironbench.model.finding import Conclusion, Finding, Noise
 from ironbench.model.lab import Lab
-from ironbench.model.noise import Noise
 from ironbench.model.record import Record, Status
-from ironbench.model.sample import lacking
+from ironbench.model.sample import too_few
 from ironbench.model.system import Setup
 from ironbench.record import progress
 from ironbench.record.progress import by_place
@@ -49,28 +43,28 @@ def lab_study(
     derived: Mapping[str, str] | None = None,
     look: int | None = None,
 ) -> Study:
-    """`lab`: its stages as begun. `records`: all of the lab's. `noise`: what is known of the machine.
+    """`lab`: its stages as begun. `records`: all of the lab's. `noise`: known noise floors of machines.
 
     `derived`: workload → sentence that must be shown wherever its results are. `look`: number of the last stage that
     has begun; None: the last of the records.
     """
     settled = settling(records)
     stage = look or max((record.stage for record in records), default=1)
-    found = findings(records, lab, stage, noise)
+    results = findings(records, lab, stage, noise)
     # Later stages are run only if the findings ask for them.
     due = [trial for trial in lab.trials if trial.stage <= stage]
     missing = progress.missing(due, records)
     unfinished = _unfinished(len(missing), len(due))
     at_rates = {setup.cell.name for setup in lab.rated}
     of_its_round, place = _of_its_round(lab, stage, settled), at(lab.method, stage)
-    judgements = tuple(_with_rates(one, of_its_round) for one in judged(lab.claims, found))
+    judgements = tuple(_with_rates(one, of_its_round) for one in judged(lab.claims, results))
     measured = [setup for setup in lab.setups if not setup.skipped]
     cells = tuple(_measured(setup, lab, settled, archive) for setup in measured)
     known = completed(
         [facts(cell.usable[0], archive) if cell.usable else None for cell in cells],
         [chosen(cell.setup.system, cell.setup.cell.load) for cell in cells],
     )
-    effects = _effects(lab, [finding for finding in found if finding.decides or finding.cell not in at_rates])
+    effects = _effects(lab, [finding for finding in results if finding.decides or finding.cell not in at_rates])
     own = [effect for effect in effects if effect.finding.decides and _is_main(effect.finding, lab)]
     found_ceilings = tuple(ceilings([effect.finding for effect in own], lab, _times(cells)))
     cells = tuple(replace(cell, time=cell.time and reconciled(cell.time, found_ceilings)) for cell in cells)
@@ -85,7 +79,7 @@ def lab_study(
         claimed=tuple(effect for effect in effects if effect.finding.decides and effect not in own),
         others=tuple(effect for effect in effects if not effect.finding.decides),
         interactions=interactions(lab, settled),
-        same_loads=same_loads(lab, found, of_its_round),
+        same_loads=same_loads(lab, results, of_its_round, archive),
         claims=judgements,
         too_little_time=too_little_time(lab, place.first_stage, place.last_stage),
         earlier=_earlier(lab, records, settled, stage, noise),
@@ -110,22 +104,23 @@ def lab_study(
             *_of_order(lab),
             *_of_findings(own),
             *_of_times(cells),
-            *_of_percentiles(found, settled),
+            *_of_percentiles(settled),
         ),
         derived=" ".join(dict.fromkeys((derived or {}).get(setup.choice.workload, "") for setup in measured)).strip(),
         started_at=min((record.started_at for record in records), default=""),
         trials=sum(record.status is not Status.CUT_SHORT for record in settled),
+        searched=tuple(setup for setup in lab.setups if setup.best),
         missing=len(missing),
     )
 
 
 def settling(records: Sequence[Record]) -> tuple[Record, ...]:
     """One record for each cell and block, in order of start: the first that may be compared, else the last attempt."""
-    found = []
+    settled = []
     for attempts in by_place(records).values():
         usable = [record for record in attempts if record.status.comparable]
-        found.append(usable[0] if usable else attempts[-1])
-    return tuple(sorted(found, key=lambda record: (record.block, record.started_at)))
+        settled.append(usable[0] if usable else attempts[-1])
+    return tuple(sorted(settled, key=lambda record: (record.block, record.started_at)))
 
 
 def _of_its_round(lab: Lab, stage: int, records: Sequence[Record]) -> list[Record]:
@@ -138,9 +133,9 @@ def _earlier(
 ) -> tuple[Round, ...]:
     rounds = []
     for number, last in enumerate(earlier(lab.method, stage), 1):
-        found, own = findings(records, lab, last, noise, others=()), _of_its_round(lab, last, settled)
-        judgements = tuple(_with_rates(one, own) for one in judged(lab.claims, found))
-        rounds.append(Round(number, tuple(_effects(lab, found)), judgements))
+        results, own = findings(records, lab, last, noise, others=()), _of_its_round(lab, last, settled)
+        judgements = tuple(_with_rates(one, own) for one in judged(lab.claims, results))
+        rounds.append(Round(number, tuple(_effects(lab, results)), judgements))
     return tuple(rounds)
 
 
@@ -150,10 +145,10 @@ def _times(cells: Sequence[Measured]) -> dict[str, TimeSpent]:
 
 def _waterfalls(effects: Sequence[Effect], cells: Sequence[Measured]) -> tuple[Waterfall, ...]:
     usable = {cell.name: cell.usable for cell in cells}
-    found = [
+    charts = [
         waterfall(usable[effect.finding.baseline], usable[effect.finding.cell]) for effect in effects[:MOST_WATERFALLS]
     ]
-    return tuple(one for one in found if one)
+    return tuple(one for one in charts if one)
 
 
 def _with_rates(one: Judged, records: Sequence[Record]) -> Judged:
@@ -199,21 +194,18 @@ def _effects(lab: Lab, findings: Sequence[Finding]) -> list[Effect]:
 
 
 def _unfinished(missing: int, due: int) -> tuple[str, ...]:
-    """What is missing of the plan. How many blocks are complete depends on the comparison: its finding says that."""
+    """Trials of the plan that are missing. A finding holds how many of its blocks are complete."""
     if not missing:
         return ()
     verb, them = ("is", "it") if missing == 1 else ("are", "them")
     return (f"{missing} of {due} planned trials {verb} still to be run: `ironbench lab resume` runs {them}",)
 
 
-def _of_percentiles(found: Sequence[Finding], settled: Sequence[Record]) -> tuple[str, ...]:
-    """Which compared percentiles rest on too few units of work."""
+def _of_percentiles(settled: Sequence[Record]) -> tuple[str, ...]:
+    """Which percentiles are left out."""
     usable = [record for record in settled if record.status.comparable]
-    said = lacking(usable, list(dict.fromkeys(finding.metric for finding in found)))
-    if not said:
-        return ()
-    few = f"some percentiles rest on too few {counted_in(usable)[1]} in a trial to be bounded by them ({said})"
-    return (f"{few}: their ratios compare cells block by block, and are not what a user may expect",)
+    note = too_few(usable, counted_in(usable)[1])
+    return (note,) if note else ()
 
 
 def _of_order(lab: Lab) -> tuple[str, ...]:
@@ -228,17 +220,42 @@ def _of_order(lab: Lab) -> tuple[str, ...]:
 
 def _of_findings(effects: Sequence[Effect]) -> tuple[str, ...]:
     """Warnings of the comparisons that decide, each once with the comparisons that carry it."""
-    said: dict[str, list[str]] = {}
+    by_text: dict[str, list[str]] = {}
     for effect in effects:
-        # What is said of suspect trials is said once, of all trials.
+        # One note covers the suspect trials of all comparisons.
         for text in (text for text in effect.finding.warnings if " suspect" not in text):
-            said.setdefault(text, []).append(effect.contrast.name)
-    return tuple(text if len(names) == len(effects) else f"{', '.join(names)}: {text}" for text, names in said.items())
+            by_text.setdefault(text, []).append(effect.contrast.name)
+    return tuple(
+        text if len(names) == len(effects) else f"{', '.join(names)}: {text}" for text, names in by_text.items()
+    )
 
 
 def _of_times(cells: Sequence[Measured]) -> tuple[str, ...]:
-    said: dict[str, list[str]] = {}
+    by_text: dict[str, list[str]] = {}
     for cell in cells:
         for text in cell.time.warnings if cell.time else ():
-            said.setdefault(text, []).append(cell.name)
-    return tuple(text if len(names) == len(cells) else f"{', '.join(names)}: {text}" for text, names in said.items())
+            by_text.setdefault(text, []).append(cell.name)
+    return tuple(text if len(names) == len(cells) else f"{', '.join(names)}: {text}" for text, names in by_text.items())
+
+
+def compare_cells(lab: Lab, records: Sequence[Record], a: str, b: str, look: int) -> tuple[Effect, ...]:
+    """Findings of cell `b` over cell `a`, the lab's metric first: `a` is the reference, also where the lab declared it
+    the other way round.
+
+    A pair that the lab did not declare was chosen after the numbers were seen: its findings carry no verdict.
+    """
+    pair, other = (b, a), (a, b)
+    # Turned round a comparison keeps its p value and its interval, inverted: the family's order stays as it was.
+    turned = tuple(pair if one == other else one for one in lab.comparisons)
+    if pair not in turned:
+        undeclared = replace(lab, comparisons=(pair,), claims=())
+        results = [
+            replace(finding, decides=False, conclusion=Conclusion.CANNOT_TELL, p=None, advice="")
+            for finding in findings(records, undeclared, look)
+        ]
+    else:
+        lab = replace(lab, comparisons=turned)
+        results = [one for one in findings(records, lab, look) if (one.cell, one.baseline) == pair]
+    names = contrasts({setup.cell.name: setup.cell.levels for setup in lab.setups}, [pair])
+    ranked = sorted(results, key=lambda finding: finding.metric != lab.method.metric)
+    return tuple(Effect(finding, names[pair]) for finding in ranked)

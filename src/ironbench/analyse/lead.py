@@ -5,22 +5,23 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import geometric_mean
 from typing import Any
+
+import msgspec
 
 from ironbench import catalogue, workloads
 from ironbench.analyse.archive import Archive
-from ironbench.analyse.cores import cores_held, machine_cores
+from ironbench.analyse.comparability import doubts
 from ironbench.analyse.curve import LAB, Curve, Peak, curve, held_out_peak
-from ironbench.analyse.differences import Difference, differences
+from ironbench.analyse.differences import NOT_SET, Difference, differences, differing
 from ironbench.analyse.rate import Rate, no_ratio
-from ironbench.analyse.sides import require_one_system
 from ironbench.analyse.study import facts
-from ironbench.analyse.subjects import Subject, leading, work_name
-from ironbench.analyse.unlike import doubts
+from ironbench.analyse.subjects import Subject, cores_held, leading, machine_cores, work_name
 from ironbench.errors import InputError
 from ironbench.model.record import Record, Status
 from ironbench.model.sample import sampled
-from ironbench.model.system import Choice, Load
+from ironbench.model.system import PRELIMINARY, Choice, Load
 from ironbench.stats.ratio import unpaired
 from ironbench.words import counted, in_percent
 
@@ -40,11 +41,13 @@ class Lead:
     high: float | None
     margin: float
     trials: tuple[int, int]
+    centres: tuple[float, float]
+    """Geometric means of A and B, of which the ratio is made."""
     higher_is_better: bool = True
 
     @property
     def words(self) -> str:
-        """`leads by 28 %`, `takes 50 % less time`, `equal within 5 %`, or what keeps that from being said."""
+        """`leads by 28 %`, `takes 50 % less time`, `equal within 5 %`, or why there is no lead."""
         if self.low is None or self.high is None:
             return "no interval: one trial"
         if 1 / (1 + self.margin) <= self.low and self.high <= 1 + self.margin:
@@ -61,14 +64,12 @@ class Lead:
 class Peaks:
     """Both at their own peaks: chosen on sweep trials, measured on fresh ones; in a lab on those of other blocks.
 
-    Of open loops: both at the rate that was asked for."""
+    Of open loops: both at the declared rate."""
 
     clients: tuple[int, int]
     confirmed: bool
     rates: tuple[Rate, Rate] | None
     """Of open loops: what came of it; then throughput is in no lead, nor are times of a rate that was not kept."""
-    values: Mapping[str, tuple[float, float]]
-    """Metric → medians of A and B."""
     leads: Mapping[str, Lead]
 
 
@@ -86,7 +87,7 @@ class WorkLead:
 
 @dataclass(frozen=True, slots=True)
 class Leads:
-    """Everything `lead` says."""
+    """The result of `lead`."""
 
     a: str
     b: str
@@ -95,13 +96,13 @@ class Leads:
     hertz_ratio: float | None
     """B over A; None where not the same kind of frequency is known of both."""
     hertz_kind: str
-    """`highest`: that the kernel tells; `nominal`: in the processor's name; empty: none is known of both."""
+    """`highest`: from the kernel; `nominal`: in the processor's name; empty: unknown for one of them."""
     differences: tuple[Difference, ...]
     """Of machines, engines, settings, layouts, versions and load, in the works that both did."""
     cautions: tuple[str, ...]
     """Suspect trials among those of a peak."""
     derived: tuple[str, ...]
-    """Sentences that must stand beside results of these works."""
+    """Sentences that must accompany results of these workloads."""
     apart: tuple[str, ...]
     """Work that only one of them did, or did with another ironbench."""
     in_turns: bool
@@ -134,7 +135,7 @@ def leads(
         kind,
         tuple(dict.fromkeys(rows)),
         tuple(caution for work in works for caution in _suspicions(work)),
-        tuple(found.derived for name in names if (found := workloads.find(name)) and found.derived),
+        tuple(workload.derived for name in names if (workload := workloads.find(name)) and workload.derived),
         tuple(_apart(a, b, sides, both)),
         {record.purpose for record in (*records_a, *records_b)} == {LAB}
         and len({record.series for record in (*records_a, *records_b)}) == 1,
@@ -155,6 +156,7 @@ def lead(a: Sequence[float], b: Sequence[float], margin: float, higher_is_better
         high if known else None,
         margin,
         (len(values[0]), len(values[1])),
+        (geometric_mean(values[0]), geometric_mean(values[1])),
         higher_is_better,
     )
 
@@ -163,85 +165,84 @@ def _work(work: str, a: Subject, b: Subject, margin: float) -> WorkLead:
     curves = _curve(a), _curve(b)
     metrics = leading(a.records[0].choice)
     points = {point.clients: point for point in curves[1].points}
-    found = []
+    by_clients = []
     opened = curves[0].rate or curves[1].rate
     for point in curves[0].points if metrics[0] == "throughput" and not opened else ():
         if point.clients in points:
             other = points[point.clients]
             one = lead(_values(point.trials, "throughput"), _values(other.trials, "throughput"), margin)
             if one is not None:
-                found.append((point.clients, one))
-    return WorkLead(work, curves, _peaks(curves, metrics, margin), tuple(found))
+                by_clients.append((point.clients, one))
+    return WorkLead(work, curves, _peaks(curves, metrics, margin), tuple(by_clients))
 
 
 def _curve(subject: Subject) -> Curve:
     """With a peak that was not measured by the trials that chose it, where there is one."""
-    found = curve(subject)
-    if found.peak is None or found.peak.confirmed:
-        return found
-    return replace(found, main=held_out_peak(subject) or found.peak)
+    result = curve(subject)
+    if result.peak is None or result.peak.confirmed:
+        return result
+    return replace(result, main=held_out_peak(subject) or result.peak)
 
 
 def _peaks(curves: tuple[Curve, Curve], metrics: Sequence[str], margin: float) -> Peaks | None:
     a, b = curves[0].main, curves[1].main
     if a is None or b is None:
         return None
-    values, leads = {}, {}
+    leads = {}
     for metric in metrics:
         if metric in a.metrics and metric in b.metrics and not no_ratio(metric, a.trials, b.trials):
-            values[metric] = a.metrics[metric].centre, b.metrics[metric].centre
             higher = catalogue.metrics()[catalogue.base_name(metric)].better == "higher"
             one = lead(_values(a.trials, metric), _values(b.trials, metric), margin, higher)
             if one is not None:
                 leads[metric] = one
     clients = a.clients, b.clients
     if isinstance(a, Rate) and isinstance(b, Rate):
-        return Peaks(clients, True, (a, b), values, leads)
+        return Peaks(clients, True, (a, b), leads)
     confirmed = all(isinstance(one, Peak) and one.confirmed for one in (a, b))
-    return Peaks(clients, confirmed, None, values, leads)
+    return Peaks(clients, confirmed, None, leads)
 
 
 def _suspicions(work: WorkLead) -> list[str]:
     """What throws doubt on the trials that stand for a peak, once for each side."""
-    found = []
+    sentences = []
     for side in work.curves:
         trials = side.main.trials if side.main else ()
         suspect = [trial for trial in trials if trial.status is Status.SUSPECT]
         if suspect:
             where = "at the rate asked of" if side.rate else "at the peak of"
             of = f"{len(suspect)} of {counted(len(trials), 'trial')} {where} {side.name} suspect"
-            found.append(f"{work.work}: {of}: {'; '.join(doubts(suspect))}")
-    return found
+            sentences.append(f"{work.work}: {of}: {'; '.join(doubts(suspect))}")
+    return sentences
 
 
 def _values(trials: Sequence[Record], metric: str) -> list[float]:
-    """Of the same trials as the value shown beside the ratio (`ironbench.analyse.curve.metrics_of`)."""
+    """The values behind the summary that is shown with the ratio (`curve.metrics_of`)."""
     return [record.metrics[metric] for record in trials if metric in record.metrics and sampled(record, metric)]
 
 
 def _by_work(records: Sequence[Record], versions_differ: bool) -> dict[str, tuple[Record, ...]]:
-    """Trials that count, by work, how it was asked for, and the ironbench that drove it: another may do other work."""
-    found: dict[str, list[Record]] = {}
+    """Trials by work, load and version of ironbench, since another version may do other work."""
+    groups: dict[str, list[Record]] = {}
     for record in records:
-        if record.purpose not in ("pilot", "peak"):
+        if record.purpose not in PRELIMINARY:
             version = record.software.get("ironbench", "")
             drove = f" (ironbench {version})" if versions_differ and version else ""
             asked = " ".join((shortly(record.choice), *_asked(record.cell.load)))
-            found.setdefault(f"{asked}{drove}", []).append(record)
-    return {work: tuple(group) for work, group in found.items()}
+            groups.setdefault(f"{asked}{drove}", []).append(record)
+    return {work: tuple(group) for work, group in groups.items()}
 
 
 def _asked(load: Load) -> list[str]:
-    """How the work was asked for, where not by clients that each ask again at once: other figures come of it."""
+    """Options of the load that change the figures, where they are not the defaults."""
     usual = Load()
-    said = []
+    words = []
     if load.rate is not None:
-        said.append(f"rate={load.rate_share:.0%}" if load.rate_share is not None else f"rate={load.rate:g}")
-        said += [f"arrivals={load.arrivals}"] if load.arrivals != usual.arrivals else []
-    said += [f"think-time={load.think_time_s:g}s"] if load.think_time_s else []
-    said += [f"max-tries={load.max_tries}"] if load.max_tries != usual.max_tries else []
-    said += [f"protocol={load.protocol}"] if load.protocol != usual.protocol else []
-    return said
+        words.append(f"rate={load.rate_share * 100:g}%" if load.rate_share is not None else f"rate={load.rate:g}")
+        words += [f"arrivals={load.arrivals}"] if load.arrivals != usual.arrivals else []
+    words += [f"think-time={load.think_time_s:g}s"] if load.think_time_s else []
+    words += [f"max-tries={load.max_tries}"] if load.max_tries != usual.max_tries else []
+    words += [f"protocol={load.protocol}"] if load.protocol != usual.protocol else []
+    return words
 
 
 def _nothing_in_common(names: str, a: Sequence[Record], b: Sequence[Record]) -> InputError:
@@ -257,8 +258,8 @@ def shortly(choice: Choice) -> str:
         usual = {option.name: option.default for option in workloads.get(choice.workload).options}
     except InputError:
         return work_name(choice)
-    told = {name: value for name, value in choice.options.items() if value != usual.get(name)}
-    return work_name(replace(choice, options=told))
+    options = {name: value for name, value in choice.options.items() if value != usual.get(name)}
+    return work_name(replace(choice, options=options))
 
 
 def _apart(a: str, b: str, sides: Sequence[Mapping[str, Any]], both: Sequence[str]) -> list[str]:
@@ -283,3 +284,45 @@ def _hertz(a: Mapping[str, Any], b: Mapping[str, Any]) -> tuple[float | None, st
     if named[0] and named[1]:
         return float(named[1][1]) / float(named[0][1]), "nominal"
     return None, ""
+
+
+_MOST_FACTS = 3
+"""So many facts are named in which systems of one label differ."""
+
+
+def require_one_system(name: str, works: Mapping[str, Sequence[Record]], archive: Archive) -> None:
+    """`works`: the side's trials by the work they did. InputError: they are of two machines, or those of one work are
+    of two systems or under two kinds of load."""
+    trials = [record for group in works.values() for record in group]
+    machines = {record.machine: record for record in trials}
+    if len(machines) > 1:
+        _refuse(name, "of two machines", list(machines.values())[:2], archive, ("machine.",))
+    for work, group in works.items():
+        systems = {_system(record, archive): record for record in group}
+        if len(systems) > 1:
+            _refuse(
+                name,
+                f"of two systems that did {work}",
+                list(systems.values())[:2],
+                archive,
+                ("system.", "engine.version"),
+            )
+        loads = {record.cell.load.shape: record for record in group}
+        if len(loads) > 1:
+            _refuse(name, f"of {work} under two kinds of load", list(loads.values())[:2], archive, ("load.",))
+
+
+def _refuse(name: str, what: str, two: Sequence[Record], archive: Archive, prefixes: tuple[str, ...]) -> None:
+    known = [facts(record, archive) for record in two]
+    rows = [row for row in differing(known) if row.startswith(prefixes)]
+    words = "; ".join(
+        f"{row} {' against '.join(flat.get(row, NOT_SET) for flat in known)}" for row in rows[:_MOST_FACTS]
+    ) + (f" and {len(rows) - _MOST_FACTS} more" if len(rows) > _MOST_FACTS else "")
+    series = list(dict.fromkeys(record.series for record in two))
+    named = f"name a series ({' or '.join(series)})" if len(series) > 1 else "name a trial by its id"
+    raise InputError(name, f"has trials {what}{f' ({words})' if words else ''}", f"{named}, or give each its --label")
+
+
+def _system(record: Record, archive: Archive) -> str:
+    version = archive.engine(record.engine).get("version", "") if record.engine else ""
+    return msgspec.json.encode((replace(record.system, label=""), version), order="sorted").decode()

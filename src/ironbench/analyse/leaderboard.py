@@ -1,4 +1,4 @@
-"""Published results ranked, and our own beside them in a ranking of their own."""
+"""Ranks published results, and in a separate ranking our own."""
 
 from __future__ import annotations
 
@@ -6,13 +6,11 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ironbench import workloads
+from ironbench import units, workloads
 from ironbench.analyse.archive import Archive
 from ironbench.analyse.bill import bill
-from ironbench.analyse.cores import cores_held, held_to, machine_cores
-from ironbench.analyse.curve import CONFIRMATION, Peak, curve
-from ironbench.analyse.own_score import basis, score_of
-from ironbench.analyse.subjects import ENTER_NOTHING, Subject, by_work, subjects, work_name
+from ironbench.analyse.curve import CONFIRMATION, Peak, basis, curve, score_of
+from ironbench.analyse.subjects import Subject, by_work, cores_held, held_to, machine_cores, subjects, work_name
 from ironbench.analyse.summarise import Summary
 from ironbench.catalogue import metric
 from ironbench.catalogue.prices import Sheet
@@ -20,8 +18,9 @@ from ironbench.catalogue.published import Entry, Published
 from ironbench.errors import InputError, nearest
 from ironbench.model.cost import Bill, Offer
 from ironbench.model.record import Record, Status
+from ironbench.model.system import PRELIMINARY
 from ironbench.record.index import Listed
-from ironbench.words import THIN
+from ironbench.words import grouped
 
 PER = ("core", "socket", "currency")
 SORTS = ("score", *PER, "system", "cores")
@@ -46,7 +45,7 @@ class Place:
     per_currency: float | None
     """Score per 1000 units of what the licences cost; None where no licence is chosen."""
     other: Mapping[str, str]
-    """What else is told of it."""
+    """Further columns."""
     estimate: bool = False
     """Whether the price of its licences is one."""
     cautions: tuple[str, ...] = ()
@@ -101,25 +100,25 @@ def without_peak(rows: Sequence[Listed]) -> dict[str, str]:
     """Label → why none of its trials can be ranked."""
     labels: dict[str, list[Listed]] = {}
     for row in rows:
-        if row.purpose not in ENTER_NOTHING and row.purpose != "load":
+        if row.purpose not in PRELIMINARY and row.purpose != "load":
             labels.setdefault(row.label, []).append(row)
-    found = {}
+    reasons = {}
     for label, own in labels.items():
         measured = [row for row in own if _measured(row)]
         if any(row.rate is None for row in measured):
             continue
         rates = sorted({row.rate for row in measured if row.rate is not None})
         if rates:
-            span = f"{rates[0]:g}" if len(rates) == 1 else f"{rates[0]:g} to {rates[-1]:g}"
-            found[label] = f"driven in an open loop: its rate of {span}/s was asked for, not reached"
+            span = " to ".join(dict.fromkeys(units.rate(rate).removesuffix("/s") for rate in (rates[0], rates[-1])))
+            reasons[label] = f"driven in an open loop: its rate of {span}/s was asked for, not reached"
         else:
             ended = dict.fromkeys(row.status for row in own)
-            found[label] = f"no trial that may be compared ({', '.join(ended)})"
-    return found
+            reasons[label] = f"no trial that may be compared ({', '.join(ended)})"
+    return reasons
 
 
 def _measured(row: Listed) -> bool:
-    return row.throughput is not None and row.purpose not in ENTER_NOTHING and Status(row.status).comparable
+    return row.throughput is not None and row.purpose not in PRELIMINARY and Status(row.status).comparable
 
 
 def _at_peak(rows: Sequence[Listed]) -> list[Listed]:
@@ -137,7 +136,7 @@ def _at_peak(rows: Sequence[Listed]) -> list[Listed]:
 
 def own(records: Sequence[Record], archive: Archive, sort: str, sheet: Sheet, licence: str) -> list[Ranking]:
     """A ranking for each work: the peak of every system that did it, by the workload's own score."""
-    found = []
+    rankings = []
     currency = sheet.price(licence).currency if licence else ""
     for group in by_work(records):
         measured = [(subject, peak) for subject in subjects(group) if (peak := curve(subject).peak) is not None]
@@ -152,8 +151,8 @@ def own(records: Sequence[Record], archive: Archive, sort: str, sheet: Sheet, li
             title = f"own results: {work_name(group[0].choice)}"
             derived = workload.derived if workload else ""
             words = metric(score).words
-            found.append(Ranking(title, words, sort, "records", _ranked(places, sort), currency, derived))
-    return found
+            rankings.append(Ranking(title, words, sort, "records", _ranked(places, sort), currency, derived))
+    return rankings
 
 
 def checked_sort(sort: str) -> str:
@@ -181,7 +180,7 @@ def _own(subject: Subject, peak: Peak, score: Summary, archive: Archive, sheet: 
     if failed:
         other["failed transactions"] = f"{100 * max(failed):.3g} %" if max(failed) else "0"
     if score.n > 1:
-        other["lowest to highest"] = f"{_told(score.low)} to {_told(score.high)}"
+        other["lowest to highest"] = f"{_written(score.low)} to {_written(score.high)}"
     if held:
         # Which sockets they are on is not recorded; of one there is no doubt.
         sockets = 1 if sockets == 1 else None
@@ -197,8 +196,8 @@ def _own(subject: Subject, peak: Peak, score: Summary, archive: Archive, sheet: 
     )  # fmt: skip
 
 
-def _told(score: float) -> str:
-    return f"{score:,.0f}".replace(",", THIN) if score >= 1000 else f"{score:.4g}"
+def _written(score: float) -> str:
+    return grouped(score) if score >= 1000 else f"{score:.4g}"
 
 
 def _licences(system: str, processor: str, sockets: int, cores: int, sheet: Sheet, licence: str) -> Bill | None:

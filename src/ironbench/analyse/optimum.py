@@ -49,14 +49,14 @@ class Probe:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the search found; `point` is None when not even the lowest keeps the limits."""
+    """The result of a search; `point` is None when not even the lowest keeps the limits."""
 
     search: Search
     point: int | None
     throughput: float
     """Geometric mean of its trials, 1/s."""
     alike: tuple[int, int]
-    """Lowest and highest point tried that keep the limits and cannot be told from the best."""
+    """Lowest and highest point tried that keep the limits and are indistinguishable from the best."""
     ended_by: str
     """What lies above: a limit's metric, `range`, or nothing: throughput itself falls or stays."""
     ended_at: int
@@ -78,6 +78,17 @@ class Answer:
             "range": f"; throughput still rises at the end of the range, {self.search.high}",
         }.get(self.ended_by, f"; {self.ended_at} breaks the limit on {self.ended_by}")
         return f"best {of}: {self.point} with {grouped(self.throughput)}/s, by {self.trials} trials{same}{why}{doubt}"
+
+
+def expected_trials(search: Search) -> int:
+    """About how many trials a search takes: as many as where throughput saturates, and the limits are reached, in the
+    middle of the range, and trials do not vary."""
+    knee = math.sqrt(search.low * search.high)
+    trials: list[Observed] = []
+    while isinstance(step := next_step(search, trials), Probe):
+        share = step.point / knee
+        trials.append(Observed(step.point, min(1.0, share), tuple(share * limit.most for limit in search.limits)))
+    return len(trials)
 
 
 def next_step(search: Search, trials: Sequence[Observed]) -> Probe | Answer:

@@ -1,4 +1,4 @@
-"""Queries one by one: how long each took in every system, beside a baseline, and with more processes at work on it.
+"""Queries one by one: their times in every system, compared with a baseline and with more parallelism.
 
 Ratios are averaged geometrically, so that it does not matter which side is the baseline (Fleming and Wallace,
 Communications of the ACM 29(3), 1986).
@@ -7,11 +7,16 @@ Communications of the ACM 29(3), 1986).
 from __future__ import annotations
 
 import math
+import re
 import statistics
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
+from ironbench import engines
 from ironbench.catalogue import part_of
+from ironbench.engines.dialect import Dialect
 from ironbench.model.record import Record
 from ironbench.stats.ratio import paired, unpaired
 
@@ -92,10 +97,10 @@ def queries(groups: Sequence[tuple[str, Sequence[Record]]], *, in_blocks: bool =
     `in_blocks`: the subjects are cells of one lab. Blocks of separate runs have numbers in common and nothing else, so
     their trials do not pair.
     """
-    found = [(name, records) for name, records in groups if any(_times(record) for record in records)]
-    if not found:
+    measured = [(name, records) for name, records in groups if any(_times(record) for record in records)]
+    if not measured:
         return None
-    baseline = found[0][1]
+    baseline = measured[0][1]
     score = baseline[0].system.reference_score
     ratios = _paired if in_blocks else _unpaired
     subjects = tuple(
@@ -107,7 +112,7 @@ def queries(groups: Sequence[tuple[str, Sequence[Record]]], *, in_blocks: bool =
             records[0].system.reference_score,
             _expected(records[0].system.reference_score, score) if place else None,
         )
-        for place, (name, records) in enumerate(found)
+        for place, (name, records) in enumerate(measured)
     )
     return Queries(subjects, tuple(sorted({query for subject in subjects for query in subject.times_s})), in_blocks)
 
@@ -130,32 +135,151 @@ def _typical(records: Sequence[Record]) -> dict[str, float]:
 
 
 def _paired(records: Sequence[Record], baseline: Sequence[Record]) -> tuple[QueryRatio, ...]:
-    beside = {record.block: _times(record) for record in baseline}
+    references = {record.block: _times(record) for record in baseline}
     pairs: dict[str, list[float]] = {}
     for record in records:
         for query, time_s in _times(record).items():
-            if query in beside.get(record.block, {}):
-                pairs.setdefault(query, []).append(time_s / beside[record.block][query])
-    found = []
+            if query in references.get(record.block, {}):
+                pairs.setdefault(query, []).append(time_s / references[record.block][query])
+    ratios = []
     for query, values in sorted(pairs.items()):
         one = paired(values)
         low, high = one.interval(_LEVEL)
-        found.append(QueryRatio(query, one.ratio, low, high, one.blocks))
-    return tuple(found)
+        ratios.append(QueryRatio(query, one.ratio, low, high, one.blocks))
+    return tuple(ratios)
 
 
 def _unpaired(records: Sequence[Record], baseline: Sequence[Record]) -> tuple[QueryRatio, ...]:
     sides = [_values(baseline), _values(records)]
-    found = []
+    ratios = []
     for query in sorted(sides[0].keys() & sides[1].keys()):
         a, b = sides[0][query], sides[1][query]
-        found.append(QueryRatio(query, *unpaired(a, b, _LEVEL), min(len(a), len(b))))
-    return tuple(found)
+        ratios.append(QueryRatio(query, *unpaired(a, b, _LEVEL), min(len(a), len(b))))
+    return tuple(ratios)
 
 
 def _values(records: Sequence[Record]) -> dict[str, list[float]]:
-    found: dict[str, list[float]] = {}
+    values: dict[str, list[float]] = {}
     for record in records:
         for query, time_s in _times(record).items():
-            found.setdefault(query, []).append(time_s)
-    return found
+            values.setdefault(query, []).append(time_s)
+    return values
+
+
+# Queries against the trend: slower where others gain, faster where others lose; with the differences of their plans.
+# A record keeps plans as the engine wrote them; its dialect reads them as bags of steps (operation and table).
+
+PLANS = "plans.txt"
+Steps = Counter[str]
+
+_HEAD = re.compile(r"^-- (q\d\d): .*$", re.MULTILINE)
+_QUIET = frozenset(
+    {"Projection", "Result", "Limit", "Materialize", "Memoize", "Gather", "Gather Merge", "Subquery Scan"}
+)
+"""Steps that do not explain why a plan is slow. Gather belongs to the parallel steps below it."""
+_NAMED = 3
+"""Most steps of each side that a difference names."""
+_TREND = 0.05
+"""All queries together differ by as much at least, or there is no trend."""
+
+
+class Files(Protocol):
+    """Reads files of a record's evidence."""
+
+    def text(self, id: str, name: str) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Against:
+    """One query of one subject."""
+
+    subject: str
+    baseline: str
+    overall: float
+    """Geometric mean of the ratios of all queries."""
+    ratio: QueryRatio
+    plan: str
+    """How its plan differs from the baseline's, in words."""
+
+    @property
+    def slower(self) -> bool:
+        return self.ratio.ratio > 1
+
+
+def against(
+    compared: Queries | None, groups: Sequence[tuple[str, Sequence[Record]]], files: Files
+) -> tuple[Against, ...]:
+    """`groups`: subjects with their comparable trials. The farthest from 1 first, subject by subject."""
+    if compared is None:
+        return ()
+    records = dict(groups)
+    baseline = compared.subjects[0].name
+    named = []
+    for subject in compared.compared:
+        overall = subject.overall or 1.0
+        contrary = [one for one in subject.ratios if _is_contrary(one, overall)]
+        if not contrary:
+            continue
+        own, other = _of_one_block(records[subject.name], records[baseline], files)
+        named += [
+            Against(subject.name, baseline, overall, one, difference(own.get(one.query), other.get(one.query)))
+            for one in sorted(contrary, key=lambda one: -abs(math.log(one.ratio)))
+        ]
+    return tuple(named)
+
+
+def _is_contrary(one: QueryRatio, overall: float) -> bool:
+    """Surely on the other side of 1 than all together; of a query that was not repeated nothing is sure."""
+    if abs(math.log(overall)) < math.log1p(_TREND) or not one.known:
+        return False
+    return one.low > 1 if overall < 1 else one.high < 1
+
+
+def _of_one_block(
+    records: Sequence[Record], baseline: Sequence[Record], files: Files
+) -> tuple[Mapping[str, Steps], Mapping[str, Steps]]:
+    """Plans of both in the first block that has them: parameters differ from block to block."""
+    references = {record.block: record for record in baseline}
+    for record in records:
+        if record.block in references:
+            own, other = (
+                plans(files.text(one.id, PLANS), one.system.engine) for one in (record, references[record.block])
+            )
+            if own and other:
+                return own, other
+    return {}, {}
+
+
+def plans(text: str, engine: str) -> dict[str, Steps]:
+    """Of a record of that engine: query (`q01` …) → its steps; without those whose plan cannot be read."""
+    known = engines.find(engine)
+    dialect = known.traits.dialect if known else Dialect()
+    parts = _HEAD.split(text)
+    by_query = {}
+    for query, body in zip(parts[1::2], parts[2::2], strict=True):
+        steps = Counter(
+            step for step in dialect.steps(body) if step.partition(" on ")[0].removeprefix("parallel ") not in _QUIET
+        )
+        if steps:
+            by_query[query] = steps
+    return by_query
+
+
+def difference(plan: Steps | None, baseline: Steps | None) -> str:
+    """In words what `plan` does and `baseline` does not, and the other way round."""
+    if not plan or not baseline:
+        return "its plans are not known"
+    more, less = plan - baseline, baseline - plan
+    if not more and not less:
+        return "the plan has the same steps"
+    if not more:
+        return f"the plan leaves out {_named_steps(less)}"
+    return f"the plan has {_named_steps(more)}" + (f" instead of {_named_steps(less)}" if less else " in addition")
+
+
+def _named_steps(steps: Steps) -> str:
+    """Those that touch tables first: they are what a plan is made for."""
+    ranked = sorted(steps, key=lambda step: (" on " not in step, step))
+    words = [f"{steps[step]} × {step}" if steps[step] > 1 else step for step in ranked[:_NAMED]]
+    rest = len(ranked) - len(words)
+    return ", ".join(words) + (f" and {rest} more steps" if rest > 1 else " and 1 more step" if rest else "")

@@ -1,6 +1,6 @@
-"""An open loop: the rate that was asked for, and whether the system kept it.
+"""An open loop: its declared rate, and whether the system kept it.
 
-What it finished follows from what was asked, so it is no peak, no score and no ratio between systems.
+Its throughput follows from that rate, so it is no peak, no score and gives no ratio between systems.
 """
 
 from __future__ import annotations
@@ -8,21 +8,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ironbench import units
 from ironbench.analyse.summarise import Summary
-from ironbench.catalogue import base_name
+from ironbench.catalogue import base_name, metrics
 from ironbench.model.record import Record
 from ironbench.model.system import Load
 from ironbench.words import counted
 
 _ASKED = ("throughput", "engine_commits_per_s")
-"""Metrics that say again what rate was asked for."""
-_TIMES = ("response_time", "service_time", "lateness", "not_started", "unfinished")
-"""Metrics that depend on how many transactions were asked for."""
+"""Metrics that repeat the declared rate."""
+_PER_UNIT = ("_per_transaction", "load_")
+"""In names of metrics that do not depend on the rate: per transaction, or of the load phase."""
+
+ASKED = "the rate was asked for, not reached"
+UNLIKE = "the loads are unlike, or a rate was not kept: only figures per transaction can be compared"
+TOTAL = "totals of unlike work: only figures per transaction can be compared"
+"""Why there is no ratio."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """What one rate came to, with one number of clients."""
+    """Results at one rate with one number of clients."""
 
     rate: float
     """Transactions started per second."""
@@ -32,7 +38,7 @@ class Rate:
 
     @property
     def kept(self) -> int:
-        """Trials that finished what was asked."""
+        """Trials that kept the rate."""
         return sum(record.kept_rate is True for record in self.trials)
 
     @property
@@ -42,7 +48,7 @@ class Rate:
 
     @property
     def basis(self) -> str:
-        return f"{self.rate:g}/s, {counted(len(self.trials), 'trial')}"
+        return f"{units.rate(self.rate)}, {counted(len(self.trials), 'trial')}"
 
     @property
     def words(self) -> str:
@@ -52,21 +58,30 @@ class Rate:
         return f"kept in {self.kept} of {counted(len(self.trials), 'trial')}"
 
 
-def no_ratio(metric: str, a: Sequence[Record], b: Sequence[Record]) -> bool:
-    """Whether a ratio of that metric says nothing of the systems: it was asked for, the two were given unlike work, or
-    one of them did not keep its rate, so that its times grew as long as the trial lasted."""
+def no_ratio(metric: str, a: Sequence[Record], b: Sequence[Record]) -> str:
+    """Why that metric has no meaningful ratio: one of the reasons above; empty where it has one."""
     name, trials = base_name(metric), (*a, *b)
-    if name in _ASKED:
-        return any(record.cell.load.rate is not None for record in trials)
-    return name.startswith(_TIMES) and not alike(a, b)
+    if name in _ASKED and any(record.cell.load.rate is not None for record in trials):
+        return ASKED
+    if not alike(a, b) and not any(part in name for part in _PER_UNIT):
+        return UNLIKE
+    known = metrics().get(name)
+    return TOTAL if known and known.total and not _equal_work(trials) else ""
+
+
+def _equal_work(trials: Sequence[Record]) -> bool:
+    """Whether all did the same number of transactions, by a count or a kept rate, or none counts any."""
+    loads = [record.cell.load for record in trials]
+    given = {load.transactions if load.rate is None else (load.rate, load.duration_s) for load in loads}
+    return (len(given) == 1 and given != {None}) or not any("transactions" in record.metrics for record in trials)
 
 
 def alike(a: Sequence[Record], b: Sequence[Record]) -> bool:
-    """Whether both were given the same work per second, as far as an open loop says, and kept up with it."""
+    """Whether both had the same rate and arrivals, if any, and kept the rate."""
     asked = {(record.cell.load.rate, record.cell.load.arrivals) for record in (*a, *b)}
     return len(asked) == 1 and not any(record.kept_rate is False for record in (*a, *b))
 
 
 def loop_words(load: Load) -> str:
     """`a closed loop`, `an open loop at 500/s`."""
-    return "a closed loop" if load.rate is None else f"an open loop at {load.rate:g}/s"
+    return "a closed loop" if load.rate is None else f"an open loop at {units.rate(load.rate)}"

@@ -10,18 +10,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ironbench import units
-from ironbench.analyse.contrast import Contrast, contrasts
+from ironbench.analyse.archive import Archive
+from ironbench.analyse.curve import metrics_of
+from ironbench.analyse.factors import Contrast, contrasts
+from ironbench.analyse.summarise import Summary
 from ironbench.model.finding import Finding
 from ironbench.model.lab import Lab
 from ironbench.model.record import Record
+from ironbench.model.sample import sampled
 from ironbench.model.system import Setup
 from ironbench.stats.multiplicity import LEAST_BLOCKS
-from ironbench.stats.ratio import paired
 from ironbench.words import counted
-
-LEAST_TRIALS = 3
-"""Fewer have an interval that says nothing."""
-_LEVEL = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +38,8 @@ class Point:
 class Time:
     """One percentile of the response times of one cell at one rate."""
 
-    centre_s: float
-    """Geometric mean of the trials, whose ratios to the baseline's are averaged in the same way."""
-    low_s: float | None
-    high_s: float | None
-    """95 % t interval of `centre_s`; None with too few trials."""
+    summary: Summary
+    """Its centre is that of the transactions of all trials together (`summarise.with_pooled`)."""
     points: tuple[Point, ...]
     """In order of blocks."""
 
@@ -77,11 +73,13 @@ class SameLoad:
     baseline: Side
 
 
-def same_loads(lab: Lab, findings: Sequence[Finding], records: Sequence[Record]) -> tuple[SameLoad, ...]:
+def same_loads(
+    lab: Lab, findings: Sequence[Finding], records: Sequence[Record], archive: Archive
+) -> tuple[SameLoad, ...]:
     """Of every rated comparison that has a finding. `records`: one for each cell and block."""
     own = {setup.cell.name: setup.cell.levels for setup in lab.setups}
     names = contrasts(own, list(lab.comparisons))
-    found = []
+    loads = []
     for cell, baseline in lab.rated_comparisons:
         of = tuple(
             finding
@@ -90,28 +88,28 @@ def same_loads(lab: Lab, findings: Sequence[Finding], records: Sequence[Record])
         )
         setup = lab.setup(cell)
         if of:
-            found.append(
+            loads.append(
                 SameLoad(
                     share=setup.cell.load.rate_share or 0.0,
                     rate=setup.cell.load.rate,
                     contrast=names[setup.of, lab.setup(baseline).of],
                     findings=of,
-                    cell=_side(setup, of, records),
-                    baseline=_side(lab.setup(baseline), of, records),
+                    cell=_side(setup, of, records, archive),
+                    baseline=_side(lab.setup(baseline), of, records, archive),
                 )
             )
-    return tuple(found)
+    return tuple(loads)
 
 
 def fell_behind(cells: Sequence[str], records: Sequence[Record]) -> str:
-    """Which of these cells did not do what they were asked to, to be read after what their response times showed."""
-    said = []
+    """The cells that did not keep the rate, in words that follow their response times."""
+    sentences = []
     for cell in cells:
         kept = [
             record.kept_rate is not False for record in records if record.cell.name == cell and record.status.comparable
         ]
-        said += [f"{cell} fell behind in {kept.count(False)} of {len(kept)}"] if not all(kept) else []
-    return "; ".join(said)
+        sentences += [f"{cell} fell behind in {kept.count(False)} of {len(kept)}"] if not all(kept) else []
+    return "; ".join(sentences)
 
 
 def too_little_time(lab: Lab, first_stage: int, last_stage: int) -> str:
@@ -133,21 +131,14 @@ def too_little_time(lab: Lab, first_stage: int, last_stage: int) -> str:
     )
 
 
-def _side(setup: Setup, findings: Sequence[Finding], records: Sequence[Record]) -> Side:
+def _side(setup: Setup, findings: Sequence[Finding], records: Sequence[Record], archive: Archive) -> Side:
     usable = [record for record in records if record.cell.name == setup.cell.name and record.status.comparable]
     times = {}
-    for finding in findings:
+    for metric, summary in metrics_of(usable, [finding.metric for finding in findings], archive).items():
         points = [
             Point(record.block, value, record.kept_rate is not False)
             for record in usable
-            if (value := record.metrics.get(finding.metric, 0.0)) > 0
+            if (value := record.metrics.get(metric, 0.0)) > 0 and sampled(record, metric)
         ]
-        if points:
-            times[finding.metric] = _time(sorted(points, key=lambda point: point.block))
+        times[metric] = Time(summary, tuple(sorted(points, key=lambda point: point.block)))
     return Side(setup.of, times, len(usable), sum(not record.kept_rate is not False for record in usable))
-
-
-def _time(points: Sequence[Point]) -> Time:
-    average = paired([point.value_s for point in points])
-    low, high = average.interval(_LEVEL) if len(points) >= LEAST_TRIALS else (None, None)
-    return Time(average.ratio, low, high, tuple(points))

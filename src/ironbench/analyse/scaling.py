@@ -1,4 +1,4 @@
-"""What the scalability laws say of a system, in words and as a curve to draw."""
+"""What the scalability laws predict for a system, as sentences and as a curve."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def scalings(systems: Sequence[tuple[str, Sequence[Record]]]) -> tuple[Scaling, 
     """Of every system where there are few enough of them to be drawn."""
     if len(systems) > MOST_CURVES:
         return ()
-    found = (scaling(name, trials) for name, trials in systems)
-    return tuple(one for one in found if one is not None)
+    results = (scaling(name, trials) for name, trials in systems)
+    return tuple(one for one in results if one is not None)
 
 
 def _grid(fit: Fit) -> list[float]:
@@ -69,14 +69,13 @@ def _peak(fit: Fit) -> str:
         rising = f" towards an asymptote of {_rate(throughput)}" if math.isfinite(throughput.value) else ""
         end = "" if math.isinf(peak.low) else f"; its peak, if there is one, lies at {_up(peak.low)} clients or more"
         return f"The fitted curve still rises at {_count(fit.last)} clients{rising}{end}."
-    said = f"The fitted curve peaks at {_estimate(peak)} with {_rate(throughput)}"
+    sentence = f"The fitted curve peaks at {_estimate(peak)} with {_rate(throughput)}"
     if fit.peak_is_beyond:
-        return (
-            f"{said}: beyond the {_count(fit.last)} clients that were measured, so measure there before you rely on it."
-        )
+        beyond = f"beyond the {_count(fit.last)} clients that were measured"
+        return f"{sentence}: {beyond}, so measure there before you rely on it."
     if not fit.peak_is_certain:
-        return f"{said}; the interval reaches beyond the {_count(fit.last)} clients that were measured."
-    return f"{said}."
+        return f"{sentence}; the interval reaches beyond the {_count(fit.last)} clients that were measured."
+    return f"{sentence}."
 
 
 def _knee(fit: Fit) -> str:
@@ -107,39 +106,39 @@ def _coherency(fit: Fit) -> str:
 
 
 def _cautions(fit: Fit) -> list[str]:
-    found = []
+    sentences = []
     distinct = len(fit.residuals)
     if distinct < ENOUGH_DISTINCT:
-        found.append(f"the curve rests on {distinct} numbers of clients; {ENOUGH_DISTINCT} or more are advisable")
+        sentences.append(f"the curve rests on {distinct} numbers of clients; {ENOUGH_DISTINCT} or more are advisable")
     if fit.misfit:
         worst = max(fit.residuals, key=lambda row: abs(math.log(row.measured / row.fitted)))
-        found.append(
+        sentences.append(
             "the scalability law does not follow this system: its curve misses the trials by more than repeats differ, "
             f"most at {_count(worst.clients)} clients (by {in_percent(abs(worst.measured / worst.fitted - 1))}); "
             "intervals are widened by it, and the measured points count, not the curve"
         )
     if fit.peak_is_beyond and math.isfinite(fit.peak_clients.value):
-        found.append(
+        sentences.append(
             f"the predicted peak at {_count(fit.peak_clients.value)} clients is beyond the measured range, "
             f"which ends at {_count(fit.last)}"
         )
-    return found
+    return sentences
 
 
-def _estimate(found: Estimate) -> str:
-    high = f"to {_count(found.high)}" if math.isfinite(found.high) else "with no upper end"
-    return f"{_count(found.value)} clients (95 % interval {_count(found.low)} {high})"
+def _estimate(estimate: Estimate) -> str:
+    high = f"to {_count(estimate.high)}" if math.isfinite(estimate.high) else "with no upper end"
+    return f"{_count(estimate.value)} clients (95 % interval {_count(estimate.low)} {high})"
 
 
-def _rate(found: Estimate) -> str:
-    bounded = found.high < _FAR * found.value
-    high = f"to {grouped(found.high)}" if bounded else "with no upper end that these trials can tell"
-    return f"{grouped(found.value)}/s ({grouped(found.low)} {high})"
+def _rate(estimate: Estimate) -> str:
+    bounded = estimate.high < _FAR * estimate.value
+    high = f"to {grouped(estimate.high)}" if bounded else "with no upper end that these trials can tell"
+    return f"{grouped(estimate.value)}/s ({grouped(estimate.low)} {high})"
 
 
-def _share(found: Estimate) -> str:
+def _share(estimate: Estimate) -> str:
     return (
-        f"{in_percent(max(0.0, found.value), 1)} ({in_percent(max(0.0, found.low), 1)} to {in_percent(found.high, 1)})"
+        f"{in_percent(max(0.0, estimate.value))} ({in_percent(max(0.0, estimate.low))} to {in_percent(estimate.high)})"
     )
 
 

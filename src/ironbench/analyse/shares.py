@@ -1,18 +1,23 @@
-"""Parts of a whole against clients: where backends waited, and where the CPU time went."""
+"""Shares of time by number of clients (waits, CPU budget), and from one cell to another (a waterfall chart)."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from statistics import fmean
 
+from ironbench.analyse.bottleneck import TimeSpent, observed_trials, times, where_time_goes
 from ironbench.analyse.summarise import summarise
+from ironbench.model.observer import PARTS
 from ironbench.model.record import Budget, Record
+from ironbench.stats.intervals import half_width
 
 OTHER = "other"
 _BUDGET = tuple(part.name for part in fields(Budget))
 _WAIT = "wait_share{event="
 MOST_EVENTS = 7
-"""More colours than this cannot be told apart in one chart; the rest is summed as `other`."""
+"""More colours than this cannot be distinguished in one chart; the rest is summed as `other`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,25 +30,25 @@ class Shares:
 
 def budgets(points: Sequence[tuple[int, Sequence[Record]]]) -> tuple[Shares, ...]:
     """The mean CPU budget of the trials of each number of clients; nothing where none was measured."""
-    found = []
+    bars = []
     for clients, records in points:
         measured = [record.budget for record in records if record.budget.idle < 1.0]
         if measured:
             means = {part: sum(getattr(one, part) for one in measured) / len(measured) for part in _BUDGET}
-            found.append(Shares(clients, means))
-    return tuple(found)
+            bars.append(Shares(clients, means))
+    return tuple(bars)
 
 
 def waits(points: Sequence[tuple[int, Sequence[Record]]], events: Sequence[str]) -> tuple[Shares, ...]:
     """Median share of backends in each of `events`, the rest as `other`."""
-    found = []
+    bars = []
     for clients, records in points:
         shares = {part: value for part, value in _wait_shares(records).items() if value > 0}
         if shares:
             parts = {event: shares.get(event, 0.0) for event in events}
             rest = sum(value for event, value in shares.items() if event not in parts)
-            found.append(Shares(clients, {**parts, OTHER: rest} if rest > 0 else parts))
-    return tuple(found)
+            bars.append(Shares(clients, {**parts, OTHER: rest} if rest > 0 else parts))
+    return tuple(bars)
 
 
 def main_events(records: Sequence[Record]) -> tuple[str, ...]:
@@ -63,9 +68,108 @@ def _wait_shares(records: Sequence[Record]) -> dict[str, float]:
         for name, value in record.metrics.items():
             if name.startswith(_WAIT):
                 values.setdefault(_event(name), []).append(value)
-    summaries = {event: summarise(found) for event, found in values.items()}
+    summaries = {event: summarise(shares) for event, shares in values.items()}
     return {event: summary.centre for event, summary in summaries.items() if summary}
 
 
 def _event(name: str) -> str:
     return name.removeprefix(_WAIT).removesuffix("}")
+
+
+# A waterfall's steps are differences of seconds per transaction, not ratios, so that they sum to the whole difference.
+# Trials are paired by block, and Student's t applies to the differences (see `stats.ratio`). With fewer than two common
+# blocks only the error of sampling is known, which is less than the whole error.
+
+LEVEL = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What one part contributes to the difference; negative: it takes less time in the second cell."""
+
+    part: str
+    delta_s: float
+    low_s: float
+    high_s: float
+    """95 % interval."""
+
+    @property
+    def clear(self) -> bool:
+        """Whether the interval leaves 0 out."""
+        return self.low_s > 0 or self.high_s < 0
+
+
+@dataclass(frozen=True, slots=True)
+class Waterfall:
+    """Seconds of a client's time per transaction, from the first cell's to the second's."""
+
+    before: str
+    after: str
+    before_s: float
+    after_s: float
+    steps: tuple[Step, ...]
+    """In the order of `PARTS`, those that are nothing in both left out; they sum to the whole difference."""
+    blocks: int
+    """Common ones, that the steps are means of."""
+    method: str
+
+    @property
+    def sentence(self) -> str:
+        """The largest clear step in words."""
+        whole = self.after_s - self.before_s
+        clear = [step for step in self.steps if step.clear]
+        if not clear:
+            return f"No part's time differs clearly between {self.before} and {self.after}."
+        most = max(clear, key=lambda step: abs(step.delta_s))
+        more = "more" if most.delta_s > 0 else "less"
+        part = f"{most.part}: {_ms(abs(most.delta_s))} {more} ({_ms(most.low_s)} to {_ms(most.high_s)})"
+        return f"A transaction takes {_ms(abs(whole))} {'more' if whole > 0 else 'less'} of a client's time. {part}."
+
+
+def waterfall(before: Sequence[Record], after: Sequence[Record]) -> Waterfall | None:
+    """Of the comparable trials of two cells; None where backends were not observed in one of them."""
+    a, b = (_by_block(records) for records in (before, after))
+    spent = where_time_goes(before), where_time_goes(after)
+    if spent[0] is None or spent[1] is None:
+        return None
+    common = sorted(a.keys() & b.keys())
+    if len(common) < 2:
+        return _from_sampling(spent[0], spent[1], len(common))
+    parts = [name for name in PARTS if any(name in one[block] for one in (a, b) for block in common)]
+    steps = tuple(
+        _step(name, [b[block].get(name, 0.0) - a[block].get(name, 0.0) for block in common]) for name in parts
+    )
+    whole = [fmean(sum(one[block].values()) for block in common) for one in (a, b)]
+    method = f"t intervals of the differences of {len(common)} blocks"
+    return Waterfall(spent[0].cell, spent[1].cell, whole[0], whole[1], steps, len(common), method)
+
+
+def _by_block(records: Sequence[Record]) -> dict[int, dict[str, float]]:
+    """The last attempt of each block."""
+    return {record.block: times(record) for record in observed_trials(records)[0]}
+
+
+def _step(part: str, differences: Sequence[float]) -> Step:
+    mean, half = fmean(differences), half_width(differences, LEVEL)
+    return Step(part, mean, mean - half, mean + half)
+
+
+def _from_sampling(a: TimeSpent, b: TimeSpent, blocks: int) -> Waterfall:
+    steps = []
+    for name in PARTS:
+        (from_s, from_half), (to_s, to_half) = (_spread(spent, name) for spent in (a, b))
+        if from_s or to_s:
+            delta, half = to_s - from_s, math.hypot(from_half, to_half)
+            steps.append(Step(name, delta, delta - half, delta + half))
+    method = "error of sampling alone: fewer than two blocks have both cells"
+    return Waterfall(a.cell, b.cell, a.total_s, b.total_s, tuple(steps), blocks, method)
+
+
+def _spread(spent: TimeSpent, name: str) -> tuple[float, float]:
+    """A part's seconds, and half of their interval."""
+    part = next((part for part in spent.parts if part.name == name), None)
+    return (part.time_s, (part.high - part.low) / 2 * spent.total_s) if part else (0.0, 0.0)
+
+
+def _ms(seconds: float) -> str:
+    return f"{seconds * 1e3:.3g} ms"

@@ -36,17 +36,17 @@ class Tested:
     @property
     def low(self) -> float:
         """Of all passes of all trials."""
-        found = self.figures.get(f"{RATE}_lowest")
-        return found.low if found else self.rate.low
+        summary = self.figures.get(f"{RATE}_lowest")
+        return summary.low if summary else self.rate.low
 
     @property
     def high(self) -> float:
-        found = self.figures.get(f"{RATE}_best")
-        return found.high if found else self.rate.high
+        summary = self.figures.get(f"{RATE}_best")
+        return summary.high if summary else self.rate.high
 
     def centre(self, metric: str) -> float | None:
-        found = self.figures.get(metric)
-        return found.centre if found else None
+        summary = self.figures.get(metric)
+        return summary.centre if summary else None
 
     @property
     def iops(self) -> float:
@@ -60,12 +60,12 @@ def tested(metrics: Mapping[str, Summary]) -> tuple[Tested, ...]:
         part = part_of(name)
         if base_name(name).startswith("storage_") and part.startswith(_PROFILE):
             figures.setdefault(part.removeprefix(_PROFILE), {})[base_name(name)] = summary
-    found = []
+    tests = []
     for name, own in sorted(figures.items(), key=lambda item: order(item[0])):
         test = known(name)
         if test is not None and RATE in own:
-            found.append(Tested(name, test.title, test.direction, _kind(name), test.block_bytes, own))
-    return tuple(found)
+            tests.append(Tested(name, test.title, test.direction, _kind(name), test.block_bytes, own))
+    return tuple(tests)
 
 
 def _kind(name: str) -> str:

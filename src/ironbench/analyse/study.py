@@ -6,54 +6,47 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ironbench.analyse import reproduce, timelines
+from ironbench.analyse import timelines
 from ironbench.analyse.archive import EMPTY, Archive
 from ironbench.analyse.balance import Entry, balance
+from ironbench.analyse.comparability import doubts, left_out, unlike
 from ironbench.analyse.compare import ratio
-from ironbench.analyse.curve import Curve, curve, shortfall
-from ironbench.analyse.device_io import Spread, spreads
+from ironbench.analyse.curve import Curve, Little, curve, little, shortfall
+from ironbench.analyse.device_io import ReadCost, RoleLatency, Spread, read_costs, role_latencies, spreads
 from ironbench.analyse.differences import Difference, differences, facts_of, flattened, shared
-from ironbench.analyse.queries import Queries, queries
-from ironbench.analyse.read_cost import ReadCost, read_costs
-from ironbench.analyse.role_latency import RoleLatency, role_latencies
-from ironbench.analyse.sanity import Little, little
+from ironbench.analyse.queries import Against, Queries, against, queries
 from ironbench.analyse.scaling import Scaling, scalings
 from ironbench.analyse.shares import Shares, budgets, main_events, waits
-from ironbench.analyse.subjects import Subject, by_work, counted_in, subjects, work_name
+from ironbench.analyse.subjects import Subject, by_work, counted_in, run_command, subjects, work_name
 from ironbench.analyse.summarise import Summary, overlap
-from ironbench.analyse.trend import Against, against
-from ironbench.analyse.unlike import doubts, left_out, unlike
 from ironbench.model.record import Record
 from ironbench.model.sample import too_few
-from ironbench.words import in_percent
+from ironbench.words import grouped, in_percent
 
 if TYPE_CHECKING:
     from ironbench.analyse.bottleneck import TimeSpent
     from ironbench.analyse.ceiling import Ceiling
     from ironbench.analyse.claims import Judged
-    from ironbench.analyse.contrast import Contrast
-    from ironbench.analyse.disturbance import Disturbance
+    from ironbench.analyse.comparability import Disturbance
+    from ironbench.analyse.factors import Contrast, Interaction, Levels
     from ironbench.analyse.growth import Growth
-    from ironbench.analyse.interaction import Interaction
-    from ironbench.analyse.levels import Levels
     from ironbench.analyse.same_load import SameLoad
-    from ironbench.analyse.waterfall import Waterfall
-    from ironbench.model.finding import Conclusion, Finding
+    from ironbench.analyse.shares import Waterfall
+    from ironbench.model.finding import Conclusion, Finding, Noise
     from ironbench.model.lab import Lab
-    from ironbench.model.noise import Noise
     from ironbench.model.system import Setup
 
 MOST_POOLED = 2000
 """Trials of which all histograms are read, about a millisecond each; of more only those at the peak."""
 _NOT_POOLED = (
     f"Percentiles are those of all transactions of a peak's trials together. Of other points they are medians of the "
-    f"trials, since there are more than {MOST_POOLED:,} trials."
+    f"trials, since there are more than {grouped(MOST_POOLED)} trials."
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A subject's peak beside that of the reference, the first subject that has one."""
+    """A subject's peak compared with the reference's, the first subject that has one."""
 
     name: str
     reference: str
@@ -141,7 +134,7 @@ class Round:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Study:
-    """Everything that trials tell: of runs that did the same work, or of a lab. What they do not tell is empty."""
+    """All results of a lab, or of runs that did the same work. Empty: not measured."""
 
     work: str
     derived: str
@@ -156,7 +149,7 @@ class Study:
     queries: Queries | None
     """Query by query; None where the work is not made of queries."""
     against: tuple[Against, ...]
-    """Queries that go against the trend, with what their plans say."""
+    """Queries that go against the trend, with the differences of their plans."""
     role_latencies: tuple[RoleLatency, ...]
     """Time of an I/O by role; empty where no device was emulated."""
     read_costs: tuple[ReadCost, ...]
@@ -208,6 +201,8 @@ class Study:
     """Blocks that did not enter the paired analysis, and why."""
     left_out: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    searched: tuple[Setup, ...] = ()
+    """Cells of a lab with the loads that a search chose for them."""
     missing: int = 0
     """Planned trials of the stages begun that are not over."""
 
@@ -277,18 +272,18 @@ def facts(record: Record, archive: Archive) -> dict[str, str]:
 
 
 def _study(records: Sequence[Record], archive: Archive, derived: Mapping[str, str]) -> Study:
-    found = subjects(records)
+    systems = subjects(records)
     pool_points = len(records) <= MOST_POOLED
-    curves = [curve(subject, archive, pool_points=pool_points) for subject in found]
-    events = main_events([record for subject in found for record in subject.usable])
+    curves = [curve(subject, archive, pool_points=pool_points) for subject in systems]
+    events = main_events([record for subject in systems for record in subject.usable])
     first_peak = next((one for one in curves if one.peak), None)
     parts = tuple(
         _part(subject, own, None if own is first_peak else first_peak, events, archive)
-        for subject, own in zip(found, curves, strict=True)
+        for subject, own in zip(systems, curves, strict=True)
     )
     known = [facts(_reference(part), archive) for part in parts]
-    first = found[0].usable
-    usable = [(subject.name, subject.usable) for subject in found if subject.usable]
+    first = systems[0].usable
+    usable = [(subject.name, subject.usable) for subject in systems if subject.usable]
     by_query = queries(usable, in_blocks=False)
     at_peaks = [(part.name, part.curve.main.trials) for part in parts if part.curve.main]
     return Study(
@@ -307,7 +302,7 @@ def _study(records: Sequence[Record], archive: Archive, derived: Mapping[str, st
         scalings=scalings(
             [(part.name, [trial for point in part.curve.points for trial in point.trials]) for part in parts]
         ),
-        unlike=tuple(dict.fromkeys(text for other in found[1:] for text in unlike(first, other.usable))),
+        unlike=tuple(dict.fromkeys(text for other in systems[1:] for text in unlike(first, other.usable))),
         footnotes=(*_footnotes(records), *(() if pool_points else (_NOT_POOLED,))),
     )
 
@@ -334,7 +329,7 @@ def _part(subject: Subject, own: Curve, first: Curve | None, events: Sequence[st
         waits(bars, events),
         balance(at_peak, archive.machine(reference.machine)) if at_peak else (),
         little(timelines.typical(at_peak)) if at_peak else None,
-        reproduce.command(subject.records),
+        run_command(subject.records),
         (*doubts(subject.records), *filter(None, [shortfall(own)])),
         left_out(subject.records),
         spreads(at_peak, archive),
@@ -373,8 +368,8 @@ def _footnotes(records: Sequence[Record]) -> tuple[str, ...]:
             "Each point is one trial; lines join medians of repeats, bands span their smallest to largest value."
         )
     if any(record.purpose == "confirmation" for record in records):
-        found = dict.fromkeys(r.conditions[SEARCH] for r in records if SEARCH in r.conditions)
-        notes += [f"The search found: {said}." for said in found]
+        answers = dict.fromkeys(r.conditions[SEARCH] for r in records if SEARCH in r.conditions)
+        notes += [f"The search found: {answer}." for answer in answers]
         notes.append(
             "The peak was chosen on the sweep and measured again on fresh confirmation trials, because the best of "
             "several noisy numbers is too high by nature."

@@ -1,21 +1,22 @@
-"""Which trials belong to the same thing compared, and what to call it."""
+"""Groups trials into the systems compared: their names, cores, and the command that repeats them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import shlex
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import msgspec
 
-from ironbench import workloads
+from ironbench import engines, workloads
 from ironbench.analyse.differences import differing, facts_of
 from ironbench.errors import InputError
 from ironbench.model.record import Record, Status
-from ironbench.model.system import Choice
+from ironbench.model.system import PRELIMINARY, Choice, Load
+from ironbench.record.redact import redacted
+from ironbench.units import exact
 from ironbench.workloads.base import LEADING
-
-ENTER_NOTHING = ("pilot", "peak")
-"""Purposes of trials that decided a warm-up or rates, and stand in no result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,7 @@ class Subject:
     @property
     def usable(self) -> tuple[Record, ...]:
         """Trials that may enter a comparison."""
-        return tuple(record for record in _counting(self.records) if record.status.comparable)
+        return entering(self.records)
 
     @property
     def left_out(self) -> tuple[Record, ...]:
@@ -41,8 +42,13 @@ class Subject:
         return tuple(record for record in self.records if record.status is Status.SUSPECT)
 
 
+def entering(records: Sequence[Record]) -> tuple[Record, ...]:
+    """Trials that may enter a comparison: every count of suspect trials is among these."""
+    return tuple(record for record in _counting(records) if record.status.comparable)
+
+
 def work(record: Record) -> str:
-    """Trials with the same work may share a chart: workload, options, defines and scripts."""
+    """Key of the work: workload, options, defines and scripts. Trials with one key may share a chart."""
     return _text(replace(record.choice, options=_of_work(record.choice)))
 
 
@@ -60,8 +66,8 @@ def _of_work(choice: Choice) -> dict[str, str]:
         known = workloads.get(choice.workload).options
     except InputError:
         return choice.options
-    beside = {option.name for option in known if option.beside}
-    return {name: value for name, value in choice.options.items() if name not in beside}
+    incidental = {option.name for option in known if option.beside}
+    return {name: value for name, value in choice.options.items() if name not in incidental}
 
 
 def leading(choice: Choice) -> tuple[str, ...]:
@@ -72,8 +78,16 @@ def leading(choice: Choice) -> tuple[str, ...]:
 
 def counted_in(records: Sequence[Record]) -> tuple[str, str]:
     """What a unit of their work is called, one and many; `transaction` where they did work of several kinds."""
-    known = {found.counts for record in records if (found := workloads.find(record.choice.workload))}
+    known = {workload.counts for record in records if (workload := workloads.find(record.choice.workload))}
     return known.pop() if len(known) == 1 else workloads.Workload.counts
+
+
+def failed_share(trials: Sequence[Record]) -> float | None:
+    """Failed transactions as a share of those that ended, all trials together; None where nobody counted."""
+    known = [one.metrics for one in trials if "failed" in one.metrics and "transactions" in one.metrics]
+    failed = sum(metrics["failed"] for metrics in known)
+    ended = failed + sum(metrics["transactions"] for metrics in known)
+    return failed / ended if ended else None
 
 
 def by_work(records: Sequence[Record]) -> list[tuple[Record, ...]]:
@@ -92,7 +106,7 @@ def subjects(records: Sequence[Record]) -> tuple[Subject, ...]:
     names = []
     for label, group in zip(labels, groups, strict=True):
         rivals = [other for text, other in zip(labels, groups, strict=True) if text == label]
-        names.append(label if len(rivals) == 1 else _told_apart(label, group, rivals))
+        names.append(label if len(rivals) == 1 else _distinct_name(label, group, rivals))
     for place, name in enumerate(names):
         if name in names[:place]:
             names[place] = f"{name} #{names[:place].count(name) + 1}"
@@ -100,10 +114,10 @@ def subjects(records: Sequence[Record]) -> tuple[Subject, ...]:
 
 
 def _counting(records: Sequence[Record]) -> list[Record]:
-    return [record for record in records if record.purpose not in ENTER_NOTHING]
+    return [record for record in records if record.purpose not in PRELIMINARY]
 
 
-def _told_apart(label: str, group: tuple[Record, ...], rivals: list[tuple[Record, ...]]) -> str:
+def _distinct_name(label: str, group: tuple[Record, ...], rivals: list[tuple[Record, ...]]) -> str:
     rows = differing([facts_of(rival[0]) for rival in rivals])
     own = facts_of(group[0])
     words = [f"{row.split('.')[-1]}={own[row]}" for row in rows if row in own][:2]
@@ -123,3 +137,89 @@ def _parted(records: Sequence[Record], key: Callable[[Record], str]) -> list[tup
     for record in records:
         groups.setdefault(key(record), []).append(record)
     return [tuple(group) for group in groups.values()]
+
+
+def run_command(records: Sequence[Record]) -> str:
+    """One `ironbench run` for the trials of one subject. Options whose default could change are written out."""
+    first = records[0]
+    system, choice, load = first.system, first.choice, first.cell.load
+    clients = sorted({record.cell.load.clients for record in records})
+    words = ["ironbench", "run", choice.workload, *choice.scripts]
+    words += ["--dsn", redacted(system.dsn)] if system.dsn else ["--engine", system.engine]
+    words += ["--clients", ",".join(str(count) for count in clients), *_load_options(load)]
+    repeats = 1 + max((record.block for record in records if record.purpose == "sweep"), default=0)
+    words += ["--repeats", str(repeats)] if repeats > 1 else []
+    for key, value in sorted(choice.defines.items()):
+        words += ["-D", f"{key}={value}"]
+    for key, value in sorted(choice.options.items()):
+        words += ["--with", f"{key}={value}"]
+    for key, value in sorted(system.settings.items()):
+        words += ["--set", f"{key}={redacted(value, key)}"]
+    for role in ("data", "temp", "log"):
+        directory = getattr(system.layout, role)
+        words += [f"--{role}", directory] if directory else []
+    words += ["--parallelism", str(system.parallelism)] if system.parallelism else []
+    words += ["--ideal", ",".join(system.ideal)] if system.ideal else []
+    words += ["--memory", exact(system.memory_bytes)] if system.memory_bytes else []
+    words += ["--memory-total", exact(system.memory_total_bytes)] if system.memory_total_bytes else []
+    for option, cpus in (("--server-cpus", system.server_cpus), ("--client-cpus", system.client_cpus)):
+        words += [option, ",".join(str(cpu) for cpu in cpus)] if cpus else []
+    words += ["--reference-score", f"{system.reference_score:g}"] if system.reference_score else []
+    words += ["--label", system.label] if system.label else []
+    return shlex.join(words)
+
+
+def _load_options(load: Load) -> list[str]:
+    words = ["--threads", str(load.threads)] if load.threads > 1 else []
+    if load.rate is not None:
+        words += ["--rate", f"{load.rate:g}", "--arrivals", load.arrivals]
+    if load.transactions is not None:
+        words += ["--transactions", str(load.transactions)]
+    elif load.duration_s is not None:
+        words += ["--duration", f"{load.duration_s:g}s"]
+    words += ["--warmup", "auto" if load.warmup_auto else f"{load.warmup_s:g}s"]
+    words += ["--think-time", f"{load.think_time_s * 1000:g}ms"] if load.think_time_s else []
+    words += ["--max-tries", str(load.max_tries)] if load.max_tries != 1 else []
+    words += ["--on-error", load.on_error] if load.on_error != "stop" else []
+    words += ["--report-per-statement"] if load.report_per_statement else []
+    words += ["--protocol", load.protocol] if load.protocol != "prepared" else []
+    words += ["--cache", load.cache] if load.cache else []
+    words += ["--checkpoint", f"{load.checkpoint_s:g}s"] if load.checkpoint_s else []
+    words += ["--io", load.io] if load.io != "auto" else []
+    return [*words, "--seed", str(load.seed)]
+
+
+def bare(record: Record) -> bool:
+    """Whether no database lay between the work and the machine."""
+    engine = engines.find(record.system.engine)
+    return engine is not None and engine.can("bare machine")
+
+
+def held_to(record: Record) -> tuple[int, ...]:
+    """CPUs that its work was held to; empty: all of them.
+
+    A server's are its own. Where there is no engine, the threads are the system. A library engine works in the threads
+    that drive it, and what binds such a thread comes after what binds their process (sched_setaffinity(2)); but work
+    that drives itself asks it in processes that bind themselves to the server's, after they have inherited the others.
+    """
+    system, workload = record.system, workloads.find(record.choice.workload)
+    engine = engines.find(system.engine)
+    in_client = engine is not None and engine.can("in client")
+    if bare(record) or (in_client and workload is not None and workload.drives):
+        return system.server_cpus or system.client_cpus or ()
+    if in_client:
+        return system.client_cpus or system.server_cpus or ()
+    return system.server_cpus or ()
+
+
+def machine_cores(machine: Mapping[str, Any]) -> int | None:
+    """Physical cores by its fingerprint; None: unknown."""
+    cores = (machine.get("cpu") or {}).get("cores")
+    return int(cores) if cores else None
+
+
+def cores_held(record: Record, of_machine: int | None) -> int | None:
+    """The machine's, or as many CPUs as the work was held to: two logical CPUs may be one core, of which nothing is
+    recorded, but no work has more cores than the machine. None: not known."""
+    held = len(held_to(record))
+    return min(of_machine or held, held) if held else of_machine

@@ -1,19 +1,23 @@
-"""The trials of one cell as one number with its doubt.
+"""Summarises the trials of one cell: centre, range, interval, pooled percentiles.
 
-The interval is Student's (Biometrika 6, 1908); below three values a range says more than an interval would.
+The interval is Student's (Biometrika 6, 1908); below three values only a range is given.
 """
 
 from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
+from ironbench.analyse.archive import Archive
+from ironbench.model.record import Record
+from ironbench.model.sample import enough, percentile
 from ironbench.stats.intervals import t_quantile
 
 _LEAST = 3
-"""Values from which on an interval says more than a range."""
+"""Fewest values for an interval."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +27,7 @@ class Summary:
     n: int
     centre: float
     """The median: one bad trial does not move it. Of a percentile of several trials: that of all their transactions
-    together (`ironbench.analyse.pooled`)."""
+    together (`with_pooled`)."""
     mean: float
     low: float
     high: float
@@ -48,7 +52,7 @@ class Summary:
 
     @property
     def doubt(self) -> str:
-        """What this number rests on, in words."""
+        """Number of values, and which measures of spread they allow."""
         if self.n == 1:
             return "n=1: no spread"
         if self.n < _LEAST:
@@ -70,3 +74,39 @@ def summarise(values: Sequence[float]) -> Summary | None:
 def overlap(a: Summary, b: Summary) -> bool:
     """Whether the ranges of two summaries have a value in common."""
     return a.low <= b.high and b.low <= a.high
+
+
+# The median of three 99th percentiles is the 99th percentile of nothing. So percentiles of several trials are pooled:
+# they are those of all transactions together, from merged histograms, unless the page says otherwise.
+
+
+def merged(trials: Sequence[Record], names: Sequence[str], archive: Archive) -> dict[str, Any]:
+    """Histogram by name (`response_time{script=x}`), merged over the trials that have it; each trial is read once."""
+    pooled: dict[str, Any] = {}
+    for record in trials:
+        histograms = archive.histograms(record.id)
+        for name in names:
+            if name not in histograms:
+                continue
+            if name in pooled:
+                pooled[name].merge(histograms[name])
+            else:
+                pooled[name] = type(histograms[name]).from_bytes(histograms[name].to_bytes())
+    return pooled
+
+
+def with_pooled(summaries: Mapping[str, Summary], trials: Sequence[Record], archive: Archive) -> dict[str, Summary]:
+    """`summaries`, summaries of `trials`, with pooled percentiles as centres; ranges stay those of the trials.
+
+    Where no trial has a histogram the centre stays the median of the trials.
+    """
+    known = {metric: of for metric in summaries if (of := percentile(metric)) is not None}
+    if len(trials) < 2 or not known:
+        return dict(summaries)
+    histograms = merged(trials, sorted({name for name, _ in known.values()}), archive)
+    pooled = {
+        metric: replace(summaries[metric], centre=float(histograms[name].quantiles([share])[0]))
+        for metric, (name, share) in known.items()
+        if name in histograms and enough(share, histograms[name].count)
+    }
+    return {**summaries, **pooled}

@@ -8,14 +8,16 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ironbench import ranges
+from ironbench import ranges, units
 from ironbench.analyse.archive import EMPTY, Archive
 from ironbench.analyse.curve import metrics_of
+from ironbench.analyse.subjects import failed_share
 from ironbench.errors import InputError
 from ironbench.model.record import Record
 from ironbench.model.sample import lacking, percentile, sampled
 from ironbench.model.system import Load
 from ironbench.stats.intervals import half_width
+from ironbench.words import in_percent
 
 _FORM = re.compile(r"(p50|p90|p95|p99|p999|mean|max)\s*(?:<=?|≤)\s*(\S+)\s+at\s+([\d.]+)\s*(?:tps|/s)?", re.IGNORECASE)
 _EXAMPLE = 'write for example "p99 < 10ms at 5000 tps"'
@@ -69,7 +71,7 @@ class Attained:
 
 
 def parse(text: str) -> Target:
-    """InputError says the form."""
+    """InputError: another form."""
     match = _FORM.fullmatch(text.strip())
     if match is None:
         raise InputError(f"--target {text!r}", "is not a target", _EXAMPLE)
@@ -83,7 +85,7 @@ def parse(text: str) -> Target:
 def attained(system: str, records: Sequence[Record], target: Target, archive: Archive = EMPTY) -> Attained:
     """Only open-loop trials at the target's rate or above count, and only by the upper end of their interval.
 
-    A closed loop asks a slow system less often, so its response times say nothing about a rate.
+    A closed loop sends less to a slow system, so its response times do not hold for a rate.
     """
     usable = [record for record in records if record.status.comparable and target.metric in record.metrics]
     open_loop = [record for record in usable if record.cell.load.rate is not None]
@@ -93,13 +95,14 @@ def attained(system: str, records: Sequence[Record], target: Target, archive: Ar
         few = lacking(driven, [target.metric])
         why = f"too few transactions in a trial, {few}" if few else _why_not(records, usable, open_loop)
         return Attained(system, None, False, f"not measured: {why}")
-    found = [_measured(group[0].cell.load.rate or 0.0, group, target, archive) for group in _alike(enough)]
-    met = [one for one in found if one.meets(target)]
+    measured = [_measured(group[0].cell.load.rate or 0.0, group, target, archive) for group in _alike(enough)]
+    met = [one for one in measured if one.meets(target)]
     if met:
         best = max(met, key=lambda one: one.rate)
         assert best.bound_s is not None
-        return Attained(system, best, True, f"at most {_ms(best.bound_s)} at {best.rate:g}/s")
-    best = min(found, key=lambda one: (not one.kept, one.bound_s is None, one.bound_s or one.centre_s))
+        lost = f", {in_percent(share)} failed" if (share := failed_share(best.trials)) else ""
+        return Attained(system, best, True, f"at most {_ms(best.bound_s)} at {units.rate(best.rate)}{lost}")
+    best = min(measured, key=lambda one: (not one.kept, one.bound_s is None, one.bound_s or one.centre_s))
     return Attained(system, best, False, _missed(best, target))
 
 
@@ -110,13 +113,12 @@ def may_count(record: Record, target: Target) -> bool:
 
 def _missed(best: Measured, target: Target) -> str:
     if not best.kept:
-        return f"does not keep {best.rate:g}/s; {_ms(best.centre_s)} there"
+        return f"does not keep {units.rate(best.rate)}; {_ms(best.centre_s)} there"
     if best.bound_s is None:
         count, rest = len(best.trials), LEAST_TRIALS
-        return (
-            f"not measured: {count} of {rest} trials at {best.rate:g}/s, without an upper bound ({_ms(best.centre_s)})"
-        )
-    near = f"{_ms(best.centre_s)}, at most {_ms(best.bound_s)} at {best.rate:g}/s"
+        at = f"{count} of {rest} trials at {units.rate(best.rate)}"
+        return f"not measured: {at}, without an upper bound ({_ms(best.centre_s)})"
+    near = f"{_ms(best.centre_s)}, at most {_ms(best.bound_s)} at {units.rate(best.rate)}"
     if best.centre_s <= target.limit_s:
         return f"cannot tell: {near}; more trials narrow that"
     return f"misses it {best.centre_s / target.limit_s:.2f} times over: {near}"
@@ -152,7 +154,7 @@ def _why_not(records: Sequence[Record], usable: Sequence[Record], open_loop: Seq
     if not open_loop:
         return "closed loop only; drive it with --rate"
     highest = max(record.cell.load.rate or 0.0 for record in open_loop)
-    return f"the highest rate driven is {highest:g}/s"
+    return f"the highest rate driven is {units.rate(highest)}"
 
 
 def _ms(value_s: float) -> str:

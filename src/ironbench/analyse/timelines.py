@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ironbench.analyse.archive import Archive, Columns
-from ironbench.analyse.pooled import merged
+from ironbench.analyse.summarise import merged
 from ironbench.catalogue import base_name, part_of
 from ironbench.model.record import Record
 from ironbench.model.sample import enough
@@ -107,7 +107,7 @@ def _own(observed: Mapping[str, Columns]) -> tuple[Line, ...]:
 
 def devices(observed: Mapping[str, Columns]) -> tuple[Line, ...]:
     """Device quantities by role, those that stay at zero left out; roles that share a device share a line."""
-    found: list[Line] = []
+    lines: list[Line] = []
     for name in sorted(observed, key=_device_order):
         if base_name(name) in _DEVICE:
             points = zip(observed[name]["t_s"], observed[name]["value"], strict=True)
@@ -118,12 +118,12 @@ def devices(observed: Mapping[str, Columns]) -> tuple[Line, ...]:
                 part_of(name).removeprefix("role="),
                 *_thinned(times, values, max(1, math.ceil(len(times) / MOST_POINTS)), _mean),
             )
-            twin = next((place for place, other in enumerate(found) if _same(other, line)), None)
+            twin = next((place for place, other in enumerate(lines) if _same(other, line)), None)
             if twin is not None:
-                found[twin] = replace(line, part=f"{found[twin].part} and {line.part}")
+                lines[twin] = replace(line, part=f"{lines[twin].part} and {line.part}")
             elif any(line.value):
-                found.append(line)
-    return tuple(found)
+                lines.append(line)
+    return tuple(lines)
 
 
 def _same(a: Line, b: Line) -> bool:

@@ -1,154 +1,206 @@
-"""From the blocks of two cells to a verdict: faster, slower, equivalent, or cannot tell and what it would take.
+"""Turns the blocks of two cells into a verdict: faster, slower, equivalent, or cannot tell and what it would take.
 
 The order of the questions: is the ratio 1 rejected? Then faster or slower, however small the difference; the finding
 says when it is smaller than the margin. Else, is a ratio outside the margin rejected? Then equivalent. Else cannot
 tell.
+
+A ratio that itself changes from block to block breaks what the t interval assumes, that blocks are
+repeats of one ratio. A verdict then stands only if it holds at both ends of the change, each with its own 95 %
+interval; else there is no verdict. Such a change is found by chance in 1 of 100 comparisons, so that hardly a verdict
+is lost.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
 
 from ironbench.analyse.looks import Look, at
 from ironbench.model.finding import Conclusion, Finding
 from ironbench.model.lab import Method
+from ironbench.model.record import Record
 from ironbench.stats.multiplicity import LEAST_BLOCKS, LEVEL
 from ironbench.stats.power import MOST_BLOCKS, blocks_needed, detectable
 from ironbench.stats.ratio import Paired, bootstrap, paired
-from ironbench.words import counted
+from ironbench.stats.steadiness import LEAST, Change, change
+from ironbench.words import counted, grouped, in_percent
 
 MOST_ADVISED = 100
 """Blocks; a round of more is no advice: the machine or the trials have to change first."""
 
 
-def finding(
-    metric: str,
-    better: str,
-    cell: str,
-    baseline: str,
-    pairs: Sequence[tuple[int, float, float]],
-    method: Method,
-    look: int = 1,
-    comparisons: int = 1,
-    *,
-    equivalences: int | None = None,
-    p: float | None = None,
-    warnings: Sequence[str] = (),
-    dropped: Sequence[str] = (),
-    decides: bool = True,
-    noise: float | None = None,
-    barred: str = "",
-) -> Finding:
-    """`pairs`: (block, the cell's value, the baseline's), each value above 0, of every complete block.
+_STEADY = (
+    "find what changed from block to block (data that grow, a cache that fills, a warm-up that is too short), mend it, "
+    "and measure again"
+)
 
-    `comparisons`: by how many the level is divided (Holm's divisor of this one); `equivalences` likewise for the test
-    of equivalence. `p`: the corrected p value where Holm's order raises it. `noise`: this machine's noise floor as a
-    relative difference. `barred`: why there may be no verdict. ValueError for a value that is not above 0.
-    """
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two cells on one metric, before the verdict."""
+
+    metric: str
+    better: str
+    """`higher`, `lower` or `neither`."""
+    cell: str
+    baseline: str
+    pairs: Sequence[tuple[int, float, float]]
+    """Block, the cell's value, the baseline's, each above 0: of every complete block."""
+    warnings: Sequence[str] = ()
+    dropped: Sequence[str] = ()
+    barred: str = ""
+    """Why there may be no verdict."""
+    noise: float | None = None
+    """This machine's noise floor as a relative difference."""
+    change: Change | None = None
+    """Of the logarithm of the ratio over the blocks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Holm:
+    """The place of a comparison in Holm's order, among those that a lab decides."""
+
+    comparisons: int = 1
+    """By how many the level is divided for the test of a difference,"""
+    equivalences: int = 1
+    """and for the test of equivalence."""
+    p: float | None = None
+    """The corrected p value where the order raises it."""
+
+
+ALONE = Holm()
+
+
+def finding(one: Comparison, method: Method, look: int = 1, holm: Holm = ALONE, decides: bool = True) -> Finding:
+    """ValueError for a value that is not above 0."""
     place = at(method, look)
-    ratios = tuple((block, value / base) for block, value, base in sorted(pairs))
+    ratios = tuple((block, value / base) for block, value, base in sorted(one.pairs))
     if not ratios:
-        return _nothing(metric, cell, baseline, method, place, warnings, dropped, decides)
-    found = paired([ratio for _, ratio in ratios])
-    level = place.level(LEVEL / comparisons, 2)
-    level_equal = place.level(LEVEL / (equivalences or comparisons), 1)
-    low, high = found.interval(level or LEVEL)
+        return _nothing(one, method, place, decides)
+    result = paired([ratio for _, ratio in ratios])
+    level = place.level(LEVEL / holm.comparisons, 2)
+    level_equal = place.level(LEVEL / holm.equivalences, 1)
+    low, high = result.interval(level or LEVEL)
+    barred, change = one.barred, one.change
     judged = decides and not barred
-    conclusion = _conclusion(found, better, method.margin, level, level_equal) if judged else Conclusion.CANNOT_TELL
-    told = conclusion is not Conclusion.CANNOT_TELL
+    conclusion = (
+        _conclusion(result, one.better, method.margin, level, level_equal) if judged else Conclusion.CANNOT_TELL
+    )
+    changed = change_words(change, [block for block, _ in ratios]) if change else ""
+    if change and conclusion is not Conclusion.CANNOT_TELL and not _holds_throughout(conclusion, change, method.margin):
+        conclusion, barred = Conclusion.CANNOT_TELL, f"the ratio {changed}, and no verdict holds at both ends"
+    advised = ""
+    if judged and conclusion is Conclusion.CANNOT_TELL:
+        advised = _STEADY if change else advice(result, one.better, method.margin, place, holm.comparisons)
     second = bootstrap([ratio for _, ratio in ratios], level or LEVEL)
-    said = [*warnings, *_cautions(found, method.margin, conclusion, level_equal, noise, second, level)]
+    cautions = _cautions(result, method.margin, conclusion, (level, level_equal), one.noise, second)
+    p = holm.p if holm.p is not None else min(1.0, result.p_equal() * holm.comparisons)
     return Finding(
-        metric,
-        cell,
-        baseline,
+        one.metric,
+        one.cell,
+        one.baseline,
         ratios,
-        found.ratio,
+        result.ratio,
         low,
         high,
         1 - (level or LEVEL),
         conclusion,
         method.margin,
-        detectable(found.spread, found.blocks, level) if found.blocks >= LEAST_BLOCKS else None,
-        (p if p is not None else min(1.0, found.p_equal() * comparisons)) if decides else None,
-        _method(found, place, comparisons, conclusion, level_equal),
-        "" if told or not judged else advice(found, better, method.margin, place, comparisons),
-        tuple(said),
-        tuple(dropped),
+        detectable(result.spread, result.blocks, level) if result.blocks >= LEAST_BLOCKS else None,
+        p if decides else None,
+        _method(result, place, holm.comparisons, conclusion, level_equal),
+        advised,
+        (*one.warnings, *cautions),
+        tuple(one.dropped),
         decides,
         second,
         barred,
+        changed,
+        (math.exp(change.before), math.exp(change.after)) if change else None,
     )
 
 
-def advice(found: Paired, better: str, margin: float, place: Look, comparisons: int = 1) -> str:
+def advice(result: Paired, better: str, margin: float, place: Look, comparisons: int = 1) -> str:
     """What it would take to tell, to be read after "To tell: "; empty where nothing is known about the spread."""
     if better == "neither":
         return "another metric, since this one has no better direction"
-    if found.blocks < LEAST_BLOCKS:
+    if result.blocks < LEAST_BLOCKS:
         # The spread of so few is hardly known: what it would promise is not worth saying.
-        if found.blocks < place.planned[-1] >= LEAST_BLOCKS:
+        if result.blocks < place.planned[-1] >= LEAST_BLOCKS:
             return f"finish the lab; {place.planned[-1]} blocks are planned, and a verdict needs {LEAST_BLOCKS}"
         return f"a round of {LEAST_BLOCKS} complete blocks at least"
     share = LEVEL / comparisons
-    wanted = blocks_needed(margin, found.spread, found.blocks, share, share, LEAST_BLOCKS)
-    finds = f"a difference of {_percent(margin)} or more, or that there is none so large, in 9 of 10 cases"
+    wanted = blocks_needed(margin, result.spread, result.blocks, share, share, LEAST_BLOCKS)
+    finds = f"a difference of {in_percent(margin)} or more, or that there is none so large, in 9 of 10 cases"
     if wanted is None or wanted > MOST_ADVISED:
-        many = f"more than {MOST_BLOCKS if wanted is None else MOST_ADVISED:,}"
+        many = f"more than {grouped(MOST_BLOCKS if wanted is None else MOST_ADVISED)}"
         return (
             f"a quieter machine, longer trials or a wider margin, since blocks differ by "
-            f"{_percent(math.expm1(found.spread))} from one to the next and to find a difference of {_percent(margin)} "
-            f"would take {many} of them"
+            f"{in_percent(math.expm1(result.spread))} from one to the next and to find a difference of "
+            f"{in_percent(margin)} would take {many} of them"
         )
     if place.number < place.looks and wanted <= place.planned[-1]:
         return f"the {place.planned[-1]} blocks that are planned, which find {finds}"
     return f"a round of {wanted} blocks, which finds {finds}"
 
 
-def _conclusion(found: Paired, better: str, margin: float, level: float, level_equal: float) -> Conclusion:
-    if found.blocks < LEAST_BLOCKS or better == "neither":
+def _conclusion(result: Paired, better: str, margin: float, level: float, level_equal: float) -> Conclusion:
+    if result.blocks < LEAST_BLOCKS or better == "neither":
         return Conclusion.CANNOT_TELL
-    if found.p_equal() <= level:
-        return Conclusion.FASTER if (found.mean > 0) == (better == "higher") else Conclusion.SLOWER
-    if found.p_apart(margin) <= level_equal:
+    if result.p_equal() <= level:
+        return Conclusion.FASTER if (result.mean > 0) == (better == "higher") else Conclusion.SLOWER
+    if result.p_apart(margin) <= level_equal:
         return Conclusion.EQUIVALENT
     return Conclusion.CANNOT_TELL
 
 
+def _holds_throughout(conclusion: Conclusion, change: Change, margin: float) -> bool:
+    """Whether both ends of the change, each with its interval, bear the verdict that their mean got."""
+    ends = change.interval(LEVEL)
+    if conclusion is Conclusion.EQUIVALENT:
+        return all(-math.log1p(margin) <= low and high <= math.log1p(margin) for low, high in ends)
+    return all(low > 0 for low, _ in ends) or all(high < 0 for _, high in ends)
+
+
 def _cautions(
-    found: Paired,
+    result: Paired,
     margin: float,
     conclusion: Conclusion,
-    level_equal: float,
+    levels: tuple[float, float],
     noise: float | None,
     second: tuple[float, float] | None,
-    level: float,
 ) -> list[str]:
-    said = []
-    if found.blocks < LEAST_BLOCKS:
-        said.append(_too_few(found.blocks))
+    """`levels`: of the tests of a difference and of equivalence; `second`: the bootstrap's interval."""
+    level, level_equal = levels
+    sentences = []
+    if result.blocks < LEAST_BLOCKS:
+        sentences.append(_too_few(result.blocks))
     differs = conclusion in (Conclusion.FASTER, Conclusion.SLOWER)
-    if differs and found.p_apart(margin) <= level_equal:
-        said.append(f"The difference is real but smaller than the margin of {_percent(margin)} that was declared.")
-    if noise is not None and abs(found.mean) <= math.log1p(noise):
-        said.append(f"Below this machine's noise floor: A against A showed up to {_percent(noise)}.")
+    if differs and result.p_apart(margin) <= level_equal:
+        sentences.append(
+            f"The difference is real but smaller than the margin of {in_percent(margin)} that was declared."
+        )
+    if noise is not None and abs(result.mean) <= math.log1p(noise):
+        sentences.append(f"Below this machine's noise floor: A against A showed up to {in_percent(noise)}.")
     if second is not None and level > 0:
-        low, high = found.interval(level)
+        low, high = result.interval(level)
         if (low > 1 or high < 1) != (second[0] > 1 or second[1] < 1):
-            said.append(
+            sentences.append(
                 f"The bootstrap interval ({second[0]:.3f} to {second[1]:.3f}) does not agree with the t interval on "
                 "whether 1 lies inside: some blocks are far from the others."
             )
-    return said
+    return sentences
 
 
 def _too_few(blocks: int) -> str:
     return f"{counted(blocks, 'complete block')}: a verdict needs {LEAST_BLOCKS} at least."
 
 
-def _method(found: Paired, place: Look, comparisons: int, conclusion: Conclusion, level_equal: float) -> str:
-    words = f"t interval on log ratios of {counted(found.blocks, 'block')}"
+def _method(result: Paired, place: Look, comparisons: int, conclusion: Conclusion, level_equal: float) -> str:
+    words = f"t interval on log ratios of {counted(result.blocks, 'block')}"
     if place.looks > 1:
         words += f", look {place.number} of {place.looks}"
     if place.round > 1:
@@ -160,23 +212,86 @@ def _method(found: Paired, place: Look, comparisons: int, conclusion: Conclusion
     return words
 
 
-def _nothing(
-    metric: str,
-    cell: str,
-    baseline: str,
-    method: Method,
-    place: Look,
-    warnings: Sequence[str],
-    dropped: Sequence[str],
-    decides: bool,
-) -> Finding:
+def _nothing(one: Comparison, method: Method, place: Look, decides: bool) -> Finding:
     level = place.level(LEVEL, 2) or LEVEL
     return Finding(
-        metric, cell, baseline, (), math.nan, 0.0, math.inf, 1 - level, Conclusion.CANNOT_TELL, method.margin,
-        None, None, "no complete block", f"{LEAST_BLOCKS} complete blocks at least" if decides else "",
-        (*warnings, *((_too_few(0),) if decides else ())), tuple(dropped), decides,
+        one.metric, one.cell, one.baseline, (), math.nan, 0.0, math.inf, 1 - level, Conclusion.CANNOT_TELL,
+        method.margin, None, None, "no complete block", f"{LEAST_BLOCKS} complete blocks at least" if decides else "",
+        (*one.warnings, *((_too_few(0),) if decides else ())), tuple(one.dropped), decides,
     )  # fmt: skip
 
 
-def _percent(share: float) -> str:
-    return f"{100 * share:.2g} %" if share < 0.995 else f"{100 * share:.0f} %"
+# Changes over the blocks: of the machine, which the pairing cancels, or of the ratio, which it does not.
+# `stats.steadiness` finds drifts and steps. The machine's drift per trial is the slope of a straight line with a level
+# for each cell, by least squares, compared with the residual scatter (Draper and Smith, "Applied Regression Analysis",
+# Wiley 1998, chapters 1 and 14).
+
+_STEEP = 1.5
+"""Drift from trial to trial over noise. Beyond it up to 8 % of A/A labs of 6 blocks end in faster or slower and not
+5 %: by `python -m bench verdicts`, which simulates it."""
+_WORTH_SAYING = 0.02
+"""Smaller relative changes are not reported."""
+
+
+def drift_warnings(metric: str, pairs: Sequence[tuple[int, float, float]], trials: Sequence[Record]) -> tuple[str, ...]:
+    """What changed on both sides alike, one sentence each.
+
+    `pairs`: (block, value, baseline's value) in order; `trials`: those that the values are of.
+    """
+    if len(pairs) < LEAST:
+        return ()
+    levels = [(math.log(value) + math.log(base)) / 2 for _, value, base in pairs]
+    blocks = [block for block, _, _ in pairs]
+    sentences = []
+    shift = change(levels)
+    # Where the ratio changed, the mean of both sides did because of one of them.
+    if shift and _worth(shift) and ratio_change(pairs) is None:
+        percent = 100 * math.expm1(shift.after - shift.before)
+        where = "" if shift.kind == "drift" else f" from block {blocks[shift.place] + 1} on"
+        verb = "drifted" if shift.kind == "drift" else "changed"
+        sentences.append(
+            f"{metric} of both cells {verb} by {percent:+.0f} %{where}; ratios within blocks cancel most of it."
+        )
+    if _steep(metric, trials):
+        sentences.append(
+            "The machine drifts from trial to trial by more than its noise: a false alarm is likelier than 5 %, up to "
+            "10 %."
+        )
+    return tuple(sentences)
+
+
+def ratio_change(pairs: Sequence[tuple[int, float, float]]) -> Change | None:
+    """How the logarithm of the ratio itself changed over the blocks; None where it may be chance, or is negligible.
+
+    `pairs` as of `drift_warnings`.
+    """
+    shift = change([math.log(value / base) for _, value, base in pairs])
+    return shift if shift and _worth(shift) else None
+
+
+def change_words(shift: Change, blocks: Sequence[int]) -> str:
+    """`drifted from 3.37 to 1.00 over the blocks`; `blocks`: their 0-based numbers, in order."""
+    ends = f"{math.exp(shift.before):.2f} to {math.exp(shift.after):.2f}"
+    if shift.kind == "drift":
+        return f"drifted from {ends} over the blocks"
+    return f"changed from {ends} at block {blocks[shift.place] + 1}"
+
+
+def _worth(shift: Change) -> bool:
+    return abs(shift.after - shift.before) >= math.log1p(_WORTH_SAYING)
+
+
+def _steep(metric: str, trials: Sequence[Record]) -> bool:
+    """Whether a straight line over the trials in order of start climbs more between neighbours than they scatter."""
+    # By block first: times of day go back when somebody sets the clock during a lab.
+    ranked = sorted(trials, key=lambda record: (record.block, record.started_at))
+    if len(ranked) < 2 * LEAST:
+        return False
+    logs = np.log([record.metrics[metric] for record in ranked])
+    names = {record.cell.name for record in ranked}
+    cells = [[float(record.cell.name == name) for record in ranked] for name in sorted(names)]
+    design = np.column_stack([*cells, np.arange(len(ranked), dtype=np.float64)])
+    fitted, *_ = np.linalg.lstsq(design, logs, rcond=None)
+    left = logs - design @ fitted
+    noise = math.sqrt(float(left @ left) / (len(ranked) - design.shape[1]))
+    return abs(float(fitted[-1])) > max(_STEEP * noise, math.log1p(_WORTH_SAYING) / len(ranked))

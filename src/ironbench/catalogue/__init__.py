@@ -26,6 +26,8 @@ class Metric:
     """The only ones whose trials have it; empty: it is not bound to any."""
     needs: str = ""
     """What an engine must be able to do to have it (`engines.base.ABILITIES`); empty: nothing of its own."""
+    total: bool = False
+    """Whether it adds up over a trial, so that it grows with the work done."""
     title: str = ""
     """What people call it; empty where its name says it (`words`)."""
 
@@ -44,9 +46,9 @@ def metrics() -> dict[str, Metric]:
 
 
 def _spelled(name: str) -> str:
-    for suffix, said in _SUFFIXES:
+    for suffix, spelling in _SUFFIXES:
         if name.endswith(suffix):
-            name = name.removesuffix(suffix) + said
+            name = name.removesuffix(suffix) + spelling
             break
     words = [_WORDS.get(word, word) for word in name.split("_")]
     return " ".join(word for word in words if word)
@@ -79,7 +81,7 @@ def part_of(name: str) -> str:
 def metric(name: str) -> Metric:
     """The metric a record's name refers to, its part in braces ignored. InputError with the nearest names."""
     known = metrics()
-    found = known.get(base_name(name))
-    if found is None:
+    row = known.get(base_name(name))
+    if row is None:
         raise InputError(f"metric {name!r}", "no such metric in the catalogue", nearest(base_name(name), list(known)))
-    return found
+    return row

@@ -132,11 +132,11 @@ def read(text: str, place: str, known: Mapping[str, DeviceModel]) -> dict[str, D
     """Models from a TOML text, by name; `like` may name one above it or one of `known`. InputError."""
     table = document(text, place, _HINT)
     sources = converted(table.pop("sources", {}), dict[str, str], f"{place}: sources", _HINT)
-    found: dict[str, DeviceModel] = {}
+    models: dict[str, DeviceModel] = {}
     for name, row in table.items():
         subject = f"{place}: {name}"
-        found[name] = _model(subject, name, converted(row, _ModelRow, subject, _HINT), sources, {**known, **found})
-    return found
+        models[name] = _model(subject, name, converted(row, _ModelRow, subject, _HINT), sources, {**known, **models})
+    return models
 
 
 def _model(
@@ -149,10 +149,10 @@ def _model(
     if kind not in KINDS or (like is not None and like.kind != kind):
         raise InputError(f"{subject}.kind", f"{kind!r} is no kind of model here", nearest(str(kind), list(KINDS)))
     figures = {figure.name: figure for figure in like.figures} if like else {}
-    for key, told in row.figures.items():
+    for key, value in row.figures.items():
         if key not in KINDS[kind]:
             raise InputError(f"{subject}.{key}", f"a {kind} has no such figure", nearest(key, list(KINDS[kind])))
-        figures[key] = _figure(f"{subject}.{key}", key, told, sources)
+        figures[key] = _figure(f"{subject}.{key}", key, value, sources)
     missing = [key for key in KINDS[kind] if key not in figures]
     if missing:
         raise InputError(subject, f"lacks {', '.join(missing)}", "give each figure, or like = a model to start from")
@@ -161,16 +161,16 @@ def _model(
     return DeviceModel(name, kind, row.doc, row.year, ordered, published)
 
 
-def _figure(subject: str, key: str, told: Any, sources: Mapping[str, str]) -> Figure:
-    if not isinstance(told, dict):
-        return Figure(key, str(told), _value(subject, key, told), "yours", "")
-    origins = [origin for origin in _ORIGINS if origin in told]
-    if "is" not in told or len(origins) != 1:
+def _figure(subject: str, key: str, value: Any, sources: Mapping[str, str]) -> Figure:
+    if not isinstance(value, dict):
+        return Figure(key, str(value), _value(subject, key, value), "yours", "")
+    origins = [origin for origin in _ORIGINS if origin in value]
+    if "is" not in value or len(origins) != 1:
         raise InputError(
             subject, "needs `is` and one of source, derived, assumed", 'e.g. { is = "7.5 ms", source = "…" }'
         )
-    why = str(told[origins[0]])
-    return Figure(key, str(told["is"]), _value(subject, key, told["is"]), origins[0], sources.get(why, why))
+    why = str(value[origins[0]])
+    return Figure(key, str(value["is"]), _value(subject, key, value["is"]), origins[0], sources.get(why, why))
 
 
 def _value(subject: str, key: str, written: Any) -> float | int | bool:
@@ -181,7 +181,7 @@ def _value(subject: str, key: str, written: Any) -> float | int | bool:
     value = figure(subject, written)
     RANGES["figure"].require(subject, value)
     if value == 0 and key not in _MAY_BE_ZERO:
-        raise InputError(subject, f"{written!r} is not above zero")
+        raise InputError(subject, f"{written!r} is not above zero", "write a figure above zero")
     return int(value) if key in _WHOLE else value
 
 

@@ -2,110 +2,72 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from decimal import Decimal
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import msgspec
+from msgspec import Meta
 
-from ironbench.catalogue.typed import converted, document, text_of
+from ironbench.catalogue.typed import converted, document, quantity, text_of
 from ironbench.errors import InputError, nearest
-from ironbench.ranges import RANGES
 
-KINDS = ("server", "storage", "licence", "power", "instance")
-UNITS = {
-    "core": "licences for physical cores, counted by the price's rules",
-    "socket": "each socket of each server",
-    "server": "each server",
-    "TB": "each TB of storage",
-    "kWh": "each kWh that the servers draw over the years",
-    "hour": "each hour of the years, for each server",
-}
-"""What a price may be for."""
-YEARLY = ("once", "year", "month")
-_DATE = re.compile(r"\d{4}(-\d{2}(-\d{2})?)?")
-_CURRENCY = re.compile(r"[A-Z]{3}")
+Kind = Literal["server", "storage", "licence", "power", "instance"]
+Unit = Literal["core", "socket", "server", "TB", "kWh", "hour"]
+"""What a price is for: each physical core (counted by the price's rules), socket of each server, server, TB of storage,
+kWh that the servers draw over the years, hour of the years for each server."""
+Currency = Annotated[str, Meta(pattern=r"^[A-Z]{3}$", description="three letters, e.g. USD")]
+"""ISO 4217."""
+Day = Annotated[
+    str, Meta(pattern=r"^\d{4}(-\d{2}(-\d{2})?)?$", description='a date: "2026-11-21", "2026-11" or "2026"')
+]
+Source = Annotated[str, Meta(min_length=1, description="where the number comes from")]
+_HINT = "docs/guide/cost.md shows what may stand in a price sheet"
 
 
-class _PriceRow(msgspec.Struct, forbid_unknown_fields=True):
-    price: float | int | None = None
-    currency: str = ""
-    per: str = ""
-    date: str = ""
-    source: str = ""
-    kind: str = ""
-    edition: str = ""
-    every: str = "once"
-    pack: int = 1
-    least_cores_per_socket: int = 0
-    least_cores_per_server: int = 0
-    most_cores: int | None = None
-    most_sockets: int | None = None
-    most_memory_gb: float | None = None
-    core_factors: dict[str, float] = msgspec.field(default_factory=dict)
-    estimate: bool = False
-
-
-class _RateRow(msgspec.Struct, forbid_unknown_fields=True):
-    from_: str = msgspec.field(default="", name="from")
-    to: str = ""
-    rate: float | None = None
-    date: str = ""
-    source: str = ""
-
-
-class _SheetFile(msgspec.Struct, forbid_unknown_fields=True):
-    price: dict[str, Any] = msgspec.field(default_factory=dict)
-    rate: dict[str, Any] = msgspec.field(default_factory=dict)
-
-
-_HINT = "docs/guide/cost.md tells what may stand in a price sheet"
-
-
-@dataclass(frozen=True, slots=True)
-class Price:
+class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One thing that can be bought."""
 
-    name: str
-    kind: str
-    """One of `KINDS`."""
-    price: Decimal
+    name: str = ""
+    """Its table's, in the sheet."""
+    kind: Kind
+    price: Annotated[float, quantity("price")]
     """For one unit, in `currency`."""
-    currency: str
-    """Three letters, ISO 4217."""
-    per: str
-    """One of `UNITS`."""
-    date: str
-    source: str
+    currency: Currency
+    per: Unit
+    date: Day
+    source: Source
     edition: str = ""
-    every: str = "once"
-    """`once`, or what is paid again each `year` or `month`."""
-    pack: int = 1
+    every: Literal["once", "year", "month"] = "once"
+    """How often it is paid."""
+    pack: Annotated[int, quantity("pack")] = 1
     """Sold in packs of so many units."""
-    least_cores_per_socket: int = 0
-    least_cores_per_server: int = 0
-    most_cores: int | None = None
+    least_cores_per_socket: Annotated[int, quantity("least_cores")] = 0
+    least_cores_per_server: Annotated[int, quantity("least_cores")] = 0
+    most_cores: Annotated[int, quantity("cores")] | None = None
     """What the edition uses of one server, at most; None: no limit."""
-    most_sockets: int | None = None
-    most_memory_gb: float | None = None
-    core_factors: Mapping[str, Decimal] = field(default_factory=dict)
+    most_sockets: Annotated[int, quantity("sockets")] | None = None
+    most_memory_gb: Annotated[float, quantity("memory_gb")] | None = None
+    core_factors: dict[str, Annotated[float, quantity("price")]] = {}
     """Pattern of the processor's name → licences per core; the first that fits counts."""
     estimate: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ExchangeRate:
+class ExchangeRate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What one unit of a currency was worth in another on a day."""
 
-    currency: str
-    into: str
-    rate: Decimal
-    date: str
-    source: str
+    currency: Currency = msgspec.field(name="from")
+    into: Currency = msgspec.field(name="to")
+    rate: Annotated[float, quantity("exchange_rate")]
+    date: Day
+    source: Source
+
+
+class _SheetFile(msgspec.Struct, forbid_unknown_fields=True):
+    price: dict[str, Any] = {}
+    rate: dict[str, Any] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,82 +122,24 @@ def with_sheets(paths: Sequence[Path]) -> Sheet:
 
 def read(text: str, name: str) -> Sheet:
     """A price sheet, every line of it validated. InputError names sheet, line and what is missing."""
-    found = converted(document(text, name, _HINT), _SheetFile, name, _HINT)
+    sheet = converted(document(text, name, _HINT), _SheetFile, name, _HINT)
     return Sheet(
-        {key: _price(name, key, row) for key, row in found.price.items()},
-        tuple(_rate(name, key, row) for key, row in found.rate.items()),
+        {key: _price(name, key, row) for key, row in sheet.price.items()},
+        tuple(converted(row, ExchangeRate, f"{name}: rate {key}", _HINT) for key, row in sheet.rate.items()),
     )
 
 
 def _price(sheet: str, name: str, table: Any) -> Price:
     subject = f"{sheet}: price {name}"
-    row = converted(table, _PriceRow, subject, _HINT)
-    price = _amount(subject, "price", row.price)
-    _one_of(subject, "per", row.per, list(UNITS), "a unit")
-    _currency(subject, "currency", row.currency)
-    _dated(subject, row.date, row.source)
-    _one_of(subject, "kind", row.kind, list(KINDS), "a kind")
-    _one_of(subject, "every", row.every, list(YEARLY), "a time")
-    for limit in ("pack", "least_cores_per_socket", "least_cores_per_server", "most_cores", "most_sockets"):
-        count = getattr(row, limit)
-        if count is not None and (count or not limit.startswith("least")):
-            RANGES["pack" if limit == "pack" else "cores"].require(f"{subject}, {limit}", count)
-    if row.most_memory_gb is not None:
-        RANGES["memory_gb"].require(f"{subject}, most_memory_gb", row.most_memory_gb)
-    if row.per in ("kWh", "hour") and (row.every != "once" or row.pack > 1):
-        odd = f"every = {row.every!r}" if row.every != "once" else f"pack = {row.pack}"
-        raise InputError(
-            subject, f"is per {row.per} and says {odd}", f"each {row.per} of the years is counted already: leave it out"
-        )
-    if (row.least_cores_per_socket or row.least_cores_per_server) and row.per != "core":
-        raise InputError(subject, f"has a least number of cores but is per {row.per}", "such minimums count cores")
-    if row.core_factors and row.per != "core":
-        raise InputError(subject, f"has core factors but is per {row.per}", "core factors count cores")
-    factors = {
-        pattern: _amount(subject, f"core factor of {pattern}", value) for pattern, value in row.core_factors.items()
-    }
-    return Price(
-        name, row.kind, price, row.currency, row.per, row.date, row.source, row.edition, row.every, row.pack,
-        row.least_cores_per_socket, row.least_cores_per_server, row.most_cores, row.most_sockets, row.most_memory_gb,
-        factors, row.estimate,
-    )  # fmt: skip
-
-
-def _rate(sheet: str, name: str, table: Any) -> ExchangeRate:
-    subject = f"{sheet}: rate {name}"
-    row = converted(table, _RateRow, subject, _HINT)
-    _currency(subject, "from", row.from_)
-    _currency(subject, "to", row.to)
-    rate = _amount(subject, "rate", row.rate)
-    _dated(subject, row.date, row.source)
-    return ExchangeRate(row.from_, row.to, rate, row.date, row.source)
-
-
-def _amount(subject: str, field: str, value: Any) -> Decimal:
-    if value is None:
-        raise InputError(subject, f"has no {field}", f"add {field} = a number")
-    RANGES["exchange_rate" if field == "rate" else "price"].require(f"{subject}, {field}", value)
-    return Decimal(str(value))
-
-
-def _currency(subject: str, field: str, text: str) -> None:
-    if not text:
-        raise InputError(subject, f"has no {field}", 'currencies are three letters, e.g. "USD"')
-    if not _CURRENCY.fullmatch(text):
-        raise InputError(subject, f"{field} = {text!r} is no currency", 'currencies are three letters, e.g. "USD"')
-
-
-def _dated(subject: str, date: str, source: str) -> None:
-    if not date:
-        raise InputError(subject, "has no date", 'prices change: add date = "2026-11-21"')
-    if not _DATE.fullmatch(date):
-        raise InputError(subject, f"date = {date!r} is no date", 'write it as "2026-11-21", "2026-11" or "2026"')
-    if not source:
-        raise InputError(subject, "has no source", "say where the number comes from")
-
-
-def _one_of(subject: str, field: str, text: str, known: list[str], what: str) -> None:
-    if not text:
-        raise InputError(subject, f"has no {field}", f"{what} is one of {', '.join(known)}")
-    if text not in known:
-        raise InputError(subject, f"{field} = {text!r} is unknown", nearest(text, known))
+    price = msgspec.structs.replace(converted(table, Price, subject, _HINT), name=name)
+    if price.per in ("kWh", "hour") and (price.every != "once" or price.pack > 1):
+        odd = f"every = {price.every!r}" if price.every != "once" else f"pack = {price.pack}"
+        counted = f"each {price.per} of the years is counted already: leave it out"
+        raise InputError(subject, f"is per {price.per} and says {odd}", counted)
+    if price.per != "core":
+        if price.least_cores_per_socket or price.least_cores_per_server:
+            cause = f"has a least number of cores but is per {price.per}"
+            raise InputError(subject, cause, "such minimums count cores")
+        if price.core_factors:
+            raise InputError(subject, f"has core factors but is per {price.per}", "core factors count cores")
+    return price

@@ -1,44 +1,35 @@
-"""The command line: one file per verb, this one only joins them. Heavy imports wait until a verb runs."""
+"""The command line: one file per verb, this one only joins them."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable
+from importlib import import_module
 from typing import Annotated
 
 import typer
 
-from ironbench.cli.cleanup import cleanup
-from ironbench.cli.compare import compare
-from ironbench.cli.cost import cost
-from ironbench.cli.device import app as device
-from ironbench.cli.doctor import doctor
-from ironbench.cli.lab import app as lab
-from ironbench.cli.lead import lead
-from ironbench.cli.leaderboard import leaderboard
-from ironbench.cli.list import list_
-from ironbench.cli.record import app as record
-from ironbench.cli.report import report
-from ironbench.cli.run import run
-from ironbench.cli.show import show
 from ironbench.errors import IronbenchError
 from ironbench.printer import Printer
 
-VERBS: dict[str, Callable[..., int] | typer.Typer] = {
-    "run": run,
-    "lab": lab,
-    "device": device,
-    "record": record,
-    "list": list_,
-    "show": show,
-    "compare": compare,
-    "report": report,
-    "lead": lead,
-    "leaderboard": leaderboard,
-    "cost": cost,
-    "doctor": doctor,
-    "cleanup": cleanup,
+VERBS = {
+    "run": "Drive WORKLOAD against a database and record every trial.",
+    "lab": "Run a declared experiment: what varies, how often, in which order, and what follows from it.",
+    "device": "Look at modelled storage, mount it as a real file system, replay traces on it.",
+    "record": "Carry records to another machine in one file, and take them in there.",
+    "list": "List workloads, engines, devices, metrics, observers or records.",
+    "show": "Show a record, workload, engine, metric or observer.",
+    "compare": "Compare A and B: the ratio of every metric, the spread of repeats, what differs.",
+    "report": "Write a report of the selected records: charts, tables, configuration, what differs.",
+    "lead": "Say how far B is ahead of A in every work that both did: at each number of clients and at the peaks.",
+    "leaderboard": "Rank published results, and own ones by themselves: never together.",
+    "cost": "Say what systems cost, what they do for it, and which is the cheapest that meets a target.",
+    "doctor": "Look for what silently spoils numbers on this machine: each with its meaning and remedy. "
+    "Exit 3 if severe.",
+    "cleanup": "End servers whose ironbench was killed, and remove what they and unfinished records left.",
 }
+"""Verb → what it does. The module of that name in this folder holds its function, or `app` where it has verbs of its
+own; it is imported when its verb is asked for."""
 
 
 def _version(asked: bool) -> None:
@@ -58,8 +49,8 @@ def ironbench(
     return
 
 
-def joined(names: Iterable[str]) -> typer.Typer:
-    """The program with these verbs alone."""
+def program(verbs: Iterable[str]) -> typer.Typer:
+    """The program with these verbs whole; of the others it knows what they do."""
     made = typer.Typer(
         name="ironbench",
         help="Tells you, with evidence, what faster storage, more memory, more cores, another engine or another "
@@ -69,17 +60,26 @@ def joined(names: Iterable[str]) -> typer.Typer:
         add_completion=False,
         pretty_exceptions_enable=False,
     )
-    for name in names:
-        verb = VERBS[name]
+    whole = set(verbs)
+    for name, help in VERBS.items():
+        verb = _verb(name) if name in whole else _unread
         if isinstance(verb, typer.Typer):
-            made.add_typer(verb)
+            made.add_typer(verb, name=name, help=help)
         else:
-            made.command(name)(verb)
+            made.command(name, help=help)(verb)
     made.callback()(ironbench)
     return made
 
 
-app = joined(VERBS)
+def _verb(name: str) -> Callable[..., int] | typer.Typer:
+    module = import_module(f"ironbench.cli.{name}")
+    function = "list_" if name == "list" else name
+    found: Callable[..., int] | typer.Typer = getattr(module, "app", None) or getattr(module, function)
+    return found
+
+
+def _unread() -> int:
+    raise AssertionError("only a verb that was read is called")
 
 
 def main() -> None:
@@ -88,8 +88,8 @@ def main() -> None:
     from ironbench.cli.mistakes import refuse_repeated, refuse_unprintable
 
     streams.prepare()
-    # The parsers of all verbs take longer to make than many an answer.
-    asked = joined(sys.argv[1:2]) if sys.argv[1:2] and sys.argv[1] in VERBS else app
+    # To read all verbs takes longer than many an answer.
+    asked = program(VERBS.keys() & set(sys.argv[1:2]))
     try:
         refuse_unprintable(sys.argv[1:])
         refuse_repeated(sys.argv[1:], lambda: typer.main.get_command(asked))
@@ -114,11 +114,15 @@ def main() -> None:
 def _mistake(error: Exception) -> int:
     """A mistake on the command line, in our words; anything else was not foreseen."""
     from ironbench.cli.mistakes import forbidden, mistake, unforeseen
+    from ironbench.streams import unwritten
 
     if type(error).__name__ == "NoArgsIsHelpError":
         Printer().say(str(error))
         return 2
-    ours = forbidden(error) if isinstance(error, PermissionError) else mistake(error)
-    found = ours or unforeseen(error)
+    if isinstance(error, OSError) and not error.filename and "--help" in sys.argv:
+        found: IronbenchError | None = unwritten(error)  # the parser writes its pages itself
+    else:
+        found = forbidden(error) if isinstance(error, PermissionError) else mistake(error)
+    found = found or unforeseen(error)
     Printer().error(found)
     return found.exit_code

@@ -23,7 +23,6 @@ def cleanup(
         str, typer.Option(help="Only remove the tables and routines that ironbench made in this database.")
     ] = "",
 ) -> int:
-    """End servers whose ironbench was killed, and remove what they and unfinished records left."""
     from ironbench.engines import cleanup as engines_cleanup
     from ironbench.errors import InputError
     from ironbench.printer import Printer
@@ -37,6 +36,6 @@ def cleanup(
         return 0
     cleaned = engines_cleanup.cleanup(remove_data=data)
     unfinished = [path for place in (Path(results), Path()) for path in remove_abandoned(place)]
-    for line in engines_cleanup.told(cleaned, list(map(str, unfinished))):
+    for line in engines_cleanup.lines_of(cleaned, list(map(str, unfinished))):
         printer.say(line)
     return 1 if cleaned.stubborn else 0

@@ -27,13 +27,12 @@ def compare(
         bool, typer.Option("--different-work", help="Compare although options, data or versions differ.")
     ] = False,
 ) -> int:
-    """Compare A and B: the ratio of every metric, the spread of repeats, what differs."""
     from ironbench.analyse import compare as analysis
-    from ironbench.analyse.sides import require_one_system
+    from ironbench.analyse.comparability import other_work
+    from ironbench.analyse.lead import require_one_system
     from ironbench.analyse.study import facts
     from ironbench.analyse.subjects import Subject, work_name
-    from ironbench.analyse.unlike import other_work
-    from ironbench.cli.sides import sides
+    from ironbench.cli.selection import sides
     from ironbench.errors import InputError
     from ironbench.printer import Printer
     from ironbench.record import Store
@@ -58,13 +57,13 @@ def compare(
         raise InputError(b, cause, "name two systems, or two series")
     known = [facts(next(r for r in one if r.status.comparable), store) for one in (records_a, records_b)]
     derived = sentences([*records_a, *records_b]).values()
-    found = analysis.compare(a, records_a, b, records_b, known, tuple(derived), store)
+    found = analysis.compare(Subject(a, tuple(records_a)), Subject(b, tuple(records_b)), known, tuple(derived), store)
     if json:
-        from ironbench.report.compared import document
+        from ironbench.report.comparison import document
 
         Printer().data(document(found, pairs))
     else:
-        from ironbench.report.compared import text
+        from ironbench.report.comparison import text
 
         Printer().data(text(found, everything, pairs))
     return 0

@@ -10,7 +10,7 @@ import typer
 from ironbench.printer import Printer
 
 if TYPE_CHECKING:
-    from ironbench.machine.patient import Patient
+    from ironbench.machine.host_view import HostView
     from ironbench.model.diagnosis import Diagnosis
 
 _MARKS = {"ok": "ok", "note": "note", "warning": "WARNING", "severe": "SEVERE"}
@@ -26,17 +26,16 @@ def doctor(
     everything: Annotated[bool, typer.Option("--all", help="Show also what is well and what is not visible.")] = False,
     json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
 ) -> int:
-    """Look for what silently spoils numbers on this machine: each with its meaning and remedy. Exit 3 if severe."""
     from ironbench._core import BUILD_PROFILE
-    from ironbench.machine.attempts import LiveAttempts
-    from ironbench.machine.patient import meet
+    from ironbench.machine.capability_tests import LiveAttempts
+    from ironbench.machine.host_view import Ourselves, watch_host
     from ironbench.machine.tree import Tree
 
     printer = Printer()
     places = _places(data)
     printer.say("watching this machine for a second …")
-    patient = meet(Tree(), places, LiveAttempts(), BUILD_PROFILE, own_pids=_own_pids())
-    code = diagnose(printer, patient, everything, json)
+    host = watch_host(Tree(), places, LiveAttempts(), Ourselves(BUILD_PROFILE, _own_pids()))
+    code = diagnose(printer, host, everything, json)
     _hint_at_leftovers(printer)
     return code
 
@@ -51,13 +50,13 @@ def _hint_at_leftovers(printer: Printer) -> None:
         printer.say("  hint: `ironbench cleanup` ends and removes it")
 
 
-def diagnose(printer: Printer, patient: Patient, everything: bool, json: bool) -> int:
+def diagnose(printer: Printer, host: HostView, everything: bool, json: bool) -> int:
     """Examines and prints; 3 when something is severe, else 0."""
     from ironbench.machine.doctor import examine, worst
     from ironbench.model.diagnosis import Severity
 
-    diagnoses = examine(patient)
-    printer.data(_as_json(diagnoses, patient) if json else _as_text(diagnoses, patient, everything))
+    diagnoses = examine(host)
+    printer.data(_as_json(diagnoses, host) if json else _as_text(diagnoses, host, everything))
     return _SUSPECT if worst(diagnoses) is Severity.SEVERE else 0
 
 
@@ -80,27 +79,27 @@ def _own_pids() -> frozenset[int]:
     return frozenset({os.getpid(), os.getppid()})
 
 
-def _as_json(diagnoses: tuple[Diagnosis, ...], patient: Patient) -> str:
+def _as_json(diagnoses: tuple[Diagnosis, ...], host: HostView) -> str:
     import msgspec
 
     from ironbench.machine.doctor import worst
     from ironbench.machine.fingerprint import content_key, fingerprint
 
-    machine = fingerprint(patient.tree.root)
+    machine = fingerprint(host.tree.root)
     document = {
         "schema": 1,
         "worst": worst(diagnoses),
         "machine_key": content_key(machine),
         "machine": machine,
-        "directories": [str(place.directory) for place in patient.places],
+        "directories": [str(place.directory) for place in host.places],
         "diagnoses": diagnoses,
     }
     return msgspec.json.encode(document).decode()
 
 
-def _as_text(diagnoses: tuple[Diagnosis, ...], patient: Patient, everything: bool) -> str:
+def _as_text(diagnoses: tuple[Diagnosis, ...], host: HostView, everything: bool) -> str:
     """The worst first; what is well and what is not visible in one line each, unless asked for."""
-    lines = [_what(patient), ""]
+    lines = [_what(host), ""]
     visible = [one for one in diagnoses if one.visible]
     shown = [one for one in visible if everything or one.severity != "ok"]
     for one in sorted(shown, key=lambda one: -one.severity.rank):
@@ -114,24 +113,24 @@ def _as_text(diagnoses: tuple[Diagnosis, ...], patient: Patient, everything: boo
     if well and not everything:
         lines += ["", f"well: {', '.join(well)}"]
     if unseen:
-        lines += ["", f"not visible here{_why(patient)}: {', '.join(one.name for one in unseen)}"]
+        lines += ["", f"not visible here{_why(host)}: {', '.join(one.name for one in unseen)}"]
     counts = {mark: sum(one.severity == mark for one in visible) for mark in ("severe", "warning", "note", "ok")}
     lines += ["", ", ".join(f"{count} {mark}" for mark, count in counts.items()) + f", {len(unseen)} not visible"]
     return "\n".join(lines)
 
 
-def _what(patient: Patient) -> str:
+def _what(host: HostView) -> str:
     from ironbench.machine.fingerprint import fingerprint
     from ironbench.words import counted
 
-    machine = fingerprint(patient.tree.root)
-    kind = "bare metal" if patient.virtual == "none" else f"virtual machine ({patient.virtual})"
-    inside = "" if patient.container == "none" else f", in a container ({patient.container})"
+    machine = fingerprint(host.tree.root)
+    kind = "bare metal" if host.virtual == "none" else f"virtual machine ({host.virtual})"
+    inside = "" if host.container == "none" else f", in a container ({host.container})"
     cpu = f"{machine.cpu.model}, {counted(machine.cpu.cores, 'core')}, {counted(machine.cpu.threads, 'thread')}"
     return f"{kind}{inside}: {cpu}, {machine.memory_bytes / 2**30:.1f} GiB, Linux {machine.kernel}"
 
 
-def _why(patient: Patient) -> str:
-    if patient.virtual != "none":
+def _why(host: HostView) -> str:
+    if host.virtual != "none":
         return " (a virtual machine does not show its host: ask whoever runs it)"
-    return " (look on the container's host)" if patient.container != "none" else ""
+    return " (look on the container's host)" if host.container != "none" else ""

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ironbench import ranges
 from ironbench.cli.mistakes import whole
+from ironbench.errors import in_a_file
+from ironbench.printer import Printer
+from ironbench.words import counted, in_percent
+
+if TYPE_CHECKING:
+    from ironbench.model.lab import Lab
+    from ironbench.model.record import Record
+    from ironbench.record.labs import LabDirectory
 
 app = typer.Typer(
     name="lab",
-    help="Run a declared experiment: what varies, how often, in which order, and what follows from it.",
     rich_markup_mode=None,
     no_args_is_help=True,
     add_completion=False,
@@ -37,11 +47,14 @@ TRACE = Annotated[
 def plan(file: FILE, budget: BUDGET = "", json: JSON = False) -> int:
     """Show what a lab will do: cells, order, time, space, and how small a difference it can resolve. Starts nothing."""
     from ironbench.cli import planning
+    from ironbench.experiment import declare
 
-    return planning.planned(file, budget, json)
+    planning.show(declare.planned(declare.read(Path(file)), _seconds(budget)), json)
+    return 0
 
 
 @app.command("run")
+@in_a_file()
 def run(
     file: FILE,
     budget: BUDGET = "",
@@ -55,12 +68,23 @@ def run(
     json: JSON = False,
 ) -> int:
     """Run a lab from its beginning: every planned trial, in blocks of random order, then the verdict."""
-    from ironbench.cli import conducting
+    from ironbench.experiment import declare, freeze, loop
+    from ironbench.record import labs
 
-    return conducting.run(file, budget, results, json, trace)
+    printer = Printer()
+    lab, secrets = declare.lab(Path(file), _seconds(budget))
+    traces = freeze.traced(lab, trace)
+    directory = labs.LabDirectory(Path(results) if results else labs.home() / f"{lab.name}-{lab.series}")
+    directory.store.validate()
+    _announce(lab, directory, printer)
+    with directory.locked():
+        directory.begin(freeze.freeze(lab, secrets, directory.store))
+        records = loop.conduct(secrets, directory, printer, traces=traces)
+    return _told(directory, records, json, printer)
 
 
 @app.command("resume")
+@in_a_file()
 def resume(
     lab: Annotated[str, typer.Argument(help="A lab's directory, or its file: then the newest directory of it.")],
     changed: CHANGED = False,
@@ -77,12 +101,38 @@ def resume(
     json: JSON = False,
 ) -> int:
     """Go on with a lab that was interrupted: exactly what is missing, in the planned order."""
-    from ironbench.cli import conducting
+    from ironbench.cli import verdict
+    from ironbench.experiment import freeze, loop, schedule
+    from ironbench.record import labs, progress
 
-    return conducting.resume(lab, changed, failed, more, json, trace)
+    printer = Printer()
+    directory = labs.find(lab)
+    frozen = directory.frozen()
+    traces = freeze.traced(frozen.lab, trace)
+    path = Path(lab)
+    with directory.locked():
+        source = path.read_text(encoding="utf-8") if path.is_file() else directory.source()
+        freeze.require_scripts(frozen.lab)
+        freeze.end_orphans(frozen.lab)
+        secrets = freeze.secrets_again(frozen.lab, path, source)
+        freeze.require_rights([setup for setup in frozen.lab.setups if not setup.skipped], secrets)
+        differences = freeze.changes(frozen, secrets, directory, source)
+        if not changed:
+            freeze.refuse_changed(differences, directory)
+        for line in differences:
+            printer.say(f"changed since this lab began: {line}")
+        _say_cautions(frozen.lab, printer)
+        forgiven = {record.id for record in progress.given_up(directory.records())} if failed else set()
+        known = freeze.caution(differences)
+        records = loop.conduct(secrets, directory, printer, known, forgiven, traces)
+        if more and not verdict.interrupted(records):
+            schedule.more(directory, more)
+            records = loop.conduct(secrets, directory, printer, known, forgiven, traces)
+    return _told(directory, records, json, printer)
 
 
 @app.command("noise")
+@in_a_file()
 def noise(
     file: FILE,
     blocks: Annotated[
@@ -91,6 +141,68 @@ def noise(
     json: JSON = False,
 ) -> int:
     """Run a lab's baseline against itself: what differs then is the noise of this machine, kept for later findings."""
-    from ironbench.cli import conducting
+    from ironbench.experiment import declare, freeze, loop
+    from ironbench.experiment.noise import against_itself
+    from ironbench.record import labs
 
-    return conducting.noise(file, blocks, json)
+    printer = Printer()
+    lab, secrets = against_itself(*declare.lab(Path(file)), blocks)
+    directory = labs.LabDirectory(labs.home() / f"{lab.name}-{lab.series}")
+    directory.store.validate()
+    _announce(lab, directory, printer)
+    with directory.locked():
+        directory.begin(freeze.freeze(lab, secrets, directory.store))
+        records = loop.conduct(secrets, directory, printer)
+    return _told(directory, records, json, printer)
+
+
+def _seconds(budget: str) -> float | None:
+    return ranges.read("budget", "--budget", budget) if budget else None
+
+
+def _told(directory: LabDirectory, records: Sequence[Record], json: bool, printer: Printer) -> int:
+    """Of a lab against itself, the noise floors are kept first, so that what is told quotes them."""
+    from ironbench.cli import verdict
+    from ironbench.experiment import noise as noise_lab
+    from ironbench.record import noise as kept
+    from ironbench.record.labs import results
+
+    lab = directory.lab()
+    if noise_lab.is_one(lab):
+        found = noise_lab.floors([record for record in records if record.purpose == "lab"], lab)
+        kept.keep(results(), found)
+        for one in found:
+            if one.metric == lab.method.metric:
+                printer.say(f"noise floor of {one.metric}: {in_percent(one.floor)} ({one.source})")
+    code = verdict.told(directory, records, json, printer)
+    if code == verdict.INTERRUPTED:
+        done = sum(record.status.comparable and record.purpose == "lab" for record in records)
+        goes_on = f"`ironbench lab resume {directory.path}` goes on"
+        printer.say(f"interrupted: {done} of {counted(len(lab.trials), 'trial')} measured; {goes_on}")
+    return code
+
+
+def _say_cautions(lab: Lab, printer: Printer) -> None:
+    from ironbench.experiment import declare
+
+    for caution in declare.cautions(lab):
+        printer.say(f"caution: {caution}")
+
+
+def _announce(lab: Lab, directory: LabDirectory, printer: Printer) -> None:
+    from ironbench.experiment import pace
+    from ironbench.plan import blocks
+
+    cells = counted(sum(not setup.skipped for setup in lab.setups), "cell")
+    seconds = lab.estimate_s or sum(pace.span_s(trial) for trial in lab.trials)
+    _say_cautions(lab, printer)
+    printer.say(f"{lab.question}")
+    trials = counted(len(lab.trials) + blocks.trials_before(lab), "trial")
+    rated = {setup.cell.name for setup in lab.rated}
+    among = sum(trial.cell.name in rated for trial in lab.trials)
+    at_rates = f", {among} of them at shares of the baseline's peak" if among else ""
+    printer.say(f"{cells}, {counted(lab.method.blocks, 'block')}, {trials}{at_rates}")
+    printer.say(f"at least {pace.spoken(seconds)}, in {directory.path}")
+    for setup in lab.setups:
+        if setup.skipped:
+            printer.say(f"skipped: {setup.cell.name}: {setup.skipped}")

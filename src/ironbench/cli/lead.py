@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from ironbench.analyse import lead as analysis
+from ironbench.analyse.archive import Fingerprints
+from ironbench.analyse.lead import Leads
 from ironbench.cli.mistakes import number
+from ironbench.cli.selection import side
+from ironbench.errors import FailureError, InputError, nearest
+from ironbench.printer import Printer
+from ironbench.report import lead as report
 
 
 def lead(
@@ -26,15 +35,6 @@ def lead(
     ] = "ironbench-results",
     json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
 ) -> int:
-    """Say how far B is ahead of A in every work that both did: at each number of clients and at the peaks."""
-    from ironbench.analyse import lead as analysis
-    from ironbench.analyse.archive import Fingerprints
-    from ironbench.cli.leading import written
-    from ironbench.cli.sides import side
-    from ironbench.errors import InputError
-    from ironbench.printer import Printer
-    from ironbench.report import lead as report
-
     sides = [side(word, results) for word in (a, b)]
     first, second = ([one for one in records if one.status.comparable] for records, _ in sides)
     for name, usable in ((a, first), (b, second)):
@@ -45,8 +45,29 @@ def lead(
     found = analysis.leads(a, first, b, second, Fingerprints([store for _, store in sides]), margin)
     printer = Printer()
     if output:
-        written(output, found)
+        _write(output, found)
         printer.data(output)
     else:
         printer.data(report.document(found) if json else report.text(found))
     return 0
+
+
+_FORMATS: dict[str, Callable[[Leads], bytes]] = {
+    ".html": report.page,
+    ".png": report.png,
+    ".json": lambda found: report.document(found).encode(),
+}
+
+
+def _write(output: str, found: Leads) -> None:
+    """InputError: no such format or directory; FailureError: it cannot be written."""
+    path = Path(output)
+    render = _FORMATS.get(path.suffix.lower())
+    if render is None:
+        raise InputError(f"-o {output}", "ends in no format known here", nearest(path.suffix, list(_FORMATS)))
+    if not path.absolute().parent.is_dir():
+        raise InputError(f"-o {output}", "is in no directory that exists", "make it first, or name another place")
+    try:
+        path.write_bytes(render(found))
+    except OSError as error:
+        raise FailureError(output, error.strerror or str(error), "name another place") from error

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
 
+import msgspec
 import typer
+
+from ironbench.errors import InputError, nearest
+from ironbench.printer import Printer
+from ironbench.record import Store
 
 KINDS = {
     "workloads": "work to drive a database with",
@@ -23,7 +30,146 @@ def list_(
     ] = "ironbench-results",
     json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
 ) -> int:
-    """List workloads, engines, devices, metrics, observers or records."""
-    from ironbench.cli import listing
+    return listed(kind, results, json)
 
-    return listing.listed(kind, results, json)
+
+Rows = list[dict[str, Any]]
+_PROSE = "what"
+RANKS = {"throughput": 1, "status": 2, "cell": 3, "label": 4, "response_time_p99_s": 5, "workload": 6, "purpose": 7}
+"""In a narrow terminal columns go in this order, the highest first; those not named always stay."""
+
+
+def workloads() -> Rows:
+    from ironbench import workloads
+
+    found = [workloads.get(name) for name in workloads.names()]
+    return [
+        {
+            "name": one.name,
+            "what": one.doc,
+            "engines": list(one.engines),
+            "options": {option.name: {"default": option.default, "what": option.doc} for option in one.options},
+        }
+        for one in found
+    ]
+
+
+def engines() -> Rows:
+    from ironbench import engines
+
+    return [{"name": name, "what": engines.get(name).traits.doc} for name in engines.names()]
+
+
+def devices() -> Rows:
+    from ironbench.devices import models
+
+    return [
+        {"name": name, "kind": model.kind, "year": model.year, "what": model.doc}
+        for name, model in models.models().items()
+    ]
+
+
+def metrics() -> Rows:
+    from ironbench import catalogue
+
+    return [
+        {"name": name, "unit": metric.unit, "better": metric.better, "what": metric.doc}
+        for name, metric in catalogue.metrics().items()
+    ]
+
+
+def observers() -> Rows:
+    from ironbench import observe
+
+    return [{"name": one.name, "what": one.doc} for one in observe.observers()]
+
+
+def records(results: str) -> Rows:
+    return [
+        {
+            "name": row.id,
+            "label": row.label,
+            "workload": row.workload,
+            "cell": row.cell,
+            "purpose": row.purpose,
+            "status": row.status,
+            "throughput": row.throughput,
+            "response_time_p99_s": row.response_time_p99_s,
+        }
+        for row in Store(Path(results)).listed()
+    ]
+
+
+def kinds(results: str) -> dict[str, Callable[[], Rows]]:
+    """Every kind of thing that can be listed, with the way to get it."""
+    return {
+        "workloads": workloads,
+        "engines": engines,
+        "devices": devices,
+        "metrics": metrics,
+        "observers": observers,
+        "records": lambda: records(results),
+    }
+
+
+def listed(kind: str, results: str, json: bool) -> int:
+    """Shows every thing of a kind, or the kinds; unknown kinds are refused with the nearest name."""
+    known = kinds(results)
+    if kind and kind not in known:
+        raise InputError(f"list {kind}", "there is no such list", nearest(kind, list(known)))
+    rows = known[kind]() if kind else [{"name": name, "what": what} for name, what in KINDS.items()]
+    printer = Printer()
+    if json:
+        printer.data(encoded({kind or "kinds": rows}))
+    elif rows:
+        _table(rows, printer)
+    else:
+        printer.say(f"there are no {kind} in {results} yet; make some with `ironbench run`")
+    return 0
+
+
+def _table(rows: Rows, printer: Printer) -> None:
+    from ironbench.report.plain import Column, fitted
+
+    names = [name for name in rows[0] if not isinstance(rows[0][name], dict)]
+    columns = [
+        Column(
+            name,
+            _cells(name, rows),
+            right=_numeric(rows, name),
+            rank=RANKS.get(name, 0),
+            prose=name == _PROSE,
+        )
+        for name in sorted(names, key=lambda name: name == _PROSE)
+    ]
+    text, out = fitted(columns, printer.width())
+    printer.data(text)
+    if out:
+        printer.say(f"left out, for the terminal is too narrow: {', '.join(out)}")
+
+
+def _numeric(rows: Rows, column: str) -> bool:
+    return any(isinstance(row[column], float) for row in rows)
+
+
+def _cells(column: str, rows: Rows) -> tuple[str, ...]:
+    """Of one column; what they have in common is looked up once, for there may be ten thousand."""
+    from ironbench.report.numbers import quantity, unit_of
+
+    unit = unit_of(column)
+    found = (row[column] for row in rows)
+    return tuple(
+        value if isinstance(value, str) else quantity(value, unit) if isinstance(value, float) else _words(value)
+        for value in found
+    )
+
+
+def _words(value: Any) -> str:
+    if value is None:
+        return "–"
+    return ", ".join(value) if isinstance(value, list) else str(value)
+
+
+def encoded(value: Any) -> str:
+    """As JSON, for programs."""
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()

@@ -1,42 +1,79 @@
-"""`ironbench lab plan`: what a lab will do, how long it takes and what it can tell. Nothing is started."""
+"""`ironbench lab plan` and `ironbench run --plan`: what will be done, how long it takes and what it can tell."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
-from ironbench import engines, ranges, units, workloads
-from ironbench.cli import declared
-from ironbench.cli.declared import Planned
+from ironbench import engines, units, workloads
+from ironbench.cli.run import time_of
 from ironbench.drive import checkpoints
+from ironbench.experiment import declare
+from ironbench.experiment.size import Planned
 from ironbench.model.lab import Lab
+from ironbench.model.plan import Plan
 from ironbench.model.system import Load, Setup, Trial
-from ironbench.plan import preliminary
+from ironbench.plan import blocks
 from ironbench.printer import Printer
 from ironbench.report import plain
 from ironbench.report.charts.base import Table
 from ironbench.report.findings import better
-from ironbench.report.numbers import quantity
+from ironbench.report.numbers import quantity, unit_of
 from ironbench.stats.multiplicity import LEAST_BLOCKS
 from ironbench.words import THIN, counted, in_percent
 
 _SHOWN_BLOCKS = 12
 
 
-def planned(file: str, budget: str, json: bool) -> int:
-    """Prints the plan; 0. InputError for whatever cannot be run."""
-    budget_s = None
-    if budget:
-        budget_s = ranges.read("budget", "--budget", budget)
-    found = declared.planned(declared.read(Path(file)), budget_s)
+def show(found: Planned, json: bool) -> None:
+    """Prints the plan."""
     if json:
         import msgspec
 
         Printer().data(msgspec.json.format(msgspec.json.encode(document(found)), indent=2).decode())
     else:
         Printer().data("\n\n".join(_pages(found)))
-    return 0
+
+
+def show_run(plan: Plan, json: bool) -> None:
+    """Prints what a run would do."""
+    workload = workloads.get(plan.choice.workload)
+    data_bytes = workload.estimate_bytes(plan.system.engine, plan.choice.options)
+    if json:
+        import msgspec
+
+        trials = [{"cell": one.cell.name, "block": one.block} for one in plan.trials]
+        found = {"schema": 1, "system": plan.system, "choice": plan.choice, "search": plan.search, "trials": trials}
+        cells = {one.cell.name: one.cell.load for one in plan.trials}
+        found |= {"loads": cells, "confirmations": plan.confirmations}
+        found |= {"estimate_s": plan.estimate_s, "estimate_bytes": data_bytes}
+        Printer().data(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
+        return
+    lines = [f"{workload.name} on {plan.system.label} ({plan.system.engine})"]
+    if plan.search:
+        lines.append(f"search for the best {plan.search.of} in {plan.search.low} to {plan.search.high}")
+        lines.append(f"as many trials as that takes, each {_span(plan.trials[0].cell.load)}")
+        lines.append(f"then {plan.confirmations} fresh ones of the best, so that the luckiest is not reported")
+    else:
+        by_block: dict[int, list[str]] = {}
+        for trial in plan.trials:
+            by_block.setdefault(trial.block, []).append(trial.cell.name)
+        lines.append(f"each trial {_span(plan.trials[0].cell.load)}")
+        lines += [f"block {block + 1}: {', '.join(names)}" for block, names in list(by_block.items())[:_SHOWN_BLOCKS]]
+        if len(by_block) > _SHOWN_BLOCKS:
+            lines.append(f"and {counted(len(by_block) - _SHOWN_BLOCKS, 'block')} more (--json shows all)")
+        count = counted(len(plan.trials) + plan.confirmations, "trial")
+        lines.append(f"{count}, {time_of(plan)}")
+    if plan.confirmations and not plan.search:
+        lines.append(f"of these {plan.confirmations} fresh ones of the peak, so that the luckiest is not reported")
+    if data_bytes:
+        lines.append(f"data of about {quantity(data_bytes, 'bytes')}, loaded first where they are not there yet")
+    setups = [Setup(one.cell, plan.system, plan.choice) for one in plan.trials[:1]]
+    if said := checkpoints.interval_note(setups, plan.crash, "--checkpoint"):
+        lines.append(said)
+    protocol = engines.get(plan.system.engine).protocol(plan.trials[0].cell.load.protocol)
+    lines += [f"caution: {one}" for one in workload.cautions(plan.system.engine, plan.choice, protocol)]
+    Printer().data("\n".join(map(plain.clean, lines)))
 
 
 def document(found: Planned) -> dict[str, Any]:
@@ -56,6 +93,7 @@ def document(found: Planned) -> dict[str, Any]:
                 "skipped": setup.skipped,
                 "system": setup.system,
                 "load": setup.cell.load,
+                "search": setup.search,
                 "choice": setup.choice,
             }
             for setup in lab.setups
@@ -87,7 +125,7 @@ def _pages(found: Planned) -> Iterator[str]:
     if lab.claims:
         yield "Expected\n" + "\n".join(f"  - {plain.clean(claim.text)!r}: {_meaning(claim)}" for claim in lab.claims)
     yield "Estimate\n" + "\n".join(f"  {line}" for line in (*_cost(found), resolved(found)))
-    notes = [*map(plain.clean, declared.cautions(lab)), *_notes(lab), *_crowded_out(found), *_undecidable(found)]
+    notes = [*map(plain.clean, declare.cautions(lab)), *_notes(lab), *_crowded_out(found), *_undecidable(found)]
     if notes:
         yield "Before you run it\n" + "\n".join(f"  - {note}" for note in notes)
 
@@ -160,8 +198,13 @@ def _cells(lab: Lab) -> str:
 
 
 def _load(setup: Setup) -> str:
-    load = setup.cell.load
-    rate = f", {load.rate:g}/s" if load.rate is not None else ""
+    load, search = setup.cell.load, setup.search
+    if search:
+        limits = [f"{one.metric} at most {quantity(one.most, unit_of(one.metric))}" for one in search.limits]
+        kept = f" with {' and '.join(limits)}" if limits else ""
+        clients = f", {counted(load.clients, 'client')}" if search.of == "rate" else ""
+        return f"best {search.of} in {search.low} to {search.high}{kept}{clients}, {_span(load)}"
+    rate = f", {units.rate(load.rate)}" if load.rate is not None else ""
     if load.rate_share is not None:
         rate = f", {in_percent(load.rate_share)} of the baseline's peak"
     return f"{counted(load.clients, 'client')}{rate}, {_span(load)}"
@@ -207,7 +250,7 @@ def _look(lab: Lab, block: int) -> str:
 def _cost(found: Planned) -> Iterator[str]:
     lab, costs = found.lab, found.costs
     around = sum((*costs.around_s, *costs.rated_around_s)) / len((*costs.around_s, *costs.rated_around_s))
-    before = preliminary.count(lab)
+    before = blocks.trials_before(lab)
     loading = (
         f", after {units.span(costs.once_s)} of loading where the data are not kept yet" if costs.once_s > 1 else ""
     )
@@ -218,8 +261,11 @@ def _cost(found: Planned) -> Iterator[str]:
         yield f"in that, {units.span(costs.copies_s)} of copying the data: once for all blocks, which only read"
     if costs.peak_trials:
         yield f"of these {costs.peak_trials} before the first block, of the baseline in a closed loop, for its peak"
-    if before > costs.peak_trials:
-        yield f"of these {before - costs.peak_trials} before the first block, pilots that decide warm-ups"
+    if searching := blocks.searching(lab.setups):
+        span = units.span(costs.search_s(0.0))
+        yield f"of these about {searching} before the first block, {span} of searching for the best load of each cell"
+    if pilots := len(blocks.piloted(lab.setups)):
+        yield f"of these {pilots} before the first block, pilots that decide warm-ups"
     if lab.method.quiet_s:
         yield (
             f"waiting for a quiet machine comes on top: at most {units.span(lab.method.quiet_s)} before a trial, "
@@ -232,6 +278,8 @@ def _cost(found: Planned) -> Iterator[str]:
 def _each(own_s: Sequence[float | None], around_s: float) -> str:
     lengths = sorted({round(own or 0.0, 1) for own in own_s})
     span = f"{lengths[0]:g} s" if len(lengths) == 1 else f"{lengths[0]:g} to {lengths[-1]:g} s"
+    if around_s < 0.5:
+        return f"each {span} measured"
     return f"each {span} measured and about {around_s:.0f} s of warm-up, starting, restoring and checking"
 
 
@@ -243,16 +291,16 @@ def resolved(found: Planned) -> str:
     basis = f"(90 % power; spread {resolution.spread.source})"
     if resolution.detectable is None:
         return f"{counted(lab.method.blocks, 'block')} carry no verdict, six are the fewest; {smaller} {basis}"
-    words = f"{units.span(lab.estimate_s)} resolves a difference of {_percent(resolution.detectable)} or more"
+    words = f"{units.span(lab.estimate_s)} resolves a difference of {in_percent(resolution.detectable)} or more"
     return f"{words}; {smaller} {basis}"
 
 
 def _notes(lab: Lab) -> Iterator[str]:
     """What the plan can know of records that will be suspect."""
     able = [setup for setup in lab.setups if not setup.skipped]
-    if said := checkpoints.said(able):
+    if said := checkpoints.interval_note(able, lab.method.crash):
         yield plain.clean(said)
-    shorter = [setup for setup in able if _short_of_two_checkpoints(checkpoints.settled(setup))]
+    shorter = [setup for setup in able if _short_of_two_checkpoints(checkpoints.settled(setup, lab.method.crash))]
     if shorter:
         yield plain.clean(
             f"{_which(shorter, lab)}: {checkpoints.writing(shorter)}, and are too short for two checkpoints, so log "
@@ -280,11 +328,3 @@ def _short_of_two_checkpoints(setup: Setup) -> bool:
     if load.duration_s >= checkpoints.LEAST * (load.checkpoint_s or engine.traits.costs.checkpoint_s):
         return False
     return workloads.get(setup.choice.workload).writes(setup.choice.options)
-
-
-def _percent(share: float) -> str:
-    """Two digits, rounded up: a plan must not promise more than it keeps."""
-    import math
-
-    digits = 1 if share < 0.1 else 0
-    return f"{math.ceil(share * 100 * 10**digits - 1e-9) / 10**digits:.{digits}f} %"

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from ironbench.cli.selection import directories
+from ironbench.errors import InputError
+from ironbench.printer import Printer
+from ironbench.record import Store
+from ironbench.record.export import export as write
+from ironbench.record.importer import take_in
+from ironbench.record.labs import LabDirectory
+from ironbench.record.parcel import Reader
+from ironbench.report.plain import clean
+from ironbench.words import counted, grouped
+
 app = typer.Typer(
     name="record",
-    help="Carry records to another machine in one file, and take them in there.",
     rich_markup_mode=None,
     no_args_is_help=True,
     add_completion=False,
@@ -27,9 +40,7 @@ def export(
     ] = "ironbench-results",
 ) -> int:
     """Write records with their evidence, machine and engine facts into one file, without passwords."""
-    from ironbench.cli.carrying import exported
-
-    return exported(selection or (), out, results)
+    return _exported(selection or (), out, results)
 
 
 @app.command("import")
@@ -41,6 +52,40 @@ def import_(
     ] = "",
 ) -> int:
     """Take in the records of another machine: all of them, or nothing is written."""
-    from ironbench.cli.carrying import imported
+    return _imported(file, results)
 
-    return imported(file, results)
+
+def _exported(selection: Sequence[str], out: str, results: str) -> int:
+    """InputError: no file named, nothing selected, or a lab among records."""
+    if not out:
+        raise InputError("-o", "is missing", "name the file to write, e.g. -o lab.ibr")
+    labs = directories(selection, Store(Path(results)))
+    if labs and len(selection) > 1:
+        raise InputError(labs[0], "is a lab's directory, and there is more", "export each lab by itself")
+    named = Path(labs[0]) if labs else Path(results)
+    lab = LabDirectory(named)
+    whole = bool(labs) or not selection
+    store = Store(named)
+    records = store.all() if whole else store.select(selection)
+    count = write(store, records, Path(out), lab if whole and lab.begun() else None)
+    Printer().say(f"{counted(count, 'record')} in {out}, {grouped(Path(out).stat().st_size)} bytes")
+    return 0
+
+
+def _imported(file: str, results: str) -> int:
+    """Says what came, and where it is."""
+    usual = Path(os.environ.get("IRONBENCH_RESULTS", "ironbench-results"))
+    with Reader(Path(file)) as reader:
+        lab = reader.manifest.lab
+        directory = Path(results) if results else usual / "labs" / lab if lab else usual
+        arrived = take_in(reader, directory)
+        directory = arrived.directory
+    printer = Printer()
+    labels = sorted({clean(record.system.label) for record in arrived.new})
+    known = f", {arrived.known} here already" if arrived.known else ""
+    printer.say(f"{counted(len(arrived.new), 'new record')}{known}, in {directory}")
+    if labels:
+        printer.say(f"labels: {', '.join(labels)}")
+    if lab:
+        printer.say(f"a lab: see it with `ironbench report {directory} -o report.html`")
+    return 0

@@ -23,8 +23,7 @@ def report(
         str, typer.Option(metavar="DIR", help="Where records are.", envvar="IRONBENCH_RESULTS")
     ] = "ironbench-results",
 ) -> int:
-    """Write a report of the selected records: charts, tables, configuration, what differs."""
-    from ironbench.cli import selected
+    from ironbench.cli.selection import rendered
     from ironbench.errors import InputError
     from ironbench.printer import Printer
     from ironbench.report import formats
@@ -41,7 +40,7 @@ def report(
     if not output and chosen in ("png", "svg", "html"):
         raise InputError(f"--format {chosen}", "needs a file to go to", f"add -o report.{chosen}")
     target = _target(output) if output else None
-    data, trials = selected.rendered(selection or [], results, chosen)
+    data, trials = rendered(selection or [], results, chosen)
     if target is None:
         printer.data(data.decode())
         return 0

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ironbench import units
 from ironbench.cli.mistakes import number, or_search, whole
+from ironbench.printer import Printer
+from ironbench.words import counted
+
+if TYPE_CHECKING:
+    from ironbench.experiment.command import Asked
+    from ironbench.model.plan import Plan
 
 ARGUMENT = typer.Argument
 OPTION = typer.Option
@@ -86,9 +94,16 @@ def run(
     ] = None,
     protocol: Annotated[str, OPTION(help="How statements are sent: `prepared`, `extended` or `simple`.")] = "prepared",
     repeats: Annotated[
-        int,
-        OPTION(parser=whole("--repeats"), metavar="N", help="Trials of every client count, in random order."),
-    ] = 1,
+        int | None,
+        OPTION(
+            parser=whole("--repeats"),
+            metavar="N",
+            help="Blocks: trials of every client count, each block in random order.  [default: 1]",
+        ),
+    ] = None,
+    budget: Annotated[
+        str, OPTION(metavar="TIME", help="Time for the whole run, e.g. 5m: chooses repeats and duration.")
+    ] = "",
     seed: Annotated[
         int | None,
         OPTION(
@@ -121,6 +136,17 @@ def run(
             "writes that were not flushed. The checks then judge what is left.",
         ),
     ] = "",
+    parallelism: Annotated[
+        int | None,
+        OPTION(
+            parser=whole("--parallelism"),
+            metavar="N",
+            help="Processes or threads that one statement may use at most; 1: its own.",
+        ),
+    ] = None,
+    ideal: Annotated[
+        str, OPTION(metavar="PARTS", help="Parts made as good as free, joined by `,`: log, data, temp, client.")
+    ] = "",
     memory: Annotated[str, OPTION(metavar="SIZE", help="The engine's own data cache, e.g. 1GB.")] = "",
     memory_total: Annotated[
         str, OPTION(metavar="SIZE", help="Enforced limit on the engine and the page cache of its files, e.g. 2GB.")
@@ -147,53 +173,84 @@ def run(
     results: Annotated[
         str, OPTION(metavar="DIR", help="Where records go.", envvar="IRONBENCH_RESULTS")
     ] = "ironbench-results",
+    plan_only: Annotated[
+        bool, OPTION("--plan", help="Show what would be done and how long it takes; start nothing.")
+    ] = False,
+    resume: Annotated[
+        bool, OPTION("--resume", help="Go on with the newest run of the same command that was interrupted.")
+    ] = False,
     json: Annotated[bool, OPTION("--json", help="One JSON document on stdout.")] = False,
 ) -> int:
-    """Drive WORKLOAD against a database and record every trial."""
-    from ironbench.cli import request
+    options = locals()
+    from ironbench.experiment import command
 
-    asked = request.Asked(
-        workload=workload,
-        files=tuple(files or ()),
-        engine=engine,
-        dsn=dsn,
-        clients=clients,
-        threads=threads,
-        rate=rate,
-        limit=tuple(limit or ()),
-        arrivals=arrivals,
-        duration=duration,
-        transactions=transactions,
-        warmup=warmup,
-        think_time=think_time,
-        max_tries=max_tries,
-        on_error=on_error,
-        report_per_statement=report_per_statement,
-        progress=progress,
-        protocol=protocol,
-        repeats=repeats,
-        seed=seed,
-        define=tuple(define or ()),
-        with_=tuple(with_ or ()),
-        set_=tuple(set_ or ()),
-        data=data,
-        temp=temp,
-        log=log,
-        memory=memory,
-        memory_total=memory_total,
-        server_cpus=server_cpus,
-        client_cpus=client_cpus,
-        cache=cache,
-        checkpoint=checkpoint,
-        io=io,
-        observe=observe,
-        label=label,
-        reference_score=reference_score,
-        results=results,
-        capacity=capacity,
-        fs=fs,
-        backing=backing,
-        trace=trace,
-        crash=crash,
-    )
-    return request.carried_out(asked, json)
+    # What was not given stays at its default there; options that may be repeated come as lists.
+    given: dict[str, Any] = {name: options[name] for name in command.Asked.__dataclass_fields__}
+    given = {name: tuple(one) if isinstance(one, list) else one for name, one in given.items() if one is not None}
+    asked = command.Asked(**given)
+    return carried_out(asked, json, plan_only, resume)
+
+
+def carried_out(asked: Asked, json: bool, plan_only: bool = False, resume: bool = False) -> int:
+    """Plans, runs, shows; the exit code (docs/guide/statuses.md)."""
+    from ironbench import engines, workloads
+    from ironbench.cli import verdict
+    from ironbench.experiment import command, loop, search
+    from ironbench.record import Store
+
+    printer = Printer()
+    store = Store(Path(asked.results))
+    plan, secrets = command.resumed(asked, store) if resume else command.planned(asked)
+    if plan_only:
+        from ironbench.cli import planning
+
+        planning.show_run(plan, json)
+        return 0
+    store.validate()
+    workload = workloads.get(plan.choice.workload)
+    protocol = engines.get(plan.system.engine).protocol(asked.protocol)
+    for caution in workload.cautions(plan.system.engine, plan.choice, protocol):
+        printer.say(f"caution: {caution}")
+    if where := workload.where(plan.system):
+        printer.say(where)
+    with store.measuring(plan.series):
+        before = command.measured(store, plan.series) if resume else []
+        if plan.search:
+            printer.say(f"search for the best {plan.search.of} in {plan.search.low} to {plan.search.high}")
+        else:
+            count = len(plan.trials) + plan.confirmations
+            usable = sum(record.status.comparable for record in before)
+            done = f", {min(usable, count)} of them measured already" if usable else ""
+            printer.say(f"{counted(count, 'trial')}, {time_of(plan)}{done}")
+        records = loop.run(plan, secrets, store, printer, before)
+    if json:
+        from ironbench.report.as_json import run_document
+
+        found = search.answer(plan.search, records) if plan.search else None
+        printer.data(run_document(records, store, found))
+    else:
+        from ironbench.report.formats.text import run_summary, search_summary
+
+        if plan.search and plan.search.of == "rate":
+            printer.data(search_summary(plan.search, records, store))
+        else:
+            run_summary(records, store, printer)
+        printer.say(f"records: {store.directory / 'trials'}  series: {plan.series}")
+    code = verdict.code_of_run(records)
+    if code == verdict.SUSPECT:
+        printer.say(verdict.suspect_words(records))
+    elif code == verdict.INTERRUPTED:
+        kept = counted(sum(record.status.comparable for record in records), "trial")
+        printer.say(f"interrupted: {kept} measured; the same command with --resume goes on")
+    return code
+
+
+def time_of(plan: Plan) -> str:
+    """How long the trials take, as far as it is known: nobody knows the time of a number of transactions or queries."""
+    span = units.span(plan.estimate_s) if plan.estimate_s >= 0.95 else f"{plan.estimate_s:.1g} s"
+    if all(trial.cell.load.duration_s for trial in plan.trials):
+        warmed = any(trial.cell.load.warmup_s for trial in plan.trials)
+        return f"about {span} of {'warm-up and ' if warmed else ''}measuring"
+    if plan.estimate_s:
+        return f"about {span} of warm-up, and measuring, whose time is not known"
+    return "whose time is not known"

@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import difflib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
 
+import msgspec
 import typer
+
+from ironbench.catalogue import base_name
+from ironbench.cli import list as listing
+from ironbench.errors import InputError
+from ironbench.model.record import Record
+from ironbench.printer import Printer
+from ironbench.record import Store
 
 
 def show(
@@ -17,7 +28,74 @@ def show(
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
 ) -> int:
-    """Show a record, workload, engine, metric or observer."""
-    from ironbench.cli import showing
+    return shown(name, results, json, everything)
 
-    return showing.shown(name, results, json, everything)
+
+_SAID = 3
+"""So many near names are suggested."""
+
+
+def shown(name: str, results: str, json: bool, everything: bool) -> int:
+    """Shows what the tool knows by that name, else the records of that id, series or label."""
+    printer = Printer()
+    store = Store(Path(results))
+    known = _known()
+    row = known.get(name) or known.get(base_name(name))
+    if row is not None:
+        kind, thing = row
+        printer.data(listing.encoded(thing) if json else _text(thing))
+        if any(record.system.label == name for record in store.all()):
+            printer.say(f"{kind} {name}; there are records with that label too: show them by their id or series")
+        return 0
+    found = _records(name, store, known)
+    if json:
+        printer.data(listing.encoded([msgspec.to_builtins(record) for record in found]))
+    else:
+        printer.data(_told(found, store, printer, everything))
+    return 0
+
+
+def _told(found: Sequence[Record], store: Store, printer: Printer, everything: bool) -> str:
+    from ironbench.report import trial
+
+    if len(found) > 1:
+        return trial.several(found, printer.width())
+    one = found[0]
+    return trial.one(one, store.machine(one.machine), store.engine(one.engine), everything)
+
+
+def _known() -> dict[str, tuple[str, dict[str, Any]]]:
+    """Name → kind and thing, of everything that is not a record."""
+    kinds = {
+        "workload": listing.workloads,
+        "engine": listing.engines,
+        "device": listing.devices,
+        "metric": listing.metrics,
+        "observer": listing.observers,
+    }
+    return {row["name"]: (kind, row) for kind, rows in kinds.items() for row in rows()}
+
+
+def _records(name: str, store: Store, known: dict[str, tuple[str, dict[str, Any]]]) -> list[Record]:
+    try:
+        return store.select([name])
+    except InputError as error:
+        kinds = {word: kind for word, (kind, _) in known.items()}
+        for record in store.all():
+            kinds |= {record.id: "record", record.series: "series", record.system.label: "label"}
+        close = difflib.get_close_matches(name, list(kinds), n=_SAID, cutoff=0.6)
+        if not close:
+            hint = "`ironbench list` names the kinds of things there are, `ironbench list records` every record"
+        else:
+            hint = f"did you mean {' or '.join(f'{kinds[word]} {word}' for word in close)}?"
+        raise InputError(name, "there is nothing of that name", hint) from error
+
+
+def _text(thing: dict[str, Any], indent: str = "") -> str:
+    lines = []
+    for key, item in thing.items():
+        if isinstance(item, dict) and item:
+            lines.append(f"{indent}{key}:\n{_text(item, indent + '  ')}")
+        elif item not in (None, "", {}, []):
+            lines.append(f"{indent}{key}: {', '.join(map(str, item)) if isinstance(item, list) else item}")
+    return "\n".join(lines)

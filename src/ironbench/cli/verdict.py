@@ -1,19 +1,20 @@
-"""What a lab ends with: the answer and the findings, and the exit code that follows from them."""
+"""How a run or a lab ends: what is shown, and the exit code that follows from it."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from ironbench.analyse.labstudy import lab_study
+from ironbench.analyse.comparability import merged
+from ironbench.analyse.labstudy import lab_study, settling
 from ironbench.analyse.study import Study
-from ironbench.cli.request import suspect_words
+from ironbench.analyse.subjects import entering
 from ironbench.model.record import Record, Status
 from ironbench.printer import Printer
 from ironbench.record import noise, progress
-from ironbench.record.labs import LabDirectory
+from ironbench.record.labs import LabDirectory, results
 from ironbench.report.derived import sentences
+from ironbench.words import counted
 
 INTERRUPTED, REFUTED, SUSPECT, FAILED = 130, 4, 3, 1
 
@@ -38,7 +39,7 @@ def told(directory: LabDirectory, records: Sequence[Record], json: bool, printer
         printer.say(f"lab: {directory.path}   report: ironbench report {directory.path} -o report.html")
     code = exit_code(study, records)
     if code == SUSPECT:
-        printer.say(suspect_words(_own(study, measured)))
+        printer.say(suspect_words(settling(measured)))
     elif code == REFUTED:
         printer.say(f"exit code {REFUTED}: refuted: {'; '.join(map(repr, study.refuted))}")
     return code
@@ -72,9 +73,24 @@ def _study(directory: LabDirectory, records: Sequence[Record]) -> Study:
     return lab_study(lab, measured, directory.store, floors, sentences(measured), look)
 
 
-def results() -> Path:
-    """Where labs and noise floors lie when nobody said where."""
-    return Path(os.environ.get("IRONBENCH_RESULTS", "ironbench-results"))
+def suspect_words(records: Sequence[Record]) -> str:
+    """Why a run or a lab that finished ends with exit code 3, counted as its report counts."""
+    entered = entering(records)
+    doubtful = [record for record in entered if record.status is Status.SUSPECT]
+    causes = merged([record.cause for record in doubtful if record.cause])
+    more = f", and {counted(len(causes) - 1, 'other cause')}" if len(causes) > 1 else ""
+    first = next(iter(causes), "no cause recorded")
+    return f"exit code {SUSPECT}: {len(doubtful)} of {counted(len(entered), 'trial')} suspect: {first}{more}"
+
+
+def code_of_run(records: Sequence[Record]) -> int:
+    again = [record for record in records[:-1] if record.status is not Status.CUT_SHORT]  # those were resumed
+    statuses = {record.status for record in [*again, *records[-1:]]}
+    if not statuses or statuses & {Status.FAILED, Status.VOIDED}:
+        return FAILED
+    if Status.CUT_SHORT in statuses:
+        return INTERRUPTED
+    return SUSPECT if any(record.status is Status.SUSPECT for record in entering(records)) else 0
 
 
 def _around(directory: LabDirectory) -> list[Path]:

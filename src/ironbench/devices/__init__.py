@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def mounted(plan: Plan, name: str = "") -> Iterator[Devices]:
     """The devices of the plan's system, for as long as the block lasts.
 
-    They answer at once until told to follow their models. `name`: what traces are called, if not after the series.
+    They answer at once until `set_model_timing(on=True)`. `name`: what traces are called, if not after the series.
     InputError, FailureError.
     """
     from ironbench.devices import mounting
@@ -29,5 +29,5 @@ def mounted(plan: Plan, name: str = "") -> Iterator[Devices]:
         Path(plan.traces).mkdir(parents=True, exist_ok=True)
         traces = Path(plan.traces, name or plan.series)
     devices, seed = plan.system.layout.devices, plan.trials[0].cell.load.seed
-    with mounting.mounted(devices, seed, traces, cuttable=bool(plan.crash)) as found:
-        yield found
+    with mounting.mounted(devices, seed, traces, cuttable=bool(plan.crash)) as running:
+        yield running

@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ironbench import units
+from ironbench import ranges, units
 from ironbench.devices import capability, expression, file_systems
 from ironbench.engines import ideal
-from ironbench.errors import InputError
+from ironbench.errors import InputError, written
 from ironbench.machine import space
 from ironbench.model.system import Device, Layout, Partition
+from ironbench.plan.sections import DeviceSection, LayoutSection
 from ironbench.process import place
 
 ROLES = ("data", "temp", "log")
@@ -33,7 +34,7 @@ FILE_SYSTEM_SHARE = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class Request:
     """One device as the user declared it."""
 
     model: str
@@ -50,27 +51,51 @@ def is_expression(text: str) -> bool:
     return bool(text) and "/" not in text and not text.startswith(".")
 
 
-def shared(told: Mapping[str, str], capacity_bytes: int | None, file_system: str, backing: str) -> tuple[Wanted, ...]:
-    """Role → expression as devices: roles that name the same device share it. InputError for a bad expression."""
-    by_model: dict[str, list[str]] = {}
+def requested_devices(
+    devices: Mapping[str, str | DeviceSection], layout: LayoutSection, folder: Path
+) -> tuple[Request, ...]:
+    """Devices named in `[devices]`, or as expressions in `[layout]`, in the order of the roles; roles that name the
+    same device share it. `folder`: where relative directories start. InputError."""
+    named: dict[str, list[str]] = {}
     for role in ROLES:
-        if is_expression(told.get(role, "")):
-            by_model.setdefault(expression.normal(f"--{role}", told[role]), []).append(role)
-    return tuple(Wanted(model, tuple(roles), capacity_bytes, file_system, backing) for model, roles in by_model.items())
+        declared = getattr(layout, role)
+        if is_expression(declared):
+            key = declared if declared in devices else expression.normal(written(f"layout.{role}"), declared)
+            named.setdefault(key, []).append(role)
+    return tuple(_request(name, tuple(roles), devices.get(name), folder) for name, roles in named.items())
+
+
+def _request(name: str, roles: tuple[str, ...], declared: str | DeviceSection | None, folder: Path) -> Request:
+    if declared is None:
+        return Request(name, roles)
+    section, subject = DeviceSection(model=declared) if isinstance(declared, str) else declared, f"devices.{name}"
+    if not section.model:
+        raise InputError(f"{subject}.model", "is missing", "name a model: `ironbench list devices`")
+    size = section.capacity
+    capacity_bytes = int(ranges.read("capacity", written(f"{subject}.capacity"), size)) if size != "" else None
+    backing = Path(section.backing or RAM).expanduser()
+    return Request(
+        expression.normal(written(f"{subject}.model"), section.model),
+        roles,
+        capacity_bytes,
+        section.fs or file_systems.DEFAULT,
+        RAM if section.backing in ("", RAM) else str((folder / backing).absolute()),
+        name,
+    )
 
 
 def arranged(
-    wanted: Sequence[Wanted], estimate_bytes: int, subject: str = "--data, --temp, --log", *, cuttable: bool = False
+    requests: Sequence[Request], estimate_bytes: int, subject: str = "layout", *, cuttable: bool = False
 ) -> tuple[Device, ...]:
     """The devices with their partitions. InputError: not possible here, too small, not enough memory.
 
     `cuttable`: their power will be cut.
     """
-    if not wanted:
+    if not requests:
         return ()
     capability.require(subject)
-    placed = {role for one in wanted for role in one.roles}
-    devices = tuple(_arranged(one, number, placed, estimate_bytes) for number, one in enumerate(wanted))
+    placed = {role for one in requests for role in one.roles}
+    devices = tuple(_arranged(one, number, placed, estimate_bytes) for number, one in enumerate(requests))
     require_memory(subject, devices, UNDONE * estimate_bytes if cuttable else 0)
     return devices
 
@@ -98,37 +123,37 @@ def require_room(device_bytes: int, estimate_bytes: int) -> None:
     """InputError when data would not fit on the partition that they are meant for."""
     if estimate_bytes * (1 + space.RESERVE) > device_bytes * (1 - FILE_SYSTEM_SHARE):
         raise InputError(
-            "--data",
+            written("layout.data"),
             f"the workload's data take about {units.stored(estimate_bytes)}, and the device's partition for them has "
             f"{units.stored(device_bytes)}",
             "give the device more capacity, or choose a smaller scale",
         )
 
 
-def _arranged(wanted: Wanted, number: int, placed: set[str], estimate_bytes: int) -> Device:
-    subject = f"device {wanted.model}"
-    file_systems.validated("--fs", wanted.file_system)
-    backing = wanted.backing if wanted.backing == RAM else place.check(wanted.backing, "backing")
-    needs = {role: _needed(role, placed, estimate_bytes) for role in wanted.roles}
-    if wanted.capacity_bytes is not None:
-        scale = wanted.capacity_bytes / sum(needs.values())
+def _arranged(request: Request, number: int, placed: set[str], estimate_bytes: int) -> Device:
+    subject = f"device {request.model}"
+    file_systems.validated(written("devices.NAME.fs"), request.file_system)
+    backing = request.backing if request.backing == RAM else place.check(request.backing, "backing")
+    needs = {role: _needed(role, placed, estimate_bytes) for role in request.roles}
+    if request.capacity_bytes is not None:
+        scale = request.capacity_bytes / sum(needs.values())
         needs = {role: int(need * scale) for role, need in needs.items()}
     sizes = {role: max(PAGE, need // PAGE * PAGE) for role, need in needs.items()}
-    least = max(LEAST_BYTES, file_systems.smallest_bytes(wanted.file_system))
+    least = max(LEAST_BYTES, file_systems.smallest_bytes(request.file_system))
     for role, size in sizes.items():
         if size < least:
             raise InputError(
                 subject,
-                f"its partition for {role} would have {units.stored(size)}, and {wanted.file_system} needs "
+                f"its partition for {role} would have {units.stored(size)}, and {request.file_system} needs "
                 f"{units.stored(least)}",
                 "give it more capacity, or choose another file system",
             )
-    key = hashlib.sha256(repr((wanted, number, sorted(sizes.items()))).encode()).hexdigest()[:12]
+    key = hashlib.sha256(repr((request, number, sorted(sizes.items()))).encode()).hexdigest()[:12]
     folder = place.base() / "devices" / key
     partitions = tuple(Partition(role, size, str(folder / role)) for role, size in sizes.items())
-    depth = expression.depth(wanted.model, sum(sizes.values()))
-    rotates = expression.rotates(wanted.model)
-    return Device(wanted.model, partitions, wanted.file_system, backing, depth, rotates)
+    depth = expression.depth(request.model, sum(sizes.values()))
+    rotates = expression.rotates(request.model)
+    return Device(request.model, partitions, request.file_system, backing, depth, rotates)
 
 
 def _needed(role: str, placed: set[str], estimate_bytes: int) -> int:
@@ -142,15 +167,17 @@ def _needed(role: str, placed: set[str], estimate_bytes: int) -> int:
 
 def require_memory(subject: str, devices: Sequence[Device], undone: int) -> None:
     """A device in memory that cannot be filled would end in the kernel killing processes. InputError."""
-    wanted = sum(one.bytes for device in devices if device.backing == RAM for one in device.partitions) + undone
+    needed = sum(one.bytes for device in devices if device.backing == RAM for one in device.partitions) + undone
     may = int(ideal.available_bytes() * ideal.MOST_OF_MEMORY)
-    if wanted > may:
+    if needed > may:
         beside = f", {units.stored(undone)} of it for what a power cut takes back" if undone else ""
         raise InputError(
             subject,
-            f"the devices hold {units.stored(wanted)} in memory{beside}, and {units.stored(may)} may be taken",
-            "make them smaller with --capacity, or keep their bytes in a directory with --backing DIR",
+            f"the devices hold {units.stored(needed)} in memory{beside}, and {units.stored(may)} may be taken",
+            f"make them smaller with {written('devices.NAME.capacity')}, "
+            f"or keep their bytes in a directory with {written('devices.NAME.backing')} DIR",
         )
     for device in devices:
         if device.backing != RAM and not space.existing(Path(device.backing)).is_dir():
-            raise InputError(f"--backing {device.backing}", "it is not a directory")
+            subject = written("devices.NAME.backing", device.backing)
+            raise InputError(subject, "it is not a directory", "name a directory")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ironbench.errors import InputError
-from ironbench.machine import attached
+from ironbench.process.programs import output
 
 DEFAULT = "ext4"
 
@@ -75,11 +75,12 @@ def smallest_bytes(text: str) -> int:
 def make(text: str, block: str) -> None:
     """FailureError."""
     kind = KINDS[text.partition(":")[0]]
-    attached.command(kind.program, *kind.make, block)
+    output([kind.program, *kind.make, block], timeout_s=None)
 
 
 def mount(text: str, block: str, point: Path, *, flushes: bool = True) -> None:
     """`flushes`: whether the device has anything to flush; xfs cannot be told that it has not. FailureError."""
     name, _, option = text.partition(":")
     options = [one for one in (option, "" if flushes else KINDS[name].unflushed) if one]
-    attached.command("mount", "-t", name, *(["-o", ",".join(options)] if options else []), block, str(point))
+    chosen = ["-o", ",".join(options)] if options else []
+    output(["mount", "-t", name, *chosen, block, str(point)], timeout_s=None)

@@ -1,10 +1,7 @@
 """The process of one emulated device: it answers for the device, and takes everything apart when it ends.
 
-`python -I -S` runs it. Its first line on standard input is an `Order`; then come lines with one word each: `model` and
-`free` say who decides when the device answers, `stop` ends it. The end of standard input means that the ironbench that
-started it is gone, and then this process goes, too. A pipe, not the parent-death signal: that one fires already when
-the thread ends that started the process (prctl(2)). It writes one JSON object a line: `ready` or `failed`, then an
-answer to each word.
+A child of ours (`ironbench.process.child`). The first message is an `Order`, answered by `ready` or an error; then come
+words, each with an answer: `model` and `free` say who decides when the device answers, `stop` ends it.
 """
 
 from __future__ import annotations
@@ -15,15 +12,16 @@ import os
 import select
 import shutil
 import signal
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ironbench.devices import file_systems
 from ironbench.errors import FailureError, IronbenchError
-from ironbench.machine import attached
-from ironbench.process import processes, register
+from ironbench.machine.mounts import COUNTERS
+from ironbench.process import loop_mounts, processes, register
+from ironbench.process.child import Channel, refusal
+from ironbench.process.programs import output
 
 FILES = "files"
 """Where in its folder a device shows its files."""
@@ -55,27 +53,25 @@ class Order:
     """Whether somebody mounted it with `device mount`; otherwise it is under an engine that is measured."""
 
 
-def main() -> None:
-    order = Order(**json.loads(sys.stdin.readline()))
+def main(parent: Channel) -> None:
+    frame = parent.receive()
+    if frame is None:
+        return
+    order = Order(**frame[0])
     woken = _signals()
     device = Made(order)
     try:
         ready = device.make()
     except IronbenchError as error:
-        left = device.unmake(STOPPED_PATIENCE_S)
-        cause = "; ".join([error.cause, *left])
-        _say({"failed": {"subject": error.subject, "cause": cause, "hint": error.hint}})
-        return
+        cause = "; ".join([error.cause, *device.unmake(STOPPED_PATIENCE_S)])
+        raise FailureError(error.subject, cause, error.hint) from error
     except OSError as error:
         cause = "; ".join([str(error), *device.unmake(STOPPED_PATIENCE_S)])
-        _say({"failed": {"subject": f"emulated device {order.spec['model']}", "cause": cause, "hint": ""}})
-        return
-    _say({"ready": ready})
-    patience_s = _serve(device, woken, order.detached)
+        raise FailureError(f"emulated device {order.spec['model']}", cause) from error
+    _say(parent, {"ready": ready})
+    patience_s = _serve(parent, device, woken, order.detached)
     left = device.unmake(patience_s)
-    _say({"stopped": left, "untraced": device.untraced})
-    # The rest would be the interpreter's own tidying: nothing of the device needs it.
-    os._exit(0)
+    _say(parent, {"stopped": left, "untraced": device.untraced})
 
 
 class Made:
@@ -99,17 +95,17 @@ class Made:
         files = self._folder / FILES
         files.mkdir()
         self._live = _core.LiveDevice(json.dumps(self._order.spec).encode(), str(files))
-        blocks = self._blocks = {name: attached.attach(files / name) for name in self._order.points}
+        blocks = self._blocks = {name: loop_mounts.attach(files / name) for name in self._order.points}
         sizes = {one["name"]: one["bytes"] for one in self._order.spec["partitions"]}
         largest = max(blocks, key=lambda name: sizes[name])
         measured = json.loads(self._live.calibrate(blocks[largest], min(CALIBRATED_BYTES, sizes[largest])))
         for name, block in blocks.items():
             # What the kernel itself keeps in memory is done when it is written (docs/adr/0014).
             self._furnish(block, Path(self._order.points[name]), not measured["passes"])
-        return {"calibration": measured, "blocks": blocks, "counters": str(files / attached.COUNTERS)}
+        return {"calibration": measured, "blocks": blocks, "counters": str(files / COUNTERS)}
 
     def say(self, word: str) -> dict[str, Any]:
-        """Does what one word on standard input asks for."""
+        """Does what one word asks for."""
         if word == "model":
             for point in self._order.points.values():
                 _flush(Path(point))
@@ -132,7 +128,7 @@ class Made:
         if self._live is not None:
             self._live.hurry()
             self.untraced = self._end_trace()
-        left = attached.take_apart(self._folder, patience_s)
+        left = loop_mounts.take_apart(self._folder, patience_s)
         if self._live is not None and not left:
             with contextlib.suppress(IronbenchError):
                 self._live.unmount()
@@ -160,10 +156,13 @@ class Made:
     def _powered(self) -> dict[str, str]:
         """After a power cut: block devices and mounts anew, for the kernel's caches went with the power."""
         files = self._folder / FILES
-        if left := [*self._unmounted(), *(f"{loop.device} is in use still" for loop in attached.loops(self._folder))]:
+        if left := [
+            *self._unmounted(),
+            *(f"{loop.device} is in use still" for loop in loop_mounts.loops(self._folder)),
+        ]:
             raise FailureError("power", "; ".join(left), "end the programs that use the device first")
         self._live.revive()
-        blocks = self._blocks = {name: attached.attach(files / name) for name in self._order.points}
+        blocks = self._blocks = {name: loop_mounts.attach(files / name) for name in self._order.points}
         for name, block in blocks.items():
             file_systems.mount(self._order.file_system, block, Path(self._order.points[name]))
         if self._modelled:
@@ -172,14 +171,14 @@ class Made:
 
     def _unmounted(self) -> list[str]:
         left = []
-        for loop in attached.loops(self._folder):
-            for point in attached.mount_points(loop.device):
+        for loop in loop_mounts.loops(self._folder):
+            for point in loop_mounts.mount_points(loop.device):
                 try:
-                    attached.unmount(point, STOPPED_PATIENCE_S)
+                    loop_mounts.unmount(point, STOPPED_PATIENCE_S)
                 except FailureError as error:
                     left.append(str(error))
-            attached.detach(loop.device)
-        attached.wait_gone(self._folder, STOPPED_PATIENCE_S)
+            loop_mounts.detach(loop.device)
+        loop_mounts.wait_gone(self._folder, STOPPED_PATIENCE_S)
         return left
 
     def _note(self) -> None:
@@ -198,39 +197,33 @@ class Made:
         file_systems.mount(self._order.file_system, block, point, flushes=flushes)
 
 
-def _serve(device: Made, woken: int, detached: bool) -> float:
+def _serve(parent: Channel, device: Made, woken: int, detached: bool) -> float:
     """Until there is a reason to end; how long what hangs on the device may be in use then."""
     poller = select.poll()
     poller.register(woken, select.POLLIN)
-    poller.register(0, select.POLLIN | select.POLLHUP)
-    rest = b""
+    poller.register(parent.socket, select.POLLIN | select.POLLHUP)
     while True:
         for fd, _ in poller.poll():
             if fd == woken:
                 return STOPPED_PATIENCE_S
-            data = os.read(0, 4096)
-            if not data and detached:
-                poller.unregister(0)
+            frame = parent.receive()
+            if frame is None and detached:
+                poller.unregister(parent.socket)
                 continue
-            if not data:
+            if frame is None:
                 return ORPHAN_PATIENCE_S
-            *lines, rest = (rest + data).split(b"\n")
-            for line in lines:
-                if line == b"stop":
-                    return STOPPED_PATIENCE_S
-                _say(_answered(device, line.decode()))
-
-
-def _answered(device: Made, word: str) -> dict[str, Any]:
-    try:
-        return device.say(word)
-    except IronbenchError as error:
-        return {"failed": {"subject": error.subject, "cause": error.cause, "hint": error.hint}}
+            if frame[0] == "stop":
+                return STOPPED_PATIENCE_S
+            try:
+                answer = device.say(frame[0])
+            except IronbenchError as error:
+                answer = refusal(error)
+            _say(parent, answer)
 
 
 def _flush(point: Path) -> None:
     """Writes what the file system holds back (syncfs(2), by sync(1))."""
-    attached.command("sync", "--file-system", str(point))
+    output(["sync", "--file-system", str(point)], timeout_s=None)
 
 
 def _signals() -> int:
@@ -243,8 +236,6 @@ def _signals() -> int:
     return woken
 
 
-def _say(message: dict[str, Any]) -> None:
-    try:
-        os.write(1, json.dumps(message).encode() + b"\n")
-    except OSError:
-        return  # nobody listens any more
+def _say(parent: Channel, message: dict[str, Any]) -> None:
+    with contextlib.suppress(OSError):  # nobody listens any more
+        parent.send(message)

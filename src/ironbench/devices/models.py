@@ -21,11 +21,11 @@ def models(more: Iterable[str] = ()) -> dict[str, DeviceModel]:
 
     InputError: a file cannot be read or a model in it is not whole.
     """
-    found = dict(device_models())
+    by_name = dict(device_models())
     for name in [*filter(None, os.environ.get(VARIABLE, "").split(os.pathsep)), *more]:
         text = text_of(Path(name), f"device models {name}", "name a TOML file; docs/guide/devices.md shows one")
-        found |= read(text, name, found)
-    return found
+        by_name |= read(text, name, by_name)
+    return by_name
 
 
 def for_core(known: dict[str, DeviceModel]) -> bytes:

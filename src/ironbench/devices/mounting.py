@@ -1,4 +1,4 @@
-"""Our end of the processes of emulated devices: started, told whether to follow their models, and ended with us."""
+"""Our end of the processes of emulated devices: starts them, sets their timing, and ends them with us."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -22,10 +20,11 @@ from ironbench.devices.inside import IMAGES, STOPPED_PATIENCE_S, Order
 from ironbench.devices.models import for_core, models
 from ironbench.devices.recorded import Measured, finish, on_its_clock, raw
 from ironbench.errors import FailureError, InputError
-from ironbench.machine import attached, space
+from ironbench.machine import space
 from ironbench.model.driven import Computed
 from ironbench.model.system import Device
-from ironbench.process import place, processes, register
+from ironbench.process import loop_mounts, place, processes, register
+from ironbench.process.child import Child
 
 ORDER = "order.json"
 _PREFIX = "device-"
@@ -64,14 +63,14 @@ class Mounted:
         entry, folder = str(register.path_of(self._entry)), str(self._folder)
         order = Order(entry, folder, spec, device.file_system, points, detached, by_hand)
         (self._folder / ORDER).write_text(json.dumps(asdict(order)))
-        self._process = _started(self._folder)
+        subject = f"emulated device {device.model}"
+        self._child = Child("ironbench.devices.inside", subject, log=self._folder / _LOG)
         self._stopped = False
-        self._send(json.dumps(asdict(order)))
-        answer = self._hear()
-        if "ready" not in answer:
-            failure = self._failure(answer)
+        try:
+            answer = self._ask(asdict(order))
+        except FailureError:
             self._end()
-            raise failure
+            raise
         self.calibration: dict[str, Any] = answer["ready"]["calibration"]
         try:
             self._refuse_too_fast(self.calibration["reads_per_s"])
@@ -81,12 +80,9 @@ class Mounted:
         self.blocks: dict[str, str] = answer["ready"]["blocks"]
         self._counters = Path(answer["ready"]["counters"])
 
-    def pace(self, model: bool) -> None:
-        """Whether it answers when its model says, or at once. FailureError when its process is gone."""
-        self._send("model" if model else "free")
-        answer = self._hear()
-        if "paced" not in answer:
-            raise self._failure(answer)
+    def set_model_timing(self, on: bool) -> None:
+        """Answers requests when its model says (`on`), or at once. FailureError when its process is gone."""
+        self._ask("model" if on else "free")
 
     def measured(self, started_unix_s: float, elapsed_s: float, computed: Computed | None) -> None:
         """A trial was measured then: its trace tells which I/Os were that trial's, and what its work computed."""
@@ -102,52 +98,38 @@ class Mounted:
     @property
     def status(self) -> int | None:
         """Exit status of its process once that has ended."""
-        return self._process.poll()
+        return self._child.process.poll()
 
     def cut(self, how: str, seed: int) -> int:
         """The power goes: `lose`, `subset` or `torn` (`crates/ironbench-device/src/live/undo.rs`).
 
         From then on every request fails. Returns how many writes no flush had followed. FailureError.
         """
-        self._send(f"cut {how} {seed}")
-        answer = self._hear()
-        if "cut" not in answer:
-            raise self._failure(answer)
-        return int(answer["cut"])
+        return int(self._ask(f"cut {how} {seed}")["cut"])
 
     def restore_power(self) -> None:
         """After a cut, once nothing uses the file systems any more: mounts them again. FailureError."""
-        self._send("power")
-        answer = self._hear()
-        if "blocks" not in answer:
-            raise self._failure(answer)
-        self.blocks = answer["blocks"]
+        self.blocks = self._ask("power")["blocks"]
 
     def death(self) -> str:
         """How its process ended, in words; "" while it runs."""
-        code = self._process.poll()
-        if code is None or self._stopped:
-            return ""
-        how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
-        return f"the process of the emulated device {self.device.model} {how}"
+        how, _ = self._child.how_it_ended()
+        return f"the process of the emulated device {self.device.model} {how}" if how and not self._stopped else ""
 
     @property
     def pid(self) -> int:
-        return self._process.pid
+        return self._child.pid
 
     def release(self) -> None:
         """Leaves a detached device to itself."""
         self._stopped = True
-        for stream in (self._process.stdin, self._process.stdout):
-            assert stream is not None
-            stream.close()
+        self._child.close()
 
     def stop(self) -> None:
         """Unmounts and ends it; whatever its process did not get to, we do. FailureError names what is left."""
         if self._stopped:
             return
-        self._send("stop")
-        answer = self._hear()
+        answer = self._child.ask("stop")
         left = answer.get("stopped")
         self._end()
         if self._trace is not None and raw(self._trace).exists():
@@ -186,42 +168,23 @@ class Mounted:
                 "`free` is the fastest that can be emulated",
             )
 
-    def _failure(self, answer: dict[str, Any]) -> FailureError:
-        """What its process answered instead; when that has ended, with the last that it said."""
-        if failed := answer.get("failed"):
-            return FailureError(failed["subject"], failed["cause"], failed["hint"])
-        try:
-            said = (self._folder / _LOG).read_text(errors="replace").strip()
-        except OSError:
-            said = ""
-        last = f"; its last words: {said.splitlines()[-1].strip()}" if said else ""
-        return FailureError(f"emulated device {self.device.model}", f"its process ended{last}")
+    def _ask(self, word: Any) -> dict[str, Any]:
+        """Its answer. FailureError, with the last that it wrote when its process has ended."""
+        answer = self._child.ask(word)
+        if not answer:
+            raise self._child.died(kind=FailureError)
+        return answer
 
     def _end(self) -> None:
         self._stopped = True
-        for stream in (self._process.stdin, self._process.stdout):
-            if stream is not None:
-                with contextlib.suppress(BrokenPipeError):
-                    stream.close()
-        self._process.wait()
-        if self._folder.exists() and not attached.take_apart(self._folder, STOPPED_PATIENCE_S):
+        self._child.close()
+        self._child.process.wait()
+        if self._folder.exists() and not loop_mounts.take_apart(self._folder, STOPPED_PATIENCE_S):
             for path in self._entry.remove:
                 shutil.rmtree(path, ignore_errors=True)
             register.forget(self._entry)
         for partition in self.device.partitions:
             _remove_empty(Path(partition.directory))
-
-    def _send(self, line: str) -> None:
-        assert self._process.stdin is not None
-        with contextlib.suppress(BrokenPipeError):
-            os.write(self._process.stdin.fileno(), f"{line}\n".encode())
-
-    def _hear(self) -> dict[str, Any]:
-        """Its next answer; empty when it has ended."""
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        message: dict[str, Any] = json.loads(line) if line else {}
-        return message
 
 
 class Devices:
@@ -230,21 +193,21 @@ class Devices:
     def __init__(self, mounted: Sequence[Mounted]) -> None:
         self.mounted = tuple(mounted)
 
-    def pace(self, model: bool) -> None:
-        """Whether they follow their models: not while data are loaded. FailureError when one is gone."""
+    def set_model_timing(self, on: bool) -> None:
+        """Has all devices follow their models (`on`), or answer at once. FailureError: one is gone."""
         for one in self.mounted:
-            one.pace(model)
+            one.set_model_timing(on)
 
     @contextmanager
     def at_once(self) -> Iterator[None]:
-        """They do not follow their models meanwhile: nothing is measured. One that is gone is told of by `death`."""
+        """Has the devices answer at once meanwhile: nothing is measured. `death` reports one that is gone."""
         with contextlib.suppress(FailureError):
-            self.pace(model=False)
+            self.set_model_timing(on=False)
         try:
             yield
         finally:
             with contextlib.suppress(FailureError):
-                self.pace(model=True)
+                self.set_model_timing(on=True)
 
     def measured(self, started_unix_s: float, elapsed_s: float, computed: Computed | None) -> None:
         """A trial was measured then, for the traces."""
@@ -262,7 +225,7 @@ class Devices:
 
     def death(self) -> str:
         """How one of them died, in words; "" while all live."""
-        return next((said for one in self.mounted if (said := one.death())), "")
+        return next((cause for one in self.mounted if (cause := one.death())), "")
 
     def conditions(self) -> dict[str, str]:
         """What was mounted, in words, by the roles it holds."""
@@ -305,20 +268,20 @@ def _end_servers() -> None:
 def mounted(
     devices: Sequence[Device], seed: int = 0, traces: Path | None = None, *, cuttable: bool = False
 ) -> Iterator[Devices]:
-    """The devices, for as long as the block lasts. They answer at once until told to follow their models.
+    """The devices, for as long as the block lasts. They answer at once until `set_model_timing(on=True)`.
 
     `traces`: the beginning of the names of their traces; `cuttable`: see `Mounted`.
     """
     with ExitStack() as stack:
-        found = []
+        running = []
         for device in devices:
             roles = "+".join(partition.role for partition in device.partitions)
             trace = traces.with_name(f"{traces.name}-{roles}.parquet") if traces else None
             one = Mounted(device, seed, cuttable=cuttable, trace=trace)
             stack.callback(one.stop)
-            found.append(one)
-        all_ = Devices(found)
-        if found:
+            running.append(one)
+        all_ = Devices(running)
+        if running:
             watch = _Watch(all_)
             watch.start()
             stack.callback(watch.end)
@@ -343,7 +306,7 @@ def _described(one: Mounted) -> str:
 def _refuse_used(device: Device) -> None:
     for partition in device.partitions:
         point = Path(partition.directory)
-        if attached.is_mount_point(point):
+        if loop_mounts.is_mount_point(point):
             raise InputError(
                 f"mount point {point}",
                 "something is mounted there already",
@@ -374,21 +337,6 @@ def _spec(device: Device, seed: int, entry: register.Entry) -> dict[str, Any]:
         "partitions": [{"name": one.role, "bytes": one.bytes} for one in device.partitions],
         "backing": entry.remove[1] if device.backing != arrange.RAM else None,
     }
-
-
-def _started(folder: Path) -> subprocess.Popen[bytes]:
-    parent = str(Path(__file__).resolve().parents[2])
-    code = f"import sys; sys.path.insert(0, {parent!r}); import ironbench.devices.inside as i; i.main()"
-    with (folder / _LOG).open("ab") as log:
-        return subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", code],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=log,
-            start_new_session=True,  # Ctrl-C in our terminal is ours alone
-            cwd="/",
-            bufsize=-1,
-        )
 
 
 def _remove_empty(point: Path) -> None:

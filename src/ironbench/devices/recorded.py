@@ -38,10 +38,10 @@ def on_its_clock(counters: Path, started_unix_s: float, elapsed_s: float, comput
     descriptor = os.open(counters, os.O_RDONLY)
     try:
         # One read: a second one would begin where other counts have been put.
-        told, now_s = os.read(descriptor, 1 << 20), time.time()
+        text, now_s = os.read(descriptor, 1 << 20), time.time()
     finally:
         os.close(descriptor)
-    now_ns = json.loads(told)["now_ns"]
+    now_ns = json.loads(text)["now_ns"]
 
     def on_clock(unix_s: float) -> int:
         return int(now_ns - round((now_s - unix_s) * 1e9))
@@ -75,7 +75,7 @@ def finish(path: Path, partitions: Sequence[Partition], trials: Sequence[Measure
             trial[within] = number
             share[within] = _share(one, rows["completed"], rows["used"])
         cores = os.cpu_count() or 1
-        found = trace.Trace(
+        recorded = trace.Trace(
             rows["time"].copy(),
             rows["op"][:, 0].copy(),
             rows["offset"].copy(),
@@ -85,7 +85,7 @@ def finish(path: Path, partitions: Sequence[Partition], trials: Sequence[Measure
             trial,
             trace.Processors(cores, rows["used"].copy(), rows["runnable"].copy(), rows["own"].copy(), share),
         )
-        trace.write(path, found)
+        trace.write(path, recorded)
         written.unlink()
     except OSError as error:
         raise FailureError(f"trace {path}", str(error)) from error

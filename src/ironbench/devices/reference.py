@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ironbench.catalogue.devices import DeviceModel, Published, device_models
 from ironbench.devices import models
-from ironbench.devices.seen import LOADS, seen
+from ironbench.devices.device_probe import LOADS, seen
+from ironbench.words import grouped
 
 _INTRODUCTION = """# Devices
 
@@ -44,7 +45,7 @@ def _table(known: dict[str, DeviceModel]) -> str:
 
 
 def _short(value: float) -> str:
-    return f"{float(f'{value:.2g}'):,.0f}" if value >= 10 else f"{value:.2g}"
+    return grouped(float(f"{value:.2g}")) if value >= 10 else f"{value:.2g}"
 
 
 def _model(model: DeviceModel) -> str:

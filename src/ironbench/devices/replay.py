@@ -12,6 +12,7 @@ from ironbench import _core
 from ironbench._core import Histogram
 from ironbench.devices.trace import OPS, Trace
 from ironbench.errors import InputError
+from ironbench.words import in_percent
 
 WRITES_FAR = 0.5
 """Above this share of bytes written, the kernel chooses when data reach the device, and another device changes that."""
@@ -110,7 +111,7 @@ def predicted(
         for op in OPS
         if histograms[op].count
     )
-    found = Prediction(
+    prediction = Prediction(
         model=_core.normal_device(model, models),
         closed=closed,
         ios=len(trace.op),
@@ -127,22 +128,27 @@ def predicted(
         latencies=latencies,
         out_of_range=(),
     )
-    most, mean = _under_way(trace, found.recorded_s)
-    doubts = (*_doubts(found), *_cold(found, most), *_unknown_clients(found, most, mean), *_disturbed(trace, found))
-    return replace(found, out_of_range=doubts)
+    most, mean = _under_way(trace, prediction.recorded_s)
+    doubts = (
+        *_doubts(prediction),
+        *_cold(prediction, most),
+        *_unknown_clients(prediction, most, mean),
+        *_disturbed(trace, prediction),
+    )
+    return replace(prediction, out_of_range=doubts)
 
 
-def _doubts(found: Prediction) -> tuple[str, ...]:
+def _doubts(prediction: Prediction) -> tuple[str, ...]:
     """Why this prediction may be wrong."""
     doubts = []
-    moved = found.read_bytes + found.written_bytes
-    share = found.written_bytes / moved if moved else 0.0
+    moved = prediction.read_bytes + prediction.written_bytes
+    share = prediction.written_bytes / moved if moved else 0.0
     if share > WRITES_FAR:
         doubts.append(
-            f"{share:.0%} of the bytes are writes: when the kernel and checkpoints write depends on the device's speed "
-            "and on the clock, and both stay as recorded here"
+            f"{in_percent(share)} of the bytes are writes: when the kernel and checkpoints write depends on the "
+            "device's speed and on the clock, and both stay as recorded here"
         )
-    for one in found.latencies:
+    for one in prediction.latencies:
         change = _change(one)
         if one.op == "flush" and not 1 / FLUSH_FAR <= change <= FLUSH_FAR:
             more = "fewer" if change > 1 else "more"
@@ -152,11 +158,15 @@ def _doubts(found: Prediction) -> tuple[str, ...]:
             )
         elif one.op != "flush" and not 1 / LATENCY_FAR <= change <= LATENCY_FAR:
             doubts.append(f"a {one.op} takes {change:.2g} times as long: far from what was recorded")
-    if found.closed and found.predicted_s > 0 and found.thinking_s / found.predicted_s > THINKING_FAR:
+    if (
+        prediction.closed
+        and prediction.predicted_s > 0
+        and prediction.thinking_s / prediction.predicted_s > THINKING_FAR
+    ):
         doubts.append("nearly all of the predicted time is the program's own: what limits it then was not modelled")
-    if found.used_s > OTHERS_FAR * found.computing_s > 0:
+    if prediction.used_s > OTHERS_FAR * prediction.computing_s > 0:
         doubts.append(
-            f"{found.used_s:.2g} s of CPU were used, and the work can have taken {found.computing_s:.2g} s: "
+            f"{prediction.used_s:.2g} s of CPU were used, and the work can have taken {prediction.computing_s:.2g} s: "
             "what other programs did, or this one beside its I/Os, is left out"
         )
     return tuple(doubts)
@@ -170,42 +180,46 @@ def _change(one: Latency) -> float:
     return predicted / recorded
 
 
-def _unknown_clients(found: Prediction, most: int, mean: float) -> tuple[str, ...]:
+def _unknown_clients(prediction: Prediction, most: int, mean: float) -> tuple[str, ...]:
     """A doubt where several clients that think are likely: a trace does not tell who waited for whom."""
-    if not found.closed or most < 2 or found.idling < IDLING_FAR:
+    if not prediction.closed or most < 2 or prediction.idling < IDLING_FAR:
         return ()
-    chained = found.predicted_s > 0 and found.thinking_s / found.predicted_s > CHAINED_FAR
-    if found.ratio < 1 / SAME and chained:
+    chained = prediction.predicted_s > 0 and prediction.thinking_s / prediction.predicted_s > CHAINED_FAR
+    if prediction.ratio < 1 / SAME and chained:
         return (f"up to {most} I/Os at a time, and then mostly thinking: clients may be slower than predicted",)
-    if found.ratio > SAME and mean / most < IDLE_FAR:
+    if prediction.ratio > SAME and mean / most < IDLE_FAR:
         return (f"up to {most} I/Os at a time, {mean:.1f} on average: clients may be faster than predicted",)
     return ()
 
 
-def _cold(found: Prediction, most: int) -> tuple[str, ...]:
+def _cold(prediction: Prediction, most: int) -> tuple[str, ...]:
     """A doubt where it was recorded with pauses before most of what was computed, and computing decides the time."""
     # No more cores than I/Os at a time can have something to compute for them.
-    cores = min(found.cores, most)
-    if not cores or found.recorded_s <= 0 or found.computing_s <= COMPUTING_FAR * cores * found.predicted_s:
+    cores = min(prediction.cores, most)
+    if (
+        not cores
+        or prediction.recorded_s <= 0
+        or prediction.computing_s <= COMPUTING_FAR * cores * prediction.predicted_s
+    ):
         return ()
-    busy = found.used_s / (cores * found.recorded_s)
+    busy = prediction.used_s / (cores * prediction.recorded_s)
     if busy >= COLD_FAR:
         return ()
     return (
-        f"computing decides the time there, and here the work computed for {busy:.0%} of the time: after pauses it "
-        "takes longer (twice as long was seen), so the prediction is likely too long",
+        f"computing decides the time there, and here the work computed for {in_percent(busy)} of the time: after "
+        "pauses it takes longer (twice as long was seen), so the prediction is likely too long",
     )
 
 
-def _disturbed(trace: Trace, found: Prediction) -> tuple[str, ...]:
+def _disturbed(trace: Trace, prediction: Prediction) -> tuple[str, ...]:
     """A doubt where other programs are known to have taken much of the processors."""
-    if trace.processors is None or not found.closed or found.recorded_s <= 0:
+    if trace.processors is None or not prediction.closed or prediction.recorded_s <= 0:
         return ()
-    cores = trace.processors.others_s() / found.recorded_s
+    cores = trace.processors.others_s() / prediction.recorded_s
     if cores <= DISTURBED_FAR * trace.processors.cores:
         return ()
-    said = f"other programs used {cores:.1f} of {trace.processors.cores} cores while it was recorded"
-    return (f"{said}: they slowed the work, and made it wait",)
+    cause = f"other programs used {cores:.1f} of {trace.processors.cores} cores while it was recorded"
+    return (f"{cause}: they slowed the work, and made it wait",)
 
 
 def _under_way(trace: Trace, elapsed_s: float) -> tuple[int, float]:

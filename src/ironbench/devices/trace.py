@@ -159,10 +159,10 @@ def read(path: Path) -> Trace:
     if columns.keys() >= LATER.keys() and len(columns["cores"]):
         counts = (columns[name] for name in COUNTS)
         processors = Processors(int(columns["cores"][0]), *counts)
-    found = Trace(**{name: columns[name] for name in COLUMNS}, trial=columns.get("trial"), processors=processors)
-    if (found.op >= len(OPS)).any():
+    trace = Trace(**{name: columns[name] for name in COLUMNS}, trial=columns.get("trial"), processors=processors)
+    if (trace.op >= len(OPS)).any():
         raise InputError(f"trace {path}", "an op in it is none", f"known: {', '.join(OPS)}")
-    return found
+    return trace
 
 
 def write(path: Path, trace: Trace) -> None:

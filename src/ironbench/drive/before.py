@@ -2,22 +2,48 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from ironbench import engines, units, workloads
 from ironbench.drive import caches, checkpoints
 from ironbench.drive.caches import Rehearse, State
-from ironbench.drive.clock import Clock
 from ironbench.load import tables
 from ironbench.machine import control_groups, quiet
 from ironbench.model.observation import Source
 from ironbench.model.plan import Plan
-from ironbench.model.prepared import Prepared
+from ironbench.model.record import Warning
 from ironbench.model.session import Session
-from ironbench.model.system import Load, Setup, Trial
+from ironbench.model.system import PRELIMINARY, Load, Setup, Trial
+from ironbench.model.trial_notes import TrialNotes
 
-OF_A_LAB = ("lab", "pilot", "peak")
-"""Purposes of trials that a lab has isolated from each other."""
+STEP_S = 0.010
+"""CLOCK_MONOTONIC is slewed just as CLOCK_REALTIME is but never stepped (clock_gettime(2)), so that their difference
+changes by steps alone; reading both takes less than a microsecond."""
+
+
+class Clock:
+    """Watches the difference of the two clocks from now on."""
+
+    def __init__(self, offset_s: Callable[[], float] | None = None) -> None:
+        self._offset_s = offset_s or _offset_s
+        self._before_s = self._offset_s()
+
+    def warnings(self) -> tuple[Warning, ...]:
+        """What a reader must know when the clock was set since."""
+        step_s = self._offset_s() - self._before_s
+        if abs(step_s) < STEP_S:
+            return ()
+        text = (
+            f"the machine's clock was set by {step_s:+.3f} s during the trial: times of day in this record are off, "
+            "durations are not"
+        )
+        return (Warning("clock-step", text),)
+
+
+def _offset_s() -> float:
+    return (time.clock_gettime_ns(time.CLOCK_REALTIME) - time.clock_gettime_ns(time.CLOCK_MONOTONIC)) / 1e9
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +52,7 @@ class Ready:
 
     sources: tuple[Source, ...]
     """What the core shall do at its times beside observing."""
-    prepared: Prepared
+    prepared: TrialNotes
     state: State
     read_bytes: int | None = None
     """By the engine so far."""
@@ -43,13 +69,13 @@ def ready(plan: Plan, session: Session, trial: Trial, rehearse: Rehearse) -> Rea
     done = state.prepared
     if system.memory_total_bytes is not None:
         limit = f"{units.memory(system.memory_total_bytes)} by a control group ({control_groups.parent().version})"
-        done = done.also({"memory_total": limit})
+        done = done.merge({"memory_total": limit})
     own, engine = system.dsn is None, engines.get(session.engine)
-    if trial.purpose in OF_A_LAB:
-        load = checkpoints.settled(Setup(trial.cell, system, plan.choice)).cell.load
-        done = done.also(engine.administration.reset_statistics(session) if own else {})
-    sources, said = checkpoints.prepared(session, load, own)
-    return Ready(sources, done.also(said), state)
+    load = checkpoints.settled(Setup(trial.cell, system, plan.choice), plan.crash).cell.load
+    if trial.purpose in ("lab", *PRELIMINARY) and own:  # each isolated from the one before
+        done = done.merge(engine.administration.reset_statistics(session))
+    sources, conditions = checkpoints.prepared(session, load, own)
+    return Ready(sources, done.merge(conditions), state)
 
 
 def at_last(ready: Ready, session: Session, load: Load, quiet_s: float | None) -> Ready:
@@ -61,7 +87,7 @@ def at_last(ready: Ready, session: Session, load: Load, quiet_s: float | None) -
     if state.asked == "cold":
         caches.chill(session)
     if quiet_s is not None:
-        done = done.also(*quiet.wait(min(quiet_s, (load.duration_s or quiet_s) + load.warmup_s)))
+        done = done.merge(*quiet.wait(min(quiet_s, (load.duration_s or quiet_s) + load.warmup_s)))
     read_bytes = caches.read_bytes(session) if state.asked else None
     return replace(ready, prepared=done, read_bytes=read_bytes, clock=Clock())
 
@@ -75,15 +101,15 @@ def _warmed(plan: Plan, session: Session, load: Load, rehearse: Rehearse) -> Sta
     return caches.prepared(session, plan.system, load, names, size, rehearse)
 
 
-def after(ready: Ready, session: Session) -> Prepared:
+def after(ready: Ready, session: Session) -> TrialNotes:
     """What the trial showed of it: conditions and warnings of the record."""
-    done = ready.prepared.also({}, ready.clock.warnings())
+    done = ready.prepared.merge({}, ready.clock.warnings())
     if not ready.state.asked:
         return done
     now = caches.read_bytes(session)
     read = None if now is None or ready.read_bytes is None else now - ready.read_bytes
     seen = caches.verified(ready.state, read)
-    return done.also(seen.conditions, seen.warnings)
+    return done.merge(seen.conditions, seen.warnings)
 
 
 def rehearsal(trial: Trial) -> Trial:

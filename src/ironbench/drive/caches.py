@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ironbench import engines, units
-from ironbench.errors import InputError
+from ironbench.errors import InputError, written
 from ironbench.machine import copies
 from ironbench.machine.fingerprint import virtualisation
 from ironbench.machine.tree import Tree
-from ironbench.model.prepared import NOTHING, Prepared
 from ironbench.model.record import Warning
 from ironbench.model.session import Session
 from ironbench.model.system import Load, System
+from ironbench.model.trial_notes import NO_NOTES, TrialNotes
 from ironbench.words import in_percent
 
 STATES = ("cold", "warm", "hot")
@@ -43,7 +43,9 @@ def require(system: System, load: Load) -> None:
         raise InputError("cache", f"{load.cache!r} is no state of caches", f"known: {', '.join(STATES)}")
     if load.cache == "cold" and system.dsn is not None:
         raise InputError(
-            "cache cold", "a running server (--dsn) is not restarted by ironbench", "use warm or hot, or leave it out"
+            "cache cold",
+            f"a running server ({written('system.dsn')}) is not restarted by ironbench",
+            "use warm or hot, or leave it out",
         )
 
 
@@ -52,7 +54,7 @@ class State:
     """What was brought about, and what is needed to verify it."""
 
     asked: str
-    prepared: Prepared = NOTHING
+    prepared: TrialNotes = NO_NOTES
     data_bytes: int = 0
     fits: bool = True
     """Whether the data can stay in memory as a whole."""
@@ -68,32 +70,32 @@ def prepared(
     fits = data_bytes <= FITS * _memory_bytes(system)
     if load.cache == "cold":
         word = "guest-cold (the host may hold the files in its memory)" if virtual() else "cold"
-        return State("cold", Prepared({"cache": f"{word}: engine restarted, files evicted"}), data_bytes, fits)
-    said = warm(session, system, tables)
+        return State("cold", TrialNotes({"cache": f"{word}: engine restarted, files evicted"}), data_bytes, fits)
+    how = warm(session, system, tables)
     if load.cache == "hot":
-        return _hot(session, said, rehearse, data_bytes, fits)
-    return State("warm", Prepared({"cache": f"warm: {said}"}), data_bytes, fits)
+        return _hot(session, how, rehearse, data_bytes, fits)
+    return State("warm", TrialNotes({"cache": f"warm: {how}"}), data_bytes, fits)
 
 
-def verified(state: State, read_bytes: int | None) -> Prepared:
+def verified(state: State, read_bytes: int | None) -> TrialNotes:
     """What the trial shows of the state of the caches: bytes that the engine had to read from its devices."""
     if not state.asked:
-        return NOTHING
+        return NO_NOTES
     if read_bytes is None:
-        return Prepared({"cache verified": "no: the engine's reads cannot be seen from here"})
+        return TrialNotes({"cache verified": "no: the engine's reads cannot be seen from here"})
     conditions = {"cache verified": f"{units.stored(read_bytes)} read from devices"}
     if state.asked == "cold":
         if read_bytes:
-            return Prepared(conditions)
+            return TrialNotes(conditions)
         text = "declared cold, but nothing was read from a device: the files lie in memory, or nothing was asked for"
-        return Prepared(conditions, (Warning("cache-not-cold", text),))
+        return TrialNotes(conditions, (Warning("cache-not-cold", text),))
     if not state.fits:
         conditions["cache verified"] += "; the data are larger than the memory for them"
-        return Prepared(conditions)
+        return TrialNotes(conditions)
     if read_bytes <= max(WARM_BYTES, WARM_SHARE * state.data_bytes):
-        return Prepared(conditions)
+        return TrialNotes(conditions)
     text = f"declared {state.asked}, but {units.stored(read_bytes)} were read from devices"
-    return Prepared(conditions, (Warning("cache-not-warm", text),))
+    return TrialNotes(conditions, (Warning("cache-not-warm", text),))
 
 
 def read_bytes(session: Session) -> int | None:
@@ -103,8 +105,8 @@ def read_bytes(session: Session) -> int | None:
     so that clients which have gone are not lost. A library engine runs in children of ours.
     """
     pids = [os.getpid()] if engines.get(session.engine).can("in client") else list(session.processes())
-    found = [_io(pid) for pid in pids]
-    known = [count for count in found if count is not None]
+    counts = [_io(pid) for pid in pids]
+    known = [count for count in counts if count is not None]
     return sum(known) if known else None
 
 
@@ -121,22 +123,22 @@ def chill(session: Session) -> None:
         copies.evict(Path(directory))
 
 
-def _hot(session: Session, said: str, rehearse: Rehearse, data_bytes: int, fits: bool) -> State:
+def _hot(session: Session, how: str, rehearse: Rehearse, data_bytes: int, fits: bool) -> State:
     last: float | None = None
     for number in range(1, MOST_REHEARSALS + 1):
         before = engines.get(session.engine).administration.hits(session)
         rehearse()
         share = hit_share(before, engines.get(session.engine).administration.hits(session))
         if share is None:
-            text = f"hot: {said}, rehearsed once; this engine counts no hits"
-            return State("hot", Prepared({"cache": text}), data_bytes, fits)
+            text = f"hot: {how}, rehearsed once; this engine counts no hits"
+            return State("hot", TrialNotes({"cache": text}), data_bytes, fits)
         if last is not None and abs(share - last) < STEADY:
-            text = f"hot: {said}, rehearsed {number} times until steady at {in_percent(share, 1)} hits"
-            return State("hot", Prepared({"cache": text}), data_bytes, fits)
+            text = f"hot: {how}, rehearsed {number} times until steady at {in_percent(share)} hits"
+            return State("hot", TrialNotes({"cache": text}), data_bytes, fits)
         last = share
     text = f"declared hot, but the hit rate was not steady after {MOST_REHEARSALS} rehearsals"
     warning = Warning("cache-not-steady", text)
-    return State("hot", Prepared({"cache": f"hot: {said}, not steady"}, (warning,)), data_bytes, fits)
+    return State("hot", TrialNotes({"cache": f"hot: {how}, not steady"}, (warning,)), data_bytes, fits)
 
 
 def _memory_bytes(system: System) -> int:

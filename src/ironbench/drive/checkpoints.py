@@ -20,22 +20,27 @@ PER_TRIAL = LEAST + 1
 """Whole cycles in a trial, where nobody said how far apart: the last one may not be complete at the end."""
 
 
-def settled(setup: Setup) -> Setup:
-    """The setup with an interval of checkpoints where its trials write to a server of ours and nobody chose one."""
+def settled(setup: Setup, crash: str = "") -> Setup:
+    """The setup with an interval of checkpoints where its trials write to a server of ours and nobody chose one.
+
+    None before a power cut (`crash`): a checkpoint right before it makes safe what the settings leave unsafe.
+    """
     load, system = setup.cell.load, setup.system
     engine = engines.get(system.engine)
     chosen = load.checkpoint_s is not None or engine.administration.checkpoint_setting in system.settings
     ours = engine.can("checkpoints") and system.dsn is None
     writes = workloads.get(setup.choice.workload).writes(setup.choice.options)
-    if chosen or not ours or not writes or load.duration_s is None:
+    if crash or chosen or not ours or not writes or load.duration_s is None:
         return setup
     interval_s = load.duration_s / PER_TRIAL
     return replace(setup, cell=replace(setup.cell, load=replace(load, checkpoint_s=interval_s)))
 
 
-def said(setups: Sequence[Setup]) -> str:
-    """Of cells whose checkpoints nobody chose: what is done, for plan and report; empty where there are none."""
-    given = [setup for setup in setups if setup.cell.load.checkpoint_s is None and settled(setup) != setup]
+def interval_note(setups: Sequence[Setup], crash: str = "", field: str = "load.checkpoint") -> str:
+    """Says how far apart checkpoints are in cells where nobody chose; empty where there are none.
+
+    `field`: where the user may choose."""
+    given = [setup for setup in setups if setup.cell.load.checkpoint_s is None and settled(setup, crash) != setup]
     if not given:
         return ""
     which = "every cell" if len(given) == len(setups) else ", ".join(setup.cell.name for setup in given[:3])
@@ -43,7 +48,7 @@ def said(setups: Sequence[Setup]) -> str:
     interval = " to ".join(f"{span:.3g}" for span in dict.fromkeys((spans[0], spans[-1])))
     return (
         f"{which}: {writing(given)}, so the server makes a checkpoint every {interval} s, three in a trial; "
-        "load.checkpoint chooses another interval"
+        f"{field} chooses another interval"
     )
 
 

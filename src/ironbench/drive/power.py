@@ -33,9 +33,9 @@ class PowerCut:
     """Under the engine, mounted so that their power can be cut."""
 
 
-def cut(session: Session, wanted: PowerCut, seed: int) -> dict[str, str]:
+def cut(session: Session, planned: PowerCut, seed: int) -> dict[str, str]:
     """Cuts it and waits for the engine to be back; what happened, for the record. FailureError: it stays away."""
-    subject = f"power cut ({wanted.how})"
+    subject = f"power cut ({planned.how})"
     if not isinstance(session, Powered):
         raise FailureError(subject, f"{session.engine} cannot be started on what a power cut leaves")
     at_stake: list[int] = []
@@ -43,11 +43,11 @@ def cut(session: Session, wanted: PowerCut, seed: int) -> dict[str, str]:
 
     def restored() -> None:
         nonlocal began_s
-        wanted.storage.restore_power()
+        planned.storage.restore_power()
         began_s = time.monotonic()
 
     try:
-        session.lose_power(lambda: at_stake.append(wanted.storage.cut(wanted.how, seed)), restored)
+        session.lose_power(lambda: at_stake.append(planned.storage.cut(planned.how, seed)), restored)
         session.query("SELECT 1")
     except IronbenchError as error:
         words = f"{_at_stake(at_stake)}; afterwards the database does not start: {error}"

@@ -1,42 +1,120 @@
-"""Runs one compiled plan, where the engine's nature wants it, with a progress bar."""
+"""Compiles the frozen plan of one trial and runs it, here or in a child process, with a progress bar."""
 
 from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import msgspec
+
+from ironbench.model.observation import Source
 from ironbench.model.system import Load
+from ironbench.process import job
+from ironbench.words import grouped
 
 if TYPE_CHECKING:
     from ironbench._core import DriveResult, Progress
+    from ironbench.workloads.base import ScriptSource
+
+
+@dataclass(frozen=True, slots=True)
+class Tasks:
+    """What clients do: scripts with their variables, or other work of the core in their place."""
+
+    scripts: Sequence[ScriptSource] = ()
+    variables: Mapping[str, str] = field(default_factory=dict)
+    work: Mapping[str, Any] | None = None
+    """A load without an end of its own leaves the end to it."""
+
+
+def compiled_plan(
+    target: Mapping[str, Any], tasks: Tasks, load: Load, sources: Iterable[Source], client_cpus: Sequence[int] = ()
+) -> bytes:
+    """The plan as JSON, for crates/ironbench-core/src/drive/plan.rs.
+
+    `target` holds the password, if any: the result must not be stored.
+    """
+    schedule: dict[str, Any]
+    if load.rate is None:
+        schedule = {"kind": "closed", "think_time_s": load.think_time_s}
+    else:
+        schedule = {"kind": "open", "rate": load.rate, "arrivals": load.arrivals}
+    stop: dict[str, Any] = {"transactions": load.transactions or 1}
+    if load.transactions is None and load.duration_s is not None:
+        stop = {"duration_s": load.duration_s}
+    return msgspec.json.encode(
+        {
+            "engine": target,
+            "scripts": [{"name": s.name, "text": s.text, "weight": s.weight} for s in tasks.scripts],
+            "work": tasks.work,
+            "variables": list(tasks.variables.items()),
+            "clients": load.clients,
+            "threads": load.threads,
+            "client_cpus": list(client_cpus),
+            "seed": load.seed,
+            "schedule": schedule,
+            "stop": stop,
+            "warmup_s": load.warmup_s,
+            "max_tries": load.max_tries,
+            "on_error": load.on_error,
+            "statements": load.report_per_statement,
+            "observers": [
+                {"name": s.name, "kind": s.kind, "target": s.target, "period_s": s.period_s} for s in sources
+            ],
+        }
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """The process that a library engine runs in: its limits and its crashes are the engine's own."""
+
+    log: Path
+    """Where its standard error goes."""
+    cpus: Sequence[int] = ()
+    within: Sequence[str] = ()
+    """What its command is put behind."""
 
 
 def run(
-    plan: bytes,
-    load: Load,
-    in_child: bool,
-    cpus: Sequence[int] | None,
-    log: Path,
-    show: Callable[[float, str], None],
-    within: Sequence[str] = (),
-    lines: Lines | None = None,
+    plan: bytes, load: Load, show: Callable[[float, str], None], child: Child | None = None, lines: Lines | None = None
 ) -> DriveResult:
-    """Blocks until the trial is over. A library engine runs in a child process, so that its limits are its own.
-
-    `within` is put before the child's command.
-    """
+    """Blocks until the trial is over, here or in a child."""
     from ironbench import _core
 
     progress = _core.Progress()
     with _Watched(progress, load, show, lines):
-        if in_child:
-            from ironbench.drive.child import drive_in_child
+        return drive_in_child(plan, progress, child) if child else _core.drive(plan, progress)
 
-            return drive_in_child(plan, progress, cpus=cpus, log_path=log, within=within)
-        return _core.drive(plan, progress)
+
+def drive_in_child(plan: bytes, progress: Progress, child: Child) -> DriveResult:
+    """As `_core.drive`, in a child.
+
+    Ctrl-C and `progress.stop()` end the trial and keep its result; a second Ctrl-C ends the child and is raised.
+    Raises what the trial raised, and EngineDiedError when the child died: its cause names the signal.
+    """
+    from ironbench import _core
+
+    def show(state: Any) -> None:
+        phase, elapsed_s, transactions, failed, seconds = state
+        progress.show(phase, elapsed_s, transactions, failed, [tuple(second) for second in seconds])
+
+    result = job.run(
+        "drive",
+        plan,
+        "the engine's process",
+        show=show,
+        stopping=lambda: progress.stopping,
+        keep=True,
+        cpus=child.cpus,
+        log=child.log,
+        within=child.within,
+    )
+    return _core.DriveResult.from_bytes(result)
 
 
 class Lines:
@@ -108,7 +186,7 @@ class _Watched:
             done, elapsed = self._progress.transactions, self._progress.elapsed_s
             rate = (done - last) / (elapsed - last_s) if elapsed > last_s else 0.0
             last, last_s = done, elapsed
-            note = f"{rate:,.0f} transactions/s" if self._progress.phase == "run" else self._progress.phase
+            note = f"{grouped(rate)} transactions/s" if self._progress.phase == "run" else self._progress.phase
             warmed = done if self._progress.phase in ("connect", "warmup") else warmed
             self._show(_fraction(self._load, done - warmed, elapsed), note)
             if self._lines:

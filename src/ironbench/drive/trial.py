@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import time
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,27 +16,41 @@ import msgspec
 
 from ironbench import engines, workloads
 from ironbench.drive import before as preparing
-from ironbench.drive import computed, power
-from ironbench.drive.plan import compiled_plan
+from ironbench.drive import power
 from ironbench.drive.power import PowerCut
-from ironbench.drive.run import Lines, run
-from ironbench.drive.work import worked
+from ironbench.drive.run import Child, Lines, Tasks, compiled_plan, run
+from ironbench.drive.work import Begun, run_work
 from ironbench.errors import EngineDiedError, FailureError, IronbenchError
-from ironbench.machine.starved import Starved
-from ironbench.model.driven import Driven
+from ironbench.machine.oom import Starved
+from ironbench.model.driven import Computed, Driven
 from ironbench.model.observation import Source
 from ironbench.model.plan import Plan
 from ironbench.model.record import Check
 from ironbench.model.session import Session
-from ironbench.model.system import Trial
+from ironbench.model.system import Load, Trial
 from ironbench.printer import Printer
-from ironbench.process import scratch
+from ironbench.process import processes, scratch
 
 if TYPE_CHECKING:
     from ironbench._core import DriveResult
 
+
 _WORDS_PATIENCE_S = 1.0
 Show = Callable[[float, str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What belongs to a trial beside its measured window."""
+
+    title: str = ""
+    """Of the progress bar."""
+    quiet_s: float | None = None
+    """See `before.at_last`."""
+    cut: PowerCut | None = None
+    """The power goes after the measured time, and the checks judge what is left."""
+    checking: Callable[[], AbstractContextManager[None]] = nullcontext
+    """The checks are made in it where the power stays."""
 
 
 def drive(
@@ -44,29 +59,24 @@ def drive(
     trial: Trial,
     sources: Callable[[], Iterable[Source]],
     printer: Printer,
-    title: str = "",
-    quiet_s: float | None = None,
-    cut: PowerCut | None = None,
-    checking: Callable[[], AbstractContextManager[None]] = nullcontext,
+    surroundings: Surroundings = Surroundings(),
 ) -> Driven:
     """One trial from start to end. An engine that fails is not an exception: the result says so.
 
-    `sources` are asked for when the engine is as it will be measured; `quiet_s`: see `before.at_last`; `cut`: the power
-    goes after the measured time, and the checks judge what is left; `checking`: in which they are made otherwise.
+    `sources` are asked for when the engine is as it will be measured.
     """
-    title = title or f"{plan.system.label}  {trial.cell.name}  {trial.purpose} {trial.block + 1}"
     started, starved = datetime.now(UTC).isoformat(timespec="seconds"), Starved()
     with scratch.folder() as folder:
-        log = folder / "child.log"
+        begun = Begun(started, folder)
         try:
-            result = _driven(plan, session, trial, sources, printer, title, started, log, quiet_s, cut, checking)
+            result = _Drive(plan, session, trial, begun).whole(sources, printer, surroundings)
             broken = not result.alive or result.summary.get("aborted", False)
             return replace(result, last_words=_joined(starved, result.last_words)) if broken else result
         except IronbenchError as error:
             printer.error(error)
             alive = session.alive() and not isinstance(error, EngineDiedError)
             words = _joined(starved, "" if alive else _last_words(session))
-            return Driven(started, alive, failure=str(error), last_words=words, log=_read(log))
+            return Driven(started, alive, failure=str(error), last_words=words, log=_read(begun.log))
 
 
 def _joined(starved: Starved, words: str) -> str:
@@ -91,74 +101,78 @@ def trial_seed(seed: int, trial: Trial, trials: int) -> int:
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8]) >> 1
 
 
-def _driven(
-    plan: Plan,
-    session: Session,
-    trial: Trial,
-    sources: Callable[[], Iterable[Source]],
-    printer: Printer,
-    title: str,
-    started: str,
-    log: Path,
-    quiet_s: float | None,
-    cut: PowerCut | None,
-    checking: Callable[[], AbstractContextManager[None]],
-) -> Driven:
-    workload, options, load = workloads.get(plan.choice.workload), plan.choice.options, trial.cell.load
-    scripts = workload.scripts(session.engine, plan.choice)
-    has_data = workload.dataset(session.engine, options) is not None  # else there is nothing to hold to any rule
+class _Drive:
+    def __init__(self, plan: Plan, session: Session, trial: Trial, begun: Begun) -> None:
+        self._plan, self._session, self._trial, self._begun = plan, session, trial, begun
+        self._workload, self._options = workloads.get(plan.choice.workload), plan.choice.options
+        self._scripts = self._workload.scripts(session.engine, plan.choice)
+        self._seed = trial_seed(trial.cell.load.seed, trial, len(plan.trials))
 
-    def driving(trial: Trial, sources: Iterable[Source], show: Show, lines: Lines | None = None) -> Driven:
-        own = replace(trial.cell.load, seed=trial_seed(load.seed, trial, len(plan.trials)))
+    def whole(self, sources: Callable[[], Iterable[Source]], printer: Printer, around: Surroundings) -> Driven:
+        """Made ready, driven, checked."""
+        plan, session, trial, workload = self._plan, self._session, self._trial, self._workload
+        # Without data there is nothing to hold to any rule.
+        has_data = workload.dataset(session.engine, self._options) is not None
+        title = around.title or f"{plan.system.label}  {trial.cell.name}  {trial.purpose} {trial.block + 1}"
+        with printer.bar(title) as show:
+            ready = preparing.ready(plan, session, trial, lambda: _rehearsed(self._rehearse()))
+            before = workload.before(session, self._options) if has_data else None
+            ready = preparing.at_last(ready, session, trial.cell.load, around.quiet_s)
+            lines = Lines(printer.say, plan.progress_s) if plan.progress_s else None
+            load = replace(trial.cell.load, seed=self._seed)
+            result = _with_cpu(session, lambda: self._window(load, lambda: (*sources(), *ready.sources), show, lines))
+        alive = session.alive()
+        checkable = has_data and alive and not result.summary["aborted"]
+        whole = alive and not result.summary["aborted"] and not result.summary["cut_short"]
+        figures = workload.measured(session, self._options, before, result.summary) if whole else {}
+        prepared = preparing.after(ready, session) if alive else ready.prepared
+        checks: tuple[Check, ...] = ()
+        if checkable and around.cut is None:
+            with around.checking():
+                checks = workload.check(session, self._options, before, result.summary)
+        elif checkable and around.cut is not None:
+            prepared = prepared.merge(power.cut(session, around.cut, self._seed))
+            summary = {**result.summary, power.SUMMARY: True}
+            checks = power.held(around.cut.how, lambda: workload.check(session, self._options, before, summary))
+        return replace(
+            result,
+            alive=alive,
+            scripts={script.name: script.text for script in self._scripts},
+            metrics={**result.metrics, **figures},
+            checks=(*result.checks, *checks),
+            last_words="" if alive else _last_words(session),
+            prepared=prepared.merge(result.prepared.conditions, result.prepared.warnings),
+            log=_read(self._begun.log),
+        )
+
+    def _rehearse(self) -> Driven:
+        rehearsal = preparing.rehearsal(self._trial)
+        seed = trial_seed(self._trial.cell.load.seed, rehearsal, len(self._plan.trials))
+        return self._window(replace(rehearsal.cell.load, seed=seed), tuple, lambda *_: None)
+
+    def _window(
+        self, load: Load, sources: Callable[[], Iterable[Source]], show: Show, lines: Lines | None = None
+    ) -> Driven:
+        """What is measured: the core's drive loop, or the workload's own work."""
+        plan, session, workload = self._plan, self._session, self._workload
         if workload.drives:
-            return worked(plan, session, own, sources, log.parent, show, started)
-        if (units := workload.units(options)) is not None:
-            own = replace(own, transactions=-(-units // own.clients))
+            return run_work(plan, session, load, sources, show, self._begun)
+        if (units := workload.units(self._options)) is not None:
+            load = replace(load, transactions=-(-units // load.clients))
+        variables = {**workload.variables(self._options), **plan.choice.defines}
+        tasks = Tasks(self._scripts, variables, workload.core_work(session.engine, self._options))
+        sampled = tuple(sources())
         # `target` last: a library engine closes its own connection then, so that none of its locks is in the way.
         compiled = compiled_plan(
             session.target(load.protocol, load.io),
-            scripts,
-            {**workload.variables(options), **plan.choice.defines},
-            own,
-            sources,
+            tasks,
+            load,
+            sampled,
             plan.system.client_cpus or (),
-            workload.core_work(session.engine, options),
         )
         in_child = engines.get(session.engine).can("in client")
-        cpus = plan.system.server_cpus
-        return _unpacked(run(compiled, own, in_child, cpus, log, show, session.within(), lines), started)
-
-    with printer.bar(title) as show:
-        ready = preparing.ready(
-            plan, session, trial, lambda: _rehearsed(driving(preparing.rehearsal(trial), (), lambda *_: None))
-        )
-        before = workload.before(session, options) if has_data else None
-        ready = preparing.at_last(ready, session, load, quiet_s)
-        lines = Lines(printer.say, plan.progress_s) if plan.progress_s else None
-        result = computed.over(session, lambda: driving(trial, (*sources(), *ready.sources), show, lines))
-    alive = session.alive()
-    checkable = has_data and alive and not result.summary["aborted"]
-    whole = alive and not result.summary["aborted"] and not result.summary["cut_short"]
-    figures = workload.measured(session, options, before, result.summary) if whole else {}
-    prepared = preparing.after(ready, session) if alive else ready.prepared
-    checks: tuple[Check, ...] = ()
-    if checkable and cut is None:
-        with checking():
-            checks = workload.check(session, options, before, result.summary)
-    elif checkable and cut is not None:
-        prepared = prepared.also(power.cut(session, cut, trial_seed(load.seed, trial, len(plan.trials))))
-        summary = {**result.summary, power.SUMMARY: True}
-        checks = power.held(cut.how, lambda: workload.check(session, options, before, summary))
-    return replace(
-        result,
-        alive=alive,
-        scripts={script.name: script.text for script in scripts},
-        metrics={**result.metrics, **figures},
-        checks=(*result.checks, *checks),
-        last_words="" if alive else _last_words(session),
-        prepared=prepared.also(result.prepared.conditions, result.prepared.warnings),
-        log=_read(log),
-    )
+        child = Child(self._begun.log, plan.system.server_cpus or (), session.within()) if in_child else None
+        return _unpacked(run(compiled, load, show, child, lines), self._begun.at)
 
 
 def _unpacked(result: DriveResult, started: str) -> Driven:
@@ -192,3 +206,17 @@ def _rehearsed(result: Driven) -> None:
 
 def _read(log: Path) -> bytes:
     return log.read_bytes() if log.exists() else b""
+
+
+def _with_cpu(session: Session, work: Callable[[], Driven]) -> Driven:
+    """What came of the work, and what was computed from its begin to its end."""
+    began_s, before_s = time.time(), _cpu_s(session)
+    result = work()
+    computed = Computed(began_s, time.time(), _cpu_s(session) - before_s)
+    # A server that has died is gone, and its CPU with it.
+    return replace(result, computed=computed) if computed.cpu_s > 0 else result
+
+
+def _cpu_s(session: Session) -> float:
+    """So far. Processes that have ended are in what their parents waited for."""
+    return sum(processes.cpu_s(pid) for pid in (os.getpid(), *session.processes()))

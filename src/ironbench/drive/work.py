@@ -4,54 +4,72 @@ from __future__ import annotations
 
 import os
 import resource
+import signal
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from ironbench import engines, workloads
-from ironbench.drive.interrupt import Interrupt, heard
 from ironbench.model.driven import Driven
 from ironbench.model.observation import Source
 from ironbench.model.plan import Plan
-from ironbench.model.prepared import Prepared
 from ironbench.model.session import Session
 from ironbench.model.system import Load, System
+from ironbench.model.trial_notes import TrialNotes
 from ironbench.model.work import Outcome, Work
 
 if TYPE_CHECKING:
     from ironbench._core import Sampler
 
 
-def worked(
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A trial that has begun."""
+
+    at: str
+    """Time of day, ISO 8601."""
+    folder: Path
+    """This trial's own; gone afterwards."""
+
+    @property
+    def log(self) -> Path:
+        """Where a child's standard error goes."""
+        return self.folder / "child.log"
+
+
+def run_work(
     plan: Plan,
     session: Session,
     load: Load,
-    sources: Iterable[Source],
-    folder: Path,
+    sources: Callable[[], Iterable[Source]],
     show: Callable[[float, str], None],
-    started: str,
+    begun: Begun,
 ) -> Driven:
-    """One trial. `folder` is this trial's own. What the workload raises is raised."""
+    """Runs one trial. What the workload raises is raised."""
     workload = workloads.get(plan.choice.workload)
-    window = MeasuredWindow(session.target(load.protocol, load.io), sources)
-    with heard() as interrupt, _bound(_cpus(plan.system)):
+    # `target` first: a library engine may end its process then, and what is observed is the one that does the work.
+    target = session.target(load.protocol, load.io)
+    window = MeasuredWindow(target, sources())
+    with interruptible() as interrupt, _bound(_cpus(plan.system)):
         work = Work(
             session=session,
             system=plan.system,
             choice=plan.choice,
             load=load,
-            folder=str(folder),
+            folder=str(begun.folder),
             show=show,
             stopping=interrupt.happened,
             on_stop=interrupt.tell,
             window=window.open,
         )
         outcome = workload.drive(work)
-    return _driven(outcome, window, load, interrupt, started)
+    return _driven(outcome, window, load, interrupt, begun.at)
 
 
 class MeasuredWindow:
@@ -97,8 +115,8 @@ class MeasuredWindow:
 def _sampler(target: Mapping[str, Any], sources: tuple[Source, ...]) -> Sampler:
     from ironbench import _core
 
-    told = [{"name": s.name, "kind": s.kind, "target": s.target, "period_s": s.period_s} for s in sources]
-    return _core.Sampler(msgspec.json.encode(told), msgspec.json.encode(target.get("connection")))
+    declared = [{"name": s.name, "kind": s.kind, "target": s.target, "period_s": s.period_s} for s in sources]
+    return _core.Sampler(msgspec.json.encode(declared), msgspec.json.encode(target.get("connection")))
 
 
 def _nothing_seen() -> dict[str, Any]:
@@ -143,7 +161,7 @@ def _driven(outcome: Outcome, window: MeasuredWindow, load: Load, interrupt: Int
         series=outcome.series,
         files=outcome.files,
         checks=outcome.checks,
-        prepared=Prepared(dict(outcome.facts), outcome.warnings),
+        prepared=TrialNotes(dict(outcome.facts), outcome.warnings),
     )
 
 
@@ -171,3 +189,45 @@ def _bound(cpus: tuple[int, ...] | None) -> Iterator[None]:
         yield
     finally:
         os.sched_setaffinity(0, before)
+
+
+class Interrupt:
+    """Whether somebody wants the trial to end."""
+
+    def __init__(self) -> None:
+        self._happened = False
+        self._listeners: list[Callable[[], None]] = []
+
+    def happened(self) -> bool:
+        return self._happened
+
+    def tell(self, what: Callable[[], None]) -> None:
+        """`what` is called once, in the signal handler; at once when it has happened already."""
+        self._listeners.append(what)
+        if self._happened:
+            what()
+
+    def now(self) -> None:
+        self._happened = True
+        for what in self._listeners:
+            what()
+
+
+@contextmanager
+def interruptible() -> Iterator[Interrupt]:
+    """Turns Ctrl-C into an interrupt while the block lasts. In other threads than the main one it never comes."""
+    interrupt = Interrupt()
+    if threading.current_thread() is not threading.main_thread():
+        yield interrupt
+        return
+
+    def handler(number: int, frame: object) -> None:
+        if interrupt.happened():
+            raise KeyboardInterrupt
+        interrupt.now()
+
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        yield interrupt
+    finally:
+        signal.signal(signal.SIGINT, before)

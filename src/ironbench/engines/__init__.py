@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @cache
 def names() -> tuple[str, ...]:
     """Names of all engines, sorted."""
-    return tuple(sorted(found.name for found in pkgutil.iter_modules(__path__) if found.ispkg))
+    return tuple(sorted(module.name for module in pkgutil.iter_modules(__path__) if module.ispkg))
 
 
 def get(name: str) -> Engine:
@@ -44,8 +44,8 @@ def default(needs: Sequence[str]) -> Engine:
 
 def able(needs: Sequence[str]) -> list[str]:
     """Names of the engines that have these abilities, the preferred ones first."""
-    found = [engine for engine in map(get, names()) if not engine.missing(needs)]
-    return [engine.name for engine in sorted(found, key=lambda engine: -engine.traits.preference)]
+    engines = [engine for engine in map(get, names()) if not engine.missing(needs)]
+    return [engine.name for engine in sorted(engines, key=lambda engine: -engine.traits.preference)]
 
 
 @contextmanager

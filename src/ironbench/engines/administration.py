@@ -31,6 +31,8 @@ class Written:
     checkpoint_bytes: int
 
 
+DENIED = "42501"
+"""SQLSTATE insufficient_privilege: the role lacks a right that a statement needs."""
 TABLES = "tables"
 CHECKPOINT = "checkpoint"
 REPLICATION = "replication"
@@ -67,10 +69,18 @@ _NAMED = 8
 
 class Administration:
     marks: bool = False
-    """Whether what ironbench makes can be marked, so that it can be told from what others made beside it."""
+    """Whether what ironbench makes can be marked, so that it can be distinguished from what others made."""
 
-    def mark(self, session: Session, tables: Sequence[str], statements: Sequence[str] = ()) -> None:
-        """Marks tables, and the routines that `statements` make."""
+    def mark(self, session: Session, tables: Sequence[str]) -> None:
+        """Marks tables."""
+
+    def marked(self, statement: str) -> str:
+        """With the mark of the routine that the statement makes, in one transaction with it."""
+        return statement
+
+    def foreign_routines(self, session: Session, statements: Sequence[str]) -> Sequence[str]:
+        """Routines that are not marked and that `statements` would replace."""
+        return ()
 
     def made(self, session: Session) -> Made:
         """What is marked. FailureError."""
@@ -80,8 +90,8 @@ class Administration:
         """Drops what is marked, all of it or nothing. FailureError: in use, or something of others depends on it."""
         return Made()
 
-    def require_rights(self, session: Session, wanted: Collection[tuple[str, str]]) -> None:
-        """`wanted`: option or workload, and the right that it needs. InputError: the session's role lacks one."""
+    def require_rights(self, session: Session, needs: Collection[tuple[str, str]]) -> None:
+        """`needs`: option or workload, and the right that it needs. InputError: the session's role lacks one."""
 
     def warm(self, session: Session, tables: tuple[str, ...]) -> str:
         """Fills the engine's own cache with the tables (none: all), as far as they fit; how, in words. FailureError."""
@@ -107,10 +117,6 @@ class Administration:
 
     checkpoint_setting: str = ""
     """The setting that chooses how far apart checkpoints are; "": there is none."""
-
-    def checkpoint_settings(self, interval_s: float) -> Mapping[str, str]:
-        """Settings by which a server of ours keeps that interval itself; empty where it cannot."""
-        return {}
 
     def commits(self, session: Session) -> tuple[int, int] | None:
         """Commits counted by the server, and how many statements of this reading are not in it yet; None: no count."""

@@ -13,9 +13,10 @@ from pathlib import Path
 
 from ironbench.engines.administration import Administration
 from ironbench.engines.dialect import Dialect
+from ironbench.errors import FailureError, InputError, written
 from ironbench.machine.copies import Copied
 from ironbench.model.secrets import Secrets
-from ironbench.model.session import Session
+from ironbench.model.session import Line, Session
 from ironbench.model.system import System
 
 ABILITIES: Mapping[str, str] = {
@@ -82,8 +83,12 @@ class Traits:
     """What its statements can be sent by; scripts are compiled for the first unless another is asked for."""
     costs: Costs = field(default_factory=Costs)
     dialect: Dialect = field(default_factory=Dialect)
+    schemes: tuple[str, ...] = ()
+    """Of DSNs that name its servers; `""`: a DSN may have none. (): it is no server."""
     packages: tuple[str, ...] = ()
     """Python packages that carry it: their versions are in every record."""
+    events: Mapping[str, str] = field(default_factory=dict)
+    """Wait event, as its observer names it → what a backend in it does, to be read after "the holder"."""
     writers: int | None = None
     """How many connections may write at the same time; None: as many as there are."""
 
@@ -117,9 +122,9 @@ class Engine(ABC):
         assert ability in ABILITIES, ability
         return ability in self.traits.abilities
 
-    def protocol(self, wanted: str) -> str:
-        """The protocol that scripts are compiled for: the wanted one where there is a choice."""
-        return wanted if wanted in self.traits.protocols else self.traits.protocols[0]
+    def protocol(self, preferred: str) -> str:
+        """The protocol that scripts are compiled for: the preferred one where there is a choice."""
+        return preferred if preferred in self.traits.protocols else self.traits.protocols[0]
 
     def basis(self, system: System) -> str:
         """What its files depend on beside the rows loaded: version, build, flags; "" where files are out of reach."""
@@ -154,3 +159,41 @@ class Engine(ABC):
     def missing(self, needs: Sequence[str]) -> list[str]:
         """Those abilities of `needs` that it does not have."""
         return [ability for ability in needs if not self.can(ability)]
+
+
+class SessionDefaults:
+    """What a session answers where the engine counts nothing, keeps nothing and has no process of its own."""
+
+    engine: str
+
+    def line(self, cpus: Sequence[int] = ()) -> Line:
+        raise FailureError(f"engine {self.engine}", "there is no database to connect to")
+
+    def counters(self) -> dict[str, int]:
+        return {}
+
+    def processes(self) -> list[int]:
+        return []
+
+    def directories(self) -> dict[str, str]:
+        return {}
+
+    def within(self) -> tuple[str, ...]:
+        return ()
+
+    def alive(self) -> bool:
+        return True
+
+    def last_words(self) -> str:
+        return ""
+
+    def restart(self) -> None:
+        """There are no caches to empty."""
+
+    def stop(self) -> None:
+        """Nothing was started."""
+
+
+def set_twice(field: str, setting: str) -> InputError:
+    """For an engine setting that says what a field of ours says, too."""
+    return InputError(field, f"{written('system.set', setting)} says the same thing another way", "keep one of the two")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,14 +12,18 @@ from pathlib import Path
 
 from ironbench import engines
 from ironbench.engines import ideal
+from ironbench.engines.base import Engine
 from ironbench.errors import InputError
 from ironbench.model.system import System
 from ironbench.process import place, processes, register, scratch
 
+_SCHEME = re.compile(r"([A-Za-z][\w+.-]*)://")
+"""Of a URI (RFC 3986, 3.1); a DSN of another form has none."""
+
 
 @dataclass(frozen=True, slots=True)
 class Cleaned:
-    """What was found and what became of it."""
+    """What a cleanup came upon, and what became of it."""
 
     ended: tuple[register.Entry, ...] = ()
     """Their owner is dead; they are gone now."""
@@ -58,15 +63,26 @@ def cleanup(remove_data: bool, environ: Mapping[str, str] = os.environ) -> Clean
 
 
 def database(dsn: str) -> str:
-    """Removes what ironbench made in the database of a running server; what that was, in words.
+    """Removes what ironbench made in the database of a running server; says what that was.
 
     InputError: a DSN that cannot be used. FailureError: nothing was removed.
     """
-    engine = next(one for one in map(engines.get, engines.names()) if one.administration.marks)
+    engine = _engine_of(dsn)
     system, secrets = engine.validated(System(engine.name, "cleanup", dsn=dsn), 1)
     with engines.running(system, secrets, 1) as session:
         words = engine.administration.remove_made(session).words
     return f"removed: {words}" if words else "nothing that ironbench made is in this database"
+
+
+def _engine_of(dsn: str) -> Engine:
+    """The engine that marks what ironbench makes and whose servers have DSNs of this scheme. InputError: none."""
+    scheme = match[1] if (match := _SCHEME.match(dsn)) else ""
+    marking = [engine for engine in map(engines.get, engines.names()) if engine.administration.marks]
+    by_scheme = {known: engine for engine in marking for known in engine.traits.schemes}
+    if scheme not in by_scheme:
+        known = ", ".join(f"{word}://" for word in sorted(by_scheme) if word)
+        raise InputError("--dsn", f"there are no databases to clean at {scheme}://", f"known: {known}")
+    return by_scheme[scheme]
 
 
 def leftovers() -> list[str]:
@@ -77,8 +93,8 @@ def leftovers() -> list[str]:
     return [f"{entry.kind} in {entry.data}" for entry in orphans] + [str(path) for path in in_memory]
 
 
-def told(cleaned: Cleaned, unfinished: Sequence[str] = ()) -> list[str]:
-    """What was done and what was left, a line each. `unfinished`: records and exports that were removed, too."""
+def lines_of(cleaned: Cleaned, unfinished: Sequence[str] = ()) -> list[str]:
+    """A line for each thing ended, removed or kept. `unfinished`: records and exports that were removed, too."""
     lines = []
     for word, entries in (("ended", cleaned.ended), ("cannot end", cleaned.stubborn), ("still used", cleaned.living)):
         for entry in entries:

@@ -3,7 +3,7 @@
 `log` and `temp` go into a directory in memory (tmpfs(5)) that belongs to one data directory and goes with the server:
 when it stops, when its owner dies (the guard removes it), or by `ironbench cleanup`. Syncing such a log is a call of
 the kernel that returns at once, so the engine does all of its own work for it. `data` grows the engine's cache beyond
-the data. What is ideal about `client` is the load's affair (`plan.ideal`).
+the data. What is ideal about `client` is the load's affair (`plan.resolve`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ironbench import units
-from ironbench.errors import InputError
+from ironbench.errors import InputError, written
 from ironbench.machine import space
 from ironbench.machine.limits import memory_left
 from ironbench.machine.tree import Tree
@@ -35,13 +35,17 @@ def refuse(system: System, possible: Mapping[str, str]) -> None:
     """InputError for an ideal part that this engine cannot have. `possible`: part → why not; absent: it can."""
     for part in system.ideal:
         if part in possible:
-            raise InputError(f"system.ideal = {part}", possible[part], "leave it out, or use another engine")
+            raise InputError(written("system.ideal", part), possible[part], "leave it out, or use another engine")
 
 
 def directory(data: str, role: str) -> str:
     """Where a role of that data directory lies when it is ideal. InputError where no memory can be written to."""
     if not (MEMORY.is_dir() and os.access(MEMORY, os.W_OK | os.X_OK) and _is_memory(MEMORY)):
-        raise InputError(f"system.ideal = {role}", f"{MEMORY} is no file system in memory that can be written to")
+        raise InputError(
+            written("system.ideal", role),
+            f"{MEMORY} is no file system in memory that can be written to",
+            "mount a tmpfs there, or leave it out",
+        )
     return str(root(data) / role)
 
 
@@ -71,7 +75,7 @@ def require(part: str, wanted_bytes: int, file_system: Path | None = None) -> No
         available = min(available, space.free_bytes(file_system))
     if wanted_bytes > available:
         raise InputError(
-            f"system.ideal = {part}",
+            written("system.ideal", part),
             f"it needs {units.memory(wanted_bytes)} of memory, and {units.memory(available)} may be taken",
             "use less data, or a machine with more memory",
         )
@@ -81,19 +85,19 @@ def available_bytes(meminfo: Path = Path("/proc/meminfo")) -> int:
     """What we may still take without swapping (proc_meminfo(5)), and without more than our control groups allow."""
     for line in meminfo.read_text().splitlines():
         if line.startswith("MemAvailable:"):
-            told, left = int(line.split()[1]) * 1024, memory_left(Tree())
-            return told if left is None else min(told, left)
+            free, left = int(line.split()[1]) * 1024, memory_left(Tree())
+            return free if left is None else min(free, left)
     return 0
 
 
 def abandoned(used: Sequence[str]) -> list[Path]:
     """Directories of ours in memory whose data directory nobody holds. `used`: data directories of known servers."""
-    found = []
+    unused = []
     for ours in sorted(MEMORY.glob(f"ironbench-{os.getuid()}-*")):
         data = _owner(ours)
         if data is not None and data not in used and not _held(Path(data)):
-            found.append(ours)
-    return found
+            unused.append(ours)
+    return unused
 
 
 def remove(ours: Path) -> None:

@@ -10,14 +10,7 @@ from typing import Protocol
 from ironbench.model.record import Check
 from ironbench.model.session import Session
 from ironbench.model.system import System
-
-
-@dataclass(frozen=True, slots=True)
-class Command:
-    """A program that ends by itself."""
-
-    words: Sequence[str]
-    environment: Mapping[str, str]
+from ironbench.process.programs import Program
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +66,7 @@ class Maintaining(Protocol):
         """About how large a backup of the whole server is."""
         ...
 
-    def backup(self, system: System, session: Session, wanted: Backup) -> Command:
+    def backup(self, system: System, session: Session, backup: Backup) -> Program:
         """The command that makes one."""
         ...
 
@@ -81,7 +74,7 @@ class Maintaining(Protocol):
         """Whether a backup's files are whole."""
         ...
 
-    def unpack(self, backup: Path, data: Path) -> Sequence[Command]:
+    def unpack(self, backup: Path, data: Path) -> Sequence[Program]:
         """Commands, one after the other, that make a data directory of ours of a backup in format `tar`."""
         ...
 

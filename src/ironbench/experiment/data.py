@@ -11,10 +11,10 @@ from ironbench.load import restore, snapshot
 from ironbench.load.loaded import Loaded
 from ironbench.load.snapshot import Snapshot
 from ironbench.model.lab import Lab
-from ironbench.model.prepared import Prepared
 from ironbench.model.secrets import Secrets
 from ironbench.model.session import Session
 from ironbench.model.system import Layout, Setup
+from ironbench.model.trial_notes import TrialNotes
 from ironbench.printer import Printer
 from ironbench.process import place
 
@@ -57,7 +57,7 @@ class Data:
         """What loading the data of a cell took, whenever that was."""
         return self._snapshots[setup.origin].loaded
 
-    def restored(self, setup: Setup, block: int) -> Prepared:
+    def restored(self, setup: Setup, block: int) -> TrialNotes:
         """The data of a cell as the lab wants them at the start of a trial. InputError: no room. FailureError."""
         source = self._snapshots[setup.origin]
         place, layout = _place(setup), setup.system.layout
@@ -69,21 +69,21 @@ class Data:
             conditions = restore.restored(setup, source)
             left = _Left(block, source, layout, read_only=True, lasting=False)
         self._begun[place] = left
-        return Prepared(conditions, restore.warnings(setup, source))
+        return TrialNotes(conditions, restore.warnings(setup, source))
 
     def _enough(self, often: str, left: _Left, block: int) -> bool:
         if often == "lab":
             return left.read_only
         return often == "block" and left.block == block and (self._method.restore == "block" or not left.lasting)
 
-    def settled(self, setup: Setup, session: Session, restored: Prepared) -> Prepared:
+    def settled(self, setup: Setup, session: Session, restored: TrialNotes) -> TrialNotes:
         """`restored`, and the garbage that the trial before left taken away, where its data were left, too."""
         for directory in {setup.system.layout.data} - {None, *setup.system.layout.emulated}:
             place.use(Path(str(directory)))  # its server is stopped between trials, and the next may go on with it
         dataset = workloads.get(setup.choice.workload).dataset(session.engine, setup.choice.options)
         if dataset is None or restored.conditions.get("data") != LEFT:
             return restored
-        return restored.also(restore.without_garbage(session, dataset))
+        return restored.merge(restore.without_garbage(session, dataset))
 
     def kept(self, setup: Setup, block: int) -> None:
         """A trial ended in good order: other cells may start from what it left, where that is enough."""

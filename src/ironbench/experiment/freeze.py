@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -12,15 +13,18 @@ from ironbench import engines, workloads
 from ironbench.analyse.differences import flattened
 from ironbench.engines.administration import CHECKPOINT
 from ironbench.errors import InputError
+from ironbench.experiment import declare
 from ironbench.machine.fingerprint import fingerprint
 from ironbench.model.lab import Lab
+from ironbench.model.record import Warning
 from ironbench.model.secrets import Secrets
 from ironbench.model.system import Setup
+from ironbench.model.trial_notes import NO_NOTES, TrialNotes
 from ironbench.process import register
 from ironbench.record import Store
 from ironbench.record.labs import Frozen, LabDirectory
+from ironbench.record.make import software
 from ironbench.record.redact import redacted_toml
-from ironbench.record.software import software
 
 
 def freeze(lab: Lab, secrets: Mapping[str, Secrets], store: Store) -> Frozen:
@@ -42,6 +46,15 @@ def secrets_of(lab: Lab) -> dict[str, Secrets]:
     }
 
 
+def secrets_again(lab: Lab, path: Path, source: str) -> Mapping[str, Secrets]:
+    """From the lab file where it is given and still the same, else from the environment and password files."""
+    if not any(setup.system.dsn for setup in lab.setups):
+        return {}
+    if path.is_file() and redacted_toml(source) == lab.source:
+        return declare.lab(path)[1]
+    return secrets_of(lab)
+
+
 def require_rights(setups: Iterable[Setup], secrets: Mapping[str, Secrets]) -> None:
     """InputError: the role at a --dsn lacks a right that a cell needs."""
     asked: set[tuple[str | None, tuple[tuple[str, str], ...]]] = set()
@@ -58,7 +71,9 @@ def rights_of(setup: Setup) -> tuple[tuple[str, str], ...]:
     if setup.system.dsn is None:
         return ()
     workload = workloads.get(setup.choice.workload)
-    checkpoint = (("checkpoint", CHECKPOINT),) if setup.cell.load.checkpoint_s is not None else ()
+    checkpoint = (
+        (("--checkpoint (load.checkpoint in a lab)", CHECKPOINT),) if setup.cell.load.checkpoint_s is not None else ()
+    )
     return (*checkpoint, *((f"workload {workload.name}", right) for right in workload.rights))
 
 
@@ -96,6 +111,27 @@ def refuse_changed(changed: list[str], directory: LabDirectory) -> None:
             "what it began with has changed: " + "; ".join(changed),
             "set it back, begin a new lab, or go on all the same with --changed",
         )
+
+
+def caution(differences: Sequence[str]) -> TrialNotes:
+    """What every trial says that is measured although something has changed."""
+    if not differences:
+        return NO_NOTES
+    text = "since the lab began, this has changed: " + "; ".join(differences)
+    return TrialNotes(warnings=(Warning("lab-changed", text),))
+
+
+def traced(lab: Lab, told: str) -> str:
+    """Directory for traces, absolute; "" where none are wanted. InputError where nothing would be written to it."""
+    if not told:
+        return ""
+    if not any(setup.system.layout.devices for setup in lab.setups if not setup.skipped):
+        cause = "no cell of this lab is on an emulated device"
+        raise InputError(f"--trace {told}", cause, "name devices in [devices] and [layout], or leave it out")
+    place = Path(told).absolute()
+    if place.exists() and not place.is_dir():
+        raise InputError(f"--trace {told}", "it is not a directory", "name one, or one that does not exist yet")
+    return str(place)
 
 
 def _engines(lab: Lab, secrets: Mapping[str, Secrets]) -> dict[str, dict[str, str]]:

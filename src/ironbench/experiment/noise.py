@@ -10,9 +10,9 @@ from dataclasses import replace
 
 from ironbench.analyse.findings import findings
 from ironbench.analyse.subjects import work_name
-from ironbench.model.finding import Finding
+from ironbench.errors import InputError
+from ironbench.model.finding import Finding, Noise
 from ironbench.model.lab import Factor, Lab, Stage
-from ironbench.model.noise import Noise
 from ironbench.model.record import Record
 from ironbench.model.secrets import Secrets
 from ironbench.model.system import Setup, Trial
@@ -24,8 +24,14 @@ SIDES = ("A", "again")
 
 
 def against_itself(lab: Lab, secrets: dict[str, Secrets], blocks: int) -> tuple[Lab, dict[str, Secrets]]:
-    """The lab whose two cells are both the given lab's baseline, in blocks of random order."""
+    """The lab whose two cells are both the given lab's baseline, in blocks of random order.
+
+    InputError: its load is still to be searched for.
+    """
     setup = lab.setup(lab.baseline)
+    if setup.search:
+        cause = f"the best {setup.search.of} of each cell is searched for, and noise is that of one load"
+        raise InputError(f"load.{setup.search.of}", cause, "name the load in a copy of the lab file")
     first, again = (_side(setup, side) for side in SIDES)
     order = random.Random(f"{lab.method.seed}/{lab.series}")
     cells = [first.cell, again.cell]

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from ironbench.model.lab import Lab
 from ironbench.model.record import Record
 from ironbench.model.system import Trial
-from ironbench.plan import preliminary
+from ironbench.plan import blocks
 from ironbench.record import progress
 
 _BORNE = 1.1
@@ -28,7 +28,7 @@ class Pace:
     def title(self, trial: Trial, records: Sequence[Record]) -> str:
         """`trial 7 of 24, 12 min left: log=memory, block 2`"""
         planned = [one for one in self._lab.trials if one.stage <= trial.stage] or [trial]
-        before = preliminary.count(self._lab)
+        before = blocks.trials_before(self._lab)
         total = before + len(planned)
         if trial.purpose == "lab":
             done = total - max(1, len(progress.missing(planned, records)))
@@ -45,7 +45,7 @@ class Pace:
 
     def _each_s(self, trial: Trial, passed: int) -> float:
         """What a trial takes: as planned, until some have passed; the plan counts as one of them."""
-        planned = len(self._lab.trials) + preliminary.count(self._lab)
+        planned = len(self._lab.trials) + blocks.trials_before(self._lab)
         expected_s = max(span_s(trial), self._lab.estimate_s / planned if planned else 0.0)
         elapsed_s = self._now() - self._began_s if passed else 0.0
         return (expected_s + elapsed_s) / (1 + passed)

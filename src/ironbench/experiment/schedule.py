@@ -1,47 +1,205 @@
-"""What a lab does next: the rest of a stage, a look at the findings, another stage, or nothing."""
+"""Which trial comes next, given the records so far, or why an experiment is over: a sweep, a search, a lab's blocks."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from statistics import median
+from typing import Protocol
 
-from ironbench.analyse import claims, findings, looks
+from ironbench import units
+from ironbench.analyse import claims, curve, findings, looks
+from ironbench.analyse.optimum import Answer
+from ironbench.analyse.study import SEARCH
 from ironbench.errors import FailureError
+from ironbench.experiment import search as searching
+from ironbench.experiment import warmup
+from ironbench.experiment.pace import Allowance, Pace
 from ironbench.model.lab import Lab, Stage
-from ironbench.model.record import Record
-from ironbench.model.system import Trial
+from ironbench.model.plan import Plan
+from ironbench.model.record import Record, Status
+from ironbench.model.search import Search
+from ironbench.model.system import Cell, Trial
+from ironbench.model.trial_notes import NO_NOTES, TrialNotes
 from ironbench.plan import blocks as planned
-from ironbench.plan import same_load
-from ironbench.record import progress
-from ironbench.record.labs import LabDirectory
+from ironbench.plan import rates, same_load
+from ironbench.plan.sweep import cell_at
+from ironbench.printer import Printer
+from ironbench.record import Store, progress
+from ironbench.record.labs import LabDirectory, Peak
+from ironbench.record.progress import TRIES
+from ironbench.words import in_percent
 
 
-def _always(trials: int) -> bool:
-    return True
+@dataclass(frozen=True, slots=True)
+class Due:
+    """The trial that comes next."""
+
+    trial: Trial
+    notes: TrialNotes = NO_NOTES
+    """For its record."""
+    title: str = ""
+    """What is shown while it runs, where that is not what follows from the trial."""
+    quiet_s: float | None = None
+    """The longest wait for a quiet machine; None: nobody looks."""
 
 
-def next_trial(
-    directory: LabDirectory,
-    records: Sequence[Record],
-    forgiven: Collection[str] = (),
-    holds: Callable[[int], bool] = _always,
-) -> Trial | None:
-    """The next trial in the planned order; declares the next stage when one is over and left something open.
+class Schedule(Protocol):
+    """A rule that chooses trials."""
 
-    `holds`: whether the budget holds so many trials more; it ends a lab at a look only, whatever the look showed.
+    def next(self, records: Sequence[Record]) -> Due | None:
+        """The trial that comes next, by the records so far and nothing else; None: the experiment is over."""
+
+
+PEAK = "peak"
+
+
+class Sweep:
+    """Every trial of a plan in its order, then fresh ones of the peak."""
+
+    def __init__(self, plan: Plan, store: Store) -> None:
+        self._plan, self._store = plan, store
+
+    def next(self, records: Sequence[Record]) -> Due | None:
+        trial = _missing(self._plan.trials, records)
+        if trial is None:
+            best = curve.peak([record for record in records if record.purpose == curve.SWEEP])
+            trial = _missing(self._plan.confirmation_trials(best), records)
+        return None if trial is None else _warmed(trial, [trial.cell], trial.cell, records, self._store)
+
+
+class BestLoad:
+    """Trials chosen one by one until the best load is found, then fresh ones of it.
+
+    FailureError: a limit is on a metric that the trials lack.
     """
-    while True:
-        declared = directory.declared()
-        waiting = progress.missing([trial for one in declared for trial in one.trials], records, forgiven)
-        if waiting:
-            return waiting[0]
-        lab, number = directory.lab(), len(declared)
-        if number and decided(lab, records, number):
+
+    def __init__(self, plan: Plan, search: Search, store: Store, printer: Printer) -> None:
+        self._plan, self._search, self._store, self._printer = plan, search, store, printer
+        self._answer = ""
+
+    def next(self, records: Sequence[Record]) -> Due | None:
+        tried = searching.of_run(records)
+        step = searching.step(self._search, tried)
+        if isinstance(step, Answer):
+            if self._answer != step.sentence:
+                self._answer = step.sentence
+                self._printer.say(step.sentence)
+            best = None if step.point is None else cell_at(self._plan, step.point)
+            trial = _missing(self._plan.confirmation_trials(best), records)
+            notes = TrialNotes({SEARCH: step.sentence})
+        else:
+            cell = cell_at(self._plan, step.point)
+            blocks = {record.block for record in tried if record.cell.name == cell.name}
+            trial, notes = _missing([Trial(cell, len(blocks))], records), NO_NOTES
+        if trial is None:
             return None
-        stage = next(stage for stage in lab.method.stages if stage.number == number + 1)
-        trials = tuple(trial for trial in lab.trials if trial.stage == stage.number)
-        if number and not holds(len(trials)):
+        due = _warmed(trial, [trial.cell], trial.cell, records, self._store, notes)
+        if not isinstance(step, Answer) and due.trial.purpose == trial.purpose:
+            self._printer.say(f"  {trial.cell.name}: {step.why}")
+        return due
+
+
+class Blocks:
+    """A lab: searches, the peak and pilots, then blocks stage after stage, until the findings decide."""
+
+    def __init__(
+        self,
+        directory: LabDirectory,
+        before: Sequence[Record],
+        forgiven: Collection[str] = (),
+        say: Callable[[str], object] = lambda _: None,
+    ) -> None:
+        """`before`: records of earlier processes; `forgiven`: ids of failed ones that do not count; `say`: shows what
+        a search chose.
+        """
+        lab = directory.lab()
+        self._directory, self._lab, self._before, self._forgiven = directory, lab, len(before), forgiven
+        self._allowance, self._pace, self._say = Allowance(lab.method.budget_s), Pace(lab), say
+
+    def ready(self) -> None:
+        """The data are loaded: from here on time is that of trials."""
+        self._allowance.ready()
+
+    @property
+    def why(self) -> str:
+        """Why the budget ended the lab; empty when it did not."""
+        return self._allowance.said
+
+    def next(self, records: Sequence[Record]) -> Due | None:
+        """FailureError: trial after trial fails, or a search leaves nothing to compare."""
+        fresh = records[self._before :]
+        _refuse_futile(self._lab, fresh)
+        self._allowance.passed = len(fresh)
+        if (searched := searching.next_trial(self._directory, records, self._say)) is not None:
+            trial, why = searched
+            due = Due(trial, TrialNotes({SEARCH: why}))
+        elif (waiting := self.planned(records)) is None:
             return None
-        directory.declare(stage, trials)
+        else:
+            due, why = self._first(waiting, records), ""
+        left = max(0.0, 1.0 - len(fresh) / max(1, len(self._lab.trials)))
+        quiet_s = min(self._lab.method.quiet_s, self._allowance.left_s(self._lab.estimate_s * left))
+        title = self._pace.title(due.trial, records) + (f", {why}" if why else "")
+        return replace(due, title=title, quiet_s=quiet_s)
+
+    def planned(self, records: Sequence[Record]) -> Trial | None:
+        """The next trial in the planned order; declares the next stage when one is over and left something open.
+
+        The budget ends a lab at a look only, whatever the look showed. FailureError: searches left nothing to compare.
+        """
+        searching.require_cells(self._directory.lab())
+        while True:
+            declared = self._directory.declared()
+            trials = [trial for one in declared for trial in one.trials]
+            if waiting := progress.missing(trials, records, self._forgiven):
+                return waiting[0]
+            lab, number = self._directory.lab(), len(declared)
+            if number and decided(lab, records, number):
+                return None
+            stage = next(stage for stage in lab.method.stages if stage.number == number + 1)
+            of_stage = tuple(trial for trial in lab.trials if trial.stage == stage.number)
+            if number and not self._allowance.holds(len(of_stage)):
+                return None
+            self._directory.declare(stage, of_stage)
+
+    def _first(self, planned: Trial, records: Sequence[Record]) -> Due:
+        """The planned trial, or one that must be known before it."""
+        if (of_peak := _peak_trial(self._directory, records, self._forgiven)) is not None:
+            return Due(of_peak)
+        lab = self._directory.lab()
+        trial = replace(planned, cell=lab.setup(planned.cell.name).cell)
+        cells = [setup.cell for setup in lab.setups if not setup.skipped]
+        piloted = lab.setup(lab.setup(trial.cell.name).origin).cell
+        due = _warmed(trial, cells, piloted, records, self._directory.store)
+        rated = _rate_notes(due.trial, self._directory)
+        best = lab.setup(trial.cell.name).best
+        searched = {SEARCH: best.sentence} if best else {}
+        return replace(due, notes=due.notes.merge({**rated.conditions, **searched}, rated.warnings))
+
+
+def _missing(trials: Sequence[Trial], records: Sequence[Record]) -> Trial | None:
+    """The first trial of a run without a record; one that was cut short is attempted again."""
+    for trial in trials:
+        place = trial.purpose, trial.cell.name, trial.block
+        tries = [record for record in records if (record.purpose, record.cell.name, record.block) == place]
+        if all(record.status is Status.CUT_SHORT for record in tries):
+            return replace(trial, attempt=1 + max((record.attempt for record in tries), default=0))
+    return None
+
+
+def _warmed(
+    trial: Trial,
+    cells: Sequence[Cell],
+    piloted: Cell,
+    records: Sequence[Record],
+    store: Store,
+    notes: TrialNotes = NO_NOTES,
+) -> Due:
+    """The trial with its warm-up, or first the pilot of one of `cells`. `piloted`: the cell whose pilot decides it."""
+    pilot = warmup.missing(cells, records)
+    found, warmed = warmup.applied(pilot or trial, records, store, piloted)
+    return Due(found, notes.merge(warmed.conditions, warmed.warnings))
 
 
 def decided(lab: Lab, records: Sequence[Record], stage: int) -> bool:
@@ -73,12 +231,56 @@ def more(directory: LabDirectory, blocks: int) -> None:
     directory.declare(stage, planned.trials(cells, (stage,), method.seed, method.order, rated, at_rates, first))
 
 
-def refuse_futile(lab: Lab, fresh: Sequence[Record]) -> None:
+def _refuse_futile(lab: Lab, fresh: Sequence[Record]) -> None:
     """FailureError when nothing at all succeeded for as long as a whole block takes: the rest would fail alike."""
+    fresh = [record for record in fresh if record.purpose != searching.PURPOSE]  # loads beyond what a system carries
     enough = progress.TRIES * sum(not setup.skipped for setup in lab.setups)
     if len(fresh) >= enough and not any(record.status.comparable for record in fresh[-enough:]):
         raise FailureError(
             f"lab {lab.name}",
             f"the last {enough} trials failed, the last one: {fresh[-1].cause}",
             "mend the cause, then `ironbench lab resume` goes on",
+        )
+
+
+def _peak_trial(directory: LabDirectory, records: Sequence[Record], forgiven: Collection[str] = ()) -> Trial | None:
+    """The next trial of the peak; None when no rate is a share of it, or it is known, which is then kept.
+
+    FailureError when one failed as often as it is tried.
+    """
+    lab = directory.lab()
+    if not rates.wanted(lab.all_setups) or directory.peak() is not None:
+        return None
+    cell, usable = rates.closed(lab.setup(lab.baseline).cell), []
+    for number in range(rates.PEAK_TRIALS):
+        tries = [record for record in records if record.purpose == PEAK and record.block == number]
+        done = [record for record in tries if record.status.comparable]
+        if not done:
+            _refuse_failed_peak(lab, [record for record in tries if record.id not in forgiven])
+            return Trial(cell, number, PEAK, attempt=1 + max((record.attempt for record in tries), default=0))
+        usable.append(done[0])
+    throughput = median(record.metrics["throughput"] for record in usable)
+    directory.keep_peak(Peak(throughput, tuple(record.id for record in usable)))
+    return None
+
+
+def _rate_notes(trial: Trial, directory: LabDirectory) -> TrialNotes:
+    """What the record of a trial shall say of its rate."""
+    peak, load = directory.peak(), trial.cell.load
+    if peak is None or load.rate is None or load.rate_share is None:
+        return NO_NOTES
+    text = (
+        f"{units.rate(load.rate)}, {in_percent(load.rate_share)} of {units.number(peak.throughput)}/s, "
+        f"the median of {len(peak.trials)} closed-loop trials of {directory.lab().baseline}"
+    )
+    return TrialNotes({"rate": text})
+
+
+def _refuse_failed_peak(lab: Lab, tries: Sequence[Record]) -> None:
+    failed = [record for record in tries if record.status in (Status.FAILED, Status.VOIDED)]
+    if len(failed) >= TRIES:
+        raise FailureError(
+            f"lab {lab.name}",
+            f"the peak of {lab.baseline} could not be measured: {failed[-1].cause}",
+            "mend the cause and begin the lab anew, or write rates as numbers",
         )

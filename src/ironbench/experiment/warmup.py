@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from ironbench.model.prepared import NOTHING, Prepared
 from ironbench.model.record import Record, Warning
 from ironbench.model.system import Cell, Load, Trial
-from ironbench.plan.preliminary import PILOT_S
+from ironbench.model.trial_notes import NO_NOTES, TrialNotes
+from ironbench.plan.blocks import PILOT_S
 from ironbench.record import Store
 from ironbench.record.progress import TRIES
 from ironbench.stats import steadiness
@@ -23,7 +23,7 @@ class Warmup:
     """What a pilot decided."""
 
     seconds: float
-    prepared: Prepared
+    prepared: TrialNotes
 
 
 def missing(cells: Iterable[Cell], records: Sequence[Record]) -> Trial | None:
@@ -56,19 +56,19 @@ def decided(cell: Cell, records: Sequence[Record], store: Store) -> Warmup | Non
     if found.seconds is None:
         return _default(cell.load, found.reason)
     text = f"{found.seconds:g} s, by MSER-5 of the pilot {usable[-1].id}"
-    return Warmup(found.seconds, Prepared({"warm-up": text}))
+    return Warmup(found.seconds, TrialNotes({"warm-up": text}))
 
 
 def applied(
     trial: Trial, records: Sequence[Record], store: Store, piloted: Cell | None = None
-) -> tuple[Trial, Prepared]:
+) -> tuple[Trial, TrialNotes]:
     """The trial with the warm-up that its cell's pilot decided, and what its record says of that.
 
     `piloted`: the cell whose pilot it was, where that is another.
     """
     warmup = None if trial.purpose == PILOT else decided(piloted or trial.cell, records, store)
     if warmup is None:
-        return trial, NOTHING
+        return trial, NO_NOTES
     load = replace(trial.cell.load, warmup_s=warmup.seconds)
     return replace(trial, cell=replace(trial.cell, load=load)), warmup.prepared
 
@@ -76,7 +76,7 @@ def applied(
 def _default(load: Load, reason: str) -> Warmup:
     text = f"the warm-up could not be assessed ({reason}): {load.warmup_s:g} s were taken"
     conditions = {"warm-up": f"{load.warmup_s:g} s, not assessed"}
-    return Warmup(load.warmup_s, Prepared(conditions, (Warning("warm-up-not-assessed", text),)))
+    return Warmup(load.warmup_s, TrialNotes(conditions, (Warning("warm-up-not-assessed", text),)))
 
 
 def _pilots(cell: Cell, records: Sequence[Record]) -> list[Record]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ironbench import engines
 from ironbench.engines.base import Costs
 from ironbench.model.system import Setup
-from ironbench.plan import preliminary
+from ironbench.plan import blocks
 from ironbench.plan.budget import Cells
 
 COPY_BYTES_PER_S = 0.13e9
@@ -51,7 +51,8 @@ def cells(
     loads = {content.key: content.bytes for content in contents.values() if content.key}
     once = _copied_once([*setups, *rated], contents) if own_times else {}
     copies = {setup.system.layout.data: once[setup.cell.name] for setup in setups if setup.cell.name in once}
-    peak_trials = preliminary.peaks([*setups, *rated])
+    peak_trials = blocks.peaks([*setups, *rated])
+    search_trials = blocks.searching(setups) // max(1, len(setups))  # all cells are searched alike
     return Cells(
         own_s=tuple(_own_s(setup, contents[setup.cell.name], own_times) for setup in setups),
         around_s=tuple(
@@ -59,10 +60,13 @@ def cells(
         ),
         once_s=sum(size / LOAD_BYTES_PER_S + _costs(setups[0]).start_stop_s for size in loads.values()),
         # Trials before the first block leave nothing to the next (`ironbench.experiment.trial`).
-        copies_s=sum(copies.values()) + peak_trials * once.get(setups[0].cell.name, 0.0),
+        copies_s=sum(copies.values())
+        + peak_trials * once.get(setups[0].cell.name, 0.0)
+        + search_trials * sum(once.get(setup.cell.name, 0.0) for setup in setups),
         peak_trials=peak_trials,
-        declared_peaks=preliminary.peaks(setups),
-        pilots_s=sum(_around_s(one, contents[one.cell.name].bytes, pilot=True) for one in preliminary.piloted(setups)),
+        declared_peaks=blocks.peaks(setups),
+        search_trials=search_trials,
+        pilots_s=sum(_around_s(one, contents[one.cell.name].bytes, pilot=True) for one in blocks.piloted(setups)),
         rated_around_s=tuple(
             _around_s(setup, contents[setup.of].bytes) - once.get(setup.cell.name, 0.0) for setup in rated
         ),
@@ -75,7 +79,7 @@ def _copied_once(setups: Sequence[Setup], contents: Mapping[str, Content]) -> di
 
     `ironbench.load.restore` decides this when the trials run. All cells in one directory must leave the same there.
     """
-    found: dict[str, float] = {}
+    seconds: dict[str, float] = {}
     for place in {setup.system.layout.data for setup in setups}:
         there = [setup for setup in setups if setup.system.layout.data == place]
         first = there[0]
@@ -85,8 +89,8 @@ def _copied_once(setups: Sequence[Setup], contents: Mapping[str, Content]) -> di
         )
         if same and all(_too_dear(one, contents[one.origin]) for one in there):
             copy_s = contents[first.origin].bytes / COPY_BYTES_PER_S
-            found |= {one.cell.name: copy_s for one in there}
-    return found
+            seconds |= {one.cell.name: copy_s for one in there}
+    return seconds
 
 
 def _too_dear(setup: Setup, content: Content) -> bool:
@@ -122,7 +126,7 @@ def _around_s(setup: Setup, data_bytes: int, pilot: bool = False) -> float:
     warming = data_bytes / READ_BYTES_PER_S if setup.cell.load.cache in ("warm", "hot") else 0.0
     warming += REHEARSING_S if setup.cell.load.cache == "hot" else 0.0
     engine = _costs(setup).start_stop_s + (MOUNT_S if setup.system.layout.devices else 0.0)
-    driven = preliminary.PILOT_S if pilot else setup.cell.load.warmup_s
+    driven = blocks.PILOT_S if pilot else setup.cell.load.warmup_s
     return driven + engine + data_bytes / COPY_BYTES_PER_S + warming
 
 

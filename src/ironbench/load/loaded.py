@@ -27,12 +27,12 @@ class Loaded:
 
     def metrics(self) -> dict[str, float]:
         """By catalogue name. Rates are those of copying alone; a reused load has none, for it may be from long ago."""
-        found = {"load_rows": float(self.rows), "data_bytes": float(self.data_bytes)} if self.rows else {}
+        metrics = {"load_rows": float(self.rows), "data_bytes": float(self.data_bytes)} if self.rows else {}
         if self.reused or self.resumed or not self.rows:
-            return found
-        found |= {"load_bytes": float(self.bytes), "load_elapsed_s": self.elapsed_s}
-        found |= {f"load_phase_s{{phase={name}}}": spent_s for name, spent_s in self.phases.items()}
+            return metrics
+        metrics |= {"load_bytes": float(self.bytes), "load_elapsed_s": self.elapsed_s}
+        metrics |= {f"load_phase_s{{phase={name}}}": spent_s for name, spent_s in self.phases.items()}
         copying = self.phases.get("rows", 0.0)
         if copying > 0:
-            found |= {"load_rows_per_s": self.rows / copying, "load_bytes_per_s": self.bytes / copying}
-        return found
+            metrics |= {"load_rows_per_s": self.rows / copying, "load_bytes_per_s": self.bytes / copying}
+        return metrics

@@ -40,13 +40,13 @@ class Marker:
         """None: ironbench never began to load these tables here."""
         if not present(self._session, (TABLE,)):
             return None
-        found = self._session.query(
+        notes = self._session.query(
             f"select content_key, coalesce(loaded_at, ''), rows, bytes, elapsed_s from {TABLE} "
             f"where data = {quoted(self._data)}"
         )
-        if not found:
+        if not notes:
             return None
-        key, loaded_at, rows, size, elapsed_s = (value or "" for value in found[0])
+        key, loaded_at, rows, size, elapsed_s = (value or "" for value in notes[0])
         return Note(key, loaded_at, int(rows), int(size), float(elapsed_s))
 
     def begin(self, key: str) -> None:

@@ -32,10 +32,10 @@ class Pieces:
 
     def rows(self) -> list[dict[str, Any]]:
         """Pieces of tables, in the words of the core's load plan."""
-        found = self._session.query(f"select piece, first, past from {TABLE} where data = {quoted(self._data)}")
+        rows = self._session.query(f"select piece, first, past from {TABLE} where data = {quoted(self._data)}")
         return [
             {"table": str(piece), "first": int(first or 0), "past": int(past or 0)}
-            for piece, first, past in found
+            for piece, first, past in rows
             if not str(piece).startswith("#")
         ]
 
@@ -46,10 +46,10 @@ class Pieces:
 
     def missing(self, phase: str, statements: tuple[str, ...]) -> list[str]:
         """Statements of a phase that have not been run, each with its own note in one transaction."""
-        found = self._session.query(
+        rows = self._session.query(
             f"select first from {TABLE} where data = {quoted(self._data)} and piece = {quoted('#' + phase)}"
         )
-        done = {int(first or 0) for (first,) in found}
+        done = {int(first or 0) for (first,) in rows}
         return [self._noted(phase, n, sql) for n, sql in enumerate(statements) if n not in done]
 
     def end(self) -> None:

@@ -8,7 +8,14 @@ from ironbench.load import pieces, rows
 from ironbench.load.loaded import Loaded
 from ironbench.load.marker import TABLE, Marker
 from ironbench.load.space import enough_memory, enough_space
-from ironbench.load.tables import present, refuse_changed, refuse_occupied, refuse_strangers, size
+from ironbench.load.tables import (
+    present,
+    refuse_changed,
+    refuse_foreign_routines,
+    refuse_occupied,
+    refuse_strangers,
+    size,
+)
 from ironbench.model.plan import Plan
 from ironbench.model.session import Session
 from ironbench.printer import Printer
@@ -31,28 +38,29 @@ def brought(session: Session, dataset: Dataset, connections: int, printer: Print
     """
     marker = Marker(session, dataset.name)
     refuse_occupied(session, (*dataset.tables, TABLE, pieces.TABLE))
-    found = present(session, dataset.tables)
+    tables_there = present(session, dataset.tables)
     known = marker.read()
-    if known is None and found:
-        refuse_strangers(session, dataset, found)
+    if known is None and tables_there:
+        refuse_strangers(session, dataset, tables_there)
         return Loaded(rows=dataset.rows, data_bytes=size(session, dataset.tables), reused=True, key=dataset.key)
-    if known is not None and known.complete and found:
-        refuse_changed(session, dataset, known.key, found, own_server)
-    if known is not None and known.complete and known.key == dataset.key and len(found) == len(dataset.tables):
+    if known is not None and known.complete and tables_there:
+        refuse_changed(session, dataset, known.key, tables_there, own_server)
+    if known is not None and known.complete and known.key == dataset.key and len(tables_there) == len(dataset.tables):
         printer.say(f"data: {dataset.key}, loaded at {known.loaded_at} UTC, used again")
         return Loaded(known.rows, known.bytes, known.elapsed_s, {}, size(session, dataset.tables), 0, True, dataset.key)
     begun = known is not None and not known.complete and known.key == dataset.key
-    if begun and len(found) == len(dataset.tables) and rows.resumable(session, dataset):
+    if begun and len(tables_there) == len(dataset.tables) and rows.resumable(session, dataset):
         printer.say(f"data: {dataset.key}, a load that was interrupted goes on")
         enough_memory(dataset)
         return rows.loaded(session, dataset, connections, marker, printer, resume=True)
     if not own_server:
-        wanted = ((f"data {dataset.key}", TABLES),)
-        engines.get(session.engine).administration.require_rights(session, wanted)
+        needs = ((f"table {dataset.tables[0]}", TABLES),)
+        engines.get(session.engine).administration.require_rights(session, needs)
+    refuse_foreign_routines(session, dataset.references)
     if known is not None:
-        if known.complete and found:
+        if known.complete and tables_there:
             printer.say(f"data: {known.key} is dropped for {dataset.key}")
-        rows.drop(session, found)
+        rows.drop(session, tables_there)
     enough_space(session, dataset)
     enough_memory(dataset)
     return rows.loaded(session, dataset, connections, marker, printer)

@@ -13,15 +13,16 @@ from typing import Any
 import msgspec
 
 from ironbench import engines
+from ironbench.engines.administration import DENIED
 from ironbench.errors import FailureError, IronbenchError
-from ironbench.load import child
 from ironbench.load.loaded import Loaded
 from ironbench.load.marker import Marker
 from ironbench.load.pieces import Pieces
 from ironbench.load.tables import size
 from ironbench.model.session import Line, Session
 from ironbench.printer import Printer
-from ironbench.words import counted
+from ironbench.process import job
+from ironbench.words import counted, grouped
 from ironbench.workloads import Dataset
 
 MOST_CONNECTIONS = 16
@@ -71,8 +72,7 @@ def loaded(
             _in_parallel(session, pieces.missing("keys", dataset.keys) if pieces else dataset.keys, connections)
         with _Timed(phases, "references"):
             for statement in pieces.missing("references", dataset.references) if pieces else dataset.references:
-                session.query(statement)
-            engines.get(session.engine).administration.mark(session, (), dataset.references)
+                session.query(engines.get(session.engine).administration.marked(statement))
         with _Timed(phases, "analyze"):
             show(0.97, "statistics")
             _settle(session, dataset, connections)
@@ -98,8 +98,8 @@ def loaded(
     copying = phases["rows"]
     printer.say(
         f"data: {dataset.key}, {counted(done.rows, 'row')} by {counted(done.connections, 'connection')} "
-        f"at {done.rows / copying:,.0f} rows/s ({done.bytes / copying / 1e6:.0f} MB/s), "
-        f"{done.data_bytes / 1e6:,.0f} MB with keys, {elapsed_s:.1f} s in all"
+        f"at {grouped(done.rows / copying)} rows/s ({done.bytes / copying / 1e6:.0f} MB/s), "
+        f"{grouped(done.data_bytes / 1e6)} MB with keys, {elapsed_s:.1f} s in all"
     )
     return done
 
@@ -111,7 +111,7 @@ def _begun(session: Session, dataset: Dataset, marker: Marker, pieces: Pieces | 
     marker.begin(dataset.key)
     for statement in dataset.schema:
         session.query(statement)
-    # On a server of others that is how they can be told from theirs.
+    # On a server of others that is how they can be distinguished from theirs.
     engines.get(session.engine).administration.mark(session, dataset.tables)
     if pieces:
         pieces.begin()
@@ -146,23 +146,32 @@ def _copied(session: Session, dataset: Dataset, connections: int, show: Show, pi
     plan["engine"] = session.target()  # last: a library lets go of its file then
     begin = time.perf_counter()
 
-    def told(rows: int, size: int) -> None:
+    def show_rows(rows: int, size: int) -> None:
         spent = max(time.perf_counter() - begin, 1e-9)
         note = f"{counted(rows, 'row')}, {size / spent / 1e6:.0f} MB/s"
         show(min(0.9, 0.9 * rows / max(dataset.rows, 1)), note)
 
     if pieces:
-        return child.load(msgspec.json.encode(plan), told)
+        return copied_in_child(msgspec.json.encode(plan), show_rows)
     progress = _core.LoadProgress()
     with ThreadPoolExecutor(1) as one:
         future = one.submit(_core.load_rows, msgspec.json.encode(plan), progress)
         try:
             while not _done(future, POLL_S):
-                told(progress.rows, progress.bytes)
+                show_rows(progress.rows, progress.bytes)
         except BaseException:
             progress.stop()
             raise
         return msgspec.json.decode(future.result(), type=dict[str, Any])
+
+
+def copied_in_child(plan: bytes, show: Callable[[int, int], None]) -> dict[str, Any]:
+    """As `_core.load_rows`, in a process whose 300 MB of text are gone with it. FailureError, also when that died.
+
+    `show` gets rows and bytes so far, several times a second, in another thread.
+    """
+    result = job.run("load", plan, "load", show=lambda state: show(*state), death=FailureError)
+    return msgspec.json.decode(result, type=dict[str, Any])
 
 
 def _done(future: Any, timeout_s: float) -> bool:
@@ -226,5 +235,5 @@ def _settle(session: Session, dataset: Dataset, connections: int) -> None:
         session.query(dialect.checkpoint())
     except FailureError as error:
         # On somebody's server we may not have the right; the trial's balance sheet shows checkpoints anyway.
-        if getattr(error, "sqlstate", "") != "42501":
+        if getattr(error, "sqlstate", "") != DENIED:
             raise

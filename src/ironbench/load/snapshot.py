@@ -61,15 +61,15 @@ def ready(setup: Setup, secrets: Secrets, printer: Printer) -> Snapshot:
     digest = hashlib.sha256(f"{basis}\n{dataset.key}".encode()).hexdigest()[:16]
     folder = place.snapshots() / f"{dataset.name}-{digest}"
     with _held(folder, printer):
-        found = _found(folder)
-        if found is not None:
-            printer.say(f"data: {dataset.key}, snapshot of {found['made_at']} UTC")
+        note = _read_note(folder)
+        if note is not None:
+            printer.say(f"data: {dataset.key}, snapshot of {note['made_at']} UTC")
         else:
             _require_unused(folder)
             _require_room(folder, dataset, engine)
-            found = _made(setup.system, folder, dataset, printer)
+            note = _made(setup.system, folder, dataset, printer)
         place.use(folder)
-        return _snapshot(folder, found)
+        return _snapshot(folder, note)
 
 
 def _on_their_server(setup: Setup, secrets: Secrets, dataset: Dataset, printer: Printer) -> Snapshot:
@@ -85,7 +85,7 @@ def _snapshot(folder: Path, note: dict[str, Any]) -> Snapshot:
     return Snapshot("snapshot", loaded.key, folder, note["bytes"], loaded)
 
 
-def _found(folder: Path) -> dict[str, Any] | None:
+def _read_note(folder: Path) -> dict[str, Any] | None:
     """The note of a complete snapshot; files that were changed or lost since make it void."""
     try:
         note: dict[str, Any] = json.loads((folder / NOTE).read_text())

@@ -6,7 +6,7 @@ import shutil
 
 from ironbench import engines
 from ironbench.engines import ideal
-from ironbench.errors import InputError
+from ironbench.errors import InputError, written
 from ironbench.model.session import Session
 from ironbench.workloads import Dataset
 
@@ -38,12 +38,12 @@ def needs(session: Session, dataset: Dataset) -> dict[str, int]:
 def enough_space(session: Session, dataset: Dataset) -> None:
     """InputError names what is needed and what is free. Engines elsewhere cannot be asked and are let pass."""
     directories = session.directories()
-    wanted: dict[str, int] = {}
+    needed: dict[str, int] = {}
     for role, size in needs(session, dataset).items():
         directory = directories.get(role) or directories.get("data")
         if directory:
-            wanted[directory] = wanted.get(directory, 0) + size
-    for directory, size in wanted.items():
+            needed[directory] = needed.get(directory, 0) + size
+    for directory, size in needed.items():
         free = shutil.disk_usage(directory).free
         if free < size:
             what = " ".join(f"{name}={value}" for name, value in dataset.facts.items())
@@ -51,7 +51,8 @@ def enough_space(session: Session, dataset: Dataset) -> None:
             raise InputError(
                 directory,
                 f"the data ({what}) need about {_human(size)} and {_human(free)} are free",
-                f"choose a smaller {option} by --with {option}=N, or a directory on a larger device by --data D",
+                f"choose a smaller {option} by {written('workload.with', f'{option}=N')}, "
+                f"or a directory on a larger device by {written('layout.data')} D",
             )
 
 

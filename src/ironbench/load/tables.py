@@ -13,8 +13,8 @@ from ironbench.workloads import Dataset
 
 def present(session: Session, tables: Sequence[str]) -> list[str]:
     """Those of `tables` that exist where an unqualified name would find them, in the same order."""
-    found = {row[0] for row in session.query(_dialect(session).present(tables))}
-    return [table for table in tables if table in found]
+    names = {row[0] for row in session.query(_dialect(session).present(tables))}
+    return [table for table in tables if table in names]
 
 
 def refuse_occupied(session: Session, tables: Sequence[str]) -> None:
@@ -24,6 +24,13 @@ def refuse_occupied(session: Session, tables: Sequence[str]) -> None:
         what = dialect.kinds.get(kind or "", kind or "relation")
         cause = "exists, and ironbench needs that name for a table"
         raise InputError(f"{what} {name}", cause, "rename or drop it yourself, or name another database")
+
+
+def refuse_foreign_routines(session: Session, statements: Sequence[str]) -> None:
+    """InputError when a function or procedure of others has the name of one that `statements` make."""
+    for name in engines.get(session.engine).administration.foreign_routines(session, statements):
+        cause = "exists, and ironbench needs that name for a routine of its own"
+        raise InputError(f"routine {name}", cause, "rename or drop it yourself, or name another database")
 
 
 def size(session: Session, tables: Sequence[str]) -> int:
@@ -40,29 +47,29 @@ def _dialect(session: Session) -> Dialect:
     return engines.get(session.engine).traits.dialect
 
 
-def refuse_strangers(session: Session, dataset: Dataset, found: Sequence[str]) -> None:
+def refuse_strangers(session: Session, dataset: Dataset, there: Sequence[str]) -> None:
     """Returns when the tables, which ironbench did not load, hold just the rows that are wanted; else InputError."""
-    complete = len(found) == len(dataset.tables) and dataset.recognised
+    complete = len(there) == len(dataset.tables) and dataset.recognised
     if complete and true(session, dataset.recognised):
         return
-    wanted = " ".join(f"{name}={value}" for name, value in dataset.facts.items())
+    options = " ".join(f"{name}={value}" for name, value in dataset.facts.items())
     cause = "exists, and was not loaded by ironbench"
     if dataset.recognised:
-        cause = f"exists, was not loaded by ironbench and is not what `pgbench -i` makes at {wanted}"
+        cause = f"exists, was not loaded by ironbench and is not what `pgbench -i` makes at {options}"
     raise InputError(
-        f"table {found[0]}",
+        f"table {there[0]}",
         cause,
-        f"ironbench drops only what it made: drop {', '.join(found)} yourself, or name another database",
+        f"ironbench drops only what it made: drop {', '.join(there)} yourself, or name another database",
     )
 
 
-def refuse_changed(session: Session, dataset: Dataset, key: str, found: Sequence[str], own_server: bool) -> None:
+def refuse_changed(session: Session, dataset: Dataset, key: str, there: Sequence[str], own_server: bool) -> None:
     """InputError when tables that we loaded completely hold something else by now, or something else is wanted."""
-    hint = f"ironbench drops only what is surely its own: drop {', '.join(found)} yourself"
-    whole = len(found) == len(dataset.tables)
+    hint = f"ironbench drops only what is surely its own: drop {', '.join(there)} yourself"
+    whole = len(there) == len(dataset.tables)
     if key == dataset.key and whole and dataset.intact and not true(session, dataset.intact):
-        raise InputError(f"table {found[0]}", f"no longer holds what ironbench loaded ({key})", hint)
+        raise InputError(f"table {there[0]}", f"no longer holds what ironbench loaded ({key})", hint)
     if key != dataset.key and not own_server:
         raise InputError(
-            f"table {found[0]}", f"holds {key}, and {dataset.key} is wanted", f"{hint}, or ask for the same"
+            f"table {there[0]}", f"holds {key}, and {dataset.key} is wanted", f"{hint}, or ask for the same"
         )

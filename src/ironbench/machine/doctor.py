@@ -1,6 +1,6 @@
 """Examines a machine: every probe gives readings on what silently spoils numbers, what that means, and the remedy.
 
-A probe is a function in `machine/probes/`, registered by `@probe(area, name)`. It gets the `Patient` and returns a
+A probe is a function in `machine/probes/`, registered by `@probe(area, name)`. It gets the `HostView` and returns a
 reading, several, or None when this machine does not show what it looks for. Its docstring says in one sentence what it
 is about.
 """
@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from importlib import import_module
 from pkgutil import iter_modules
 
-from ironbench.machine.patient import Patient
+from ironbench.machine.host_view import HostView
 from ironbench.model.diagnosis import Diagnosis, Reading, Severity
 
 Readings = Reading | Iterable[Reading] | None
-Look = Callable[[Patient], Readings]
+Look = Callable[[HostView], Readings]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,28 +49,28 @@ def probes() -> tuple[Probe, ...]:
     """Every probe, by area, in the order of their files."""
     from ironbench.machine import probes as package
 
-    for found in iter_modules(package.__path__):
-        import_module(f"{package.__name__}.{found.name}")
+    for module in iter_modules(package.__path__):
+        import_module(f"{package.__name__}.{module.name}")
     return tuple(sorted(_PROBES.values(), key=lambda one: AREAS.index(one.area)))
 
 
-def examine(patient: Patient) -> tuple[Diagnosis, ...]:
+def examine(host: HostView) -> tuple[Diagnosis, ...]:
     """All diagnoses, in the order of the areas. A probe that stumbles is reported as seeing nothing, never raised."""
-    return tuple(diagnosis for one in probes() for diagnosis in _diagnoses(one, patient))
+    return tuple(diagnosis for one in probes() for diagnosis in _diagnoses(one, host))
 
 
 def worst(diagnoses: Iterable[Diagnosis]) -> Severity:
     return max((diagnosis.severity for diagnosis in diagnoses), key=lambda one: one.rank, default=Severity.OK)
 
 
-def _diagnoses(one: Probe, patient: Patient) -> list[Diagnosis]:
+def _diagnoses(one: Probe, host: HostView) -> list[Diagnosis]:
     try:
-        answer = one.look(patient)
+        answer = one.look(host)
         readings = [answer] if isinstance(answer, Reading) else list(answer or ())
     except Exception as error:  # whatever a strange machine shows must not end the examination
         return [_unseen(one, f"not visible here: {error}")]
     if not readings:
-        return [_unseen(one, _not_visible(patient))]
+        return [_unseen(one, _not_visible(host))]
     return [
         Diagnosis(one.area, one.name, one.about, reading.severity, reading.seen, reading.meaning, reading.remedy)
         for reading in readings
@@ -81,9 +81,9 @@ def _unseen(one: Probe, why: str) -> Diagnosis:
     return Diagnosis(one.area, one.name, one.about, Severity.NOTE, why, "", "", visible=False)
 
 
-def _not_visible(patient: Patient) -> str:
-    if patient.virtual != "none":
+def _not_visible(host: HostView) -> str:
+    if host.virtual != "none":
         return "not visible here: this is a virtual machine, ask whoever runs its host"
-    if patient.container != "none":
+    if host.container != "none":
         return "not visible here: this is a container, look on its host"
     return "not visible here"

@@ -6,10 +6,11 @@ import os
 import re
 from pathlib import Path
 
-from ironbench.machine.attached import COUNTERS
 from ironbench.machine.tree import Tree
 from ironbench.model.machine import Mount
 
+COUNTERS = "counters"
+"""What an emulated device shows beside its partitions (`crates/ironbench-device/src/live`)."""
 _NO_DATABASES = ("/proc", "/sys", "/run", "/boot", "/snap", "/var/lib/docker", "/var/lib/containers")
 _TEMPORARY = ("/tmp/", "/var/tmp/", "/dev/shm/")
 _MEMORY = ("tmpfs", "ramfs")
@@ -59,10 +60,10 @@ def lasting_mounts(tree: Tree) -> tuple[Mount, ...]:
 
 def mount_of(directory: str | Path, mounts: tuple[Mount, ...]) -> Mount | None:
     """The mount that holds `directory` (absolute, links resolved by the caller)."""
-    wanted = Path(directory)
+    path = Path(directory)
     best: Mount | None = None
     for mount in mounts:
-        if wanted.is_relative_to(mount.path) and (best is None or len(mount.path) >= len(best.path)):
+        if path.is_relative_to(mount.path) and (best is None or len(mount.path) >= len(best.path)):
             best = mount
     return best
 
@@ -84,8 +85,8 @@ def device_number(mount: Mount, tree: Tree) -> str | None:
         return mount.number
     if mount.source.startswith("/dev/"):
         name = Path(mount.source).name
-        for found in (f"/sys/class/block/{name}/dev", f"/sys/block/{name}/dev"):
-            if number := tree.read(found):
+        for file in (f"/sys/class/block/{name}/dev", f"/sys/block/{name}/dev"):
+            if number := tree.read(file):
                 return number
         if tree.real:
             try:

@@ -36,16 +36,16 @@ class Look:
     @property
     def complaints(self) -> tuple[str, ...]:
         """What is not quiet, in words; empty when all is."""
-        found = []
+        complaints = []
         if self.busy > BUSY:
-            found.append(f"{in_percent(self.busy)} of the CPUs were busy")
+            complaints.append(f"{in_percent(self.busy)} of the CPUs were busy")
         if self.device_bytes_per_s > DEVICE_BYTES_PER_S:
-            found.append(
+            complaints.append(
                 f"devices moved {self.device_bytes_per_s / 1e6:.0f} MB/s with {self.in_flight} requests in flight"
             )
         if self.dirty_bytes > DIRTY_BYTES:
-            found.append(f"{self.dirty_bytes / 1e6:.0f} MB waited to be written")
-        return tuple(found)
+            complaints.append(f"{self.dirty_bytes / 1e6:.0f} MB waited to be written")
+        return tuple(complaints)
 
 
 def wait(

@@ -69,10 +69,10 @@ class Tree:
     def glob(self, pattern: str) -> list[str]:
         """Absolute names (on the machine) that match, sorted."""
         try:
-            found = sorted(self.root.glob(pattern.lstrip("/")))
+            paths = sorted(self.root.glob(pattern.lstrip("/")))
         except OSError:
             return []
-        return ["/" + str(path.relative_to(self.root)) for path in found]
+        return ["/" + str(path.relative_to(self.root)) for path in paths]
 
     def table(self, name: str) -> dict[str, int]:
         """A file of `Key: number [kB]` lines (meminfo) in bytes or plain numbers."""

@@ -1,4 +1,4 @@
-"""What a system costs: what is bought for it, and the bill."""
+"""The price of a system: the offer and its bill."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Offer:
     share: Range | None = None
     """as a share of it for each server."""
     core_speed: Range | None = None
-    """Estimated speed of one core beside one of `share_of`."""
+    """Estimated speed of one core relative to one of `share_of`."""
     source: str = ""
     """Of score, shares and speed."""
 

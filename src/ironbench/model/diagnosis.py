@@ -1,4 +1,4 @@
-"""What the doctor says about one thing of the machine."""
+"""Diagnoses of the doctor."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from enum import StrEnum
 
 
 class Severity(StrEnum):
-    """How much what was seen spoils numbers. In order: the last is the worst."""
+    """How much a reading spoils measurements, the worst last."""
 
     OK = "ok"
     NOTE = "note"
-    """Numbers are true, but for this state of the machine only: say it beside them."""
+    """Numbers hold for this state of the machine only: publish it with them."""
     WARNING = "warning"
     """Numbers are likely to be off by several percent, or to vary more than they need to."""
     SEVERE = "severe"
@@ -30,7 +30,7 @@ class Reading:
     seen: str
     """What was read or measured."""
     meaning: str = ""
-    """What that does to a database or to its measurement, in plain words; empty when all is well."""
+    """Its effect on a database or on a measurement; empty when all is well."""
     remedy: str = ""
     """The exact command, or what to do where no command helps."""
 

@@ -1,4 +1,4 @@
-"""What came back from driving one trial, before anybody judged it."""
+"""The result of driving one trial, before it is judged."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ironbench.model.observation import Series
-from ironbench.model.prepared import NOTHING, Prepared
 from ironbench.model.record import Check
+from ironbench.model.trial_notes import NO_NOTES, TrialNotes
 
 if TYPE_CHECKING:
     from ironbench._core import Histogram
@@ -35,7 +35,7 @@ class Driven:
     storage_died: str = ""
     """How an emulated device under it died; empty while all live."""
     last_words: str = ""
-    """What an engine that does not run any more said at its end."""
+    """The last message of an engine that has ended."""
     summary: Mapping[str, Any] = field(default_factory=dict)
     timeline: Mapping[str, bytes] = field(default_factory=dict)
     seconds: Mapping[str, bytes] = field(default_factory=dict)
@@ -49,7 +49,7 @@ class Driven:
     scripts: Mapping[str, str] = field(default_factory=dict)
     """Name → text of every script, as it was driven."""
     checks: tuple[Check, ...] = ()
-    prepared: Prepared = NOTHING
+    prepared: TrialNotes = NO_NOTES
     """What was done for the trial while its engine ran, and verified afterwards."""
     computed: Computed | None = None
     """While it was driven; None where nobody knows."""

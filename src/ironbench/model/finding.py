@@ -1,4 +1,4 @@
-"""What a comparison of two cells says, and how sure it is."""
+"""The finding of a comparison of two cells, and the noise floor of a machine."""
 
 from __future__ import annotations
 
@@ -53,6 +53,36 @@ class Finding:
     barred: str = ""
     """Why these trials may carry no verdict whatever the interval says, e.g. CPU time of suspect trials."""
 
+    changed: str = ""
+    """How the ratio itself changed over the blocks, to be read after "the ratio"."""
+    ends: tuple[float, float] | None = None
+    """The ratio before and after that change; None where it did not change."""
+
     @property
     def blocks(self) -> int:
         return len(self.ratios)
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """What A against A showed on one machine under one workload, for one metric."""
+
+    machine: str
+    """Content key of the machine's fingerprint."""
+    work: str
+    metric: str
+    """Catalogue name."""
+    blocks: int
+    spread: float
+    """Standard deviation of the log ratio from block to block."""
+    floor: float
+    """Largest relative difference inside the 95 % interval of A against A: differences up to here may be noise."""
+    measured_at: str
+    """UTC, ISO 8601, of the first trial."""
+    trial_s: float = 30.0
+    """Measured time of its trials: longer ones are less noisy."""
+
+    @property
+    def source(self) -> str:
+        """Where the floor was measured, in words."""
+        return f"A against A, {self.blocks} blocks of {self.work} on {self.measured_at[:10]}"

@@ -61,6 +61,8 @@ class Method:
     """The least that holds as many blocks of rated cells as a verdict needs; None where `budget_s` does, or is None."""
     order: str = "random"
     """Of the cells in each block: `random`, or `fixed` as they are declared."""
+    crash: str = ""
+    """What a power cut after each trial makes of unflushed writes: `lose`, `subset`, `torn`; empty: there is none."""
     dropped: tuple[int, ...] = ()
     """Blocks of the first round's last stages, planned and never begun because a round was added. The looks at it were
     declared with them, so they have their share of its level."""
@@ -106,7 +108,7 @@ class Lab:
 
     def setup(self, cell: str) -> Setup:
         """The setup of a cell by its name; KeyError."""
-        found = next((setup for setup in self.all_setups if setup.cell.name == cell), None)
-        if found is None:
+        match = next((setup for setup in self.all_setups if setup.cell.name == cell), None)
+        if match is None:
             raise KeyError(cell)
-        return found
+        return match

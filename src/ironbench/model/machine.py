@@ -1,4 +1,4 @@
-"""What a machine is made of, as far as it can change a measurement."""
+"""The parts of a machine that can change a measurement."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Cpu:
     model: str
     sockets: int
     cores: int
-    """Physical cores, as far as the machine (or its hypervisor) tells."""
+    """Physical cores as the machine (or its hypervisor) reports them."""
     threads: int
     """Logical processors that are online."""
     min_hz: int | None = None
@@ -46,7 +46,7 @@ class Block:
     size_bytes: int
     model: str | None = None
     rotational: bool | None = None
-    """What the kernel believes; virtual disks often say nothing true here."""
+    """As the kernel reports it; often wrong for virtual disks."""
     scheduler: str | None = None
     firmware: str | None = None
     write_cache: str | None = None

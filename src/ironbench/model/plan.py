@@ -1,4 +1,4 @@
-"""A validated plan: everything that will be done, before anything is."""
+"""A validated plan of a run."""
 
 from __future__ import annotations
 

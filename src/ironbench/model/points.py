@@ -15,7 +15,7 @@ Values = dict[str, float]
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """What one sample said, `t_s` from the start of the measured window."""
+    """The values of one sample, `t_s` from the start of the measured window."""
 
     t_s: float
     values: Values
@@ -23,15 +23,15 @@ class Point:
 
 def points(samples: Iterable[Sample] | None, parser: Callable[[str], Values]) -> list[Point]:
     """Parses samples in order; one that makes no sense (a torn or empty reading) is left out."""
-    found = []
+    parsed = []
     for sample in samples or ():
         try:
             values = parser(sample.raw.decode("utf-8", "replace"))
         except (ValueError, IndexError, KeyError, TypeError):
             continue
         if values:
-            found.append(Point(sample.t_s, values))
-    return found
+            parsed.append(Point(sample.t_s, values))
+    return parsed
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,20 +50,20 @@ class Growth:
         return self.by.get(over, 0.0) / below if below > 0 else None
 
 
-def growth(found: Sequence[Point], window_s: float) -> Growth | None:
+def growth(readings: Sequence[Point], window_s: float) -> Growth | None:
     """Growth of every counter from 0 to `window_s`, interpolated between samples; None without two samples.
 
     A counter that is absent at first began at 0. One that went back was reset, by hand or with its device: it is
-    left out, because nothing true can be said about it.
+    left out, because its growth is unknown.
     """
-    if len(found) < 2:
+    if len(readings) < 2:
         return None
-    start = max(0.0, found[0].t_s)
-    end = min(window_s, found[-1].t_s)
+    start = max(0.0, readings[0].t_s)
+    end = min(window_s, readings[-1].t_s)
     if end <= start:
         return None
-    first, last = _at(found, start), _at(found, end)
-    reset = {key for before, after in pairwise(found) for key in _fell(before, after)}
+    first, last = _at(readings, start), _at(readings, end)
+    reset = {key for before, after in pairwise(readings) for key in _fell(before, after)}
     by = {key: max(0.0, value - first.get(key, 0.0)) for key, value in last.items() if key not in reset}
     return Growth(end - start, by)
 
@@ -77,9 +77,9 @@ def _fell(before: Point, after: Point) -> list[str]:
     return [key for key, value in before.values.items() if after.values.get(key, value) < value / 2]
 
 
-def _at(found: Sequence[Point], t_s: float) -> Values:
+def _at(readings: Sequence[Point], t_s: float) -> Values:
     """Values at `t_s`, which lies within the samples."""
-    for before, after in pairwise(found):
+    for before, after in pairwise(readings):
         if before.t_s <= t_s <= after.t_s:
             gap = after.t_s - before.t_s
             part = (t_s - before.t_s) / gap if gap > 0 else 1.0
@@ -87,18 +87,18 @@ def _at(found: Sequence[Point], t_s: float) -> Values:
                 key: before.values.get(key, 0.0) + part * (value - before.values.get(key, 0.0))
                 for key, value in after.values.items()
             }
-    return found[-1].values
+    return readings[-1].values
 
 
-def steps(found: Sequence[Point]) -> list[tuple[float, Growth]]:
+def steps(readings: Sequence[Point]) -> list[tuple[float, Growth]]:
     """Growth between neighbouring samples, with the middle of each interval.
 
     Samples that follow another at once (the extra ones at the edges of the window) are merged with their neighbour:
-    counters in ticks of 1 or 10 ms say nothing over a shorter time.
+    counters in ticks of 1 or 10 ms are too coarse for a shorter time.
     """
     kept: list[Point] = []
-    shortest = median(b.t_s - a.t_s for a, b in pairwise(found)) / 2 if len(found) > 1 else 0.0
-    for point in found:
+    shortest = median(b.t_s - a.t_s for a, b in pairwise(readings)) / 2 if len(readings) > 1 else 0.0
+    for point in readings:
         if not kept or point.t_s - kept[-1].t_s >= max(shortest, 1e-9):
             kept.append(point)
     grown = []
@@ -124,21 +124,21 @@ def ratio_of(over: str, under: str) -> Callable[[Growth], float | None]:
     return lambda grown: grown.ratio(over, under)
 
 
-def gauge_series(name: str, found: Sequence[Point], key: str) -> Series:
+def gauge_series(name: str, readings: Sequence[Point], key: str) -> Series:
     """One series of a quantity that is read, not counted."""
-    pairs = [(point.t_s, point.values[key]) for point in found if key in point.values]
+    pairs = [(point.t_s, point.values[key]) for point in readings if key in point.values]
     return Series(name, tuple(t for t, _ in pairs), tuple(v for _, v in pairs))
 
 
-def mean_within(found: Sequence[Point], key: str, window_s: float) -> float | None:
+def mean_within(readings: Sequence[Point], key: str, window_s: float) -> float | None:
     """Mean of the readings inside the window; None without any."""
-    values = [point.values[key] for point in found if key in point.values and 0.0 <= point.t_s <= window_s]
+    values = [point.values[key] for point in readings if key in point.values and 0.0 <= point.t_s <= window_s]
     return sum(values) / len(values) if values else None
 
 
-def last_within(found: Sequence[Point], window_s: float, patience_s: float = 1.0) -> Point | None:
+def last_within(readings: Sequence[Point], window_s: float, patience_s: float = 1.0) -> Point | None:
     """The reading nearest the end of the window, at most `patience_s` after it."""
-    before = [point for point in found if 0.0 <= point.t_s <= window_s + patience_s]
+    before = [point for point in readings if 0.0 <= point.t_s <= window_s + patience_s]
     return min(before, key=lambda point: abs(point.t_s - window_s), default=None)
 
 

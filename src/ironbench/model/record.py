@@ -12,7 +12,7 @@ SCHEMA = 3
 
 
 RATE_NOT_KEPT = "rate-not-kept"
-"""Code of the warning of an open-loop trial that finished less than it was asked to."""
+"""Code of the warning of an open-loop trial that did not keep its rate."""
 
 
 class Status(StrEnum):
@@ -124,14 +124,14 @@ class Record:
     conditions: dict[str, str] = field(default_factory=dict)
     """What was done and verified before the trial: data restored from, cache state, quiet, limits, checkpoints."""
     files: dict[str, str] = field(default_factory=dict)
-    """Each file beside `record.json` → SHA-256 of its content; empty in records before schema 3."""
+    """Each other file of the record → SHA-256 of its content; empty in records before schema 3."""
     statements: tuple[Statement, ...] = ()
-    """Only where they were asked for (`--report-per-statement`)."""
+    """Only with `--report-per-statement`."""
     schema: int = SCHEMA
 
     @property
     def kept_rate(self) -> bool | None:
-        """Whether an open loop finished what was asked of it; None for a closed loop."""
+        """Whether an open loop kept its rate; None for a closed loop."""
         if self.cell.load.rate is None and self.cell.load.rate_share is None:
             return None
         return not any(warning.code == RATE_NOT_KEPT for warning in self.warnings)

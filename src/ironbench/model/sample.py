@@ -1,7 +1,6 @@
 """Which percentiles a trial has transactions enough for.
 
-One rule for percentiles that are shown of trials, curves and targets; findings of labs are not held to it, as they
-compare a percentile with the same one of another cell, block by block, and carry an interval over blocks. The largest
+One rule for percentiles of trials, curves, targets and the findings of labs. The largest
 of n values must lie above the percentile with 95 % confidence, or nothing bounds it from above. All n lie below the
 p-quantile with probability pⁿ whatever their distribution, so pⁿ ≤ 0.05 (David and Nagaraja, Order Statistics, 3rd ed.,
 2003, section 7.1): 5 transactions for a median, 299 for a 99th percentile, 2,995 for a 99.9th. That is the rule of
@@ -15,6 +14,7 @@ import re
 from collections.abc import Sequence
 
 from ironbench.model.record import Record
+from ironbench.words import grouped
 
 _DOUBT = 0.05
 _PERCENTILE = re.compile(r"((?:response|service)_time)_p(\d+)_s(\{.*\})?")
@@ -50,15 +50,15 @@ def percentile(metric: str) -> tuple[str, float] | None:
 
 def too_few(records: Sequence[Record], units: str) -> str:
     """The note that stands where percentiles are left out; empty where none is."""
-    said = lacking(records, list({name for record in records for name in record.metrics}))
-    return f"Percentiles of too few {units} in a trial are not shown: {said}." if said else ""
+    needs = lacking(records, list({name for record in records for name in record.metrics}))
+    return f"Percentiles of too few {units} in a trial are not shown: {needs}." if needs else ""
 
 
 def lacking(records: Sequence[Record], metrics: Sequence[str]) -> str:
     """What those of the metrics need that some trial has too few transactions for: `99 % needs 299`."""
     names = {name for record in records for name in metrics if name in record.metrics and not sampled(record, name)}
-    found = sorted({match[2] for name in names if (match := _PERCENTILE.fullmatch(name))}, key=_share)
-    return ", ".join(f"{_share(digits) * 100:g} % needs {needed(_share(digits)):,}" for digits in found)
+    digits_of = sorted({match[2] for name in names if (match := _PERCENTILE.fullmatch(name))}, key=_share)
+    return ", ".join(f"{_share(digits) * 100:g} % needs {grouped(needed(_share(digits)))}" for digits in digits_of)
 
 
 def _share(digits: str) -> float:

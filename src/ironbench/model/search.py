@@ -32,3 +32,29 @@ class Search:
     """The answer's neighbours were tried at less than this many times more and less."""
     indifference: float = 0.02
     """Of points that differ by less than this share in throughput the lowest is best: it asks least of the system."""
+    expected: int = 0
+    """About how many trials it takes; 0: nobody has worked it out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """The trials of one point."""
+
+    point: int
+    trials: int
+    throughput: float
+    """Geometric mean of those that may be compared, 1/s; 0 where there are none."""
+    limited: tuple[float, ...] = ()
+    """Medians of the limits' metrics, in their order and base units; empty where there are none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Best:
+    """The load that a search chose for a cell of a lab."""
+
+    point: int | None
+    """Clients, or transactions per second; None: no load of the range can be measured."""
+    sentence: str
+    tried: tuple[Tried, ...]
+    trials: tuple[str, ...]
+    """Ids of the records that decided it."""

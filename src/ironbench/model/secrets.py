@@ -1,4 +1,4 @@
-"""What must never reach a record, a log or a report."""
+"""Passwords, which must never reach a record, a log or a report."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SHORT = 4
 
 @dataclass(frozen=True, slots=True)
 class Secrets:
-    """Kept beside the system, never in it; its repr shows nothing."""
+    """Kept apart from the system; its repr shows nothing."""
 
     password: str | None = field(default=None, repr=False)
 

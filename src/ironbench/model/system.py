@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from ironbench.model.search import Best, Search
+
 
 @dataclass(frozen=True, slots=True)
 class Partition:
@@ -71,13 +73,13 @@ class System:
     memory_total_bytes: int | None = None
     """An enforced limit on the engine and the page cache of its files (a memory control group)."""
     parallelism: int | None = None
-    """Processes or threads that one statement may use at most; 1 is none beside its own."""
+    """Most processes or threads of one statement; 1: not parallel."""
     ideal: tuple[str, ...] = ()
     """Parts made as good as free, to measure what they cost: `log`, `data`, `temp`, `client`."""
     dsn: str | None = None
     """A running server, its password removed (see `Secrets`)."""
     reference_score: float | None = None
-    """Of its processors in a benchmark of others (SPEC CPU, say), higher is faster: what they alone let expect."""
+    """CPU benchmark score (e.g. SPEC), higher is faster; charts of queries show the ratio it predicts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +105,7 @@ class Load:
     on_error: str = "continue"
     """`stop`: an error of the first second that no further try mends ends the trial; `continue`: it only counts.
 
-    Records that do not say it went on.
+    Records without this field continued.
     """
     report_per_statement: bool = False
     """Every SQL command of the scripts is timed by itself."""
@@ -161,11 +163,19 @@ class Setup:
     """Why this cell cannot be measured here; empty when it can."""
     of: str = ""
     """Of a rated cell: the name of the cell that it is, driven at a share of the baseline's peak."""
+    search: Search | None = None
+    """Chooses the load of the cell before the first block; until then its load is the highest of the range."""
+    best: Best | None = None
+    """What the search chose; None until it has, and where there is none."""
 
     @property
     def origin(self) -> str:
         """The cell whose data, secrets and warm-up this one shares: its own unless it is rated."""
         return self.of or self.cell.name
+
+
+PRELIMINARY = ("pilot", "peak", "search")
+"""Purposes of trials of a lab that are measured before its blocks and enter no result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +187,7 @@ class Trial:
     """0-based repeat."""
     purpose: str = "sweep"
     """`sweep` trials choose the peak, `confirmation` trials report it; `lab` trials are paired by block; `pilot` trials
-    decide a warm-up, `peak` trials the rates given as shares; both enter nothing."""
+    decide a warm-up, `peak` trials the rates given as shares, `search` trials the best load; they enter nothing."""
     stage: int = 1
     """1-based; a later stage is declared before it starts, with blocks that go on counting."""
     attempt: int = 1

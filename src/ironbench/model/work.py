@@ -2,8 +2,8 @@
 
 How to write one (`workloads/storage` is an example):
 
-- set `drives = True`, `engines` (("none",) where no database is needed) and `honours`, the fields of `Load` that mean
-  something to it: all others are refused before anything starts;
+- set `drives = True`, `needs` (("bare machine",) where no database is used) and `honours`, the fields of `Load` that
+  mean something to it: all others are refused before anything starts;
 - in `drive(work)` prepare whatever is not to be measured, then open `work.window()` once and do the work inside it;
   observers sample from its start to its end, and CPU time of this process and of children it waited for is counted;
 - measure each unit of work (a query, a batch, an I/O) into histograms: from Python with `workloads.tally.Tally`, from

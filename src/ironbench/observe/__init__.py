@@ -24,16 +24,16 @@ from ironbench.model.record import Budget
 from ironbench.model.session import Session
 from ironbench.model.system import Load
 from ironbench.observe import parts, processes
-from ironbench.observe.budget import budget
+from ironbench.observe.cpu import CpuSeconds, budget
 
-__all__ = ["Observer", "Samples", "budget", "get", "names", "observed", "observers", "parse", "sources"]
+__all__ = ["CpuSeconds", "Observer", "Samples", "budget", "get", "names", "observed", "observers", "parse", "sources"]
 
 
 @cache
 def observers() -> tuple[Observer, ...]:
     """Every observer, of the machine and of all engines, by name."""
-    found = [*_of_machine(), *(one for engine in engines.names() for one in _of_engine(engine))]
-    return tuple(sorted(found, key=lambda observer: observer.name))
+    every = [*_of_machine(), *(one for engine in engines.names() for one in _of_engine(engine))]
+    return tuple(sorted(every, key=lambda observer: observer.name))
 
 
 @cache
@@ -49,7 +49,7 @@ def _of_engine(engine: str) -> tuple[Observer, ...]:
 
 
 def _in(package: str) -> Iterator[Observer]:
-    modules = (import_module(f"{package}.{found.name}") for found in iter_modules(import_module(package).__path__))
+    modules = (import_module(f"{package}.{entry.name}") for entry in iter_modules(import_module(package).__path__))
     return (module.OBSERVER for module in modules if hasattr(module, "OBSERVER"))
 
 
@@ -125,17 +125,14 @@ def observed(driven: Driven, load: Load | None = None) -> tuple[Observation, Bud
     programs = processes.programs_growth(samples, window_s, os.getpid())
     if programs is not None:
         observation.metrics["others_cpu_cores"] = programs.rate("programs")
-    shares = budget(
-        samples,
-        window_s,
-        client_cpu_s=0.0 if inside else threads_cpu_s,
-        library_cpu_s=threads_cpu_s if inside else 0.0,
-        observer_cpu_s=summary.get("observer_cpu_s") or 0.0,
-        emulation_cpu_s=observation.metrics.get("emulation_cpu_cores", 0.0) * window_s,
-        observer_pids=summary.get("observer_backend_pids") or (),
-        programs_cpu_s=programs.rate("programs") * window_s if programs is not None else None,
+    ours = CpuSeconds(
+        client=0.0 if inside else threads_cpu_s,
+        observers=summary.get("observer_cpu_s") or 0.0,
+        emulation=observation.metrics.get("emulation_cpu_cores", 0.0) * window_s,
+        library=threads_cpu_s if inside else 0.0,
+        programs=programs.rate("programs") * window_s if programs is not None else None,
     )
-    return observation, shares
+    return observation, budget(samples, window_s, ours, summary.get("observer_backend_pids") or ())
 
 
 def _busy_clients(driven: Driven, window_s: float) -> float | None:

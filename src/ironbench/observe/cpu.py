@@ -1,14 +1,17 @@
-"""Where CPU time goes, for the machine and per core (proc_stat(5))."""
+"""Where CPU time goes: for the machine and per core (proc_stat(5)), and as a budget of a trial."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 from ironbench.machine.tree import Tree
 from ironbench.model.observation import Observation, Series, Source
 from ironbench.model.observer import Samples
 from ironbench.model.points import Growth, Values, growth, points, rate_of, rate_series, steps
+from ironbench.model.record import Budget
 from ironbench.model.session import Session
+from ironbench.observe import processes
 
 STAT = "cpu.stat"
 _FIELDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
@@ -32,8 +35,8 @@ class Cpu:
         return (Source(STAT, "file", "/proc/stat"),)
 
     def parse(self, samples: Samples, window_s: float) -> Observation:
-        found = points(samples.get(STAT), parse_stat)
-        grown = growth(found, window_s)
+        readings = points(samples.get(STAT), parse_stat)
+        grown = growth(readings, window_s)
         if grown is None:
             return Observation()
         cores = sorted(
@@ -44,7 +47,7 @@ class Cpu:
         busiest = [idle for core in cores if (idle := share(grown, core, "idle", "iowait")) is not None]
         if busiest:
             metrics["cpu_busiest_core_share"] = 1.0 - min(busiest)
-        return Observation(metrics, tuple(_series(steps(found), cores)))
+        return Observation(metrics, tuple(_series(steps(readings), cores)))
 
 
 def _series(each: list[tuple[float, Growth]], cores: list[str]) -> list[Series]:
@@ -78,6 +81,66 @@ def share(grown: Growth, core: str, *kinds: str) -> float | None:
 
 def _share_of(core: str, kind: str) -> Callable[[Growth], float | None]:
     return lambda grown: share(grown, core, kind)
+
+
+_DIGITS = 5
+"""A record stays small, and the kernel counts in hundredths of a second."""
+
+
+@dataclass(frozen=True, slots=True)
+class CpuSeconds:
+    """CPU time counted apart from the kernel's sums, over the same window."""
+
+    client: float = 0.0
+    observers: float = 0.0
+    emulation: float = 0.0
+    library: float = 0.0
+    """Of client threads inside which the engine itself works."""
+    programs: float | None = None
+    """Of other programs; None where some of them are out of sight (in a container)."""
+
+
+def budget(
+    samples: Samples,
+    window_s: float,
+    ours: CpuSeconds,
+    observer_pids: Iterable[int] = (),
+) -> Budget | None:
+    """Shares of all cores' time, summing to 1; None when /proc/stat was not sampled.
+
+    `observer_pids`: server processes that answered our observers; their time is the observers', not the server's.
+    Waiting for a device is idle time. Clocks differ by a tick here and there: where the known parts exceed what ran,
+    they are scaled down to it. Of the rest, `other` is what other programs used, or where that was not counted all but
+    interrupts; what is left is the kernel's.
+    """
+    grown = growth(points(samples.get(STAT), parse_stat), window_s)
+    if grown is None or (idle := share(grown, "cpu", "idle", "iowait")) is None:
+        return None
+    steal = share(grown, "cpu", "steal") or 0.0
+    busy = max(0.0, 1.0 - idle - steal)
+    cores = len({key.partition(".")[0] for key in grown.by if key.startswith("cpu")} - {"cpu"}) or 1
+    whole_s = cores * grown.span_s
+    engine = processes.engine_growth(samples, window_s, frozenset(observer_pids))
+    # The engine's readings may span a shorter time than the machine's: rates make them comparable.
+    server_cpu_s = engine.rate("engine") * grown.span_s if engine else 0.0
+    served_cpu_s = engine.rate("observers") * grown.span_s if engine else 0.0
+    scale = grown.span_s / window_s / whole_s if window_s > 0 else 0.0
+    known = {
+        "server": server_cpu_s / whole_s + ours.library * scale,
+        "client": ours.client * scale,
+        "observers": ours.observers * scale + served_cpu_s / whole_s,
+        "emulation": ours.emulation * scale,
+    }
+    total = sum(known.values())
+    if total > busy:
+        known = {part: of_all * busy / total for part, of_all in known.items()}
+    rest = max(0.0, busy - sum(known.values()))
+    if ours.programs is not None:
+        other = min(rest, ours.programs * scale)
+    else:
+        other = max(0.0, rest - (share(grown, "cpu", "irq") or 0.0))
+    others = {"other": other, "steal": steal, "idle": max(0.0, 1.0 - busy - steal), "kernel": rest - other}
+    return Budget(**{part: round(of_all, _DIGITS) for part, of_all in (known | others).items()})
 
 
 OBSERVER = Cpu()

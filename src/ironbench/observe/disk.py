@@ -63,10 +63,10 @@ class Disk:
             if not source.startswith(_PREFIX):
                 continue
             label = f"{{role={source.removeprefix(_PREFIX)}}}"
-            found = points(samples[source], _parse)
-            if (grown := growth(found, window_s)) is None:
+            readings = points(samples[source], _parse)
+            if (grown := growth(readings, window_s)) is None:
                 continue
-            each = steps(found)
+            each = steps(readings)
             whole = present({f"{name}{label}": _value(grown, over, under) for name, over, under in _METRICS})
             metrics.update(whole)
             for name, over, under in _METRICS:

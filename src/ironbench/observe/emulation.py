@@ -9,8 +9,7 @@ from __future__ import annotations
 import json
 from functools import partial
 
-from ironbench.machine.attached import COUNTERS
-from ironbench.machine.mounts import emulated
+from ironbench.machine.mounts import COUNTERS, emulated
 from ironbench.machine.tree import Tree
 from ironbench.model.observation import Counted, Observation, Series, Source
 from ironbench.model.observer import Samples
@@ -45,12 +44,12 @@ class Emulation:
         for source in samples:
             if not source.startswith(_PREFIX):
                 continue
-            found = points(samples[source], _parse)
-            if (grown := growth(found, window_s)) is None:
+            readings = points(samples[source], _parse)
+            if (grown := growth(readings, window_s)) is None:
                 continue
-            each, seen = steps(found), True
+            each, seen = steps(readings), True
             cpu_s += grown.rate("cpu_s")
-            if ceiling := found[-1].values["reads_per_s"]:
+            if ceiling := readings[-1].values["reads_per_s"]:
                 load = max(load, grown.rate("done") / ceiling)
             for named in source.removeprefix(_PREFIX).split(","):
                 role, _, partition = named.partition("=")
@@ -79,18 +78,18 @@ def quantile(counts: dict[float, float], q: float) -> float | None:
 
 def _of_role(grown: Growth, role: str, partition: str) -> dict[str, float]:
     label = f"{{role={role}}}"
-    found: dict[str, float | None] = {}
+    figures: dict[str, float | None] = {}
     for kind in _KINDS:
-        found[f"device_{kind}_latency_p99_s{label}"] = _latency(grown, f"{partition}.{kind}", _QUANTILE)
+        figures[f"device_{kind}_latency_p99_s{label}"] = _latency(grown, f"{partition}.{kind}", _QUANTILE)
         if kind != "flush":
-            found[f"device_{kind}_size_bytes{label}"] = grown.ratio(
+            figures[f"device_{kind}_size_bytes{label}"] = grown.ratio(
                 f"{partition}.{kind}.bytes", f"{partition}.{kind}.count"
             )
     held_s = sum(grown.by.get(f"{partition}.{kind}.latency_s", 0.0) for kind in _KINDS)
     late_s = sum(grown.by.get(f"{partition}.{kind}.late_s", 0.0) for kind in _KINDS)
     done = sum(grown.by.get(f"{partition}.{kind}.count", 0.0) for kind in _KINDS)
-    found[f"emulation_late_share{label}"] = late_s / held_s if held_s > 0 and done >= _FEWEST else None
-    return present(found)
+    figures[f"emulation_late_share{label}"] = late_s / held_s if held_s > 0 and done >= _FEWEST else None
+    return present(figures)
 
 
 def _series(each: list[tuple[float, Growth]], role: str, partition: str) -> list[Series]:
@@ -105,7 +104,7 @@ def _series(each: list[tuple[float, Growth]], role: str, partition: str) -> list
 
 
 def _counted(grown: Growth, role: str, partition: str) -> list[Counted]:
-    found = []
+    distributions = []
     for kind in _KINDS:
         whole = {"latency_s": _buckets(grown, f"{partition}.{kind}.within.")}
         if kind != "flush":
@@ -114,8 +113,8 @@ def _counted(grown: Growth, role: str, partition: str) -> list[Counted]:
             edges = sorted(edge for edge, count in buckets.items() if count > 0)
             if edges:
                 name = f"device_{kind}_{quantity}{{role={role}}}"
-                found.append(Counted(name, tuple(edges), tuple(buckets[edge] for edge in edges)))
-    return found
+                distributions.append(Counted(name, tuple(edges), tuple(buckets[edge] for edge in edges)))
+    return distributions
 
 
 def _latency(grown: Growth, key: str, q: float) -> float | None:
@@ -129,9 +128,9 @@ def _buckets(grown: Growth, prefix: str) -> dict[float, float]:
 
 def _parse(text: str) -> Values:
     """`cpu_s`, `done`, `reads_per_s`; of each partition and kind `data.read.count`, `.within.<s>`, `.sized.<n>` …"""
-    told = json.loads(text)
-    values: Values = {"cpu_s": told["cpu_ns"] / 1e9, "reads_per_s": told["reads_per_s"], "done": 0.0}
-    for name, counts in told["partitions"].items():
+    counters = json.loads(text)
+    values: Values = {"cpu_s": counters["cpu_ns"] / 1e9, "reads_per_s": counters["reads_per_s"], "done": 0.0}
+    for name, counts in counters["partitions"].items():
         for kind in _KINDS:
             key, one = f"{name}.{kind}", counts[kind]
             values[f"{key}.count"] = one["count"]

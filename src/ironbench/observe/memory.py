@@ -41,9 +41,9 @@ class Memory:
         return (Source(_MEMINFO, "file", "/proc/meminfo"), Source(_VMSTAT, "file", "/proc/vmstat"))
 
     def parse(self, samples: Samples, window_s: float) -> Observation:
-        found = points(samples.get(_MEMINFO), parse_meminfo)
-        metrics = present({name: mean_within(found, key, window_s) for name, key in _GAUGES.items()})
-        series = [gauge_series(name, found, key) for name, key in _GAUGES.items() if found]
+        readings = points(samples.get(_MEMINFO), parse_meminfo)
+        metrics = present({name: mean_within(readings, key, window_s) for name, key in _GAUGES.items()})
+        series = [gauge_series(name, readings, key) for name, key in _GAUGES.items() if readings]
         swaps = points(samples.get(_VMSTAT), _parse_vmstat)
         if (grown := growth(swaps, window_s)) is not None:
             each = steps(swaps)

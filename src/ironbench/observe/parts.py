@@ -13,8 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean, variance
 
-from ironbench.model.observer import IDLE, OnCores, Waits
-from ironbench.model.parts import CLIENT, CPU, OTHER, PARTS, RUN_QUEUE
+from ironbench.model.observer import CLIENT, CPU, IDLE, OTHER, PARTS, RUN_QUEUE, OnCores, Waits
 from ironbench.model.points import Point, Values
 
 MOST_BATCHES = 30
@@ -29,13 +28,13 @@ def shares(waits: Waits, busy: float | None) -> dict[str, float]:
     `busy`: mean number of clients with a transaction under way,
     where backends without one wait for work that has not arrived (an open loop); None: every backend is at work.
     """
-    found, counted, part_of = waits.instants, waits.on_cores, waits.part_of
-    if not found:
+    instants, counted, part_of = waits.instants, waits.on_cores, waits.part_of
+    if not instants:
         return {}
-    mean = _mean_parts([point.values for point in found], part_of)
+    mean = _mean_parts([point.values for point in instants], part_of)
     backends = sum(mean.values())
     if busy is not None:
-        at_work = sum(value for event, value in _mean(found).items() if event != IDLE)
+        at_work = sum(value for event, value in _mean(instants).items() if event != IDLE)
         mean[CLIENT] = mean.get(CLIENT, 0.0) - (backends - max(busy, at_work))
         backends = sum(mean.values())
     if backends <= 0:
@@ -45,7 +44,7 @@ def shares(waits: Waits, busy: float | None) -> dict[str, float]:
     metrics = {f"time_share{{part={part}}}": share for part, share in numbers.items()}
     exact = {CPU, RUN_QUEUE} if counted else set()
     return metrics | {
-        f"time_samples{{part={part}}}": float(round(effective(found, part, part_of)))
+        f"time_samples{{part={part}}}": float(round(effective(instants, part, part_of)))
         for part in numbers
         if part not in exact
     }
@@ -67,7 +66,7 @@ def divided_up(sampled: Mapping[str, float], counted: OnCores | None) -> Values:
     return parts | {CPU: cpu, RUN_QUEUE: queue}
 
 
-def effective(found: Sequence[Point], part: str, part_of: Callable[[str], str]) -> float:
+def effective(instants: Sequence[Point], part: str, part_of: Callable[[str], str]) -> float:
     """How many independent observations the samples of a part are worth.
 
     Backends seen at one instant wait for the same flush or the same row, and one instant resembles the next: the
@@ -75,8 +74,8 @@ def effective(found: Sequence[Point], part: str, part_of: Callable[[str], str]) 
     p(1−p) over it (design effect: Kish, Survey Sampling, 1965, 8.2; batch means: Conway, Management Science 10(1),
     1963). At least 1, at most every backend of every sample.
     """
-    seen = [_of_part(point.values, part, part_of) for point in found]
-    every = sum(sum(point.values.values()) for point in found)
+    seen = [_of_part(point.values, part, part_of) for point in instants]
+    every = sum(sum(point.values.values()) for point in instants)
     size = max(LEAST_IN_BATCH, len(seen) // MOST_BATCHES)
     batches = [seen[first : first + size] for first in range(0, len(seen) - size + 1, size)]
     if len(batches) < LEAST_BATCHES:
@@ -91,19 +90,19 @@ def effective(found: Sequence[Point], part: str, part_of: Callable[[str], str]) 
 def _of_part(values: Values, part: str, part_of: Callable[[str], str]) -> float:
     """Share of an instant's backends; what is unaccounted hides among those without a wait."""
     total = sum(values.values())
-    wanted = (part, CPU) if part == OTHER else (part,)
-    return sum(n for event, n in values.items() if part_of(event) in wanted) / total if total else 0.0
+    kinds = (part, CPU) if part == OTHER else (part,)
+    return sum(n for event, n in values.items() if part_of(event) in kinds) / total if total else 0.0
 
 
-def _mean(found: Sequence[Point]) -> Values:
-    events = {event for point in found for event in point.values}
-    return {event: sum(point.values.get(event, 0.0) for point in found) / len(found) for event in events}
+def _mean(instants: Sequence[Point]) -> Values:
+    events = {event for point in instants for event in point.values}
+    return {event: sum(point.values.get(event, 0.0) for point in instants) / len(instants) for event in events}
 
 
-def _mean_parts(found: Sequence[Values], part_of: Callable[[str], str]) -> Values:
+def _mean_parts(instants: Sequence[Values], part_of: Callable[[str], str]) -> Values:
     parts: Values = {}
-    for values in found:
+    for values in instants:
         for event, backends in values.items():
             part = part_of(event)
-            parts[part] = parts.get(part, 0.0) + backends / len(found)
+            parts[part] = parts.get(part, 0.0) + backends / len(instants)
     return parts

@@ -30,10 +30,10 @@ class Pressure:
         metrics: dict[str, float] = {}
         series: list[Series] = []
         for resource in _RESOURCES:
-            found = points(samples.get(f"pressure.{resource}"), _parse)
-            if (grown := growth(found, window_s)) is None:
+            readings = points(samples.get(f"pressure.{resource}"), _parse)
+            if (grown := growth(readings, window_s)) is None:
                 continue
-            each = steps(found)
+            each = steps(readings)
             # "full" means nothing for the CPU of a whole machine (psi.rst): it is always zero there.
             for kind in ("some",) if resource == "cpu" else ("some", "full"):
                 name = f"psi_{resource}_{kind}_share"

@@ -43,10 +43,10 @@ class Processes:
         return (*first, every)
 
     def parse(self, samples: Samples, window_s: float) -> Observation:
-        found = points(samples.get(_ALL), partial(_engine_cpu, first=roots(samples)))
-        if (grown := growth(found, window_s)) is None or "engine" not in grown.by:
+        readings = points(samples.get(_ALL), partial(_engine_cpu, first=roots(samples)))
+        if (grown := growth(readings, window_s)) is None or "engine" not in grown.by:
             return Observation()
-        each = steps(found)
+        each = steps(readings)
         return Observation(
             {"engine_cpu_s": grown.by["engine"], "engine_cpu_cores": grown.rate("engine")},
             (rate_series("engine_cpu_cores", each, rate_of("engine")),),
@@ -69,9 +69,9 @@ def programs_growth(samples: Samples, window_s: float, own_pid: int) -> Growth |
 
     `own_pid`: ironbench's process, whose children are its own, too.
     """
-    found = points(samples.get(_ALL), partial(_programs_cpu, ours=roots(samples) | {own_pid}))
+    readings = points(samples.get(_ALL), partial(_programs_cpu, ours=roots(samples) | {own_pid}))
     reached, before, monotone = 0.0, 0.0, []
-    for point in found:
+    for point in readings:
         # The time of a process whose parent does not wait for it is lost with it: the sum falls.
         reached += max(0.0, point.values["programs"] - before)
         before = point.values["programs"]
@@ -113,20 +113,20 @@ class _Stat:
 
 
 def _with_descendants(first: set[int], stats: Mapping[int, _Stat]) -> set[int]:
-    found, more = set(first), set(first)
+    family, more = set(first), set(first)
     while more:
-        more = {pid for pid, stat in stats.items() if stat.parent in found} - found
-        found |= more
-    return found
+        more = {pid for pid, stat in stats.items() if stat.parent in family} - family
+        family |= more
+    return family
 
 
 def _stats(text: str) -> dict[int, _Stat]:
-    found = {}
+    by_pid = {}
     for path, content in by_file(text).items():
         name = path.split("/")[-2]
         if name.isdigit() and (stat := _stat(content)) is not None:
-            found[int(name)] = stat
-    return found
+            by_pid[int(name)] = stat
+    return by_pid
 
 
 def _stat(text: str) -> _Stat | None:

@@ -50,9 +50,11 @@ class RunQueue:
 
     def parse(self, samples: Samples, window_s: float) -> Observation:
         load = points(samples.get(_LOADAVG), _parse_loadavg)
-        found = points(samples.get(_SCHEDSTAT), _parse_schedstat)
-        cores = _cores(found, samples)
-        delays = [found] if found else [points(samples.get(name), _parse_tasks) for name in (_PROCESSES, _THREADS)]
+        readings = points(samples.get(_SCHEDSTAT), _parse_schedstat)
+        cores = _cores(readings, samples)
+        delays = (
+            [readings] if readings else [points(samples.get(name), _parse_tasks) for name in (_PROCESSES, _THREADS)]
+        )
         shares = [_delay(grown) / cores for track in delays if (grown := growth(track, window_s)) is not None]
         metrics = present(
             {
@@ -71,9 +73,9 @@ def _delay(grown: Growth) -> float:
     return sum(grown.by.values()) / 1e9 / grown.span_s
 
 
-def _cores(found: list[Point], samples: Samples) -> int:
-    if found:
-        return len(found[0].values)
+def _cores(readings: list[Point], samples: Samples) -> int:
+    if readings:
+        return len(readings[0].values)
     online = points(samples.get(_ONLINE), lambda text: {"cores": float(count_list(text))})
     return int(online[0].values["cores"]) if online else 1
 

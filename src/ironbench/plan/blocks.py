@@ -1,12 +1,14 @@
-"""Blocks: every cell once in each, in an order of its own, so that drift favours none of them."""
+"""Blocks: every cell once in each, in an order of its own, so that drift favours none of them; and the trials
+before them, which decide a load, a warm-up or the rates, and enter no finding."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Sequence
 
-from ironbench.model.lab import Stage
-from ironbench.model.system import Cell, Trial
+from ironbench.model.lab import Lab, Stage
+from ironbench.model.system import Cell, Setup, Trial
+from ironbench.plan import rates
 
 
 def trials(
@@ -53,3 +55,27 @@ def stages(blocks: int, looks: int) -> tuple[Stage, ...]:
     rest, more = divmod(blocks - first, looks - 1)
     later = [rest + (number < more) for number in range(looks - 1)]
     return tuple(Stage(number, count) for number, count in enumerate((first, *later), 1) if count)
+
+
+PILOT_S = 30.0
+"""60 batches of 5 buckets of 100 ms: MSER-5 needs 50, and looks for the end of the warm-up in the first half."""
+
+
+def piloted(setups: Sequence[Setup]) -> list[Setup]:
+    """Those whose warm-up a pilot decides; a rated cell has the warm-up of the cell that it is."""
+    return [setup for setup in setups if setup.cell.load.warmup_auto and not setup.of and not setup.skipped]
+
+
+def peaks(setups: Sequence[Setup]) -> int:
+    """How many trials find the baseline's peak: none where no rate is a share of it."""
+    return rates.PEAK_TRIALS if rates.wanted(setups) else 0
+
+
+def searching(setups: Sequence[Setup]) -> int:
+    """About how many trials search for the best load of the cells."""
+    return sum(setup.search.expected for setup in setups if setup.search and not setup.skipped)
+
+
+def trials_before(lab: Lab) -> int:
+    """Trials that a lab needs before its first block; how many a search takes is a guess."""
+    return peaks(lab.all_setups) + len(piloted(lab.setups)) + searching(lab.setups)

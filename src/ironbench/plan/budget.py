@@ -73,8 +73,10 @@ class Cells:
     """Those of them that are needed without rated cells: where the lab declares a share of the peak as its rate."""
     pilots_s: float = 0.0
     """Trials that decide warm-ups, before the first block."""
+    search_trials: int = 0
+    """Of each cell, before the first block, to find its best load: about so many."""
     copies_s: float = 0.0
-    """Of data that are copied once for the whole lab, and before each trial that finds the peak."""
+    """Of data that are copied once for the whole lab, and before each trial that finds the peak or a load."""
     rated_around_s: tuple[float, ...] = ()
     """`around_s` of the rated cells: all trials of a lab that has some are of one length."""
     rated_blocks: int = 0
@@ -86,9 +88,12 @@ class Cells:
 
     def before_s(self, trial_s: float) -> float:
         """Until the first block."""
-        return (
-            self.once_s + self.copies_s + self.pilots_s + self.peak_trials * (self.around_s[0] + self._first_s(trial_s))
-        )
+        peaks = self.peak_trials * (self.around_s[0] + self._first_s(trial_s))
+        return self.once_s + self.copies_s + self.pilots_s + peaks + self.search_s(trial_s)
+
+    def search_s(self, trial_s: float) -> float:
+        """What the search for the best load of all cells takes, about; copies of data apart."""
+        return self.search_trials * self.block_s(trial_s)
 
     def rated_block_s(self, trial_s: float) -> float:
         """What the rated cells add to a block."""
@@ -182,6 +187,34 @@ def _whole_minutes(seconds: float) -> float:
 def staged(count: int, looks: int | None) -> tuple[Stage, ...]:
     """A look at the findings after every six blocks at most, three in all: a clear difference ends the lab early."""
     return blocks.stages(count, min(MOST_LOOKS, count // blocks.FIRST) if looks is None else looks)
+
+
+def sized_run(
+    around_s: Sequence[float], confirmations: int, once_s: float, lengths: Sequence[float], budget_s: float
+) -> tuple[int, float]:
+    """Blocks and trial length of a run whose means are surest within the budget. InputError: not one of the shortest.
+
+    `around_s`: what a trial of each cell takes besides; the `confirmations` may be of the longest. A mean of n trials
+    varies by 1/√n of what one does, and `Spread` says how that changes with length.
+    """
+
+    def fixed_s(trial_s: float) -> float:
+        return once_s + confirmations * (max(around_s) + trial_s)
+
+    def block_s(trial_s: float) -> float:
+        return sum(around_s) + len(around_s) * trial_s
+
+    found = [
+        (ASSUMED.at(trial_s) / math.sqrt(count), -trial_s, count)
+        for trial_s in lengths
+        if (count := min(MOST_BLOCKS, int((budget_s - fixed_s(trial_s)) / block_s(trial_s)))) >= 1
+    ]
+    if not found:
+        least = _whole_minutes(fixed_s(min(lengths)) + block_s(min(lengths)))
+        cause = f"one trial of {min(lengths):g} s of each cell takes longer"
+        raise InputError(f"--budget {units.span(budget_s)}", cause, f"allow {units.span(least)}, or fewer clients")
+    _, negative_s, count = min(found)
+    return count, -negative_s
 
 
 def needed_s(

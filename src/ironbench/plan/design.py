@@ -16,6 +16,7 @@ from ironbench.plan import fields
 from ironbench.plan.labfile import Declared
 from ironbench.plan.sections import Sections
 from ironbench.plan.vary import Varied
+from ironbench.words import grouped
 
 MOST_CELLS = 1000
 MOST_TRIALS = 100_000
@@ -43,7 +44,7 @@ def number_of_cells(declared: Declared) -> int:
 def cells(declared: Declared) -> tuple[DeclaredCell, ...]:
     """The cells of the design, the baseline first. InputError: fewer than two, equal ones, too many."""
     _not_too_many(declared)
-    found = tuple(_explicit(declared) if declared.design == "explicit" else _combined(declared))
+    found = tuple(_explicit(declared) if declared.design == "explicit" else combined(declared))
     if len(found) < 2:
         raise InputError(
             f"{declared.file}, cell", "one cell has nothing to be compared with", "declare at least two cells"
@@ -90,15 +91,16 @@ def _not_too_many(declared: Declared) -> None:
     trials = count * declared.repeats
     if count <= MOST_CELLS and trials <= MOST_TRIALS:
         return
-    what = f"{count:,} cells in {declared.repeats:,} blocks are {trials:,} trials"
+    what = f"{grouped(count)} cells in {grouped(declared.repeats)} blocks are {grouped(trials)} trials"
     spent = f"at 30 s each they would take {units.span(trials * 30.0)}"
-    hint = f"at most {MOST_CELLS:,} cells and {MOST_TRIALS:,} trials; name fewer levels"
+    hint = f"at most {grouped(MOST_CELLS)} cells and {grouped(MOST_TRIALS)} trials; name fewer levels"
     raise InputError(
         declared.file, f"{what}; {spent}", hint + (", or a design one-at-a-time" if count > MOST_CELLS else "")
     )
 
 
-def _combined(declared: Declared) -> Iterator[DeclaredCell]:
+def combined(declared: Declared) -> Iterator[DeclaredCell]:
+    """The cells of every design but the explicit one."""
     factors = declared.factors
     for levels in _one_at_a_time(factors) if declared.design == "one-at-a-time" else _full(factors):
         yield _cell(declared, levels, named(levels))
@@ -128,7 +130,7 @@ def _cell(
     for factor in declared.factors:
         changes |= factor.level(levels[factor.name]).changes
     document = fields.applied(declared.base, changes | dict(own))
-    where = f"{declared.file}, cell {name}"
+    where = f"{declared.file}, cell {name}" if declared.file else ""
     fields.validate(document, Sections, where)
     return DeclaredCell(name, dict(levels), fields.converted(document, Sections, where))
 

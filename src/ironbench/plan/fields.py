@@ -11,8 +11,8 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 import msgspec
 
 from ironbench.catalogue import typed
-from ironbench.errors import InputError, collected, nearest
-from ironbench.plan.sections import Sections
+from ironbench.errors import InputError, collected, nearest, written
+from ironbench.plan.sections import SEARCHES, Sections
 
 Path = tuple[str, ...]
 """`("system", "set", "work_mem")`."""
@@ -51,7 +51,7 @@ def validate(document: object, struct: type[msgspec.Struct], where: str, path: P
     types = _types(struct)
 
     def field(name: str, value: object) -> None:
-        at = f"{where}, {text((*path, name))}"
+        at = f"{where}, {text((*path, name))}" if where else written(text((*path, name)))
         if name not in types:
             raise InputError(at, "there is no such field", _nearest_field(name, list(types)))
         kind = types[name]
@@ -104,7 +104,13 @@ def validate_kinds(document: object, struct: type[msgspec.Struct], where: str) -
 
 def converted(document: object, struct: type[_S], where: str) -> _S:
     """The document as a struct. InputError with the path of the field whose value is of a wrong kind."""
-    return typed.converted(document, struct, where, "`docs/reference/lab-file.md` lists all fields")
+    try:
+        return typed.converted(document, struct, where, "`docs/reference/lab-file.md` lists all fields")
+    except InputError as error:
+        if repr(SEARCHES) not in error.cause:
+            raise
+        cause = 'expected a whole number, or "auto" or for example "auto:1-64" to search'
+        raise InputError(error.subject, cause, error.hint) from None
 
 
 def found(name: str, base: Mapping[str, Any], where: str) -> Path:

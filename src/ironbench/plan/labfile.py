@@ -17,8 +17,6 @@ from ironbench.errors import InputError, collected
 from ironbench.plan import fields, sections, vary
 from ironbench.plan.vary import Varied
 
-DESIGNS = ("one-at-a-time", "full", "explicit")
-
 
 class MeasureSection(Struct, forbid_unknown_fields=True):
     """How trials are repeated and judged."""
@@ -31,6 +29,13 @@ class MeasureSection(Struct, forbid_unknown_fields=True):
         Annotated[int, Meta(**sections.within("seed"))] | None,
         Meta(description="Of order and random values; without one it follows from the file's text."),
     ] = None
+    crash: Annotated[
+        Literal["", "lose", "subset", "torn"],
+        Meta(
+            description="Power cut after each trial, on emulated devices: what becomes of writes without a flush. The "
+            "checks then judge what is left."
+        ),
+    ] = ""
     margin: Annotated[
         float, Meta(description="Cells whose ratio lies within 1/(1+margin) to 1+margin are called equivalent.")
     ] = 0.05

@@ -4,39 +4,38 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
-from ironbench.catalogue.typed import converted, document
+from ironbench.catalogue.typed import converted, document, quantity
 from ironbench.errors import InputError, nearest
 from ironbench.model.cost import Offer, Range
-from ironbench.ranges import RANGES
 
-_HINT = "docs/guide/cost.md tells what may stand in a systems file"
+_HINT = "docs/guide/cost.md shows what may stand in a systems file"
 
 
 class _OfferRow(msgspec.Struct, forbid_unknown_fields=True):
-    sockets: int
-    cores: int
+    sockets: Annotated[int, quantity("sockets")]
+    cores: Annotated[int, quantity("cores")]
     buy: list[str]
-    servers: int = 1
+    servers: Annotated[int, quantity("servers")] = 1
     processor: str = ""
-    memory_gb: float | None = None
-    storage_tb: float = 0.0
-    watts: float = 0.0
+    memory_gb: Annotated[float, quantity("memory_gb")] | None = None
+    storage_tb: Annotated[float, quantity("storage_tb")] = 0.0
+    watts: Annotated[float, quantity("watts")] = 0.0
     records: str = ""
-    score: float | None = None
+    score: Annotated[float, quantity("score")] | None = None
     share_of: str = ""
-    share: float | list[float] | None = None
-    core_speed: float | list[float] | None = None
+    share: Annotated[float | list[float], quantity("share")] | None = None
+    core_speed: Annotated[float | list[float], quantity("share")] | None = None
     source: str = ""
 
 
 class _OffersFile(msgspec.Struct, forbid_unknown_fields=True):
     system: dict[str, Any]
     question: str = ""
-    years: float | None = None
+    years: Annotated[float, quantity("years")] | None = None
     currency: str = ""
     unit: str = ""
 
@@ -61,8 +60,6 @@ def read(text: str, name: str) -> Offers:
     found = converted(document(text, name, _HINT), _OffersFile, name, _HINT)
     if not found.system:
         raise InputError(name, "names no system", "add [system.NAME] with sockets, cores and buy")
-    if found.years is not None:
-        RANGES["years"].require(f"{name}, years", found.years)
     offers = tuple(_offer(name, key, row) for key, row in found.system.items())
     _known_shares(name, offers)
     years = None if found.years is None else Decimal(str(found.years))
@@ -72,11 +69,6 @@ def read(text: str, name: str) -> Offers:
 def _offer(file: str, name: str, table: Any) -> Offer:
     subject = f"{file}: system {name}"
     row = converted(table, _OfferRow, subject, _HINT)
-    for field in ("servers", "sockets", "cores", "storage_tb", "watts"):
-        RANGES[field].require(f"{subject}, {field}", getattr(row, field))
-    for field in ("memory_gb", "score"):
-        if (value := getattr(row, field)) is not None:
-            RANGES[field].require(f"{subject}, {field}", value)
     if row.cores < row.sockets:
         raise InputError(subject, f"has {row.cores} cores in {row.sockets} sockets", "cores count a whole server")
     if row.score is not None and row.share is not None:
@@ -98,7 +90,6 @@ def _range(subject: str, field: str, value: float | list[float] | None) -> Range
     bounds = value if isinstance(value, list) else [value, value]
     if len(bounds) != 2 or not 0 < bounds[0] <= bounds[1]:
         raise InputError(subject, f"{field} = {value} is no range", f"write for example {field} = [0.60, 0.65]")
-    RANGES["share"].require(f"{subject}, {field}", bounds[1])
     return Range(bounds[0], bounds[1])
 
 

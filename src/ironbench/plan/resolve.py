@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from ironbench import ranges
-from ironbench.errors import InputError, nearest
+from ironbench.errors import InputError, nearest, quoted, written
 from ironbench.model.system import Choice, Layout, Load, System
-from ironbench.plan import rates, sweep, values
+from ironbench.plan import rates
 from ironbench.plan.sections import LoadSection, Sections, Setting
 
 IDEAL = ("log", "data", "temp", "client")
@@ -17,8 +18,9 @@ DURATION_S = 30.0
 WARMUP_S = 5.0
 
 
-def system(sections: Sections, label: str, folder: Path, cpus: Iterable[int]) -> System:
-    """`folder` is the lab file's: relative directories start there. `cpus` are those available here. InputError.
+def system(sections: Sections, label: str, folder: Path | None, cpus: Iterable[int]) -> System:
+    """`folder` is the lab file's, where relative directories start; None: the current one. `cpus` are those available
+    here. InputError.
 
     Roles on emulated devices have no directory as yet (`ironbench.devices`).
     """
@@ -49,7 +51,8 @@ def load(told: LoadSection, seed: int, usual_s: float | None = DURATION_S, usual
     duration = _time("load.duration", told.duration)
     if duration is None and told.transactions is None:
         duration = usual_s
-    rate, share = rates.read("load.rate", told.rate)
+    assert isinstance(told.clients, int), "a search has been replaced by its highest point (`sweep.searched`)"
+    rate, share = rates.read(written("load.rate"), told.rate)
     found = Load(
         clients=told.clients,
         threads=min(told.threads, told.clients),
@@ -65,22 +68,60 @@ def load(told: LoadSection, seed: int, usual_s: float | None = DURATION_S, usual
         on_error=told.on_error,
         report_per_statement=told.report_per_statement,
         protocol=told.protocol,
+        io=told.io,
         seed=seed,
         cache=told.cache,
         checkpoint_s=_time("load.checkpoint", told.checkpoint),
     )
-    sweep.validate(found)
+    validate(found)
     return found
 
 
-def choice(sections: Sections, options: Mapping[str, str], folder: Path) -> Choice:
-    """`options` were validated by the workload."""
+def validate(load: Load) -> None:
+    """InputError: values that are out of range, or that cannot be together."""
+    if load.duration_s is not None and load.transactions is not None:
+        raise InputError(
+            written("load.transactions"), f"given together with {written('load.duration')}", "choose one of them"
+        )
+    for quantity, value in (
+        ("duration", load.duration_s),
+        ("transactions", load.transactions),
+        ("rate", load.rate),
+        ("max_tries", load.max_tries),
+    ):
+        if value is not None:
+            ranges.RANGES[quantity].require(written(f"load.{quantity}"), value)
+    if load.rate is not None or load.rate_share is not None:
+        if load.think_time_s:
+            raise InputError(
+                written("load.think_time"),
+                f"given together with {written('load.rate')}",
+                "a rate already says when transactions start",
+            )
+        if load.duration_s is None:
+            raise InputError(
+                written("load.rate"),
+                f"given together with {written('load.transactions')}",
+                f"give an open loop a {written('load.duration')}",
+            )
+    if load.max_tries == 0 and load.duration_s is None and load.transactions is not None:
+        alone = f"and with {written('load.transactions')} nothing else ends a transaction that always fails"
+        cause = f"0 is without limit, {alone}"
+        raise InputError(
+            written("load.max_tries"),
+            cause,
+            f"give a number of tries, or {written('load.duration')} in place of {written('load.transactions')}",
+        )
+
+
+def choice(sections: Sections, options: Mapping[str, str], folder: Path | None) -> Choice:
+    """`options` were validated by the workload; `folder`: as in `system`, None leaves files as they were written."""
     told = sections.workload
     return Choice(
         workload=told.name,
         options=dict(options),
         defines=_texts(told.define),
-        scripts=tuple(_path(file, folder) for file in told.files),
+        scripts=tuple(_path(file, folder) if folder else file for file in told.files),
     )
 
 
@@ -113,11 +154,11 @@ def _size(subject: str, told: str | int) -> int | None:
 
 def _read(subject: str, told: str | int | float) -> float | None:
     """The field's last word names its quantity."""
-    return ranges.read(subject.rpartition(".")[2], subject, told) if told != "" else None
+    return ranges.read(subject.rpartition(".")[2], written(subject), told) if told != "" else None
 
 
 def _cpus(subject: str, told: str | int, available: Iterable[int]) -> tuple[int, ...] | None:
-    return values.cpus(subject, str(told), available) if told != "" else None
+    return cpus(written(subject), str(told), available) if told != "" else None
 
 
 def _ideal(told: str | list[str]) -> tuple[str, ...]:
@@ -125,45 +166,72 @@ def _ideal(told: str | list[str]) -> tuple[str, ...]:
     wanted = [part for part in parts if part not in ("", "none")]
     for part in wanted:
         if part not in IDEAL:
-            raise InputError("system.ideal", f"{part!r} is no part of a system", nearest(part, [*IDEAL, "none"]))
+            raise InputError(
+                written("system.ideal"), f"{part!r} is no part of a system", nearest(part, [*IDEAL, "none"])
+            )
     return tuple(part for part in IDEAL if part in wanted)
 
 
-def _directory(told: str, folder: Path) -> str | None:
+def _directory(told: str, folder: Path | None) -> str | None:
     if not told:
         return None
     return _path(told, folder) if "/" in told or told.startswith(".") else None
 
 
-def _path(told: str, folder: Path) -> str:
+def _path(told: str, folder: Path | None) -> str:
     path = Path(told).expanduser()
-    return str(path if path.is_absolute() else (folder / path).absolute())
+    return str(path if path.is_absolute() else (folder or Path()).joinpath(path).absolute())
 
 
-_OPTIONS = {
-    "set": "system.set.", "with": "workload.with.", "data": "layout.data", "temp": "layout.temp", "log": "layout.log",
-    "memory": "system.memory", "memory-total": "limits.memory_total", "server-cpus": "limits.server_cpus",
-    "client-cpus": "limits.client_cpus", "dsn": "system.dsn", "engine": "system.engine", "clients": "load.clients",
-    "rate": "load.rate", "duration": "load.duration", "transactions": "load.transactions", "warmup": "load.warmup",
-    "think-time": "load.think_time", "max-tries": "load.max_tries", "on-error": "load.on_error",
-    "report-per-statement": "load.report_per_statement", "protocol": "load.protocol",
-}  # fmt: skip
+def with_ideal_parts(system: System, load: Load, cpus: Collection[int]) -> tuple[System, Load]:
+    """System and load of a cell with its ideal parts.
+
+    `client`: a thread for every core (as many as there are clients at most), on any core, and no think time: what the
+    client then costs it cannot help costing. `data`: the caches are full when the trial begins.
+    """
+    if "client" in system.ideal:
+        system = replace(system, client_cpus=None)
+        load = replace(load, threads=max(load.threads, min(load.clients, len(cpus))), think_time_s=0.0)
+    if "data" in system.ideal:
+        load = replace(load, cache="hot")
+    return system, load
 
 
-def in_words_of_the_file(error: InputError, where: str) -> InputError:
-    """Checks shared with the command line speak of its options; a lab file has fields."""
-    subject, cause, hint = (_fields_for_options(words) for words in (error.subject, error.cause, error.hint))
-    return type(error)(f"{where}, {subject}", cause, hint)
+def counts(quantity: str, subject: str, text: str) -> tuple[int, ...]:
+    """`1,2,4,8` as distinct whole numbers in the range of the quantity, in the order written. InputError."""
+    found: list[int] = []
+    for part in text.split(","):
+        number = int(ranges.read(quantity, subject, part.strip()))
+        if number in found:
+            raise InputError(subject, f"{number} is named twice", "name each number once; repeats repeat the trials")
+        found.append(number)
+    return tuple(found)
 
 
-def _fields_for_options(words: str) -> str:
-    def field(match: re.Match[str]) -> str:
-        found = _OPTIONS.get(match[1])
-        if found is None:
-            return match[0]
-        if not found.endswith("."):
-            return found + match[2]
-        # `--set work_mem=1GB` is the field system.set.work_mem, `--set` alone the table system.set.
-        return found if match[2] and match[3] else found.rstrip(".") + match[2]
+def cpus(subject: str, text: str, available: Iterable[int]) -> tuple[int, ...]:
+    """A CPU set as taskset writes it: `0`, `0,2`, `0-3`."""
+    known = set(available)
+    found: set[int] = set()
+    for part in text.split(","):
+        match = re.fullmatch(r"\s*([0-9]{1,9})(?:-([0-9]{1,9}))?\s*", part)
+        low, high = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
+        if low > high:
+            example = "write for example 0 or 0-3,6"
+            raise InputError(subject, f"{quoted(part)} is not a CPU or a range of CPUs", example)
+        missing = next((cpu for cpu in range(low, high + 1) if cpu not in known), None)
+        if missing is not None:
+            here = ",".join(map(str, sorted(known)))
+            raise InputError(subject, f"CPU {missing} is not available", f"available here: {here}")
+        found.update(range(low, high + 1))
+    return tuple(sorted(found))
 
-    return re.sub(r"--([a-z-]+[a-z])( ?)(?=(\w?))", field, words)
+
+def pairs(subject: str, texts: Iterable[str]) -> dict[str, str]:
+    """`KEY=VALUE` strings as a dict; a later one wins."""
+    found: dict[str, str] = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals or not key.strip():
+            raise InputError(subject, f"{text!r} is not KEY=VALUE", f"write for example {subject} name=value")
+        found[key.strip()] = value.strip()
+    return found

@@ -95,6 +95,8 @@ def _at(setup: Setup, share: float) -> Setup:
 def _hindrance(setups: Sequence[Setup]) -> str:
     """Why no cell of the lab can be driven at shares of one peak; empty when they can."""
     loads = [setup.cell.load for setup in setups]
+    if any(setup.search for setup in setups):
+        return "the best load of each cell is searched for, so they have none in common"
     if len({load.clients for load in loads}) > 1:
         return "the lab varies the number of clients, so there is no one peak"
     if any(rates.open_loop(load) for load in loads):

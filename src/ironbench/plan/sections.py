@@ -91,18 +91,33 @@ class WorkloadSection(Struct, forbid_unknown_fields=True):
     define: Annotated[dict[str, Setting], Meta(description="Variables for the scripts.")] = {}
 
 
+SEARCHES = "^auto"
+"""How text begins that asks for a search."""
+
+
 class LoadSection(Struct, forbid_unknown_fields=True):
     """How hard a trial drives."""
 
-    clients: Annotated[int, Meta(description="Number of clients.", **within("clients"))] = 1
+    clients: Annotated[
+        Annotated[int, Meta(**within("clients"))] | Annotated[str, Meta(pattern=SEARCHES)],
+        Meta(
+            description="Number of clients. `auto` or `auto:1-64`: search for the best number of each cell before the "
+            "first block, and measure the cell at it."
+        ),
+    ] = 1
     threads: Annotated[int, Meta(description="Driving threads, shared by the clients.", **within("threads"))] = 1
     rate: Annotated[
         float | str | None,
         Meta(
             description="Open loop: transactions started per second, all clients together; `70%`: of the throughput "
-            "that the baseline has in a closed loop, measured first."
+            "that the baseline has in a closed loop, measured first; `auto:100-5000`: of each cell the highest that "
+            "keeps `limit`, searched for first."
         ),
     ] = None
+    limit: Annotated[
+        list[str],
+        Meta(description="Limits of a search, METRIC=VALUE: a load that breaks one is too much for the cell."),
+    ] = []
     arrivals: Annotated[Literal["poisson", "fixed"], Meta(description="Open loop: kind of intervals.")] = "poisson"
     duration: Annotated[Time, Meta(description="Measured time of each trial. Default 30s, or the workload's own.")] = ""
     transactions: Annotated[int | None, Meta(description="Transactions per client, instead of a duration.")] = None
@@ -130,6 +145,10 @@ class LoadSection(Struct, forbid_unknown_fields=True):
         Literal["", "cold", "warm", "hot"],
         Meta(description="State of the caches at the start of a trial; empty: as the trial before left them."),
     ] = ""
+    io: Annotated[
+        Literal["auto", "io_uring", "epoll"],
+        Meta(description="How the client does its I/O: `auto`, `io_uring`, `epoll`."),
+    ] = "auto"
     checkpoint: Annotated[Time, Meta(description="Interval of checkpoints during trials, e.g. 10s.")] = ""
 
 

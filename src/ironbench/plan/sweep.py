@@ -1,18 +1,24 @@
-"""The plan of `ironbench run`: one system, a list of client counts, repeats in random order."""
+"""The plan of `ironbench run`: one system, a list of client counts, repeats in random order; or a search for the best
+number of clients or rate, as `--clients auto`, `--rate auto:LOW-HIGH` and `--limit` ask for it."""
 
 from __future__ import annotations
 
 import random
+import re
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
-from ironbench import ranges
-from ironbench.errors import InputError
+import msgspec
+
+from ironbench import catalogue, ranges, units
+from ironbench.errors import InputError, quoted, written
+from ironbench.model.lab import Lab
 from ironbench.model.plan import Plan
-from ironbench.model.search import Search
-from ironbench.model.system import Cell, Choice, Load, System, Trial
-from ironbench.plan.searching import load_at
+from ironbench.model.search import Best, Limit, Search
+from ironbench.model.system import Cell, Choice, Load, Setup, System, Trial
+from ironbench.plan.sections import LoadSection
 
 CONFIRMATIONS = 3
 """Fresh trials of the peak. Choosing the best of several noisy points favours the luckiest one, so the chosen trial
@@ -24,55 +30,158 @@ def new_series() -> str:
     return time.strftime("%Y%m%dT%H%M%S", time.gmtime()) + "-" + secrets.token_hex(2)
 
 
-def sweep(
-    system: System, choice: Choice, load: Load, clients: Sequence[int], threads: int | None, repeats: int, observe: bool
-) -> Plan:
-    """Every client count once per block, each block in its own random order so that drift favours none of them."""
-    validate(load)
-    cells = [Cell(f"clients={n}", _with_clients(load, n, threads)) for n in clients]
-    order = random.Random(load.seed)
+def plan(system: System, choice: Choice, cells: Sequence[Cell], repeats: int = 1, search: Search | None = None) -> Plan:
+    """Every cell once per block, each block in its own random order so that drift favours none of them.
+
+    Of a search the cells are the ends of its range, from which it takes what it needs.
+    """
+    if search is not None:
+        ends = tuple(Trial(cell, 0) for cell in cells)
+        return Plan(new_series(), system, choice, ends, CONFIRMATIONS, search=search)
+    order = random.Random(cells[0].load.seed)
     trials: list[Trial] = []
     for block in range(repeats):
         trials += [Trial(cell, block) for cell in order.sample(cells, len(cells))]
-    confirmations = CONFIRMATIONS if len(cells) > 1 and load.rate is None else 0  # a rate is kept or not: no peak
-    return Plan(new_series(), system, choice, tuple(trials), confirmations, observe)
+    closed = cells[0].load.rate is None  # a rate is kept or not: no peak
+    return Plan(new_series(), system, choice, tuple(trials), CONFIRMATIONS if len(cells) > 1 and closed else 0)
 
 
-def searching(system: System, choice: Choice, load: Load, search: Search, threads: int, observe: bool) -> Plan:
-    """A search for the best load: its range as trials, from which it takes what it needs."""
-    ends = [load_at(search, load, threads, point) for point in (search.low, search.high)]
-    for end in ends:
-        validate(end)
-    trials = tuple(
-        Trial(Cell(f"{search.of}={point}", end), 0) for point, end in zip((search.low, search.high), ends, strict=True)
+AUTO = "auto"
+_RANGE = re.compile(r"auto:\s*([0-9]{1,15})\s*-\s*([0-9]{1,15})\s*")
+_MOST_CLIENTS = 128
+"""Where the search ends that is given no range: more than most databases gain anything from."""
+
+
+def asked(field: str, text: object) -> bool:
+    """Whether the field asks for a search. InputError for `auto` with something unreadable behind it."""
+    if not isinstance(text, str) or not text.startswith(AUTO):
+        return False
+    if text != AUTO and not _RANGE.fullmatch(text):
+        hint = f"write for example {written(field, 'auto:1-128')}"
+        raise InputError(written(field), f"{quoted(text)} is not a range", hint)
+    return True
+
+
+def searched(told: LoadSection) -> tuple[LoadSection, Search | None]:
+    """A load as a lab file declares it, at the highest point of its search; and the search, if it asks for one.
+
+    InputError.
+    """
+    found = search(told.clients, told.rate, told.limit, 1)
+    return (msgspec.structs.replace(told, **{found.of: found.high}) if found else told), found
+
+
+def search(clients: object, rate: object, limits: Sequence[str], repeats: int) -> Search | None:
+    """The search that is asked for; None when there is none. InputError."""
+    of_clients, of_rate = asked("load.clients", clients), asked("load.rate", rate)
+    if not of_clients and not of_rate:
+        if limits:
+            ways = f"{written('load.clients', 'auto')} or {written('load.rate', 'auto:LOW-HIGH')}"
+            raise InputError(written("load.limit"), "there is nothing to search", f"a limit goes with {ways}")
+        return None
+    if of_clients and of_rate:
+        raise InputError(
+            written("load.rate"),
+            f"given together with {written('load.clients')} auto",
+            "search one of them and give the other",
+        )
+    if of_clients and rate is not None:
+        raise InputError(
+            written("load.rate"),
+            f"given together with {written('load.clients')} auto",
+            "more clients do not change what is asked for",
+        )
+    of, text = ("clients", clients) if of_clients else ("rate", rate)
+    field = f"load.{of}"
+    low, high = _range(field, str(text))
+    ranges.RANGES[of].require(written(field), high)
+    found = tuple(_limit(limit) for limit in limits)
+    return Search(of, low, high, found, max(2, repeats))
+
+
+def load_at(search: Search, load: Load, threads: int, point: int) -> Load:
+    """The load at one point of the search."""
+    if search.of == "rate":
+        return replace(load, rate=float(point))
+    return replace(load, clients=point, threads=min(threads, point))
+
+
+def at_best(trials: Iterable[Trial], setups: Sequence[Setup], best: Mapping[str, Best]) -> tuple[Trial, ...]:
+    """The trials at the loads that searches chose; those of cells without any are left out."""
+    found = {setup.cell.name: setup_at_best(setup, best) for setup in setups if setup.cell.name in best}
+    placed = ((trial, found.get(trial.cell.name)) for trial in trials)
+    return tuple(
+        replace(trial, cell=setup.cell) if setup else trial for trial, setup in placed if not (setup and setup.skipped)
     )
-    return Plan(new_series(), system, choice, trials, CONFIRMATIONS, observe, search)
 
 
-def validate(load: Load) -> None:
-    if load.duration_s is not None and load.transactions is not None:
-        raise InputError("--transactions", "given together with --duration", "choose one of them")
-    for quantity, value in (
-        ("duration", load.duration_s),
-        ("transactions", load.transactions),
-        ("rate", load.rate),
-        ("max_tries", load.max_tries),
-    ):
-        if value is not None:
-            ranges.RANGES[quantity].require(f"--{quantity.replace('_', '-')}", value)
-    if load.rate is not None or load.rate_share is not None:
-        if load.think_time_s:
-            raise InputError(
-                "--think-time", "given together with --rate", "a rate already says when transactions start"
-            )
-        if load.duration_s is None:
-            raise InputError("--rate", "given together with --transactions", "give an open loop a --duration")
-    if load.max_tries == 0 and load.duration_s is None and load.transactions is not None:
-        cause = "0 is without limit, and with --transactions nothing else ends a transaction that always fails"
-        raise InputError("--max-tries", cause, "give a number of tries, or --duration in place of --transactions")
+def setup_at_best(setup: Setup, best: Mapping[str, Best]) -> Setup:
+    """The setup with the load that its search chose, once it has; skipped where there is none."""
+    chosen = best.get(setup.cell.name)
+    if setup.search is None or chosen is None:
+        return setup
+    if chosen.point is None:
+        return replace(setup, best=chosen, skipped=chosen.sentence)
+    load = setup.cell.load
+    cell = replace(setup.cell, load=load_at(setup.search, load, load.threads, chosen.point))
+    return replace(setup, best=chosen, cell=cell)
 
 
-def _with_clients(load: Load, clients: int, threads: int | None) -> Load:
-    from dataclasses import replace
+def lab_at_best(lab: Lab, best: Mapping[str, Best]) -> Lab:
+    """The lab with every cell at the load that its search chose; without the comparisons of cells that have none."""
+    setups = tuple(setup_at_best(setup, best) for setup in lab.setups)
+    skipped = {setup.cell.name for setup in setups if setup.skipped}
+    pairs = tuple(pair for pair in lab.comparisons if skipped.isdisjoint(pair))
+    return replace(lab, setups=setups, comparisons=pairs, trials=at_best(lab.trials, lab.setups, best))
 
-    return replace(load, clients=clients, threads=min(threads or 1, clients))
+
+def cell_at(plan: Plan, point: int) -> Cell:
+    """The cell of one point of the plan's search."""
+    assert plan.search is not None
+    highest = plan.trials[-1].cell.load
+    return Cell(f"{plan.search.of}={point}", load_at(plan.search, highest, highest.threads, point))
+
+
+def _range(field: str, text: str) -> tuple[int, int]:
+    if text == AUTO:
+        if field == "load.rate":
+            hint = f"write for example {written(field, 'auto:100-5000')}"
+            raise InputError(written(field), "a search for a rate needs a range", hint)
+        return 1, _MOST_CLIENTS
+    match = _RANGE.fullmatch(text)
+    assert match is not None
+    low, high = int(match[1]), int(match[2])
+    if not 1 <= low <= high:
+        hint = "the first number is 1 or more, the second no less"
+        raise InputError(written(field), f"{low}-{high} is not a range", hint)
+    return low, high
+
+
+def _limit(text: str) -> Limit:
+    name, equals, value = (part.strip() for part in text.partition("="))
+    if not equals:
+        hint = "write for example response_time_p99_s=20ms"
+        raise InputError(written("load.limit"), f"{quoted(text)} is not METRIC=VALUE", hint)
+    known = catalogue.metric(name)
+    if known.better == "higher":
+        raise InputError(
+            written("load.limit", name),
+            "is better when it is higher",
+            "a limit is the most that a metric may reach under load",
+        )
+    subject = written("load.limit", name)
+    found = _value(subject, value, known.unit)
+    ranges.RANGES["limit"].require(subject, found)
+    return Limit(name, found)
+
+
+def _value(subject: str, text: str, unit: str) -> float:
+    if unit == "s":
+        return units.seconds(subject, text)
+    if unit.startswith("bytes"):
+        return float(units.size(subject, text))
+    factor = 0.01 if text.endswith("%") else 1.0
+    try:
+        return float(text.removesuffix("%")) * factor
+    except ValueError:
+        raise InputError(subject, f"{quoted(text)} is not a number", "write for example 0.8 or 80%") from None

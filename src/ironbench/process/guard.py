@@ -1,27 +1,24 @@
 """A small process between us and a server: it starts the server, and ends it when we do, however we do.
 
-`python -I -S` runs it. It holds the read end of a pipe; end of file means that we are gone, even by SIGKILL. The
-parent-death signal would not do: it fires when the thread that started the child ends (prctl(2), PR_SET_PDEATHSIG).
-
-It reads lines (`Order` as JSON first, then `stop`), and writes lines: `{"pid": N}`, `{"ended": status}`.
+A child of ours (`ironbench.process.child`). The first message is an `Order`, answered by the server's `pid` or by
+`failed`; `stop` ends the server. Its last message is `ended` with the server's exit status.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
-import json
 import os
 import select
 import signal
 import subprocess
-import sys
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from ironbench.process import processes, register
+from ironbench.process.child import Channel, Child
 
 STOP_PATIENCE_S = 300.0
 """How long a server that we stop ourselves may take: its last checkpoint goes to a slow device."""
@@ -47,24 +44,10 @@ class Guard:
 
     def __init__(self, order: Order, keep_open: tuple[int, ...] = ()) -> None:
         """Starts guard and server. `keep_open`: file descriptors (locks) to hold while the server lives."""
-        code = (
-            f"import sys; sys.path.insert(0, {str(_package_parent())!r}); import ironbench.process.guard as g; g.main()"
-        )
-        with Path(order.log).open("ab") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", "-c", code],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                pass_fds=keep_open,
-                start_new_session=True,  # Ctrl-C in our terminal is ours alone
-                cwd="/",
-                text=True,
-            )
+        self.child = Child(__name__, "guard", log=Path(order.log), keep_open=keep_open)
         self.status: int | None = None
         """Exit status of the server once it ended; negative: the signal that ended it."""
-        self._say(json.dumps(asdict(order)))
-        first = self._hear(None) or {}
+        first = self.child.ask(asdict(order))
         self.server = processes.identify(first["pid"]) if "pid" in first else None
         self.pid: int | None = first.get("pid")
         if "failed" in first:
@@ -75,45 +58,32 @@ class Guard:
     def ended(self, patience_s: float = 0.0) -> bool:
         """Whether the server has ended; sets `status` where the guard could tell, which may be a moment after the end:
         so long it is waited for."""
-        if self.status is None and (message := self._hear(patience_s)):
-            self.status = message.get("ended")
+        if self.status is None and self.child.waiting(patience_s):
+            self._hear()
         return self.status is not None or self.server is None or not self.server.alive()
 
     def stop(self) -> None:
         """Ends the server in good order, and the guard."""
-        self._say("stop")
-        while self._process.poll() is None and (message := self._hear(None)) is not None:
-            self.status = message.get("ended", self.status)
-        for stream in (self._process.stdin, self._process.stdout):
-            if stream is not None:
-                stream.close()
-        self._process.wait()
+        with contextlib.suppress(OSError):  # it has ended
+            self.child.send("stop")
+        while self.status is None and self._hear():
+            pass
+        self.child.stop(STOP_PATIENCE_S)
 
-    def _say(self, line: str) -> None:
-        assert self._process.stdin is not None
-        if self._process.stdin.closed:
-            return
-        # Past Python's buffer, which would try again when it is closed. A guard that has ended is found out later.
-        with contextlib.suppress(BrokenPipeError):
-            os.write(self._process.stdin.fileno(), f"{line}\n".encode())
-
-    def _hear(self, timeout_s: float | None) -> dict[str, Any] | None:
-        stream = self._process.stdout
-        assert stream is not None
-        if stream.closed or not select.select([stream], [], [], timeout_s)[0]:
-            return None
-        line = stream.readline()
-        message: dict[str, Any] | None = json.loads(line) if line else None
-        return message
+    def _hear(self) -> bool:
+        """Takes its next message; False when it has hung up."""
+        frame = self.child.receive()
+        if frame is not None:
+            self.status = frame[0].get("ended", self.status)
+        return frame is not None
 
 
-def _package_parent() -> Path:
-    return Path(__file__).resolve().parents[2]
-
-
-def main() -> None:
+def main(parent: Channel) -> None:
     """The guard process: runs one server until it ends, or until the owner does or says so."""
-    order = Order(**json.loads(sys.stdin.readline()))
+    frame = parent.receive()
+    if frame is None:
+        return
+    order = Order(**frame[0])
     woken, wake = os.pipe()
     os.set_blocking(wake, False)
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
@@ -123,16 +93,16 @@ def main() -> None:
     try:
         server = _spawn(order)
     except OSError as error:
-        _report({"failed": str(error)})
+        _report(parent, {"failed": str(error)})
         return
     own = processes.identify(os.getpid())
     if entry is not None:
         entry = register.with_server(entry, processes.identify(server.pid), own)
-    _report({"pid": server.pid})
-    patience_s = _watch(server, woken, entry)
+    _report(parent, {"pid": server.pid})
+    patience_s = _watch(parent, server, woken, entry)
     if server.poll() is None:
         _end(server, patience_s, Path(order.log))
-    _report({"ended": server.returncode})
+    _report(parent, {"ended": server.returncode})
     # Read again: the owner has noted the server's shared memory since.
     entry = register.read(Path(order.entry))
     if entry is not None:
@@ -151,10 +121,10 @@ def _spawn(order: Order) -> subprocess.Popen[bytes]:
         )
 
 
-def _watch(server: subprocess.Popen[bytes], woken: int, entry: register.Entry | None) -> float:
+def _watch(parent: Channel, server: subprocess.Popen[bytes], woken: int, entry: register.Entry | None) -> float:
     """Waits until there is something to end; how long the server may take then."""
     poller = select.poll()
-    poller.register(sys.stdin.fileno(), select.POLLIN | select.POLLHUP)
+    poller.register(parent.socket, select.POLLIN | select.POLLHUP)
     poller.register(woken, select.POLLIN)
     owner = _owner_death(entry)
     if owner is not None:
@@ -168,8 +138,7 @@ def _watch(server: subprocess.Popen[bytes], woken: int, entry: register.Entry | 
             elif fd == owner:
                 return register.ORPHAN_PATIENCE_S
             else:
-                orderly = os.read(fd, 64).startswith(b"stop")
-                return STOP_PATIENCE_S if orderly else register.ORPHAN_PATIENCE_S
+                return register.ORPHAN_PATIENCE_S if parent.receive() is None else STOP_PATIENCE_S
         if server.poll() is not None:
             return 0.0
 
@@ -186,17 +155,17 @@ def _owner_death(entry: register.Entry | None) -> int | None:
 
 def _end(server: subprocess.Popen[bytes], patience_s: float, log: Path) -> None:
     for number, wait_s in ((signal.SIGINT, patience_s), (signal.SIGQUIT, 10.0), (signal.SIGKILL, 10.0)):
-        said = log.stat().st_size if log.exists() else 0
+        log_bytes = log.stat().st_size if log.exists() else 0
         server.send_signal(number)
-        if _ended(server, wait_s, log, said):
+        if _ended(server, wait_s, log, log_bytes):
             return
 
 
-def _ended(server: subprocess.Popen[bytes], wait_s: float, log: Path, said: int) -> bool:
+def _ended(server: subprocess.Popen[bytes], wait_s: float, log: Path, log_bytes: int) -> bool:
     """Waits for the end, but not for what never comes.
 
     A last checkpoint that finds no room is tried again without end, and a fast shutdown in the midst of recovery from
-    a crash leaves PostgreSQL 18 waiting for I/O workers that nobody ends. `said`: bytes in the log before it was told.
+    a crash leaves PostgreSQL 18 waiting for I/O workers that nobody ends. `log_bytes`: of the log before the stop.
     """
     deadline = time.monotonic() + wait_s
     while (left := deadline - time.monotonic()) > 0:
@@ -205,15 +174,11 @@ def _ended(server: subprocess.Popen[bytes], wait_s: float, log: Path, said: int)
             return True
         except subprocess.TimeoutExpired:
             words = log.read_bytes() if log.exists() else b""
-            if NO_ROOM in words[said:] or words.rfind(RECOVERING) > words.rfind(READY):
+            if NO_ROOM in words[log_bytes:] or words.rfind(RECOVERING) > words.rfind(READY):
                 return False
     return False
 
 
-def _report(message: dict[str, Any]) -> None:
-    try:
-        sys.stdout.write(json.dumps(message) + "\n")
-        sys.stdout.flush()
-    except OSError:
-        # Nobody listens any more; Python must not try again at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+def _report(parent: Channel, message: dict[str, Any]) -> None:
+    with contextlib.suppress(OSError):  # nobody listens any more
+        parent.send(message)

@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from ironbench.errors import FailureError, InputError
+from ironbench.errors import FailureError, InputError, written
 from ironbench.machine import space
 
 MARKER = "ironbench.json"
@@ -58,7 +58,7 @@ def check(path: str, role: str) -> str:
     subject = f"{role} directory {place}"
     there = space.existing(place)
     if not there.is_dir():
-        raise InputError(subject, f"{there} is not a directory")
+        raise InputError(subject, f"{there} is not a directory", "name another place")
     try:  # tried, for permissions alone do not tell: root may write anywhere but where the file system forbids it
         tempfile.TemporaryDirectory(prefix=".ironbench-", dir=there).cleanup()
     except OSError as error:
@@ -96,7 +96,8 @@ def lock(place: Path) -> int:
         raise InputError(
             f"data directory {place}",
             f"another ironbench uses it (process {holder})",
-            "wait for it, name another directory with --data, or run `ironbench cleanup` when that process is dead",
+            f"wait for it, name another directory with {written('layout.data')}, "
+            f"or run `ironbench cleanup` when that process is dead",
         ) from None
     except OSError:
         return fd  # a file system without locks: the check for running servers is left
@@ -155,7 +156,9 @@ def _entries(place: Path) -> list[str]:
     try:
         return sorted({path.name for path in place.iterdir()} - _OF_THE_FILE_SYSTEM)
     except OSError as error:
-        raise InputError(f"directory {place}", error.strerror or str(error)) from error
+        raise InputError(
+            f"directory {place}", error.strerror or str(error), "name another, or change its permissions"
+        ) from error
 
 
 def _empty(place: Path) -> bool:

@@ -1,4 +1,4 @@
-"""Processes told apart for certain: a process id alone may have been given to another process since.
+"""Processes identified for certain: a process id alone may have been given to another process since.
 
 Only the standard library: the guard runs this without site-packages.
 """
@@ -65,12 +65,12 @@ def identify(pid: int) -> ProcessId | None:
 
 def children(pid: int) -> list[int]:
     """Process ids of the direct children, ascending."""
-    found = []
+    pids = []
     for other in _pids():
         fields = _stat(other)
         if fields is not None and fields[_STAT_PPID] == str(pid):
-            found.append(other)
-    return sorted(found)
+            pids.append(other)
+    return sorted(pids)
 
 
 def parent(pid: int) -> int | None:
@@ -104,15 +104,15 @@ def command(pid: int) -> str:
 
 def working_in(directory: Path) -> list[int]:
     """Processes whose working directory is `directory`, as every PostgreSQL process's is its data directory."""
-    wanted = os.path.realpath(directory)
-    found = []
+    path = os.path.realpath(directory)
+    pids = []
     for pid in _pids():
         try:
-            if str((PROC / str(pid) / "cwd").readlink()) == wanted:
-                found.append(pid)
+            if str((PROC / str(pid) / "cwd").readlink()) == path:
+                pids.append(pid)
         except OSError:
             continue
-    return sorted(found)
+    return sorted(pids)
 
 
 def pid_namespace() -> str:

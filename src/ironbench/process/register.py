@@ -19,8 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from ironbench.errors import FailureError
-from ironbench.machine import attached
-from ironbench.process import processes, shared_memory
+from ironbench.process import loop_mounts, processes, shared_memory
 from ironbench.process.processes import ProcessId
 
 ORPHAN_PATIENCE_S = 20.0
@@ -105,8 +104,8 @@ def read(path: Path) -> Entry | None:
 
 def entries() -> list[Entry]:
     """All entries by id, emulated devices after the engines that may lie on them."""
-    found = (read(path) for path in sorted(directory().glob("*.json")))
-    return sorted((entry for entry in found if entry is not None), key=lambda entry: entry.kind == DEVICE)
+    every = (read(path) for path in sorted(directory().glob("*.json")))
+    return sorted((entry for entry in every if entry is not None), key=lambda entry: entry.kind == DEVICE)
 
 
 def orphaned(entry: Entry) -> bool:
@@ -135,7 +134,7 @@ def end(entry: Entry, patience_s: float = ORPHAN_PATIENCE_S) -> bool:
         return False
     for name in entry.shared:
         shared_memory.remove(name)
-    if entry.kind == DEVICE and any(attached.take_apart(Path(path), patience_s) for path in entry.remove):
+    if entry.kind == DEVICE and any(loop_mounts.take_apart(Path(path), patience_s) for path in entry.remove):
         return False
     for path in entry.remove:
         shutil.rmtree(path, ignore_errors=True)

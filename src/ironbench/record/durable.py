@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ironbench.errors import UnwrittenError
+from ironbench.errors import InputError, UnwrittenError
 
 _UNFINISHED = re.compile(
     r"\.writing-.+|\.importing-\d+|\..+\.ibr\.\d+\.tmp|\.index\.json\.\d+\.tmp|.+\.(?:json|toml)\.\d+\.tmp", re.DOTALL
@@ -44,6 +44,47 @@ def write_whole(path: Path, data: bytes) -> None:
         sync(path.parent)
     except OSError as error:
         raise unwritten(path, error) from error
+
+
+@contextmanager
+def held(path: Path, subject: str, fleeting: bool = False) -> Iterator[None]:
+    """Holds a lock file; the kernel lets go when this process ends, however it ends. InputError: somebody has it.
+
+    `fleeting`: the file goes when it is let go, and a directory that was made for it and holds nothing else.
+    """
+    made = not path.parent.exists()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        raise InputError(subject, error.strerror or str(error), "name another directory") from error
+    try:
+        _hold(descriptor, path, subject)
+        try:
+            yield
+        finally:
+            if fleeting:
+                path.unlink(missing_ok=True)
+            if fleeting and made:
+                with contextlib.suppress(OSError):  # not empty
+                    path.parent.rmdir()
+    finally:
+        os.close(descriptor)
+
+
+def _hold(descriptor: int, path: Path, subject: str) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        ours = path.exists() and os.path.samestat(path.stat(), os.fstat(descriptor))
+    except BlockingIOError:
+        ours = False
+    if not ours:  # or it went between opening and locking
+        holder = os.pread(descriptor, 32, 0).decode(errors="replace").strip() or "unknown"
+        cause = f"another ironbench works on it (process {holder})"
+        raise InputError(subject, cause, "wait for it, or end it") from None
+    with contextlib.suppress(OSError):  # on a full disk the lock holds, only its holder is not named
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
 
 
 def make_directory(path: Path) -> None:
@@ -143,11 +184,11 @@ def _is(path: Path, descriptor: int) -> bool:
 
 def _unfinished_in(directory: Path) -> list[Path]:
     places = [directory, *sorted(directory.glob("labs/*"))]
-    found: list[Path] = []
+    files: list[Path] = []
     for folder in (place / name for place in places for name in _FOLDERS):
         with contextlib.suppress(OSError), os.scandir(folder) as entries:
-            found += sorted(folder / entry.name for entry in entries if _UNFINISHED.fullmatch(entry.name))
-    return found
+            files += sorted(folder / entry.name for entry in entries if _UNFINISHED.fullmatch(entry.name))
+    return files
 
 
 def _released(path: Path, *, remove: bool) -> bool:

@@ -1,4 +1,4 @@
-"""What a trial leaves beside its record: written, known by digest, and read back with what is in it checked.
+"""Evidence of a trial: writes its files with their digests, reads them back and checks their content.
 
 Readers raise one of `UNREADABLE` for a file that does not hold what it should.
 """
@@ -45,7 +45,7 @@ class Evidence:
     log: bytes = b""
     """What the engine's child process wrote on its standard error."""
     files: Mapping[str, bytes] = field(default_factory=dict)
-    """What the workload kept beside, by name, e.g. `plans.txt`."""
+    """The workload's own files, by name, e.g. `plans.txt`."""
 
 
 def write(folder: Path, evidence: Evidence, started_at: str, elapsed_s: float) -> dict[str, str]:
@@ -95,19 +95,19 @@ def series(path: Path) -> dict[str, Columns]:
 
 
 def fault(error: Exception) -> str:
-    """What a reader found wrong, in one line."""
+    """A reader's error in one line."""
     words = error.cause if isinstance(error, IronbenchError) else str(error)
     return next(iter(words.splitlines()), type(error).__name__)[:_LONGEST]
 
 
 def counted(path: Path) -> list[Counted]:
-    found = msgspec.json.decode(path.read_bytes(), type=list[Counted])
-    for one in found:
+    quantities = msgspec.json.decode(path.read_bytes(), type=list[Counted])
+    for one in quantities:
         if len(one.edges) != len(one.counts) or list(one.edges) != sorted(set(one.edges)):
             raise ValueError(f"the buckets of {one.name} are not in order")
         if any(count < 0 for count in one.counts) or not math.isfinite(sum((*one.edges, *one.counts))):
             raise ValueError(f"{one.name} has impossible counts")
-    return found
+    return quantities
 
 
 def histograms(path: Path) -> dict[str, Histogram]:
@@ -130,4 +130,4 @@ READERS: dict[str, Callable[[Path], Any]] = {
     "plans.txt": text,
     "streams.csv": text,
 }
-"""All that may lie beside a record, and how it is read."""
+"""File of a record's evidence → its reader."""

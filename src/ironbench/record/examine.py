@@ -1,4 +1,4 @@
-"""Examines what somebody else wrote as what a user types is: types, ranges, names, and what refers to what.
+"""Checks imported files like user input: types, ranges, names, and references.
 
 Limits lie far beyond anything measured, and spare whatever reads records to think of clients below zero, of names as
 long as a book or of numbers whose squares are infinite.
@@ -20,7 +20,8 @@ from ironbench.model.lab import Lab
 from ironbench.model.machine import Machine
 from ironbench.model.record import SCHEMA, Record
 from ironbench.record import evidence, parquet
-from ironbench.record.labs import PEAK, PLAN, LabDirectory
+from ironbench.record.labs import BEST, PEAK, PLAN, LabDirectory
+from ironbench.words import grouped
 
 T = TypeVar("T")
 
@@ -164,12 +165,26 @@ class _Script(Struct):
     text: Annotated[str, Meta(max_length=1 << 20)]
 
 
+class _Limit(Struct):
+    metric: Name
+    most: Positive
+
+
+class _Search(Struct):
+    of: Literal["clients", "rate"]
+    low: Annotated[int, Meta(ge=1, le=1 << 60)]
+    high: Annotated[int, Meta(ge=1, le=1 << 60)]
+    limits: tuple[_Limit, ...] = ()
+    expected: Natural = 0
+
+
 class _Setup(Struct):
     cell: _Cell
     system: _System
     choice: _Choice
     skipped: Text = ""
     of: Label = ""
+    search: _Search | None = None
 
 
 class _Trial(Struct):
@@ -250,6 +265,20 @@ class _Peak(Struct):
     trials: tuple[Name, ...]
 
 
+class _Tried(Struct):
+    point: Annotated[int, Meta(ge=1, le=1 << 60)]
+    trials: Natural
+    throughput: Amount
+    limited: tuple[Number, ...] = ()
+
+
+class _Best(Struct):
+    point: Annotated[int, Meta(ge=1, le=1 << 60)] | None
+    sentence: Text
+    tried: tuple[_Tried, ...]
+    trials: tuple[Name, ...]
+
+
 def record(data: bytes) -> Record:
     """The record in a document. ValueError: what is wrong with it."""
     _held(data, _Record)
@@ -257,7 +286,7 @@ def record(data: bytes) -> Record:
 
 
 def unpacked(directory: Path, records: Sequence[Record]) -> None:
-    """Everything beside the records in a store that a parcel was unpacked to. ValueError: which file, and its fault."""
+    """Checks all other files of a store that a parcel was unpacked to. ValueError: the file, and its fault."""
     for one in records:
         for name in evidence.READERS:
             path = directory / "trials" / one.id / name
@@ -288,22 +317,22 @@ def _file(path: Path, one: Record, name: str) -> None:
     if name in one.files and evidence.digest_of(path) != one.files[name]:
         raise ValueError("has another content than the record says")
     if name.endswith(".parquet") and parquet.values(path) > _MOST_VALUES:
-        raise ValueError(f"holds more than {_MOST_VALUES:,} values")
-    found = evidence.READERS[name](path)
-    if isinstance(found, dict):
-        _names(found)
-        for columns in found.values() if name == evidence.OBSERVED else [found]:
+        raise ValueError(f"holds more than {grouped(_MOST_VALUES)} values")
+    content = evidence.READERS[name](path)
+    if isinstance(content, dict):
+        _names(content)
+        for columns in content.values() if name == evidence.OBSERVED else [content]:
             for column, values in columns.items() if name.endswith(".parquet") else ():
                 _numbers(column, values)
-    elif isinstance(found, list):
-        _names(one.name for one in found)
+    elif isinstance(content, list):
+        _names(one.name for one in content)
 
 
 def _names(names: Iterable[str]) -> None:
-    found = list(names)
-    if len(found) > _MOST_NAMES:
+    listed = list(names)
+    if len(listed) > _MOST_NAMES:
         raise ValueError(f"holds more than {_MOST_NAMES} quantities")
-    msgspec.convert(found, list[Name])
+    msgspec.convert(listed, list[Name])
 
 
 def _numbers(name: str, values: np.ndarray[Any, np.dtype[np.float64]]) -> None:
@@ -354,6 +383,8 @@ def _lab(path: Path) -> None:
         _held(other.read_bytes(), _Declared)
     if (peak := path.parent / PEAK).exists():
         _held(peak.read_bytes(), _Peak)
+    if (best := path.parent / BEST).exists():
+        _held(best.read_bytes(), dict[Name, _Best])
     tomllib.loads(directory.source())
     for lab in (directory.frozen().lab, directory.lab()):  # as it was planned, and with the stages that have begun
         _holds_together(lab)
@@ -365,16 +396,17 @@ def _holds_together(lab: Lab) -> None:
     _distinct("factors", [factor.name for factor in lab.factors])
     measured = {setup.cell.name for setup in lab.setups if not setup.skipped}
     rated = {setup.cell.name for setup in lab.rated}
+    known = {setup.cell.name for setup in lab.all_setups}  # a claim about a skipped cell stays undecided
     named = {
         "the baseline": ([lab.baseline], {setup.cell.name for setup in lab.setups}),
         "a comparison": ([cell for pair in lab.comparisons for cell in pair], measured),
         "a comparison at a rate": ([cell for pair in lab.rated_comparisons for cell in pair], rated),
-        "a claim": ([cell for claim in lab.claims for cell in claim.cells], measured | rated),
+        "a claim": ([cell for claim in lab.claims for cell in claim.cells], known),
         "a trial": ([trial.cell.name for trial in lab.trials], measured | rated),
         "a rated cell": ([setup.of for setup in lab.rated], measured),
     }
-    for what, (names, known) in named.items():
-        if unknown := next((name for name in names if name not in known), None):
+    for what, (names, there) in named.items():
+        if unknown := next((name for name in names if name not in there), None):
             raise ValueError(f"{what} names the cell {unknown!r}, which is none of the lab's")
     levels = {factor.name: factor.levels for factor in lab.factors}
     for setup in lab.all_setups:

@@ -18,6 +18,7 @@ import msgspec
 
 from ironbench.model.record import Record
 from ironbench.model.sample import sampled
+from ironbench.model.system import Choice, Load, System
 from ironbench.record.durable import unfinished_file
 
 NAME = "index.json"
@@ -66,31 +67,32 @@ def short(record: Record) -> Listed:
         record.metrics.get("response_time_p99_s") if sampled(record, "response_time_p99_s") else None,
         record.cell.load.rate,
         record.cell.load.clients,
-        _alike(record),
+        alike(record.system, record.choice, record.cell.load, record.machine),
     )
 
 
-def _alike(record: Record) -> str:
-    data = msgspec.json.encode((record.choice, record.system, record.cell.load.shape, record.machine), order="sorted")
+def alike(system: System, choice: Choice, load: Load, machine: str) -> str:
+    """See `Listed.alike`. `machine`: content key of its fingerprint."""
+    data = msgspec.json.encode((choice, system, load.shape, machine), order="sorted")
     return hashlib.blake2b(data, digest_size=8).hexdigest()
 
 
 def rows(directory: Path, folders: Mapping[str, Stamp], read: Callable[[str], Record | None]) -> list[Listed]:
     """A row for each of `folders`, oldest first; `read` opens those that the index does not hold as they are now.
 
-    A folder whose record cannot be read (None) is left out, and asked for again next time.
+    A folder whose record cannot be read (None) is left out, and read again next time.
     """
     kept = _kept(directory / NAME)
-    found: dict[str, tuple[Stamp, Listed]] = {}
+    current: dict[str, tuple[Stamp, Listed]] = {}
     for name, stamp in folders.items():
         known = kept.get(name)
         if known is not None and known[0] == stamp:
-            found[name] = known
+            current[name] = known
         elif (record := read(name)) is not None:
-            found[name] = (stamp, short(record))
-    if found != kept:
-        _keep(directory / NAME, found)
-    return sorted((row for _, row in found.values()), key=lambda row: (row.started_at, row.id))
+            current[name] = (stamp, short(record))
+    if current != kept:
+        _keep(directory / NAME, current)
+    return sorted((row for _, row in current.values()), key=lambda row: (row.started_at, row.id))
 
 
 def stamps(trials: Path) -> Iterator[tuple[str, Stamp | None]]:
@@ -116,8 +118,8 @@ def _kept(path: Path) -> Mapping[str, tuple[Stamp, Listed]]:
     return {}
 
 
-def _keep(path: Path, found: dict[str, tuple[Stamp, Listed]]) -> None:
+def _keep(path: Path, rows: dict[str, tuple[Stamp, Listed]]) -> None:
     """Not synced: a torn index is no index. A directory that cannot be written is read without one."""
     with contextlib.suppress(OSError), unfinished_file(path.with_name(f".{path.name}.{os.getpid()}.tmp")) as aside:
-        aside.write_bytes(msgspec.json.encode(_Kept(VERSION, found)))
+        aside.write_bytes(msgspec.json.encode(_Kept(VERSION, rows)))
         aside.rename(path)

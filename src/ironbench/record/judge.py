@@ -1,4 +1,4 @@
-"""May this trial be believed? The rules are told in docs/guide/statuses.md."""
+"""Judges a trial: its status and warnings, by the rules in docs/guide/statuses.md."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ironbench import engines
+from ironbench import engines, units
+from ironbench.engines.administration import DENIED
 from ironbench.machine import quiet
 from ironbench.model.driven import Driven
 from ironbench.model.observation import Observation
@@ -17,12 +18,12 @@ from ironbench.model.record import RATE_NOT_KEPT, Budget, Check, Status, Warning
 from ironbench.model.system import Load, System
 from ironbench.record.measures import summary_cpu_s
 from ironbench.stats import steadiness
-from ironbench.words import counted, in_percent
+from ironbench.words import counted, grouped, in_percent
 
 CLIENT_SATURATED = 0.90
 """Share of one thread's time: above it the client, not the server, sets the pace."""
 UNCOUNTED = 0.20
-"""As `quiet.BUSY`, where the kernel's threads cannot be told from other programs: they work for the database, too."""
+"""As `quiet.BUSY`, where the kernel's threads, which work for the database too, count as other programs."""
 FAILED_SUSPECT = 0.001
 FAILED_VOIDED = 0.05
 """Share of the transactions that failed, of all or of one script, above which a trial is suspect and void."""
@@ -33,7 +34,7 @@ FAITHFUL_LOAD = 0.5
 """Share of the I/Os that get through with nothing else to do: a database needs the CPU, too."""
 FAITHFUL_LATENESS = 0.05
 CHANGED = 0.10
-"""Change of throughput within a trial that is told; smaller ones are told by the spread of blocks."""
+"""Change of throughput within a trial that is reported; the spread of blocks covers smaller ones."""
 _BATCHES = 20
 _LEAST_BUCKETS = 100
 """Of 100 ms: five in each batch at least."""
@@ -46,15 +47,15 @@ def warnings(
     summary = driven.summary
     if not summary:
         return ()
-    found = [*_failures(driven), *_client(load, driven), *_rate(load, driven), *_steadiness(load, driven)]
+    results = [*_failures(driven), *_client(load, driven), *_rate(load, driven), *_steadiness(load, driven)]
     if budget is not None:
-        found += [*_taken(system, observation, budget), *_ours(budget)]
+        results += [*_taken(system, observation, budget), *_ours(budget)]
     if writes and engines.get(system.engine).can("checkpoints") and wrote(driven, observation) is not False:
-        found += _checkpoints(observation, summary["elapsed_s"])
-    found += _emulation(system, observation, budget)
+        results += _checkpoints(observation, summary["elapsed_s"])
+    results += _emulation(system, observation, budget)
     if summary.get("samples_dropped"):
-        found.append(Warning("samples-dropped", f"{summary['samples_dropped']} observer samples were dropped"))
-    return tuple(found)
+        results.append(Warning("samples-dropped", f"{summary['samples_dropped']} observer samples were dropped"))
+    return tuple(results)
 
 
 _MOST_WORDS = 300
@@ -93,7 +94,7 @@ def status(driven: Driven, warnings: tuple[Warning, ...]) -> tuple[Status, str]:
         return Status.VOIDED, _died(driven, summary["cause"] or "the engine died")
     failed = [check for check in driven.checks if not check.passed]
     if failed:
-        return Status.VOIDED, "; ".join(_said(check) for check in failed)
+        return Status.VOIDED, "; ".join(_as_cause(check) for check in failed)
     if summary["cut_short"]:
         return Status.CUT_SHORT, summary["cause"] or "interrupted"
     if summary["transactions"] == 0:
@@ -108,7 +109,7 @@ def status(driven: Driven, warnings: tuple[Warning, ...]) -> tuple[Status, str]:
 
 
 def _died(driven: Driven, cause: str) -> str:
-    """The cause, with what the engine itself said unless that is in it already. A record stays small."""
+    """The cause, and the engine's last message unless the cause contains it; short, to keep records small."""
     words = driven.last_words[:_MOST_WORDS]
     return f"{cause}; its last words: {words}" if words and words not in cause else cause
 
@@ -133,9 +134,8 @@ class _Failed:
 
     @property
     def words(self) -> str:
-        many = (
-            f"{self.failed:,} of {counted(self.ended, 'transaction')}{self.whose} failed ({in_percent(self.share, 2)})"
-        )
+        ended = f"{counted(self.ended, 'transaction')}{self.whose}"
+        many = f"{grouped(self.failed)} of {ended} failed ({in_percent(self.share)})"
         return f"{many}; the first: {self.first}" if self.first else many
 
 
@@ -145,7 +145,7 @@ def _worst(driven: Driven) -> _Failed | None:
     scripts = summary.get("scripts", [])
     failed = summary.get("failed", 0)
     if driven.drives_itself:
-        # Its errors tell queries that somebody cancelled from those that the engine refused.
+        # Its errors distinguish cancelled queries from those that the engine refused.
         failed = sum(count for error, count in summary["errors"].items() if error not in _CANCELLED)
     first = next((script["first_failure"] for script in scripts if script.get("first_failure")), _codes(summary))
     parts = [_Failed(failed, failed + summary["transactions"], "", first)]
@@ -168,23 +168,25 @@ def _failures(driven: Driven) -> list[Warning]:
     """What failed inside the window, and in the warm-up or while the trial drained."""
     summary = driven.summary
     if summary.get("stopped_on_error"):
-        text = "the first error ended the trial: --on-error continue (load.on_error in a lab) lets it go on"
-        return [Warning(STOPPED_ON_ERROR, text)]
-    found = []
+        way_out = "correct the script, or let it go on by --on-error continue (load.on_error in a lab)"
+        if DENIED in summary["errors"]:
+            way_out = "have the role granted the right that the statement needs (GRANT), or name another role in --dsn"
+        return [Warning(STOPPED_ON_ERROR, f"the first error ended the trial: {way_out}")]
+    warnings = []
     if (worst := _worst(driven)) is not None:
         code = "transactions-failed" if worst.share > FAILED_SUSPECT else "few-transactions-failed"
-        found.append(Warning(code, worst.words))
+        warnings.append(Warning(code, worst.words))
     scripts = [one for one in summary.get("scripts", []) if "failed_in_all" in one]
     failed = sum(one["failed_in_all"] - one["failed"] for one in scripts)
     ended = failed + sum(one["completed"] - one["transactions"] for one in scripts)
     if failed and failed / ended > FAILED_SUSPECT:
         first = next(one["first_failure"] for one in scripts if one["failed_in_all"] > one["failed"])
         outside = _Failed(failed, ended, " of the warm-up, or after the window,", first)
-        found.append(Warning("failed-outside-window", outside.words))
-    return found
+        warnings.append(Warning("failed-outside-window", outside.words))
+    return warnings
 
 
-def _said(check: Check) -> str:
+def _as_cause(check: Check) -> str:
     return f"check failed: {check.name} (expected {check.expected}, found {check.actual})"
 
 
@@ -220,59 +222,59 @@ def _rate(load: Load, driven: Driven) -> list[Warning]:
         return []
     waiting = summary["not_started"] + summary["unfinished"]
     done = f"{in_percent(kept)} of it was finished, {waiting} were waiting at the end"
-    text = f"the rate of {load.rate:g}/s was not kept: {done}"
+    text = f"the rate of {units.rate(load.rate)} was not kept: {done}"
     return [Warning(RATE_NOT_KEPT, text)]
 
 
 def _taken(system: System, observation: Observation, budget: Budget) -> list[Warning]:
-    """One rule for whatever takes the CPU from the work. A server out of sight cannot be told from other programs."""
+    """One rule for whatever takes the CPU from the work. A server out of sight counts as other programs."""
     unseen = system.dsn is not None and "engine_cpu_s" not in observation.metrics
     by = {"other programs": 0.0 if unseen else budget.other, "other virtual machines": budget.steal}
     taken = sum(by.values())
     counted = unseen or "others_cpu_cores" in observation.metrics
     if taken <= (quiet.BUSY if counted else UNCOUNTED):
         return []
-    who = [f"{in_percent(share, 1)} by {name}" for name, share in by.items() if share >= 0.001]
-    return [Warning("cpu-taken", f"{in_percent(taken, 1)} of CPU time was taken from the work: {', '.join(who)}")]
+    who = [f"{in_percent(share)} by {name}" for name, share in by.items() if share >= 0.001]
+    return [Warning("cpu-taken", f"{in_percent(taken)} of CPU time was taken from the work: {', '.join(who)}")]
 
 
 def _ours(budget: Budget) -> list[Warning]:
-    found = []
+    warnings = []
     used = 1.0 - budget.idle - budget.steal
     ours = (budget.client + budget.observers + budget.emulation) / used if used > 0 else 0.0
     if ours > OUR_SHARE:
-        found.append(
+        warnings.append(
             Warning(
                 "own-cpu-share",
                 f"client, observers and emulation used {in_percent(ours)} of the CPU time used: "
                 "verdicts about CPU do not hold",
             )
         )
-    return found
+    return warnings
 
 
 def _emulation(system: System, observation: Observation, budget: Budget | None) -> list[Warning]:
-    """Every emulated result says so."""
+    """Warns of every emulated device."""
     late = {name: value for name, value in observation.metrics.items() if name.startswith("emulation_late_share")}
     models = ", ".join(dict.fromkeys(device.model for device in system.layout.devices))
     # A device that the kernel passes requests through to counts nothing, but it has a process.
     if not (late or models or "emulation_cpu_cores" in observation.metrics):
         return []
     took = f"; the emulation took {in_percent(budget.emulation)} of the machine's CPU" if budget is not None else ""
-    found = [
+    warnings = [
         Warning("emulated", f"storage was emulated{f' ({models})' if models else ''}, its times are a model's{took}")
     ]
     load = observation.metrics.get("emulation_load_share", 0.0)
     worst = max(late.values(), default=0.0)
     if load > FAITHFUL_LOAD or worst > FAITHFUL_LATENESS:
-        found.append(
+        warnings.append(
             Warning(
                 "emulation-limit",
                 f"the emulated device reached {in_percent(load)} of what gets through here and was late by "
-                f"{in_percent(worst, 1)} of its time: the real one would be faster",
+                f"{in_percent(worst)} of its time: the real one would be faster",
             )
         )
-    return found
+    return warnings
 
 
 def wrote(driven: Driven, observation: Observation) -> bool | None:
@@ -303,11 +305,11 @@ def _steadiness(load: Load, driven: Driven) -> list[Warning]:
     counts = np.frombuffer(raw, dtype="<f8")
     if load.transactions is not None:
         counts = counts[: len(counts) * 9 // 10]  # Clients that are done first leave the last ones alone.
-    found = steadiness.change(steadiness.batch_means(counts, _BATCHES))
-    if found is None or not found.before or abs(found.after / found.before - 1) < CHANGED:
+    shift = steadiness.change(steadiness.batch_means(counts, _BATCHES))
+    if shift is None or not shift.before or abs(shift.after / shift.before - 1) < CHANGED:
         return []
-    ends = f"throughput {{}} by {in_percent(found.after / found.before - 1, signed=True)}"
-    if found.kind == "drift":
+    ends = f"throughput {{}} by {in_percent(shift.after / shift.before - 1, signed=True)}"
+    if shift.kind == "drift":
         return [Warning("not-steady", f"{ends.format('drifted')} during the trial")]
-    at_s = found.place / _BATCHES * driven.summary["elapsed_s"]
+    at_s = shift.place / _BATCHES * driven.summary["elapsed_s"]
     return [Warning("not-steady", f"{ends.format('changed')} at {at_s:.0f} s and stayed there")]

@@ -5,6 +5,7 @@
 <directory>/plan.json          the frozen `Lab`, the machine and what every engine was when it began
 <directory>/stage-N.json       written before the first trial of stage N
 <directory>/peak.json          the baseline's peak, where rates are shares of it
+<directory>/best.json          the load of each cell, where a search chooses it
 <directory>/lock               held by the process that works here
 <directory>/trials/ machines/ engines/      as in every store
 ```
@@ -13,8 +14,6 @@ There is no journal: what was done is what has a record.
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -27,9 +26,10 @@ import msgspec
 from ironbench.errors import FailureError, InputError
 from ironbench.model.lab import Lab, Stage
 from ironbench.model.record import Record
+from ironbench.model.search import Best
 from ironbench.model.system import Setup, Trial
-from ironbench.plan import rates
-from ironbench.record.durable import remove_abandoned, write_whole
+from ironbench.plan import rates, sweep
+from ironbench.record.durable import held, remove_abandoned, write_whole
 from ironbench.record.store import Store
 
 T = TypeVar("T")
@@ -37,6 +37,7 @@ SCHEMA = 1
 PLAN = "plan.json"
 SOURCE = "lab.toml"
 PEAK = "peak.json"
+BEST = "best.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,32 @@ class Peak:
     """Ids of their records."""
 
 
+def results() -> Path:
+    """Default directory of labs and noise floors."""
+    return Path(os.environ.get("IRONBENCH_RESULTS", "ironbench-results"))
+
+
+def home() -> Path:
+    """Default parent of the directories of labs."""
+    return results() / "labs"
+
+
+def find(name: str) -> LabDirectory:
+    """A lab by its directory, or the newest one of a lab file. InputError."""
+    path = Path(name)
+    if path.is_dir():
+        return LabDirectory(path)
+    begun = [LabDirectory(place.parent) for place in sorted(home().glob(f"{path.stem}-*/{PLAN}"))]
+    own = [directory for directory in begun if directory.frozen().lab.name == path.stem]
+    if not own:
+        raise InputError(
+            name,
+            f"no lab of it has begun in {home()}",
+            "name the directory of a lab, or begin with `ironbench lab run`",
+        )
+    return own[-1]
+
+
 class LabDirectory:
     """One lab on disk. Opening it creates nothing."""
 
@@ -90,15 +117,15 @@ class LabDirectory:
 
     def frozen(self) -> Frozen:
         """The plan as it was when the lab began. InputError where there is none."""
-        found = _read(self.path / PLAN, Frozen)
-        if found is None:
+        plan = _read(self.path / PLAN, Frozen)
+        if plan is None:
             hint = "name a directory that `ironbench lab run` made"
             raise InputError(str(self.path), f"holds no lab (no {PLAN})", hint)
-        if found.schema > SCHEMA:
+        if plan.schema > SCHEMA:
             raise FailureError(
-                str(self.path), f"has schema {found.schema}, newer than {SCHEMA}", "use a newer ironbench"
+                str(self.path), f"has schema {plan.schema}, newer than {SCHEMA}", "use a newer ironbench"
             )
-        return found
+        return plan
 
     def source(self) -> str:
         """The lab file kept here, as it is now; empty when it is gone."""
@@ -106,7 +133,10 @@ class LabDirectory:
         return path.read_text(encoding="utf-8") if path.is_file() else ""
 
     def lab(self) -> Lab:
-        """The plan with the stages that have begun; one that was added replaces what was still planned."""
+        """The plan with the stages that have begun; one that was added replaces what was still planned.
+
+        Cells whose best load is searched for have it once it is known, and are skipped where there is none.
+        """
         lab, declared = self.frozen().lab, self.declared()
         last = len(lab.method.stages) if any(one.stage.added for one in declared) else len(declared)
         stages = [one.stage for one in declared] + [s for s in lab.method.stages if s.number > last]
@@ -115,13 +145,14 @@ class LabDirectory:
         begun = sum(not one.stage.added for one in declared)
         dropped = tuple(stage.blocks for stage in lab.method.stages[begun:last])
         peak = self._throughput()
-        return replace(
+        at_peak = replace(
             lab,
             setups=_setups_at_peak(lab.setups, peak),
             rated=_setups_at_peak(lab.rated, peak),
             method=replace(lab.method, stages=tuple(stages), dropped=dropped),
             trials=_at_peak(trials, peak),
         )
+        return sweep.lab_at_best(at_peak, self.best())
 
     def peak(self) -> Peak | None:
         """None: it has not been measured, or no rate is a share of it."""
@@ -131,17 +162,25 @@ class LabDirectory:
         """From here on the rates of this lab are known. UnwrittenError."""
         write_whole(self.path / PEAK, _encoded(peak))
 
+    def best(self) -> dict[str, Best]:
+        """What the searches chose so far, by name of cell."""
+        return _read(self.path / BEST, dict[str, Best]) or {}
+
+    def keep_best(self, cell: str, best: Best) -> None:
+        """From here on the load of this cell is known. UnwrittenError."""
+        write_whole(self.path / BEST, _encoded({**self.best(), cell: best}))
+
     def _throughput(self) -> float | None:
         peak = self.peak()
         return peak.throughput if peak else None
 
     def declared(self) -> tuple[Declared, ...]:
         """The stages that have begun, in order."""
-        found: list[Declared] = []
-        peak = self._throughput()
-        while (stage := _read(self._stage(len(found) + 1), Declared)) is not None:
-            found.append(replace(stage, trials=_at_peak(stage.trials, peak)))
-        return tuple(found)
+        stages: list[Declared] = []
+        peak, setups, best = self._throughput(), self.frozen().lab.setups, self.best()
+        while (stage := _read(self._stage(len(stages) + 1), Declared)) is not None:
+            stages.append(replace(stage, trials=sweep.at_best(_at_peak(stage.trials, peak), setups, best)))
+        return tuple(stages)
 
     def declare(self, stage: Stage, trials: tuple[Trial, ...]) -> None:
         """From here on these trials are to be measured. UnwrittenError."""
@@ -157,29 +196,9 @@ class LabDirectory:
 
         What a killed process left half-written is removed.
         """
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-            descriptor = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        except OSError as error:
-            raise InputError(f"lab {self.path}", error.strerror or str(error), "name another directory") from error
-        try:
-            self._hold(descriptor)
+        with held(self.path / "lock", f"lab {self.path}"):
             remove_abandoned(self.path)
             yield
-        finally:
-            os.close(descriptor)
-
-    def _hold(self, descriptor: int) -> None:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            holder = os.pread(descriptor, 32, 0).decode(errors="replace").strip() or "unknown"
-            raise InputError(
-                f"lab {self.path}", f"another ironbench works on it (process {holder})", "wait for it, or end it"
-            ) from None
-        with contextlib.suppress(OSError):  # on a full disk the lock holds, only its holder is not named
-            os.ftruncate(descriptor, 0)
-            os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
 
     def _stage(self, number: int) -> Path:
         return self.path / f"stage-{number}.json"
@@ -193,7 +212,7 @@ def _setups_at_peak(setups: Iterable[Setup], peak: float | None) -> tuple[Setup,
     return tuple(replace(setup, cell=rates.at_peak(setup.cell, peak)) for setup in setups)
 
 
-def _encoded(value: Frozen | Declared | Peak) -> bytes:
+def _encoded(value: Frozen | Declared | Peak | dict[str, Best]) -> bytes:
     return msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n"
 
 

@@ -1,43 +1,49 @@
-"""Puts one record together from everything the stages before it know."""
+"""Makes the record of one trial."""
 
 from __future__ import annotations
 
+import functools
 import hashlib
+import importlib.metadata
+import platform
 import re
 import shutil
+from dataclasses import dataclass, field
 
 import msgspec
 
-from ironbench import workloads
+from ironbench import engines, workloads
 from ironbench.load import Loaded, restore
 from ironbench.machine.fingerprint import fingerprint
 from ironbench.model.driven import Driven
 from ironbench.model.observation import Observation
 from ironbench.model.plan import Plan
-from ironbench.model.prepared import Prepared
 from ironbench.model.record import Budget, Record
 from ironbench.model.session import Session
-from ironbench.model.system import Trial
+from ironbench.model.system import PRELIMINARY, Trial
+from ironbench.model.trial_notes import TrialNotes
 from ironbench.record import judge, measures
 from ironbench.record.evidence import Evidence
 from ironbench.record.redact import redacted_sql
-from ironbench.record.software import software
 from ironbench.record.store import Store
 
 
-def keep(
-    store: Store,
-    plan: Plan,
-    session: Session | None,
-    loaded: Loaded,
-    trial: Trial,
-    driven: Driven,
-    observed: tuple[Observation, Budget | None],
-    prepared: Prepared,
-) -> Record:
-    """Judges the trial, writes its record and evidence, and returns the record. No session: it never got so far."""
-    observation, budget = observed
-    prepared = prepared.also(driven.prepared.conditions, driven.prepared.warnings)
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What measuring one trial gave, before it is judged."""
+
+    driven: Driven
+    prepared: TrialNotes
+    """Notes from before it was driven."""
+    loaded: Loaded = field(default_factory=Loaded)
+    observation: Observation = field(default_factory=Observation)
+    budget: Budget | None = None
+
+
+def keep(store: Store, plan: Plan, trial: Trial, measured: Measured, session: Session | None = None) -> Record:
+    """Judges the trial, writes its record and evidence, and returns the record. None: no engine was started."""
+    driven, observation, budget = measured.driven, measured.observation, measured.budget
+    prepared = measured.prepared.merge(driven.prepared.conditions, driven.prepared.warnings)
     workload = workloads.get(plan.choice.workload)
     options = plan.choice.options
     # Work that has an end is no stretch of a steady state: what it leaves behind is measured instead.
@@ -61,7 +67,7 @@ def keep(
         status=status,
         metrics=measures.concise(
             {
-                **loaded.metrics(),
+                **measured.loaded.metrics(),
                 **(capacity(session) if session else {}),
                 **observation.metrics,
                 **measures.metrics(driven),
@@ -93,12 +99,13 @@ def keep(
 
 
 def record_id(series: str, trial: Trial) -> str:
-    """A name for a folder, unique in its series; of a lab it says cell, block and attempt."""
+    """A folder name, unique in its series; in a lab it holds cell, block and attempt."""
     name = trial.cell.name
-    if trial.purpose in ("lab", "pilot", "peak"):
-        place = {"lab": f"b{trial.block}", "peak": f"peak{trial.block}"}.get(trial.purpose, trial.purpose)
+    if trial.purpose in ("lab", *PRELIMINARY):
+        place = {"lab": f"b{trial.block}", "pilot": "pilot"}.get(trial.purpose, f"{trial.purpose}{trial.block}")
         return f"{series}-{_slug(name)}-{place}-a{trial.attempt}"
-    return f"{series}-{name.replace('=', '')}-{trial.purpose[0]}{trial.block}"
+    again = f"-a{trial.attempt}" if trial.attempt > 1 else ""
+    return f"{series}-{name.replace('=', '')}-{trial.purpose[0]}{trial.block}{again}"
 
 
 LONGEST_SLUG = 100
@@ -106,7 +113,7 @@ LONGEST_SLUG = 100
 
 
 def _slug(name: str) -> str:
-    """`log=memory clients=8` as `log-memory+clients-8`; other names are told apart by a hash."""
+    """`log=memory clients=8` as `log-memory+clients-8`; other names get a hash."""
     plain = name.replace("=", "-").replace(" ", "+")
     safe = re.sub(r"[^A-Za-z0-9._+-]", "~", plain)[:LONGEST_SLUG]
     return safe if safe == plain else f"{safe}~{hashlib.sha256(name.encode()).hexdigest()[:8]}"
@@ -114,8 +121,22 @@ def _slug(name: str) -> str:
 
 def capacity(session: Session) -> dict[str, float]:
     """How full each role's file system is: flash slows down when nearly full, a disk when its inner tracks are used."""
-    found = {}
+    shares = {}
     for role, directory in session.directories().items():
         usage = shutil.disk_usage(directory)
-        found[f"capacity_used_share{{role={role}}}"] = usage.used / usage.total
-    return found
+        shares[f"capacity_used_share{{role={role}}}"] = usage.used / usage.total
+    return shares
+
+
+@functools.cache
+def software() -> dict[str, str]:
+    """ironbench's version and build profile, Python, and the packages that matter to a result."""
+    from ironbench import _core
+
+    packages = {"numpy", *(one for name in engines.names() for one in engines.get(name).traits.packages)}
+    return {
+        "ironbench": _core.VERSION,
+        "build": _core.BUILD_PROFILE,
+        "python": platform.python_version(),
+        **{name: importlib.metadata.version(name) for name in sorted(packages)},
+    }

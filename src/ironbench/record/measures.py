@@ -1,4 +1,4 @@
-"""From the core's summary and histograms to metrics by their catalogue names."""
+"""Makes metrics, by their catalogue names, of the core's summary and histograms."""
 
 from __future__ import annotations
 
@@ -36,28 +36,28 @@ def metrics(driven: Driven) -> dict[str, float]:
     if not summary:
         return {}
     elapsed_s = summary["elapsed_s"]
-    found = {"transactions": float(summary["transactions"])}
+    values = {"transactions": float(summary["transactions"])}
     if elapsed_s > 0:
-        found["throughput"] = summary["transactions"] / elapsed_s
-        found["failed_fraction"] = _share(summary["failed"], summary["transactions"] + summary["failed"])
-    found |= {name: float(summary[name]) for name in _PLAIN if summary.get(name) is not None}
-    found["errors"] = float(sum(summary["errors"].values()))
+        values["throughput"] = summary["transactions"] / elapsed_s
+        values["failed_fraction"] = _share(summary["failed"], summary["transactions"] + summary["failed"])
+    values |= {name: float(summary[name]) for name in _PLAIN if summary.get(name) is not None}
+    values["errors"] = float(sum(summary["errors"].values()))
     for name, histogram in driven.histograms.items():
         if "{" not in name:
-            found |= _latency(name, histogram)
+            values |= _latency(name, histogram)
     if len(summary.get("scripts", [])) > 1 and elapsed_s > 0:
         for script in _busiest(summary["scripts"]):
-            found |= _script(script, elapsed_s, driven.histograms)
-    return found | dict(driven.metrics)
+            values |= _script(script, elapsed_s, driven.histograms)
+    return values | dict(driven.metrics)
 
 
 MOST_STATEMENTS = 12
-"""As many statements are in a record, those that took most time together; a file beside it has all."""
+"""As many statements are in a record, those that took most time together; a file of its evidence has all."""
 _MOST_TEXT = 48
 
 
 def statements(driven: Driven) -> tuple[Statement, ...]:
-    """The times of SQL commands, in the order written, where they were asked for."""
+    """Times of SQL commands in the order written; empty without `--report-per-statement`."""
     rows = driven.summary.get("statements", [])
     longest = sorted(rows, key=lambda row: -row["count"] * row["mean_s"])[:MOST_STATEMENTS]
     return tuple(
@@ -90,20 +90,20 @@ def _busiest(scripts: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 
 def _script(script: Mapping[str, Any], elapsed_s: float, histograms: Mapping[str, Histogram]) -> dict[str, float]:
-    """The figures most asked for. A record stays small: the histograms beside it hold the rest."""
+    """The main figures only, to keep records small; the histograms hold the rest."""
     tag = f"{{script={script['name']}}}"
-    found = {f"throughput{tag}": float(f"{script['transactions'] / elapsed_s:.6g}")}
+    values = {f"throughput{tag}": float(f"{script['transactions'] / elapsed_s:.6g}")}
     if script["failed"]:
-        found[f"failed{tag}"] = float(script["failed"])
+        values[f"failed{tag}"] = float(script["failed"])
     histogram = histograms.get(f"response_time{tag}")
     if histogram is not None and histogram.count:
         p50, p99 = histogram.quantiles([0.50, 0.99])
-        found |= {
+        values |= {
             f"response_time_mean_s{tag}": float(f"{histogram.mean_s:.4g}"),
             f"response_time_p50_s{tag}": _short(p50),
             f"response_time_p99_s{tag}": _short(p99),
         }
-    return found
+    return values
 
 
 def _short(value_s: float) -> float:

@@ -1,4 +1,4 @@
-"""Noise floors of machines, kept beside the labs so that later findings can quote them.
+"""Noise floors of machines, kept with the labs for later findings.
 
 `<results>/noise/<machine>-<work>.json`, one file for each machine and work: the newest measurement replaces the last.
 """
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from ironbench.model.noise import Noise
+from ironbench.model.finding import Noise
 from ironbench.record.durable import write_whole
 
 FOLDER = "noise"
@@ -26,11 +26,11 @@ def keep(results: Path, floors: Sequence[Noise]) -> None:
 
 
 def known(results: Path) -> tuple[Noise, ...]:
-    """Every floor that is known there; a file that cannot be read says nothing."""
-    found: list[Noise] = []
+    """Every noise floor stored there; unreadable files are skipped."""
+    floors: list[Noise] = []
     for path in sorted((results / FOLDER).glob("*.json")):
         try:
-            found += msgspec.json.decode(path.read_bytes(), type=list[Noise])
+            floors += msgspec.json.decode(path.read_bytes(), type=list[Noise])
         except (OSError, msgspec.DecodeError):
             continue
-    return tuple(found)
+    return tuple(floors)

@@ -28,6 +28,7 @@ import msgspec
 
 from ironbench.errors import InputError
 from ironbench.record.evidence import READERS
+from ironbench.words import grouped
 
 FORMAT = 1
 SUFFIX = ".ibr"
@@ -58,7 +59,7 @@ _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 
 class Manifest(msgspec.Struct, frozen=True):
-    """What a parcel says of itself."""
+    """The manifest of a parcel."""
 
     format: int
     ironbench: str
@@ -107,7 +108,7 @@ class Writer:
             cause = f"is larger than the {most // _MIB or 0.25} MiB that an exported file may have"
             raise InputError(name, cause, "export other records")
         if len(self._files) == MOST_FILES:
-            raise InputError("export", f"has more than {MOST_FILES:,} files", "export fewer records at a time")
+            raise InputError("export", f"has more than {grouped(MOST_FILES)} files", "export fewer records at a time")
         stored = name.endswith(".parquet")  # compressed already
         entry = zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))  # the same records give the same file
         entry.compress_type = zipfile.ZIP_STORED if stored else zipfile.ZIP_DEFLATED
@@ -172,14 +173,14 @@ class Reader:
             raise self._altered(name)
 
     def _manifest(self) -> Manifest:
-        said = _COMMENT.fullmatch(self._zip.comment)
-        if said is None:
+        match = _COMMENT.fullmatch(self._zip.comment)
+        if match is None:
             raise self._not_whole() if self._zip.comment.startswith(_MARK) else self._foreign()
-        self._not_newer(int(said[1]))
+        self._not_newer(int(match[1]))
         if _MANIFEST not in self._entries:
             raise self._altered(_MANIFEST)
         data = b"".join(self._unpacked(_MANIFEST, _MOST_MANIFEST_BYTES))
-        if hashlib.sha256(data).hexdigest().encode() != said[2]:
+        if hashlib.sha256(data).hexdigest().encode() != match[2]:
             raise self._altered(_MANIFEST)
         try:
             self._not_newer(msgspec.json.decode(data, type=_Format).format)
@@ -202,7 +203,7 @@ class Reader:
         """Entries and manifest name the same files, each of them one that a store holds, of a size that it may have."""
         names = [name for name in self._zip.namelist() if name != _MANIFEST]
         if len(names) > MOST_FILES:
-            raise self.distrusted(f"holds more than {MOST_FILES:,} files")
+            raise self.distrusted(f"holds more than {grouped(MOST_FILES)} files")
         if len(set(names)) < len(names) or set(names) != set(self.manifest.files):
             raise self._altered("its list of files")
         for name, (length, _) in self.manifest.files.items():

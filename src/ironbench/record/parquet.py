@@ -46,15 +46,15 @@ def read_series(path: Path) -> dict[str, Columns]:
     names, t_s, value = table["series"], _numbers("t_s", table["t_s"]), _numbers("value", table["value"])
     if isinstance(names, np.ma.MaskedArray) or not all(isinstance(name, str) for name in dict.fromkeys(names.tolist())):
         raise ValueError("has series without a name")
-    found = {}
+    by_series = {}
     for name in dict.fromkeys(names.tolist()):
         chosen = names == name
-        found[name] = {"t_s": t_s[chosen], "value": value[chosen]}
-    return found
+        by_series[name] = {"t_s": t_s[chosen], "value": value[chosen]}
+    return by_series
 
 
 def values(path: Path) -> int:
-    """How many values a file says that it holds: rows times columns. ValueError."""
+    """Number of values in a file by its metadata: rows times columns. ValueError."""
     with _reading() as database:
         try:
             rows = database.execute("SELECT sum(num_rows) FROM parquet_file_metadata(?)", [_name(path)]).fetchone()

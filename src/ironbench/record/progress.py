@@ -22,13 +22,13 @@ def missing(trials: Sequence[Trial], records: Iterable[Record], forgiven: Collec
     short or killed is not over. `forgiven`: ids of failed records that do not count.
     """
     there = by_place(records)
-    found = []
+    trials_left = []
     for trial in trials:
         attempts = there.get((trial.cell.name, trial.block), [])
         if not over([record for record in attempts if record.id not in forgiven]):
             last = max((record.attempt for record in attempts), default=0)
-            found.append(replace(trial, attempt=last + 1))
-    return tuple(found)
+            trials_left.append(replace(trial, attempt=last + 1))
+    return tuple(trials_left)
 
 
 def over(attempts: Sequence[Record]) -> bool:
@@ -45,11 +45,11 @@ def given_up(records: Iterable[Record]) -> tuple[Record, ...]:
 
 def by_place(records: Iterable[Record]) -> dict[Place, list[Record]]:
     """Records of lab trials by cell and block, attempts in order."""
-    found: dict[Place, list[Record]] = {}
+    places: dict[Place, list[Record]] = {}
     for record in sorted(records, key=lambda record: record.attempt):
         if record.purpose == "lab":
-            found.setdefault((record.cell.name, record.block), []).append(record)
-    return found
+            places.setdefault((record.cell.name, record.block), []).append(record)
+    return places
 
 
 def _failed(attempts: Sequence[Record]) -> list[Record]:

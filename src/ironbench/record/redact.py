@@ -40,12 +40,12 @@ def redacted_sql(text: str) -> str:
 def redacted_toml(text: str) -> str:
     """The document without passwords; what is left is as much TOML as it was."""
 
-    def hidden(found: re.Match[str]) -> str:
-        token = found[0]
+    def hidden(match: re.Match[str]) -> str:
+        token = match[0]
         if token.startswith("#"):
             return redacted(token)
         quotes = 3 if token.startswith(('"""', "'''")) else 1
-        key = _KEY.search(text[text.rfind("\n", 0, found.start()) + 1 : found.start()])
+        key = _KEY.search(text[text.rfind("\n", 0, match.start()) + 1 : match.start()])
         inner = redacted(token[quotes:-quotes], key[1] if key else "")
         return f"{token[:quotes]}{inner}{token[-quotes:]}"
 

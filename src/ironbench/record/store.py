@@ -42,10 +42,10 @@ T = TypeVar("T")
 
 
 def _without_passwords(record: Record) -> Record:
-    """What servers and libraries said may repeat what they were sent."""
-    said = {name: msgspec.to_builtins(getattr(record, name)) for name in ("cause", "warnings", "checks", "conditions")}
-    clean = {name: hidden_in(value) for name, value in said.items()}
-    if clean == said:
+    """Hides passwords, which messages of servers and libraries may repeat."""
+    texts = {name: msgspec.to_builtins(getattr(record, name)) for name in ("cause", "warnings", "checks", "conditions")}
+    clean = {name: hidden_in(value) for name, value in texts.items()}
+    if clean == texts:
         return record
     return msgspec.convert({**msgspec.to_builtins(record), **clean}, Record)
 
@@ -72,6 +72,12 @@ class Store:
             raise InputError(
                 f"--results {self.directory}", f"cannot hold results: {error.strerror}", "name another directory"
             ) from None
+
+    @contextmanager
+    def measuring(self, series: str) -> Iterator[None]:
+        """Keeps every other process from measuring the same series. InputError: one does already."""
+        with durable.held(self.directory / f".{series}.lock", f"run {series}", fleeting=True):
+            yield
 
     def keep(self, record: Record, evidence: Evidence) -> Record:
         """Writes a trial completely or not at all, safe against a kill or power cut at any instant.
@@ -109,7 +115,7 @@ class Store:
         return key
 
     def shared(self, kind: str, key: str) -> dict[str, Any]:
-        """What `keep_shared` stored; empty where it is gone or damaged, which is said."""
+        """What `keep_shared` stored; empty, with a warning, where it is gone or damaged."""
         path = self.directory / kind / f"{key}.json"
         if not key or not path.exists():
             return {}
@@ -129,10 +135,10 @@ class Store:
         return text if isinstance(text, str) else ""
 
     def all(self) -> list[Record]:
-        """Every record, oldest first. Those that cannot be read are left out, and that is said."""
+        """Every record, oldest first. Unreadable ones are left out with a warning."""
         with self._telling() as unread:
-            found = [self._read(name, unread) for name in self._folders(unread)]
-        return sorted((one for one in found if one), key=lambda record: (record.started_at, record.id))
+            records = [self._read(name, unread) for name in self._folders(unread)]
+        return sorted((one for one in records if one), key=lambda record: (record.started_at, record.id))
 
     def listed(self) -> list[Listed]:
         """Every record in short, oldest first; from the index where it holds."""
@@ -165,15 +171,15 @@ class Store:
         return list({row.id: row for word in words for row in self._match(word, rows)}.values())
 
     def records(self, ids: Iterable[str]) -> list[Record]:
-        """Those by id, in the same order; what cannot be read is left out, and that is said."""
+        """Those by id, in the same order; unreadable ones are left out with a warning."""
         with self._telling() as unread:
             return [record for id in ids if (record := self._read(id, unread))]
 
     def _match(self, word: str, rows: list[Listed]) -> list[Listed]:
         exact = [row for row in rows if word in (row.id, row.series)]
-        found = exact or [row for row in rows if row.label == word]
-        if found:
-            return found
+        matches = exact or [row for row in rows if row.label == word]
+        if matches:
+            return matches
         known = sorted({row.label for row in rows} | {row.series for row in rows})
         hint = (
             nearest(word, known)
@@ -184,15 +190,15 @@ class Store:
 
     def _folders(self, unread: list[str]) -> dict[str, index.Stamp]:
         """Folders that hold a record; what else lies there is added to `unread`."""
-        found: dict[str, index.Stamp] = {}
+        stamps: dict[str, index.Stamp] = {}
         if not self._trials.is_dir():
-            return found
+            return stamps
         for name, stamp in index.stamps(self._trials):
             if stamp is None:
                 unread.append(f"{self._trials / name} holds no record")
             else:
-                found[name] = stamp
-        return found
+                stamps[name] = stamp
+        return stamps
 
     def _read(self, name: str, unread: list[str]) -> Record | None:
         """The record in a folder; None, with the reason in `unread`, where there is none that can be used."""
@@ -244,22 +250,22 @@ class Store:
 
     def damage(self, id: str) -> dict[str, str]:
         """The damaged files of a record, each with what is wrong with it."""
-        found = {}
+        faults = {}
         for name, read in files.READERS.items():
             try:
                 self._read_evidence(id, name, read)
             except files.UNREADABLE as error:
-                found[name] = files.fault(error)
-        return found
+                faults[name] = files.fault(error)
+        return faults
 
     def _evidence(self, id: str, name: str, read: Callable[[Path], T], missing: T) -> T:
-        """What a file of a record holds; `missing` where it has no such file, or a damaged one, which is said."""
+        """What a file of a record holds; `missing` where there is no such file, or, with a warning, a damaged one."""
         try:
-            found = self._read_evidence(id, name, read)
+            content = self._read_evidence(id, name, read)
         except files.UNREADABLE as error:
             self.leave_out(self._trials / id / name, files.fault(error))
             return missing
-        return missing if found is None else found
+        return missing if content is None else content
 
     def _read_evidence(self, id: str, name: str, read: Callable[[Path], T]) -> T | None:
         """None: the record has no such file. One of `UNREADABLE`."""

@@ -8,60 +8,59 @@ from collections.abc import Iterator, Sequence
 from ironbench.analyse.ceiling import Ceiling
 from ironbench.analyse.growth import ALL, Course, Growth, Step
 from ironbench.analyse.study import Effect, Study
+from ironbench.analyse.subjects import failed_share
 from ironbench.model.finding import Conclusion
-from ironbench.report import trend
-from ironbench.report.findings import at_least, bounds, interval, metric_words, ratio
+from ironbench.report.findings import against_trend_sentences, at_least, bounds, interval, metric_words, ratio
 from ironbench.report.headline import headline
 from ironbench.report.numbers import confidence, percent, quantity
 from ironbench.report.section import Answer, Point
 from ironbench.stats.scalability import Fit
-from ironbench.words import THIN, counted
+from ironbench.words import THIN, counted, in_percent
 
 _NAMED = 6
-"""Comparisons that are told one by one; the table of findings has all."""
+"""Most comparisons to list one by one; the table of findings has all."""
 _CURVES = 3
 _RANK = {Conclusion.FASTER: 0, Conclusion.SLOWER: 0, Conclusion.EQUIVALENT: 1, Conclusion.CANNOT_TELL: 2}
 
 
 def answer(study: Study) -> Answer:
-    """In words that the data support and no stronger ones: of a lab its verdicts, of runs how systems stand to the
-    first, the clearest first, and what each came to."""
+    """States no more than the data support: a lab's verdicts, or how the systems of runs compare with the first."""
     if study.lab is None:
-        said = [Point(text, name) for name, text in headline(study)]
-        return Answer(said[0], tuple(said[1:]))
-    found = [*courses(study), *comparisons(study)]
-    found += [Point(text) for text in (*trend.sentences(study.against), *growth(study), claims(study)) if text]
-    doubts = (*rounds(study), *disturbed(study), noise(study))
-    return Answer(found[0], tuple(found[1:]), limit(study), tuple(text for text in doubts if text))
+        points = [Point(text, name) for name, text in headline(study)]
+        return Answer(points[0], tuple(points[1:]))
+    points = [*courses(study), *comparisons(study)]
+    points += [Point(text) for text in (*against_trend_sentences(study.against), *growth(study), claims(study)) if text]
+    doubts = (failures(study), *rounds(study), *disturbed(study), noise(study))
+    return Answer(points[0], tuple(points[1:]), limit(study), tuple(text for text in doubts if text))
 
 
 def comparisons(study: Study) -> list[Point]:
-    """The decided ones first, the surest of them at the head; of many the rest is counted."""
+    """Lists decided comparisons first, the surest at the head; counts those beyond the limit."""
     if not any(effect.finding.blocks for effect in study.effects):
         return [Point(_nothing(study))]
     measured = {(one.finding.cell, one.finding.baseline): one for one in study.ceilings}
     ranked = sorted(study.effects, key=_strength)
     still_open = study.ended(Conclusion.CANNOT_TELL)
-    found: list[Point] = []
-    told = ""
+    points: list[Point] = []
+    confidence_named = ""
     if len(still_open) == len(ranked) > 1:
-        found.append(Point(f"None of the {len(ranked)} comparisons by {metric_words(study.metric)} can be decided."))
+        points.append(Point(f"None of the {len(ranked)} comparisons by {metric_words(study.metric)} can be decided."))
     named = len(ranked) if len(ranked) <= _NAMED + 1 else _NAMED
     for effect in ranked[:named]:
         ceiling = measured.get((effect.finding.cell, effect.finding.baseline))
-        found.append(_of_ceiling(ceiling) if ceiling else comparison(effect, told, named=bool(found)))
-        told = confidence(effect.finding.confidence)
+        points.append(_of_ceiling(ceiling) if ceiling else comparison(effect, confidence_named, bool(points)))
+        confidence_named = confidence(effect.finding.confidence)
     if more := ranked[named:]:
-        found.append(Point(_counted(more)))
+        points.append(Point(_counted(more)))
     # What making a part free brought says by itself what it would take to tell.
     open_yet = [one for one in still_open if (one.finding.cell, one.finding.baseline) not in measured]
     if advice := _advice_for(open_yet):
-        found[-1] = Point(found[-1].text, doubt=" ".join(filter(None, (found[-1].doubt, advice))))
-    return found
+        points[-1] = Point(points[-1].text, doubt=" ".join(filter(None, (points[-1].doubt, advice))))
+    return points
 
 
 def _strength(effect: Effect) -> tuple[int, float]:
-    """Decided before equivalent before open; of the decided the one whose interval keeps farthest from 1."""
+    """Sorts decided before equivalent before open, and decided ones by their interval's distance from 1."""
     finding = effect.finding
     rank = _RANK[finding.conclusion]
     if rank == 0:
@@ -73,28 +72,33 @@ def _of_ceiling(one: Ceiling) -> Point:
     return Point(one.sentence.removesuffix(one.bound), doubt=one.bound.strip())
 
 
-def comparison(effect: Effect, told: str = "", named: bool = False) -> Point:
-    """One comparison: how it ended, by how much, how sure. `told`: the confidence that was named last; `named`: whether
-    the metric was."""
+def comparison(effect: Effect, confidence_named: str = "", metric_named: bool = False) -> Point:
+    """Says how one comparison ended, by how much, how sure. `confidence_named`: the one the reader saw last."""
     finding, contrast = effect.finding, effect.contrast
     where = f" at {contrast.where}" if contrast.where else ""
-    times = ratio(finding.ratio) if named else f"{ratio(finding.ratio)} its {metric_words(finding.metric)}"
+    times = ratio(finding.ratio) if metric_named else f"{ratio(finding.ratio)} its {metric_words(finding.metric)}"
     sure = confidence(finding.confidence)
-    level = "" if sure == told else f"{sure} interval, "
+    level = "" if sure == confidence_named else f"{sure} interval, "
     doubt = f"{interval(finding)}, {level}{counted(finding.blocks, 'block')}"
+    though = f", though the ratio {finding.changed}" if finding.changed else ""
     if finding.conclusion in (Conclusion.FASTER, Conclusion.SLOWER):
         words = finding.conclusion.value
-        return Point(f"{contrast.cell} is {words} than {contrast.baseline}{where}: {times} ({doubt}).")
+        return Point(f"{contrast.cell} is {words} than {contrast.baseline}{where}: {times} ({doubt}){though}.")
     sides = f"{contrast.cell} and {contrast.baseline}{where}"
     if finding.conclusion is Conclusion.EQUIVALENT:
-        return Point(f"{sides} are equivalent within {percent(finding.margin)}: {times} ({doubt}).")
+        return Point(f"{sides} are equivalent within {percent(finding.margin)}: {times} ({doubt}){though}.")
     if not finding.blocks:
         return Point(f"{sides} cannot be compared: no block has both.")
+    if finding.changed:
+        mean = f"on average {times} ({doubt})"
+        return Point(f"{sides} cannot be told apart: the ratio {finding.changed}, {mean}.", doubt=_why_open(effect))
     return Point(f"{sides} cannot be told apart: {times} ({doubt}).", doubt=_why_open(effect))
 
 
 def _why_open(effect: Effect) -> str:
     finding = effect.finding
+    if finding.changed and (not finding.barred or finding.changed in finding.barred):
+        return ""
     if finding.barred:
         return f"{finding.barred.rstrip('.')}."
     if finding.detectable is None:
@@ -103,7 +107,7 @@ def _why_open(effect: Effect) -> str:
 
 
 def sentence(effect: Effect) -> str:
-    """One comparison alone, with what it would take to tell."""
+    """One comparison alone, with the advice that would settle it."""
     point, advice = comparison(effect), effect.finding.advice
     return " ".join(filter(None, (point.text, point.doubt, _advice(advice) if advice else "")))
 
@@ -116,12 +120,12 @@ def _counted(effects: Sequence[Effect]) -> str:
 
 
 def _advice_for(open_ones: Sequence[Effect]) -> str:
-    """The advice of the comparison that needs most, since less would leave it open."""
-    found = [effect.finding for effect in open_ones if effect.finding.advice]
-    if not found:
+    """Gives the advice of the comparison that needs most: less would leave it open."""
+    findings = [effect.finding for effect in open_ones if effect.finding.advice]
+    if not findings:
         return ""
-    most = max(found, key=lambda one: math.inf if one.detectable is None else one.detectable)
-    alike = len({one.advice for one in found}) == 1
+    most = max(findings, key=lambda one: math.inf if one.detectable is None else one.detectable)
+    alike = len({one.advice for one in findings}) == 1
     return _advice(most.advice) if alike else _advice(most.advice, "To tell all of them")
 
 
@@ -130,43 +134,42 @@ def _advice(text: str, purpose: str = "To tell") -> str:
 
 
 def rounds(study: Study) -> list[str]:
-    """That this is another round, and how those before it ended."""
+    """Says which round this is, and how those before it ended."""
     if not study.earlier:
         return []
-    said = [f"This is round {len(study.earlier) + 1}, judged on its own blocks alone."]
+    texts = [f"This is round {len(study.earlier) + 1}, judged on its own blocks alone."]
     for one in study.earlier:
         ends = [effect.finding.conclusion.value for effect in one.effects]
         ends += [f"claim {judged.outcome}" for judged in one.claims]
         tally = ", ".join(f"{ends.count(end)} {end}" for end in dict.fromkeys(ends))
-        said.append(f"Round {one.number} ended with {tally or 'nothing to tell'}.")
-    return said
+        texts.append(f"Round {one.number} ended with {tally or 'nothing to tell'}.")
+    return texts
 
 
 def courses(study: Study) -> list[Point]:
-    """How far throughput grew with clients, where enough numbers of them were measured for a curve: who varies clients
-    so finely asks for that first."""
-    found = [list(_course(curve, curve.course, curve.fit)) for curve in study.growths if curve.course and curve.fit]
-    return [Point(text) for sentences in found[:_CURVES] for text in sentences]
+    """Says how far throughput grew with clients, of curves with enough points: who varies clients finely asks this."""
+    by_curve = [list(_course(curve, curve.course, curve.fit)) for curve in study.growths if curve.course and curve.fit]
+    return [Point(text) for sentences in by_curve[:_CURVES] for text in sentences]
 
 
 def _course(curve: Growth, course: Course, fit: Fit) -> Iterator[str]:
-    """What was measured, then the fitted curve's peak where it surely lies within that."""
+    """States the measured growth, then the fitted curve's peak where it surely lies within the measured range."""
     means = {row.clients: quantity(row.measured, "1/s") for row in fit.residuals}
     enough, step = counted(course.enough, "client"), course.first
-    said = "throughput " if curve.name == ALL else f"At {curve.name}, throughput "
+    text = "throughput " if curve.name == ALL else f"At {curve.name}, throughput "
     if step is None:
-        said += f"does not surely grow beyond {enough} ({means[course.enough]})"
+        text += f"does not surely grow beyond {enough} ({means[course.enough]})"
     else:
         start = f"{means[step.fewer]} at {counted(step.fewer, 'client')}"
-        said += f"grows from {start} to {means[step.most]} at {step.most}, {_with_interval(step)}"
-    said += f", and from there {_beyond(course.beyond)}" if course.beyond else ", the most that were measured"
-    yield f"{said[:1].upper()}{said[1:]}."
+        text += f"grows from {start} to {means[step.most]} at {step.most}, {_with_interval(step)}"
+    text += f", and from there {_beyond(course.beyond)}" if course.beyond else ", the most that were measured"
+    yield f"{text[:1].upper()}{text[1:]}."
     if course.beyond and fit.peak_is_certain and fit.peak_clients.value >= fit.first:
         yield f"By the fitted curve {_peak(curve, fit)}."
 
 
 def _beyond(step: Step) -> str:
-    """From the fewest clients that no larger number surely beat to the most."""
+    """Compares the fewest clients that no larger number surely beats with the most clients."""
     verb = "falls" if step.surely_falls else "grows" if step.surely_grows else "neither grows nor falls for sure"
     if not (step.surely_falls or step.surely_grows) and (step.high < 1 or step.low > 1):
         verb += ", as one of many steps"
@@ -178,8 +181,7 @@ def _with_interval(step: Step) -> str:
 
 
 def growth(study: Study) -> list[str]:
-    """Where throughput stops growing with clients, of curves with too few blocks to say how far it grew; never further
-    than was measured."""
+    """Says where throughput stops growing, of curves with too few blocks for `courses`; never beyond the measured."""
     return [
         f"{'With more clients' if curve.name == ALL else f'{curve.name} with more clients'}: {_peak(curve, curve.fit)}."
         for curve in study.growths[:_CURVES]
@@ -211,21 +213,29 @@ def _step(step: Step | None) -> str:
 
 
 def limit(study: Study) -> str:
-    """What holds the baseline back, as far as its backends were observed."""
+    """Names what limits the baseline; empty where its backends were not observed."""
     spent = next((cell.time for cell in study.cells if cell.name == study.baseline and cell.time), None)
     if spent is None:
         return ""
-    said = spent.limit.sentence.replace("Cannot tell what limits:", "What limits cannot be told:")
-    return f"At {study.baseline}, {said[:1].lower()}{said[1:]}"
+    words = spent.limit.sentence.replace("Cannot tell what limits:", "What limits cannot be told:")
+    return f"At {study.baseline}, {words[:1].lower()}{words[1:]}"
+
+
+def failures(study: Study) -> str:
+    """Names cells with failed transactions and their share: rates count only those that ended well."""
+    lost = [(cell.name, share) for cell in study.cells if (share := failed_share(cell.usable))]
+    if not lost:
+        return ""
+    return f"Transactions that failed: {', '.join(f'{in_percent(share)} of {name}' for name, share in lost)}."
 
 
 def disturbed(study: Study) -> list[str]:
-    """What may have made a difference besides the cells."""
+    """Names disturbances that may have made a difference."""
     return [one.sentence for one in study.disturbances]
 
 
 def noise(study: Study) -> str:
-    """What the machine shows between two runs of the same cell."""
+    """States the noise floor: how much two runs of the same cell differ on this machine."""
     if study.noise is None:
         return ""
     floor = percent(study.noise.floor)
@@ -233,7 +243,7 @@ def noise(study: Study) -> str:
 
 
 def claims(study: Study) -> str:
-    """How the author's expectations fared, in numbers, and why some could not be decided."""
+    """Counts the outcomes of the author's claims, and says why some are undecided."""
     if not study.claims:
         return ""
     tally = [
@@ -243,7 +253,7 @@ def claims(study: Study) -> str:
     why = f" {study.too_little_time}" if study.too_little_time else ""
     if len(study.claims) == 1:
         return f"The claim of the lab file is {study.claims[0].outcome}.{why}"
-    words = ", ".join(f"{len(found)} {outcome}" for outcome, found in tally if found)
+    words = ", ".join(f"{len(judgements)} {outcome}" for outcome, judgements in tally if judgements)
     return f"Of the {len(study.claims)} claims of the lab file: {words}.{why}"
 
 

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from ironbench.record import Store
 
 
-def run_document(records: Sequence[Record], store: Store, found: Answer | None = None) -> str:
-    """What `run --json` prints; `found`: of a search."""
+def run_document(records: Sequence[Record], store: Store, answer: Answer | None = None) -> str:
+    """Returns what `run --json` prints; `answer`: the result of a search."""
     fields = run_fields(records, store)
-    if found is not None:
-        fields["search"] = {**plain_value(found), "of": found.search.of, "sentence": found.sentence}
+    if answer is not None:
+        fields["search"] = {**plain_value(answer), "of": answer.search.of, "sentence": answer.sentence}
     return encoded(fields).decode()
 
 
@@ -51,7 +51,7 @@ def run_fields(records: Sequence[Record], store: Store) -> dict[str, Any]:
 
 
 def plain_value(value: Any) -> Any:
-    """Dataclasses as dicts, records by their id: they are in the store."""
+    """Turns dataclasses into dicts, and records into their ids, since the store has them."""
     if isinstance(value, Record):
         return value.id
     if isinstance(value, dict):

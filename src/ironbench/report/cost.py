@@ -1,4 +1,4 @@
-"""What `cost` found, as text and as JSON."""
+"""The result of `cost`, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ from typing import Any
 
 import msgspec
 
+from ironbench import units
 from ironbench.analyse.cost import Costs, Row
 from ironbench.model.cost import Bill, Range
-from ironbench.report.columns import Column, fitted
 from ironbench.report.numbers import number
-from ironbench.words import THIN, in_percent
+from ironbench.report.plain import Column, fitted
+from ironbench.words import THIN, grouped, in_percent
 
 _NONE = "–"
 ESTIMATE = "≈"
-"""Before every number that is an estimate or rests on one."""
-ESTIMATE_SAID = f"{ESTIMATE} is an estimate, of the source named, not a measurement."
+"""Precedes every number that is an estimate or rests on one."""
+ESTIMATE_NOTE = f"{ESTIMATE} is an estimate, of the source named, not a measurement."
 
 
 def text(costs: Costs, width: int | None) -> str:
@@ -34,8 +35,8 @@ def text(costs: Costs, width: int | None) -> str:
 
 
 def document(costs: Costs) -> str:
-    """The same as one JSON document; money as text, so that no cent is lost."""
-    found = {
+    """The same as JSON; money as text, so that no cent is lost."""
+    fields = {
         "schema": 1,
         "question": costs.question,
         "target": msgspec.to_builtins(costs.target) if costs.target else None,
@@ -47,20 +48,20 @@ def document(costs: Costs) -> str:
         "notes": list(costs.notes),
         "advice": advice(costs),
     }
-    return msgspec.json.format(msgspec.json.encode(found), indent=2).decode()
+    return msgspec.json.format(msgspec.json.encode(fields), indent=2).decode()
 
 
 def advice(costs: Costs) -> list[str]:
-    """In sentences: the cheapest that meets the target, or how close the best came; else each beside the first."""
+    """Names the cheapest system that meets the target, or the nearest; without a target compares each to the first."""
     if costs.target is not None:
-        return _met(costs)
+        return _target_advice(costs)
     first = costs.rows[0] if costs.rows else None
     if first is None:
         return []
-    return [said for row in costs.rows[1:] if (said := _beside(row, first))]
+    return [sentence for row in costs.rows[1:] if (sentence := _against_first(row, first))]
 
 
-def _met(costs: Costs) -> list[str]:
+def _target_advice(costs: Costs) -> list[str]:
     if costs.cheapest is not None and costs.cheapest.bill is not None:
         return [f"Cheapest that meets it: {costs.cheapest.name}, {money(costs.cheapest.bill)}."]
     met = [row.name for row in costs.rows if row.target and row.target.meets]
@@ -70,17 +71,17 @@ def _met(costs: Costs) -> list[str]:
         return [f"No system was shown to meet it. {costs.nearest.name} came closest: {costs.nearest.target.why}."]
     assert costs.target is not None
     return [
-        f"No system was measured at {costs.target.rate:g}/s or above, with three trials or more: drive them with "
-        "--rate and --repeats 3."
+        f"No system was measured at {units.rate(costs.target.rate)} or above, with three trials or more: "
+        "drive them with --rate and --repeats 3."
     ]
 
 
-def _beside(row: Row, first: Row) -> str:
+def _against_first(row: Row, first: Row) -> str:
     if row.bill is None or first.bill is None or not first.bill.total:
         return ""
     less = 1 - row.bill.total / first.bill.total
-    money_said = f"{in_percent(abs(float(less)))} {'less' if less > 0 else 'more'}" if less else "the same"
-    sentence = f"{row.name} costs {money_said} than {first.name}" if less else f"{row.name} costs {money_said}"
+    difference = f"{in_percent(abs(float(less)))} {'less' if less > 0 else 'more'}" if less else "the same"
+    sentence = f"{row.name} costs {difference} than {first.name}" if less else f"{row.name} costs {difference}"
     if row.score is None or first.score is None:
         return f"{sentence}; what it does was not measured."
     share = Range(row.score.low / first.score.high, row.score.high / first.score.low)
@@ -135,16 +136,16 @@ def _bill(bill: Bill, width: int | None) -> str:
 
 
 def _sources(costs: Costs) -> list[str]:
-    said = [f"{row.name}: {row.source}{_speed(row)}." for row in costs.rows if row.source not in ("", "records")]
-    said += [f"{row.name}: {costs.unit} {row.basis}." for row in costs.rows if row.basis]
-    said += [
+    notes = [f"{row.name}: {row.source}{_speed(row)}." for row in costs.rows if row.source not in ("", "records")]
+    notes += [f"{row.name}: {costs.unit} {row.basis}." for row in costs.rows if row.basis]
+    notes += [
         f"{row.name}: records count as those of all its {row.bill.offer.servers} servers together."
         for row in costs.rows
         if row.source == "records" and row.score is not None and row.bill and row.bill.offer.servers > 1
     ]
     if any(row.estimate or (row.bill and row.bill.estimate) for row in costs.rows):
-        said.append(ESTIMATE_SAID)
-    return said
+        notes.append(ESTIMATE_NOTE)
+    return notes
 
 
 def _speed(row: Row) -> str:
@@ -200,5 +201,5 @@ def _span(range: Range, digits: int) -> str:
 
 def _amount(value: Decimal) -> str:
     whole = value == value.to_integral_value()
-    text = f"{value:,.0f}" if whole else f"{value:,.2f}" if value >= 1 else f"{value.normalize():f}"
+    text = grouped(float(value)) if whole else f"{value:,.2f}" if value >= 1 else f"{value.normalize():f}"
     return text.replace(",", THIN)

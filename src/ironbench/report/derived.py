@@ -1,4 +1,4 @@
-"""The sentences that results of derived workloads must carry wherever they are shown (design, promise 8)."""
+"""Sentences that results of derived workloads must carry wherever they are shown (design, promise 8)."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ def sentences(records: Iterable[Record]) -> dict[str, str]:
     """Workload → sentence, for those that have one."""
     from ironbench import workloads
 
-    found = {}
+    texts = {}
     for name in {record.choice.workload for record in records}:
         try:
-            found[name] = workloads.get(name).derived
+            texts[name] = workloads.get(name).derived
         except InputError:
             # Records of a workload that this version does not have can still be read.
             continue
-    return {name: sentence for name, sentence in found.items() if sentence}
+    return {name: sentence for name, sentence in texts.items() if sentence}

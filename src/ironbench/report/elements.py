@@ -1,4 +1,4 @@
-"""What every page is made of: the frame, sections, charts with their figures, tables. All text is escaped here."""
+"""Parts of an HTML page: frame, sections, charts with their figures, tables. All text is escaped here."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ NO_SCRIPT = (
     "Open the file in a browser, or open the figures under each chart.</p></noscript>"
 )
 _FOLDED = 12
-"""Tables of facts with more rows are folded away."""
+"""Tables of facts with more rows start folded."""
 _FOLDED_UNNAMED = 40
-"""The same for a section's only table, which is what its reader came for."""
+"""The same for a section's only table, which its reader came for."""
 _LONGEST_WORD = 16
 """Characters that a cell's line always has room for."""
 _LETTER, _PADDING = 0.5, 0.95
@@ -81,13 +81,12 @@ def page(title: str, bodies: Iterable[str], charts: Mapping[str, Chart]) -> byte
     return text.encode()
 
 
-def answer(found: Answer) -> str:
-    """What a page begins with."""
-    points = "".join(f"<li>{_point(point)}</li>" for point in found.points)
-    limit = f'<p class="limit">{escape(found.limit)}</p>' if found.limit else ""
-    doubts = "".join(f'<p class="doubt">{escape(text)}</p>' for text in found.doubts)
+def answer(content: Answer) -> str:
+    points = "".join(f"<li>{_point(point)}</li>" for point in content.points)
+    limit = f'<p class="limit">{escape(content.limit)}</p>' if content.limit else ""
+    doubts = "".join(f'<p class="doubt">{escape(text)}</p>' for text in content.doubts)
     listed = f"<ul>{points}</ul>" if points else ""
-    return f'<div class="headline"><p class="decision">{_point(found.decision)}</p>{listed}{limit}{doubts}</div>'
+    return f'<div class="headline"><p class="decision">{_point(content.decision)}</p>{listed}{limit}{doubts}</div>'
 
 
 def _point(point: Point) -> str:
@@ -195,13 +194,13 @@ def _stacking() -> str:
         "td:empty{display:none}",
         "td[data-head]::before{flex:none;max-width:50%;content:attr(data-head);color:var(--muted);text-align:left;overflow-wrap:anywhere}",
     )
-    found = []
+    blocks = []
     for step in _STEPS:
         inside = "".join(f"table.below{step} {rule}" for rule in rules)
-        found.append(
+        blocks.append(
             f"@container (max-width:{step}rem){{table.below{step}{{display:block;width:100%;min-width:0}}{inside}}}\n"
         )
-    return "".join(found)
+    return "".join(blocks)
 
 
 def cautions(rows: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""Findings in words and as a table; shared by every format."""
+"""Findings, and queries against the trend, in words and as tables; shared by every format."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from ironbench.words import THIN
 from ironbench.workloads.storage import profiles
 
 if TYPE_CHECKING:
+    from ironbench.analyse.queries import Against
     from ironbench.analyse.study import Effect
 
 _FEW = 2
-"""Of more comparisons than this the main metrics stand side by side; all are in the JSON document."""
+"""Most comparisons with a table of all metrics each; of more only main metrics are shown."""
 _MOST_ACROSS = 4
 _ACROSS = (
     "throughput",
@@ -80,14 +81,19 @@ def at_least(detectable: float) -> str:
     return f"{percent(detectable)} or more" if detectable <= 1 else "more than a doubling"
 
 
+def verdict(finding: Finding) -> str:
+    """`faster`, and what throws doubt on it: `faster; the ratio drifted from 3.40 to 2.00 over the blocks`."""
+    doubt = f"; the ratio {finding.changed}" if finding.changed else ""
+    return f"{finding.conclusion.value}{doubt}"
+
+
 def effect_table(effects: Sequence[Effect]) -> Table:
     """A row per finding that carries a verdict."""
     head = ("comparison", "ratio", "interval", "verdict", "blocks", "finds from", "p")
     rows = []
     for effect in effects:
         finding = effect.finding
-        verdict = finding.conclusion.value
-        figures = (ratio(finding.ratio), interval(finding), verdict, _blocks(finding), resolved(finding))
+        figures = (ratio(finding.ratio), interval(finding), verdict(finding), _blocks(finding), resolved(finding))
         rows.append((effect.contrast.name, *figures, _p(finding.p)))
     return Table(head, tuple(rows), numbers=True)
 
@@ -102,30 +108,31 @@ def metric_tables(effects: Sequence[Effect]) -> list[tuple[str, Table]]:
 
 
 def _metric_rows(name: str, effects: Sequence[Effect]) -> tuple[tuple[str, ...], ...]:
-    found = [effect.finding for effect in effects if effect.contrast.name == name]
+    findings = [effect.finding for effect in effects if effect.contrast.name == name]
     return tuple(
-        (metric_words(one.metric), ratio(one.ratio), interval(one), better(one.metric), _blocks(one)) for one in found
+        (metric_words(one.metric), ratio(one.ratio), interval(one), better(one.metric), _blocks(one))
+        for one in findings
     )
 
 
 def _across(names: Sequence[str], effects: Sequence[Effect]) -> Table:
     there = {effect.finding.metric for effect in effects}
     metrics = [metric for metric in _ACROSS if metric in there][:_MOST_ACROSS]
-    found = {(effect.contrast.name, effect.finding.metric): effect.finding for effect in effects}
+    by_place = {(effect.contrast.name, effect.finding.metric): effect.finding for effect in effects}
     rows = []
     for name in names:
-        known = [found.get((name, metric)) for metric in metrics]
-        rows.append((name, *(f"{ratio(one.ratio)} ({interval(one)})" if one else "" for one in known)))
+        findings = [by_place.get((name, metric)) for metric in metrics]
+        rows.append((name, *(f"{ratio(one.ratio)} ({interval(one)})" if one else "" for one in findings)))
     return Table(("comparison", *map(metric_words, metrics)), tuple(rows), numbers=True)
 
 
 def claimed_table(effects: Sequence[Effect]) -> Table:
-    """Findings that only a claim asked for: each with its metric."""
+    """Findings that only a claim asked for, each with its metric."""
     head = ("comparison", "metric", "ratio", "interval", "verdict", "blocks")
     rows = []
     for effect in effects:
         finding = effect.finding
-        figures = (ratio(finding.ratio), interval(finding), finding.conclusion.value, _blocks(finding))
+        figures = (ratio(finding.ratio), interval(finding), verdict(finding), _blocks(finding))
         rows.append((effect.contrast.name, metric_words(finding.metric), *figures))
     return Table(head, tuple(rows), numbers=True)
 
@@ -138,3 +145,34 @@ def _p(p: float | None) -> str:
     if p is None:
         return "–"
     return "< 0.001" if p < 0.001 else f"{p:.2f}" if p >= 0.1 else f"{p:.3f}"
+
+
+_AGAINST_TREND = "Against the trend"
+_NAMED = 3
+"""In a sentence; the table has all."""
+
+
+def against_trend_tables(queries: Sequence[Against]) -> tuple[tuple[str, Table], ...]:
+    rows = tuple(
+        (
+            f"{one.ratio.query}, {one.subject} over {one.baseline}",
+            f"{number(one.ratio.ratio)}{THIN}×",
+            f"{number(one.overall)}{THIN}×",
+            one.plan,
+        )
+        for one in queries
+    )
+    return ((_AGAINST_TREND, Table(("query", "ratio", "all queries", "what its plan says"), rows)),) if rows else ()
+
+
+def against_trend_sentences(queries: Sequence[Against]) -> list[str]:
+    """One for each subject that has such queries."""
+    texts = []
+    for subject in dict.fromkeys(one.subject for one in queries):
+        own = [one for one in queries if one.subject == subject]
+        verb = "slower" if own[0].slower else "faster"
+        named = "; ".join(f"{one.ratio.query} {number(one.ratio.ratio)}{THIN}× ({one.plan})" for one in own[:_NAMED])
+        rest = len(own) - _NAMED
+        more = f"; and {rest} more" if rest > 0 else ""
+        texts.append(f"Against the trend, {subject} is {verb} than {own[0].baseline} in {named}{more}.")
+    return texts

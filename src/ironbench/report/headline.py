@@ -7,33 +7,33 @@ import math
 from ironbench.analyse.compare import ratio as compared
 from ironbench.analyse.rate import Rate
 from ironbench.analyse.study import Part, Study
-from ironbench.analyse.subjects import counted_in, leading
+from ironbench.analyse.subjects import counted_in, failed_share, leading
 from ironbench.analyse.summarise import overlap
-from ironbench.report import own
+from ironbench.report import presentation
 from ironbench.report.findings import metric_words
-from ironbench.report.numbers import between, measured, number, quantity, span, times, unit_of
-from ironbench.report.sections.curves import failed_share
-from ironbench.words import counted
+from ironbench.report.numbers import between, measured, quantity, span, times, unit_of
+from ironbench.units import rate
+from ironbench.words import counted, in_percent
 
 NAMED = 3
 """Of more systems than this, the headline names the first and the one with the highest peak; the table has all."""
 
 
 def headline(study: Study) -> list[tuple[str, str]]:
-    """Sentences that the data support, each as a system's name and what is said of it."""
-    if (shown := own.presentation(study)) is not None:
+    """Pairs of a system's name and a sentence about it, as far as the data support one."""
+    if (shown := presentation.of_study(study)) is not None:
         return [*_leading_ratios(study), *shown.headline(study)]
     with_peak = [part for part in study.parts if part.curve.peak]
     kept = _rate_sentences(study)
     if not with_peak:
         return kept or [("", "No trial ended well enough to be reported.")]
-    told = with_peak
-    if len(told) > NAMED:
+    named = with_peak
+    if len(named) > NAMED:
         best = max(with_peak, key=lambda part: part.curve.peak.throughput.centre if part.curve.peak else 0.0)
-        told = [with_peak[0], best] if best is not with_peak[0] else [best]
-    apart = sorted(told[1:], key=_clearness)
+        named = [with_peak[0], best] if best is not with_peak[0] else [best]
+    apart = sorted(named[1:], key=_clearness)
     sentences = [(part.name, _ratio_sentence(part)) for part in apart]
-    sentences += [(part.name, _peak_sentence(part)) for part in told]
+    sentences += [(part.name, _peak_sentence(part)) for part in named]
     return [*((name, text) for name, text in sentences if text), *kept]
 
 
@@ -48,22 +48,22 @@ def _rate_sentences(study: Study) -> list[tuple[str, str]]:
                 systems.append([part])
             else:
                 own.append(part)
-    said = []
+    texts = []
     for parts in systems[:NAMED]:
         if len(parts) <= NAMED:
-            said += [(part.name, _rate_sentence(part.curve.rate)) for part in parts if part.curve.rate]
+            texts += [(part.name, _rate_sentence(part.curve.rate)) for part in parts if part.curve.rate]
             continue
         rates = sorted((part.curve.rate for part in parts if part.curve.rate), key=lambda one: one.rate)
         kept = [one.rate for one in rates if one.is_kept]
         text = f"kept {len(kept)} of the {len(rates)} rates asked for"
-        text += f", up to {quantity(max(kept), '1/s')}" if kept else ""
-        said.append((parts[0].subject.records[0].system.label, f"{text}."))
-    return said
+        text += f", up to {rate(max(kept))}" if kept else ""
+        texts.append((parts[0].subject.records[0].system.label, f"{text}."))
+    return texts
 
 
 def _rate_sentence(one: Rate) -> str:
     units = counted_in(one.trials)[1]
-    asked = f"{number(one.rate)} {units} per second with {counted(one.clients, 'client')}"
+    asked = f"{rate(one.rate).removesuffix('/s')} {units} per second with {counted(one.clients, 'client')}"
     trials = counted(len(one.trials), "trial")
     if one.is_kept:
         slow = one.metrics.get("response_time_p99_s")
@@ -88,7 +88,7 @@ def _leading_ratios(study: Study) -> list[tuple[str, str]]:
     """Of work whose result is not a throughput: the figure that leads, against the first system's."""
     first = study.parts[0]
     of_first = first.curve.main.metrics if first.curve.main else {}
-    found = []
+    ranked = []
     for part in study.parts[1:]:
         of_part = part.curve.main.metrics if part.curve.main else {}
         names = [name for name in leading(part.subject.records[0].choice) if name in of_first and name in of_part]
@@ -100,8 +100,8 @@ def _leading_ratios(study: Study) -> list[tuple[str, str]]:
             single = "each is a single trial, so the spread is not known"
             ranges = "overlap" if overlap(a, b) else "do not overlap"
             text += f"; {single if a.n == b.n == 1 else f'the ranges of the trials {ranges}'}."
-            found.append((overlap(a, b), -abs(math.log(ratio)), part.name, text))
-    return [(name, text) for _, _, name, text in sorted(found)]
+            ranked.append((overlap(a, b), -abs(math.log(ratio)), part.name, text))
+    return [(name, text) for _, _, name, text in sorted(ranked)]
 
 
 def _peak_sentence(part: Part) -> str:
@@ -115,8 +115,7 @@ def _peak_sentence(part: Part) -> str:
     slow = peak.metrics.get("response_time_p99_s")
     tail = f"; 99 % of them took {quantity(slow.centre, 's')} or less" if slow else ""
     rate = measured(peak.throughput, "1/s").replace("/s", f" {counted_in(peak.trials)[1]} per second")
-    failed = failed_share(peak.trials)
-    lost = f"; {failed} of the transactions failed" if failed not in ("0", "–") else ""
+    lost = f"; {in_percent(share)} of the transactions failed" if (share := failed_share(peak.trials)) else ""
     return f"{verb} {rate} with {clients} ({spread}{peak.basis}){tail}{lost}."
 
 

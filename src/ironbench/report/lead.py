@@ -1,4 +1,4 @@
-"""What `lead` found: as text, JSON, a page and a picture."""
+"""The result of `lead`: as text, JSON, a page and a picture."""
 
 from __future__ import annotations
 
@@ -11,15 +11,18 @@ import msgspec
 from ironbench.analyse.differences import telling
 from ironbench.analyse.lead import Lead, Leads, Peaks, WorkLead
 from ironbench.analyse.rate import Rate
-from ironbench.report import elements, image, plain
+from ironbench.analyse.subjects import failed_share
+from ironbench.model.record import Record
+from ironbench.report import elements, plain
 from ironbench.report.charts import lead as charts
-from ironbench.report.charts import lead_growth
 from ironbench.report.charts.base import Chart, Table
 from ironbench.report.charts.lead import words_of
+from ironbench.report.formats import png as picture
 from ironbench.report.numbers import NOT_KNOWN, number, quantity, unit_of
 from ironbench.report.section import Section
+from ironbench.report.sections.curves import with_failed
 from ironbench.report.sections.differences import difference_rows
-from ironbench.words import counted
+from ironbench.words import counted, in_percent
 from ironbench.workloads.base import LEADING
 
 _AT_PEAK = dict.fromkeys(LEADING, " at the peak")
@@ -28,22 +31,22 @@ _NOT_IN_TURNS = (
     "The two were not measured in turns: a lead holds for these machines as they were set up, differences named below "
     "included."
 )
-_VALUES = "Values are medians of the trials. A ratio is that of their geometric means, with Welch's interval."
+_VALUES = "Values are geometric means of the trials. A ratio is that of the two, with Welch's interval."
 _SINGLE = "A side with a single trial has no spread, and a ratio with it no interval: it may be chance."
 
 
-def text(found: Leads) -> str:
+def text(leads: Leads) -> str:
     """How the machines differ first, then peaks, then the lead at each number of clients."""
-    blocks = [_title(found), _fair(found), _differences(found), "\n".join(sentences(found))]
-    blocks += [f"{plain.table(peaks(found))}\n{_values(found)}"]
+    blocks = [_title(leads), _fair(leads), _differences(leads), "\n".join(sentences(leads))]
+    blocks += [f"{plain.table(peaks(leads))}\n{_values(leads)}"]
     blocks += [
-        f"{plain.clean(work.work)}\n{plain.table(by_clients(found, work))}" for work in found.works if work.by_clients
+        f"{plain.clean(work.work)}\n{plain.table(by_clients(leads, work))}" for work in leads.works if work.by_clients
     ]
-    blocks.append("\n".join(f"! {plain.clean(line)}" for line in (*found.derived, *found.cautions, *found.apart)))
+    blocks.append("\n".join(f"! {plain.clean(line)}" for line in (*leads.derived, *leads.cautions, *leads.apart)))
     return "\n\n".join(block for block in blocks if block)
 
 
-def document(found: Leads) -> str:
+def document(leads: Leads) -> str:
     """The same as one JSON document."""
     works = [
         {
@@ -53,7 +56,7 @@ def document(found: Leads) -> str:
             else {
                 "clients": work.peaks.clients,
                 "confirmed": work.peaks.confirmed,
-                "values": dict(work.peaks.values),
+                "values": {metric: one.centres for metric, one in work.peaks.leads.items()},
                 "rates": [
                     {"asked": one.rate, "kept": one.kept, "trials": len(one.trials)} for one in work.peaks.rates or ()
                 ],
@@ -61,162 +64,178 @@ def document(found: Leads) -> str:
             },
             "by_clients": [{"clients": clients, **_lead(one)} for clients, one in work.by_clients],
         }
-        for work in found.works
+        for work in leads.works
     ]
     whole = {
         "schema": 1,
-        "baseline": found.a,
-        "system": found.b,
-        "cores": found.cores,
-        "frequency_ratio": found.hertz_ratio,
-        "frequency_kind": found.hertz_kind,
+        "baseline": leads.a,
+        "system": leads.b,
+        "cores": leads.cores,
+        "frequency_ratio": leads.hertz_ratio,
+        "frequency_kind": leads.hertz_kind,
         "works": works,
-        "apart": found.apart,
-        "cautions": found.cautions,
-        "derived": found.derived,
-        "differences": [msgspec.to_builtins(row) for row in found.differences],
+        "apart": leads.apart,
+        "cautions": leads.cautions,
+        "derived": leads.derived,
+        "differences": [msgspec.to_builtins(row) for row in leads.differences],
     }
     return msgspec.json.format(msgspec.json.encode(whole), indent=2).decode()
 
 
-def page(found: Leads) -> bytes:
+def page(leads: Leads) -> bytes:
     """One file, as the reports are."""
     drawn: dict[str, Chart] = {}
     sections = [
-        Section("lead", "Peak against peak", _values(found), _drawn(charts.peaks(found)), (("", peaks(found)),))
+        Section("lead", "Peak against peak", _values(leads), _drawn(charts.peaks(leads)), (("", peaks(leads)),))
     ]
-    tables = tuple((work.work, by_clients(found, work)) for work in found.works if work.by_clients)
-    sections += [Section("clients", "At each number of clients", "", _drawn(lead_growth.by_clients(found)), tables)]
+    tables = tuple((work.work, by_clients(leads, work)) for work in leads.works if work.by_clients)
+    sections += [Section("clients", "At each number of clients", "", _drawn(charts.by_clients(leads)), tables)]
     sections = [section for section in sections if section.charts or section.tables]
-    told = telling(found.differences)[0]
-    if told:
-        rows = Table(("", found.a, found.b), tuple(difference_rows(told)))
-        sections.insert(0, Section("differences", "What differs", lead=_fair(found), tables=(("", rows),)))
-    said = "".join(f"<p>{escape(line)}</p>" for line in sentences(found))
+    differences = telling(leads.differences)[0]
+    if differences:
+        rows = Table(("", leads.a, leads.b), tuple(difference_rows(differences)))
+        sections.insert(0, Section("differences", "What differs", lead=_fair(leads), tables=(("", rows),)))
+    answer = "".join(f"<p>{escape(line)}</p>" for line in sentences(leads))
     body = (
-        f'<header class="top"><h1>{escape(_title(found))}</h1></header><main>{elements.NO_SCRIPT}'
-        f'<div class="headline">{said}</div>{elements.cautions([*found.derived, *found.cautions, *found.apart])}'
+        f'<header class="top"><h1>{escape(_title(leads))}</h1></header><main>{elements.NO_SCRIPT}'
+        f'<div class="headline">{answer}</div>{elements.cautions([*leads.derived, *leads.cautions, *leads.apart])}'
         f"{''.join(elements.section(one, 'lead', drawn) for one in sections)}</main>"
     )
-    return elements.page(_title(found), [body], drawn)
+    return elements.page(_title(leads), [body], drawn)
 
 
-def png(found: Leads) -> bytes:
+def png(leads: Leads) -> bytes:
     """The charts with their sentences, drawn without a browser."""
-    shown = [*_drawn(charts.peaks(found)), *_drawn(lead_growth.by_clients(found))]
-    return image.charts_png(
-        _title(found),
-        [*sentences(found), *found.derived, _fair(found), *(f"Note: {line}" for line in found.cautions)],
+    shown = [*_drawn(charts.peaks(leads)), *_drawn(charts.by_clients(leads))]
+    return picture.charts_png(
+        _title(leads),
+        [*sentences(leads), *leads.derived, _fair(leads), *(f"Note: {line}" for line in leads.cautions)],
         shown,
     )
 
 
-def _values(found: Leads) -> str:
-    every = [one for work in found.works if work.peaks for one in work.peaks.leads.values()]
-    said = [_VALUES] if any(one.low is not None for one in every) else []
-    return " ".join([*said, *([_SINGLE] if any(one.low is None for one in every) else [])])
+def _values(leads: Leads) -> str:
+    every = [one for work in leads.works if work.peaks for one in work.peaks.leads.values()]
+    notes = [_VALUES] if any(one.low is not None for one in every) else []
+    return " ".join([*notes, *([_SINGLE] if any(one.low is None for one in every) else [])])
 
 
 def _drawn(chart: Chart | None) -> tuple[Chart, ...]:
     return (chart,) if chart else ()
 
 
-def sentences(found: Leads) -> list[str]:
+def sentences(leads: Leads) -> list[str]:
     """What the hardware would let expect, and each work's peak in words."""
-    said = [_hardware(found)]
-    for work in found.works:
+    lines = [_hardware(leads)]
+    for work in leads.works:
         if work.peaks is None:
-            said.append(f"{work.work}: one of them has no usable trial.")
+            lines.append(f"{work.work}: one of them has no usable trial.")
             continue
         parts = [
             f"{_title_of(m, work.peaks)} × {number(one.ratio)} ({one.words})" for m, one in work.peaks.leads.items()
         ]
+        parts += [
+            f"{in_percent(lost)} of the transactions of {side.name} failed"
+            for side in work.curves
+            if side.main and (lost := failed_share(side.main.trials))
+        ]
         if work.peaks.rates:
-            parts.insert(0, _kept(found, work.peaks.rates))
+            parts.insert(0, _rate_outcomes(leads, work.peaks.rates))
         chosen = not work.peaks.confirmed and any(len(curve.points) > 1 for curve in work.curves)
         fresh = "" if not chosen else " (on the trials that chose the peaks: not confirmed)"
-        said.append(f"{work.work}: {'; '.join(parts)}{fresh}.")
-    return said
+        lines.append(f"{work.work}: {'; '.join(parts)}{fresh}.")
+    return lines
 
 
-def _kept(found: Leads, rates: Sequence[Rate]) -> str:
+def _rate_outcomes(leads: Leads, rates: Sequence[Rate]) -> str:
     """`both kept the rate`, or what came of it on each side."""
     if all(one.is_kept for one in rates):
         return "both kept the rate"
-    said = " and ".join(f"{name} {one.words}" for name, one in zip((found.a, found.b), rates, strict=True))
-    return f"the rate: {said}; response times are then not compared"
+    outcomes = " and ".join(f"{name} {one.words}" for name, one in zip((leads.a, leads.b), rates, strict=True))
+    return f"the rate: {outcomes}; response times are then not compared"
 
 
 def _title_of(metric: str, shown: Peaks) -> str:
     return f"{words_of(metric)}{' at the rate' if shown.rates else _AT_PEAK.get(metric, '')}"
 
 
-def peaks(found: Leads) -> Table:
+def peaks(leads: Leads) -> Table:
     """As F7 shows them: values of both, and the ratio with A as 1."""
     rows = []
-    for work in found.works:
+    for work in leads.works:
         if work.peaks is None:
             continue
-        for metric, (a, b) in work.peaks.values.items():
-            one = work.peaks.leads.get(metric)
+        for metric, one in work.peaks.leads.items():
+            failed = _failures(metric, [side.main.trials if side.main else () for side in work.curves])
             of_a, of_b = work.peaks.clients
             at = f"{of_a} and {of_b} clients" if of_a != of_b else f"{counted(of_a, 'client')} each"
             rows.append(
-                (f"{work.work}, {_title_of(metric, work.peaks)}", *_both(metric, a, b), _ratio(one), _interval(one), at)
+                (
+                    f"{work.work}, {_title_of(metric, work.peaks)}",
+                    *_both(metric, one.centres, failed),
+                    _ratio(one),
+                    _interval(one),
+                    at,
+                )
             )
     rows.append(
         (
-            f"{found.hertz_kind} clock frequency".strip(),
+            f"{leads.hertz_kind} clock frequency".strip(),
             "",
             "",
-            number(found.hertz_ratio) if found.hertz_ratio else NOT_KNOWN,
+            number(leads.hertz_ratio) if leads.hertz_ratio else NOT_KNOWN,
             "",
             "",
         )
     )
-    cores = [str(count) if count else NOT_KNOWN for count in found.cores]
-    a_cores, b_cores = found.cores
+    cores = [str(count) if count else NOT_KNOWN for count in leads.cores]
+    a_cores, b_cores = leads.cores
     rows.append(("cores", *cores, number(b_cores / a_cores) if a_cores and b_cores else NOT_KNOWN, "", ""))
-    return Table(("", found.a, found.b, f"{found.b} / {found.a}", "95 % interval", "at"), tuple(rows), numbers=True)
+    return Table(("", leads.a, leads.b, f"{leads.b} / {leads.a}", "95 % interval", "at"), tuple(rows), numbers=True)
 
 
-def by_clients(found: Leads, work: WorkLead) -> Table:
+def by_clients(leads: Leads, work: WorkLead) -> Table:
     """The lead in throughput at each number of clients (or threads)."""
     points = [{point.clients: point for point in curve.points} for curve in work.curves]
     rows = []
     for clients, one in work.by_clients:
-        values = [side[clients].metrics["throughput"].centre for side in points]
-        rows.append((str(clients), *_both("throughput", *values), _ratio(one), _interval(one), one.words))
-    head = ("clients", found.a, found.b, f"{found.b} / {found.a}", "95 % interval", f"{found.b} …")
+        failed = _failures("throughput", [side[clients].trials for side in points])
+        rows.append((str(clients), *_both("throughput", one.centres, failed), _ratio(one), _interval(one), one.words))
+    head = ("clients", leads.a, leads.b, f"{leads.b} / {leads.a}", "95 % interval", f"{leads.b} …")
     return Table(head, tuple(rows), numbers=True)
 
 
-def _title(found: Leads) -> str:
-    return f"{found.b} beside {found.a}"
+def _title(leads: Leads) -> str:
+    return f"{leads.b} compared with {leads.a}"
 
 
-def _hardware(found: Leads) -> str:
-    known = [str(count) if count else NOT_KNOWN for count in found.cores]
-    cores = f"{known[1]} {'core' if found.cores[1] == 1 else 'cores'} against {known[0]}"
-    if not found.hertz_ratio:
-        return f"Beside {found.a}, {found.b} has {cores}. Their clock frequencies cannot be compared."
-    clock = f"the {found.hertz_kind} clock frequency × {number(found.hertz_ratio)}"
-    return f"Beside {found.a}, {found.b} has {clock}, and {cores}."
+def _hardware(leads: Leads) -> str:
+    known = [str(count) if count else NOT_KNOWN for count in leads.cores]
+    cores = f"{known[1]} {'core' if leads.cores[1] == 1 else 'cores'} against {known[0]}"
+    if not leads.hertz_ratio:
+        return f"Compared with {leads.a}, {leads.b} has {cores}. Their clock frequencies cannot be compared."
+    clock = f"the {leads.hertz_kind} clock frequency × {number(leads.hertz_ratio)}"
+    return f"Compared with {leads.a}, {leads.b} has {clock}, and {cores}."
 
 
-def _differences(found: Leads) -> str:
-    told = telling(found.differences)[0]
-    if not told:
+def _differences(leads: Leads) -> str:
+    differences = telling(leads.differences)[0]
+    if not differences:
         return "The two do not differ in anything that is known of them."
-    return "What differs\n" + plain.facts(Table((), (("", found.a, found.b), *difference_rows(told))))
+    return "What differs\n" + plain.facts(Table((), (("", leads.a, leads.b), *difference_rows(differences))))
 
 
-def _fair(found: Leads) -> str:
-    return _IN_TURNS if found.in_turns else _NOT_IN_TURNS
+def _fair(leads: Leads) -> str:
+    return _IN_TURNS if leads.in_turns else _NOT_IN_TURNS
 
 
-def _both(metric: str, *values: float) -> tuple[str, ...]:
-    return tuple(quantity(value, unit_of(metric)) for value in values)
+def _both(metric: str, values: Sequence[float], failed: Sequence[str]) -> tuple[str, ...]:
+    return tuple(f"{quantity(value, unit_of(metric))}{lost}" for value, lost in zip(values, failed, strict=True))
+
+
+def _failures(metric: str, sides: Sequence[Sequence[Record]]) -> list[str]:
+    """`, 2 % failed` of each side, to be read after a rate."""
+    return [with_failed(trials) if metric == "throughput" else "" for trials in sides]
 
 
 def _ratio(one: Lead | None) -> str:

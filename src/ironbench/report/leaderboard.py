@@ -7,15 +7,15 @@ from collections.abc import Sequence
 import msgspec
 
 from ironbench.analyse.leaderboard import NOT_COMPARABLE, Place, Ranking
-from ironbench.report.columns import Column, fitted
-from ironbench.report.cost import ESTIMATE, ESTIMATE_SAID
+from ironbench.report.cost import ESTIMATE, ESTIMATE_NOTE
+from ironbench.report.plain import Column, fitted
 from ironbench.words import THIN
 
 _NONE = "–"
 
 
 def text(rankings: Sequence[Ranking], width: int | None) -> str:
-    """One table for each; own results after a line that says why they are apart."""
+    """A table for each; a line separates the user's results from published ones, and says why."""
     parts = [_ranking(one, width) for one in rankings]
     if any(_published(one) for one in rankings) and not all(_published(one) for one in rankings):
         parts.insert(next(place for place, one in enumerate(rankings) if not _published(one)), NOT_COMPARABLE)
@@ -24,8 +24,8 @@ def text(rankings: Sequence[Ranking], width: int | None) -> str:
 
 def document(rankings: Sequence[Ranking]) -> str:
     """The same as one JSON document."""
-    found = [{**msgspec.to_builtins(one), "published": _published(one)} for one in rankings]
-    return msgspec.json.format(msgspec.json.encode({"schema": 1, "rankings": found}), indent=2).decode()
+    fields = [{**msgspec.to_builtins(one), "published": _published(one)} for one in rankings]
+    return msgspec.json.format(msgspec.json.encode({"schema": 1, "rankings": fields}), indent=2).decode()
 
 
 def _published(ranking: Ranking) -> bool:
@@ -51,13 +51,13 @@ def _ranking(ranking: Ranking, width: int | None) -> str:
         Column("sockets", tuple(str(place.sockets or _NONE) for place in places), right=True, rank=3),
         *_others(places),
     ]
-    said = [ranking.title + f", by {ordered_by(ranking.sort)}", fitted(columns, width)[0]]
-    said += [f"Source: {ranking.source}."] if _published(ranking) else []
-    said += [ranking.derived] if ranking.derived else []
-    said += [f"Left out: {one}." for one in ranking.left_out]
-    said += [ESTIMATE_SAID] if any(place.estimate for place in places) else []
-    said += [f"{place.system}: {caution}" for place in places for caution in place.cautions]
-    return "\n".join(said)
+    lines = [ranking.title + f", by {ordered_by(ranking.sort)}", fitted(columns, width)[0]]
+    lines += [f"Source: {ranking.source}."] if _published(ranking) else []
+    lines += [ranking.derived] if ranking.derived else []
+    lines += [f"Left out: {one}." for one in ranking.left_out]
+    lines += [ESTIMATE_NOTE] if any(place.estimate for place in places) else []
+    lines += [f"{place.system}: {caution}" for place in places for caution in place.cautions]
+    return "\n".join(lines)
 
 
 def ordered_by(sort: str) -> str:

@@ -1,4 +1,4 @@
-"""Numbers as people read them: three significant digits, a fitting unit, the doubt beside them."""
+"""Numbers as people read them: three significant digits and a fitting unit."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from ironbench import units
 from ironbench.analyse.summarise import Summary
 from ironbench.catalogue import base_name, metrics
-from ironbench.words import MINUS, THIN
+from ironbench.words import MINUS, THIN, in_percent, percents
 
 NOT_KNOWN = "not known"
 MERIT = "queries/h × SF"
@@ -21,11 +21,6 @@ _SECONDS = {**dict(units.TIME), "min": 60.0}
 def number(value: float, digits: int = 3) -> str:
     """`digits` significant digits, thousands in groups: 1234567 → 1 230 000; 0.01234 → 0.0123."""
     return units.number(value, digits) if math.isfinite(value) else NOT_KNOWN
-
-
-def count(value: float) -> str:
-    """A whole number in full."""
-    return f"{value:,.0f}".replace(",", THIN).replace("-", MINUS)
 
 
 def quantity(value: float | None, unit: str) -> str:
@@ -41,23 +36,13 @@ def quantity(value: float | None, unit: str) -> str:
     if unit == "1/s":
         return f"{number(value)}/s"
     if unit == "share":
-        return f"{_percent(value * 100)}{THIN}%"
+        return in_percent(value)
     return number(value) if unit == "1" else f"{number(value)}{THIN}{unit}"
 
 
-def _percent(value: float) -> str:
-    """Whole percents, below 10 with one decimal: more would claim a precision that sampling does not have."""
-    if 0 < value < 0.05:
-        return "< 0.1"
-    return f"{value:.0f}" if value == 0 or value >= 9.95 else f"{value:.1f}"
-
-
 def percent(share: float) -> str:
-    """A share as people say differences: 0.05 → 5 %, 0.0234 → 2.3 %, 0.914 → 91 %."""
-    if not math.isfinite(share):
-        return NOT_KNOWN
-    value = share * 100
-    return f"{f'{value:.2g}' if abs(value) < 9.95 else f'{value:,.0f}'}{THIN}%"
+    """A share or a difference that may not be known."""
+    return in_percent(share) if math.isfinite(share) else NOT_KNOWN
 
 
 def confidence(share: float) -> str:
@@ -80,7 +65,7 @@ def unit_of(metric: str) -> str:
 
 
 def measured(summary: Summary | None, unit: str) -> str:
-    """The centre alone."""
+    """The centre without the spread."""
     return quantity(summary.centre if summary else None, unit)
 
 
@@ -94,7 +79,7 @@ def span(summary: Summary, unit: str) -> str:
 def between(low: float, high: float, unit: str) -> str:
     """Two values in one unit."""
     if unit == "share":
-        return f"{_percent(low * 100)} to {_percent(high * 100)}{THIN}%"
+        return f"{percents(low)} to {in_percent(high)}"
     suffix, factor = scale(unit, [low, high])
     return f"{number(low / factor)} to {number(high / factor)}{_gap(suffix)}{suffix}"
 
@@ -102,11 +87,11 @@ def between(low: float, high: float, unit: str) -> str:
 def base_value(text: str) -> tuple[float, str] | None:
     """What a cell shows, in its base unit, as far as its digits go: `12.3 ms (11 to 14 ms)` → (0.0123, "s"), `2.34 ×` →
     (2.34, "1"), `7` → (7, "") where the column's head says the unit. None: it is no quantity."""
-    found = _QUANTITY.fullmatch(text.partition(" (")[0].strip())
-    if found is None:
+    match = _QUANTITY.fullmatch(text.partition(" (")[0].strip())
+    if match is None:
         return None
-    value = float(found[1].replace(THIN, "").replace(MINUS, "-"))
-    name, per_second = found[2].removesuffix("/s"), found[2].endswith("/s")
+    value = float(match[1].replace(THIN, "").replace(MINUS, "-"))
+    name, per_second = match[2].removesuffix("/s"), match[2].endswith("/s")
     if not name:
         return value, "1/s" if per_second else ""
     for factors, unit in ((_SECONDS, "s"), (dict((*units.BINARY, *units.DECIMAL)), "bytes")):
@@ -114,7 +99,7 @@ def base_value(text: str) -> tuple[float, str] | None:
             return value * factors[name], f"{unit}/s" if per_second else unit
     if name == "%" and not per_second:
         return value / 100, "1"
-    return (value, "1") if name == "×" else (value, found[2]) if found[2] == MERIT else None
+    return (value, "1") if name == "×" else (value, match[2]) if match[2] == MERIT else None
 
 
 def times(ratio: float | None) -> str:

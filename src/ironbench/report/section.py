@@ -1,4 +1,4 @@
-"""What a report is made of."""
+"""The values a report is made of."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from ironbench.report.charts.base import Chart, Depth, Table
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One thing that was found, and right after it what keeps it from being surer."""
+    """A result, followed by the doubt that keeps it from being surer."""
 
     text: str
     name: str = ""
-    """Whom it is about, where the text does not say: shown before it."""
+    """The system it is about, where the text does not name it; shown first."""
     doubt: str = ""
 
     @property
@@ -24,27 +24,27 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a report begins with, in reading order."""
+    """The beginning of a report, in reading order."""
 
     decision: Point
-    """The strongest there is, as one sentence."""
+    """The surest result, as one sentence."""
     points: tuple[Point, ...] = ()
-    """Everything else that was found."""
+    """All other results."""
     limit: str = ""
-    """What holds the baseline back; empty where it was not observed."""
+    """What limits the baseline; empty where it was not observed."""
     doubts: tuple[str, ...] = ()
-    """About all of the above."""
+    """Doubts about all of the above."""
 
     @property
     def sentences(self) -> list[str]:
-        """All of it without its form, for pictures."""
-        said = [self.decision.sentence, *(point.sentence for point in self.points), self.limit, *self.doubts]
-        return [text for text in said if text]
+        """All of it without layout, for pictures."""
+        texts = [self.decision.sentence, *(point.sentence for point in self.points), self.limit, *self.doubts]
+        return [text for text in texts if text]
 
 
 @dataclass(frozen=True, slots=True)
 class Bars:
-    """Values to be drawn with characters where charts cannot be."""
+    """Values drawn with characters where charts cannot be."""
 
     title: str
     rows: tuple[tuple[str, float, str], ...]
@@ -53,7 +53,7 @@ class Bars:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading, what to know before looking, and the charts, tables or texts under it."""
+    """A heading, a lead, and the charts, tables or texts under it."""
 
     id: str
     title: str
@@ -63,12 +63,12 @@ class Section:
     tables: tuple[tuple[str, Table], ...] = ()
     """Each with a name, "" for the one that the title names."""
     texts: tuple[tuple[str, str], ...] = ()
-    """Name and content, to be shown as written; in files and on pages alone."""
+    """Name and content, shown as written; in files and on pages alone."""
     sentences: tuple[str, ...] = ()
-    """What its charts and tables come to, said on the terminal, too."""
+    """Summaries of its charts and tables; the terminal shows them, too."""
     bars: Bars | None = None
     self_titled: bool = False
-    """Whether the titles of its charts are understood without its own."""
+    """Whether its charts' titles need no section title before them."""
     depth: Depth = Depth.EVERYWHERE
     at_end: bool = False
     """Whether `run` and `lab run` end with it."""
@@ -82,22 +82,22 @@ class Section:
         return [text for text in (*self.lead.split("\n\n"), *self.sentences) if text]
 
     def charts_at(self, depth: Depth) -> list[Chart]:
-        """Those that are written out as far down as `depth`."""
+        """Charts that are written out as far down as `depth`."""
         return [chart for chart in self.charts if max(self.depth.value, chart.depth.value) <= depth.value]
 
     def tables_at(self, depth: Depth) -> list[tuple[str, Table]]:
         return [] if self.depth.value > depth.value else [one for one in self.tables if one[1].rows]
 
 
-def some(table: Table, name: str = "") -> tuple[tuple[str, Table], ...]:
+def with_rows(table: Table, name: str = "") -> tuple[tuple[str, Table], ...]:
     """`table` for a section, if it has rows."""
     return ((name, table),) if table.rows else ()
 
 
 def by_value(values: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """Each value once, with the names of those that have it."""
+    """Yields each value once, with the names of those that have it."""
     names: dict[str, list[str]] = {}
     for name, value in values:
         names.setdefault(value, []).append(name)
-    for value, found in names.items():
-        yield value, "every cell" if len(names) == 1 else ", ".join(found)
+    for value, holders in names.items():
+        yield value, "every cell" if len(names) == 1 else ", ".join(holders)

@@ -1,4 +1,4 @@
-"""The result of workload storage: the table that users of disk benchmarks know, and what a database needs beside it."""
+"""The result of workload storage: the table that users of disk benchmarks know, and what a database needs besides."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from ironbench.model.record import Record
 from ironbench.report import theme
 from ironbench.report.charts import storage as charts
 from ironbench.report.charts.base import Chart, Table
-from ironbench.report.numbers import count, quantity, times
+from ironbench.report.numbers import quantity, times
 from ironbench.report.section import Section
-from ironbench.words import THIN, counted
+from ironbench.words import THIN, counted, grouped
 
 __all__ = ["WORKLOAD", "card", "compared", "headline", "of_lab", "sections", "table"]
 
@@ -51,38 +51,38 @@ _LEAD_SYNC = (
 
 
 def megabytes(bytes_per_s: float) -> str:
-    """As disk benchmarks write it: 10⁶ bytes, one decimal."""
+    """In 10⁶ bytes with one decimal, as disk benchmarks write it."""
     return f"{bytes_per_s / 1e6:,.1f}".replace(",", THIN)
 
 
-def of(part: Part) -> tuple[Tested, ...]:
+def tests_of(part: Part) -> tuple[Tested, ...]:
     return tested(part.curve.main.metrics) if part.curve.main else ()
 
 
 def headline(study: Study) -> list[tuple[str, str]]:
-    found = []
+    sentences = []
     for part in study.parts:
-        first = [one for one in of(part) if one.kind in ("sequential", "random")][:2]
-        said = [f"{_WORDS[one.direction]}s {megabytes(one.rate.centre)} MB/s in {one.title}" for one in first]
-        costs = [one for one in of(part) if one.kind == "cost" and one.centre(_COST)][:2]
-        said += [f"{one.title}: {quantity(one.centre(_COST), 's')} of CPU time for a read" for one in costs]
-        syncs = [one for one in of(part) if one.kind == "sync"]
+        first = [one for one in tests_of(part) if one.kind in ("sequential", "random")][:2]
+        texts = [f"{_WORDS[one.direction]}s {megabytes(one.rate.centre)} MB/s in {one.title}" for one in first]
+        costs = [one for one in tests_of(part) if one.kind == "cost" and one.centre(_COST)][:2]
+        texts += [f"{one.title}: {quantity(one.centre(_COST), 's')} of CPU time for a read" for one in costs]
+        syncs = [one for one in tests_of(part) if one.kind == "sync"]
         if syncs:
             latency = quantity(syncs[0].centre("storage_latency_mean_s"), "s")
-            said.append(f"makes a log write safe in {latency} ({syncs[0].title})")
-        found.append((part.name, f"{', '.join(said)}{_fill(part)}." if said else "has no usable trial."))
-    return found
+            texts.append(f"makes a log write safe in {latency} ({syncs[0].title})")
+        sentences.append((part.name, f"{', '.join(texts)}{_fill(part)}." if texts else "has no usable trial."))
+    return sentences
 
 
 def _fill(part: Part) -> str:
-    """How full the file system was: nearly full flash is slow, and so are a disk's inner tracks."""
+    """Says how full the file system is: nearly full flash is slow, and so are a disk's inner tracks."""
     used = part.curve.main.metrics.get("capacity_used_share{role=data}") if part.curve.main else None
     return f", on a file system that is {quantity(used.centre, 'share')} full" if used else ""
 
 
 def card(part: Part) -> tuple[str, str, list[tuple[str, str]]]:
-    """The first line's figure, and a fact for each other line."""
-    lines = of(part)
+    """The first line's figure, and a fact for each of the others."""
+    lines = tests_of(part)
     if not lines:
         return "", "no usable trial", []
     first = lines[0]
@@ -97,10 +97,10 @@ def _short(one: Tested) -> str:
 
 
 def table(study: Study) -> Table:
-    """One system: a row per line with reading and writing beside each other; several: a row per test."""
+    """One system: a row per line with both directions; several: a row per test."""
     if len(study.parts) == 1:
-        return _known_table(of(study.parts[0]))
-    return _side_by_side([(part.name, of(part)) for part in study.parts])
+        return _known_table(tests_of(study.parts[0]))
+    return _side_by_side([(part.name, tests_of(part)) for part in study.parts])
 
 
 def _side_by_side(parts: charts.Parts) -> Table:
@@ -118,7 +118,7 @@ def _side_by_side(parts: charts.Parts) -> Table:
 
 
 def bandwidths(lines: Sequence[Tested]) -> list[Tested]:
-    """Those of which bytes per second say something; all where there is nothing else."""
+    """Tests for which bytes per second are meaningful; all where there are no others."""
     return [one for one in lines if one.kind not in ("sync", "cost")] or list(lines)
 
 
@@ -131,8 +131,8 @@ def _known_table(lines: Sequence[Tested]) -> Table:
     for title, ones in by_title.items():
         cells: list[str] = []
         for way in ways:
-            found = ones.get(way)
-            cells += [megabytes(found.rate.centre), _range(found)] if found else ["–", ""]
+            test = ones.get(way)
+            cells += [megabytes(test.rate.centre), _range(test)] if test else ["–", ""]
         rows.append((title, *cells))
     heads = [head for way in ways for head in (f"{_WORDS[way]} MB/s", "lowest to best")]
     return Table(("median of passes", *heads), tuple(rows), numbers=True)
@@ -156,13 +156,12 @@ def details(lines: Sequence[Tested]) -> Table:
     rows = []
     for one in lines:
         cells = [quantity(one.centre(metric), unit) if metric in one.figures else "–" for _, metric, unit in shown]
-        rows.append((f"{one.title} {_WORDS[one.direction]}", count(one.iops), *cells))
+        rows.append((f"{one.title} {_WORDS[one.direction]}", grouped(one.iops), *cells))
     return Table(("", "IOPS", *(name for name, _, _ in shown)), tuple(rows), numbers=True)
 
 
 def sections(study: Study) -> list[Section]:
-    """The table, charts of rates, of syncs, of latencies, and a sustained write second by second."""
-    parts = [(part.name, of(part)) for part in study.parts]
+    parts = [(part.name, tests_of(part)) for part in study.parts]
     costs, lead_sustained = tuple(charts.costs(parts)), _lead_sustained(parts)
     return [
         Section(
@@ -180,9 +179,9 @@ def _latencies(parts: charts.Parts, drawn: tuple[Chart, ...] = ()) -> Section:
 
 
 def of_lab(groups: Sequence[tuple[str, Sequence[Record]]]) -> list[Section]:
-    """`groups`: cells of a lab with their comparable trials; empty where they measured something else."""
-    found = [(name, tested(_summaries(records))) for name, records in groups]
-    parts = [(name, lines) for name, lines in found if lines]
+    """`groups`: cells with their comparable trials. Empty where they did not measure storage."""
+    by_cell = [(name, tested(_summaries(records))) for name, records in groups]
+    parts = [(name, lines) for name, lines in by_cell if lines]
     if not parts:
         return []
     drawn = parts[: theme.SYSTEMS]
@@ -206,7 +205,7 @@ def _named(parts: Sequence[tuple[str, Sequence[Tested]]]) -> tuple[tuple[str, Ta
 
 
 def _costs(parts: Sequence[tuple[str, Sequence[Tested]]]) -> tuple[tuple[str, Table], ...]:
-    """A row per size: CPU time from the device and cached, what the device adds, and that for each gigabyte."""
+    """A row per size: CPU time from the device and cached, the difference, and the difference per gigabyte."""
     rows = []
     for name, lines in parts:
         costs = {one.name: one for one in lines if one.kind == "cost"}
@@ -235,19 +234,19 @@ def _lines(study: Study) -> list[tuple[str, Line]]:
 
 
 def _lead_sustained(parts: Sequence[tuple[str, Sequence[Tested]]]) -> str:
-    said = []
+    sentences = []
     for name, lines in parts:
         for one in lines:
             burst, settled = (one.centre(f"storage_{word}_bytes_per_s") for word in ("burst", "settled"))
             if burst is not None and settled is not None:
                 text = f"{megabytes(burst)} MB/s in the first second, {megabytes(settled)} MB/s in the last third."
-                said.append(f"{name}: {text}" if len(parts) > 1 else text)
-    return " ".join(said)
+                sentences.append(f"{name}: {text}" if len(parts) > 1 else text)
+    return " ".join(sentences)
 
 
-def compared(found: Comparison) -> list[tuple[str, Table]]:
-    """Before and after: every test of both sides, rates and then latencies; empty where storage was not measured."""
-    rows = found.peaks.rows if found.peaks else ()
+def compared(comparison: Comparison) -> list[tuple[str, Table]]:
+    """Every test of both sides, rates and then latencies; empty where storage was not measured."""
+    rows = comparison.peaks.rows if comparison.peaks else ()
     a, b = ({one.name: one for one in tested({row.metric: getattr(row, side) for row in rows})} for side in "ab")
     if not a:
         return []
@@ -255,7 +254,7 @@ def compared(found: Comparison) -> list[tuple[str, Table]]:
     head = ("A", "B", "B / A", "A lowest to best", "B lowest to best", "ranges")
     rates = [_compared(one, other) for one, other in pairs if one.kind != "sync"]
     safe = [
-        (_title(one), count(one.iops), count(other.iops), _ratio(one, other))
+        (_title(one), grouped(one.iops), grouped(other.iops), _ratio(one, other))
         for one, other in pairs
         if one.kind == "sync"
     ]

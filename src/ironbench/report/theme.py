@@ -15,7 +15,7 @@ IMAGE_FONT = "Liberation Sans, DejaVu Sans, Noto Sans, Helvetica, Arial, sans-se
 SYSTEMS = 8
 MARKS = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "stroke", "triangle-right")
 _PATHS = {"stroke": "M-1,-.35H1V.35H-1Z", "tick": "M-.2,-1H.2V1H-.2Z"}
-"""Marks that are no filled symbols of Vega: it knows no `tick`, and its `stroke` is a line, unseen without a pen."""
+"""Marks that are no filled symbols of Vega: it has no `tick`, and its `stroke` is a line, invisible without a pen."""
 LIGHT = {
     "ink": "#1c1f24", "muted": "#5d646e", "grid": "#e6e8eb", "rule": "#c3c8ce", "paper": "#ffffff", "warn": "#b45309",
     "s0": "#0067a5", "s1": "#c8500a", "s2": "#00805e", "s3": "#a8508b", "s4": "#8a6d00", "s5": "#3d8fbf",
@@ -53,7 +53,7 @@ def config(font: str = FONT) -> dict[str, Any]:
 
 
 def legend() -> dict[str, Any]:
-    """Legends as Vega draws them, for pictures; pages show their own, which wrap."""
+    """Vega's legends, for pictures; pages have their own, which wrap."""
     return {
         "orient": "top", "title": None, "labelColor": "@ink", "labelFontSize": 13, "symbolSize": 90, "offset": 8,
         "labelLimit": 260, "symbolStrokeWidth": 2, "columnPadding": 18, "columns": 4,
@@ -70,12 +70,12 @@ def system_marks(names: list[str]) -> dict[str, Any]:
 
 
 def symbols(marks: Iterable[str]) -> list[str]:
-    """As Vega is to draw them."""
+    """Names or paths that Vega draws."""
     return [_PATHS.get(mark, mark) for mark in marks]
 
 
 def coloured(specification: dict[str, Any], tokens: dict[str, str]) -> dict[str, Any]:
-    """The specification with every `@token` that is a whole string replaced by its colour."""
+    """Replaces every string that is a whole `@token` by its colour."""
 
     def walk(value: Any) -> Any:
         if isinstance(value, dict):
@@ -86,5 +86,5 @@ def coloured(specification: dict[str, Any], tokens: dict[str, str]) -> dict[str,
             return tokens.get(value[1:], value)
         return value
 
-    found: dict[str, Any] = walk(json.loads(json.dumps(specification)))
-    return found
+    result: dict[str, Any] = walk(json.loads(json.dumps(specification)))
+    return result

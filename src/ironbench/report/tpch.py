@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 
+from ironbench import engines
 from ironbench.analyse.study import Part, Study
 from ironbench.analyse.subjects import leading
 from ironbench.analyse.summarise import Summary
 from ironbench.catalogue import base_name, part_of
-from ironbench.report import trend
 from ironbench.report.charts.base import Table
-from ironbench.report.charts.query_bars import by_query
+from ironbench.report.charts.queries import by_query
+from ironbench.report.findings import against_trend_tables
 from ironbench.report.numbers import between, measured, span, times, unit_of
 from ironbench.report.section import Section
 from ironbench.words import THIN, counted
 
 WORKLOAD = "tpch"
+_PLANNING = "planning_time_s"
 _FACTS = 7
-"""Figures on a card."""
 HIDES = frozenset({"curves", "law", "latency", "scripts", "queries"})
 
 _WORDS = {"power": "power", "stream_throughput": "throughput", "composite": "composite"}
@@ -41,7 +43,7 @@ def metrics_of(part: Part) -> dict[str, Summary]:
 
 
 def figures(part: Part) -> dict[str, str]:
-    """What figures of merit are called here → their metrics, those that lead first."""
+    """Names of the figures of merit → their metrics, the leading ones first."""
     metrics = [f"{name}{suffix}" for suffix in ("", "_unrounded") for name in _WORDS]
     leads = leading(part.subject.records[0].choice)
     ranked = sorted(metrics, key=lambda metric: metric not in leads)
@@ -54,18 +56,18 @@ def headline(study: Study) -> list[tuple[str, str]]:
 
 def _sentence(part: Part) -> str:
     """`power 2 880, throughput 3 960, composite 3 380 queries/h × SF, unrounded; a query in 12.1 ms …`."""
-    found, leads = metrics_of(part), leading(part.subject.records[0].choice)
-    merits = [metric for metric in leads if metric in found and _stem(metric) in _WORDS]
-    said = [", ".join(f"{_WORDS[_stem(metric)]} {_bare(found[metric], unit_of(metric))}" for metric in merits)]
+    metrics, leads = metrics_of(part), leading(part.subject.records[0].choice)
+    merits = [metric for metric in leads if metric in metrics and _stem(metric) in _WORDS]
+    texts = [", ".join(f"{_WORDS[_stem(metric)]} {_bare(metrics[metric], unit_of(metric))}" for metric in merits)]
     if merits:
-        said[0] += f" {unit_of(merits[0])}, {_how(merits[0])}"
-    mean = found.get("query_time_geomean_s")
+        texts[0] += f" {unit_of(merits[0])}, {_how(merits[0])}"
+    mean = metrics.get("query_time_geomean_s")
     if mean is not None:
-        said.append(f"a query in {_shown(mean, 's')} (geometric mean)")
-    said = [words for words in said if words]
+        texts.append(f"a query in {_shown(mean, 's')} (geometric mean)")
+    texts = [words for words in texts if words]
     trials = len(part.curve.peak.trials) if part.curve.peak else 0
-    said.append("n=1: no spread" if trials == 1 else f"medians of {counted(trials, 'trial')}, in brackets their range")
-    return f"{'; '.join(said)}." if len(said) > 1 else "has no usable trial."
+    texts.append("n=1: no spread" if trials == 1 else f"medians of {counted(trials, 'trial')}, in brackets their range")
+    return f"{'; '.join(texts)}." if len(texts) > 1 else "has no usable trial."
 
 
 def _stem(metric: str) -> str:
@@ -77,21 +79,21 @@ def _how(metric: str) -> str:
 
 
 def _bare(summary: Summary, unit: str) -> str:
-    """Without its unit, which is said once for all."""
+    """Without the unit, which one mention names for all."""
     return _shown(summary, unit).replace(f"{THIN}{unit}", "")
 
 
 def card(part: Part) -> tuple[str, str, list[tuple[str, str]]]:
-    found, rows = metrics_of(part), [*figures(part).items(), *_TIMES.items()]
-    known = [(words, metric) for words, metric in rows if metric in found]
+    metrics, rows = metrics_of(part), [*figures(part).items(), *_TIMES.items()]
+    known = [(words, metric) for words, metric in rows if metric in metrics]
     if not known:
         return "", "no usable trial", []
     (words, first), rest = known[0], known[1:_FACTS]
     unit = unit_of(first)
-    figure = measured(found[first], unit).removesuffix(f"{THIN}{unit}")
-    spread = [("range", _range(found[first], unit))]
-    small = f"{unit} {words}" if figure != measured(found[first], unit) else words
-    return figure, small, spread + [(name, measured(found[metric], unit_of(metric))) for name, metric in rest]
+    figure = measured(metrics[first], unit).removesuffix(f"{THIN}{unit}")
+    spread = [("range", _range(metrics[first], unit))]
+    small = f"{unit} {words}" if figure != measured(metrics[first], unit) else words
+    return figure, small, spread + [(name, measured(metrics[metric], unit_of(metric))) for name, metric in rest]
 
 
 def table(study: Study) -> Table:
@@ -103,12 +105,12 @@ def table(study: Study) -> Table:
 
 def _rows(parts: Sequence[Part]) -> list[tuple[str, ...]]:
     columns = [metrics_of(part) for part in parts]
-    found: list[tuple[str, ...]] = []
+    lines: list[tuple[str, ...]] = []
     for name, metric in {**figures(parts[0]), **_TIMES}.items():
         if any(metric in column for column in columns):
             cells = [_cell(column.get(metric), unit_of(metric)) for column in columns]
-            found.append((name, *cells, *_ratios(columns, metric)))
-    return found
+            lines.append((name, *cells, *_ratios(columns, metric)))
+    return lines
 
 
 def _cell(summary: Summary | None, unit: str) -> str:
@@ -116,7 +118,7 @@ def _cell(summary: Summary | None, unit: str) -> str:
 
 
 def _shown(summary: Summary, unit: str) -> str:
-    """With the range of the trials, where there is one."""
+    """With the range of the trials, if there are several."""
     return f"{measured(summary, unit)}" + (f" ({_range(summary, unit)})" if summary.n > 1 else "")
 
 
@@ -133,24 +135,50 @@ def _ratios(columns: Sequence[dict[str, Summary]], metric: str) -> list[str]:
 
 
 def queries(part: Part) -> Table:
-    """Of a single system: each query's time and how much of it was planning."""
-    found = metrics_of(part)
-    names = sorted(part_of(name) for name in found if base_name(name) == "query_time_s")
+    """A single system's queries: their times, and the planning in them where any is known."""
+    metrics = metrics_of(part)
+    names = sorted(part_of(name) for name in metrics if base_name(name) == "query_time_s")
+    columns = [("time", "query_time_s")]
+    if any(base_name(name) == _PLANNING for name in metrics):
+        columns.append(("of it planning", _PLANNING))
     rows = [
-        (
-            name.partition("=")[2],
-            measured(found.get(f"query_time_s{{{name}}}"), "s"),
-            measured(found.get(f"planning_time_s{{{name}}}"), "s"),
-        )
+        (name.partition("=")[2], *(measured(metrics.get(f"{metric}{{{name}}}"), "s") for _, metric in columns))
         for name in names
     ]
-    return Table(("query", "time", "of it planning"), tuple(rows), numbers=True)
+    return Table(("query", *(head for head, _ in columns)), tuple(rows), numbers=True)
+
+
+def _planning(study: Study) -> Iterator[str]:
+    """Names each engine that does not report planning times."""
+    for name in dict.fromkeys(part.subject.records[0].system.engine for part in study.parts):
+        if not engines.get(name).can("plan times"):
+            yield f"{name} does not report planning times."
+
+
+def _answers(study: Study) -> Iterator[str]:
+    """Says whether the answers were checked, in the words of the trials' records, and why not."""
+    for part in study.parts:
+        trials_by_text = Counter(record.conditions.get("answers", "") for record in part.subject.records)
+        for words, trials in trials_by_text.items():
+            if words:
+                whose = f" ({part.name})" if len(study.parts) > 1 else ""
+                times = f" ({counted(trials, 'trial')})" if len(trials_by_text) > 1 else ""
+                line = words if words.startswith("not checked") else f"checked: {words}"
+                yield f"Answers {line}{times}{whose}."
 
 
 def sections(study: Study) -> list[Section]:
-    """Figures, then each query: charts where systems stand beside each other, a table for one alone."""
-    alone = (("", queries(study.parts[0])),) if len(study.parts) == 1 else trend.tables(study.against)
+    """Figures, then queries: charts for several systems, a table for one."""
+    alone = (("", queries(study.parts[0])),) if len(study.parts) == 1 else against_trend_tables(study.against)
+    merits = (("", table(study)),)
     return [
-        Section("tpch", "What it came to", _LEAD, tables=(("", table(study)),), at_end=True),
-        Section("tpch-queries", "Query by query", charts=tuple(by_query(study.queries)), tables=alone, at_end=True),
+        Section("tpch", "What it came to", _LEAD, tables=merits, sentences=tuple(_answers(study)), at_end=True),
+        Section(
+            "tpch-queries",
+            "Query by query",
+            charts=tuple(by_query(study.queries)),
+            tables=alone,
+            sentences=tuple(_planning(study)),
+            at_end=True,
+        ),
     ]

@@ -1,4 +1,4 @@
-"""Trials on the terminal: one of them whole, or several side by side, with status and warnings before the numbers."""
+"""Trials on the terminal, one or several: status and warnings before the numbers."""
 
 from __future__ import annotations
 
@@ -6,38 +6,38 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from ironbench.analyse.comparability import doubts, left_out
 from ironbench.analyse.differences import chosen_settings, facts_of, flattened
 from ironbench.analyse.subjects import counted_in, work_name
-from ironbench.analyse.unlike import doubts, left_out
 from ironbench.catalogue import base_name, metrics
 from ironbench.model.record import Check, Record
 from ironbench.model.sample import sampled, too_few
 from ironbench.report import plain
 from ironbench.report.charts.base import Table
-from ironbench.report.columns import Column, fitted
 from ironbench.report.derived import sentences
-from ironbench.report.numbers import count, moment, quantity, unit_of
-from ironbench.report.sections.configuration import configuration
-from ironbench.words import counted
+from ironbench.report.numbers import moment, quantity, unit_of
+from ironbench.report.plain import Column, fitted
+from ironbench.report.sections.setup import configuration
+from ironbench.words import counted, grouped
 
 _ARROWS = {"higher": " ↑", "lower": " ↓"}
 _MAIN = ("throughput", "response_time_mean_s", "response_time_p50_s", "response_time_p99_s", "failed")
 
 
 def several(records: Sequence[Record], width: int | None) -> str:
-    """A row per trial, what to know before using them, and where the rest is. `width`: of the terminal."""
+    """A row per trial, cautions, and where to find more. `width`: of the terminal."""
     first = records[0]
     blocks = [f"{plain.clean(first.system.label)}: {plain.clean(work_name(first.choice))}"]
     blocks += list(sentences(records).values())
     blocks.append(_bullets("Before you use these numbers", [*left_out(records), *doubts(records)]))
-    found = [name for name in _MAIN if any(name in record.metrics for record in records)]
+    names = [name for name in _MAIN if any(name in record.metrics for record in records)]
     columns = [
         Column("record", tuple(record.id for record in records)),
         Column("cell", tuple(record.cell.name for record in records), rank=3),
         Column("purpose", tuple(record.purpose for record in records), rank=9),
         Column("status", tuple(record.status.value for record in records), rank=1),
     ]
-    for place, name in enumerate(found):
+    for place, name in enumerate(names):
         cells = tuple(_value(record, name) for record in records)
         columns.append(Column(name, cells, right=True, rank=2 if name == "throughput" else 4 + place))
     text, out = fitted(columns, width)
@@ -50,7 +50,7 @@ def several(records: Sequence[Record], width: int | None) -> str:
 
 
 def one(record: Record, machine: Mapping[str, Any], engine: Mapping[str, Any], everything: bool = False) -> str:
-    """One trial, with the facts of its machine and engine; of the settings those not at their default, or all."""
+    """A trial with the facts of its machine and engine; settings that are not at their default, or all."""
     head = [
         record.id,
         f"{record.system.label}: {work_name(record.choice)}, {record.cell.name}",
@@ -60,8 +60,13 @@ def one(record: Record, machine: Mapping[str, Any], engine: Mapping[str, Any], e
     ]
     warnings = [f"{warning.text} [{warning.code}]" for warning in record.warnings]
     known = flattened("engine", engine)
-    told, rest = (known, 0) if everything else chosen_settings(known)
-    facts = {**facts_of(record), **flattened("load", asdict(record.cell.load)), **told, **flattened("machine", machine)}
+    settings, rest = (known, 0) if everything else chosen_settings(known)
+    facts = {
+        **facts_of(record),
+        **flattened("load", asdict(record.cell.load)),
+        **settings,
+        **flattened("machine", machine),
+    }
     # What belongs to the other kind of loop would read as if it had been so.
     facts.pop("load.arrivals" if record.cell.load.rate is None else "load.think_time_s", None)
     blocks = [
@@ -92,7 +97,7 @@ def _value(record: Record, name: str) -> str:
     if value is None or not sampled(record, name):
         return "–"
     unit = unit_of(name)
-    return count(value) if unit == "1" and value.is_integer() else quantity(value, unit)
+    return grouped(value) if unit == "1" and value.is_integer() else quantity(value, unit)
 
 
 def _arrow(name: str) -> str:
@@ -101,8 +106,8 @@ def _arrow(name: str) -> str:
 
 
 def _check(check: Check) -> str:
-    said = "passed" if check.passed else "FAILED"
-    return f"{said}: {check.name} (expected {check.expected}, found {check.actual})"
+    outcome = "passed" if check.passed else "FAILED"
+    return f"{outcome}: {check.name} (expected {check.expected}, found {check.actual})"
 
 
 def _facts(title: str, facts: Mapping[str, str]) -> str:

@@ -39,7 +39,7 @@ def levels(share: float, planned: tuple[int, ...], sides: int = 2) -> tuple[floa
     from scipy import special
 
     total = planned[-1]
-    found: list[float] = []
+    spent_levels: list[float] = []
     spent = 0.0
     before = 0
     sums: Vector | None = None
@@ -53,10 +53,10 @@ def levels(share: float, planned: tuple[int, ...], sides: int = 2) -> tuple[floa
         else:
             bound = _bound(sums, density, blocks, blocks - before, may_spend, sides)
         spent += may_spend
-        found.append(sides * float(special.ndtr(-bound)))
+        spent_levels.append(sides * float(special.ndtr(-bound)))
         sums, density = _carried_on(sums, density, before, blocks, bound, sides)
         before = blocks
-    return tuple(found)
+    return tuple(spent_levels)
 
 
 def _bound(sums: Vector, density: Vector, blocks: int, grown: int, share: float, sides: int) -> float:
@@ -82,13 +82,13 @@ def _carried_on(
     grown = blocks - before
     scale = 1 / math.sqrt(2 * math.pi * grown)
     if sums is None or density is None:
-        found = scale * np.exp(-(grid**2) / (2 * grown))
+        density_on = scale * np.exp(-(grid**2) / (2 * grown))
     else:
         apart = grid[:, None] - sums[None, :]
-        found = scale * np.exp(-(apart**2) / (2 * grown)) @ density * float(sums[1] - sums[0])
-    found[0] /= 2  # Ends count half; what is kept is the density times the rule's weight.
-    found[-1] /= 2
-    return grid, found
+        density_on = scale * np.exp(-(apart**2) / (2 * grown)) @ density * float(sums[1] - sums[0])
+    density_on[0] /= 2  # Ends count half; what is kept is the density times the rule's weight.
+    density_on[-1] /= 2
+    return grid, density_on
 
 
 def divisors(ps: Sequence[float], level: Callable[[int, int], float]) -> tuple[int, ...]:
@@ -98,24 +98,24 @@ def divisors(ps: Sequence[float], level: Callable[[int, int], float]) -> tuple[i
     many. That one and all after it keep their divisor, so that an interval at its comparison's level misses 1 just
     where Holm rejects.
     """
-    found = [0] * len(ps)
+    results = [0] * len(ps)
     divisor, going = len(ps), True
     for place in _ascending(ps):
-        found[place] = divisor
+        results[place] = divisor
         going = going and ps[place] <= level(place, divisor)
         if going:
             divisor -= 1
-    return tuple(found)
+    return tuple(results)
 
 
 def corrected(ps: Sequence[float]) -> tuple[float, ...]:
     """Holm's adjusted p values, at most 1, in the order given."""
-    found = [0.0] * len(ps)
+    results = [0.0] * len(ps)
     largest = 0.0
     for rank, place in enumerate(_ascending(ps)):
         largest = max(largest, min(1.0, (len(ps) - rank) * ps[place]))
-        found[place] = largest
-    return tuple(found)
+        results[place] = largest
+    return tuple(results)
 
 
 def _ascending(ps: Sequence[float]) -> list[int]:

@@ -42,7 +42,7 @@ def noncentral_t_below(t: float, freedom: int, shift: float) -> float:
     """P((Z + shift) / sqrt(χ²/freedom) ≤ t), `shift` at least 0.
 
     scipy (1.17) gives NaN where the chance is too small for it and where the shift is beyond about 10⁵: there Z is
-    nothing beside the shift, and χ² alone decides.
+    nothing compared with the shift, and χ² alone decides.
     """
     from scipy import special
 

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ironbench.stats import profile
+from ironbench.stats import usl
 from ironbench.stats.intervals import t_quantile
 from ironbench.stats.usl import Usl, Vector, denominator
 
@@ -44,7 +44,7 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Residual:
-    """What one number of clients gave beside what the curve says, 1/s."""
+    """Measured throughput at one number of clients and that of the curve, 1/s."""
 
     clients: float
     measured: float
@@ -95,7 +95,7 @@ class Fit:
 
     @property
     def last(self) -> float:
-        """Most clients measured; whatever the curve says beyond is a prediction."""
+        """Most clients measured; beyond them the curve is a prediction."""
         return self.residuals[-1].clients
 
     @property
@@ -148,10 +148,10 @@ def fitted(points: Sequence[tuple[float, float]], law: str = "usl", *, proportio
     if len(distinct) < LEAST_DISTINCT:
         return None
     clients, throughput = np.array([n for n, _ in usable], float), np.array([x for _, x in usable], float)
-    problem = profile.Problem(clients, throughput, law == "amdahl", proportional)
+    problem = usl.Problem(clients, throughput, law == "amdahl", proportional)
     best = problem.solved()
     error, freedom, misfit = _error(problem, best, distinct)
-    within = profile.Region(problem, best, error, freedom)
+    within = usl.Region(problem, best, error, freedom)
     curve = best.curve
     alpha = _estimate(curve.alpha, within.interval("alpha", curve.alpha))
     beta = Estimate(0.0, 0.0, 0.0) if problem.amdahl else _estimate(curve.beta, within.interval("beta", curve.beta))
@@ -174,7 +174,7 @@ def fitted(points: Sequence[tuple[float, float]], law: str = "usl", *, proportio
     )
 
 
-def _peak_clients(problem: profile.Problem, curve: Usl, within: profile.Region) -> Estimate:
+def _peak_clients(problem: usl.Problem, curve: Usl, within: usl.Region) -> Estimate:
     """Profiled as 1/N, which stays finite where the peak recedes to infinity."""
     if problem.amdahl:
         return Estimate(math.inf, math.inf, math.inf)
@@ -194,7 +194,7 @@ def _residual(clients: float, throughput: Vector, curve: Usl) -> Residual:
     return Residual(clients, float(throughput.mean()), curve.at(clients), len(throughput))
 
 
-def _error(problem: profile.Problem, best: profile.Solution, distinct: Sequence[float]) -> tuple[float, int, bool]:
+def _error(problem: usl.Problem, best: usl.Solution, distinct: Sequence[float]) -> tuple[float, int, bool]:
     """Standard error of a trial, its degrees of freedom, and whether it is the misfit that it is made of."""
     from scipy import special
 

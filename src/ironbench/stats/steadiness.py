@@ -1,13 +1,12 @@
-"""Whether a series stayed what it was, by a drift over all of it or a step somewhere in it, and when it became steady.
+"""Tests a series for a drift or a step, and finds when it became steady.
 
-A step is looked for by cumulative sums: where the sum of deviations from the mean is farthest from 0, the level changed
-(Page, Biometrika 41, 1954; Hinkley, Biometrika 57, 1970); a drift by the slope of a straight line. How far either
-strays by chance is seen by shuffling the series (Taylor, "Change-Point Analysis", 2000; Fisher, The Design of
-Experiments, 1935, section 21), each with half of the chance of error. Whichever of line and step leaves less
-unexplained is told. No library is used: those that find many change points (ruptures, pelt) ask for a penalty that must
-be tuned, and give no chance of error.
+Cumulative sums find a step: the level changed where the sum of deviations from the mean is farthest from 0 (Page,
+Biometrika 41, 1954; Hinkley, Biometrika 57, 1970). The slope of a straight line finds a drift. Shuffling the series
+shows how far either strays by chance (Taylor, "Change-Point Analysis", 2000; Fisher, The Design of Experiments, 1935,
+section 21), each with half of the chance of error. Of line and step, the one with the smaller residual is reported. No
+library is used: those for many change points (ruptures, pelt) need a tuned penalty, and give no chance of error.
 
-The end of the warm-up is found by MSER-5 (White, "An effective truncation heuristic for bias reduction in simulation
+MSER-5 finds the end of the warm-up (White, "An effective truncation heuristic for bias reduction in simulation
 output", Simulation 69 (1997) 323-334; White, Cobb and Spratt, "A comparison of five steady-state truncation heuristics
 for simulation", Proceedings of the 2000 Winter Simulation Conference, 755-760). Observations are averaged in batches of
 five; dropping the first d of k batches leaves the statistic sum over j > d of (Z_j - mean)² / (k - d)², and the d that
@@ -16,14 +15,17 @@ makes it least is the end of the warm-up.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ironbench.stats.intervals import t_quantile
+
 CHANCE = 0.01
-"""Of a change being told where there is none, for values that do not depend on each other."""
+"""Chance of reporting a change where there is none, for independent values."""
 LEAST = 6
 """Values; fewer cannot be shuffled often enough for such a chance."""
 _SHUFFLES = 1999
@@ -46,11 +48,21 @@ class Change:
     """First index of the new level; 0 for a drift."""
     before: float
     after: float
+    errors: tuple[float, float]
+    """Standard errors of both, by what the step or the line leaves unexplained."""
+    freedom: int
+    """Degrees of freedom of these."""
+
+    def interval(self, level: float) -> tuple[tuple[float, float], tuple[float, float]]:
+        """t intervals of `before` and `after`, each at 1 − `level`."""
+        width = t_quantile(1 - level / 2, self.freedom)
+        (a, b), (of_a, of_b) = (self.before, self.after), self.errors
+        return (a - width * of_a, a + width * of_a), (b - width * of_b, b + width * of_b)
 
 
 @dataclass(frozen=True, slots=True)
 class Steady:
-    """From when on a series is steady, or why that cannot be said."""
+    """From when on a series is steady, or why that is unknown."""
 
     seconds: float | None
     """From its beginning; None: not assessable."""
@@ -101,26 +113,27 @@ def _chance(strayed: Values) -> float:
 
 def _strayed(rows: Values) -> Values:
     """Farthest cumulative sum of deviations, for each row."""
-    found: Values = np.abs(np.cumsum(rows - rows.mean(axis=1, keepdims=True), axis=1)).max(axis=1)
-    return found
+    distances: Values = np.abs(np.cumsum(rows - rows.mean(axis=1, keepdims=True), axis=1)).max(axis=1)
+    return distances
 
 
 def _slopes(rows: Values) -> Values:
     """Steepness of the straight line, for each row, in a unit of its own."""
-    found: Values = np.abs(rows @ (np.arange(rows.shape[1]) - (rows.shape[1] - 1) / 2))
-    return found
+    slopes: Values = np.abs(rows @ (np.arange(rows.shape[1]) - (rows.shape[1] - 1) / 2))
+    return slopes
 
 
 def _step(series: Values) -> tuple[float, Change]:
     """Unexplained sum of squares, and the step that leaves least of it."""
-    best: tuple[float, Change] | None = None
-    for place in range(1, len(series)):
-        before, after = series[:place], series[place:]
-        left = float(((before - before.mean()) ** 2).sum() + ((after - after.mean()) ** 2).sum())
-        if best is None or left < best[0]:
-            best = left, Change("step", place, float(before.mean()), float(after.mean()))
-    assert best is not None
-    return best
+
+    def left(place: int) -> float:
+        return sum(float(((part - part.mean()) ** 2).sum()) for part in (series[:place], series[place:]))
+
+    place = min(range(1, len(series)), key=left)
+    before, after, freedom = series[:place], series[place:], len(series) - 2
+    noise = math.sqrt(left(place) / freedom)
+    errors = noise / math.sqrt(len(before)), noise / math.sqrt(len(after))
+    return left(place), Change("step", place, float(before.mean()), float(after.mean()), errors, freedom)
 
 
 def _line(series: Values) -> tuple[float, Change]:
@@ -128,4 +141,6 @@ def _line(series: Values) -> tuple[float, Change]:
     times -= times.mean()
     slope = float((times * series).sum() / (times**2).sum())
     fitted = series.mean() + slope * times
-    return float(((series - fitted) ** 2).sum()), Change("drift", 0, float(fitted[0]), float(fitted[-1]))
+    left, freedom = float(((series - fitted) ** 2).sum()), len(series) - 2
+    error = math.sqrt(left / freedom * (1 / len(series) + times[0] ** 2 / float((times**2).sum())))
+    return left, Change("drift", 0, float(fitted[0]), float(fitted[-1]), (error, error), freedom)

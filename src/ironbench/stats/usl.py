@@ -10,10 +10,13 @@ terms, and its published example is our test vector.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+
+from ironbench.stats.intervals import t_quantile
 
 Vector = npt.NDArray[np.float64]
 
@@ -66,3 +69,211 @@ def denominator(clients: Vector, alpha: float, beta: float) -> Vector:
     """1 + α(N-1) + βN(N-1), kept positive where a fit tries a strongly negative α."""
     kept: Vector = np.maximum(1 + (clients - 1) * (alpha + beta * clients), 1e-9)
     return kept
+
+
+# Least squares for these laws, and the region of parameters that fit not significantly worse.
+
+LEAST_ALPHA = -0.9
+FAR = 1e4
+"""An end of an interval that is this many times the value away is called infinite (or 0)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Solution:
+    curve: Usl
+    squares: float
+    """Sum of squared residuals."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Trials, and which law they are held against."""
+
+    clients: Vector
+    throughput: Vector
+    amdahl: bool = False
+    proportional: bool = True
+    """Whether trials scatter in proportion to throughput, so that logarithms are fitted; else alike everywhere."""
+
+    @property
+    def parameters(self) -> int:
+        return 2 if self.amdahl else 3
+
+    @property
+    def most(self) -> float:
+        return float(self.clients.max())
+
+    @property
+    def values(self) -> Vector:
+        """What is fitted: throughput, or its logarithm."""
+        return np.log(self.throughput) if self.proportional else self.throughput
+
+    def residuals(self, curve: Usl) -> Vector:
+        """In the unit of `values`."""
+        expected = curve.throughput(self.clients)
+        missed: Vector = (np.log(np.maximum(expected, 1e-300)) if self.proportional else expected) - self.values
+        return missed
+
+    def squares(self, curve: Usl) -> float:
+        return float((self.residuals(curve) ** 2).sum())
+
+    def solved(self) -> Solution:
+        """The best curve. Several starts: with α and β at their bounds the surface has flat valleys."""
+        starts = [self.guessed(), Usl(0.05, 0.0, 0.0), Usl(0.5, 0.0, 0.0), Usl(0.01, 0.5 / self.most**2, 0.0)]
+        solutions = [self.free(start.alpha, 0.0 if self.amdahl else start.beta) for start in starts]
+        return min(solutions, key=lambda one: one.squares)
+
+    def guessed(self) -> Usl:
+        """Gunther's linearised form, used as a start only: with C = X/X(least N), N/C - 1 = (α+β)x + βx², x = N - 1."""
+        least = self.clients == self.clients.min()
+        single = float(self.throughput[least].mean() / self.clients.min())
+        x = self.clients - 1
+        y = self.clients * single / self.throughput - 1
+        basis = np.column_stack([x, x * x])
+        (sum_of_both, beta), *_ = np.linalg.lstsq(basis, y, rcond=None)
+        beta = max(0.0, float(beta))
+        return Usl(min(0.95, max(LEAST_ALPHA, float(sum_of_both) - beta)), beta, single)
+
+    def best_gamma(self, alpha: float, beta: float) -> Usl:
+        """γ enters linearly, so the best one follows from the others (variable projection: Golub and Pereyra 1973)."""
+        shape = self.clients / denominator(self.clients, alpha, beta)
+        if self.proportional:
+            return Usl(alpha, beta, float(np.exp((self.values - np.log(shape)).mean())))
+        return Usl(alpha, beta, float(shape @ self.values / (shape @ shape)))
+
+    def free(self, alpha: float, beta: float) -> Solution:
+        """The best curve, searched from here."""
+        if self.amdahl:
+            return self.search([alpha], [(LEAST_ALPHA, 1.0)], lambda v: self.best_gamma(v[0], 0.0))
+        scale = self.most**2
+        return self.search(
+            [alpha, beta * scale],
+            [(LEAST_ALPHA, 1.0), (0.0, math.inf)],
+            lambda v: self.best_gamma(v[0], v[1] / scale),
+        )
+
+    def search(self, start: list[float], bounds: list[tuple[float, float]], curve: Callable[[Vector], Usl]) -> Solution:
+        """Minimises over the numbers that `curve` makes a curve of."""
+        from scipy.optimize import least_squares
+
+        size = 1.0 if self.proportional else float(self.throughput.max())
+        low, high = np.array([b[0] for b in bounds]), np.array([b[1] for b in bounds])
+        inside = np.clip(start, low + 1e-9, np.where(np.isfinite(high), high - 1e-9, np.inf))
+        fit = least_squares(
+            lambda v: self.residuals(curve(v)) / size, inside, bounds=(low, high), x_scale="jac",
+            xtol=1e-12, ftol=1e-12, gtol=1e-12, max_nfev=200,
+        )  # fmt: skip
+        best = curve(fit.x)
+        best = Usl(float(best.alpha), float(best.beta), float(best.gamma))
+        # The search stops just short of a bound.
+        bare = Usl(best.alpha, 0.0, best.gamma)
+        if best.beta * self.most**2 < 1e-6 and self.squares(bare) <= self.squares(best) * (1 + 1e-9):
+            best = bare
+        return Solution(best, self.squares(best))
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """Everything that fits not significantly worse than the best: (S(v) - S) / s² ≤ t², v a fixed value of one
+    quantity with the others at their best."""
+
+    problem: Problem
+    best: Solution
+    error: float
+    freedom: int
+
+    def interval(self, quantity: str, value: float) -> tuple[float, float]:
+        """95 % profile interval of one quantity around its best `value`."""
+        if not math.isfinite(value):
+            return (self._end(quantity, float(self.problem.throughput.max()), down=True, within=False), math.inf)
+        return self._end(quantity, value, down=True), self._end(quantity, value, down=False)
+
+    def tau(self, quantity: str, value: float) -> float:
+        """How much worse the best curve with this value is: sqrt((S(v) - S) / s²), compared with Student's t."""
+        rise = self.fixed(quantity, value).squares - self.best.squares
+        return math.sqrt(max(0.0, rise)) / self.error if self.error > 0 else (0.0 if rise <= 0 else math.inf)
+
+    def fixed(self, quantity: str, value: float) -> Solution:
+        """The best curve among those with this value."""
+        problem, curve = self.problem, self.best.curve
+        scale, alpha, beta = problem.most**2, (LEAST_ALPHA, 1.0), (0.0, math.inf)
+        fixed_beta = problem.amdahl
+        if quantity == "alpha":
+            if fixed_beta:
+                only = problem.best_gamma(value, 0.0)
+                return Solution(only, problem.squares(only))
+            return problem.search([curve.beta * scale], [beta], lambda v: problem.best_gamma(value, v[0] / scale))
+        if quantity == "beta":
+            return problem.search([curve.alpha], [alpha], lambda v: problem.best_gamma(v[0], value))
+        if quantity == "gamma":
+            if fixed_beta:
+                return problem.search([curve.alpha], [alpha], lambda v: Usl(v[0], 0.0, value))
+            return problem.search(
+                [curve.alpha, curve.beta * scale], [alpha, beta], lambda v: Usl(v[0], v[1] / scale, value)
+            )
+        if quantity == "peak_inverse":
+            return problem.search([curve.alpha], [alpha], lambda v: problem.best_gamma(v[0], (1 - v[0]) * value**2))
+        if quantity == "peak" and fixed_beta:
+            return problem.search([curve.alpha], [(1e-9, 1.0)], lambda v: Usl(v[0], 0.0, value * v[0]))
+        if quantity == "peak":
+            inverse = math.sqrt(curve.beta / (1 - curve.alpha)) * problem.most
+            return problem.search(
+                [curve.alpha, inverse],
+                [alpha, (0.0, problem.most)],
+                lambda v: _through_peak(v[0], v[1] / problem.most, value),
+            )
+        raise KeyError(quantity)
+
+    def _end(self, quantity: str, value: float, *, down: bool, within: bool = True) -> float:
+        """Where the curve becomes significantly worse, walking from `value` in growing steps, then by root finding."""
+        from scipy.optimize import brentq
+
+        limit = t_quantile(0.975, self.freedom)
+        bound = _BOUNDS[quantity][0 if down else 1]
+
+        def over(at: float) -> float:
+            return self.tau(quantity, at) - limit
+
+        if not within and over(value) < 0:
+            return self._end(quantity, value, down=True)
+        inside, step = value, max(abs(value) * 0.05, self._least_step(quantity))
+        if not within:
+            # No best value to start from: the highest throughput measured is already too low; walk up to the edge.
+            return self._walk_up(over, value)
+        while True:
+            outside = max(bound, inside - step) if down else min(bound, inside + step)
+            if over(outside) > 0:
+                return float(brentq(over, outside, inside, xtol=abs(value) * 1e-5 + 1e-14, rtol=1e-6))
+            if outside == bound or abs(outside - value) > FAR * max(abs(value), self._least_step(quantity)):
+                return bound
+            inside, step = outside, step * 2
+
+    @staticmethod
+    def _walk_up(over: Callable[[float], float], value: float) -> float:
+        from scipy.optimize import brentq
+
+        low, high = value, value * 2
+        while over(high) > 0 and high < value * FAR:
+            low, high = high, high * 2
+        return float(brentq(over, low, high)) if over(high) <= 0 else math.inf
+
+    def _least_step(self, quantity: str) -> float:
+        return {"alpha": 1e-3, "beta": 1e-2 / self.problem.most**2, "peak_inverse": 0.02 / self.problem.most}.get(
+            quantity, 0.0
+        )
+
+
+_BOUNDS = {
+    "alpha": (LEAST_ALPHA, 1.0),
+    "beta": (0.0, math.inf),
+    "gamma": (0.0, math.inf),
+    "peak_inverse": (0.0, 1.0),
+    "peak": (0.0, math.inf),
+}
+
+
+def _through_peak(alpha: float, inverse: float, peak: float) -> Usl:
+    """The curve whose highest throughput is `peak`, at 1/`inverse` clients; γ = X*/N* · (1 + α(N*-1) + βN*(N*-1)),
+    written in 1/N*, which is 0 where the peak is the asymptote."""
+    gamma = peak * (inverse + alpha * (1 - inverse) + (1 - alpha) * inverse * (1 - inverse))
+    return Usl(alpha, (1 - alpha) * inverse**2, gamma)

@@ -14,7 +14,7 @@ __all__ = ["Dataset", "Option", "ScriptSource", "Workload", "find", "get", "name
 
 @cache
 def _packages() -> frozenset[str]:
-    return frozenset(found.name for found in pkgutil.iter_modules(__path__) if found.ispkg)
+    return frozenset(module.name for module in pkgutil.iter_modules(__path__) if module.ispkg)
 
 
 @cache
@@ -24,8 +24,8 @@ def find(name: str) -> Workload | None:
     if package not in _packages():
         return None
     # A package without one holds tables that several workloads share.
-    found: Workload | None = getattr(importlib.import_module(f"{__name__}.{package}"), "WORKLOAD", None)
-    return found if found is not None and found.name == name else None
+    workload: Workload | None = getattr(importlib.import_module(f"{__name__}.{package}"), "WORKLOAD", None)
+    return workload if workload is not None and workload.name == name else None
 
 
 @cache
@@ -35,7 +35,7 @@ def names() -> list[str]:
 
 def get(name: str) -> Workload:
     """The workload of that name. InputError names the nearest."""
-    found = find(name)
-    if found is None:
+    workload = find(name)
+    if workload is None:
         raise InputError(f"workload {name}", "there is no such workload", nearest(name, names()))
-    return found
+    return workload

@@ -20,20 +20,20 @@ def folder(work: Work, to: str, need_bytes: int, name: str = NAME) -> Iterator[P
     """A directory that is not there yet, in `to` or beside the data, and gone afterwards. InputError: no room."""
     parent = Path(to).absolute() if to else Path(work.system.layout.data or work.folder)
     space.require(parent, need_bytes, "the backup")
-    found = parent / name
+    path = parent / name
     try:
         parent.mkdir(parents=True, exist_ok=True)
         if to and not place.ours(parent):
             place.claim(str(parent), "backup")
-        shutil.rmtree(found, ignore_errors=True)  # what a killed ironbench left
+        shutil.rmtree(path, ignore_errors=True)  # what a killed ironbench left
     except OSError as error:
         raise FailureError(f"directory {parent}", error.strerror or str(error)) from error
     try:
-        yield found
+        yield path
     finally:
-        shutil.rmtree(found, ignore_errors=True)
+        shutil.rmtree(path, ignore_errors=True)
 
 
-def size(found: Path) -> int:
+def size(backup: Path) -> int:
     """Bytes of all files below."""
-    return sum(path.stat().st_size for path in found.rglob("*") if path.is_file() and not path.is_symlink())
+    return sum(path.stat().st_size for path in backup.rglob("*") if path.is_file() and not path.is_symlink())

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ironbench import engines
-from ironbench.errors import InputError, nearest
+from ironbench.errors import InputError, nearest, written
 from ironbench.model.record import Check
 from ironbench.model.session import Session
 from ironbench.model.system import Choice, Load, System
@@ -46,7 +46,7 @@ class Option:
 
     def validated(self, text: str) -> str:
         """The value in its normal form. InputError names option, value and what is possible."""
-        subject = f"--with {self.name}={text}"
+        subject = written("workload.with", f"{self.name}={text}")
         if self.choices:
             if text not in self.choices:
                 raise InputError(subject, f"{text!r} is unknown", nearest(text, list(self.choices)))
@@ -146,7 +146,7 @@ class Workload(ABC):
         for name in options:
             if name not in known:
                 hint = nearest(name, list(known)) if known else f"workload {self.name} has no options"
-                raise InputError(f"--with {name}", f"is not an option of {self.name}", hint)
+                raise InputError(written("workload.with", name), f"is not an option of {self.name}", hint)
         return {name: option.validated(options.get(name, option.default)) for name, option in known.items()}
 
     def leading(self, options: Mapping[str, str]) -> tuple[str, ...]:
@@ -197,8 +197,12 @@ class Workload(ABC):
         for one in fields(Load):
             kept = one.name in self.honours or one.name in ("seed", "duration_s", "threads", "on_error")
             if not kept and getattr(load, one.name) != getattr(usual, one.name):
-                option = "--" + one.name.removesuffix("_s").removesuffix("_auto").replace("_", "-")
-                raise InputError(option, f"means nothing to workload {self.name}, which drives itself", "leave it out")
+                option = one.name.removesuffix("_s").removesuffix("_auto")
+                raise InputError(
+                    written(f"load.{option}"),
+                    f"means nothing to workload {self.name}, which drives itself",
+                    "leave it out",
+                )
 
     def variables(self, options: Mapping[str, str]) -> dict[str, str]:
         """What the scripts need, as pgbench's -D."""
@@ -293,9 +297,9 @@ def text(folder: Path, name: str, engine: str) -> str:
 
 def script(folder: Path, name: str, engine: str, weight: int = 1) -> ScriptSource:
     """The script of that name in the engine's dialect."""
-    found = text(folder, name, engine)
-    assert found, f"{folder.name} has no script {name}"
-    return ScriptSource(name, found, weight)
+    source = text(folder, name, engine)
+    assert source, f"{folder.name} has no script {name}"
+    return ScriptSource(name, source, weight)
 
 
 _SIZE = re.compile(r"^-- bytes: (\d+)$", re.MULTILINE)
@@ -303,8 +307,8 @@ _SIZE = re.compile(r"^-- bytes: (\d+)$", re.MULTILINE)
 
 def size(folder: Path, name: str, engine: str) -> int:
     """Bytes for each unit of scale, as the line `-- bytes: N` of a text says; 0 without one."""
-    found = _SIZE.search(text(folder, name, engine))
-    return int(found[1]) if found else 0
+    note = _SIZE.search(text(folder, name, engine))
+    return int(note[1]) if note else 0
 
 
 def statements(folder: Path, name: str, engine: str) -> tuple[str, ...]:
@@ -313,7 +317,7 @@ def statements(folder: Path, name: str, engine: str) -> tuple[str, ...]:
     A statement ends with `;` at the end of a line that is not indented or closes with `);`: our own files are written
     that way, so that a trigger's body stays whole.
     """
-    found: list[str] = []
+    parts: list[str] = []
     current: list[str] = []
     for line in text(folder, name, engine).splitlines():
         if line.startswith("--") or not line.strip():
@@ -321,10 +325,10 @@ def statements(folder: Path, name: str, engine: str) -> tuple[str, ...]:
         current.append(line)
         closes = line.endswith(";") and (not line.startswith(" ") or line.endswith(");"))
         if closes:
-            found.append("\n".join(current).removesuffix(";"))
+            parts.append("\n".join(current).removesuffix(";"))
             current = []
     assert not current, f"{folder.name}/{name} for {engine} ends inside a statement"
-    return tuple(found)
+    return tuple(parts)
 
 
 def checked(name: str, expected: object, actual: object, passed: bool | None = None) -> Check:

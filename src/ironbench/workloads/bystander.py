@@ -69,12 +69,12 @@ class Bystander:
         from ironbench import _core
 
         progress = _core.Progress()
-        found: list[DriveResult] = []
+        results: list[DriveResult] = []
         errors: list[IronbenchError] = []
 
         def watch() -> None:
             try:
-                found.append(_core.drive(self._plan({"transactions": 1}), progress))
+                results.append(_core.drive(self._plan({"transactions": 1}), progress))
             except IronbenchError as error:
                 errors.append(error)
 
@@ -84,7 +84,7 @@ class Bystander:
         def seen() -> Seen:
             if errors:
                 raise FailureError("bystander", str(errors[0])) from errors[0]
-            return _seen(found[0])
+            return _seen(results[0])
 
         try:
             yield seen
@@ -119,20 +119,20 @@ def _seen(result: DriveResult) -> Seen:
 
 def metrics(calm: Seen, busy: Seen) -> dict[str, float]:
     """By catalogue name; the times themselves follow from `histograms`."""
-    found = {"bystander_failed": float(busy.failed), "bystander_missed": float(busy.missed)}
+    by_name = {"bystander_failed": float(busy.failed), "bystander_missed": float(busy.missed)}
     for kind in KINDS:
         quiet, felt = calm.histograms[kind], busy.histograms[kind]
         if not quiet.count:
             continue
         for name, quantile in _TOLD.items():
             value = quiet.mean_s if quantile is None else quiet.quantile(quantile)
-            found[f"bystander_{kind}_{name}_s{{phase=calm}}"] = value
+            by_name[f"bystander_{kind}_{name}_s{{phase=calm}}"] = value
         if felt.count and quiet.mean_s > 0:
-            found[f"bystander_{kind}_slowdown"] = felt.mean_s / quiet.mean_s
-    return found
+            by_name[f"bystander_{kind}_slowdown"] = felt.mean_s / quiet.mean_s
+    return by_name
 
 
 def histograms(calm: Seen, busy: Seen) -> dict[str, Histogram]:
     """Under the names of their metrics."""
-    found = {f"bystander_{kind}": busy.histograms[kind] for kind in KINDS}
-    return found | {f"bystander_{kind}{{phase=calm}}": calm.histograms[kind] for kind in KINDS}
+    by_name = {f"bystander_{kind}": busy.histograms[kind] for kind in KINDS}
+    return by_name | {f"bystander_{kind}{{phase=calm}}": calm.histograms[kind] for kind in KINDS}

@@ -41,8 +41,8 @@ class Commits:
 
     @staticmethod
     def read(session: Session) -> Commits:
-        found = engines.get(session.engine).administration.commits(session)
-        return Commits(None) if found is None else Commits(*found)
+        count = engines.get(session.engine).administration.commits(session)
+        return Commits(None) if count is None else Commits(*count)
 
     def after(self, statements: int) -> Commits:
         return replace(self, own=self.own + statements)
@@ -57,10 +57,10 @@ def commits_check(session: Session, then: Commits, summary: Mapping[str, Any]) -
     now = Commits.read(session)
     assert now.server is not None
     # `read` flushes this session's counts up to and including its first statement.
-    found = now.server - then.server - then.own - asked - 1
+    commits = now.server - then.server - then.own - asked - 1
     ours, unsure = int(summary["commits"]), int(summary.get("server_commits_uncertain", 0))
     most = ours + unsure + _allowance(summary)
-    return (checked("our commits = the server's", f"{ours} to {most}", found, ours <= found <= most),)
+    return (checked("our commits = the server's", f"{ours} to {most}", commits, ours <= commits <= most),)
 
 
 def _allowance(summary: Mapping[str, Any]) -> int:

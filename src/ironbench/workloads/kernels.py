@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ironbench.errors import FailureError
+from ironbench.errors import FailureError, written
 from ironbench.model.record import Check, Warning
 from ironbench.model.system import Load
 from ironbench.model.work import Work
@@ -42,7 +42,7 @@ class Ran:
     facts: Mapping[str, str]
 
 
-def ran(work: Work, kernel: Mapping[str, Any]) -> Ran:
+def run_kernel(work: Work, kernel: Mapping[str, Any]) -> Ran:
     """Starts the threads, opens the window when all are ready, and waits for its end. FailureError."""
     from ironbench import _core
 
@@ -67,20 +67,20 @@ def ran(work: Work, kernel: Mapping[str, Any]) -> Ran:
             work.show(min(1.0, window.elapsed_s / load.duration_s), "running")
         raw, histograms = crew.result()
         elapsed_s = window.elapsed_s
-    found = msgspec.json.decode(raw)
+    result = msgspec.json.decode(raw)
     if not histograms[""].count and not work.stopping():
         raise FailureError(
             "kernel",
             f"not one unit of work ended within {load.duration_s:g} s",
-            "give it more time (--duration), or less work at a time (--with)",
+            f"give it more time ({written('load.duration')}), or less work at a time ({written('workload.with')})",
         )
-    threads = found["threads"]
+    threads = result["threads"]
     return Ran(
         sum(one["units"] for one in threads),
         sum(one["units"] / one["last_s"] for one in threads if one["units"]),
         tuple(one["report"] for one in threads),
         histograms,
-        _columns(found["ended"], elapsed_s),
+        _columns(result["ended"], elapsed_s),
         _crowded(load, allowed),
         {"threads pinned": "each to a CPU" if pinned else "no", "CPUs": ",".join(map(str, allowed))},
     )
@@ -95,15 +95,15 @@ def right(name: str, reports: Sequence[Mapping[str, Any]], units: int) -> Check:
 def _crowded(load: Load, allowed: Sequence[int]) -> tuple[Warning, ...]:
     if load.clients <= len(allowed):
         return ()
-    said = f"{counted(load.clients, 'thread')} on {counted(len(allowed), 'CPU')}"
-    text = f"{said}: they take turns, and their times contain the waiting"
+    crowd = f"{counted(load.clients, 'thread')} on {counted(len(allowed), 'CPU')}"
+    text = f"{crowd}: they take turns, and their times contain the waiting"
     return (Warning("more-threads-than-cpus", text),)
 
 
 def _columns(ended: Sequence[int], elapsed_s: float) -> dict[str, Mapping[str, bytes]]:
     import numpy as np
 
-    found: dict[str, Mapping[str, bytes]] = {}
+    timeline: dict[str, Mapping[str, bytes]] = {}
     counts = np.asarray(ended, dtype="f8")
     for name, width_s in (("timeline", _BUCKET_S), ("seconds", 1.0)):
         rows = max(1, -int(-elapsed_s // width_s))
@@ -117,5 +117,5 @@ def _columns(ended: Sequence[int], elapsed_s: float) -> dict[str, Mapping[str, b
             "errors": zeros,
             "retries": zeros,
         }
-        found[name] = {column: values.astype("<f8").tobytes() for column, values in columns.items()}
-    return found
+        timeline[name] = {column: values.astype("<f8").tobytes() for column, values in columns.items()}
+    return timeline

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from ironbench.errors import InputError
+from ironbench.errors import InputError, written
 from ironbench.model.record import Check
 from ironbench.model.session import Session
 from ironbench.model.system import Choice, Load, System
@@ -79,7 +79,9 @@ class Maintenance(Workload):
         super().accepts(system, load, choice)
         if load.duration_s is not None:
             raise InputError(
-                "--duration", f"means nothing to {self.name}: a trial lasts as long as the {self.unit}", "leave it out"
+                written("load.duration"),
+                f"means nothing to {self.name}: a trial lasts as long as the {self.unit}",
+                "leave it out",
             )
 
     def drive(self, work: Work) -> Outcome:

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import signal
-import subprocess
 import threading
 import time
 from collections.abc import Callable
 from typing import Protocol
 
-from ironbench.engines.maintenance import Command
-from ironbench.errors import FailureError, IronbenchError
+from ironbench.errors import IronbenchError
 from ironbench.model.session import Session
 
 _LOOK_S = 0.05
-_PATIENCE_S = 5.0
-"""How long a program may take to end once it was told to."""
 
 
 class Operation(Protocol):
@@ -78,60 +71,6 @@ class Statement:
 
     def cancel(self) -> None:
         self._connection.cancel()
-
-
-class Program:
-    """A program that ends by itself."""
-
-    def __init__(self, command: Command) -> None:
-        self._command = list(command.words)
-        self._environment = dict(command.environment)
-        self._process: subprocess.Popen[str] | None = None
-        self._cancelled = False
-        self._lock = threading.Lock()
-
-    def run(self) -> None:
-        with self._lock:
-            if self._cancelled:
-                return
-            try:
-                # A group of its own: the terminal's Ctrl-C is for us to hear and to pass on.
-                self._process = subprocess.Popen(
-                    self._command,
-                    env=self._environment,
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL,
-                    stderr=subprocess.PIPE,
-                    text=True,
-                    errors="replace",
-                    process_group=0,
-                )
-            except OSError as error:
-                raise FailureError(self._command[0], error.strerror or str(error)) from error
-        _, said = self._process.communicate()
-        if self._process.returncode != 0 and not self._cancelled:
-            words = " / ".join(line.strip() for line in said.splitlines()[-3:]) or "it said nothing"
-            raise FailureError(self._command[0], f"ended with {self._process.returncode}: {words}")
-
-    def cancel(self) -> None:
-        with self._lock:
-            self._cancelled = True
-            if self._process is None:
-                return
-        # The whole group: a program may have children, which would go on.
-        _signal_group(self._process, signal.SIGTERM)
-        threading.Thread(target=self._end, args=(self._process,), daemon=True).start()
-
-    @staticmethod
-    def _end(process: subprocess.Popen[str]) -> None:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(_PATIENCE_S)
-        _signal_group(process, signal.SIGKILL)
-
-
-def _signal_group(process: subprocess.Popen[str], what: signal.Signals) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, what)
 
 
 class Steps:

@@ -114,10 +114,10 @@ class PgbenchWorkload(Workload):
 def _recognised(engine: str, scale: int, fillfactor: str) -> str:
     """Are these the tables of `pgbench -i -s SCALE`? Asks for the ends of the keys: counting would read every row."""
     values = {"scale": scale, "tellers": TELLERS * scale, "accounts": ACCOUNTS * scale, "fillfactor": fillfactor}
-    found = "".join(base.statements(TABLES_FOLDER, "recognised", engine))
+    query = "".join(base.statements(TABLES_FOLDER, "recognised", engine))
     for name, value in values.items():
-        found = found.replace(f":{name}", str(value))
-    return found
+        query = query.replace(f":{name}", str(value))
+    return query
 
 
 def state(session: Session) -> State:

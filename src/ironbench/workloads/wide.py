@@ -76,8 +76,8 @@ class Wide:
         """The table with all its rows, or as yet without any."""
         count = self.rows if loaded else 0
         identity = "generated always as identity " if self.keys == "identity" else ""
-        said = {"rows": str(count), "row": str(self.width + FIXED_BYTES), "keys": self.keys}
-        named = " ".join(f"{name}={value}" for name, value in said.items())
+        facts = {"rows": str(count), "row": str(self.width + FIXED_BYTES), "keys": self.keys}
+        named = " ".join(f"{name}={value}" for name, value in facts.items())
         return Dataset(
             name="wide",
             key=f"wide version={VERSION} {named}",
@@ -88,7 +88,7 @@ class Wide:
             references=(),
             rows=count,
             bytes=self.stored_bytes(engine) if loaded else 100_000,
-            facts=said,
+            facts=facts,
         )
 
     def checks(self, session: Session) -> tuple[Check, ...]:
@@ -98,12 +98,12 @@ class Wide:
         rows, content, keys = _core.wide_sums(msgspec.json.encode(self.described()))
         dialect = engines.get(session.engine).traits.dialect
         letter = dialect.code(f"substr(payload, 1 + cast(number % {self.width} as int), 1)")
-        found = one_row(
+        sums = one_row(
             session,
             f"select count(*), sum((amount + {letter}) * (1 + number % 127)), sum(id & 65535) from {TABLE}",
         )
         return (
-            checked("rows in the table", rows, found[0]),
-            checked("checksum of their content", content, found[1]),
-            checked("checksum of their keys", keys, found[2]),
+            checked("rows in the table", rows, sums[0]),
+            checked("checksum of their content", content, sums[1]),
+            checked("checksum of their keys", keys, sums[2]),
         )

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ironbench.machine.patient import Patient, meet
+from ironbench.machine.host_view import HostView, Ourselves, watch_host
 from ironbench.machine.tree import Tree
 
 _CPU = "sys/devices/system/cpu"
@@ -103,7 +103,7 @@ for _n in range(4):
 
 Changes = dict[str, str | None]
 MakeTree = Callable[..., Tree]
-MakePatient = Callable[..., Patient]
+MakePatient = Callable[..., HostView]
 
 
 @dataclass
@@ -175,7 +175,7 @@ def server(bare: MakeTree) -> MakeTree:
 
 
 @pytest.fixture
-def patient(server: MakeTree) -> MakePatient:
+def host(server: MakeTree) -> MakePatient:
     """That server, watched: `changes` before, `later` while it is watched, attempts as given."""
 
     def make(
@@ -184,7 +184,7 @@ def patient(server: MakeTree) -> MakePatient:
         directories: tuple[str, ...] = ("/fast/db",),
         build: str | None = "release",
         **attempts: Any,
-    ) -> Patient:
+    ) -> HostView:
         tree = server(changes)
 
         def pass_time(_: float) -> None:
@@ -193,6 +193,6 @@ def patient(server: MakeTree) -> MakePatient:
                 tree.path(name).write_text(text)
 
         places = tuple(Path(name) for name in directories)
-        return meet(tree, places, FakeAttempts(**attempts), build, sleep=pass_time)
+        return watch_host(tree, places, FakeAttempts(**attempts), Ourselves(build), sleep=pass_time)
 
     return make

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from ironbench.machine.doctor import examine, probes, worst
-from ironbench.machine.patient import Patient, meet
+from ironbench.machine.host_view import HostView, Ourselves, watch_host
 from ironbench.machine.tree import Tree
 from ironbench.model.diagnosis import Diagnosis, Severity
 
-MakePatient = Callable[..., Patient]
+MakePatient = Callable[..., HostView]
 
 CPU = "sys/devices/system/cpu"
 LINK = "sys/devices/pci0000:00/0000:00:01.0"
@@ -30,8 +30,8 @@ def stat(user: int, idle: int, steal: int = 0, running: int = 1) -> dict[str, st
     return {"proc/stat": f"cpu {user} 0 100 {idle} 0 0 0 {steal} 0 0\nprocs_running {running}\n"}
 
 
-def about(name: str, patient: Patient) -> list[Diagnosis]:
-    return [diagnosis for diagnosis in examine(patient) if diagnosis.name == name]
+def about(name: str, host: HostView) -> list[Diagnosis]:
+    return [diagnosis for diagnosis in examine(host) if diagnosis.name == name]
 
 
 @pytest.mark.parametrize(
@@ -123,8 +123,8 @@ def about(name: str, patient: Patient) -> list[Diagnosis]:
         ("open files", "note", {"changes": {"proc/self/limits": "Max open files   1024   8192   files\n"}}),
     ],
 )
-def test_what_spoils_numbers_is_found(name: str, severity: str, arrange: dict[str, Any], patient: MakePatient) -> None:
-    found = about(name, patient(**arrange))
+def test_what_spoils_numbers_is_found(name: str, severity: str, arrange: dict[str, Any], host: MakePatient) -> None:
+    found = about(name, host(**arrange))
     assert severity in [one.severity for one in found], found
     for one in found:
         if one.severity != "ok":
@@ -133,47 +133,47 @@ def test_what_spoils_numbers_is_found(name: str, severity: str, arrange: dict[st
             assert one.remedy, one
 
 
-def test_an_emulated_device_that_has_nothing_to_flush_is_not_reproached_with_that(patient: MakePatient) -> None:
+def test_an_emulated_device_that_has_nothing_to_flush_is_not_reproached_with_that(host: MakePatient) -> None:
     loop = {"sys/dev/block/259:0/loop/backing_file": "/own/files/data\n"}
     changes = {**on("rw,noatime,nobarrier"), **loop}
-    assert [one.severity for one in about("mount options", patient(changes=changes))] == ["severe"]
+    assert [one.severity for one in about("mount options", host(changes=changes))] == ["severe"]
     changes["own/files/counters"] = "{}"
-    assert [one.severity for one in about("mount options", patient(changes=changes))] == ["note"]
+    assert [one.severity for one in about("mount options", host(changes=changes))] == ["note"]
 
 
-def test_a_well_kept_server_has_no_warnings_but_its_container_limit(patient: MakePatient) -> None:
-    spoiling = [one for one in examine(patient()) if one.severity.rank >= Severity.WARNING.rank]
+def test_a_well_kept_server_has_no_warnings_but_its_container_limit(host: MakePatient) -> None:
+    spoiling = [one for one in examine(host()) if one.severity.rank >= Severity.WARNING.rank]
     assert [one.name for one in spoiling] == ["container limits"]
 
 
-def test_every_probe_sees_something_on_a_server(patient: MakePatient) -> None:
-    assert [one.name for one in examine(patient()) if not one.visible] == []
+def test_every_probe_sees_something_on_a_server(host: MakePatient) -> None:
+    assert [one.name for one in examine(host()) if not one.visible] == []
 
 
-def test_a_machine_that_shows_nothing_is_examined_without_stumbling(tmp_path: Path, patient: MakePatient) -> None:
-    attempts = patient(free=None, sync_s=0.0).attempts
-    found = examine(meet(Tree(tmp_path), (Path("/db"),), attempts, None, sleep=lambda _: None))
+def test_a_machine_that_shows_nothing_is_examined_without_stumbling(tmp_path: Path, host: MakePatient) -> None:
+    attempts = host(free=None, sync_s=0.0).attempts
+    found = examine(watch_host(Tree(tmp_path), (Path("/db"),), attempts, Ourselves(None), sleep=lambda _: None))
     assert {one.name for one in found} == {one.name for one in probes()}
     for one in found:
         if not one.visible:
             assert one.seen.startswith("not visible here")
 
 
-def test_a_probe_that_stumbles_sees_nothing_and_says_why(patient: MakePatient) -> None:
-    strange = patient({"proc/self/limits": "Max open files   some   many   files\n"})
+def test_a_probe_that_stumbles_sees_nothing_and_says_why(host: MakePatient) -> None:
+    strange = host({"proc/self/limits": "Max open files   some   many   files\n"})
     (found,) = about("open files", strange)
     assert not found.visible and "not visible here" in found.seen and "many" in found.seen
 
 
-def test_a_virtual_machine_is_told_where_to_look(patient: MakePatient) -> None:
+def test_a_virtual_machine_is_told_where_to_look(host: MakePatient) -> None:
     hidden = dict.fromkeys(f"{CPU}/cpu{n}/cpufreq/scaling_governor" for n in range(4))
-    (found,) = about("governor", patient({**VIRTUAL, **hidden}))
+    (found,) = about("governor", host({**VIRTUAL, **hidden}))
     assert not found.visible and "virtual machine" in found.seen
 
 
-def test_the_programs_that_disturb_are_named(patient: MakePatient) -> None:
+def test_the_programs_that_disturb_are_named(host: MakePatient) -> None:
     later = {"proc/77/stat": "77 (back up) S 1 1 1 0 -1 0 0 0 0 0 1200 0 0 0 0"}
-    (found,) = about("other programs", patient(later=later))
+    (found,) = about("other programs", host(later=later))
     assert "back up (77)" in found.seen
 
 

@@ -12,22 +12,22 @@ import pytest
 from ironbench.cli.doctor import _places, diagnose, doctor
 from ironbench.errors import InputError
 from ironbench.machine.doctor import probes
-from ironbench.machine.patient import Patient
+from ironbench.machine.host_view import HostView
 from ironbench.printer import Printer
 from ironbench.process import place
 
-MakePatient = Callable[..., Patient]
+MakePatient = Callable[..., HostView]
 
 
-def test_severe_findings_end_with_3_and_others_with_0(patient: MakePatient) -> None:
+def test_severe_findings_end_with_3_and_others_with_0(host: MakePatient) -> None:
     printer = Printer(io.StringIO(), io.StringIO())
-    assert diagnose(printer, patient(), everything=False, json=False) == 0
-    assert diagnose(printer, patient(build="debug"), everything=False, json=False) == 3
+    assert diagnose(printer, host(), everything=False, json=False) == 0
+    assert diagnose(printer, host(build="debug"), everything=False, json=False) == 3
 
 
-def test_text_shows_the_worst_first_and_every_probe(patient: MakePatient) -> None:
+def test_text_shows_the_worst_first_and_every_probe(host: MakePatient) -> None:
     out = io.StringIO()
-    diagnose(Printer(out, io.StringIO()), patient(build="debug"), everything=False, json=False)
+    diagnose(Printer(out, io.StringIO()), host(build="debug"), everything=False, json=False)
     text = out.getvalue()
     lines = text.splitlines()
     assert lines[0].startswith("bare metal") and lines[2].startswith("SEVERE   core build: debug")
@@ -35,9 +35,9 @@ def test_text_shows_the_worst_first_and_every_probe(patient: MakePatient) -> Non
         assert one.name in text
 
 
-def test_json_is_one_document_with_everything(patient: MakePatient) -> None:
+def test_json_is_one_document_with_everything(host: MakePatient) -> None:
     out = io.StringIO()
-    diagnose(Printer(out, io.StringIO()), patient(), everything=False, json=True)
+    diagnose(Printer(out, io.StringIO()), host(), everything=False, json=True)
     document = json.loads(out.getvalue())
     assert document["worst"] == "warning"
     assert {one["name"] for one in document["diagnoses"]} == {one.name for one in probes()}

@@ -12,8 +12,7 @@ from ironbench.engines.postgres.observers.events import part_of_event
 from ironbench.engines.postgres.observers.waits import counted
 from ironbench.machine.tree import Tree
 from ironbench.model.observation import Sample, Source
-from ironbench.model.observer import OnCores, Waits
-from ironbench.model.parts import PARTS
+from ironbench.model.observer import PARTS, OnCores, Waits
 from ironbench.model.points import Point
 from ironbench.observe import get, paced
 from ironbench.observe.parts import divided_up, effective, shares

@@ -84,7 +84,7 @@ def test_waits_share_out_the_sessions_that_work(recorded: Samples) -> None:
 
 
 def test_the_budget_is_all_cpu_time(recorded: Samples) -> None:
-    shares = observe.budget(recorded, WINDOW_S, client_cpu_s=0.6, observer_cpu_s=0.03)
+    shares = observe.budget(recorded, WINDOW_S, observe.CpuSeconds(client=0.6, observers=0.03))
     assert shares is not None
     parts = [getattr(shares, part.name) for part in fields(shares)]
     assert sum(parts) == pytest.approx(1.0, abs=1e-4)
@@ -95,7 +95,7 @@ def test_the_budget_is_all_cpu_time(recorded: Samples) -> None:
 
 
 def test_more_known_than_ran_is_scaled_down_to_what_ran(recorded: Samples) -> None:
-    shares = observe.budget(recorded, WINDOW_S, client_cpu_s=100.0, observer_cpu_s=0.0)
+    shares = observe.budget(recorded, WINDOW_S, observe.CpuSeconds(client=100.0))
     assert shares is not None
     assert shares.other == 0.0
     assert shares.server + shares.client + shares.steal + shares.idle == pytest.approx(1.0, abs=1e-4)

@@ -154,7 +154,7 @@ def test_the_servers_work_for_observers_is_theirs() -> None:
             Sample(1.0, (stat(10, 1, 0) + stat(11, 10, 20) + stat(12, 10, 5)).encode()),
         ],
     }
-    shares = observe.budget(samples, 1.0, client_cpu_s=0.1, observer_cpu_s=0.01, observer_pids=[12])
+    shares = observe.budget(samples, 1.0, observe.CpuSeconds(client=0.1, observers=0.01), [12])
     assert shares is not None
     assert (shares.server, shares.client) == (pytest.approx(0.20), pytest.approx(0.10))
     assert (shares.observers, shares.other) == (pytest.approx(0.06), pytest.approx(0.14))

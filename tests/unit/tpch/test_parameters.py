@@ -6,8 +6,8 @@ from decimal import Decimal
 
 import pytest
 
-from ironbench.workloads.tpch import parameters, texts, words
-from ironbench.workloads.tpch.orders import ORDERS, order
+from ironbench.workloads.tpch import parameters, texts
+from ironbench.workloads.tpch.course import ORDERS, order
 from ironbench.workloads.tpch.parameters import QUERIES
 
 ENGINES = ("postgres", "duckdb", "sqlite")
@@ -71,7 +71,7 @@ def test_numbers_and_words_are_drawn_from_their_lists() -> None:
         seven = parameters.drawn(7, seed, ONE)
         assert seven["nation1"] != seven["nation2"]
         eight = parameters.drawn(8, seed, ONE)
-        assert words.REGION_OF[eight["nation"]] == eight["region"]
+        assert parameters.REGION_OF[eight["nation"]] == eight["region"]
         sizes = parameters.drawn(16, seed, ONE)["sizes"].split(", ")
         assert len(set(sizes)) == 8
         assert all(1 <= int(size) <= 50 for size in sizes)
@@ -79,7 +79,7 @@ def test_numbers_and_words_are_drawn_from_their_lists() -> None:
         codes = re.findall(r"'(\d\d)'", parameters.drawn(22, seed, ONE)["codes"])
         assert len(set(codes)) == 7
         assert all(10 <= int(code) <= 34 for code in codes)
-    assert (len(words.COLOURS), len(words.NATIONS)) == (92, 25)
+    assert (len(parameters.COLOURS), len(parameters.NATIONS)) == (92, 25)
 
 
 def test_bounds_of_discounts_are_written_and_never_computed_in_binary() -> None:

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from ironbench.catalogue import base_name, part_of
-from ironbench.engines.sqlite.line import NUMBER, SqliteLine
+from ironbench.engines.sqlite.line import SqliteLine
 from ironbench.errors import EngineDiedError, FailureError
 from ironbench.report.findings import metric_words
-from ironbench.workloads.tpch import details, figures, streams
+from ironbench.workloads.tpch import figures, streams, trial
 from ironbench.workloads.tpch.course import chosen, course
 from ironbench.workloads.tpch.streams import Query, Ran, Stream
 
@@ -59,7 +59,7 @@ def test_nothing_is_left_running_of_what_was_announced(tmp_path: Path) -> None:
     streams.run([stream], lambda: time.perf_counter() - begin > 0.2, lambda done, running: None)
     line.close()
     assert [one.error for one in stream.ran] == [streams.CANCELLED]
-    assert line._process.returncode == 0
+    assert line.child.process.returncode == 0
 
 
 def test_an_announced_statement_is_measured_or_let_go(line: SqliteLine) -> None:
@@ -77,8 +77,7 @@ def test_a_cancellation_that_comes_late_spares_the_next_statement(line: SqliteLi
     many = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 300000) SELECT i FROM n"
     line.measure_before("SELECT 1", many)
     line.cancel()
-    NUMBER.pack_into(line._cancelled, 0, line._answered)
-    os.kill(line._process.pid, signal.SIGINT)
+    line.interrupt(line._answered)
     assert line.measure(many)[0] == 300_000
 
 
@@ -101,17 +100,17 @@ def test_a_cancellation_that_comes_with_the_answer_spares_the_announced_statemen
 def test_a_process_that_answers_no_more_is_killed_when_its_line_is_closed(
     line: SqliteLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ironbench.engines.sqlite.line._PATIENCE_S", 0.1)
+    monkeypatch.setattr("ironbench.process.line.PATIENCE_S", 0.1)
     line.measure_before("SELECT 1", ENDLESS)
-    os.kill(line._process.pid, signal.SIGSTOP)
+    os.kill(line.child.process.pid, signal.SIGSTOP)
     line.close()
-    assert line._process.returncode == -signal.SIGKILL
+    assert line.child.process.returncode == -signal.SIGKILL
 
 
 def test_an_engine_that_dies_ends_all_streams_with_its_error(line: SqliteLine, tmp_path: Path) -> None:
     other = SqliteLine(str(tmp_path / "file"), ())
     try:
-        line._process.kill()
+        line.child.process.kill()
         both = [Stream(1, [Query("q01", "SELECT 1", line, 9.0)]), Stream(2, [Query("q01", ENDLESS, other, 99.0)])]
         with pytest.raises(EngineDiedError, match="SIGKILL"):
             streams.run(both, lambda: False, lambda done, running: None)
@@ -155,7 +154,7 @@ def test_figures_of_merit_are_withheld_when_a_query_was_not_answered() -> None:
     withheld = figures.metrics(both, power, through)
     assert not {"power", "power_unrounded", "composite"} & set(withheld)
     assert "query_time_s{query=q05}" not in withheld
-    assert details.steps([power]).splitlines()[6] == "0,q05,5.000000,1.000000,1,over-limit"
+    assert trial.steps([power]).splitlines()[6] == "0,q05,5.000000,1.000000,1,over-limit"
 
 
 def test_a_stream_is_called_by_its_number() -> None:

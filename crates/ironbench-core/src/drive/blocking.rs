@@ -9,8 +9,8 @@ use super::pace::Pace;
 use super::script::{Action, SCRIPT_ERROR, ScriptClient};
 use crate::measure::clock::{self, MILLISECOND};
 use crate::measure::{Recorder, Tally};
-use crate::script::{Gather, Given, Slot, Sql, Value, Variables};
 use crate::wire::sqlite::{Client, INTERRUPTED, Parameter, Trouble};
+use pgbench_script::{Gather, Given, Slot, Sql, Value, Variables};
 
 /// Longest sleep without looking whether to stop.
 const LOOK_NS: u64 = 50 * MILLISECOND;

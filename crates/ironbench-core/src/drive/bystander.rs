@@ -16,9 +16,9 @@ use super::pace::Pace;
 use super::plan::{Engine, Plan};
 use crate::measure::clock::{self, MILLISECOND};
 use crate::measure::{Recorder, schedule::Schedule};
-use crate::script::Random;
 use crate::wire::postgres::{Connector, Session};
 use crate::{Error, Result};
+use pgbench_script::Random;
 
 /// Longest sleep without looking whether to end.
 const LOOK_NS: u64 = 50 * MILLISECOND;

@@ -1,19 +1,20 @@
 //! The driving threads: they connect, wait for each other, run, and hand over what they recorded.
 
 use std::ops::Range;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::thread::{self, Scope, ScopedJoinHandle};
+use std::sync::OnceLock;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use super::control::{Abort, Control, Phase};
 use super::pace::Pace;
 use super::plan::{Engine, OnError, Plan, Stop};
+use crate::Result;
+use crate::measure::Tally;
 use crate::measure::clock::{self, MILLISECOND, NEVER, SECOND};
+use crate::measure::crew::{FOREVER, Gate, Post, Timing, led};
 use crate::measure::recorder::{Recorder, Recording, Slice, Window};
 use crate::measure::seconds::{Second, Seconds};
-use crate::measure::{Tally, cpu};
 use crate::sample::{Prepared, Samples};
-use crate::{Error, Result};
 
 /// How long transactions under way may take to end after the window closed by itself, and after somebody stopped it.
 pub const DRAIN_PATIENCE_NS: u64 = 5 * SECOND;
@@ -121,14 +122,11 @@ pub struct Orders<'a> {
 }
 
 type Begin = (u64, Window);
-type Thread<'scope> = ScopedJoinHandle<'scope, Option<(Recording, Ended)>>;
 
-struct Crew<'scope, 'env> {
-    threads: Vec<(Sender<Begin>, Thread<'scope>)>,
-    ready: Receiver<Result<&'static str>>,
-    slices: Receiver<Slice>,
-    orders: &'env Orders<'env>,
-    abort: &'env Abort,
+struct Crew<'a> {
+    gate: &'a Gate<Begin>,
+    orders: &'a Orders<'a>,
+    abort: &'a Abort,
 }
 
 /// Makes a worker for every share of clients in a thread of its own and runs them. `poll` is called at least every
@@ -138,86 +136,70 @@ pub fn run<W: Worker>(
     make: impl Fn(usize, Range<usize>) -> Result<W> + Sync,
     poll: &mut dyn FnMut() -> bool,
 ) -> Result<Haul> {
-    let abort = Abort::default();
-    thread::scope(|scope| {
-        let crew = Crew::hire(scope, orders, &abort, &make);
-        match crew.all_ready(poll)? {
-            Some(io) => crew.work(io, poll),
-            None => Ok(crew.dismissed()),
-        }
-    })
+    let (abort, gate, io) = (Abort::default(), Gate::<Begin>::default(), OnceLock::new());
+    let (slice_sender, slices) = channel();
+    let members: Vec<_> = orders
+        .shares
+        .iter()
+        .enumerate()
+        .map(|(thread, share)| {
+            let (gate, abort, io, make, slices) = (&gate, &abort, &io, &make, slice_sender.clone());
+            let work = move || {
+                let mut worker = make(thread, share.clone())?;
+                io.get_or_init(|| worker.io());
+                let Some((origin, window)) = gate.pass() else { return Ok(None) };
+                let start = orders.start(thread, share, origin, abort);
+                let open = start.pace.is_open();
+                let mut recorder = Recorder::new(thread, orders.kinds, window, open, slices, &orders.control.live);
+                let ended = worker.run(&start, &mut recorder);
+                let recording = recorder.finish();
+                // Until the last samples are taken: see `Worker::leave`.
+                while gate.pause(FOREVER) {}
+                worker.leave();
+                Ok(Some((recording, ended)))
+            };
+            (Post::new(format!("drive-{thread}")).on(&orders.plan.client_cpus).timed(Timing::Sharp), work)
+        })
+        .collect();
+    drop(slice_sender);
+    let crew = Crew { gate: &gate, orders, abort: &abort };
+    let lead = || if crew.all_ready(poll) { crew.work(&slices, poll) } else { Ok(Haul::dismissed()) };
+    let (mut haul, each) = match led(&gate, members, lead) {
+        // A thread may have heard of the stop first, and given up for it.
+        Err(_) if orders.control.is_stopped() && gate.start().is_none() => (Haul::dismissed(), Vec::new()),
+        outcome => outcome?,
+    };
+    if gate.start().is_some() {
+        haul.io = io.get().copied().unwrap_or_default().to_owned();
+    }
+    for (recording, ended) in each.into_iter().flatten() {
+        haul.recordings.push(recording);
+        haul.ended.not_started += ended.not_started;
+        haul.ended.unfinished += ended.unfinished;
+        haul.ended.unfinished_ns += ended.unfinished_ns;
+        haul.ended.abandoned += ended.abandoned;
+    }
+    orders.control.set_phase(Phase::Done);
+    Ok(haul)
 }
 
-impl<'scope, 'env> Crew<'scope, 'env> {
-    fn hire<W: Worker>(
-        scope: &'scope Scope<'scope, 'env>,
-        orders: &'env Orders<'env>,
-        abort: &'env Abort,
-        make: &'env (impl Fn(usize, Range<usize>) -> Result<W> + Sync),
-    ) -> Self {
-        let (ready_sender, ready) = channel();
-        let (slice_sender, slices) = channel();
-        let hire = |(thread, share): (usize, &Range<usize>)| {
-            let (begin_sender, begin) = channel::<Begin>();
-            let (share, ready, slices) = (share.clone(), ready_sender.clone(), slice_sender.clone());
-            let handle = thread::Builder::new()
-                .name(format!("drive-{thread}"))
-                .stack_size(1 << 20)
-                .spawn_scoped(scope, move || {
-                    cpu::bind_thread(&orders.plan.client_cpus);
-                    clock::sharpen_timers();
-                    let mut worker = match make(thread, share.clone()) {
-                        Ok(worker) => worker,
-                        Err(error) => {
-                            let _ = ready.send(Err(error));
-                            return None;
-                        }
-                    };
-                    let _ = ready.send(Ok(worker.io()));
-                    let (origin, window) = begin.recv().ok()?;
-                    let start = orders.start(thread, &share, origin, abort);
-                    let open = start.pace.is_open();
-                    let mut recorder = Recorder::new(thread, orders.kinds, window, open, slices, &orders.control.live);
-                    let ended = worker.run(&start, &mut recorder);
-                    let recording = recorder.finish();
-                    // Nothing more is sent: it ends when the crew lets go.
-                    let _ = begin.recv();
-                    worker.leave();
-                    Some((recording, ended))
-                })
-                .expect("a thread can be started");
-            (begin_sender, handle)
-        };
-        let threads = orders.shares.iter().enumerate().map(hire).collect();
-        Self { threads, ready, slices, orders, abort }
-    }
-
-    /// None: stopped before all were connected.
-    fn all_ready(&self, poll: &mut dyn FnMut() -> bool) -> Result<Option<&'static str>> {
-        let mut io = "";
-        for _ in &self.threads {
-            io = loop {
-                if !poll() {
-                    self.orders.control.stop();
-                }
-                if self.orders.control.is_stopped() {
-                    return Ok(None);
-                }
-                match self.ready.recv_timeout(Duration::from_nanos(POLL_NS)) {
-                    // A thread may have heard of the stop first, and given up for it.
-                    Ok(_) if self.orders.control.is_stopped() => return Ok(None),
-                    Ok(answer) => break answer?,
-                    Err(RecvTimeoutError::Timeout) => {}
-                    Err(RecvTimeoutError::Disconnected) => {
-                        return Err(Error::failure("driving thread", "ended before it was ready"));
-                    }
-                }
-            };
+impl Crew<'_> {
+    /// False: stopped before all were connected.
+    fn all_ready(&self, poll: &mut dyn FnMut() -> bool) -> bool {
+        loop {
+            if !poll() {
+                self.orders.control.stop();
+            }
+            if self.orders.control.is_stopped() {
+                return false;
+            }
+            if self.gate.ready(self.orders.shares.len(), Duration::from_nanos(POLL_NS)) {
+                return !self.gate.is_stopped();
+            }
         }
-        Ok(Some(io))
     }
 
-    fn work(self, io: &str, poll: &mut dyn FnMut() -> bool) -> Result<Haul> {
+    fn work(&self, slices: &Receiver<Slice>, poll: &mut dyn FnMut() -> bool) -> Result<Haul> {
         let Orders { plan, control, .. } = *self.orders;
         // Connecting the observers takes milliseconds: before the clock starts.
         let observers = prepare_observers(plan)?;
@@ -228,18 +210,15 @@ impl<'scope, 'env> Crew<'scope, 'env> {
         let sampler = observers.start(Instant::now() + ahead)?;
         control.set_window_start(window.start);
         control.set_phase(Phase::WarmUp);
-        for (begin, _) in &self.threads {
-            // A thread that is gone panicked; joining it says so.
-            let _ = begin.send((origin, window));
-        }
-        let mut seconds = Seconds::new(self.threads.len());
+        self.gate.open((origin, window));
+        let mut seconds = Seconds::new(self.orders.shares.len());
         let mut marked = false;
         let mut stopped = false;
         loop {
             let now = clock::now();
             let ends = if marked { NEVER } else { window.end };
             let wait = POLL_NS.min(ends.saturating_sub(now)).max(1);
-            match self.slices.recv_timeout(Duration::from_nanos(wait)) {
+            match slices.recv_timeout(Duration::from_nanos(wait)) {
                 Ok(slice) => control.show_seconds(seconds.add(slice)),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
@@ -248,7 +227,8 @@ impl<'scope, 'env> Crew<'scope, 'env> {
             if control.phase() == Phase::WarmUp && now >= window.start {
                 control.set_phase(Phase::Run);
             }
-            if !poll() {
+            // A thread that panicked has stopped the gate: there is nothing to go on for.
+            if !poll() || self.gate.is_stopped() {
                 control.stop();
             }
             stopped |= now < window.end && control.is_stopped();
@@ -262,34 +242,24 @@ impl<'scope, 'env> Crew<'scope, 'env> {
         if !marked {
             sampler.mark();
         }
-        let mut haul = Haul {
+        Ok(Haul {
             recordings: Vec::new(),
             ended: Ended::default(),
             seconds: seconds.finish(),
             samples: sampler.stop(),
-            io: io.to_owned(),
+            io: String::new(),
             started_unix_ns,
             cut_short: stopped,
             cause: self.abort.cause(),
             by_error: self.abort.by_error(),
-        };
-        let handles: Vec<_> = self.threads.into_iter().map(|(_, handle)| handle).collect();
-        for handle in handles {
-            let outcome = handle.join().map_err(|_| Error::failure("driving thread", "panicked"))?;
-            let (recording, ended) = outcome.expect("a thread that was told to begin has a recording");
-            haul.recordings.push(recording);
-            haul.ended.not_started += ended.not_started;
-            haul.ended.unfinished += ended.unfinished;
-            haul.ended.unfinished_ns += ended.unfinished_ns;
-            haul.ended.abandoned += ended.abandoned;
-        }
-        control.set_phase(Phase::Done);
-        Ok(haul)
+        })
     }
+}
 
-    fn dismissed(self) -> Haul {
-        self.orders.control.set_phase(Phase::Done);
-        Haul {
+impl Haul {
+    /// Of a trial that was stopped before it began.
+    fn dismissed() -> Self {
+        Self {
             recordings: Vec::new(),
             ended: Ended::default(),
             seconds: Vec::new(),

@@ -13,13 +13,13 @@ use super::postgres::{PostgresScript, Statements};
 use super::script::Clients;
 use super::transaction::Transaction;
 use crate::measure::{Recorder, clock};
-use crate::script::Program;
 use crate::wire::postgres::{Connected, Connector, Stream};
 use crate::wire::sqlite;
 use crate::wire::transport::epoll::{Epoll, Socket};
 use crate::wire::transport::null::Null;
 use crate::wire::transport::uring::Uring;
 use crate::{Error, Result};
+use pgbench_script::Program;
 
 pub type Poll<'a> = &'a mut dyn FnMut() -> bool;
 

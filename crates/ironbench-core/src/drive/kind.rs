@@ -1,6 +1,6 @@
 //! What a trial runs, by name: each kind of transaction is counted and timed apart.
 
-use crate::script::{Command, Place, Program, Script};
+use pgbench_script::{Command, Place, Program, Script};
 
 /// One kind of transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -25,8 +25,8 @@ pub use outcome::Outcome;
 pub use transaction::{Ending, Step, Transaction};
 
 use crate::drive::crew::{Haul, Orders};
-use crate::script::{Program, Source};
 use crate::{Error, Result};
+use pgbench_script::{Program, Source};
 use plan::{Engine, Plan, Protocol, Schedule, Stop};
 
 /// Most clients of one trial.

@@ -1,13 +1,9 @@
 //! Opens many connections, several at a time: PostgreSQL starts a process for each, and a client that waits for one before
 //! it asks for the next leaves the server's cores idle (1000 connections on 2 cores: 5.7 s one by one, 1.7 s by eight).
 
-use std::ops::Range;
-use std::panic::resume_unwind;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
-
 use super::crew::shares;
 use crate::Result;
+use crate::measure::crew::together;
 
 /// By all driving threads together. The server's own work of accepting them is done by one process anyway.
 const AT_ONCE: usize = 8;
@@ -20,29 +16,18 @@ pub fn open<T: Send>(count: usize, threads: usize, one: impl Fn() -> Result<T> +
     if hands <= 1 || count < FEW {
         return (0..count).map(|_| one()).collect();
     }
-    let failed = AtomicBool::new(false);
-    let work = |share: Range<usize>| {
-        let opened = share.take_while(|_| !failed.load(Ordering::Relaxed)).map(|_| one()).collect::<Result<Vec<T>>>();
-        opened.inspect_err(|_| failed.store(true, Ordering::Relaxed))
-    };
-    thread::scope(|scope| {
-        let work = &work;
-        let hands: Vec<_> = shares(count, hands).into_iter().map(|share| scope.spawn(move || work(share))).collect();
-        let parts: Vec<_> =
-            hands.into_iter().map(|hand| hand.join().unwrap_or_else(|panic| resume_unwind(panic))).collect();
-        let mut all = Vec::with_capacity(count);
-        for part in parts {
-            all.append(&mut part?);
-        }
-        Ok(all)
-    })
+    let shares = shares(count, hands);
+    let opened = together("open", shares.len(), |number, gate| {
+        shares[number].clone().take_while(|_| !gate.is_stopped()).map(|_| one()).collect::<Result<Vec<T>>>()
+    });
+    Ok(opened?.into_iter().flatten().collect())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::Error;
-    use std::sync::atomic::AtomicUsize;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     #[test]
     fn as_many_are_opened_as_were_asked_for() {

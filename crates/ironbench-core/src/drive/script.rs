@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::measure::Tally;
-use crate::script::{Automatic, Command, Place, Program, Random, Seeds, Sql, Variables, evaluate, gives_default_seed};
+use pgbench_script::{Automatic, Command, Place, Program, Random, Seeds, Sql, Variables, evaluate, gives_default_seed};
 
 /// Class under which a failing meta-command or a script's own mistake is counted.
 pub const SCRIPT_ERROR: &str = "script";

@@ -10,7 +10,7 @@ use super::plan::Plan;
 use crate::measure::cpu::Cpu;
 use crate::measure::tally::{Counts, Lap};
 use crate::measure::{Histogram, Tally, clock};
-use crate::script::Place;
+use pgbench_script::Place;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Summary {

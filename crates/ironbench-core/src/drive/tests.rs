@@ -4,9 +4,11 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use proptest::prelude::*;
 
+use super::crew::{Ended, Orders, Start, Worker, shares};
 use super::kind::Kind;
 use super::plan::{Arrivals, Engine, ObserverSource, OnError, Plan, Schedule, ScriptSource, Stop};
 use super::{Control, Outcome, crew, drive, work};
+use crate::measure::Recorder;
 
 fn script(name: &str, text: &str, weight: u32) -> ScriptSource {
     ScriptSource { name: name.to_owned(), text: text.to_owned(), weight }
@@ -224,6 +226,28 @@ mod sqlite {
         assert!(summary.cut_short);
         assert_eq!((summary.transactions, summary.unfinished), (0, 2));
     }
+}
+
+#[test]
+fn a_thread_that_panics_ends_the_trial_at_once_and_is_its_error() {
+    struct Broken(usize);
+    impl Worker for Broken {
+        fn io(&self) -> &'static str {
+            "null"
+        }
+
+        fn run(&mut self, start: &Start, _: &mut Recorder) -> Ended {
+            assert!(self.0 == 0, "broken");
+            while !start.must_end() {
+                std::thread::yield_now();
+            }
+            Ended::default()
+        }
+    }
+    let (plan, control) = (plan(2, 2, Stop::DurationS(600.0)), Control::new());
+    let orders = Orders { plan: &plan, kinds: 1, shares: shares(2, 2), control: &control };
+    let error = crew::run(&orders, |thread, _| Ok(Broken(thread)), &mut || true).err().unwrap();
+    assert_eq!(error.to_string(), "thread drive-1: panicked: broken");
 }
 
 #[test]

@@ -49,6 +49,16 @@ pub fn bind_thread(cpus: &[usize]) -> bool {
     }
 }
 
+/// The calling thread wakes on time and goes before ordinary ones, as far as that is allowed.
+pub fn hasten_thread() -> bool {
+    // SAFETY: numbers only; the second call reads a structure that lives on the stack.
+    unsafe {
+        libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong);
+        let priority = libc::sched_param { sched_priority: 1 };
+        libc::sched_setscheduler(0, libc::SCHED_FIFO, &priority) == 0
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

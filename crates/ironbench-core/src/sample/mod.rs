@@ -14,12 +14,12 @@ mod watch;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::drive::plan::{Connection, ObserverSource};
+use crate::measure::crew::{Gate, Post, Resident};
 use crate::{Error, Result};
 use files::Files;
 use pace::{Command, LivePace};
@@ -64,8 +64,7 @@ pub struct Samples {
 #[derive(Debug)]
 struct Worker {
     commands: Sender<Command>,
-    finished: Receiver<()>,
-    handle: JoinHandle<()>,
+    thread: Resident,
     collected: Arc<Mutex<Collected>>,
     /// Place in the plan of each of this worker's sources.
     places: Vec<usize>,
@@ -205,27 +204,24 @@ impl Sampler {
     fn spawn(&mut self, group: Group, window_start: Instant) -> Result<()> {
         let Group { thread, places, mut watched, give_up, requests } = group;
         let (commands, orders) = mpsc::channel();
-        let (running, finished) = mpsc::channel();
         // A window that begins now has begun when the thread runs; its tick 0 is due all the same.
         let began_ns = -(window_start.saturating_duration_since(Instant::now()).as_nanos() as i64);
         let collected = Arc::new(Mutex::new(Collected::of(&watched)));
         let shared = Arc::clone(&collected);
-        let handle = std::thread::Builder::new()
-            .name(thread.to_owned())
-            .spawn(move || {
-                let _running: Sender<()> = running;
-                watch::run(&mut watched, began_ns, &mut LivePace::new(window_start, orders), &shared);
-            })
-            .map_err(|error| Error::failure("observers", format!("cannot start a thread: {error}")))?;
-        self.workers.push(Worker { commands, finished, handle, collected, places, give_up, requests });
+        let thread = Resident::start(Post::new(thread), Arc::default(), move |_: &Gate| {
+            watch::run(&mut watched, began_ns, &mut LivePace::new(window_start, orders), &shared);
+            Ok(())
+        })?;
+        self.workers.push(Worker { commands, thread, collected, places, give_up, requests });
         Ok(())
     }
 }
 
 impl Drop for Sampler {
     fn drop(&mut self) {
-        for worker in &self.workers {
+        for worker in self.workers.drain(..) {
             let _ = worker.commands.send(Command::Stop);
+            worker.thread.leave();
         }
     }
 }
@@ -234,16 +230,12 @@ impl Worker {
     /// Waits for the thread until `deadline` and takes what it collected; a thread that hangs is left behind.
     fn finish(self, deadline: Instant, samples: &mut Samples) -> Vec<(usize, SourceSamples)> {
         let patience = deadline.saturating_duration_since(Instant::now());
-        match self.finished.recv_timeout(patience) {
-            Err(RecvTimeoutError::Disconnected) => {
-                if self.handle.join().is_err() {
-                    samples.notes.push("a sampling thread broke off".to_owned());
-                }
-            }
-            Ok(()) | Err(RecvTimeoutError::Timeout) => {
-                self.give_up.store(true, Ordering::Relaxed);
-                samples.notes.push("the last round of samples was still waiting for its answer".to_owned());
-            }
+        if !self.thread.ended(patience) {
+            self.give_up.store(true, Ordering::Relaxed);
+            samples.notes.push("the last round of samples was still waiting for its answer".to_owned());
+            self.thread.leave();
+        } else if self.thread.join().is_err() {
+            samples.notes.push("a sampling thread broke off".to_owned());
         }
         let mut collected = self.collected.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let collected = std::mem::take(&mut *collected);

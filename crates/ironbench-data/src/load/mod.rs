@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
 
 use ironbench_core::drive::plan::Engine;
+use ironbench_core::measure::crew;
 use ironbench_core::wire::postgres::Connector;
 use ironbench_core::{Error, Result};
 use serde::Serialize;
@@ -162,18 +163,7 @@ pub fn load(plan: &LoadPlan, progress: &Progress) -> Result<Loaded> {
 
 /// Runs `work` in `workers` threads. On the first failure the others are told to stop, and that failure is the result.
 fn in_parallel(workers: usize, work: impl Fn() -> Result<()> + Sync, stop: impl Fn() + Sync) -> Result<()> {
-    let first = std::sync::Mutex::new(None);
-    std::thread::scope(|scope| {
-        for _ in 0..workers.max(1) {
-            scope.spawn(|| {
-                if let Err(error) = work() {
-                    first.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).get_or_insert(error);
-                    stop();
-                }
-            });
-        }
-    });
-    first.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()).map_or(Ok(()), Err)
+    crew::together("load", workers.max(1), |_, _| work().inspect_err(|_| stop())).map(drop)
 }
 
 /// Makes rows and forgets them: how fast is the generator alone?
@@ -197,10 +187,7 @@ pub fn write_text(generator: &Generator, table: &str, threads: usize, out: &mut 
     let pieces = cut(&[table], threads.max(1), &[]);
     let mut rows = 0;
     for wave in pieces.chunks(threads.max(1)) {
-        let texts = std::thread::scope(|scope| {
-            let running: Vec<_> = wave.iter().map(|piece| scope.spawn(|| text_of(generator, piece))).collect();
-            running.into_iter().map(|thread| thread.join().expect("row generators do not panic")).collect::<Vec<_>>()
-        });
+        let texts = crew::together("rows", wave.len(), |number, _| Ok(text_of(generator, &wave[number])))?;
         for (text, count) in texts {
             rows += count;
             out.write_all(&text).map_err(|error| Error::failure("rows", error.to_string()))?;

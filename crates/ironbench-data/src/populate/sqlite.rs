@@ -8,9 +8,9 @@ use ironbench_core::drive::blocking::Patience;
 use ironbench_core::drive::crew::{self, Ended, Haul, Orders, Start, Worker};
 use ironbench_core::drive::engines::Poll;
 use ironbench_core::measure::{Recorder, clock};
-use ironbench_core::script::Sql;
 use ironbench_core::wire::sqlite::{Client, INTERRUPTED, Parameter, Trouble};
 use ironbench_core::{Error, Result};
+use pgbench_script::Sql;
 
 use super::{Method, Populate, Share};
 use crate::row::{Phrase, Sink};

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use ironbench_core::Result;
-use ironbench_core::script::{Random, nearest};
+use pgbench_script::{Random, nearest};
 
 use super::{ARRAYS, Builder};
 use crate::device::Device;

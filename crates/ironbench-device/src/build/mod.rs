@@ -3,8 +3,8 @@
 mod leaf;
 mod options;
 
-use ironbench_core::script::nearest;
 use ironbench_core::{Error, Result};
+use pgbench_script::nearest;
 
 use self::options::Options;
 use crate::array::{Behind, Mirror, Parity, Stripe};

@@ -1,7 +1,7 @@
 //! The options of one part of an expression.
 
-use ironbench_core::script::nearest;
 use ironbench_core::{Error, Result};
+use pgbench_script::nearest;
 
 use crate::text::{Expression, Setting, Value};
 

@@ -4,9 +4,12 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
+
+use ironbench_core::Error;
+use ironbench_core::measure::crew::{Gate, Post, led};
 
 use super::drift::Seen;
 use crate::Op;
@@ -69,30 +72,27 @@ impl Probe {
     /// takes away.
     pub fn rate(&self, depth: usize, span: Duration) -> io::Result<f64> {
         let done = AtomicU64::new(0);
-        let over = AtomicBool::new(false);
+        let gate = Gate::<()>::default();
         let read = |first: usize| {
             let mut pages = pages(ALIGNED);
             let mut number = (first as u64) << 32;
-            while !over.load(Ordering::Relaxed) {
+            while !gate.is_stopped() {
                 self.one(Op::Read, &mut pages, number)?;
                 number += 1;
                 done.fetch_add(1, Ordering::Relaxed);
             }
             io::Result::Ok(())
         };
+        let failed = |error: io::Error| Error::failure("calibration", error.to_string());
         let slice = || {
             let (before, started) = (done.load(Ordering::Relaxed), Instant::now());
             thread::sleep(span / SLICES);
             (done.load(Ordering::Relaxed) - before) as f64 / started.elapsed().as_secs_f64()
         };
-        thread::scope(|scope| {
-            let read = &read;
-            let threads: Vec<_> = (0..depth).map(|first| scope.spawn(move || read(first))).collect();
-            let best = (0..SLICES).map(|_| slice()).fold(0.0, f64::max);
-            over.store(true, Ordering::Relaxed);
-            threads.into_iter().try_for_each(|thread| thread.join().expect("reading does not panic"))?;
-            Ok(best)
-        })
+        let read = &read;
+        let readers = (0..depth).map(|first| (Post::new("device-read"), move || read(first).map_err(failed)));
+        let best = || Ok((0..SLICES).map(|_| slice()).fold(0.0, f64::max));
+        led(&gate, readers, best).map(|(best, _)| best).map_err(|error| io::Error::other(error.cause))
     }
 
     fn one(&self, op: Op, pages: &mut [Page], number: u64) -> io::Result<()> {

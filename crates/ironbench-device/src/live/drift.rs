@@ -9,9 +9,10 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::mpsc::{self, RecvTimeoutError, Sender};
-use std::thread::JoinHandle;
 use std::time::Duration;
+
+use ironbench_core::Result;
+use ironbench_core::measure::crew::{Gate, Post, Resident};
 
 use super::exchange::Exchange;
 use super::pace::Answered;
@@ -82,34 +83,27 @@ pub fn statistic(block_device: &str) -> io::Result<PathBuf> {
 /// Tells the exchange how the way changes; until it is dropped.
 #[derive(Debug)]
 pub struct Watch {
-    end: Option<Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+    _thread: Resident,
 }
 
 impl Watch {
-    pub fn start(exchange: Arc<Exchange>, stats: Vec<PathBuf>) -> io::Result<Self> {
-        let (end, ended) = mpsc::channel();
-        let thread = std::thread::Builder::new().name("device-way".into()).spawn(move || {
+    pub fn start(exchange: Arc<Exchange>, stats: Vec<PathBuf>) -> Result<Self> {
+        let watch = move |gate: &Gate| {
             let mut kinds = [Op::Read, Op::Write].map(|op| (op, Since::default()));
-            while ended.recv_timeout(EVERY) == Err(RecvTimeoutError::Timeout) {
+            while gate.pause(EVERY) {
                 for (op, since) in &mut kinds {
-                    let Ok(seen) = Seen::now(&stats, *op) else { return exchange.pace.as_at_mount() };
+                    let Ok(seen) = Seen::now(&stats, *op) else {
+                        exchange.pace.as_at_mount();
+                        return Ok(());
+                    };
                     if let Some(means) = since.means(seen, exchange.pace.so_far(*op)) {
                         exchange.pace.seen(*op, means);
                     }
                 }
             }
-        })?;
-        Ok(Self { end: Some(end), thread: Some(thread) })
-    }
-}
-
-impl Drop for Watch {
-    fn drop(&mut self) {
-        drop(self.end.take());
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
+            Ok(())
+        };
+        Ok(Self { _thread: Resident::start(Post::new("device-way"), Arc::default(), watch)? })
     }
 }
 

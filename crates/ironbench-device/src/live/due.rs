@@ -9,10 +9,10 @@ use std::collections::BinaryHeap;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::process;
+use ironbench_core::Result;
+use ironbench_core::measure::crew::{Gate, Post, Resident, Timing};
 
 /// Of the wake-ups before the first.
 const LATE_NS: u64 = 15_000;
@@ -75,7 +75,7 @@ impl Clock {
 #[derive(Debug)]
 pub struct Due<T> {
     shared: Arc<Shared<T>>,
-    thread: Option<JoinHandle<()>>,
+    _thread: Resident,
 }
 
 #[derive(Debug)]
@@ -216,16 +216,17 @@ impl<T: Send + 'static> Due<T> {
         clock: Clock,
         ahead: impl Fn(u64) -> u64 + Send + 'static,
         answer: impl Fn(T, u64) + Send + 'static,
-    ) -> std::io::Result<Self> {
+    ) -> Result<Self> {
         let state = State { waiting: Waiting::default(), ended: false };
         let shared =
             Arc::new(Shared { state: Mutex::new(state), wake: Condvar::new(), earliest: AtomicU64::new(NEVER) });
         let theirs = Arc::clone(&shared);
-        let thread = std::thread::Builder::new().name("device-due".into()).spawn(move || {
-            process::hasten_thread();
+        let post = Post::new("device-due").timed(Timing::RealTime);
+        let thread = Resident::start(post, Arc::default(), move |_: &Gate| {
             keep_time(&theirs, clock, &ahead, &answer);
+            Ok(())
         })?;
-        Ok(Self { shared, thread: Some(thread) })
+        Ok(Self { shared, _thread: thread })
     }
 
     /// `now`: when it came.
@@ -245,9 +246,6 @@ impl<T> Drop for Due<T> {
         self.shared.locked().ended = true;
         self.shared.earliest.store(0, Release);
         self.shared.wake.notify_one();
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
     }
 }
 

@@ -125,7 +125,7 @@ impl Exchange {
             pace: Pace::new(device),
             reads_per_s: AtomicU64::new(0),
             partitions,
-            recording: recording.transpose().map_err(|error| Error::failure("trace", error.to_string()))?,
+            recording: recording.transpose()?,
             undo: spec.cuttable.then(|| Mutex::new(Undo::default())),
             dead: AtomicBool::new(false),
         })
@@ -179,8 +179,7 @@ impl Exchange {
     }
 
     pub fn end_trace(&self) -> Result<()> {
-        let ended = self.recording.as_ref().map_or(Ok(()), Recording::end);
-        ended.map_err(|error| Error::failure("trace", error.to_string()))
+        self.recording.as_ref().map_or(Ok(()), Recording::end)
     }
 
     /// Total lateness and number of held answers so far.

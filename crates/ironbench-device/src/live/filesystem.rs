@@ -67,7 +67,7 @@ pub struct Files {
 }
 
 impl Files {
-    pub fn new(exchange: Arc<Exchange>, passes: Arc<AtomicBool>) -> std::io::Result<Self> {
+    pub fn new(exchange: Arc<Exchange>, passes: Arc<AtomicBool>) -> ironbench_core::Result<Self> {
         let theirs = Arc::clone(&exchange);
         let waking = Arc::clone(&exchange);
         let due = Due::start(

@@ -95,6 +95,7 @@ impl Live {
         config.clone_fd = true;
         let passes = Arc::new(AtomicBool::new(false));
         let session = Files::new(Arc::clone(&exchange), Arc::clone(&passes))
+            .map_err(std::io::Error::other)
             .and_then(|files| Session::new(files, directory, &config)?.spawn())
             .map_err(|error| {
                 Error::failure(format!("FUSE file system on {}", directory.display()), error.to_string())

@@ -3,6 +3,9 @@
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 
+use ironbench_core::measure::cpu::hasten_thread;
+use ironbench_core::measure::crew::together;
+
 /// Lock pages as they are touched (mlockall(2), Linux 4.4), not all of a sparse image at once.
 const MCL_ONFAULT: libc::c_int = 4;
 /// Memory that this process asks for must not be freed by writing to its own device (prctl(2), Linux 5.6).
@@ -41,16 +44,6 @@ fn held_awake() -> Option<File> {
     Some(file)
 }
 
-/// The calling thread wakes on time and goes before ordinary ones, as far as that is allowed.
-pub fn hasten_thread() -> bool {
-    // SAFETY: numbers only; the second call reads a structure that lives on the stack.
-    unsafe {
-        libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong);
-        let priority = libc::sched_param { sched_priority: 1 };
-        libc::sched_setscheduler(0, libc::SCHED_FIFO, &priority) == 0
-    }
-}
-
 /// User and system time of all threads of this process so far.
 pub fn cpu_ns() -> u64 {
     cpu_of(libc::CLOCK_PROCESS_CPUTIME_ID)
@@ -69,5 +62,5 @@ fn cpu_of(clock: libc::clockid_t) -> u64 {
 }
 
 fn may_hasten() -> bool {
-    std::thread::spawn(hasten_thread).join().unwrap_or(false)
+    together("device-try", 1, |_, _| Ok(hasten_thread())).is_ok_and(|allowed| allowed[0])
 }

@@ -8,8 +8,10 @@ use std::path::Path;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use ironbench_core::measure::crew::{Gate, Post, Resident};
+use ironbench_core::{Error, Result};
 
 use self::processors::{Counted, Processors};
 use crate::Op;
@@ -24,18 +26,18 @@ const ROW: usize = 56;
 pub struct Recording {
     piece: Mutex<Vec<u8>>,
     sender: Mutex<Option<SyncSender<Vec<u8>>>>,
-    writer: Mutex<Option<JoinHandle<std::io::Result<()>>>>,
+    writer: Mutex<Option<Resident>>,
     dropped: AtomicU64,
     processors: Processors,
 }
 
 impl Recording {
-    pub fn start(path: &Path) -> std::io::Result<Self> {
-        let mut file = BufWriter::new(File::create(path)?);
+    pub fn start(path: &Path) -> Result<Self> {
+        let failed = |error: std::io::Error| Error::failure("trace", error.to_string());
+        let mut file = BufWriter::new(File::create(path).map_err(failed)?);
         let (sender, pieces) = sync_channel::<Vec<u8>>(PIECES);
-        let writer = std::thread::Builder::new().name("device-trace".into()).spawn(move || {
-            pieces.iter().try_for_each(|piece| file.write_all(&piece))?;
-            file.flush()
+        let writer = Resident::start(Post::new("device-trace"), Arc::default(), move |_: &Gate| {
+            pieces.iter().try_for_each(|piece| file.write_all(&piece)).and_then(|()| file.flush()).map_err(failed)
         })?;
         Ok(Self {
             piece: Mutex::new(Vec::with_capacity(ROWS * ROW)),
@@ -66,13 +68,13 @@ impl Recording {
     }
 
     /// Writes what is left and closes the file.
-    pub fn end(&self) -> std::io::Result<()> {
+    pub fn end(&self) -> Result<()> {
         let rest = std::mem::take(&mut *locked(&self.piece));
         if let Some(sender) = locked(&self.sender).take() {
             let _ = sender.send(rest);
         }
         let writer = locked(&self.writer).take();
-        writer.map_or(Ok(()), |thread| thread.join().expect("writing does not panic"))
+        writer.map_or(Ok(()), Resident::join)
     }
 
     fn send(&self, piece: Vec<u8>) {

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use ironbench_core::script::Random;
+use pgbench_script::Random;
 
 use crate::device::{Device, Op};
 use crate::replay::{Pace, Processors, Trace, replay};

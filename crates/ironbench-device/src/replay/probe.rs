@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use ironbench_core::measure::Histogram;
-use ironbench_core::script::Random;
+use pgbench_script::Random;
 use serde::Deserialize;
 
 use crate::device::{Device, Op};

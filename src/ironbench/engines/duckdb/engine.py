@@ -3,34 +3,74 @@
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ironbench.engines import ideal, single_file
-from ironbench.engines.base import Costs, Engine, Traits
+from ironbench.engines.administration import Administration
+from ironbench.engines.base import Costs, Traits
+from ironbench.engines.dialect import Dialect, listed
 from ironbench.engines.duckdb import settings
-from ironbench.engines.duckdb.child import Begin
-from ironbench.engines.duckdb.dialect import DuckdbAdministration, DuckdbDialect
-from ironbench.engines.duckdb.process import DuckdbProcess, package_folder
+from ironbench.engines.duckdb.process import Begin, DuckdbProcess, package_folder
 from ironbench.engines.duckdb.session import FILE, DuckdbSession
-from ironbench.errors import FailureError, InputError
-from ironbench.machine import control_groups
-from ironbench.machine.copies import Copied
+from ironbench.engines.library import LibraryEngine
+from ironbench.errors import FailureError
 from ironbench.model.secrets import Secrets
+from ironbench.model.session import Session
 from ironbench.model.system import Layout, System
 from ironbench.process import place, register
+from ironbench.words import counted
 
-_MOST_CLIENTS = 1000
-_NEVER_IDEAL = {
-    "log": "DuckDB keeps its log beside the data: a directory in memory would make both free",
-    "temp": "DuckDB spills only what its memory limit does not hold: raise --memory instead",
-    "data": "--memory is all that DuckDB holds in memory: name a directory in memory by --data",
-    "client": "the client only hands statements to DuckDB's process and takes their answers",
-}
+_BOX = re.compile(r"[╭┌]─+ ?([A-Z][A-Za-z ]+?) ?─")
+_TABLE = re.compile(r"│ Table: ([\w.]+)")
 
 
-class DuckdbEngine(Engine):
+class DuckdbDialect(Dialect):
+    def present(self, tables: Sequence[str]) -> str:
+        return f"select table_name from duckdb_tables() where table_name in ({listed(tables)})"
+
+    def strangers(self, tables: Sequence[str]) -> str:
+        return f"select view_name, 'view' from duckdb_views() where view_name in ({listed(tables)}) order by view_name"
+
+    def size(self, tables: Sequence[str]) -> str:
+        """Of the file, with everything in it."""
+        return "select used_blocks * block_size from pragma_database_size()"
+
+    def explain(self, *, measured: bool) -> str:
+        return "EXPLAIN ANALYZE " if measured else "EXPLAIN "
+
+    def steps(self, plan: str) -> Iterator[str]:
+        """Boxes: the table is named in the box below its head."""
+        lines = plan.splitlines()
+        for number, line in enumerate(lines):
+            for head in _BOX.finditer(line):
+                table = ""
+                for below in lines[number + 1 : number + 4]:
+                    if named := _TABLE.match(below, head.start()):
+                        table = f" on {named[1].rpartition('.')[2]}"
+                        break
+                yield f"{head[1]}{table}"
+
+
+class DuckdbAdministration(Administration):
+    def warm(self, session: Session, tables: tuple[str, ...]) -> str:
+        for table in tables:
+            # The largest or smallest value would be answered from statistics, without reading.
+            session.query(f"select bit_xor(hash(columns(*))) from {table}")
+        return f"every column of {counted(len(tables), 'table')} read"
+
+
+class DuckdbEngine(LibraryEngine):
     name = "duckdb"
+    title, file, version = "DuckDB", FILE, "2"
+    beside_data: Mapping[str, str] = {"log": "DuckDB keeps its log beside the data"}
+    never_ideal: Mapping[str, str] = {
+        "log": "DuckDB keeps its log beside the data: a directory in memory would make both free",
+        "temp": "DuckDB spills only what its memory limit does not hold: allow it more memory instead",
+        "data": "DuckDB holds in memory what its limit allows: name a directory in memory for the data",
+        "client": "the client only hands statements to DuckDB's process and takes their answers",
+    }
     traits = Traits(
         doc="DuckDB in a child process; memory limit by --memory, its settings by --set",
         abilities=frozenset({"data", "queries"}),
@@ -49,71 +89,42 @@ class DuckdbEngine(Engine):
 
     def validated(self, system: System, clients: int) -> tuple[System, Secrets]:
         """The system with its directories. InputError."""
-        if system.dsn is not None:
-            raise InputError("--dsn", "DuckDB is no server", "use --data DIR, or an --engine that is a server")
-        if system.layout.log is not None:
-            raise InputError("--log", "DuckDB keeps its log beside the data", "use --data alone")
-        ideal.refuse(system, _NEVER_IDEAL)
-        if not 1 <= clients <= _MOST_CLIENTS:
-            raise InputError(f"{clients} clients", f"DuckDB serves 1 to {_MOST_CLIENTS}, each by a thread of its own")
+        self.refuse(system, clients)
         package_folder()
         settings.validate(system)
         temp = None if system.layout.temp is None else place.check(system.layout.temp, "temp")
-        data = place.check(str(_data(system)), "data")
+        data = place.check(str(self.folder(system)), "data")
         return replace(system, layout=replace(system.layout, data=data, temp=temp)), Secrets()
 
     def identity(self, system: System, secrets: Secrets) -> dict[str, str]:
-        version, source = _asked_in_memory("select library_version, source_id from pragma_version()")
+        version, source = _query_in_memory("select library_version, source_id from pragma_version()")
         return {"version": version, "program": source}
 
     def start(self, system: System, secrets: Secrets, clients: int) -> DuckdbSession:
         """The file, made when it is not there, and a process that holds it. FailureError."""
-        folder = place.claim(str(_data(system)), "data")
+        folder = place.claim(str(self.folder(system)), "data")
         temp = folder if system.layout.temp is None else place.claim(system.layout.temp, "temp")
         lock = place.lock(folder)
-        groups: tuple[str, ...] = ()
-        if system.memory_total_bytes is not None:
-            groups = (str(control_groups.chosen()),)
-        entry = register.new(self.name, str(folder), groups=groups)
+        entry = None
         try:
-            for group in groups:
-                control_groups.make(Path(group), system.memory_total_bytes or 0)
+            entry = self.enter_register(folder, system.memory_total_bytes)
             return DuckdbSession(system, folder, temp, lock, entry)
         except BaseException:
-            register.end(entry)
+            if entry is not None:
+                register.end(entry)
             os.close(lock)
             raise
 
     def basis(self, system: System) -> str:
-        (version,) = _asked_in_memory("select library_version from pragma_version()")
+        (version,) = _query_in_memory("select library_version from pragma_version()")
         shape = [f"{name}={value}" for name, value in sorted(settings.shaping(system.settings).items())]
         return " ".join(["duckdb", version, *shape])
 
     def plain(self, system: System, folder: Path) -> System:
         return System(self.name, system.label, settings.shaping(system.settings), Layout(str(folder)))
 
-    def snapshot(self, system: System, folder: Path, *, keep: bool = True) -> Copied:
-        data = _data(system)
-        lock = place.lock(data)
-        try:
-            return single_file.take(data / FILE, folder, keep=keep)
-        finally:
-            os.close(lock)
 
-    def restore(self, system: System, folder: Path) -> Copied:
-        data = place.claim(str(_data(system)), "data")
-        lock = place.lock(data)
-        try:
-            return single_file.put_back(data / FILE, folder)
-        finally:
-            os.close(lock)
-
-
-def _data(system: System) -> Path:
-    return Path(system.layout.data or place.default("duckdb", "2"))
-
-
-def _asked_in_memory(sql: str) -> list[str]:
+def _query_in_memory(sql: str) -> list[str]:
     trial = DuckdbProcess(Begin(":memory:"))
     try:
         return [value or "" for value in trial.connect().query(sql)[0]]

@@ -1,47 +1,54 @@
-"""DuckDB's process as we see it: started, asked, ended."""
+"""DuckDB's process: both ends of it.
+
+It holds the database and serves connections that it is handed: after a `Begin` and its answer, every byte on its
+channel brings the end of a connection's socket with it (SCM_RIGHTS, unix(7)), so that there is no path that others
+could connect to. Every connection is a cursor with a thread of its own.
+"""
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
-import math
+import json
 import os
-import signal
 import socket
-import subprocess
-import sys
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
-from multiprocessing.connection import wait
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
-from ironbench.engines.duckdb.child import Begin, as_message, receive, send
-from ironbench.errors import EngineDiedError, FailureError, InputError
-from ironbench.model.session import Row
+from ironbench.errors import FailureError, InputError, written
 from ironbench.process import processes
+from ironbench.process.child import Channel, Child, answer
+from ironbench.process.line import CANCELLED, Line, Served
 from ironbench.process.processes import ProcessId
 
-CANCELLED = "57014"
-"""SQLSTATE query_canceled, as PostgreSQL says it."""
 STOP_S = 60.0
 """A database that is closed writes its checkpoint first."""
-_PATIENCE_S = 10.0
-_AGAIN_S = 0.2
-_CODE = (
-    "import sys; sys.path.insert(0, {packages!r}); sys.path.append({duckdb!r}); "
-    "import ironbench.engines.duckdb.child as child; child.main()"
-)
+_ROWS_AT_ONCE = 2048
+"""As many as DuckDB makes at once (standard_vector_size)."""
 
 
 def package_folder() -> str:
     """Where Python finds duckdb; without importing it, for it takes 30 MB."""
-    found = importlib.util.find_spec("duckdb")
-    if found is None or found.origin is None:
-        raise InputError("--engine duckdb", "the Python package duckdb is not installed", "pip install duckdb")
-    return str(Path(found.origin).parents[1])
+    spec = importlib.util.find_spec("duckdb")
+    if spec is None or spec.origin is None:
+        raise InputError(
+            written("system.engine", "duckdb"), "the Python package duckdb is not installed", "pip install duckdb"
+        )
+    return str(Path(spec.origin).parents[1])
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """The first message to the process."""
+
+    path: str
+    """The database's file, or `:memory:`."""
+    settings: dict[str, str] = field(default_factory=dict)
+    cpus: tuple[int, ...] = ()
 
 
 class DuckdbProcess:
@@ -49,180 +56,208 @@ class DuckdbProcess:
 
     def __init__(self, begin: Begin, within: Sequence[str] = ()) -> None:
         """`within` is put before its command. FailureError: the file cannot be opened, a setting is refused."""
-        self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
+        self._child = Child(__name__, "DuckDB", within=within, packages=[package_folder()])
         self._lock = threading.Lock()
-        self._connections = 0
-        packages = str(Path(processes.__file__).resolve().parents[2])
-        code = _CODE.format(packages=packages, duckdb=package_folder())
-        self._control, theirs = socket.socketpair()
-        with theirs:
-            self._child = subprocess.Popen(
-                [*within, sys.executable, "-I", "-S", "-c", code],
-                stdin=theirs.fileno(),
-                stdout=self._log.fileno(),
-                stderr=self._log.fileno(),
-                process_group=0,  # Ctrl-C in our terminal is ours alone
-            )
         try:
-            send(self._control, as_message(begin))
-            answer = receive(self._control)
+            if not self._child.ask(asdict(begin)):
+                raise self._child.died()
         except BaseException:
             self.stop()
             raise
-        if answer is None or "refused" in answer[0]:
-            cause = self.last_words() if answer is None else str(answer[0]["refused"])
-            self.stop()
-            raise FailureError("DuckDB", cause)
         self.id: ProcessId | None = processes.identify(self._child.pid)
 
     @property
     def pid(self) -> int:
-        return int(self._child.pid)
+        return self._child.pid
 
     def connect(self) -> DuckdbConnection:
         """A connection of its own. EngineDiedError."""
         ours, theirs = socket.socketpair()
         with theirs, self._lock:
             try:
-                socket.send_fds(self._control, [b"c"], [theirs.fileno()])
+                socket.send_fds(self._child.socket, [b"c"], [theirs.fileno()])
             except OSError as error:
-                raise self.died() from error
-            number = self._connections
-            self._connections += 1
-        return DuckdbConnection(self, ours, number)
-
-    def interrupt(self, connection: int, request: int) -> None:
-        with self._lock, contextlib.suppress(OSError):
-            self._control.sendall(b"x%08d%08d" % (connection, request))
+                raise self._child.died() from error
+        return DuckdbConnection(Channel(ours), self._child.died)
 
     def alive(self) -> bool:
-        return self._child.poll() is None
-
-    def died(self) -> EngineDiedError:
-        """What to raise when it hung up."""
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._child.wait(5.0)
-        return EngineDiedError("DuckDB", self.last_words())
+        return self._child.alive()
 
     def last_words(self) -> str:
         """How it ended and the last line that it wrote; "" while it lives."""
-        code = self._child.poll()
-        if code is None:
-            return ""
-        how = f"ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
-        lines = self._said().strip().splitlines()
-        if code == -signal.SIGKILL and not lines:
-            return f"its process was {how}: the kernel does this to the largest process when memory runs out"
-        # A crash is told first and explained by a stack; an exception is told last.
-        return f"its process {how}" + (f", and said: {lines[0 if code < 0 else -1]}" if lines else "")
+        how, hint = self._child.how_it_ended()
+        return "; ".join(filter(None, (how and f"its process {how}", hint)))
 
     def stop(self) -> None:
         """Ends it in good order: the database is closed, and its log with it. May be called twice."""
-        self._control.close()
-        try:
-            self._child.wait(STOP_S)
-        except subprocess.TimeoutExpired:
-            self._child.kill()
-            self._child.wait()
-
-    def _said(self) -> str:
-        size = os.fstat(self._log.fileno()).st_size
-        return os.pread(self._log.fileno(), 16384, max(0, size - 16384)).decode(errors="replace")
+        self._child.stop(STOP_S)
 
 
-class DuckdbConnection:
+class DuckdbConnection(Line):
     """A connection to a `DuckdbProcess`; one statement at a time, and the next one announced."""
 
-    def __init__(self, owner: DuckdbProcess, end: socket.socket, number: int) -> None:
-        self._owner = owner
-        self._end = end
-        self._number = number
-        self._columns: list[str] = []
-        self._answered = 0
-        self._awaited = 0
-        """Number of the request that is waited for; 0: none is. Cleared before `_answered` grows, and read once by
-        whoever cancels: what is announced behind it is never meant."""
-        self._announced: dict[str, Any] | None = None
-        """Sent already, and not yet asked for."""
 
-    def measure(self, sql: str) -> tuple[int, float, float]:
-        """Rows, and when DuckDB was given the statement and when the last row was there (`time.perf_counter`)."""
-        rows, submitted_s, answered_s = self._asked({"measure": sql})["measured"]
-        return rows, submitted_s, answered_s
+class _Cursor:
+    """Answers the requests of one connection."""
 
-    def measure_before(self, sql: str, following: str) -> tuple[int, float, float]:
-        rows, submitted_s, answered_s = self._asked({"measure": sql}, following={"measure": following})["measured"]
-        return rows, submitted_s, answered_s
+    def __init__(self, cursor: Any, end: socket.socket) -> None:
+        self._cursor = cursor
+        self._channel = Channel(end)
+        self.served = Served(self._channel, self._done, cursor.interrupt)
 
-    def query(self, sql: str) -> list[Row]:
-        """Runs one or more statements; the rows of the last. FailureError: what DuckDB says; EngineDiedError."""
-        answer = self._asked({"query": sql})
-        self._columns = answer["columns"]
-        return [tuple(row) for row in answer["rows"]]
+    def serve(self) -> None:
+        self.served.serve()
+        self._cursor.close()
+        self._channel.close()
 
-    def columns(self) -> list[str]:
-        """Column names of the last query."""
-        return self._columns
+    def _done(self, message: dict[str, str], data: bytes) -> dict[str, Any]:
+        import duckdb
 
-    def copy_in(self, sql: str, data: bytes) -> int:
-        """Rows copied by `COPY t (…) FROM STDIN`, of PostgreSQL's text format."""
-        return int(self._asked({"copy": sql}, data)["copied"])
-
-    def cancel(self) -> None:
-        """From another thread: the statement that is waited for ends with a failure; without one, nothing happens."""
-        if awaited := self._awaited:
-            self._owner.interrupt(self._number, awaited)
-
-    def close(self) -> None:
-        """May be called twice."""
-        if self._announced is not None and not self._awaited:
-            self._let_go(time.monotonic() + _PATIENCE_S)
-        self._end.close()
-
-    def _let_go(self, until_s: float = math.inf) -> None:
-        """Ends what was announced, and takes its answer."""
-        self._announced = None
-        while time.monotonic() < until_s:
-            # Now and then again: DuckDB forgets an interruption that comes while it begins.
-            self._owner.interrupt(self._number, self._answered + 1)
-            if wait([self._end], _AGAIN_S):
-                receive(self._end)
-                self._answered += 1
-                return
-
-    def _asked(
-        self, message: dict[str, Any], data: bytes = b"", following: dict[str, Any] | None = None
-    ) -> dict[str, Any]:
-        if self._announced not in (None, message):
-            self._let_go()
-        announced, self._announced = self._announced, None
-        self._awaited = self._answered + 1
         try:
-            if announced is None:
-                send(self._end, message, data)
-            if following is not None:
-                send(self._end, following)
-                self._announced = following
-            answer = receive(self._end)
-            self._awaited = 0
-            self._answered += 1
-        except ConnectionError as error:
-            self._announced = None
-            raise self._owner.died() from error
-        except KeyboardInterrupt:
-            self._announced = None
-            for request in (self._answered + 1, self._answered + 2):
-                self._owner.interrupt(self._number, request)
-            self._end.close()  # its answer would be taken for that to the next question
-            raise
-        finally:
-            self._awaited = 0
-        if answer is None:
-            self._announced = None
-            raise self._owner.died()
-        told: dict[str, Any] = answer[0]
-        if "refused" in told:
-            refused = FailureError("DuckDB", told["refused"])
-            refused.sqlstate = CANCELLED if told["kind"] == "InterruptException" else ""
-            raise refused
-        return told
+            if "copy" in message:
+                return self._copied(message["copy"], data)
+            if "measure" in message:
+                return self._measured(message["measure"])
+            self._cursor.execute(message["query"])
+            columns = [column[0] for column in self._cursor.description or ()]
+            rows = self._cursor.fetchall() if columns else []
+            return {"columns": columns, "rows": [[_text(value) for value in row] for row in rows]}
+        except Exception as error:  # whatever DuckDB raises is its answer
+            refused = FailureError("DuckDB", str(error))
+            refused.sqlstate = CANCELLED if isinstance(error, duckdb.InterruptException) else ""
+            raise refused from error
+
+    def _measured(self, sql: str) -> dict[str, Any]:
+        """Times of the clock that all processes share (CLOCK_MONOTONIC, clock_gettime(2)); rows are let go."""
+        rows = 0
+        submitted_s = time.perf_counter()
+        self._cursor.execute(sql)
+        while part := self._cursor.fetchmany(_ROWS_AT_ONCE):
+            rows += len(part)
+        return {"measured": (rows, submitted_s, time.perf_counter())}
+
+    def _copied(self, sql: str, data: bytes) -> dict[str, Any]:
+        """`COPY t (…) FROM STDIN` of PostgreSQL's text format, whose values hold no escapes."""
+        with tempfile.TemporaryFile(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as file:  # noqa: PTH112
+            file.write(data)
+            file.flush()
+            options = (
+                "(format csv, delimiter '\t', header false, nullstr '\\N', quote '', escape '', auto_detect false)"
+            )
+            copying = sql.upper().index(" FROM ")
+            done = self._cursor.execute(f"{sql[:copying]} from '/proc/self/fd/{file.fileno()}' {options}").fetchall()
+        return {"copied": int(done[0][0])}
+
+
+def _text(value: Any) -> str | None:
+    """A value as text; decimals and dates print as they are."""
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
+
+
+def main(parent: Channel) -> None:
+    """The child's end, until the parent hangs up: then what runs is interrupted and the database closed."""
+    frame = parent.receive()
+    if frame is None:
+        return
+    begin = Begin(**frame[0])
+    if begin.cpus:
+        os.sched_setaffinity(0, begin.cpus)
+    import duckdb
+
+    try:
+        database = duckdb.connect(begin.path, config=dict(begin.settings))
+    except Exception as error:
+        raise FailureError("DuckDB", str(error)) from error
+    answer(parent, {"open": True})
+    cursors: list[_Cursor] = []
+    threads: list[threading.Thread] = []
+    while True:
+        message, fds, _, _ = socket.recv_fds(parent.socket, 1, 1)
+        if not message:
+            break
+        one = _Cursor(database.cursor(), socket.socket(fileno=fds[0]))
+        cursors.append(one)
+        threads.append(threading.Thread(target=one.serve, daemon=True))
+        threads[-1].start()
+    for one in cursors:
+        one.served.end()
+    for thread in threads:
+        thread.join(5.0)
+    database.close()
+
+
+_NOT_FOR_LOADING = ("memory_limit", "max_memory", "threads", "worker_threads")
+"""Limits of the system under test: what the load needs is nobody's measurement."""
+
+
+def load(plan: dict[str, Any], progress: Any) -> dict[str, Any]:
+    """What the core's `load_rows` does for other engines. FailureError."""
+    import duckdb
+
+    import ironbench._core as core
+    from ironbench.errors import FailureError
+
+    begin = time.perf_counter()
+    generator = json.dumps(plan["generator"]).encode()
+    workers = int(plan["connections"])
+    waiting = _Pieces(iter(core.cut_rows(generator, workers, json.dumps(plan["done"]).encode())))
+    settings = {name: value for name, value in plan["engine"]["settings"].items() if name not in _NOT_FOR_LOADING}
+    failures: list[Exception] = []
+    try:
+        database = duckdb.connect(plan["engine"]["path"], config={**settings, "threads": str(workers)})
+        # Pieces come in whatever order they are made; with this, each thread writes row groups of its own.
+        database.execute("set preserve_insertion_order = false")
+        threads = [
+            threading.Thread(target=_work, args=(database.cursor(), plan, generator, waiting, progress, failures))
+            for _ in range(workers)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if not failures:
+            database.execute("checkpoint")
+        database.close()
+    except duckdb.Error as error:
+        failures.append(error)
+    if failures:
+        cause = str(failures[0])
+        full = "No space left" in cause
+        hint = "free some space or choose a smaller scale; the part that was loaded is not used" if full else ""
+        raise FailureError("load", cause, hint)
+    elapsed_s = time.perf_counter() - begin
+    return {"rows": progress.rows, "bytes": progress.bytes, "elapsed_s": elapsed_s, "connections": workers}
+
+
+def _work(
+    cursor: Any, plan: dict[str, Any], generator: bytes, waiting: _Pieces, progress: Any, failures: list[Exception]
+) -> None:
+    import ironbench._core as core
+
+    try:
+        while not failures and (piece := waiting.take()) is not None:
+            table, first, past = piece
+            rows = core.ArrowRows(generator, table, first, past, progress)  # noqa: F841 - read by name in the statement
+            note = plan["note"].replace(":table", table).replace(":first", str(first)).replace(":past", str(past))
+            cursor.execute("begin")
+            cursor.execute(f"insert into {table} select * from rows")
+            cursor.execute(note)
+            cursor.execute("commit")
+    except Exception as error:
+        failures.append(error)
+
+
+class _Pieces:
+    """Pieces that nobody has taken yet."""
+
+    def __init__(self, pieces: Iterator[tuple[str, int, int]]) -> None:
+        self._pieces = pieces
+        self._lock = threading.Lock()
+
+    def take(self) -> tuple[str, int, int] | None:
+        with self._lock:
+            return next(self._pieces, None)

@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ironbench.engines.duckdb import load, settings
-from ironbench.engines.duckdb.child import Begin
-from ironbench.engines.duckdb.process import DuckdbConnection, DuckdbProcess, package_folder
+from ironbench.engines.base import SessionDefaults
+from ironbench.engines.duckdb import process, settings
+from ironbench.engines.duckdb.process import Begin, DuckdbConnection, DuckdbProcess, package_folder
 from ironbench.errors import FailureError
 from ironbench.machine import control_groups, copies
 from ironbench.model.session import Row
@@ -23,8 +23,8 @@ TEMP = "duckdb.tmp"
 _T = TypeVar("_T")
 
 
-class DuckdbSession:
-    """The process is started when it is first needed, and anew after `restart`."""
+class DuckdbSession(SessionDefaults):
+    """Starts the process when it is first needed, and anew after `restart`. DuckDB counts nothing."""
 
     engine = "duckdb"
 
@@ -57,12 +57,12 @@ class DuckdbSession:
     def target(self, load_protocol: str = "prepared", io: str = "auto") -> dict[str, Any]:
         """The process that holds the file ends: only one may have it open, and it is the caller's turn."""
         self.restart()
-        loader = {"module": load.__name__, "packages": package_folder()}
+        loader = {"module": process.__name__, "packages": package_folder()}
         return {"kind": "duckdb", "path": str(self._folder / FILE), "settings": self._settings, "loader": loader}
 
     def facts(self) -> dict[str, Any]:
-        found = self.query("select name, value from duckdb_settings() order by name")
-        settings = {str(name): value or "" for name, value in found}
+        rows = self.query("select name, value from duckdb_settings() order by name")
+        settings = {str(name): value or "" for name, value in rows}
         version = self.query("select library_version, source_id from pragma_version()")[0]
         return {
             "engine": "duckdb",
@@ -74,10 +74,6 @@ class DuckdbSession:
             "caches": "one for all clients",
         }
 
-    def counters(self) -> dict[str, int]:
-        """DuckDB counts nothing across connections."""
-        return {}
-
     def processes(self) -> list[int]:
         with self._using:
             if self._stopped:
@@ -85,8 +81,8 @@ class DuckdbSession:
             return [self._running().pid]
 
     def directories(self) -> dict[str, str]:
-        found = {"data": str(self._folder), "log": str(self._folder)}
-        return found if self._temp.parent == self._folder else found | {"temp": str(self._temp.parent)}
+        roles = {"data": str(self._folder), "log": str(self._folder)}
+        return roles if self._temp.parent == self._folder else roles | {"temp": str(self._temp.parent)}
 
     def within(self) -> tuple[str, ...]:
         return control_groups.entering(Path(self._entry.groups[0])) if self._entry.groups else ()
@@ -117,9 +113,9 @@ class DuckdbSession:
 
     def _attempt(self, use: Callable[[DuckdbConnection], _T]) -> _T:
         with self._using:
-            process_of_ours = self._running()
+            running = self._running()
             if self._connection is None:
-                self._connection = process_of_ours.connect()
+                self._connection = running.connect()
             return use(self._connection)
 
     def _running(self) -> DuckdbProcess:

@@ -1,29 +1,29 @@
-"""What DuckDB is told, and what the user may tell it (https://duckdb.org/docs/stable/configuration/overview)."""
+"""DuckDB's settings: those that ironbench chooses, and those that the user may (https://duckdb.org/docs/stable/configuration/overview)."""
 
 from __future__ import annotations
 
 import os
 
 from ironbench import units
-from ironbench.engines.duckdb.child import Begin
-from ironbench.engines.duckdb.process import DuckdbProcess
-from ironbench.errors import FailureError, InputError, nearest
+from ironbench.engines.base import set_twice
+from ironbench.engines.duckdb.process import Begin, DuckdbProcess
+from ironbench.errors import FailureError, InputError, nearest, written
 from ironbench.machine import control_groups
 from ironbench.model.system import System
 
 OURS = {
     "access_mode": "ironbench reads and writes",
-    "temp_directory": "use --temp",
+    "temp_directory": "the layout says where spills go",
     "enable_external_access": "rows are copied in through files",
 }
 """Settings that are ironbench's own business, and why."""
 SHAPING = ("force_compression", "disabled_compression_methods", "default_block_size", "storage_compatibility_version")
 """Settings that shape the file, so that data loaded under others are other data."""
 _SAME = {
-    "memory_limit": "--memory",
-    "max_memory": "--memory",
-    "threads": "parallelism",
-    "worker_threads": "parallelism",
+    "memory_limit": "system.memory",
+    "max_memory": "system.memory",
+    "threads": "system.parallelism",
+    "worker_threads": "system.parallelism",
 }
 LEAST_MEMORY_BYTES = 32 << 20
 SHARE_OF_LIMIT = 0.8
@@ -39,15 +39,20 @@ def validate(system: System) -> None:
     """InputError for a setting that DuckDB does not know or take: a process of its own tries it."""
     for name, value in system.settings.items():
         if name in OURS:
-            raise InputError(f"--set {name}={value}", f"{OURS[name]}, so it cannot be set")
-        twice = {"--memory": system.memory_bytes, "parallelism": system.parallelism}.get(_SAME.get(name, ""))
+            subject = written("system.set", f"{name}={value}")
+            raise InputError(subject, f"{OURS[name]}, so it cannot be set", "leave it out")
+        twice = {"system.memory": system.memory_bytes, "system.parallelism": system.parallelism}.get(
+            _SAME.get(name, "")
+        )
         if twice is not None:
-            raise InputError(_SAME[name], f"--set {name} says the same thing another way", "keep one of the two")
+            raise set_twice(written(_SAME[name]), name)
     if system.memory_bytes is not None and system.memory_bytes < LEAST_MEMORY_BYTES:
         least = units.stored(LEAST_MEMORY_BYTES)
-        raise InputError(f"--memory {units.stored(system.memory_bytes)}", f"DuckDB needs at least {least}")
+        subject = written("system.memory", units.stored(system.memory_bytes))
+        raise InputError(subject, f"DuckDB needs at least {least}", "give it more")
     if system.parallelism is not None and not 1 <= system.parallelism <= 1024:
-        raise InputError(f"parallelism {system.parallelism}", "it is not between 1 and 1024")
+        subject = written("system.parallelism", system.parallelism)
+        raise InputError(subject, "it is not between 1 and 1024", "choose a number of that range")
     if system.memory_total_bytes is not None:
         control_groups.require(system.memory_total_bytes)
     if system.settings:
@@ -55,15 +60,15 @@ def validate(system: System) -> None:
 
 
 def effective(system: System, temp_directory: str) -> dict[str, str]:
-    """Every setting that is told to DuckDB."""
-    told = {"temp_directory": temp_directory, "threads": str(_threads(system))}
+    """Every setting that DuckDB gets."""
+    settings = {"temp_directory": temp_directory, "threads": str(_threads(system))}
     if system.memory_bytes is not None:
-        told["memory_limit"] = f"{system.memory_bytes}B"
+        settings["memory_limit"] = f"{system.memory_bytes}B"
     elif system.memory_total_bytes is not None:
-        told["memory_limit"] = f"{int(system.memory_total_bytes * SHARE_OF_LIMIT)}B"
+        settings["memory_limit"] = f"{int(system.memory_total_bytes * SHARE_OF_LIMIT)}B"
     if "worker_threads" in system.settings:
-        del told["threads"]
-    return told | system.settings
+        del settings["threads"]
+    return settings | system.settings
 
 
 def _threads(system: System) -> int:
@@ -75,9 +80,9 @@ def _try(settings: dict[str, str]) -> None:
         try:
             DuckdbProcess(Begin(":memory:", {name: value})).stop()
         except FailureError as error:
-            subject = f"--set {name}={value}"
+            subject = written("system.set", f"{name}={value}")
             if "not recognized" not in error.cause:
-                raise InputError(subject, error.cause.splitlines()[0]) from None
+                raise InputError(subject, error.cause.splitlines()[0], "write a value that the setting takes") from None
             raise InputError(subject, "DuckDB has no setting of that name", nearest(name, _known())) from None
 
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ironbench.engines import ideal
-from ironbench.engines.base import Engine, Traits
-from ironbench.errors import FailureError, InputError
+from ironbench.engines.base import Engine, SessionDefaults, Traits
+from ironbench.errors import FailureError, InputError, written
 from ironbench.model.secrets import Secrets
-from ironbench.model.session import Line, Row
+from ironbench.model.session import Row
 from ironbench.model.system import Layout, System
 
 
@@ -25,20 +24,22 @@ class NoEngine(Engine):
     def validated(self, system: System, clients: int) -> tuple[System, Secrets]:
         """Knows directories, which it neither makes nor claims: the workload says what it does there."""
         for name, value in system.settings.items():
-            raise InputError(f"--set {name}={value}", "there is no database to set it in", "leave it out")
+            raise InputError(
+                written("system.set", f"{name}={value}"), "there is no database to set it in", "leave it out"
+            )
         ideal.refuse(
             system, dict.fromkeys(("log", "data", "temp", "client"), "there is no database that it belongs to")
         )
-        for option, told in (
-            ("--dsn", system.dsn),
-            ("--memory", system.memory_bytes),
-            ("--memory-total", system.memory_total_bytes),
-            ("parallelism", system.parallelism),
+        for option, declared in (
+            (written("system.dsn"), system.dsn),
+            (written("system.memory"), system.memory_bytes),
+            (written("limits.memory_total"), system.memory_total_bytes),
+            (written("system.parallelism"), system.parallelism),
         ):
-            if told is not None:
+            if declared is not None:
                 raise InputError(option, "there is no database", "leave it out, or choose a workload that has one")
         emulated = system.layout.emulated
-        places = {role: told if told in emulated else _directory(role, told) for role, told in _roles(system.layout)}
+        places = {role: path if path in emulated else _directory(role, path) for role, path in _roles(system.layout)}
         return replace(system, layout=system.layout.at(places)), Secrets()
 
     def identity(self, system: System, secrets: Secrets) -> dict[str, str]:
@@ -50,7 +51,7 @@ class NoEngine(Engine):
         return NoSession(system.layout)
 
 
-class NoSession:
+class NoSession(SessionDefaults):
     """Only says where the directories are, so that observers watch their devices."""
 
     engine = "none"
@@ -64,49 +65,25 @@ class NoSession:
     def copy_in(self, sql: str, data: bytes) -> int:
         raise FailureError("engine none", "there is no database to fill")
 
-    def line(self, cpus: Sequence[int] = ()) -> Line:
-        raise FailureError("engine none", "there is no database to connect to")
-
     def target(self, load_protocol: str = "prepared", io: str = "auto") -> dict[str, Any]:
         return {"kind": "none"}
 
     def facts(self) -> dict[str, Any]:
         return {"engine": "none", "settings": {}}
 
-    def counters(self) -> dict[str, int]:
-        return {}
-
-    def processes(self) -> list[int]:
-        return []
-
     def directories(self) -> dict[str, str]:
         return dict(self._directories)
-
-    def within(self) -> tuple[str, ...]:
-        return ()
-
-    def alive(self) -> bool:
-        return True
-
-    def last_words(self) -> str:
-        return ""
-
-    def restart(self) -> None:
-        """It has no caches."""
-
-    def stop(self) -> None:
-        """Nothing was started."""
 
 
 def _roles(layout: Layout) -> tuple[tuple[str, str | None], ...]:
     return ("data", layout.data), ("temp", layout.temp), ("log", layout.log)
 
 
-def _directory(role: str, told: str | None) -> str | None:
+def _directory(role: str, path: str | None) -> str | None:
     """Absolute; InputError when it is not there: a mistyped mount point must not be measured as the disk below it."""
-    if told is None:
+    if path is None:
         return None
-    place = Path(told).expanduser().absolute()
+    place = Path(path).expanduser().absolute()
     if not place.is_dir():
         cause = "it is no directory" if place.exists() else "there is no such directory"
         raise InputError(f"{role} directory {place}", cause, "name one that exists, on the device to be measured")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 
 from ironbench.engines.administration import REQUEST, Administration, Made, Written
-from ironbench.engines.postgres import made, rights, warming
+from ironbench.engines.dialect import listed
+from ironbench.engines.postgres import facts, given
 from ironbench.engines.postgres.maintenance import PostgresMaintaining
 from ironbench.errors import FailureError
 from ironbench.model.observation import Source
@@ -20,29 +22,104 @@ _CLIENTS = (
     "select count(*) from pg_stat_activity where datname = current_database() and backend_type = 'client backend' "
     "and pid <> pg_backend_pid() and application_name in (current_setting('application_name'), 'ironbench observer')"
 )
+_INDEXES = """
+    select c.oid::regclass, i.indexrelid::regclass, i.indisprimary,
+           (select string_agg(pg_get_indexdef(i.indexrelid, k, true), ', ' order by k)
+              from generate_series(1, i.indnkeyatts) k),
+           coalesce(pg_get_expr(i.indpred, i.indrelid), 'true')
+      from pg_class c
+      left join pg_index i on i.indrelid = c.oid and i.indisvalid
+      left join pg_class x on x.oid = i.indexrelid
+     where c.relkind = 'r' and {which}
+       and (i.indexrelid is null or x.relam = (select oid from pg_am where amname = 'btree'))
+     order by c.oid, i.indisprimary desc, i.indexrelid
+"""
+_IN_INDEX_ORDER = (
+    "set local enable_seqscan = off; set local enable_bitmapscan = off; set local enable_sort = off; "
+    "set local enable_incremental_sort = off; set local max_parallel_workers_per_gather = 0; "
+)
+"""A second sequential scan of a large table hits next to nothing: tables larger than a quarter of shared_buffers are
+scanned through a ring of 256 kB (PostgreSQL: src/backend/storage/buffer/README, "Buffer Ring Replacement Strategy").
+Index scans have no such ring."""
+MARK = "made by ironbench"
+"""A comment, which PostgreSQL keeps with the object: a table that somebody dropped and made again has none."""
+_ROUTINE = re.compile(r"create or replace (?:function|procedure) (\w+)", re.IGNORECASE)
+_TABLES = f"""
+    select c.oid::regclass, pg_total_relation_size(c.oid)
+           + coalesce((select sum(pg_total_relation_size(i.inhrelid)) from pg_inherits i where i.inhparent = c.oid), 0)
+      from pg_class c
+      join pg_description d on d.objoid = c.oid and d.classoid = 'pg_class'::regclass and d.objsubid = 0
+     where c.relkind in ('r', 'p') and d.description = '{MARK}'
+     order by c.oid
+"""
+_ROUTINES = f"""
+    select p.oid::regprocedure
+      from pg_proc p
+      join pg_description d on d.objoid = p.oid and d.classoid = 'pg_proc'::regclass
+     where d.description = '{MARK}'
+     order by p.oid
+"""
+_FOREIGN = f"""
+    select p.oid::regprocedure from pg_proc p
+     where p.proname in ({{names}}) and p.pronamespace = current_schema()::regnamespace
+       and obj_description(p.oid, 'pg_proc') is distinct from '{MARK}'
+     order by p.oid
+"""
+_BUSY = """
+    select pid from pg_stat_activity
+     where datname = current_database() and pid <> pg_backend_pid() and application_name like 'ironbench%'
+"""
 
 
 class PostgresAdministration(Administration):
     maintaining = PostgresMaintaining()
     marks = True
 
-    def mark(self, session: Session, tables: Sequence[str], statements: Sequence[str] = ()) -> None:
-        made.mark(session, tables, statements)
+    def mark(self, session: Session, tables: Sequence[str]) -> None:
+        if tables:
+            session.query("; ".join(f"comment on table {name} is '{MARK}'" for name in tables))
+
+    def marked(self, statement: str) -> str:
+        routines = _ROUTINE.findall(statement)
+        return "; ".join([statement, *(f"comment on routine {name} is '{MARK}'" for name in routines)])
+
+    def foreign_routines(self, session: Session, statements: Sequence[str]) -> Sequence[str]:
+        names = [name for statement in statements for name in _ROUTINE.findall(statement)]
+        return [row[0] or "" for row in session.query(_FOREIGN.format(names=listed(names)))] if names else []
 
     def made(self, session: Session) -> Made:
-        return made.found(session)
+        tables = session.query(_TABLES)
+        return Made(
+            session.query("select current_database()")[0][0] or "",
+            tuple(name or "" for name, _ in tables),
+            tuple(row[0] or "" for row in session.query(_ROUTINES)),
+            sum(int(size or 0) for _, size in tables),
+        )
 
     def remove_made(self, session: Session) -> Made:
-        return made.removed(session)
+        made = self.made(session)
+        if busy := session.query(_BUSY):
+            raise FailureError(
+                f"database {made.database}",
+                f"another ironbench is using it (server process {busy[0][0]})",
+                "wait until it has ended",
+            )
+        # Statements sent together are one transaction (PostgreSQL 18 documentation, 54.2.2.1). Without CASCADE, which
+        # would take what others have made of these tables with them.
+        drops = [f"drop table {', '.join(made.tables)}"] if made.tables else []
+        drops += [f"drop routine {', '.join(made.routines)}"] if made.routines else []
+        if drops:
+            session.query("; ".join(drops))
+        return made
 
-    def require_rights(self, session: Session, wanted: Collection[tuple[str, str]]) -> None:
-        rights.require(session, wanted)
+    def require_rights(self, session: Session, needs: Collection[tuple[str, str]]) -> None:
+        given.require_rights(session, needs)
 
     def warm(self, session: Session, tables: tuple[str, ...]) -> str:
-        return f"{warming.by_index(session, tables)} indexes read in their order"
+        return f"{_warm_by_index(session, tables)} indexes read in their order"
 
     def hits(self, session: Session) -> Mapping[str, int]:
-        session.query("select pg_stat_force_next_flush()")  # what this session itself has read so far
+        facts.flush_counts(session)  # what this session itself has read so far
         sql = "select sum(blks_hit), sum(blks_read) from pg_stat_database where datname = current_database()"
         hit, read = session.query(sql)[0]
         return {"hit": int(hit or 0), "read": int(read or 0)}
@@ -83,14 +160,11 @@ class PostgresAdministration(Administration):
 
     checkpoint_setting = "checkpoint_timeout"
 
-    def checkpoint_settings(self, interval_s: float) -> Mapping[str, str]:
-        return {self.checkpoint_setting: f"{interval_s:.0f}s"} if interval_s >= SHORTEST_TIMEOUT_S else {}
-
     def commits(self, session: Session) -> tuple[int, int] | None:
-        session.query("select pg_stat_force_next_flush()")
-        found = session.query("select xact_commit from pg_stat_database where datname = current_database()")
+        facts.flush_counts(session)
+        rows = session.query("select xact_commit from pg_stat_database where datname = current_database()")
         # The second statement is not yet in the count it reads.
-        return int(found[0][0] or 0), 1
+        return int(rows[0][0] or 0), 1
 
     def clients(self, session: Session) -> int:
         return int(session.query(_CLIENTS)[0][0] or 0)
@@ -128,3 +202,25 @@ def _littered(session: Session, tables: Sequence[str], most: float) -> list[str]
         f"where relname in ({names}) and pg_table_is_visible(relid) and n_dead_tup > {most} * n_live_tup"
     )
     return sorted(row[0] for row in rows if row[0])
+
+
+def _warm_by_index(session: Session, tables: tuple[str, ...]) -> int:
+    """Reads the tables (none: all) in the order of each index; returns how many indexes. FailureError."""
+    names = ", ".join(f"'{name}'" for name in tables)
+    which = f"c.relname in ({names}) and pg_table_is_visible(c.oid)" if tables else "c.oid >= 16384"
+    done = 0
+    seen: set[str | None] = set()
+    for table, index, _, columns, predicate in session.query(_INDEXES.format(which=which)):
+        if index is None or columns is None:
+            session.query(f"select count(*) from {table}")
+            continue
+        # The first index of a table brings its rows, too; of the others the index alone is wanted.
+        what = "*" if table not in seen else columns
+        only = "off" if table not in seen else "on"
+        seen.add(table)
+        session.query(
+            f"begin; {_IN_INDEX_ORDER} set local enable_indexonlyscan = {only}; "
+            f"select count(t.*) from (select {what} from {table} where {predicate} order by {columns}) t; commit"
+        )
+        done += 1
+    return done

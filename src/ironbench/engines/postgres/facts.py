@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
 from typing import Any
+from weakref import WeakKeyDictionary
 
-from ironbench.model.session import Row
+from ironbench.model.session import Row, Session
 
 Query = Callable[[str], list[Row]]
 
@@ -100,3 +102,78 @@ def _configure(query: Query) -> str:
         " AND coalesce(has_function_privilege(to_regprocedure('pg_catalog.pg_config()')::oid, 'execute'), false)",
     )
     return _one(query, "SELECT setting FROM pg_config WHERE name = 'CONFIGURE'") if may == "t" else ""
+
+
+_DATABASE = {
+    "commits": "xact_commit",
+    "rollbacks": "xact_rollback",
+    "blocks_read": "blks_read",
+    "blocks_hit": "blks_hit",
+    "rows_returned": "tup_returned",
+    "rows_fetched": "tup_fetched",
+    "rows_inserted": "tup_inserted",
+    "rows_updated": "tup_updated",
+    "rows_deleted": "tup_deleted",
+    "temp_files": "temp_files",
+    "temp_bytes": "temp_bytes",
+    "deadlocks": "deadlocks",
+    "sessions_killed": "sessions_killed",
+}
+_LOG = {"wal_records": "wal_records", "wal_full_page_images": "wal_fpi", "wal_bytes": "wal_bytes"}
+_CHECKPOINTS = {
+    "checkpoints_timed": "num_timed",
+    "checkpoints_requested": "num_requested",
+    "checkpoint_blocks": "buffers_written",
+    "checkpoint_write_ms": "write_time",
+    "checkpoint_sync_ms": "sync_time",
+}
+_CHECKPOINTS_BEFORE_17 = {
+    "checkpoints_timed": "checkpoints_timed",
+    "checkpoints_requested": "checkpoints_req",
+    "checkpoint_blocks": "buffers_checkpoint",
+    "checkpoint_write_ms": "checkpoint_write_time",
+    "checkpoint_sync_ms": "checkpoint_sync_time",
+}
+_SOURCES = (
+    ("pg_stat_database WHERE datname = current_database()", _DATABASE),
+    ("pg_stat_wal", _LOG),
+    ("pg_stat_checkpointer", _CHECKPOINTS),
+    ("pg_stat_bgwriter", _CHECKPOINTS_BEFORE_17),
+)
+
+
+def read_counters(query: Query) -> dict[str, int]:
+    """All counters that this version and this user have. Commits and blocks are those of our database."""
+    counters: dict[str, int] = {}
+    for source, names in _SOURCES:
+        view, _, condition = source.partition(" ")
+        # Asked first: older versions have fewer views, and a refusal would stand in the server's log.
+        may = query(f"SELECT coalesce(has_table_privilege(to_regclass('pg_catalog.{view}'), 'select'), false)")
+        if may != [("t",)]:
+            continue
+        rows = query(f"SELECT row_to_json(s) FROM {view} s {condition}")
+        counters |= _named(json.loads(rows[0][0] or "{}"), names) if rows else {}
+    return counters
+
+
+_FLUSH = "pg_stat_force_next_flush"
+_FLUSHES: WeakKeyDictionary[Session, bool] = WeakKeyDictionary()
+"""Sessions whose server can be asked to count at once."""
+REPORTED_S = 0.6
+"""Before version 15 a backend reports its counts after a statement, at least 0.5 s apart (PGSTAT_STAT_INTERVAL)."""
+
+
+def flush_counts(session: Session) -> None:
+    """Has the server count what this session has done so far, up to and including the last statement sent here."""
+    if session not in _FLUSHES:
+        # Asked first: a refusal would stand in the server's log.
+        _FLUSHES[session] = session.query(f"select 1 from pg_proc where proname = '{_FLUSH}'") != []
+    if _FLUSHES[session]:
+        session.query(f"select {_FLUSH}()")
+    else:
+        time.sleep(REPORTED_S)
+        session.query("select 1")
+
+
+def _named(row: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, int]:
+    return {name: int(row[column]) for name, column in names.items() if row.get(column) is not None}

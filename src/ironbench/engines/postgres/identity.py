@@ -5,12 +5,12 @@ from __future__ import annotations
 import functools
 import os
 import pwd
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from ironbench.engines.postgres.installation import Installation, last_words
+from ironbench.engines.postgres.installation import Installation
 from ironbench.errors import FailureError
+from ironbench.process.programs import last_words, run_program
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +56,10 @@ def choose(installation: Installation, forbidden: frozenset[str] = frozenset()) 
     for candidate in _ways_for_root():
         if candidate.mechanism in forbidden:
             continue
-        said = _trial(candidate, installation)
-        if said is None:
+        reason = _trial(candidate, installation)
+        if reason is None:
             return candidate
-        reasons.append(f"{candidate.mechanism}: {said}")
+        reasons.append(f"{candidate.mechanism}: {reason}")
     raise FailureError(
         "PostgreSQL as root",
         "the server refuses to run as root, and no other identity works here: " + "; ".join(reasons),
@@ -85,14 +85,7 @@ def _ways_for_root() -> list[Identity]:
 def _trial(identity: Identity, installation: Installation) -> str | None:
     """None when the server's program runs that way, else why not."""
     try:
-        done = subprocess.run(
-            [*identity.prefix, installation.program("postgres"), "--version"],
-            capture_output=True,
-            text=True,
-            errors="replace",
-            check=False,
-            timeout=30,
-        )
-    except OSError as error:
-        return error.strerror or str(error)
+        done = run_program([*identity.prefix, installation.program("postgres"), "--version"])
+    except FailureError as error:
+        return error.cause
     return None if done.returncode == 0 else last_words(done.stderr, 1)

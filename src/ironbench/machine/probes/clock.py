@@ -5,7 +5,7 @@ from __future__ import annotations
 from statistics import quantiles
 
 from ironbench.machine.doctor import probe
-from ironbench.machine.patient import Patient
+from ironbench.machine.host_view import HostView
 from ironbench.model.diagnosis import Reading, ok, severe, warning
 
 _BASE = "/sys/devices/system/clocksource/clocksource0"
@@ -15,14 +15,14 @@ _LATE_S, _VERY_LATE_S = 1e-3, 10e-3
 
 
 @probe("time", "clock source")
-def clock_source(patient: Patient) -> Reading | None:
+def clock_source(host: HostView) -> Reading | None:
     """Which clock the kernel reads; a stopwatch reads it twice per transaction."""
-    current = patient.tree.read(f"{_BASE}/current_clocksource")
+    current = host.tree.read(f"{_BASE}/current_clocksource")
     if not current:
         return None
     if current in _FAST:
         return ok(current)
-    available = (patient.tree.read(f"{_BASE}/available_clocksource") or "").split()
+    available = (host.tree.read(f"{_BASE}/available_clocksource") or "").split()
     better = next((name for name in _FAST if name in available), None)
     command = (
         f"echo {better} | sudo tee {_BASE}/current_clocksource" if better else "boot with clocksource=tsc tsc=reliable"
@@ -36,9 +36,9 @@ def clock_source(patient: Patient) -> Reading | None:
 
 
 @probe("time", "wake-up")
-def wake_up(patient: Patient) -> Reading | None:
+def wake_up(host: HostView) -> Reading | None:
     """How late a thread wakes that asked to sleep 1 ms: the punctuality of an open loop's schedule."""
-    late = patient.attempts.wake_ups()
+    late = host.attempts.wake_ups()
     if len(late) < 100:
         return None
     cuts = quantiles(late, n=100)

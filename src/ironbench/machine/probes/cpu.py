@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ironbench.machine.doctor import probe
 from ironbench.machine.fingerprint import boost, mitigations
+from ironbench.machine.host_view import HostView
 from ironbench.machine.limits import read_limits
-from ironbench.machine.patient import Patient
 from ironbench.model.diagnosis import Reading, note, ok, warning
 from ironbench.words import counted
 
@@ -16,14 +16,14 @@ _DEEP_S = 100e-6
 
 
 @probe("cpu", "governor")
-def governor(patient: Patient) -> Reading | None:
+def governor(host: HostView) -> Reading | None:
     """Who decides how fast the processor runs."""
-    names = {patient.tree.read(name) for name in patient.tree.glob(f"{_CPU}/cpu[0-9]*/cpufreq/scaling_governor")}
-    found = sorted(name for name in names if name)
-    if not found:
+    names = {host.tree.read(name) for name in host.tree.glob(f"{_CPU}/cpu[0-9]*/cpufreq/scaling_governor")}
+    governors = sorted(name for name in names if name)
+    if not governors:
         return None
-    seen = ", ".join(found)
-    if found == [_STEADY]:
+    seen = ", ".join(governors)
+    if governors == [_STEADY]:
         return ok(seen)
     return warning(
         seen,
@@ -34,14 +34,14 @@ def governor(patient: Patient) -> Reading | None:
 
 
 @probe("cpu", "energy preference")
-def energy_preference(patient: Patient) -> Reading | None:
+def energy_preference(host: HostView) -> Reading | None:
     """What the processor itself was told to prefer, speed or saving."""
     pattern = f"{_CPU}/cpu[0-9]*/cpufreq/energy_performance_preference"
-    found = sorted({name for path in patient.tree.glob(pattern) if (name := patient.tree.read(path))})
-    if not found:
+    preferences = sorted({name for path in host.tree.glob(pattern) if (name := host.tree.read(path))})
+    if not preferences:
         return None
-    seen = ", ".join(found)
-    if set(found) <= {"performance", "balance_performance", "default"}:
+    seen = ", ".join(preferences)
+    if set(preferences) <= {"performance", "balance_performance", "default"}:
         return ok(seen)
     return warning(
         seen,
@@ -51,15 +51,15 @@ def energy_preference(patient: Patient) -> Reading | None:
 
 
 @probe("cpu", "boost")
-def boosting(patient: Patient) -> Reading | None:
+def boosting(host: HostView) -> Reading | None:
     """Whether the processor may run faster than its base frequency while it is cool."""
-    allowed = boost(patient.tree)
+    allowed = boost(host.tree)
     if allowed is None:
         return None
     if not allowed:
         return ok("off: the frequency does not depend on heat")
     intel = f"{_CPU}/intel_pstate/no_turbo"
-    command = f"echo 1 | sudo tee {intel}" if patient.tree.exists(intel) else f"echo 0 | sudo tee {_CPU}/cpufreq/boost"
+    command = f"echo 1 | sudo tee {intel}" if host.tree.exists(intel) else f"echo 0 | sudo tee {_CPU}/cpufreq/boost"
     return note(
         "on",
         "Speed depends on how warm the processor is and how many cores work: a run after a pause is faster, and one "
@@ -69,11 +69,11 @@ def boosting(patient: Patient) -> Reading | None:
 
 
 @probe("cpu", "heat")
-def heat(patient: Patient) -> Reading | None:
+def heat(host: HostView) -> Reading | None:
     """Whether the processor has slowed down because it was too hot."""
-    if not patient.tree.glob(f"{_CPU}/cpu[0-9]*/thermal_throttle/*_count"):
+    if not host.tree.glob(f"{_CPU}/cpu[0-9]*/thermal_throttle/*_count"):
         return None
-    now, before = patient.after.throttled, patient.before.throttled
+    now, before = host.after.throttled, host.before.throttled
     meaning = "The processor ran slower to cool down: long runs are slower than short ones."
     remedy = "improve cooling, or switch boost off"
     if now > before:
@@ -86,9 +86,9 @@ def heat(patient: Patient) -> Reading | None:
 
 
 @probe("cpu", "idle states")
-def idle_states(patient: Patient) -> Reading | None:
+def idle_states(host: HostView) -> Reading | None:
     """How deeply idle cores sleep, which is how long they take to wake up."""
-    tree = patient.tree
+    tree = host.tree
     deepest = 0
     name = ""
     for state in tree.glob(f"{_CPU}/cpu0/cpuidle/state[0-9]*"):
@@ -108,9 +108,9 @@ def idle_states(patient: Patient) -> Reading | None:
 
 
 @probe("cpu", "threads per core")
-def smt(patient: Patient) -> Reading | None:
+def smt(host: HostView) -> Reading | None:
     """Whether two logical processors share a core (SMT, hyper-threading)."""
-    active = patient.tree.integer(f"{_CPU}/smt/active")
+    active = host.tree.integer(f"{_CPU}/smt/active")
     if active is None:
         return None
     if not active:
@@ -123,37 +123,37 @@ def smt(patient: Patient) -> Reading | None:
 
 
 @probe("cpu", "mitigations")
-def weaknesses(patient: Patient) -> Reading | None:
+def weaknesses(host: HostView) -> Reading | None:
     """Processor weaknesses that the kernel works around at a cost per system call."""
-    if not patient.tree.names(f"{_CPU}/vulnerabilities"):
+    if not host.tree.names(f"{_CPU}/vulnerabilities"):
         return None
-    found = mitigations(patient.tree)
-    if not found:
+    by_weakness = mitigations(host.tree)
+    if not by_weakness:
         return ok("none needed, or switched off")
     return note(
-        ", ".join(found),
+        ", ".join(by_weakness),
         "Each system call and task switch costs a little more. Keep it so; compare only machines with the same set.",
     )
 
 
 @probe("cpu", "container limits")
-def limits(patient: Patient) -> list[Reading]:
+def limits(host: HostView) -> list[Reading]:
     """Whether a control group (a container's limit) bounds this process."""
-    found = read_limits(patient.tree)
+    bounds = read_limits(host.tree)
     readings = []
-    if found.cpus is not None:
+    if bounds.cpus is not None:
         readings.append(
             warning(
-                f"at most {found.cpus:g} cores' worth of CPU time (cgroup {found.cgroup})",
+                f"at most {bounds.cpus:g} cores' worth of CPU time (cgroup {bounds.cgroup})",
                 "When the quota is used up, everything stands still until the next period: pauses of up to 0.1 s that "
                 "no database can explain.",
                 "give whole CPUs instead of a quota: `docker run --cpuset-cpus=…`, or remove `--cpus`",
             )
         )
-    if found.memory_bytes is not None:
+    if bounds.memory_bytes is not None:
         readings.append(
             note(
-                f"at most {found.memory_bytes / 2**30:.1f} GiB of memory (cgroup {found.cgroup})",
+                f"at most {bounds.memory_bytes / 2**30:.1f} GiB of memory (cgroup {bounds.cgroup})",
                 "Page cache counts against this limit: data beyond it are read from the device again.",
             )
         )

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from ironbench.machine.doctor import probe
+from ironbench.machine.host_view import HostView
 from ironbench.machine.mounts import all_mounts
-from ironbench.machine.patient import Patient
 from ironbench.model.diagnosis import Reading, note, ok
 
 _EMULATION = "Emulated devices (disks and flash drives made by software) cannot be used; everything else works."
 
 
 @probe("facilities", "io_uring")
-def io_uring(patient: Patient) -> Reading:
+def io_uring(host: HostView) -> Reading:
     """The kernel's fastest way to send and receive."""
-    why = patient.attempts.io_uring()
+    why = host.attempts.io_uring()
     if why is None:
         return ok("works")
-    disabled = patient.tree.integer("/proc/sys/kernel/io_uring_disabled")
+    disabled = host.tree.integer("/proc/sys/kernel/io_uring_disabled")
     remedy = "sudo sysctl kernel.io_uring_disabled=0"
     if not disabled:
         remedy = "in a container: `docker run --security-opt seccomp=unconfined`"
@@ -24,28 +24,28 @@ def io_uring(patient: Patient) -> Reading:
 
 
 @probe("facilities", "FUSE")
-def fuse(patient: Patient) -> Reading:
+def fuse(host: HostView) -> Reading:
     """File systems in a program, for emulated devices."""
-    why = patient.attempts.fuse()
+    why = host.attempts.fuse()
     remedy = "sudo modprobe fuse (in a container: `docker run --device /dev/fuse --cap-add SYS_ADMIN`)"
     return ok("works") if why is None else note(why, _EMULATION, remedy)
 
 
 @probe("facilities", "loop devices")
-def loop_devices(patient: Patient) -> Reading:
+def loop_devices(host: HostView) -> Reading:
     """Block devices made of files, for emulated devices."""
-    why = patient.attempts.loop_device()
+    why = host.attempts.loop_device()
     remedy = "run as root: sudo modprobe loop (in a container: `docker run --privileged`)"
     return ok("works") if why is None else note(why, _EMULATION, remedy)
 
 
 @probe("facilities", "control groups")
-def control_groups(patient: Patient) -> list[Reading]:
+def control_groups(host: HostView) -> list[Reading]:
     """Limits on memory and CPU for the engine alone."""
     readings = []
     meaning = "The engine's memory cannot be limited together with its page cache (--memory-total)."
-    for version, controller, directory in _groups(patient):
-        why = patient.attempts.cgroup(patient.tree.path(directory))
+    for version, controller, directory in _groups(host):
+        why = host.attempts.cgroup(host.tree.path(directory))
         what = f"{version}, {controller}: " if controller else f"{version}: "
         if why is None:
             readings.append(ok(f"{what}groups can be made in {directory}"))
@@ -58,22 +58,22 @@ def control_groups(patient: Patient) -> list[Reading]:
     return readings
 
 
-def _groups(patient: Patient) -> list[tuple[str, str, str]]:
+def _groups(host: HostView) -> list[tuple[str, str, str]]:
     """Version, controllers and directory of each hierarchy that could limit memory or CPU."""
-    found = []
-    for mount in all_mounts(patient.tree):
+    hierarchies = []
+    for mount in all_mounts(host.tree):
         if mount.kind == "cgroup2":
-            controllers = patient.tree.read(f"{mount.path}/cgroup.controllers") or "no controllers"
-            found.append(("v2", controllers, mount.path))
+            controllers = host.tree.read(f"{mount.path}/cgroup.controllers") or "no controllers"
+            hierarchies.append(("v2", controllers, mount.path))
         elif mount.kind == "cgroup" and {"memory", "cpu"} & set(mount.options):
-            found.append(("v1", "+".join(sorted({"memory", "cpu"} & set(mount.options))), mount.path))
-    return found
+            hierarchies.append(("v1", "+".join(sorted({"memory", "cpu"} & set(mount.options))), mount.path))
+    return hierarchies
 
 
 @probe("facilities", "user namespaces")
-def user_namespaces(patient: Patient) -> Reading:
+def user_namespaces(host: HostView) -> Reading:
     """Lets root start servers that refuse to run as root, without changing any owner."""
-    why = patient.attempts.user_namespace()
+    why = host.attempts.user_namespace()
     if why is None:
         return ok("work")
     return note(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ironbench.machine.doctor import probe
-from ironbench.machine.patient import Patient
+from ironbench.machine.host_view import HostView
 from ironbench.model.diagnosis import Reading, note, ok, severe, warning
 from ironbench.words import counted, in_percent
 
@@ -12,12 +12,12 @@ _SEVERE_OTHERS, _WARNING_OTHERS = 0.20, 0.05
 
 
 @probe("load", "steal")
-def steal(patient: Patient) -> Reading | None:
+def steal(host: HostView) -> Reading | None:
     """CPU time that the hypervisor gives to other machines while this one wants to run."""
-    if not patient.after.cpu:
+    if not host.after.cpu:
         return None
-    share = patient.ticks("steal")
-    seen = f"{in_percent(share, 1)} of CPU time over the last second"
+    share = host.ticks("steal")
+    seen = f"{in_percent(share)} of CPU time over the last second"
     meaning = "Other virtual machines take CPU time from this one: the same work takes longer from one run to the next."
     remedy = "ask for dedicated or unthrottled CPUs at your provider, or measure at a quieter hour and repeat"
     if share >= _SEVERE_STEAL:
@@ -28,15 +28,15 @@ def steal(patient: Patient) -> Reading | None:
 
 
 @probe("load", "other programs")
-def others(patient: Patient) -> Reading | None:
+def others(host: HostView) -> Reading | None:
     """CPU time that programs other than ironbench use right now."""
-    if not patient.after.cpu:
+    if not host.after.cpu:
         return None
-    total = sum(patient.after.cpu.values()) - sum(patient.before.cpu.values())
+    total = sum(host.after.cpu.values()) - sum(host.before.cpu.values())
     used = {
-        pid: (name, ticks - patient.before.processes.get(pid, ("", 0))[1])
-        for pid, (name, ticks) in patient.after.processes.items()
-        if pid not in patient.own_pids
+        pid: (name, ticks - host.before.processes.get(pid, ("", 0))[1])
+        for pid, (name, ticks) in host.after.processes.items()
+        if pid not in host.ourselves.pids
     }
     share = sum(ticks for _, ticks in used.values()) / total if total > 0 else 0.0
     busiest = sorted(((ticks, name, pid) for pid, (name, ticks) in used.items() if ticks > 0), reverse=True)[:3]
@@ -52,13 +52,13 @@ def others(patient: Patient) -> Reading | None:
 
 
 @probe("load", "waiting programs")
-def runnable(patient: Patient) -> Reading | None:
+def runnable(host: HostView) -> Reading | None:
     """How many programs want to run right now."""
-    if not patient.after.cpu:
+    if not host.after.cpu:
         return None
-    cores = max(1, len(patient.tree.glob("/sys/devices/system/cpu/cpu[0-9]*")))
+    cores = max(1, len(host.tree.glob("/sys/devices/system/cpu/cpu[0-9]*")))
     # One of them is this examination.
-    waiting = max(0, patient.after.runnable - 1)
+    waiting = max(0, host.after.runnable - 1)
     seen = f"{waiting} besides this one, on {counted(cores, 'core')}"
     if waiting >= cores:
         return warning(
@@ -70,13 +70,13 @@ def runnable(patient: Patient) -> Reading | None:
 
 
 @probe("load", "swapping")
-def swapping(patient: Patient) -> Reading | None:
+def swapping(host: HostView) -> Reading | None:
     """Whether memory is moved to and from swap right now, or was before."""
-    memory = patient.tree.table("/proc/meminfo")
+    memory = host.tree.table("/proc/meminfo")
     if "SwapTotal" not in memory:
         return None
     used = memory["SwapTotal"] - memory.get("SwapFree", 0)
-    pages = patient.after.swapped_pages - patient.before.swapped_pages
+    pages = host.after.swapped_pages - host.before.swapped_pages
     if pages > 0:
         return severe(
             f"{pages} pages in the last second",

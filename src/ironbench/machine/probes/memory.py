@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ironbench.machine.doctor import probe
+from ironbench.machine.host_view import HostView
 from ironbench.machine.mounts import all_mounts, mount_of
-from ironbench.machine.patient import Patient
 from ironbench.model.diagnosis import Reading, note, ok, warning
 
 _SHORT_SHARE = 0.10
@@ -14,9 +14,9 @@ _GIB = 1 << 30
 
 
 @probe("memory", "free memory")
-def available(patient: Patient) -> Reading | None:
+def available(host: HostView) -> Reading | None:
     """How much memory a trial can have without pushing others out."""
-    memory = patient.tree.table("/proc/meminfo")
+    memory = host.tree.table("/proc/meminfo")
     if "MemAvailable" not in memory or not memory.get("MemTotal"):
         return None
     share = memory["MemAvailable"] / memory["MemTotal"]
@@ -31,10 +31,10 @@ def available(patient: Patient) -> Reading | None:
 
 
 @probe("memory", "swappiness")
-def swappiness(patient: Patient) -> Reading | None:
+def swappiness(host: HostView) -> Reading | None:
     """How readily the kernel moves programs to swap to cache more files."""
-    value = patient.tree.integer("/proc/sys/vm/swappiness")
-    swap = patient.tree.table("/proc/meminfo").get("SwapTotal")
+    value = host.tree.integer("/proc/sys/vm/swappiness")
+    swap = host.tree.table("/proc/meminfo").get("SwapTotal")
     if value is None or swap is None:
         return None
     if swap == 0:
@@ -49,10 +49,10 @@ def swappiness(patient: Patient) -> Reading | None:
 
 
 @probe("memory", "transparent huge pages")
-def huge_pages(patient: Patient) -> Reading | None:
+def huge_pages(host: HostView) -> Reading | None:
     """Whether the kernel makes large pages of memory by itself."""
     base = "/sys/kernel/mm/transparent_hugepage"
-    chosen = patient.tree.chosen(f"{base}/enabled")
+    chosen = host.tree.chosen(f"{base}/enabled")
     if chosen is None:
         return None
     if chosen != "always":
@@ -66,9 +66,9 @@ def huge_pages(patient: Patient) -> Reading | None:
 
 
 @probe("memory", "overcommit")
-def overcommit(patient: Patient) -> Reading | None:
+def overcommit(host: HostView) -> Reading | None:
     """Whether the kernel promises more memory than it has."""
-    mode = patient.tree.integer("/proc/sys/vm/overcommit_memory")
+    mode = host.tree.integer("/proc/sys/vm/overcommit_memory")
     if mode is None:
         return None
     if mode == 2:
@@ -82,9 +82,9 @@ def overcommit(patient: Patient) -> Reading | None:
 
 
 @probe("memory", "NUMA")
-def numa(patient: Patient) -> Reading | None:
+def numa(host: HostView) -> Reading | None:
     """Whether memory belongs to processors, and whether the kernel moves it about."""
-    tree = patient.tree
+    tree = host.tree
     nodes = [name for name in tree.names("/sys/devices/system/node") if name[4:].isdigit() and name.startswith("node")]
     if not nodes:
         return None
@@ -111,9 +111,9 @@ def numa(patient: Patient) -> Reading | None:
 
 
 @probe("memory", "write-back")
-def write_back(patient: Patient) -> Reading | None:
+def write_back(host: HostView) -> Reading | None:
     """How much changed data the kernel collects before it makes writers wait."""
-    tree = patient.tree
+    tree = host.tree
     total = tree.table("/proc/meminfo").get("MemAvailable")
     ratio, limit = tree.integer("/proc/sys/vm/dirty_ratio"), tree.integer("/proc/sys/vm/dirty_bytes")
     if total is None or ratio is None:
@@ -131,12 +131,12 @@ def write_back(patient: Patient) -> Reading | None:
 
 
 @probe("memory", "shared memory")
-def shared_memory(patient: Patient) -> Reading | None:
+def shared_memory(host: HostView) -> Reading | None:
     """Room in /dev/shm, where parallel queries of a server exchange rows."""
-    mount = mount_of("/dev/shm", all_mounts(patient.tree))
+    mount = mount_of("/dev/shm", all_mounts(host.tree))
     if mount is None or mount.path != "/dev/shm":
         return None
-    free = patient.attempts.free_bytes(patient.tree.path("/dev/shm"))
+    free = host.attempts.free_bytes(host.tree.path("/dev/shm"))
     if free is None:
         return None
     seen = f"{free[0] / _GIB:.2f} GiB free in /dev/shm"

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from ironbench.machine.doctor import probe
-from ironbench.machine.patient import Patient
+from ironbench.machine.host_view import HostView
 from ironbench.model.diagnosis import Reading, note, ok, severe, warning
 from ironbench.words import in_percent
 
@@ -14,10 +14,10 @@ _HALF = 0.5
 
 
 @probe("power", "battery")
-def battery(patient: Patient) -> Reading | None:
+def battery(host: HostView) -> Reading | None:
     """Whether the machine runs from a battery."""
-    tree = patient.tree
-    mains = [name for name in tree.names("/sys/class/power_supply") if _is_mains(patient, name)]
+    tree = host.tree
+    mains = [name for name in tree.names("/sys/class/power_supply") if _is_mains(host, name)]
     if not mains:
         return None
     if any(tree.integer(f"/sys/class/power_supply/{name}/online") for name in mains):
@@ -25,16 +25,16 @@ def battery(patient: Patient) -> Reading | None:
     return severe("on battery", "Processor, links and drives are slowed down to save power.", "plug it in")
 
 
-def _is_mains(patient: Patient, name: str) -> bool:
-    return patient.tree.read(f"/sys/class/power_supply/{name}/type") == "Mains"
+def _is_mains(host: HostView, name: str) -> bool:
+    return host.tree.read(f"/sys/class/power_supply/{name}/type") == "Mains"
 
 
 @probe("power", "PCIe link")
-def pcie_link(patient: Patient) -> list[Reading]:
+def pcie_link(host: HostView) -> list[Reading]:
     """Whether each drive's or controller's link runs at the speed and width it is capable of."""
     readings = []
-    for block in patient.blocks:
-        at = _pcie_device(patient, block.name)
+    for block in host.blocks:
+        at = _pcie_device(host, block.name)
         if at is None:
             continue
         speeds = [_number(at / f"{which}_link_speed") for which in ("current", "max")]
@@ -56,16 +56,16 @@ def pcie_link(patient: Patient) -> list[Reading]:
     return readings
 
 
-def _pcie_device(patient: Patient, block: str) -> Path | None:
+def _pcie_device(host: HostView, block: str) -> Path | None:
     """The nearest device above a block device that has a PCIe link."""
     try:
-        at = patient.tree.path(f"/sys/block/{block}").resolve(strict=True)
+        at = host.tree.path(f"/sys/block/{block}").resolve(strict=True)
     except OSError:
         return None
     for folder in (at, *at.parents):
         if (folder / "current_link_speed").is_file():
             return folder
-        if folder == patient.tree.root:
+        if folder == host.tree.root:
             break
     return None
 
@@ -80,10 +80,10 @@ def _number(path: Path) -> float | None:
 
 
 @probe("power", "PCIe power saving")
-def aspm(patient: Patient) -> Reading | None:
+def aspm(host: HostView) -> Reading | None:
     """Whether links go to sleep between requests (ASPM)."""
     path = "/sys/module/pcie_aspm/parameters/policy"
-    policy = patient.tree.chosen(path)
+    policy = host.tree.chosen(path)
     if policy is None:
         return None
     if policy in ("performance", "default"):
@@ -96,13 +96,13 @@ def aspm(patient: Patient) -> Reading | None:
 
 
 @probe("power", "SATA link power saving")
-def sata_links(patient: Patient) -> list[Reading]:
+def sata_links(host: HostView) -> list[Reading]:
     """Whether SATA links go to sleep between requests."""
-    found: dict[str, list[str]] = {}
-    for path in patient.tree.glob("/sys/class/scsi_host/host*/link_power_management_policy"):
-        if policy := patient.tree.read(path):
-            found.setdefault(policy, []).append(path.split("/")[4])
-    return [_sata(policy, hosts) for policy, hosts in sorted(found.items())]
+    by_policy: dict[str, list[str]] = {}
+    for path in host.tree.glob("/sys/class/scsi_host/host*/link_power_management_policy"):
+        if policy := host.tree.read(path):
+            by_policy.setdefault(policy, []).append(path.split("/")[4])
+    return [_sata(policy, hosts) for policy, hosts in sorted(by_policy.items())]
 
 
 def _sata(policy: str, hosts: list[str]) -> Reading:
@@ -117,11 +117,11 @@ def _sata(policy: str, hosts: list[str]) -> Reading:
 
 
 @probe("power", "NVMe power states")
-def nvme_states(patient: Patient) -> list[Reading]:
+def nvme_states(host: HostView) -> list[Reading]:
     """Whether NVMe drives may go to sleep between requests (APST)."""
     readings = []
-    for path in patient.tree.glob("/sys/class/nvme/nvme*/power/pm_qos_latency_tolerance_us"):
-        drive, value = path.split("/")[4], patient.tree.read(path)
+    for path in host.tree.glob("/sys/class/nvme/nvme*/power/pm_qos_latency_tolerance_us"):
+        drive, value = path.split("/")[4], host.tree.read(path)
         if value in ("0", None):
             readings.append(ok(f"{drive}: the drive stays awake"))
             continue
@@ -136,13 +136,13 @@ def nvme_states(patient: Patient) -> list[Reading]:
 
 
 @probe("power", "device power saving")
-def runtime_power(patient: Patient) -> list[Reading]:
+def runtime_power(host: HostView) -> list[Reading]:
     """Whether the kernel suspends idle storage devices."""
     readings = []
-    for block in patient.blocks:
+    for block in host.blocks:
         path = f"/sys/block/{block.name}/device/power/control"
-        state = patient.tree.read(path)
-        supported = patient.tree.read(f"/sys/block/{block.name}/device/power/runtime_status")
+        state = host.tree.read(path)
+        supported = host.tree.read(f"/sys/block/{block.name}/device/power/runtime_status")
         if state is None or supported == "unsupported":
             continue
         if state == "auto":

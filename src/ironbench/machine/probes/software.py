@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ironbench.machine.doctor import probe
-from ironbench.machine.patient import Patient
+from ironbench.machine.host_view import HostView
 from ironbench.model.diagnosis import Reading, note, ok, severe, warning
 
 _FEW_FILES, _ENOUGH_FILES = 4096, 16384
@@ -11,9 +11,9 @@ _OPEN_FILES = "Max open files"
 
 
 @probe("software", "core build")
-def build(patient: Patient) -> Reading | None:
+def build(host: HostView) -> Reading | None:
     """Whether ironbench's own core was built to be fast."""
-    profile = patient.build_profile
+    profile = host.ourselves.build_profile
     if profile is None:
         return None
     if profile == "release":
@@ -26,9 +26,9 @@ def build(patient: Patient) -> Reading | None:
 
 
 @probe("software", "open files")
-def open_files(patient: Patient) -> Reading | None:
+def open_files(host: HostView) -> Reading | None:
     """How many files and connections one process may have open."""
-    for line in (patient.tree.read("/proc/self/limits") or "").splitlines():
+    for line in (host.tree.read("/proc/self/limits") or "").splitlines():
         if line.startswith(_OPEN_FILES):
             words = line.removeprefix(_OPEN_FILES).split()
             hard = words[1]

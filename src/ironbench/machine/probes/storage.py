@@ -5,8 +5,8 @@ from __future__ import annotations
 from statistics import median
 
 from ironbench.machine.doctor import probe
+from ironbench.machine.host_view import HostView, Place
 from ironbench.machine.mounts import device_number, emulated, in_memory, is_network
-from ironbench.machine.patient import Patient, Place
 from ironbench.machine.tree import Tree
 from ironbench.model.diagnosis import Reading, note, ok, severe, warning
 from ironbench.model.machine import Mount
@@ -20,15 +20,15 @@ _DISK_SYNC_S = 1e-3
 _SLOW_SYNC_S = 0.05
 
 
-def _each_mount(patient: Patient) -> list[Place]:
+def _each_mount(host: HostView) -> list[Place]:
     """The places, each mount once."""
-    return list({place.mount.path: place for place in patient.places if place.mount is not None}.values())
+    return list({place.mount.path: place for place in host.places if place.mount is not None}.values())
 
 
 @probe("storage", "file system")
-def file_system(patient: Patient) -> list[Reading]:
+def file_system(host: HostView) -> list[Reading]:
     """What kind of file system holds each directory."""
-    return [_file_system(place) for place in _each_mount(patient)]
+    return [_file_system(place) for place in _each_mount(host)]
 
 
 def _file_system(place: Place) -> Reading:
@@ -65,9 +65,9 @@ def _file_system(place: Place) -> Reading:
 
 
 @probe("storage", "mount options")
-def mount_options(patient: Patient) -> list[Reading]:
+def mount_options(host: HostView) -> list[Reading]:
     """Options that make writes unsafe or slow."""
-    return [reading for place in _each_mount(patient) for reading in _options(place, patient.tree)]
+    return [reading for place in _each_mount(host) for reading in _options(place, host.tree)]
 
 
 def _emulated(mount: Mount, tree: Tree) -> bool:
@@ -131,14 +131,14 @@ def _options(place: Place, tree: Tree) -> list[Reading]:
 
 
 @probe("storage", "free space")
-def free_space(patient: Patient) -> list[Reading]:
+def free_space(host: HostView) -> list[Reading]:
     """Room for data, log and spills."""
     readings = []
-    for place in _each_mount(patient):
-        found = patient.attempts.free_bytes(place.directory)
-        if found is None or not found[1]:
+    for place in _each_mount(host):
+        space = host.attempts.free_bytes(place.directory)
+        if space is None or not space[1]:
             continue
-        free, size = found
+        free, size = space
         seen = f"{place.directory}: {free / _GIB:.1f} of {size / _GIB:.1f} GiB free"
         if free < _NO_ROOM_BYTES:
             readings.append(
@@ -160,10 +160,10 @@ def free_space(patient: Patient) -> list[Reading]:
 
 
 @probe("storage", "I/O scheduler")
-def scheduler(patient: Patient) -> list[Reading]:
+def scheduler(host: HostView) -> list[Reading]:
     """Who orders the requests to each device."""
     readings = []
-    for block in patient.blocks:
+    for block in host.blocks:
         if block.scheduler is None:
             continue
         seen = f"{block.name}: {block.scheduler}"
@@ -184,7 +184,7 @@ def scheduler(patient: Patient) -> list[Reading]:
                     f"echo none | sudo tee {path}",
                 )
             )
-        elif block.scheduler == "none" and block.rotational and patient.virtual == "none":
+        elif block.scheduler == "none" and block.rotational and host.virtual == "none":
             readings.append(
                 note(
                     seen,
@@ -198,16 +198,16 @@ def scheduler(patient: Patient) -> list[Reading]:
 
 
 @probe("storage", "write cache")
-def write_cache(patient: Patient) -> list[Reading]:
+def write_cache(host: HostView) -> list[Reading]:
     """Whether a device keeps writes in memory of its own until it is told to flush."""
     readings = []
-    for block in patient.blocks:
+    for block in host.blocks:
         if block.write_cache is None:
             continue
         seen = f"{block.name}: {block.write_cache}"
         if block.write_cache == "write back":
             readings.append(ok(f"{seen}: a commit waits for a flush, as it must"))
-        elif patient.virtual != "none":
+        elif host.virtual != "none":
             readings.append(
                 note(
                     seen,
@@ -228,11 +228,11 @@ def write_cache(patient: Patient) -> list[Reading]:
 
 
 @probe("storage", "sync time")
-def sync_time(patient: Patient) -> list[Reading]:
+def sync_time(host: HostView) -> list[Reading]:
     """How long one 4 KiB write with a sync takes: the least a commit costs (measured)."""
     readings = []
-    for place in _each_mount(patient):
-        took = patient.attempts.syncs(place.directory)
+    for place in _each_mount(host):
+        took = host.attempts.syncs(place.directory)
         if not took or place.mount is None or in_memory(place.mount):
             continue
         middle = median(took)
@@ -246,7 +246,7 @@ def sync_time(patient: Patient) -> list[Reading]:
                     "look for other load on the device: `iostat -x 1`",
                 )
             )
-        elif rotating and middle < _DISK_SYNC_S and patient.virtual == "none":
+        elif rotating and middle < _DISK_SYNC_S and host.virtual == "none":
             readings.append(
                 warning(
                     seen,
@@ -267,22 +267,22 @@ def sync_time(patient: Patient) -> list[Reading]:
 
 
 @probe("storage", "firmware")
-def firmware(patient: Patient) -> list[Reading]:
+def firmware(host: HostView) -> list[Reading]:
     """Model and firmware of each drive: an update can double its speed."""
     return [
         ok(f"{block.name}: {block.model or 'model unknown'}, firmware {block.firmware}; is it the maker's newest?")
-        for block in patient.blocks
+        for block in host.blocks
         if block.firmware
     ]
 
 
 @probe("storage", "encryption")
-def encryption(patient: Patient) -> list[Reading]:
+def encryption(host: HostView) -> list[Reading]:
     """Whether blocks are encrypted on their way to the device."""
     readings = []
-    for block in patient.blocks:
+    for block in host.blocks:
         if block.name.startswith("dm-"):
-            encrypted = (patient.tree.read(f"/sys/block/{block.name}/dm/uuid") or "").startswith("CRYPT-")
+            encrypted = (host.tree.read(f"/sys/block/{block.name}/dm/uuid") or "").startswith("CRYPT-")
             if encrypted:
                 readings.append(
                     note(

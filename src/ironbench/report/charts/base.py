@@ -1,8 +1,10 @@
-"""What every chart is made of."""
+"""Values, scales and axes that all charts share."""
 
 from __future__ import annotations
 
+import json
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -15,7 +17,7 @@ LOG_CLIENTS = 60
 
 
 class Depth(Enum):
-    """Where something is written out: a terminal has less room than a file, and neither folds anything away."""
+    """Where a section is written out: a terminal has less room than a file, and neither can fold."""
 
     EVERYWHERE = 1
     DOCUMENT = 2
@@ -26,12 +28,12 @@ class Depth(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Text in columns; the first is left-aligned, the others hold numbers."""
+    """Text in columns: the first is left-aligned, the others hold numbers."""
 
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     numbers: bool = False
-    """Whether all columns but the first are figures, to be kept in one line and aligned to the right."""
+    """Whether all columns but the first are figures: one line each, aligned to the right."""
     words: bool = False
     """Whether columns hold words, which begin at the left."""
     counted: bool = False
@@ -51,7 +53,7 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """One chart with the same in words and in figures, for those who cannot see it."""
+    """A chart, and the same in words and in figures for readers who cannot see it."""
 
     id: str
     title: str
@@ -59,18 +61,18 @@ class Chart:
     specification: dict[str, Any]
     table: Table
     unit: str = ""
-    """What the vertical axis counts, said beside the title so that it stays horizontal."""
+    """What the vertical axis counts; stands next to the title, so that it stays horizontal."""
     legend: tuple[Key, ...] = ()
     note: str = ""
     wide: bool = False
-    """Whether it takes the whole width of a page."""
+    """Whether it takes a page's whole width."""
     depth: Depth = Depth.EVERYWHERE
 
 
 def specification(
     layers: list[dict[str, Any]], data: dict[str, list[dict[str, Any]]], height: int = 280
 ) -> dict[str, Any]:
-    """A layered chart as wide as its place; colours stay tokens until a theme is known."""
+    """A layered chart as wide as its container; colours stay tokens until a theme is known."""
     return {
         "width": "container",
         "height": height,
@@ -83,7 +85,7 @@ def specification(
 
 
 def colour(names: list[str]) -> dict[str, Any]:
-    """Colour by system, the same system in the same colour everywhere."""
+    """Colours by system, the same in every chart."""
     return {"field": "system", "type": "nominal", "scale": theme.system_colours(names)}
 
 
@@ -92,7 +94,7 @@ def shape(names: list[str]) -> dict[str, Any]:
 
 
 def keys(names: list[str], mark: str = "") -> tuple[Key, ...]:
-    """The legend of systems; none for a single one. `mark`: for all of them, else each its own."""
+    """The legend of systems; empty for a single one. `mark`: one for all, instead of a mark per system."""
     if len(names) < 2:
         return ()
     return tuple(
@@ -102,7 +104,7 @@ def keys(names: list[str], mark: str = "") -> tuple[Key, ...]:
 
 
 def value_scale(values: list[float], factor: float) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Scale and axis of a measured value: linear from zero, logarithmic where that would press small values flat."""
+    """Scale and axis of a measured value: linear from zero, or logarithmic where small values would be flat."""
     positive = [value for value in values if value and value > 0]
     if not wide_apart(positive, factor):
         return {"zero": True}, {"tickCount": 5, "format": ",~f"}
@@ -114,11 +116,25 @@ def value_scale(values: list[float], factor: float) -> tuple[dict[str, Any], dic
 
 
 def decimal_ticks(low: float, high: float) -> list[float]:
-    """Within both: powers of ten, of fewer decades their double and their half as well."""
+    """Powers of ten between `low` and `high`; over few decades their double and their half, too."""
     first, last = math.log10(low), math.log10(high)
     steps = (1,) if last - first > _DECADES else (1, 2, 5)
     ticks = [step * 10**power for power in range(math.floor(first), math.ceil(last) + 1) for step in steps]
     return [round(tick, 9) for tick in ticks if low <= tick <= high]
+
+
+def ratio_ticks(domain: list[float], round_ratios: Sequence[float], most: int) -> list[float]:
+    """Those of `round_ratios` inside `domain`, about `most` of them so that they can be read; always with 1."""
+    inside = [tick for tick in round_ratios if domain[0] <= tick <= domain[1]]
+    gap = math.log(domain[1] / domain[0]) / most
+    kept = [1.0]
+    for side in ([t for t in inside if t > 1], [t for t in reversed(inside) if t < 1]):
+        last = 1.0
+        for tick in side:
+            if abs(math.log(tick / last)) >= gap:
+                kept.append(tick)
+                last = tick
+    return sorted(kept)
 
 
 def wide_apart(values: list[float], factor: float) -> bool:
@@ -136,3 +152,50 @@ def clients_axis(counts: list[int]) -> dict[str, Any]:
     if not log:
         kind["domain"] = [max(0, counts[0] - margin), counts[-1] + margin]
     return {"field": "clients", "type": "quantitative", "axis": axis, "scale": {**kind, "nice": False}}
+
+
+def whiskered(
+    data: str,
+    x: dict[str, Any],
+    y: dict[str, Any],
+    looks: tuple[dict[str, Any], dict[str, Any]],
+    tooltip: Sequence[dict[str, Any]],
+    **mark: Any,
+) -> list[dict[str, Any]]:
+    """Means with whiskers from `low` to `high`. `looks`: colour and shape; `mark`: more properties of a mean."""
+    colour, shape = looks
+    whisker = {
+        "data": {"name": data},
+        "mark": {"type": "rule", "strokeWidth": 2.4, "strokeCap": "round"},
+        "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": colour, "tooltip": tooltip},
+    }
+    mean = {
+        "data": {"name": data},
+        "mark": {"type": "point", "filled": True, "size": 80, "opacity": 1, **mark},
+        "encoding": {"x": x, "y": y, "color": colour, "shape": shape, "tooltip": tooltip},
+    }
+    return [whisker, mean]
+
+
+def joined(data: str, x: dict[str, Any], y: dict[str, Any], colour: dict[str, Any], opacity: float) -> dict[str, Any]:
+    """A thin line that joins the means."""
+    return {
+        "data": {"name": data},
+        "mark": {"type": "line", "strokeWidth": 1.3, "opacity": opacity},
+        "encoding": {"x": x, "y": y, "color": colour},
+    }
+
+
+def places(title: str, labels: Sequence[str] | Sequence[Sequence[str]]) -> dict[str, Any]:
+    """An axis of equally distant places, each with a label; a list is a label of several lines."""
+    return {
+        "field": "place",
+        "type": "quantitative",
+        "scale": {"domain": [-0.5, len(labels) - 0.5], "nice": False, "zero": False},
+        "axis": {
+            "title": title,
+            "values": list(range(len(labels))),
+            "labelExpr": f"{json.dumps(labels, ensure_ascii=False)}[datum.value]",
+            "ticks": False,
+        },
+    }

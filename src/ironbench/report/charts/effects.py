@@ -6,16 +6,16 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from ironbench.analyse.contrast import Contrast
+from ironbench.analyse.factors import Contrast
 from ironbench.analyse.study import Effect, Study
 from ironbench.model.finding import Conclusion
 from ironbench.report.charts import base, rows
 from ironbench.report.charts.base import Chart, Key
-from ironbench.report.findings import better, effect_table, has_interval, interval, metric_words
+from ironbench.report.findings import better, effect_table, has_interval, interval, metric_words, verdict
 from ironbench.report.findings import ratio as ratio_words
 from ironbench.report.numbers import percent
 
-# Colour and mark of each conclusion: told apart in grey by the mark, and by the word beside each row.
+# Colour and mark of each conclusion: in grey the mark and the word of each row distinguish them.
 LOOKS = {
     Conclusion.FASTER: ("s2", "triangle-up"),
     Conclusion.SLOWER: ("s1", "triangle-down"),
@@ -30,39 +30,38 @@ _MOST_TICKS = 8
 _MARKS = 0.18
 """How far above the middle of a row its marks begin, in rows."""
 _LONG = 70
-"""A longer name of a comparison is told without its second side; table and tooltip have all of it."""
+"""Longest name of a comparison before its second side is left out; table and tooltip have all of it."""
 _REACH = 1.6
-"""An interval of few blocks may reach from nearly nothing to nearly everything: the axis goes no further than this
-power of the spread of the ratios themselves, and the interval is cut there."""
+"""Intervals of few blocks may be endless: the axis stops at this power of the ratios' spread, and cuts them there."""
 
 
 def effects(study: Study) -> list[Chart]:
     """One chart of the comparisons that carry verdicts; none where nothing was compared."""
-    found = [effect for effect in study.effects if effect.finding.ratios]
-    if not found:
+    shown = [effect for effect in study.effects if effect.finding.ratios]
+    if not shown:
         return []
-    margin = found[0].finding.margin
-    domain = _domain(found, margin)
-    data = rows.named([_row(effect, domain) for effect in found])
+    margin = shown[0].finding.margin
+    domain = _domain(shown, margin)
+    data = rows.named([_row(effect, domain) for effect in shown])
     # Of each row only where its marks are: a name must not be read through a band.
     shaded = [
         {"low": 1 / (1 + margin), "high": 1 + margin, "top": row["place"] - _MARKS, "line": row["line"]} for row in data
     ]
     points = [
-        {"below": row["below"], "block": block + 1, "ratio": ratio, "said": ratio_words(ratio)}
-        for row, effect in zip(data, found, strict=True)
+        {"below": row["below"], "block": block + 1, "ratio": ratio, "text": ratio_words(ratio)}
+        for row, effect in zip(data, shown, strict=True)
         for block, ratio in effect.finding.ratios
         if ratio > 0 and math.isfinite(ratio)
     ]
-    ended = [conclusion for conclusion in LOOKS if any(e.finding.conclusion is conclusion for e in found)]
+    ended = [conclusion for conclusion in LOOKS if any(e.finding.conclusion is conclusion for e in shown)]
     x = {
         "field": "ratio",
         "type": "quantitative",
         "scale": {"type": "log", "domain": domain, "nice": False, "clamp": True},
         "axis": {"title": _axis(study.metric), "values": ticks(domain), "format": "~r", "grid": True},
     }
-    layers = _layers(len(found), x, ended)
-    repeated = [row for row, effect in zip(data, found, strict=True) if has_interval(effect.finding)]
+    layers = _layers(len(shown), x, ended)
+    repeated = [row for row, effect in zip(data, shown, strict=True) if has_interval(effect.finding)]
     datasets = {"effects": data, "intervals": repeated, "blocks": points, "margin": shaded}
     keys = [Key(conclusion.value, LOOKS[conclusion][0], LOOKS[conclusion][1]) for conclusion in ended]
     keys.append(Key(f"equivalent: within {percent(margin)}", "rule", "square"))
@@ -71,9 +70,9 @@ def effects(study: Study) -> list[Chart]:
         Chart(
             "effects",
             f"{metric_words(study.metric).capitalize()} against the baseline",
-            _alt(found, study.metric),
-            base.specification(layers, datasets, rows.height(len(found))),
-            effect_table(found),
+            _alt(shown, study.metric),
+            base.specification(layers, datasets, rows.height(len(shown))),
+            effect_table(shown),
             "ratio with its interval, logarithmic" if repeated else "ratio, logarithmic; without repeats no interval",
             tuple(keys),
             wide=True,
@@ -89,23 +88,23 @@ def _row(effect: Effect, domain: list[float]) -> dict[str, Any]:
         "low": min(max(finding.low, domain[0]), domain[1]),
         "high": max(min(finding.high, domain[1]), domain[0]),
         "conclusion": finding.conclusion.value,
-        "said": f"{ratio_words(finding.ratio)} {finding.conclusion.value}",
+        "text": f"{ratio_words(finding.ratio)} {finding.conclusion.value}{', drifting' if finding.changed else ''}",
         "interval": interval(finding),
         "blocks": finding.blocks,
     }
 
 
 def _short(contrast: Contrast) -> str:
-    """Without the second side, if that is too much; where it was compared stays."""
+    """Leaves out the second side of a long name, but keeps where they were compared."""
     where = f", at {contrast.where}" if contrast.where else ""
     return contrast.name if len(contrast.name) <= _LONG else contrast.cell + where
 
 
-def _domain(found: Sequence[Effect], margin: float) -> list[float]:
-    """From the lowest to the highest of intervals and blocks, with 1 and the margin inside."""
-    ratios = [math.log(r) for e in found for _, r in e.finding.ratios if r > 0 and math.isfinite(r)] or [0.0]
+def _domain(shown: Sequence[Effect], margin: float) -> list[float]:
+    """Spans intervals and blocks, with 1 and the margin inside."""
+    ratios = [math.log(r) for e in shown for _, r in e.finding.ratios if r > 0 and math.isfinite(r)] or [0.0]
     reach = _REACH * max(max(map(abs, ratios)), math.log1p(margin) * 1.5)
-    ends = [math.log(end) for e in found for end in (e.finding.low, e.finding.high) if end > 0 and math.isfinite(end)]
+    ends = [math.log(end) for e in shown for end in (e.finding.low, e.finding.high) if end > 0 and math.isfinite(end)]
     edge = math.log1p(margin) * 1.4
     low = min(-edge, *ratios, *(max(end, -reach) for end in ends))
     high = max(edge, *ratios, *(min(end, reach) for end in ends))
@@ -114,17 +113,7 @@ def _domain(found: Sequence[Effect], margin: float) -> list[float]:
 
 
 def ticks(domain: list[float]) -> list[float]:
-    """Round ratios, as many as can be read, 1 always among them."""
-    inside = [tick for tick in _TICKS if domain[0] <= tick <= domain[1]]
-    gap = math.log(domain[1] / domain[0]) / _MOST_TICKS
-    kept = [1.0]
-    for side in ([t for t in inside if t > 1], [t for t in reversed(inside) if t < 1]):
-        last = 1.0
-        for tick in side:
-            if abs(math.log(tick / last)) >= gap:
-                kept.append(tick)
-                last = tick
-    return sorted(kept)
+    return base.ratio_ticks(domain, _TICKS, _MOST_TICKS)
 
 
 def _layers(count: int, x: dict[str, Any], ended: Sequence[Conclusion]) -> list[dict[str, Any]]:
@@ -142,7 +131,7 @@ def _layers(count: int, x: dict[str, Any], ended: Sequence[Conclusion]) -> list[
     }
     tooltip = [
         {"field": "name", "title": "comparison"},
-        {"field": "said", "title": "ratio"},
+        {"field": "text", "title": "ratio"},
         {"field": "interval", "title": "interval"},
         {"field": "blocks", "title": "blocks"},
     ]
@@ -168,7 +157,7 @@ def _layers(count: int, x: dict[str, Any], ended: Sequence[Conclusion]) -> list[
         "encoding": {
             "x": x,
             "y": {**y, "field": "below"},
-            "tooltip": [{"field": "block", "title": "block"}, {"field": "said", "title": "ratio"}],
+            "tooltip": [{"field": "block", "title": "block"}, {"field": "text", "title": "ratio"}],
         },
     }
     whisker = {
@@ -181,7 +170,7 @@ def _layers(count: int, x: dict[str, Any], ended: Sequence[Conclusion]) -> list[
         "mark": {"type": "point", "filled": True, "size": 110, "opacity": 1, "stroke": "@paper", "strokeWidth": 1.2},
         "encoding": {"x": x, "y": y, "color": colour, "shape": shape, "tooltip": tooltip},
     }
-    return [margin, one, *rows.frame(count, "effects", "said"), block, whisker, centre]
+    return [margin, one, *rows.frame(count, "effects", "text"), block, whisker, centre]
 
 
 def _axis(metric: str) -> str:
@@ -192,10 +181,10 @@ def _axis(metric: str) -> str:
     return f"← {worse}  ·  ratio to the baseline  ·  {good} →"
 
 
-def _alt(found: Sequence[Effect], metric: str) -> str:
+def _alt(shown: Sequence[Effect], metric: str) -> str:
     words = [
         f"{effect.contrast.name}: {ratio_words(effect.finding.ratio)}, {interval(effect.finding)}, "
-        f"{effect.finding.conclusion.value}"
-        for effect in found
+        f"{verdict(effect.finding)}"
+        for effect in shown
     ]
     return f"Ratios of {metric_words(metric)} to the baseline. {'; '.join(words)}."

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ironbench.analyse.factors import Levels
 from ironbench.analyse.summarise import Summary
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Table
-from ironbench.report.numbers import measured, scale, span
+from ironbench.report.findings import metric_words
+from ironbench.report.numbers import measured, scale, span, unit_of
 
 _HEIGHT = 250
 _FAR = 25
@@ -20,27 +22,27 @@ _FAR = 25
 class Bar:
     group: str
     name: str
-    """In the legend."""
+    """As the legend shows it."""
     value: Summary
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What a chart of bars is called and says beside them."""
+    """Title, unit and notes of a bar chart."""
 
     id: str
     title: str
     unit: str
     note: str = ""
     table: Table | None = None
-    """Instead of the bars' own values."""
+    """Replaces the table of the bars' values."""
     top: float = 0.0
-    """Where the axis ends at least, so that several charts can be compared; in base units."""
+    """Least upper end of the axis, in base units, so that several charts can be compared."""
     wide: bool = False
 
 
-def grouped(shown: Shown, bars: Sequence[Bar]) -> list[Chart]:
-    """None of no bars. Groups and names stand in order of first mention."""
+def grouped_bars(shown: Shown, bars: Sequence[Bar]) -> list[Chart]:
+    """Draws groups and names in order of first mention; nothing without bars."""
     if not bars:
         return []
     names, groups = (list(dict.fromkeys(getattr(bar, field) for bar in bars)) for field in ("name", "group"))
@@ -52,12 +54,12 @@ def grouped(shown: Shown, bars: Sequence[Bar]) -> list[Chart]:
             "value": bar.value.centre / factor,
             "low": bar.value.low / factor,
             "high": bar.value.high / factor,
-            "said": measured(bar.value, shown.unit),
+            "text": measured(bar.value, shown.unit),
             "range": span(bar.value, shown.unit),
         }
         for bar in bars
     ]
-    said = "; ".join(f"{row['group']}, {row['name']}: {row['said']}" for row in rows)
+    words = "; ".join(f"{row['group']}, {row['name']}: {row['text']}" for row in rows)
     # A bar has a length only from zero: where small values would be pressed flat, points stand on a logarithmic axis.
     centres, least = [bar.value.centre for bar in bars], min(bar.value.low for bar in bars)
     far = not shown.top and least > 0 and base.wide_apart(centres, _FAR)
@@ -68,7 +70,7 @@ def grouped(shown: Shown, bars: Sequence[Bar]) -> list[Chart]:
         Chart(
             shown.id,
             shown.title,
-            f"{shown.title}. {said}.",
+            f"{shown.title}. {words}.",
             base.specification(
                 _layers(groups, names, _height(values, shown.top / factor, far), far), {"bars": rows}, _HEIGHT
             ),
@@ -82,7 +84,7 @@ def grouped(shown: Shown, bars: Sequence[Bar]) -> list[Chart]:
 
 
 def _height(values: list[float], top: float, far: bool) -> dict[str, Any]:
-    """Of the vertical axis: from zero, to `top` where that is given, or logarithmic."""
+    """The vertical axis: from zero, to `top` if given, or logarithmic."""
     if far:
         kind, axis = base.value_scale(values, 1.0)
         return {"type": "quantitative", "scale": kind, "axis": {**axis, "title": None}}
@@ -96,7 +98,7 @@ def _layers(groups: list[str], names: list[str], height: dict[str, Any], far: bo
         "x": {"field": "group", "type": "nominal", "sort": groups, "axis": axis, "scale": {"paddingInner": 0.25}},
         "xOffset": {"field": "name", "type": "nominal", "sort": names},
     }
-    tip = [{"field": "group"}, {"field": "name"}, {"field": "said", "title": "median"}, {"field": "range"}]
+    tip = [{"field": "group"}, {"field": "name"}, {"field": "text", "title": "median"}, {"field": "range"}]
     shown = {**place, "y": {"field": "value", **height}, "color": _colour(names), "tooltip": tip}
     stroke = {**place, "y": {"field": "low", **height}, "y2": {"field": "high"}}
     mark: dict[str, Any] = {"type": "point", "filled": True, "size": 80, "opacity": 1} if far else {"type": "bar"}
@@ -113,7 +115,45 @@ def _colour(names: list[str]) -> dict[str, Any]:
 
 
 def _table(rows: Sequence[dict[str, Any]], groups: Sequence[str], names: Sequence[str]) -> Table:
-    cells = {(row["group"], row["name"]): f"{row['said']} ({row['range']})" for row in rows}
+    cells = {(row["group"], row["name"]): f"{row['text']} ({row['range']})" for row in rows}
     return Table(
         ("", *names), tuple((group, *(cells.get((group, name), "–") for name in names)) for group in groups), True
     )
+
+
+_MOST_CHARTS = 3
+"""Levels of the second factor that get a chart of every query."""
+
+
+def level_bars(levels: Levels | None) -> list[Chart]:
+    """The lab's metric: the first factor's levels are groups, the second's are colours."""
+    if levels is None:
+        return []
+    title = f"{_capital(metric_words(levels.metric))} by {levels.first} and {levels.second}"
+    bars = [Bar(f"{levels.first}={cell.first}", f"{levels.second}={cell.second}", cell.value) for cell in levels.cells]
+    return grouped_bars(Shown("levels", title, unit_of(levels.metric)), bars)
+
+
+def level_queries(levels: Levels | None) -> list[Chart]:
+    """Every query's time: a chart for each level of the second factor, all to one scale."""
+    if levels is None:
+        return []
+    seconds = list(dict.fromkeys(cell.second for cell in levels.cells))[:_MOST_CHARTS]
+    top = max((time.high for cell in levels.cells for time in cell.queries.values()), default=0.0)
+    charts = []
+    for number, second in enumerate(seconds):
+        own = [cell for cell in levels.cells if cell.second == second]
+        queries = sorted({query for cell in own for query in cell.queries})
+        bars = [
+            Bar(query, f"{levels.first}={cell.first}", cell.queries[query])
+            for query in queries
+            for cell in own
+            if query in cell.queries
+        ]
+        title = f"Time of each query, {levels.second}={second}"
+        charts += grouped_bars(Shown(f"levels-queries-{number}", title, "s", top=top, wide=True), bars)
+    return charts
+
+
+def _capital(words: str) -> str:
+    return words[:1].upper() + words[1:]

@@ -1,66 +1,67 @@
-"""Peaks of every work with the first system as 1: throughput, response time and what the frequency alone would give."""
+"""Charts of `lead`: peaks of every work with the first system as 1, and the ratio at each number of clients."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from ironbench.analyse.lead import Lead, Leads
+from ironbench.report import theme
 from ironbench.report.charts import base, rows
-from ironbench.report.charts.base import Chart, Key, Table
+from ironbench.report.charts.base import Chart, Key, Table, joined, places, whiskered
 from ironbench.report.charts.effects import ticks
 from ironbench.report.findings import metric_words
 from ironbench.report.numbers import number, times
 
-_SAID = {"response_time_mean_s": "response time"}
-"""Shorter than their title."""
+_SHORT = {"response_time_mean_s": "response time"}
+"""Shorter names than the catalogue's."""
 
 
 def words_of(metric: str) -> str:
-    return _SAID.get(metric) or metric_words(metric)
+    return _SHORT.get(metric) or metric_words(metric)
 
 
-def peaks(found: Leads) -> Chart | None:
+def peaks(leads: Leads) -> Chart | None:
     """None where no work has a peak on both sides."""
-    shown = [(work, work.peaks) for work in found.works if work.peaks is not None]
+    shown = [(work, work.peaks) for work in leads.works if work.peaks is not None]
     if not shown:
         return None
     data: list[dict[str, Any]] = []
     for work, both in shown:
         data += [
-            {"name": f"{work.work}: {words_of(metric)}", "metric": words_of(metric), "said": said(one), **ends(one)}
+            {"name": f"{work.work}: {words_of(metric)}", "metric": words_of(metric), "text": describe(one), **ends(one)}
             for metric, one in both.leads.items()
         ]
     named = rows.named(data)
     metrics = list(dict.fromkeys(row["metric"] for row in data))
-    reach = [row[end] for row in named for end in ("low", "high")] + [1.0, found.hertz_ratio or 1.0]
+    reach = [row[end] for row in named for end in ("low", "high")] + [1.0, leads.hertz_ratio or 1.0]
     domain = [min(0.9, min(reach) * 0.92), max(1.1, max(reach) * 1.08)]
     x = {
         "type": "quantitative",
         "scale": {"type": "log", "domain": domain, "nice": False, "clamp": True},
         "axis": {
-            "title": f"{found.b} with {found.a} as 1 (logarithmic)",
+            "title": f"{leads.b} with {leads.a} as 1 (logarithmic)",
             "format": "~g",
             "values": ticks(domain),
             "grid": True,
         },
     }
-    layers = [*rows.frame(len(named), "names", "said"), *_lines(found), *_marks(len(named), x, metrics)]
+    layers = [*rows.frame(len(named), "names", "text"), *_lines(leads), *_marks(len(named), x, metrics)]
     datasets = {"names": named, "points": named, "one": [{"at": 1.0}]}
-    datasets |= {"clock": [{"at": found.hertz_ratio}]} if found.hertz_ratio else {}
+    datasets |= {"clock": [{"at": leads.hertz_ratio}]} if leads.hertz_ratio else {}
     keys = list(base.keys(metrics))
-    keys += [Key("ratio of the clock frequencies", "muted", "dash")] if found.hertz_ratio else []
+    keys += [Key("ratio of the clock frequencies", "muted", "dash")] if leads.hertz_ratio else []
     table = Table(
-        ("peak", f"ratio to {found.a}", "95 % interval"),
+        ("peak", f"ratio to {leads.a}", "95 % interval"),
         tuple((row["name"], times(row["ratio"]), _interval(row)) for row in named),
         numbers=True,
     )
     return Chart(
-        "lead", f"Peaks of {found.b} beside {found.a}", f"Ratios of {len(named)} figures at the peak",
+        "lead", f"Peaks of {leads.b} compared with {leads.a}", f"Ratios of {len(named)} figures at the peak",
         base.specification(layers, datasets, rows.height(len(named))), table, legend=tuple(keys), wide=True,
     )  # fmt: skip
 
 
-def said(one: Lead) -> str:
+def describe(one: Lead) -> str:
     """`1.27, leads by 27 %`."""
     return f"{number(one.ratio)}, {one.words}"
 
@@ -76,9 +77,9 @@ def _interval(row: dict[str, Any]) -> str:
     return f"{number(row['low'])} to {number(row['high'])}" if row["high"] > row["low"] else "one trial"
 
 
-def _lines(found: Leads) -> list[dict[str, Any]]:
-    """1, and the ratio of the frequencies."""
-    names = [("one", "@ink", [1, 0])] + ([("clock", "@muted", [5, 4])] if found.hertz_ratio else [])
+def _lines(leads: Leads) -> list[dict[str, Any]]:
+    """Rules at 1 and at the ratio of the clock frequencies."""
+    names = [("one", "@ink", [1, 0])] + ([("clock", "@muted", [5, 4])] if leads.hertz_ratio else [])
     return [
         {
             "data": {"name": name},
@@ -103,3 +104,76 @@ def _marks(count: int, x: dict[str, Any], metrics: list[str]) -> list[dict[str, 
             "encoding": dot,
         },
     ]
+
+
+_GROUP = 0.6
+"""Width of all works at one number of clients, of the distance to the next."""
+
+
+def by_clients(leads: Leads) -> Chart | None:
+    """None without a work that both sides ran with two numbers of clients, or with too many works."""
+    works = [work for work in leads.works if len(work.by_clients) > 1]
+    if not 0 < len(works) <= theme.SYSTEMS:
+        return None
+    names = [work.work for work in works]
+    counts = sorted({clients for work in works for clients, _ in work.by_clients})
+    points = [
+        _point(work.work, place, len(works), counts.index(clients), clients, one)
+        for place, work in enumerate(works)
+        for clients, one in work.by_clients
+    ]
+    reach = [row[end] for row in points for end in ("low", "high")] + [1.0, leads.hertz_ratio or 1.0]
+    scale = {"type": "log", "domain": [min(0.9, min(reach) * 0.95), max(1.1, max(reach) * 1.05)], "nice": False}
+    lines = [{"at": 1.0}], [{"at": leads.hertz_ratio}] if leads.hertz_ratio else []
+    keys = list(base.keys(names))
+    keys += [Key("95 % interval", "muted", "line")] if any(row["low"] < row["high"] for row in points) else []
+    keys += [Key("ratio of the clock frequencies", "muted", "dash")] if leads.hertz_ratio else []
+    x = places("clients or threads", [str(count) for count in counts])
+    return Chart(
+        "lead-by-clients",
+        f"{leads.b} compared with {leads.a} at each number of clients",
+        f"Ratios of throughput at {', '.join(map(str, counts))} clients or threads",
+        base.specification(_layers(names, x, scale), {"points": points, "one": lines[0], "clock": lines[1]}, 300),
+        _table(names, counts, points),
+        f"throughput with {leads.a} as 1, logarithmic",
+        tuple(keys),
+        wide=True,
+    )
+
+
+def _point(work: str, place: int, works: int, at: int, clients: int, one: Lead) -> dict[str, Any]:
+    """Places works side by side at each number of clients, so that intervals do not hide each other."""
+    return {
+        "system": work,
+        "clients": clients,
+        "place": at + (place - (works - 1) / 2) * _GROUP / works,
+        "text": describe(one),
+        **ends(one),
+    }
+
+
+def _layers(names: list[str], x: dict[str, Any], scale: dict[str, Any]) -> list[dict[str, Any]]:
+    y = {
+        "field": "ratio",
+        "type": "quantitative",
+        "scale": scale,
+        "axis": {"title": None, "format": "~g", "values": ticks(scale["domain"])},
+    }
+    colour = base.colour(names)
+    tooltip = [{"field": "system", "title": "work"}, {"field": "clients"}, {"field": "text", "title": "lead"}]
+    rules = [
+        {
+            "data": {"name": name},
+            "mark": {"type": "rule", "color": tone, "strokeDash": dash},
+            "encoding": {"y": {**y, "field": "at"}},
+        }
+        for name, tone, dash in (("one", "@ink", [1, 0]), ("clock", "@muted", [5, 4]))
+    ]
+    looks = colour, base.shape(names)
+    return [*rules, joined("points", x, y, colour, 0.7), *whiskered("points", x, y, looks, tooltip)]
+
+
+def _table(names: list[str], counts: list[int], points: list[dict[str, Any]]) -> Table:
+    ratios = {(row["system"], row["clients"]): number(row["ratio"]) for row in points}
+    rows = tuple((str(count), *(ratios.get((name, count), "") for name in names)) for count in counts)
+    return Table(("clients", *names), rows, numbers=True)

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from ironbench.report.charts import base
+from ironbench.report.charts.base import Key
+
 STEP = 52
-"""Height of a row."""
 NAME, MARK, POINTS = -0.3, 0.02, 0.3
 """Where name, mark and single points stand in a row, in rows from its middle."""
 _AXIS = 40
 
 
 def height(rows: int) -> int:
-    """Of the chart."""
     return rows * STEP + _AXIS
 
 
 def place(rows: int, field: str = "place") -> dict[str, Any]:
-    """The vertical axis: the first row on top, half a row to either side, nothing drawn."""
+    """The vertical axis: first row on top, half a row of space at both ends, nothing drawn."""
     return {
         "field": field,
         "type": "quantitative",
@@ -27,8 +29,8 @@ def place(rows: int, field: str = "place") -> dict[str, Any]:
     }
 
 
-def frame(rows: int, names: str, said: str = "") -> list[dict[str, Any]]:
-    """Layers with lines between the rows and a name to each; `said`: the field of a text at the right end.
+def frame(rows: int, names: str, value_field: str = "") -> list[dict[str, Any]]:
+    """Layers with lines between the rows and a name to each; `value_field`: the field of a text at the right end.
 
     `names` is the dataset, whose rows hold `place`, `name`, and the offsets that `named` adds.
     """
@@ -40,19 +42,19 @@ def frame(rows: int, names: str, said: str = "") -> list[dict[str, Any]]:
     }
     text: dict[str, Any] = {
         "data": {"name": names},
-        "mark": _text("left", "@ink", {"expr": "width * 0.62" if said else "width"}),
+        "mark": _text("left", "@ink", {"expr": "width * 0.62" if value_field else "width"}),
         "encoding": {"y": {**y, "field": "above"}, "x": {"value": 0}, "text": {"field": "name"}},
     }
     layers = [lines, text]
-    if said:
+    if value_field:
         right = _text("right", "@muted", {"expr": "width * 0.38"})
-        encoding = {"y": {**y, "field": "above"}, "x": {"value": "width"}, "text": {"field": said}}
+        encoding = {"y": {**y, "field": "above"}, "x": {"value": "width"}, "text": {"field": value_field}}
         layers.append({"data": {"name": names}, "mark": right, "encoding": encoding})
     return layers
 
 
 def named(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Rows with their places."""
+    """Adds each row's places."""
     return [
         {**row, "place": at + MARK, "above": at + NAME, "below": at + POINTS, "line": at + 0.5}
         for at, row in enumerate(rows)
@@ -64,3 +66,61 @@ def _text(align: str, colour: str, limit: dict[str, str]) -> dict[str, Any]:
         "type": "text", "align": align, "baseline": "middle", "fontSize": 12.5, "color": colour, "limit": limit,
         "tooltip": None,
     }  # fmt: skip
+
+
+_TOP, _BOTTOM = -0.04, 0.24
+"""Edges of a bar, in rows from the middle of its row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    name: str
+    parts: Mapping[str, float]
+    """In the unit of the axis."""
+    words: Mapping[str, str]
+    """Each part's value as people read it."""
+    total: str = ""
+    """Text above the bar's right end."""
+
+
+def stacked(bars: Sequence[Bar], colours: Mapping[str, str], x: dict[str, Any]) -> dict[str, Any]:
+    """Bars of parts. `colours`: part → token with `@`, in stacking order; `x`: scale and axis."""
+    names = named([{"name": bar.name, "text": bar.total} for bar in bars])
+    data = []
+    for row, bar in zip(names, bars, strict=True):
+        start = 0.0
+        for part in colours:
+            size = bar.parts.get(part, 0.0)
+            place = {"top": row["place"] + _TOP, "bottom": row["place"] + _BOTTOM}
+            data.append(
+                {"cell": bar.name, "part": part, "from": start, "to": start + size, **place}
+                | {"text": bar.words.get(part, "")}
+            )
+            start += size
+    value_field = "text" if any(bar.total for bar in bars) else ""
+    layers = [*frame(len(bars), "cells", value_field), _bars(len(bars), colours, x)]
+    return base.specification(layers, {"cells": names, "parts": data}, height(len(bars)))
+
+
+def keys(colours: Mapping[str, str]) -> tuple[Key, ...]:
+    return tuple(Key(part, colour.removeprefix("@"), "square") for part, colour in colours.items())
+
+
+def _bars(count: int, colours: Mapping[str, str], x: dict[str, Any]) -> dict[str, Any]:
+    y = place(count)
+    return {
+        "data": {"name": "parts"},
+        "mark": {"type": "rect", "stroke": "@paper", "strokeWidth": 0.6},
+        "encoding": {
+            "x": {"field": "from", "type": "quantitative", **x},
+            "x2": {"field": "to"},
+            "y": {**y, "field": "top"},
+            "y2": {"field": "bottom"},
+            "color": {
+                "field": "part",
+                "type": "nominal",
+                "scale": {"domain": list(colours), "range": list(colours.values())},
+            },
+            "tooltip": [{"field": "cell"}, {"field": "part"}, {"field": "text", "title": "value"}],
+        },
+    }

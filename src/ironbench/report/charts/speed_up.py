@@ -12,13 +12,13 @@ from ironbench.report.numbers import number
 _ALL = "all queries"
 
 
-def speed_up(found: Queries | None) -> list[Chart]:
-    """Where subjects differ in nothing but the declared parallelism, as far as their names tell; else none."""
-    subjects = found.by_parallelism if found else ()
-    if not found or not subjects:
+def speed_up(queries: Queries | None) -> list[Chart]:
+    """Draws subjects whose names differ in the declared parallelism alone."""
+    subjects = queries.by_parallelism if queries else ()
+    if not queries or not subjects:
         return []
     first, last = subjects[0], subjects[-1]
-    shared = [query for query in found.names if all(query in subject.times_s for subject in subjects)]
+    shared = [query for query in queries.names if all(query in subject.times_s for subject in subjects)]
     if not shared:
         return []
     ratios = {
@@ -27,12 +27,12 @@ def speed_up(found: Queries | None) -> list[Chart]:
     }
     means = {degree: _mean(list(values.values())) for degree, values in ratios.items()}
     lines = [
-        {"query": query, "degree": degree, "gain": gain, "said": f"{number(gain, 3)} ×"}
+        {"query": query, "degree": degree, "gain": gain, "text": f"{number(gain, 3)} ×"}
         for degree, values in ratios.items()
         for query, gain in values.items()
     ]
     whole = [
-        {"query": _ALL, "degree": degree, "gain": gain, "said": f"{number(gain, 3)} ×"}
+        {"query": _ALL, "degree": degree, "gain": gain, "text": f"{number(gain, 3)} ×"}
         for degree, gain in means.items()
     ]
     ideal = [{"degree": degree, "gain": degree / (first.parallelism or 1)} for degree in ratios]
@@ -84,7 +84,7 @@ def _layers(degrees: list[int]) -> list[dict[str, Any]]:
         "scale": {"zero": False, "nice": True},
         "axis": {"title": None, "tickCount": 6, "format": "~r", "grid": True},
     }
-    tooltip = [{"field": "query"}, {"field": "degree"}, {"field": "said", "title": "speed-up"}]
+    tooltip = [{"field": "query"}, {"field": "degree"}, {"field": "text", "title": "speed-up"}]
 
     def line(data: str, mark: dict[str, Any], **more: Any) -> dict[str, Any]:
         return {"data": {"name": data}, "mark": {"type": "line", **mark}, "encoding": {"x": x, "y": y, **more}}

@@ -10,7 +10,7 @@ from ironbench.analyse.timelines import Line
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Key, Table
 from ironbench.report.charts.grouped import Bar as GroupedBar
-from ironbench.report.charts.grouped import Shown, grouped
+from ironbench.report.charts.grouped import Shown, grouped_bars
 from ironbench.report.numbers import number, quantity, scale
 from ironbench.report.theme import SYSTEMS, symbols
 from ironbench.words import THIN
@@ -18,7 +18,7 @@ from ironbench.words import THIN
 Parts = Sequence[tuple[str, Sequence[Tested]]]
 """Systems, each with its tests."""
 Bar = tuple[str, Tested]
-"""What it is called in the legend, and what it shows."""
+"""Its name in the legend, and the test it shows."""
 
 WORDS = {"read": "read", "write": "write", "mix": "mixed"}
 _POINTS = (
@@ -29,24 +29,23 @@ _POINTS = (
 )
 _COST = "storage_cpu_per_io_s"
 _MEGABYTE = 1e6
-"""Bandwidths in the unit of the known table, whatever their size."""
+"""Unit of bandwidths in the known table, whatever their size."""
 _RANGE = "Bars: the median pass. Strokes: the range of all passes."
 
 
 def rates(parts: Parts) -> list[Chart]:
-    """Sequential tests by bandwidth, random ones by IOPS. One system: its directions beside each other; several: a
-    chart for each direction."""
-    found = []
+    """Sequential tests by bandwidth, random ones by IOPS; of several systems a chart for each direction."""
+    charts = []
     for kind, title in (("sequential", "Sequential"), ("random", "Random")):
         tests = [(name, one) for name, lines in parts for one in lines if one.kind == kind]
         if len(parts) == 1:
             bars = [(WORDS[one.direction], one) for _, one in tests]
-            found += _bars(kind, title, bars, list(dict.fromkeys(bar for bar, _ in bars)))
+            charts += _bars(kind, title, bars, list(dict.fromkeys(bar for bar, _ in bars)))
             continue
         for way, word in WORDS.items():
             bars = [(name, one) for name, one in tests if one.direction == way]
-            found += _bars(f"{kind}-{way}", f"{title}, {word}", bars, [name for name, _ in parts])
-    return found
+            charts += _bars(f"{kind}-{way}", f"{title}, {word}", bars, [name for name, _ in parts])
+    return charts
 
 
 def syncs(parts: Parts) -> list[Chart]:
@@ -55,14 +54,14 @@ def syncs(parts: Parts) -> list[Chart]:
 
 
 def costs(parts: Parts) -> list[Chart]:
-    """CPU time of a read by size: from the device beside the page cache."""
+    """CPU time of a read by size, from the device and from the page cache."""
     bars = [
         GroupedBar(one.title.split()[0].removeprefix("COST"), _cost_name(name, one, len(parts)), one.figures[_COST])
         for name, lines in parts
         for one in lines
         if one.kind == "cost" and _COST in one.figures
     ]
-    return grouped(Shown("read-costs", "CPU time of a read, by its size", "s", wide=True), bars)
+    return grouped_bars(Shown("read-costs", "CPU time of a read, by its size", "s", wide=True), bars)
 
 
 def _cost_name(system: str, one: Tested, systems: int) -> str:
@@ -71,7 +70,7 @@ def _cost_name(system: str, one: Tested, systems: int) -> str:
 
 
 def _bars(id: str, title: str, bars: Sequence[Bar], names: list[str]) -> list[Chart]:
-    """`names`: of the legend, in its order."""
+    """`names`: the legend, in its order."""
     if not bars:
         return []
     bandwidth, kind = bars[0][1].kind == "sequential", bars[0][1].kind
@@ -79,13 +78,13 @@ def _bars(id: str, title: str, bars: Sequence[Bar], names: list[str]) -> list[Ch
     words = "MB/s" if bandwidth else "writes made safe per second" if kind == "sync" else "I/Os per second"
     rows = [_row(name, one, bandwidth, factor) for name, one in bars]
     tests = list(dict.fromkeys(row["test"] for row in rows))
-    said = "; ".join(f"{row['test']} {row['name']}: {row['said']}" for row in rows)
+    figures = "; ".join(f"{row['test']} {row['name']}: {row['text']}" for row in rows)
     specification = base.specification(_layers(tests, names), {"bars": rows}, 250)
     return [
         Chart(
             id,
             title,
-            f"{title}, {words}. {said}.",
+            f"{title}, {words}. {figures}.",
             specification,
             Table(("", *names), tuple((test, *_cells(rows, test, names)) for test in tests), numbers=True),
             words,
@@ -105,7 +104,7 @@ def _row(name: str, one: Tested, bandwidth: bool, factor: float) -> dict[str, An
     return {
         "test": one.title,
         "name": name,
-        "said": f"{number(value / factor)}{THIN}MB/s" if bandwidth else quantity(value, "1/s"),
+        "text": f"{number(value / factor)}{THIN}MB/s" if bandwidth else quantity(value, "1/s"),
         "label": number(value / factor),
         "value": value / factor,
         "low": one.low / divisor,
@@ -119,7 +118,7 @@ def _layers(tests: list[str], names: list[str]) -> list[dict[str, Any]]:
         "x": {"field": "test", "type": "nominal", "sort": tests, "axis": axis, "scale": {"paddingInner": 0.25}},
         "xOffset": {"field": "name", "type": "nominal", "sort": names},
     }
-    tip = [{"field": "test"}, {"field": "name", "title": "what"}, {"field": "said", "title": "median pass"}]
+    tip = [{"field": "test"}, {"field": "name", "title": "what"}, {"field": "text", "title": "median pass"}]
     height = {"type": "quantitative", "axis": {"title": None, "tickCount": 5, "format": ",~f"}}
     colour = {"field": "name", "type": "nominal", "scale": {"domain": names, "range": _tokens(names)}}
     bar = {**place, "y": {"field": "value", **height}, "color": colour, "tooltip": tip}
@@ -144,8 +143,8 @@ def _keys(names: list[str]) -> tuple[Key, ...]:
 
 
 def _cells(rows: Sequence[dict[str, Any]], test: str, names: Sequence[str]) -> tuple[str, ...]:
-    found = {row["name"]: row["said"] for row in rows if row["test"] == test}
-    return tuple(found.get(name, "–") for name in names)
+    texts = {row["name"]: row["text"] for row in rows if row["test"] == test}
+    return tuple(texts.get(name, "–") for name in names)
 
 
 def latencies(parts: Parts) -> list[Chart]:
@@ -153,7 +152,7 @@ def latencies(parts: Parts) -> list[Chart]:
     names = [name for name, _ in parts]
     rows: list[dict[str, Any]] = [
         {"test": f"{one.title} {WORDS[one.direction]}", "system": name, "point": point, "value": value}
-        | {"said": quantity(value, "s")}
+        | {"text": quantity(value, "s")}
         for name, lines in parts
         for one in lines
         for point, metric, _ in _POINTS
@@ -167,7 +166,7 @@ def latencies(parts: Parts) -> list[Chart]:
     tests = list(dict.fromkeys(row["test"] for row in rows))
     points = [point for point in _POINTS if any(row["point"] == point[0] for row in rows)]
     kind, axis = base.value_scale([row["value"] for row in rows], 25)
-    said = "; ".join(f"{row['system']} {row['test']} {row['point']} {row['said']}" for row in rows)
+    figures = "; ".join(f"{row['system']} {row['test']} {row['point']} {row['text']}" for row in rows)
     table = tuple(
         (f"{name}, {test}" if len(names) > 1 else test, *_points(rows, name, test, points))
         for test in tests
@@ -177,7 +176,7 @@ def latencies(parts: Parts) -> list[Chart]:
         Chart(
             "latencies",
             "Time of an I/O, all passes together",
-            f"Time of an I/O by test. {said}.",
+            f"Time of an I/O by test. {figures}.",
             base.specification([_dots(tests, names, kind, axis, points)], {"dots": rows}, 40 + 26 * len(tests)),
             Table(("", *(point for point, _, _ in points)), table, numbers=True),
             suffix + (", logarithmic" if kind.get("type") == "log" else ""),
@@ -190,8 +189,8 @@ def latencies(parts: Parts) -> list[Chart]:
 def _points(
     rows: Sequence[dict[str, Any]], name: str, test: str, points: Sequence[tuple[str, str, str]]
 ) -> tuple[str, ...]:
-    found = {row["point"]: row["said"] for row in rows if (row["system"], row["test"]) == (name, test)}
-    return tuple(found.get(point, "–") for point, _, _ in points)
+    texts = {row["point"]: row["text"] for row in rows if (row["system"], row["test"]) == (name, test)}
+    return tuple(texts.get(point, "–") for point, _, _ in points)
 
 
 def _dots(
@@ -208,7 +207,7 @@ def _dots(
         "x": {"field": "value", "type": "quantitative", "scale": kind, "axis": {**axis, "title": None, "grid": True}},
         "color": base.colour(names),
         "shape": {"field": "point", "type": "nominal", "scale": marks},
-        "tooltip": [{"field": "system"}, {"field": "test"}, {"field": "point"}, {"field": "said", "title": "time"}],
+        "tooltip": [{"field": "system"}, {"field": "test"}, {"field": "point"}, {"field": "text", "title": "time"}],
     }
     if len(names) > 1:
         encoding["yOffset"] = {"field": "system", "type": "nominal", "sort": names}
@@ -227,7 +226,7 @@ def sustained(lines: Sequence[tuple[str, Line]]) -> list[Chart]:
     names = [name for name, _ in drawn]
     unit, factor = scale("bytes/s", [value for _, line in drawn for value in line.value])
     rows = [
-        {"system": name, "t": t - line.t_s[0], "value": value / factor, "said": quantity(value, "bytes/s")}
+        {"system": name, "t": t - line.t_s[0], "value": value / factor, "text": quantity(value, "bytes/s")}
         for name, line in drawn
         for t, value in zip(line.t_s, line.value, strict=True)
     ]
@@ -238,7 +237,7 @@ def sustained(lines: Sequence[tuple[str, Line]]) -> list[Chart]:
             "x": {"field": "t", "type": "quantitative", "axis": {"title": "seconds", "tickCount": 8}},
             "y": {"field": "value", "type": "quantitative", "axis": {"title": None, "tickCount": 5}},
             "color": base.colour(names),
-            "tooltip": [{"field": "system"}, {"field": "t", "title": "second"}, {"field": "said", "title": "rate"}],
+            "tooltip": [{"field": "system"}, {"field": "t", "title": "second"}, {"field": "text", "title": "rate"}],
         },
     }
     figures = tuple(

@@ -29,12 +29,12 @@ _TITLES = {
 DASHES = {"line": [1, 0], "dash": [6, 3], "dot": [2, 2]}
 _STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 28800, 86400)
 _FEW = 30
-"""Lines of no more points than this show them: a single point would be no line at all."""
+"""Most points of a line whose points are marked: a single point would be no line at all."""
 
 
 def timelines(study: Study) -> list[Chart]:
-    """Errors only where there were some."""
-    found = []
+    """Throughput, response times and errors over time; errors only where there were some."""
+    charts = []
     for metric in ("throughput", "response_time_p50_s", "response_time_p99_s", "errors"):
         lines = [
             (part.name, line)
@@ -42,13 +42,13 @@ def timelines(study: Study) -> list[Chart]:
             for line in (part.timeline.lines if part.timeline else ())
             if line.metric == metric and (metric != "errors" or any(line.value))
         ]
-        found += _chart(study, metric, lines)
-    return found
+        charts += _chart(study, metric, lines)
+    return charts
 
 
 def devices(study: Study) -> list[Chart]:
     """A chart per quantity that some device has."""
-    found = []
+    charts = []
     for metric in [name for name in _TITLES if name.startswith("device_")]:
         lines = [
             (part.name, line)
@@ -56,8 +56,8 @@ def devices(study: Study) -> list[Chart]:
             for line in (part.timeline.devices if part.timeline else ())
             if line.metric == metric
         ]
-        found += _chart(study, metric, lines)
-    return found
+        charts += _chart(study, metric, lines)
+    return charts
 
 
 def _chart(study: Study, metric: str, lines: list[tuple[str, Line]]) -> list[Chart]:
@@ -69,7 +69,7 @@ def _chart(study: Study, metric: str, lines: list[tuple[str, Line]]) -> list[Cha
     unit = unit_of(metric)
     suffix, factor = scale(unit, [value for _, line in lines for value in line.value])
     rows: list[dict[str, Any]] = [
-        {"system": name, "role": line.part, "t": t, "value": value / factor, "said": quantity(value, unit)}
+        {"system": name, "role": line.part, "t": t, "value": value / factor, "text": quantity(value, unit)}
         for name, line in lines
         for t, value in zip(line.t_s, line.value, strict=True)
     ]
@@ -80,9 +80,9 @@ def _chart(study: Study, metric: str, lines: list[tuple[str, Line]]) -> list[Cha
     few = max(len(line.t_s) for _, line in lines) <= _FEW
     layer = _layer(names, {"scale": kind, "axis": {**axis, "title": None}}, strokes, _seconds(lines), few)
     roles = tuple(Key(role, "muted", stroke) for role, stroke in strokes.items()) if len(strokes) > 1 else ()
-    said = words or {"/s": "per second", "%": "% of the time"}.get(suffix, suffix)
+    unit_text = words or {"/s": "per second", "%": "% of the time"}.get(suffix, suffix)
     if len(strokes) == 1:
-        said += f", {next(iter(strokes))} device"
+        unit_text += f", {next(iter(strokes))} device"
     return [
         Chart(
             f"time-{metric}",
@@ -90,7 +90,7 @@ def _chart(study: Study, metric: str, lines: list[tuple[str, Line]]) -> list[Cha
             _alt(title, lines, unit),
             base.specification([layer], {"line": rows}, 190),
             _table(lines, unit),
-            said + (", logarithmic" if kind.get("type") == "log" else ""),
+            unit_text + (", logarithmic" if kind.get("type") == "log" else ""),
             (*base.keys(names, "line"), *roles),
             note,
             wide=metric == "throughput",
@@ -105,7 +105,7 @@ def strokes_of(roles: list[str]) -> dict[str, str]:
 
 
 def _seconds(lines: list[tuple[str, Line]]) -> list[int]:
-    """Whole seconds to mark, about six."""
+    """About six whole seconds to mark."""
     last = max((line.t_s[-1] for _, line in lines if line.t_s), default=0.0)
     step = next((step for step in _STEPS if last / step <= 7), _STEPS[-1])
     return list(range(0, int(last) + 1, step))
@@ -124,7 +124,7 @@ def _layer(
         "y": {"field": "value", "type": "quantitative", **value},
         "color": base.colour(names),
         "tooltip": [{"field": name} for name in (("system", "role") if strokes else ("system",))]
-        + [{"field": "t", "title": "second"}, {"field": "said", "title": "value"}],
+        + [{"field": "t", "title": "second"}, {"field": "text", "title": "value"}],
     }
     if strokes:
         encoding["strokeDash"] = {
@@ -162,6 +162,6 @@ def _name(name: str, line: Line) -> str:
 
 
 def typical_trials(study: Study) -> str:
-    """Which trials are shown second by second."""
+    """Names the trials that are shown second by second."""
     ids = [part.timeline.trial for part in study.parts if part.timeline]
     return f"One typical trial of each system, {study.place}: {', '.join(ids)}." if ids else ""

@@ -1,4 +1,4 @@
-"""One module per format of `ironbench report`, found by its name: a doc line and `render`."""
+"""Formats of `ironbench report`, found by their modules' names: each has a doc line and `render`."""
 
 from __future__ import annotations
 

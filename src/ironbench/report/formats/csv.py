@@ -25,16 +25,16 @@ def render(studies: Sequence[Study]) -> bytes:
     return _written(row for study in studies for row in _report(report(study)))
 
 
-def _report(found: Report) -> Iterator[_Row]:
-    yield from _words(found.title, found.answer, found.derived, found.cautions)
-    yield from _table(found.title, "Peaks", "", found.peaks)
-    for section in found.sections:
-        yield from _section(found.title, section)
+def _report(content: Report) -> Iterator[_Row]:
+    yield from _words(content.title, content.answer, content.derived, content.cautions)
+    yield from _table(content.title, "Peaks", "", content.peaks)
+    for section in content.sections:
+        yield from _section(content.title, section)
 
 
-def _words(title: str, found: Answer, derived: str, cautions: Sequence[str]) -> Iterator[_Row]:
+def _words(title: str, answer: Answer, derived: str, cautions: Sequence[str]) -> Iterator[_Row]:
     """Numbers never travel without the answer and its doubts."""
-    for number, text in enumerate(found.sentences, 1):
+    for number, text in enumerate(answer.sentences, 1):
         yield title, "Answer", "", str(number), "", text, "", ""
     for number, text in enumerate(filter(None, (derived, *cautions)), 1):
         yield title, "Before you use these numbers", "", str(number), "", text, "", ""

@@ -35,21 +35,21 @@ def _contents(reports: Sequence[Report]) -> list[str]:
     ]
 
 
-def _report(found: Report, prefix: str, charts: dict[str, Chart]) -> str:
-    derived = f'<p class="lead"><strong>{escape(found.derived)}</strong></p>' if found.derived else ""
-    few = " few" if found.study.lab else ""
-    cards = "".join(map(_card, found.cards))
+def _report(content: Report, prefix: str, charts: dict[str, Chart]) -> str:
+    derived = f'<p class="lead"><strong>{escape(content.derived)}</strong></p>' if content.derived else ""
+    few = " few" if content.study.lab else ""
+    cards = "".join(map(_card, content.cards))
     body = [
-        f'<header class="top" id="{prefix}"><p class="kicker">{escape(" · ".join(found.kicker))}</p>',
-        f'<h1>{escape(found.title)}</h1><p class="lead">{escape(found.work)}</p>{derived}</header>',
+        f'<header class="top" id="{prefix}"><p class="kicker">{escape(" · ".join(content.kicker))}</p>',
+        f'<h1>{escape(content.title)}</h1><p class="lead">{escape(content.work)}</p>{derived}</header>',
         f"<main>{elements.NO_SCRIPT}",
-        elements.answer(found.answer),
+        elements.answer(content.answer),
         f'<ul class="cards{few}">{cards}</ul>' if cards else "",
-        elements.cautions(found.cautions),
+        elements.cautions(content.cautions),
     ]
-    body += [elements.section(section, prefix, charts) for section in found.sections]
-    body.append(f"<section><h2>How to reproduce</h2>{''.join(map(_command, found.commands))}</section>")
-    body.append(f'<section><h2>Notes</h2><ol class="notes">{elements.items(found.notes)}</ol></section></main>')
+    body += [elements.section(section, prefix, charts) for section in content.sections]
+    body.append(f"<section><h2>How to reproduce</h2>{''.join(map(_command, content.commands))}</section>")
+    body.append(f'<section><h2>Notes</h2><ol class="notes">{elements.items(content.notes)}</ol></section></main>')
     return "\n".join(body)
 
 

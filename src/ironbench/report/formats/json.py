@@ -23,24 +23,24 @@ def render(studies: Sequence[Study]) -> bytes:
 
 
 def lab_document(study: Study, records: Sequence[Record], store: Store) -> str:
-    """What `lab run --json` prints: what `run --json` does, with the lab's own under `lab`."""
+    """Returns what `lab run --json` prints: the fields of `run --json`, and the lab's under `lab`."""
     return encoded({**run_fields(records, store), "lab": document(study)}).decode()
 
 
 def document(study: Study) -> dict[str, Any]:
     """One study: of a lab its question first, of both the answer before the numbers."""
-    found: dict[str, Any] = plain_value(study)
+    fields: dict[str, Any] = plain_value(study)
     head: dict[str, Any] = {"answer": plain_value(answer(study))}
     if study.lab is None:
-        return {**head, **found}
+        return {**head, **fields}
     lab = study.lab
     head = {"name": lab.name, "series": lab.series, "question": lab.question, **head}
     head |= {"metric": study.metric, "complete": study.complete}
-    rest = {name: value for name, value in found.items() if name not in ("effects", "others")}
-    return {**head, **rest, **_lab(study, lab, found)}
+    rest = {name: value for name, value in fields.items() if name not in ("effects", "others")}
+    return {**head, **rest, **_lab(study, lab, fields)}
 
 
-def _lab(study: Study, lab: Lab, found: dict[str, Any]) -> dict[str, Any]:
+def _lab(study: Study, lab: Lab, fields: dict[str, Any]) -> dict[str, Any]:
     """What stands in place of the study's fields of the same name, and the findings."""
     return {
         "findings": [_finding(effect) for effect in (*study.effects, *study.others)],
@@ -55,8 +55,9 @@ def _lab(study: Study, lab: Lab, found: dict[str, Any]) -> dict[str, Any]:
                 "levels": source.setup.cell.levels,
                 "baseline": source.name == lab.baseline,
             }
-            for cell, source in zip(found["cells"], study.cells, strict=True)
+            for cell, source in zip(fields["cells"], study.cells, strict=True)
         ],
+        "searched": [{"cell": one.cell.name, **plain_value(one.best)} for one in study.searched],
         "lab": {
             "design": lab.design,
             "baseline": lab.baseline,

@@ -26,18 +26,18 @@ def escaped(text: str) -> str:
     return _SPECIAL.sub(r"\\\1", plain.clean(text)).replace("://", ":\u200b//")
 
 
-def _report(found: Report) -> str:
+def _report(content: Report) -> str:
     blocks = [
-        f"# {escaped(found.title)}",
-        f"{escaped(found.work)} · {escaped(' · '.join(found.kicker))}",
-        *([escaped(found.derived)] if found.derived else []),
-        *answer(found.answer),
-        *([table(found.peaks)] if found.peaks.rows else []),
+        f"# {escaped(content.title)}",
+        f"{escaped(content.work)} · {escaped(' · '.join(content.kicker))}",
+        *([escaped(content.derived)] if content.derived else []),
+        *answer(content.answer),
+        *([table(content.peaks)] if content.peaks.rows else []),
     ]
-    blocks += ["## Before you use these numbers", bullets(found.cautions)] if found.cautions else []
-    blocks += [block for section in found.sections for block in _section(section)]
-    blocks += ["## How to reproduce", *(block for one in found.commands for block in _command(one))]
-    return "\n\n".join([*blocks, "## Notes", bullets(found.notes)])
+    blocks += ["## Before you use these numbers", bullets(content.cautions)] if content.cautions else []
+    blocks += [block for section in content.sections for block in _section(section)]
+    blocks += ["## How to reproduce", *(block for one in content.commands for block in _command(one))]
+    return "\n\n".join([*blocks, "## Notes", bullets(content.notes)])
 
 
 def _section(section: Section) -> list[str]:
@@ -63,12 +63,12 @@ def _command(one: Command) -> list[str]:
     return [f"Save this as {escaped(one.file)}.toml and run `ironbench lab run` on it.", fenced(one.source, "toml")]
 
 
-def answer(found: Answer) -> list[str]:
+def answer(content: Answer) -> list[str]:
     """Blocks: the decision in bold, a list of points, the limit, the doubts about all."""
-    blocks = [f"**{escaped(found.decision.sentence)}**"]
-    if found.points:
-        blocks.append("\n".join(f"- {_point(point)}" for point in found.points))
-    return blocks + [escaped(text) for text in (found.limit, *found.doubts) if text]
+    blocks = [f"**{escaped(content.decision.sentence)}**"]
+    if content.points:
+        blocks.append("\n".join(f"- {_point(point)}" for point in content.points))
+    return blocks + [escaped(text) for text in (content.limit, *content.doubts) if text]
 
 
 def _point(point: Point) -> str:

@@ -1,5 +1,145 @@
 """The main charts in one picture, without a browser."""
 
-from ironbench.report.image import png as render
+from __future__ import annotations
 
-__all__ = ["render"]
+import textwrap
+from collections.abc import Sequence
+from typing import Any
+
+from ironbench.analyse.study import Study
+from ironbench.report import theme
+from ironbench.report.charts.base import Chart
+from ironbench.report.document import Report, report
+from ironbench.report.section import Section
+from ironbench.words import THIN, clean_document
+
+_WIDTH = 860
+_GAP = 70
+_ENTRY, _LETTER = 40, 7
+"""Width of a legend's entry: its mark and the space around it, and each letter of its label."""
+_LOCALE = {"decimal": ".", "thousands": THIN, "grouping": [3], "currency": ["", ""]}
+_STROKE_WORDS = {"hollow": "", "ring": "", "line": "solid: ", "dash": "dashed: ", "dot": "dotted: "}
+_RESOLVE = {"scale": dict.fromkeys(("color", "shape", "stroke", "strokeDash", "xOffset"), "independent")}
+"""Every chart has legends for its marks, and groups of as many bars as it has itself."""
+_SHARED = ("config", "autosize", "padding", "datasets")
+"""Parts of a specification that belong to the whole picture."""
+
+
+def render(studies: Sequence[Study]) -> bytes:
+    """Twice the size of its text, sharp on any screen."""
+    import vl_convert
+
+    data: bytes = vl_convert.vegalite_to_png(
+        _picture(list(map(_report, map(report, studies)))), scale=2, format_locale=_LOCALE
+    )
+    return data
+
+
+def svg(studies: Sequence[Study]) -> bytes:
+    import vl_convert
+
+    text: str = vl_convert.vegalite_to_svg(_picture(list(map(_report, map(report, studies)))), format_locale=_LOCALE)
+    return text.encode()
+
+
+def charts_png(title: str, notes: Sequence[str], charts: Sequence[Chart]) -> bytes:
+    """Draws any charts under a title and notes."""
+    import vl_convert
+
+    rows = [_row([chart]) for chart in charts]
+    data: bytes = vl_convert.vegalite_to_png(_picture([_titled(title, notes, rows)]), scale=2, format_locale=_LOCALE)
+    return data
+
+
+def _picture(parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    # A control character in a text ends the process inside the library that draws.
+    whole = {
+        "padding": 28,
+        "background": "@paper",
+        "vconcat": clean_document(list(parts)),
+        "spacing": 60,
+        "config": {**theme.config(theme.IMAGE_FONT), "legend": theme.legend()},
+    }
+    return theme.coloured(whole, theme.LIGHT)
+
+
+def _report(content: Report) -> dict[str, Any]:
+    """The answer, and the charts that it rests on."""
+    parts = [_section(part) for part in content.sections if part.charts]
+    notes = (
+        *(f"Note: {text}" for text in content.cautions),
+        *(f"Note: {text}" for text in content.study.footnotes[:1]),
+    )
+    return _titled(content.title, [content.work, content.derived, *content.answer.sentences, *notes], parts)
+
+
+def _section(section: Section) -> dict[str, Any]:
+    """A heading over its charts, two of them side by side but the wide ones."""
+    rows: list[list[Chart]] = []
+    for chart in section.charts:
+        if chart.wide or not rows or len(rows[-1]) == 2 or rows[-1][0].wide:
+            rows.append([chart])
+        else:
+            rows[-1].append(chart)
+    title = {"text": section.title, "fontSize": 17, "offset": 16}
+    return {"title": title, "vconcat": [_row(row) for row in rows], "spacing": 34, "resolve": _RESOLVE}
+
+
+def _titled(title: str, notes: Sequence[str], parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    lines = [line for text in notes for line in textwrap.wrap(text, 140)]
+    return {
+        "title": {
+            "text": textwrap.wrap(title, 76) or [""],
+            "subtitle": lines,
+            "fontSize": 22,
+            "subtitleColor": "@ink",
+            "subtitleFontSize": 13,
+            "subtitleLineHeight": 19,
+            "subtitlePadding": 8,
+            "offset": 22,
+        },
+        "vconcat": clean_document(list(parts)),
+        "spacing": 44,
+        "resolve": _RESOLVE,
+    }
+
+
+def _row(charts: Sequence[Chart]) -> dict[str, Any]:
+    alone = len(charts) == 1 and not charts[0].wide
+    width = (_WIDTH - _GAP) // 2 if alone or len(charts) == 2 else _WIDTH
+    return {
+        "hconcat": [_chart(chart, width) for chart in charts],
+        "spacing": _GAP,
+        "resolve": _RESOLVE,
+    }
+
+
+def _chart(chart: Chart, width: int) -> dict[str, Any]:
+    layers = [_inlined(layer, chart.specification["datasets"]) for layer in chart.specification["layer"]]
+    for layer in layers:
+        _fit_legend(layer["encoding"], width)
+    part = {key: value for key, value in chart.specification.items() if key not in _SHARED}
+    # Vega's own legend tells systems and parts; what else a mark may mean is subtitle in words.
+    others = [key for key in chart.legend if key.mark in _STROKE_WORDS and key.colour in ("muted", "warn")]
+    marks = [_STROKE_WORDS[key.mark] + key.label for key in others]
+    subtitle = ["; ".join(filter(None, (chart.unit, *marks)))]
+    title = {"text": chart.title, "subtitle": subtitle, "subtitleColor": "@muted"}
+    return {**part, "title": title, "width": width, "layer": layers}
+
+
+def _fit_legend(encoding: dict[str, Any], width: int) -> None:
+    """Sets as many legend columns as fit the width."""
+    for channel in ("color", "shape"):
+        labels = encoding.get(channel, {}).get("scale", {}).get("domain", ())
+        # Of a measured value the domain is two numbers, and the legend a scale.
+        if labels and encoding[channel].get("type") == "nominal":
+            columns = max(1, int(width // (_ENTRY + _LETTER * max(map(len, labels)))))
+            encoding[channel] = {**encoding[channel], "legend": {"columns": columns}}
+    if "strokeDash" in encoding:
+        encoding["strokeDash"] = {**encoding["strokeDash"], "legend": None}
+
+
+def _inlined(layer: dict[str, Any], datasets: dict[str, Any]) -> dict[str, Any]:
+    """Puts a layer's rows into it; a layer without rows draws one mark at places that it names."""
+    values = datasets[layer["data"]["name"]] if "data" in layer else [{}]
+    return {**layer, "encoding": dict(layer["encoding"]), "data": {"values": values}}

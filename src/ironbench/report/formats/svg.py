@@ -1,5 +1,5 @@
 """The main charts in one vector picture, without a browser."""
 
-from ironbench.report.image import svg as render
+from ironbench.report.formats.png import svg as render
 
 __all__ = ["render"]

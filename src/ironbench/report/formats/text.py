@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
+from ironbench import units
 from ironbench.analyse.archive import Archive
 from ironbench.analyse.curve import metrics_of
 from ironbench.analyse.study import Study, studies
@@ -39,20 +40,20 @@ def run_summary(records: Sequence[Record], archive: Archive, printer: Printer) -
 
 def summary(study: Study, printer: Printer) -> None:
     """What `run` and `lab run` end with: the answer, its figures, and what to know before using it."""
-    found = report(study)
+    content = report(study)
     ended = [] if study.lab else [_statuses(study)]
-    blocks = [plain.clean(found.title), *ended, found.derived, plain.answer(found.answer)]
-    blocks += [block for section in found.sections if section.at_end for block in _section(section, brief=True)]
-    blocks += [] if study.lab else [_few(study)]
-    blocks.append(_cautions(found))
+    blocks = [plain.clean(content.title), *ended, content.derived, plain.answer(content.answer)]
+    blocks += [block for section in content.sections if section.at_end for block in _section(section, brief=True)]
+    blocks += [] if study.lab else [_sample_caution(study)]
+    blocks.append(_cautions(content))
     printer.data("\n\n".join(block for block in blocks if block))
 
 
-def _report(found: Report) -> str:
-    heading = "\n".join(map(plain.clean, (found.title, found.work, ", ".join(found.kicker))))
-    blocks = [heading, found.derived, plain.answer(found.answer), _cautions(found)]
-    blocks += [block for section in found.sections for block in _section(section)]
-    blocks += [_commands(found.commands), bullets("Notes", found.notes)]
+def _report(content: Report) -> str:
+    heading = "\n".join(map(plain.clean, (content.title, content.work, ", ".join(content.kicker))))
+    blocks = [heading, content.derived, plain.answer(content.answer), _cautions(content)]
+    blocks += [block for section in content.sections for block in _section(section)]
+    blocks += [_commands(content.commands), bullets("Notes", content.notes)]
     return "\n\n".join(block for block in blocks if block)
 
 
@@ -86,19 +87,19 @@ def _commands(commands: Sequence[Command]) -> str:
     return "\n".join(["How to reproduce", *(f"  {plain.clean(one.line)}" for one in commands)])
 
 
-def _few(study: Study) -> str:
+def _sample_caution(study: Study) -> str:
     trials = [trial for part in study.parts for trial in part.subject.records]
     return too_few([trial for trial in trials if trial.status.comparable], study.counts[1])
 
 
-def _cautions(found: Report) -> str:
-    return bullets("Before you use these numbers", found.cautions)
+def _cautions(content: Report) -> str:
+    return bullets("Before you use these numbers", content.cautions)
 
 
 def _statuses(study: Study) -> str:
     records = [record for part in study.parts for record in part.subject.records]
     tally = [(status, sum(record.status is status for record in records)) for status in Status]
-    return ", ".join(f"{number} {status.value}" for status, number in tally if number)
+    return ", ".join(f"{counted(number, 'trial')} {status.value}" for status, number in tally if number)
 
 
 def search_summary(search: Search, records: Sequence[Record], archive: Archive) -> str:
@@ -111,11 +112,13 @@ def search_summary(search: Search, records: Sequence[Record], archive: Archive) 
         usable = [record for record in trials if record.status.comparable]
         fresh = sum(record.purpose == "confirmation" for record in usable)
         count = f"{len(usable)} of {len(trials)}" + (f", {fresh} fresh" if fresh else "")
-        found = metrics_of(usable, list(names), archive)
-        rows.append((f"{rate:,.0f}/s", count, *(_tried(name, found.get(name), usable) for name in names)))
+        summaries = metrics_of(usable, list(names), archive)
+        rows.append((units.rate(rate), count, *(_tried(name, summaries.get(name), usable) for name in names)))
     limits = [f"limit: {one.metric} at most {quantity(one.most, unit_of(one.metric))}" for one in search.limits]
     warnings = dict.fromkeys(warning.code for record in records for warning in record.warnings)
-    known = [f"{sum(code in {w.code for w in r.warnings} for r in records)} trials: {code}" for code in warnings]
+    known = [
+        f"{counted(sum(code in {w.code for w in r.warnings} for r in records), 'trial')}: {code}" for code in warnings
+    ]
     table = plain.table(Table(("rate asked for", "usable trials", *names), tuple(rows)))
     few = lacking([record for record in records if record.status.comparable], list(names))
     known += [f"percentiles of too few transactions in a trial are not shown: {few}"] if few else []

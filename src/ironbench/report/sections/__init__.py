@@ -1,7 +1,7 @@
-"""The sections of a report: one module for each, found by its name.
+"""Sections of a report. Each module has one, or several neighbours of one subject.
 
 A module has `PLACE`, which orders them, and `sections(study)`, which yields what the study of runs or of a lab has to
-show under its heading. What has nothing to show is left out here: a section need not ask whether it is about a lab.
+show under its heading. Empty sections are left out here: a module need not ask whether the study is of a lab.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ import importlib
 import pkgutil
 
 from ironbench.analyse.study import Study
-from ironbench.report import own
+from ironbench.report import presentation
 from ironbench.report.section import Section
 
 
 def sections(study: Study) -> list[Section]:
     """Everything with something to show, in reading order."""
-    shown = own.presentation(study)
+    shown = presentation.of_study(study)
     hidden = shown.hides if shown else frozenset[str]()
-    modules = [importlib.import_module(f"{__name__}.{found.name}") for found in pkgutil.iter_modules(__path__)]
+    modules = [importlib.import_module(f"{__name__}.{info.name}") for info in pkgutil.iter_modules(__path__)]
     return [
         section
         for module in sorted(modules, key=lambda module: module.PLACE)

@@ -6,15 +6,17 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from ironbench import units
 from ironbench.analyse.curve import Point
 from ironbench.analyse.study import Study
+from ironbench.analyse.subjects import failed_share
 from ironbench.model.record import Record, Status
 from ironbench.model.sample import sampled
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Key, Table
-from ironbench.report.numbers import count, measured, number, quantity, scale, span, unit_of
-from ironbench.report.section import Bars, Section
-from ironbench.words import counted
+from ironbench.report.numbers import measured, quantity, scale, span, unit_of
+from ironbench.report.section import Bars, Section, with_rows
+from ironbench.words import counted, grouped, in_percent
 
 PLACE = 500
 
@@ -28,12 +30,13 @@ def sections(study: Study) -> Iterator[Section]:
         self_titled=True,
         at_end=True,
     )
+    yield Section("rates", "Rates asked for, in open loops", _LEAD_RATES, tables=with_rows(rates(study)), at_end=True)
 
 
 def bars(study: Study) -> Bars | None:
     """Throughput by clients and system, for where a chart cannot be drawn."""
     rows = [
-        (f"{count(point.clients):>6}  {part.name}", point.metrics["throughput"].centre)
+        (f"{grouped(point.clients):>6}  {part.name}", point.metrics["throughput"].centre)
         for clients in sorted({point.clients for part in study.closed for point in part.curve.points})
         for part in study.closed
         for point in part.curve.points
@@ -45,9 +48,9 @@ def bars(study: Study) -> Bars | None:
 
 _LOG_TIMES = 40
 _LABEL_WIDTH, _LABEL_HEIGHT = 0.15, 0.08
-"""Room for a peak's label: of the axis of clients in a narrow window, and of the height of all marks."""
+"""Space for a peak's label: share of the clients' axis in a narrow window, and of the height of all marks."""
 _MANY = 400
-"""More trials than this are drawn smaller, or they would cover each other."""
+"""More trials are drawn smaller, or they would cover each other."""
 
 
 def curves(study: Study) -> list[Chart]:
@@ -81,7 +84,7 @@ def _curve(study: Study, metric: str, title: str, words: str, height: int) -> Ch
     if peaks:
         kind = {"domain": [0, _placed(peaks, trials, counts)], "nice": False}
     y = {"field": "value", "type": "quantitative", "axis": {**axis, "title": None}, "scale": kind}
-    said = words if metric == "throughput" else f"{suffix}, {words}"
+    unit_text = words if metric == "throughput" else f"{suffix}, {words}"
     some_suspect = len({row["status"] for row in trials}) > 1
     layers = [*_lines(names, x, y), *_points(names, x, y, some_suspect, 48 if len(trials) <= _MANY else 16)]
     if peaks:
@@ -93,7 +96,7 @@ def _curve(study: Study, metric: str, title: str, words: str, height: int) -> Ch
         _alt(study, metric, title),
         base.specification(layers, data, height),
         _table(shown, points, metric, unit),
-        said + (", logarithmic" if kind.get("type") == "log" else ""),
+        unit_text + (", logarithmic" if kind.get("type") == "log" else ""),
         (*(key for key in base.keys(names) if key.label in shown), *_marks(trials, some_suspect)),
         wide=metric == "throughput",
     )
@@ -116,7 +119,7 @@ def _trial(name: str, record: Record, metric: str, unit: str, factor: float) -> 
         "system": name,
         "clients": record.cell.load.clients,
         "value": None if value is None else value / factor,
-        "said": quantity(value, unit),
+        "text": quantity(value, unit),
         "kind": "confirmation" if record.purpose == "confirmation" else "sweep",
         "status": record.status.value,
         "cause": record.cause,
@@ -129,7 +132,7 @@ def _peaks(study: Study, factor: float) -> list[dict[str, Any]]:
             "system": part.name,
             "clients": part.curve.peak.clients,
             "value": part.curve.peak.throughput.high / factor,
-            "said": quantity(part.curve.peak.throughput.centre, "1/s"),
+            "text": quantity(part.curve.peak.throughput.centre, "1/s"),
         }
         for part in study.parts
         if part.curve.peak
@@ -137,10 +140,7 @@ def _peaks(study: Study, factor: float) -> list[dict[str, Any]]:
 
 
 def _placed(peaks: list[dict[str, Any]], trials: list[dict[str, Any]], counts: list[int]) -> float:
-    """Gives every peak the height of its label: a strip above all marks, in rows where labels stand close.
-
-    The height that the axis needs.
-    """
+    """Puts every peak's label above all marks, in rows where they are close. Returns the height of the axis."""
     most: float = max(row["value"] for row in (*trials, *peaks) if row["value"] is not None)
     far = base.wide_apart([float(count) for count in counts], base.LOG_CLIENTS)
 
@@ -161,12 +161,12 @@ def _placed(peaks: list[dict[str, Any]], trials: list[dict[str, Any]], counts: l
 
 def _marks(trials: list[dict[str, Any]], some_suspect: bool) -> list[Key]:
     """What hollow and ringed marks mean, where there are any."""
-    found = []
+    keys = []
     if any(row["kind"] == "confirmation" for row in trials):
-        found.append(Key("hollow: confirmation trial", "muted", "hollow"))
+        keys.append(Key("hollow: confirmation trial", "muted", "hollow"))
     if some_suspect:
-        found.append(Key("dashed ring: suspect trial", "warn", "ring"))
-    return found
+        keys.append(Key("dashed ring: suspect trial", "warn", "ring"))
+    return keys
 
 
 def _lines(names: list[str], x: dict[str, Any], y: dict[str, Any]) -> list[dict[str, Any]]:
@@ -191,11 +191,11 @@ def _lines(names: list[str], x: dict[str, Any], y: dict[str, Any]) -> list[dict[
 def _points(
     names: list[str], x: dict[str, Any], y: dict[str, Any], some_suspect: bool, size: int
 ) -> list[dict[str, Any]]:
-    """Rings tell suspect trials from others; where all are suspect, the cautions say so once."""
+    """Rings mark suspect trials; where all are suspect, the cautions say so once."""
     tooltip = [
         {"field": "system", "title": "system"},
         {"field": "clients", "title": "clients"},
-        {"field": "said", "title": "value"},
+        {"field": "text", "title": "value"},
         {"field": "kind", "title": "trial"},
         {"field": "status", "title": "status"},
     ]
@@ -238,7 +238,7 @@ def _peak_labels(names: list[str], x: dict[str, Any]) -> list[dict[str, Any]]:
         "encoding": {"x": x, "y": label, "y2": {"field": "value"}, "color": base.colour(names)},
     }
     text = {"type": "text", "baseline": "middle", "align": "center", "fontSize": 13, "fontWeight": 600}
-    placed = {"x": x, "y": label, "text": {"field": "said"}}
+    placed = {"x": x, "y": label, "text": {"field": "text"}}
     halo = {
         "data": {"name": "peaks"},
         "mark": {**text, "stroke": "@paper", "strokeWidth": 6, "strokeJoin": "round"},
@@ -251,9 +251,9 @@ def _peak_labels(names: list[str], x: dict[str, Any]) -> list[dict[str, Any]]:
 def _alt(study: Study, metric: str, title: str) -> str:
     words = []
     for part in study.closed:
-        found = [point for point in part.curve.points if metric in point.metrics]
-        if found:
-            first, last = found[0], found[-1]
+        points = [point for point in part.curve.points if metric in point.metrics]
+        if points:
+            first, last = points[0], points[-1]
             words.append(
                 f"{part.name}: {measured(first.metrics[metric], unit_of(metric))} with {first.clients} "
                 f"to {measured(last.metrics[metric], unit_of(metric))} with {counted(last.clients, 'client')}"
@@ -261,14 +261,16 @@ def _alt(study: Study, metric: str, title: str) -> str:
     return f"{title} against clients. {'; '.join(words)}."
 
 
-def failed_share(trials: Sequence[Record]) -> str:
-    """Failed transactions as a share of those that ended, all trials together; `–` where nobody counted."""
-    counted_in = [one.metrics for one in trials if "failed" in one.metrics and "transactions" in one.metrics]
-    failed = sum(metrics["failed"] for metrics in counted_in)
-    ended = failed + sum(metrics["transactions"] for metrics in counted_in)
-    if not ended:
-        return "–"
-    return f"{number(100 * failed / ended)} %" if failed else "0"
+def failed(trials: Sequence[Record]) -> str:
+    """Failed transactions of all trials together; `–` where nobody counted."""
+    share = failed_share(trials)
+    return "–" if share is None else in_percent(share) if share else "0"
+
+
+def with_failed(trials: Sequence[Record]) -> str:
+    """`, 2 % failed`, to follow a rate; empty where none failed, or nobody counted."""
+    share = failed_share(trials)
+    return f", {in_percent(share)} failed" if share else ""
 
 
 def _table(names: list[str], points: list[tuple[str, Point]], metric: str, unit: str) -> Table:
@@ -284,8 +286,32 @@ def _table(names: list[str], points: list[tuple[str, Point]], metric: str, unit:
 
 
 def _cell(point: Point, metric: str, unit: str) -> str:
-    """Failures stand with the rate."""
+    """A rate always shows its failures."""
     summary = point.metrics[metric]
-    failed = failed_share(point.trials) if metric == "throughput" else "0"
-    lost = f", {failed} failed" if failed not in ("0", "–") else ""
+    lost = with_failed(point.trials) if metric == "throughput" else ""
     return f"{measured(summary, unit)} ({span(summary, unit)}{lost})"
+
+
+_LEAD_RATES = (
+    "In an open loop transactions start at the rate asked for, whatever the system does: it keeps that rate or does "
+    "not. Response times of a rate that is not kept grow as long as the trial lasts."
+)
+
+
+def rates(study: Study) -> Table:
+    """One row per rate and number of clients: whether the system kept it."""
+    head = ("system", "rate asked for", "clients", "kept", "finished", "failed", "trials", "median", "99th percentile")
+    rows: list[tuple[str, ...]] = []
+    for part in study.parts:
+        if (rate := part.subject.records[0].cell.load.rate) is None:
+            continue
+        asked = units.rate(rate)
+        if not part.curve.rates:
+            rows.append((part.name, asked, "", "no usable trial", "", "", "", "", ""))
+        for one in part.curve.rates:
+            finished = one.metrics.get("throughput")
+            slow = [one.metrics.get(f"response_time_{name}_s") for name in ("p50", "p99")]
+            times = [measured(time, "s") if time and one.is_kept else "–" for time in slow]
+            done = (one.words, measured(finished, "1/s"), failed(one.trials), str(len(one.trials)))
+            rows.append((part.name, asked, str(one.clients), *done, *times))
+    return Table(head, tuple(rows))

@@ -1,17 +1,21 @@
-"""Time of an I/O by role: reads of data, writes of temporary files, flushes of the log."""
+"""I/O of devices: time by role, latency and size of every I/O, and what a read costs the processor."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
-from ironbench.analyse.role_latency import RoleLatency
+from ironbench.analyse.device_io import ReadCost, RoleLatency, Spread
 from ironbench.analyse.study import Study
-from ironbench.report.charts.base import Chart, Depth, Table
-from ironbench.report.charts.grouped import Bar, Shown, grouped
-from ironbench.report.charts.timelines import devices, typical_trials
-from ironbench.report.numbers import measured, span
+from ironbench.analyse.summarise import Summary
+from ironbench.report.charts import base
+from ironbench.report.charts.base import Chart, Depth, Key, Table
+from ironbench.report.charts.grouped import Bar, Shown, grouped_bars
+from ironbench.report.charts.timelines import DASHES, devices, strokes_of, typical_trials
+from ironbench.report.numbers import measured, quantity, span
 from ironbench.report.section import Section
+from ironbench.words import THIN, grouped
 
 PLACE = 1900
 
@@ -20,24 +24,29 @@ def sections(study: Study) -> Iterator[Section]:
     title, lead = ("I/O of emulated devices", "") if study.lab else ("Devices", typical_trials(study))
     seconds = (replace(chart, depth=Depth.PAGE) for chart in devices(study))
     yield Section("devices", title, lead, (*seconds, *role_latency(study.role_latencies)))
+    lead = f"Every I/O of the emulated devices during the trials {study.place}, by what it belonged to."
+    yield Section("device-io", "I/Os by latency and by size", lead, tuple(device_io(study)), depth=Depth.DOCUMENT)
+    yield Section(
+        "read-cost", "What a read costs the processor", _LEAD_READS, tables=(("", read_cost_table(study.read_costs)),)
+    )
 
 
-def role_latency(found: Sequence[RoleLatency]) -> list[Chart]:
-    """Bars of the means; none where no role has an emulated device of its own."""
-    return grouped(
+def role_latency(latencies: Sequence[RoleLatency]) -> list[Chart]:
+    """Bars of the means; none where no role has an emulated device for itself."""
+    return grouped_bars(
         Shown(
             "role-latency",
             "Time of an I/O by role",
             "s",
             "Mean over the measured time, waiting in the kernel's queue for the device included; 99 % without that.",
-            _table(found),
+            _role_table(latencies),
             wide=True,
         ),
-        [Bar(one.what, one.name, one.mean_s) for one in found],
+        [Bar(one.what, one.name, one.mean_s) for one in latencies],
     )
 
 
-def _table(found: Sequence[RoleLatency]) -> Table:
+def _role_table(latencies: Sequence[RoleLatency]) -> Table:
     rows = tuple(
         (
             f"{one.what}, {one.name}",
@@ -47,6 +56,145 @@ def _table(found: Sequence[RoleLatency]) -> Table:
             measured(one.per_s, "1/s"),
             measured(one.size_bytes, "bytes"),
         )
-        for one in found
+        for one in latencies
     )
     return Table(("I/O", "mean", "range", "99 %", "I/Os", "mean size"), rows, numbers=True)
+
+
+_TITLES = {
+    "device_read_latency_s": "How long reads took",
+    "device_write_latency_s": "How long writes took",
+    "device_flush_latency_s": "How long flushes took",
+    "device_read_size_bytes": "How large reads were",
+    "device_write_size_bytes": "How large writes were",
+}
+_QUANTILES = (0.5, 0.99)
+_MICRO, _KIB = 1e-6, 1024.0
+
+
+def device_io(study: Study) -> list[Chart]:
+    """A chart per counted quantity."""
+    charts = []
+    for metric in _TITLES:
+        spreads = [(part.name, one) for part in study.parts for one in part.device_io if one.metric == metric]
+        if spreads:
+            charts.append(_chart(study, metric, spreads))
+    return charts
+
+
+def _chart(study: Study, metric: str, spreads: list[tuple[str, Spread]]) -> Chart:
+    names = [part.name for part in study.parts]
+    dashes = strokes_of([one.part for _, one in spreads])
+    rows = [row for name, one in spreads for row in _rows(name, one)]
+    layer = {
+        "data": {"name": "io"},
+        "mark": {"type": "line", "interpolate": "step-before", "strokeWidth": 1.7},
+        "encoding": _encoding(names, metric, dashes, [row["edge"] for row in rows]),
+    }
+    roles = tuple(Key(role, "muted", stroke) for role, stroke in dashes.items()) if len(dashes) > 1 else ()
+    return Chart(
+        f"io-{metric}",
+        _TITLES[metric],
+        _alt(metric, spreads),
+        base.specification([layer], {"io": rows}, 190),
+        _io_table(spreads),
+        "% of them" + (f", {next(iter(dashes))} device" if len(dashes) == 1 else ""),
+        (*base.keys(names, "line"), *roles),
+    )
+
+
+def _rows(name: str, one: Spread) -> list[dict[str, Any]]:
+    unit = _MICRO if _timed(one) else _KIB
+    # A step needs somewhere to begin and to end.
+    outer = [(one.points[0][0] / one.step, 0.0), *one.points, (one.points[-1][0] * one.step, 0.0)]
+    return [
+        {"system": name, "role": one.part, "edge": edge / unit, "share": share}
+        | {"within": f"up to {_edge_text(one, edge)}", "text": quantity(share, "share")}
+        for edge, share in outer
+    ]
+
+
+def _encoding(names: list[str], metric: str, dashes: dict[str, str], edges: list[float]) -> dict[str, Any]:
+    timed = metric.endswith("latency_s")
+    decimal = base.decimal_ticks(min(edges), max(edges)) if timed else []
+    ticks = {"values": decimal} if len(decimal) > 1 else {"labelOverlap": "greedy"}
+    return {
+        "x": {
+            "field": "edge",
+            "type": "quantitative",
+            "scale": {"type": "log", "base": 10 if timed else 2, "nice": False},
+            "axis": {"title": "microseconds" if timed else "KiB", "format": ",~f", **ticks},
+        },
+        "y": {
+            "field": "share",
+            "type": "quantitative",
+            "scale": {"zero": True},
+            "axis": {"title": None, "format": ".0%", "tickCount": 5},
+        },
+        "color": base.colour(names),
+        "strokeDash": {
+            "field": "role",
+            "type": "nominal",
+            "scale": {"domain": list(dashes), "range": [DASHES[stroke] for stroke in dashes.values()]},
+        },
+        "tooltip": [{"field": name} for name in ("system", "role", "within")] + [{"field": "text", "title": "share"}],
+    }
+
+
+def _timed(one: Spread) -> bool:
+    return one.metric.endswith("latency_s")
+
+
+def _edge_text(one: Spread, edge: float) -> str:
+    return quantity(edge, "s") if _timed(one) else f"{edge / _KIB:g}{THIN}KiB"
+
+
+def _alt(metric: str, spreads: list[tuple[str, Spread]]) -> str:
+    words = [
+        f"{name}, {one.part}: half of them up to {_edge_text(one, one.quantile(0.5))}, "
+        f"99 % up to {_edge_text(one, one.quantile(0.99))}"
+        for name, one in spreads
+    ]
+    return f"{_TITLES[metric]}. {'; '.join(words)}."
+
+
+def _io_table(spreads: list[tuple[str, Spread]]) -> Table:
+    rows = tuple(
+        (
+            f"{name}, {one.part}",
+            grouped(one.count),
+            *(_edge_text(one, one.quantile(share)) for share in _QUANTILES),
+            _edge_text(one, one.points[-1][0]),
+        )
+        for name, one in spreads
+    )
+    return Table(("", "I/Os", "half at most", "99 % at most", "all at most"), rows, numbers=True)
+
+
+_LEAD_READS = (
+    "The same work from the device and cached: the difference in CPU time, for each read of the device. The engine's "
+    "is user and system time of its processes; next to it the same with all that belongs to nobody known, the kernel's "
+    "own threads and interrupts, and whatever other programs did. Where plans differ, the difference is theirs, too."
+)
+
+
+def read_cost_table(costs: Sequence[ReadCost]) -> Table:
+    rows = tuple(
+        (
+            f"{one.name} over {one.cached}",
+            grouped(one.reads.centre),
+            measured(one.size_bytes, "bytes"),
+            _cost(one.engine_s),
+            _cost(one.whole_s),
+            quantity(one.engine_s.centre * 1e9 / one.size_bytes.centre, "s") if one.size_bytes.centre > 0 else "–",
+        )
+        for one in costs
+    )
+    head = ("reads over cached", "reads", "mean size", "CPU of the engine per read", "with the rest", "engine per GB")
+    return Table(head, rows, numbers=True)
+
+
+def _cost(cost: Summary | None) -> str:
+    if cost is None:
+        return "–"
+    return measured(cost, "s") + (f" ({span(cost, 's')})" if cost.low < cost.high else "")

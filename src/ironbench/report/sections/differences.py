@@ -1,34 +1,75 @@
-"""What differs between systems or cells."""
+"""What else differs: other metrics, the balance sheet, and the recorded facts."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from ironbench.analyse.balance import Entry
 from ironbench.analyse.differences import Difference, telling
-from ironbench.analyse.study import Study
+from ironbench.analyse.study import Measured, Part, Study
 from ironbench.report.charts.base import Table
-from ironbench.report.numbers import number, quantity
-from ironbench.report.section import Section, by_value, some
+from ironbench.report.findings import metric_tables
+from ironbench.report.numbers import NOT_KNOWN, number, quantity
+from ironbench.report.section import Section, by_value, with_rows
 
-PLACE = 2400
+PLACE = 2200
+
+
+def sections(study: Study) -> Iterator[Section]:
+    yield Section("others", "Other metrics", _LEAD, tables=tuple(metric_tables(study.others)))
+    yield Section("balance", "Balance sheet", _LEAD_BALANCE, tables=with_rows(balance(study)))
+    if study.lab:
+        lead = "Everything recorded that is not the same in all cells: what was varied, and what came with it."
+        yield Section("differences", "What differs between the cells", lead, tables=with_rows(between_cells(study)))
+    else:
+        yield Section("differences", "What differs", _lead(study), tables=tuple(between_parts(study)))
+
+
+_LEAD = (
+    "The same trials by other metrics. These carry no verdict: the lab declared one metric to decide by, and whoever "
+    "looks at many finds something by chance."
+)
+
+
+_LEAD_BALANCE = (
+    "Ratios decide whether a small system stands for a big one: compare these with the system you have in mind, "
+    "not the sizes."
+)
+_SIDE_BY_SIDE = 4
+"""Most cells that fit side by side."""
+
+
+def balance(study: Study) -> Table:
+    """A row for each ratio, a column for each side; of many cells a row for each value and the cells that have it."""
+    sides: Sequence[Part | Measured] = [*study.parts, *(cell for cell in study.cells if cell.balance)]
+    names = dict.fromkeys(entry.name for side in sides for entry in side.balance)
+    shown = {
+        name: [(side.name, ratio_of(next((e for e in side.balance if e.name == name), None))) for side in sides]
+        for name in names
+    }
+    if study.parts or len(sides) <= _SIDE_BY_SIDE:
+        rows = [(name, *(words for _, words in values)) for name, values in shown.items()]
+        return Table((study.place if study.parts else "ratio", *(side.name for side in sides)), tuple(rows), words=True)
+    rows = [(name, value, cells) for name in names for value, cells in by_value(shown[name])]
+    return Table(("ratio", "value", "in"), tuple(rows), words=True)
+
+
+def ratio_of(entry: Entry | None) -> str:
+    if entry is None:
+        return "–"
+    known = quantity(entry.value, entry.unit) if entry.value is not None else entry.words or NOT_KNOWN
+    text = known + (" to 1" if entry.value is not None and entry.name.startswith("data to") else "")
+    return f"{text} ({entry.note})" if entry.note else text
 
 
 REST = "Everything else that differs"
 
 
-def sections(study: Study) -> Iterator[Section]:
-    if study.lab:
-        lead = "Everything recorded that is not the same in all cells: what was varied, and what came with it."
-        yield Section("differences", "What differs between the cells", lead, tables=some(between_cells(study)))
-    else:
-        yield Section("differences", "What differs", _lead(study), tables=tuple(between_parts(study)))
-
-
 def between_parts(study: Study) -> list[tuple[str, Table]]:
-    """What a reader must see, without a name; under a name of its own the rest."""
-    told, rest = telling(study.differences)
+    """The important facts without a title, the rest under one."""
+    shown, rest = telling(study.differences)
     head = ("fact", *(part.name for part in study.parts))
-    named = (("", told), (REST, rest))
+    named = (("", shown), (REST, rest))
     return [
         (name, Table(head, difference_rows(rows), words=True, counted=name == REST)) for name, rows in named if rows
     ]
@@ -38,8 +79,8 @@ def between_cells(study: Study) -> Table:
     """A row for each fact and value, with the cells that have it."""
     rows = []
     for row in study.differences:
-        said = [(cell.name, fact(row.name, value)) for cell, value in zip(study.cells, row.values, strict=True)]
-        rows += [(f"{row.room}: {fact_name(row.name)}", value, cells) for value, cells in by_value(said)]
+        by_cell = [(cell.name, fact(row.name, value)) for cell, value in zip(study.cells, row.values, strict=True)]
+        rows += [(f"{row.room}: {fact_name(row.name)}", value, cells) for value, cells in by_value(by_cell)]
     return Table(("fact", "value", "in"), tuple(rows), words=True)
 
 
@@ -51,12 +92,12 @@ def difference_rows(rows: Sequence[Difference]) -> tuple[tuple[str, ...], ...]:
 
 
 def fact_name(name: str) -> str:
-    """A fact's name without the unit that its value now shows."""
+    """Drops the unit that the value shows."""
     return name.removesuffix("_bytes").removesuffix("_hz")
 
 
 def fact(name: str, value: str) -> str:
-    """Sizes in powers of 1024, as memory is sold and as engines count; all else as recorded."""
+    """Sizes in powers of 1024, as memory is sold and engines count; all else as recorded."""
     if name.endswith("_bytes") and value.isdigit():
         return quantity(float(value), "memory")
     if name.endswith("_hz") and value.isdigit():

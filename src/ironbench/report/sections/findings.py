@@ -1,4 +1,4 @@
-"""Findings: the comparisons that a lab declared, each with its verdict."""
+"""Claims and findings of a lab, results of workloads with a presentation, and earlier rounds."""
 
 from __future__ import annotations
 
@@ -6,16 +6,45 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from ironbench.analyse.study import Study
-from ironbench.report.charts import levels
-from ironbench.report.charts.base import Depth
+from ironbench.report import presentation, storage
+from ironbench.report.charts.base import Depth, Table
 from ironbench.report.charts.effects import effects
-from ironbench.report.findings import effect_table
-from ironbench.report.section import Section, some
+from ironbench.report.charts.grouped import level_bars
+from ironbench.report.findings import claimed_table, effect_table
+from ironbench.report.section import Section, with_rows
 
-PLACE = 200
+PLACE = 100
 
 
 def sections(study: Study) -> Iterator[Section]:
+    asked = with_rows(claimed_table(study.claimed), "Findings that only a claim asks for")
+    yield Section("claims", "What was expected", tables=(*with_rows(claims(study)), *asked), at_end=True)
     # The table says what the charts show.
-    charts = tuple(replace(chart, depth=Depth.PAGE) for chart in (*effects(study), *levels.whole(study.levels)))
-    yield Section("findings", "Findings", charts=charts, tables=some(effect_table(study.effects)), at_end=True)
+    charts = tuple(replace(chart, depth=Depth.PAGE) for chart in (*effects(study), *level_bars(study.levels)))
+    yield Section("findings", "Findings", charts=charts, tables=with_rows(effect_table(study.effects)), at_end=True)
+    shown = presentation.of_study(study)
+    yield from shown.sections(study) if shown else storage.of_lab([(cell.name, cell.usable) for cell in study.cells])
+    yield Section("earlier", "Earlier rounds", _LEAD_EARLIER, tables=tuple(earlier(study)), at_end=True)
+
+
+def claims(study: Study) -> Table:
+    """Each claim in the words of the lab file, with its outcome."""
+    rows = tuple((judged.claim.text, judged.outcome, judged.reason) for judged in study.claims)
+    return Table(("claim", "outcome", "because"), rows, words=True)
+
+
+_LEAD_EARLIER = (
+    "Blocks that were added after findings had been seen are a round of their own, and the findings above are those of "
+    "the last one. This is what the rounds before it ended with, each on its own blocks; no later one takes it back."
+)
+
+
+def earlier(study: Study) -> list[tuple[str, Table]]:
+    """Findings and claims of the rounds before the last one."""
+    rows = [(str(one.number), row) for one in study.earlier for row in claimed_table(one.effects).rows]
+    judgements = [(str(one.number), judged) for one in study.earlier for judged in one.claims]
+    findings = Table(("round", *claimed_table(()).head), tuple((number, *row) for number, row in rows), numbers=True)
+    expected = tuple((number, judged.claim.text, judged.outcome, judged.reason) for number, judged in judgements)
+    claims = Table(("round", "claim", "outcome", "because"), expected, words=True)
+    tables = [("Findings", findings), ("What was expected", claims)]
+    return [(name, table) for name, table in tables if table.rows]

@@ -1,4 +1,4 @@
-"""Changes made together, over the product of what each does alone."""
+"""Two changes made together, over the product of each alone."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ironbench.analyse.study import Study
 from ironbench.report.charts.base import Table
 from ironbench.report.findings import ratio
-from ironbench.report.section import Section, some
+from ironbench.report.section import Section, with_rows
 
 PLACE = 900
 
@@ -19,7 +19,7 @@ _LEAD = (
 
 
 def sections(study: Study) -> Iterator[Section]:
-    yield Section("interactions", "Together and alone", _LEAD, tables=some(together(study)))
+    yield Section("interactions", "Together and alone", _LEAD, tables=with_rows(together(study)))
 
 
 def together(study: Study) -> Table:

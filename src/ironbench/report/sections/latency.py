@@ -1,30 +1,39 @@
-"""Response time by percentile, the axis stretched towards the slow end: 90, 99, 99.9 % are equally far apart."""
+"""Response times by percentile, script by script, and statement by statement."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ironbench.analyse.study import Study
 from ironbench.analyse.timelines import Percentiles
+from ironbench.catalogue import part_of
+from ironbench.model.record import Record, Statement
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Key, Table
-from ironbench.report.numbers import count, quantity, scale
+from ironbench.report.numbers import NOT_KNOWN, measured, quantity, scale
 from ironbench.report.section import Section
+from ironbench.words import grouped
 
 PLACE = 1200
 
 
 def sections(study: Study) -> Iterator[Section]:
     yield Section("latency", "Latency", charts=tuple(latency(study)), self_titled=True)
+    by_statement = f"Statement by statement, {study.place}"
+    yield Section("scripts", f"Script by script, {study.place}", tables=tuple(scripts(study)), at_end=True)
+    yield Section("statements", by_statement, _LEAD, tables=tuple(statements(study)), at_end=True)
 
 
 _SHOWN = (0.5, 0.9, 0.95, 0.99, 0.999, 0.9999)
 
 
 def latency(study: Study) -> list[Chart]:
-    """At each system's peak; in an open loop service time too, dashed."""
-    lines = [(part.name, found) for part in study.parts for found in (part.response, part.service) if found]
+    """At each system's peak; of open loops the service time too, dashed."""
+    lines = [
+        (part.name, percentiles) for part in study.parts for percentiles in (part.response, part.service) if percentiles
+    ]
     if not lines:
         return []
     names = [part.name for part in study.parts]
@@ -52,7 +61,7 @@ def _rows(name: str, line: Percentiles, factor: float) -> list[dict[str, Any]]:
     kind = "service time" if line.metric == "service_time" else "response time"
     return [
         {"system": name, "kind": kind, "odds": 1 / (1 - share), "value": seconds / factor}
-        | {"share": f"{share * 100:g} %", "said": quantity(seconds, "s")}
+        | {"share": f"{share * 100:g} %", "text": quantity(seconds, "s")}
         for share, seconds in line.points
     ]
 
@@ -73,7 +82,7 @@ def _layer(names: list[str], value: dict[str, Any], study: Study) -> dict[str, A
         },
         "y": {"field": "value", "type": "quantitative", **value},
         "color": base.colour(names),
-        "tooltip": [{"field": name} for name in ("system", "kind", "share", "said")],
+        "tooltip": [{"field": name} for name in ("system", "kind", "share", "text")],
     }
     if study.open_loop:
         encoding["strokeDash"] = {
@@ -104,5 +113,59 @@ def _table(lines: list[tuple[str, Percentiles]], units: str) -> Table:
         if any(value is not None for value in values):
             cells = ["" if value is None else quantity(value, "s") for value in values]
             rows.append((f"{share * 100:g} %", *cells))
-    rows.append((units, *(count(line.count) for _, line in lines)))
+    rows.append((units, *(grouped(line.count) for _, line in lines)))
     return Table(head, tuple(rows))
+
+
+_BY_SCRIPT = (
+    *(("throughput", "1/s"), ("response_time_mean_s", "s"), ("response_time_p50_s", "s")),
+    ("response_time_p99_s", "s"),
+)
+_LEAD = "From sending a command to its answer; the time between commands is not in it."
+
+
+def scripts(study: Study) -> list[tuple[str, Table]]:
+    """A table per system with the figures of each script of its mix."""
+    tables = []
+    for part in study.parts:
+        metrics = part.curve.main.metrics if part.curve.main else {}
+        names = dict.fromkeys(part_of(name) for name in metrics if part_of(name).startswith("script="))
+        rows = []
+        for script in names:
+            cells = [measured(metrics.get(f"{metric}{{{script}}}"), unit) for metric, unit in _BY_SCRIPT]
+            failed = _failed(script, part.curve.main.trials if part.curve.main else ())
+            rows.append((script.removeprefix("script="), cells[0], failed, *cells[1:]))
+        if len(rows) > 1:
+            head = ("script", "throughput", "failed", "mean", "median", "99th percentile")
+            tables.append((part.name, Table(head, tuple(rows))))
+    return tables
+
+
+def _failed(script: str, trials: Sequence[Record]) -> str:
+    """Failed transactions of a script. A record that counts them names only scripts with some."""
+    of_parts = [name for trial in trials for name in trial.metrics if name.startswith("failed{")]
+    if not of_parts and any(trial.metrics.get("failed", 1) for trial in trials):
+        return NOT_KNOWN
+    return grouped(sum(trial.metrics.get(f"failed{{{script}}}", 0.0) for trial in trials))
+
+
+def statements(study: Study) -> list[tuple[str, Table]]:
+    """A table per system with the time of every SQL command, over all trials of its main point."""
+    tables = []
+    for part in study.parts:
+        alike: dict[tuple[str, int, int], list[Statement]] = {}
+        for trial in part.curve.main.trials if part.curve.main else ():
+            for one in trial.statements:
+                alike.setdefault((one.script, one.line, one.command), []).append(one)
+        rows = []
+        for (script, line, _), group in alike.items():
+            count = sum(one.count for one in group)
+            mean_s = sum(one.count * one.mean_s for one in group) / count
+            squares = sum(one.count * (one.stdev_s**2 + (one.mean_s - mean_s) ** 2) for one in group)
+            times_s = (quantity(mean_s, "s"), quantity(math.sqrt(squares / count), "s"))
+            failed = sum(one.failed for one in group)
+            rows.append((f"{script}:{line}  {group[0].text}", *times_s, grouped(count), grouped(failed)))
+        if rows:
+            head = ("statement", "mean", "standard deviation", "answers", "failed")
+            tables.append((part.name, Table(head, tuple(rows))))
+    return tables

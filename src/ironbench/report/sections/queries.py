@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ironbench.analyse.study import Study
-from ironbench.report import trend
-from ironbench.report.charts import levels
-from ironbench.report.charts.query_bars import by_query
+from ironbench.report.charts.grouped import level_queries
+from ironbench.report.charts.queries import by_query
+from ironbench.report.findings import against_trend_tables
 from ironbench.report.section import Section
 
 PLACE = 700
@@ -16,5 +16,5 @@ PLACE = 700
 def sections(study: Study) -> Iterator[Section]:
     # Of one query alone everything else in the report of a lab tells already.
     alone = study.lab is not None and (study.queries is None or len(study.queries.names) < 2)
-    charts = () if alone else (*by_query(study.queries), *levels.by_query(study.levels))
-    yield Section("queries", "Query by query", charts=charts, tables=trend.tables(study.against))
+    charts = () if alone else (*by_query(study.queries), *level_queries(study.levels))
+    yield Section("queries", "Query by query", charts=charts, tables=against_trend_tables(study.against))

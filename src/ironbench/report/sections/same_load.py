@@ -1,4 +1,4 @@
-"""Response times of cells that were given the same work: at each rate an interval per cell, and every block a point."""
+"""Response times of cells at the same rate: an interval per cell and rate, and a point per block."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from ironbench.analyse.study import Study
 from ironbench.model.finding import Finding
 from ironbench.report import theme
 from ironbench.report.charts import base
-from ironbench.report.charts.base import Chart, Depth, Key, Table
-from ironbench.report.charts.means import joined, places, whiskered
+from ironbench.report.charts.base import Chart, Depth, Key, Table, joined, places, whiskered
 from ironbench.report.findings import interval, metric_words, ratio
-from ironbench.report.numbers import between, quantity, scale
+from ironbench.report.numbers import between, measured, quantity, scale
 from ironbench.report.section import Section
 
 PLACE = 800
 _LEAD = (
     "In a closed loop the faster system is given more work, so its response times are not at the same load. Here both "
     "serve the same transactions per second, a share of what the baseline does at its peak; response times count from "
-    "the intended start. Ratios are paired by block and carry no verdict; where a claim "
-    "names cells at a rate, its verdict stands with the claims."
+    "the intended start, and a percentile is that of the transactions of all trials of a cell together. Ratios "
+    "are means of those within each block, and need not be the ratio of two such percentiles. They carry no verdict; "
+    "where a claim names cells at a rate, its verdict stands with the claims."
 )
 
 
@@ -35,16 +35,14 @@ def sections(study: Study) -> Iterator[Section]:
 _WANTED = tuple(f"response_time_{part}_s" for part in ("p50", "p90", "p99", "p999"))
 _LOG_TIMES = 40
 _GROUP = 0.74
-"""Width of all cells at one rate, of the distance between two rates."""
+"""Width of all cells at one rate, as a share of the distance between two rates."""
 _WITHIN = 0.6
-"""Width of a cell's points, of its own place."""
-_REACH = 1.6
-"""So many times the longest time that was measured is shown; an interval that reaches further is cut off."""
+"""Width of a cell's points, as a share of the cell's place."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Rate:
-    """One rate and what each cell did at it."""
+    """One rate, with every cell's results at it."""
 
     share: float
     rate: float | None
@@ -71,24 +69,24 @@ def same_load(study: Study) -> list[Chart]:
 
 
 def _rates(study: Study) -> list[_Rate]:
-    found: dict[float, _Rate] = {}
+    by_share: dict[float, _Rate] = {}
     for one in study.same_loads:
-        rate = found.setdefault(one.share, _Rate(one.share, one.rate, {}))
+        rate = by_share.setdefault(one.share, _Rate(one.share, one.rate, {}))
         for side in (one.baseline, one.cell):
             rate.sides.setdefault(side.name, side)
-    return [found[share] for share in sorted(found)]
+    return [by_share[share] for share in sorted(by_share)]
 
 
 def _chart(metric: str, names: list[str], shown: list[str], rates: Sequence[_Rate]) -> Chart:
     times = [side.times[metric] for rate in rates for side in rate.sides.values() if metric in side.times]
     highest = max(point.value_s for time in times for point in time.points)
     suffix, factor = scale("s", [highest])
-    means, points = _rows(metric, shown, rates, factor, highest * _REACH)
+    means, points = _rows(metric, shown, rates, factor)
     reach = [row[end] for row in means for end in ("low", "high")] + [row["value"] for row in points]
     kind, axis = base.value_scale(reach, _LOG_TIMES)
     y = {"field": "value", "type": "quantitative", "axis": {**axis, "title": None}, "scale": kind}
     behind = any(not row["kept"] for row in points)
-    repeated = any(time.low_s is not None and time.high_s is not None for time in times)
+    repeated = any(time.summary.low < time.summary.high for time in times)
     words = metric_words(metric)
     x = places("share of the baseline's peak", [rate.words for rate in rates])
     return Chart(
@@ -103,15 +101,15 @@ def _chart(metric: str, names: list[str], shown: list[str], rates: Sequence[_Rat
 
 
 def _marks(behind: bool, repeated: bool) -> tuple[Key, ...]:
-    found = [Key("95 % interval of the mean", "muted", "line")] if repeated else []
-    found.append(Key("pale point: one block", "muted", "circle"))
-    return (*found, *([Key("ring: fell behind the rate", "warn", "ring")] if behind else []))
+    keys = [Key("smallest to largest of the blocks", "muted", "line")] if repeated else []
+    keys.append(Key("pale point: one block", "muted", "circle"))
+    return (*keys, *([Key("ring: fell behind the rate", "warn", "ring")] if behind else []))
 
 
 def _rows(
-    metric: str, shown: list[str], rates: Sequence[_Rate], factor: float, most_s: float
+    metric: str, shown: list[str], rates: Sequence[_Rate], factor: float
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Of the means and of the blocks; the cells of a rate stand beside each other, the blocks of a cell in order."""
+    """Means of all blocks, and points of each; cells of a rate stand side by side, a cell's blocks in order."""
     means: list[dict[str, Any]] = []
     points: list[dict[str, Any]] = []
     place = _GROUP / len(shown)
@@ -121,16 +119,15 @@ def _rows(
             if time is None:
                 continue
             middle = at + (number - (len(shown) - 1) / 2) * place
-            low, high = (time.centre_s if end is None else min(end, most_s) for end in (time.low_s, time.high_s))
             common = {"system": name, "at": " · ".join(rate.words)}
             means.append(
                 {
                     **common,
                     "place": middle,
-                    "value": time.centre_s / factor,
-                    "low": low / factor,
-                    "high": high / factor,
-                    "said": _said(time),
+                    "value": time.summary.centre / factor,
+                    "low": time.summary.low / factor,
+                    "high": time.summary.high / factor,
+                    "text": _with_range(time),
                 }
             )
             last = max(point.block for point in time.points) or 1
@@ -139,7 +136,7 @@ def _rows(
                     **common,
                     "place": middle + (point.block / last - 0.5) * place * _WITHIN,
                     "value": point.value_s / factor,
-                    "said": quantity(point.value_s, "s"),
+                    "text": quantity(point.value_s, "s"),
                     "block": point.block + 1,
                     "kept": point.kept,
                 }
@@ -149,12 +146,12 @@ def _rows(
 
 
 def _looks(names: list[str], shown: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Colour and shape that the cells have in other charts, of those shown alone."""
-    found = []
+    """The colour and shape that these cells have in other charts."""
+    looks = []
     for encoding in (base.colour(names), base.shape(names)):
         known = dict(zip(names, encoding["scale"]["range"], strict=True))
-        found.append({**encoding, "scale": {"domain": shown, "range": [known[name] for name in shown]}})
-    return found[0], found[1]
+        looks.append({**encoding, "scale": {"domain": shown, "range": [known[name] for name in shown]}})
+    return looks[0], looks[1]
 
 
 def _layers(
@@ -162,8 +159,8 @@ def _layers(
 ) -> list[dict[str, Any]]:
     colour, _ = looks
     common = [{"field": "system", "title": "cell"}, {"field": "at", "title": "rate"}]
-    of_block = [*common, {"field": "block"}, {"field": "said", "title": "value"}]
-    of_mean = [*common, {"field": "said", "title": "mean of the blocks"}]
+    of_block = [*common, {"field": "block"}, {"field": "text", "title": "value"}]
+    of_mean = [*common, {"field": "text", "title": "all blocks together"}]
     point = {
         "data": {"name": "points"},
         "mark": {"type": "point", "filled": True, "shape": "circle", "size": 34, "opacity": 0.5},
@@ -179,19 +176,21 @@ def _layers(
     return [joined("means", x, y, colour, 0.5), point, *([doubtful] if behind else []), *shown]
 
 
-def _said(time: Time) -> str:
+def _with_range(time: Time) -> str:
     """`2.1 ms (1.9 to 2.3 ms)`."""
-    centre = quantity(time.centre_s, "s")
-    if time.low_s is None or time.high_s is None:
-        return centre
-    return f"{centre} ({between(time.low_s, time.high_s, 's')})"
+    summary = time.summary
+    return (
+        f"{measured(summary, 's')} ({between(summary.low, summary.high, 's')})"
+        if summary.n > 1
+        else measured(summary, "s")
+    )
 
 
 def _alt(metric: str, shown: list[str], rates: Sequence[_Rate]) -> str:
     words = []
     for name in shown:
         own = [
-            f"{_said(time)} at {' or '.join(rate.words)}"
+            f"{_with_range(time)} at {' or '.join(rate.words)}"
             for rate in rates
             if name in rate.sides and (time := rate.sides[name].times.get(metric))
         ]
@@ -204,28 +203,28 @@ def _table(metric: str, shown: list[str], rates: Sequence[_Rate]) -> Table:
     rows = []
     for rate in rates:
         times = [rate.sides[name].times.get(metric) if name in rate.sides else None for name in shown]
-        rows.append((" · ".join(rate.words), *(_said(time) if time else "" for time in times)))
+        rows.append((" · ".join(rate.words), *(_with_range(time) if time else "" for time in times)))
     return Table(("at", *shown), tuple(rows), numbers=True)
 
 
 _SHOWN = (("response_time_p50_s", "median"), ("response_time_p99_s", "99th perc."))
-"""The other percentiles are in the JSON document."""
+"""Percentiles in the tables; the JSON document has all."""
 _LEAST_BLOCKS = 3
 """Two points and Student's t with one degree of freedom give intervals over many powers of ten: they say nothing."""
 
 
-def same_load_tables(found: Sequence[SameLoad]) -> list[tuple[str, Table]]:
+def same_load_tables(loads: Sequence[SameLoad]) -> list[tuple[str, Table]]:
     """One for each comparison, a row for each rate: the cell's times, the baseline's, and their ratio."""
-    names = list(dict.fromkeys(one.contrast.name for one in found))
-    return [(name, _times_table([one for one in found if one.contrast.name == name])) for name in names]
+    names = list(dict.fromkeys(one.contrast.name for one in loads))
+    return [(name, _times_table([one for one in loads if one.contrast.name == name])) for name in names]
 
 
-def _times_table(found: Sequence[SameLoad]) -> Table:
-    behind = any(map(_behind, found))
+def _times_table(loads: Sequence[SameLoad]) -> Table:
+    behind = any(map(_behind, loads))
     head = ["at", "rate", *(word for _, name in _SHOWN for word in (name, "baseline's", "ratio", "interval")), "blocks"]
     head += ["to know"] if behind else []
     rows = []
-    for one in found:
+    for one in loads:
         by_metric = {finding.metric: finding for finding in one.findings}
         cells = [word for metric, _ in _SHOWN for word in _times(one, metric, by_metric.get(metric))]
         blocks = max(finding.blocks for finding in one.findings)
@@ -236,7 +235,7 @@ def _times_table(found: Sequence[SameLoad]) -> Table:
 
 
 def _times(one: SameLoad, metric: str, finding: Finding | None) -> tuple[str, str, str, str]:
-    """Of both sides, and the ratio of the two with its interval."""
+    """The times of both sides, their ratio, and its interval."""
     if finding is None:
         return "", "", "", ""
     known = interval(finding) if finding.blocks >= _LEAST_BLOCKS else "too few blocks"
@@ -245,11 +244,11 @@ def _times(one: SameLoad, metric: str, finding: Finding | None) -> tuple[str, st
 
 def _time(side: Side, metric: str) -> str:
     time = side.times.get(metric)
-    return quantity(time.centre_s if time else None, "s")
+    return measured(time.summary if time else None, "s")
 
 
 def _behind(one: SameLoad) -> str:
-    """Which side did not do what it was asked to."""
+    """Names the sides that did not keep the rate."""
     names = [(one.contrast.cell, one.cell), (one.contrast.baseline, one.baseline)]
-    said = [f"{name} fell behind in {side.behind} of {side.trials}" for name, side in names if side.behind]
-    return "; ".join(said)
+    texts = [f"{name} fell behind in {side.behind} of {side.trials}" for name, side in names if side.behind]
+    return "; ".join(texts)

@@ -6,14 +6,14 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+from ironbench.analyse.shares import Step, Waterfall
 from ironbench.analyse.study import Study
-from ironbench.analyse.waterfall import Step, Waterfall
-from ironbench.model.parts import PARTS
+from ironbench.model.observer import PARTS
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Key, Table
-from ironbench.report.charts.stacked import Bar, keys, stacked
+from ironbench.report.charts.rows import Bar, keys, stacked
 from ironbench.report.numbers import between, quantity, scale
-from ironbench.report.section import Section, some
+from ironbench.report.section import Section, with_rows
 
 PLACE = 1600
 _LEAD = (
@@ -24,17 +24,18 @@ _LEAD = (
 
 def sections(study: Study) -> Iterator[Section]:
     charts = (*spent(study), *waterfalls(study))
-    yield Section("time", "Where the time goes", _LEAD, charts, (*some(limits(study)), *some(ceilings(study))))
+    yield Section(
+        "time", "Where the time goes", _LEAD, charts, (*with_rows(limits(study)), *with_rows(ceilings(study)))
+    )
 
 
 def limits(study: Study) -> Table:
-    """What holds each cell back, in words."""
     rows = tuple((cell.name, cell.time.limit.sentence) for cell in study.cells if cell.time)
     return Table(("cell", "what limits"), rows, words=True)
 
 
 def ceilings(study: Study) -> Table:
-    """What would be gained if a part were free, measured."""
+    """The measured gain if a part were free."""
     rows = tuple((" and ".join(one.parts), one.sentence) for one in study.ceilings)
     return Table(("made free", "what that brings"), rows, words=True)
 
@@ -43,7 +44,7 @@ COLOURS = dict(zip(PARTS, ("@p0", "@p7", "@p2", "@p8", "@p1", "@p3", "@p5", "@s6
 """Part → colour, the same in every chart of a lab."""
 _ROW = 30
 _LEAST = 0.01
-"""Share of the whole below which a step is not drawn by itself."""
+"""Smallest share of the whole that is drawn by itself."""
 _REST = "all else"
 _LESS, _MORE, _WHOLE = "less", "more", "whole"
 _KINDS = {_WHOLE: "@p4", _LESS: "@s2", _MORE: "@s1"}
@@ -68,7 +69,7 @@ def spent(study: Study) -> list[Chart]:
     ]
     x = {"scale": {"zero": True, "nice": False}, "axis": {"title": suffix, "tickCount": 5, "format": ",~r"}}
     words = "; ".join(
-        f"{bar.name}: {bar.said}, of which {', '.join(f'{part} {said}' for part, said in bar.words.items())}"
+        f"{bar.name}: {bar.total}, of which {', '.join(f'{part} {text}' for part, text in bar.words.items())}"
         for bar in bars
     )
     return [
@@ -95,23 +96,23 @@ def _table(study: Study) -> Table:
 
 
 def waterfalls(study: Study) -> list[Chart]:
-    """From each baseline to the cell compared with it."""
-    return [_waterfall(found, place) for place, found in enumerate(study.waterfalls)]
+    """Changes from each baseline to the cell compared with it."""
+    return [_waterfall(waterfall, place) for place, waterfall in enumerate(study.waterfalls)]
 
 
-def _waterfall(found: Waterfall, place: int) -> Chart:
-    suffix, factor = scale("s", [found.before_s, found.after_s])
-    data = [_whole("before", found.before_s, factor)]
-    level = found.before_s
-    for step in _worth_a_row(found):
+def _waterfall(waterfall: Waterfall, place: int) -> Chart:
+    suffix, factor = scale("s", [waterfall.before_s, waterfall.after_s])
+    data = [_whole("before", waterfall.before_s, factor)]
+    level = waterfall.before_s
+    for step in _worth_a_row(waterfall):
         data.append(_step(step, level, factor))
         level += step.delta_s
-    data.append(_whole("after", found.after_s, factor))
-    rows = tuple((row["part"], row["said"], row["interval"]) for row in data)
+    data.append(_whole("after", waterfall.after_s, factor))
+    rows = tuple((row["part"], row["text"], row["interval"]) for row in data)
     return Chart(
         f"waterfall-{place}",
-        f"From {found.before} to {found.after}",
-        f"Change of a client's time per transaction from {found.before} to {found.after}. {found.sentence}",
+        f"From {waterfall.before} to {waterfall.after}",
+        f"Change of a client's time per transaction from {waterfall.before} to {waterfall.after}. {waterfall.sentence}",
         base.specification(_layers(data, suffix), {"steps": data}, len(data) * _ROW + 40),
         Table(("part", "time", "interval"), rows),
         f"{suffix} per transaction",
@@ -120,24 +121,24 @@ def _waterfall(found: Waterfall, place: int) -> Chart:
             Key("takes more time", "s1", "square"),
             Key("pale: the interval holds 0", "rule", "square"),
         ),
-        found.method,
+        waterfall.method,
     )
 
 
-def _worth_a_row(found: Waterfall) -> list[Step]:
-    """Steps too small to be seen are one, without an interval; the sum stays what it is."""
-    least = _LEAST * max(found.before_s, found.after_s)
-    small = [step for step in found.steps if abs(step.delta_s) < least]
+def _worth_a_row(waterfall: Waterfall) -> list[Step]:
+    """Joins steps too small to be seen into one without an interval; keeps the sum."""
+    least = _LEAST * max(waterfall.before_s, waterfall.after_s)
+    small = [step for step in waterfall.steps if abs(step.delta_s) < least]
     if len(small) < 2:
-        return list(found.steps)
+        return list(waterfall.steps)
     rest = sum(step.delta_s for step in small)
-    return [*(step for step in found.steps if step not in small), Step(_REST, rest, -math.inf, math.inf)]
+    return [*(step for step in waterfall.steps if step not in small), Step(_REST, rest, -math.inf, math.inf)]
 
 
 def _whole(name: str, seconds: float, factor: float) -> dict[str, Any]:
-    said = quantity(seconds, "s")
+    text = quantity(seconds, "s")
     ends = {"from": 0.0, "to": seconds / factor, "end": seconds / factor}
-    return {"part": name, "kind": _WHOLE, "clear": True, "said": said, "interval": "", **ends}
+    return {"part": name, "kind": _WHOLE, "clear": True, "text": text, "interval": "", **ends}
 
 
 def _step(step: Step, level: float, factor: float) -> dict[str, Any]:
@@ -146,7 +147,7 @@ def _step(step: Step, level: float, factor: float) -> dict[str, Any]:
         "part": step.part,
         "kind": _MORE if step.delta_s > 0 else _LESS,
         "clear": step.clear,
-        "said": _signed(step.delta_s),
+        "text": _signed(step.delta_s),
         "interval": between(step.low_s, step.high_s, "s") if math.isfinite(step.low_s) else "",
         "from": ends[0],
         "to": ends[1],
@@ -174,7 +175,7 @@ def _layers(data: list[dict[str, Any]], suffix: str) -> list[dict[str, Any]]:
         "axis": {"title": suffix, "tickCount": 5, "format": ",~r", "grid": True},
     }
     colour = {"field": "kind", "type": "nominal", "scale": {"domain": list(_KINDS), "range": list(_KINDS.values())}}
-    tooltip = [{"field": "part"}, {"field": "said", "title": "change"}, {"field": "interval"}]
+    tooltip = [{"field": "part"}, {"field": "text", "title": "change"}, {"field": "interval"}]
     bar = {
         "data": {"name": "steps"},
         "mark": {"type": "bar", "cornerRadius": 1},
@@ -190,6 +191,6 @@ def _layers(data: list[dict[str, Any]], suffix: str) -> list[dict[str, Any]]:
     text = {
         "data": {"name": "steps"},
         "mark": {"type": "text", "align": "left", "dx": 5, "color": "@ink", "fontSize": 12},
-        "encoding": {"y": y, "x": {**x, "field": "end"}, "text": {"field": "said"}},
+        "encoding": {"y": y, "x": {**x, "field": "end"}, "text": {"field": "text"}},
     }
     return [bar, text]

@@ -1,4 +1,4 @@
-"""Every trial of a lab: as points in a row per cell, and block by block, where a drift of the machine would show."""
+"""Every trial of a lab as a point and block by block, and a typical trial of each system second by second."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ from ironbench.analyse.study import Measured, Study
 from ironbench.analyse.subjects import counted_in
 from ironbench.catalogue import base_name
 from ironbench.model.record import Record, Status
+from ironbench.model.sample import sampled
 from ironbench.report import theme
 from ironbench.report.charts import base, rows
 from ironbench.report.charts.base import Chart, Depth, Key, Table
+from ironbench.report.charts.timelines import timelines, typical_trials
 from ironbench.report.findings import metric_words
 from ironbench.report.numbers import measured, quantity, scale, span, unit_of
 from ironbench.report.section import Section
+from ironbench.report.sections.curves import failed
 
 PLACE = 1400
 
@@ -24,10 +27,11 @@ PLACE = 1400
 def sections(study: Study) -> Iterator[Section]:
     over_blocks = (replace(chart, depth=Depth.DOCUMENT) for chart in by_block(study))
     yield Section("trials", "Every trial", charts=(*points(study), *over_blocks), self_titled=True)
+    yield Section("over-time", "Over time", typical_trials(study), tuple(timelines(study)), depth=Depth.PAGE)
 
 
 _MOST_LINES = theme.SYSTEMS
-"""More cells than this cannot be told apart by colour."""
+"""Most cells that colours can distinguish."""
 _LOG = 20
 
 
@@ -43,7 +47,7 @@ def points(study: Study) -> list[Chart]:
         {**_trial(cell, record, study.metric, factor, unit), "place": row["place"]}
         for row, cell in zip(names, cells, strict=True)
         for record in cell.usable
-        if study.metric in record.metrics
+        if study.metric in record.metrics and sampled(record, study.metric)
     ]
     kind, axis = _scale([trial["value"] for trial in trials])
     x = {
@@ -53,7 +57,7 @@ def points(study: Study) -> list[Chart]:
         "axis": {**axis, "title": _title(study, suffix, kind)},
     }
     some_suspect = {trial["status"] for trial in trials} == {"ok", "suspect"}
-    layers = [*rows.frame(len(cells), "cells", "said"), *_points(len(cells), x, _colours(cells), some_suspect)]
+    layers = [*rows.frame(len(cells), "cells", "text"), *_points(len(cells), x, _colours(cells), some_suspect)]
     keys = [Key("pale point: one trial", "muted", "circle"), Key("median", "ink", "tick")]
     keys += [Key("suspect trial", "warn", "ring")] if some_suspect else []
     return [
@@ -71,7 +75,7 @@ def points(study: Study) -> list[Chart]:
 
 
 def by_block(study: Study) -> list[Chart]:
-    """A line per cell over the blocks; none where there are too many cells to tell apart, or a single block."""
+    """A line per cell over the blocks; none with too many cells for colours, or a single block."""
     cells = [cell for cell in study.cells if cell.metric]
     counted = {record.block for cell in cells for record in cell.usable}
     if not cells or len(cells) > _MOST_LINES or len(counted) < 2:
@@ -83,7 +87,7 @@ def by_block(study: Study) -> list[Chart]:
         {"system": cell.name, **_trial(cell, record, study.metric, factor, unit)}
         for cell in cells
         for record in cell.usable
-        if study.metric in record.metrics
+        if study.metric in record.metrics and sampled(record, study.metric)
     ]
     kind, axis = _scale([row["value"] for row in data])
     last = max(counted) + 1
@@ -118,7 +122,7 @@ def by_block(study: Study) -> list[Chart]:
 
 _TOOLTIP = [
     {"field": "cell", "title": "cell"},
-    {"field": "said", "title": "value"},
+    {"field": "text", "title": "value"},
     {"field": "block", "title": "block"},
     {"field": "status", "title": "status"},
 ]
@@ -126,7 +130,7 @@ _TOOLTIP = [
 
 def _row(cell: Measured, factor: float, unit: str) -> dict[str, Any]:
     assert cell.metric
-    return {"name": cell.name, "median": cell.metric.centre / factor, "said": measured(cell.metric, unit)}
+    return {"name": cell.name, "median": cell.metric.centre / factor, "text": measured(cell.metric, unit)}
 
 
 def _trial(cell: Measured, record: Record, metric: str, factor: float, unit: str) -> dict[str, Any]:
@@ -134,14 +138,14 @@ def _trial(cell: Measured, record: Record, metric: str, factor: float, unit: str
     return {
         "cell": cell.name,
         "value": value / factor,
-        "said": quantity(value, unit),
+        "text": quantity(value, unit),
         "block": record.block + 1,
         "status": record.status.value,
     }
 
 
 def _scale(values: Sequence[float]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Not from zero: points, unlike bars, may be looked at closely."""
+    """Does not begin at zero: points, unlike bars, may be looked at closely."""
     if base.wide_apart(list(values), _LOG):
         return base.value_scale(list(values), _LOG)
     low, high = min(values), max(values)
@@ -156,7 +160,7 @@ def _title(study: Study, suffix: str, kind: dict[str, Any]) -> str:
 
 
 def _colours(cells: Sequence[Measured]) -> dict[str, Any]:
-    """The colours that cells have elsewhere; one colour for all where there are too many."""
+    """The cells' colours elsewhere; a single colour for too many cells."""
     if len(cells) > _MOST_LINES:
         return {"value": "@s0"}
     return {**base.colour([cell.name for cell in cells]), "field": "cell"}
@@ -191,26 +195,33 @@ def _alt(cells: Sequence[Measured], metric: str) -> str:
 
 def _table(cells: Sequence[Measured], metric: str) -> Table:
     unit = unit_of(metric)
-    found = []
+    lines = []
     for cell in cells:
         assert cell.metric
         suspect = sum(record.status is Status.SUSPECT for record in cell.usable)
-        found.append(
-            (cell.name, str(cell.metric.n), measured(cell.metric, unit), span(cell.metric, unit), str(suspect))
+        lines.append(
+            (
+                cell.name,
+                str(cell.metric.n),
+                measured(cell.metric, unit),
+                span(cell.metric, unit),
+                failed(cell.usable),
+                str(suspect),
+            )
         )
-    return Table(("cell", "trials", "median", "smallest to largest", "suspect"), tuple(found))
+    return Table(("cell", "trials", "median", "smallest to largest", "failed", "suspect trials"), tuple(lines))
 
 
 def _by_block_table(cells: Sequence[Measured], metric: str) -> Table:
     blocks = sorted({record.block for cell in cells for record in cell.usable})
-    found = []
+    lines = []
     for block in blocks:
         values = [
-            next((record.metrics.get(metric) for record in cell.usable if record.block == block), None)
+            next((one.metrics.get(metric) for one in cell.usable if one.block == block and sampled(one, metric)), None)
             for cell in cells
         ]
         known = [
             "" if value is None or not math.isfinite(value) else quantity(value, unit_of(metric)) for value in values
         ]
-        found.append((str(block + 1), *known))
-    return Table(("block", *(cell.name for cell in cells)), tuple(found))
+        lines.append((str(block + 1), *known))
+    return Table(("block", *(cell.name for cell in cells)), tuple(lines))

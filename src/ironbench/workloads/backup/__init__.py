@@ -8,15 +8,14 @@ from pathlib import Path
 
 from ironbench import engines
 from ironbench.engines.administration import REPLICATION, SIZES
-from ironbench.engines.maintenance import Backup as Wanted
-from ironbench.errors import InputError
+from ironbench.engines.maintenance import Backup as Request
+from ironbench.errors import InputError, written
 from ironbench.model.system import Choice, Load, System
 from ironbench.model.work import Work
 from ironbench.process import place
 from ironbench.workloads import backup_folder
 from ironbench.workloads.base import Option
 from ironbench.workloads.maintenance import Done, Maintenance, Ready
-from ironbench.workloads.operations import Program
 
 TO = Option("to", "", "directory for the backup; empty: beside the data")
 _FORMATS = ("plain", "tar", "discard")
@@ -53,9 +52,9 @@ class Backup(Maintenance):
             place.check(choice.options["to"], "backup")
         elif system.dsn is not None and choice.options["format"] != "discard":
             raise InputError(
-                "--with to",
+                written("workload.with", "to"),
                 "is missing: nobody knows where a running server's data are",
-                "name a directory, or --with format=discard",
+                f"name a directory, or {written('workload.with', 'format=discard')}",
             )
 
     @contextmanager
@@ -64,8 +63,8 @@ class Backup(Maintenance):
         need, discarded = maintaining.backup_bytes(work.session), options["format"] == "discard"
         with backup_folder.folder(work, options["to"], 0 if discarded else need) as folder:
             most_bytes_per_s = int(options["rate"]) * 1_000_000
-            wanted = Wanted(folder, options["format"], options["checkpoint"], most_bytes_per_s)
-            program = Program(maintaining.backup(work.system, work.session, wanted))
+            backup = Request(folder, options["format"], options["checkpoint"], most_bytes_per_s)
+            program = maintaining.backup(work.system, work.session, backup)
             yield Ready(program, lambda: _done(work, folder))
 
 
@@ -79,7 +78,9 @@ def _done(work: Work, folder: Path) -> Done:
 def refuse_tablespaces(system: System, name: str) -> None:
     if system.layout.temp is not None:
         raise InputError(
-            "--temp", f"workload {name} copies one directory, and spills would be a second", "leave it out"
+            written("layout.temp"),
+            f"workload {name} copies one directory, and spills would be a second",
+            "leave it out",
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from ironbench.errors import FailureError, InputError
+from ironbench.errors import FailureError, InputError, written
 from ironbench.model.system import Choice, Load, System
 from ironbench.model.work import Outcome, Work
 from ironbench.workloads import free, kernels
@@ -45,35 +45,39 @@ class IgenCpu(Workload):
         super().accepts(system, load, choice)
         path = Path(choice.options["png"])
         if choice.options["png"] and (path.is_dir() or not path.absolute().parent.is_dir()):
-            raise InputError(f"--with png={path}", "is not in a directory that exists", "name a file, e.g. png=set.png")
+            raise InputError(
+                written("workload.with", f"png={path}"),
+                "is not in a directory that exists",
+                "name a file, e.g. png=set.png",
+            )
         options = choice.options
         points = int(options["width"]) * int(options["height"])
-        subject = f"--with width={options['width']} --with height={options['height']}"
+        subject = " ".join(written("workload.with", f"{side}={options[side]}") for side in ("width", "height"))
         free.require(subject, load.clients, points * _POINT_BYTES)
         if options["png"]:
-            free.require(f"{subject} --with png={path}", 1, points * _DRAWN_BYTES)
+            free.require(f"{subject} {written('workload.with', f'png={path}')}", 1, points * _DRAWN_BYTES)
 
     def drive(self, work: Work) -> Outcome:
         options = work.choice.options
         size = {name: int(options[name]) for name in ("width", "height", "limit")}
         if options["png"]:
             _picture(Path(options["png"]), work.stopping, **size)
-        ran = kernels.ran(work, {"kind": "mandelbrot", "variant": options["variant"], **size})
-        first = ran.reports[0]
+        result = kernels.run_kernel(work, {"kind": "mandelbrot", "variant": options["variant"], **size})
+        first = result.reports[0]
         steps = first["float_steps"] + first["integer_steps"]
         return Outcome(
-            transactions=ran.units,
-            histograms={"response_time": ran.histograms[""]},
-            timeline=ran.columns["timeline"],
-            seconds=ran.columns["seconds"],
+            transactions=result.units,
+            histograms={"response_time": result.histograms[""]},
+            timeline=result.columns["timeline"],
+            seconds=result.columns["seconds"],
             metrics={
-                "throughput": ran.rate,
+                "throughput": result.rate,
                 **({"float_operations_share": first["float_steps"] / steps} if steps else {}),
-                "kernel_operations_per_s": ran.rate * first["operations"],
+                "kernel_operations_per_s": result.rate * first["operations"],
             },
-            checks=(kernels.right("checksum of the picture", ran.reports, ran.units),),
-            facts={**ran.facts, "instructions": first["instructions"], "checksum": first["checksum"]},
-            warnings=ran.warnings,
+            checks=(kernels.right("checksum of the picture", result.reports, result.units),),
+            facts={**result.facts, "instructions": first["instructions"], "checksum": first["checksum"]},
+            warnings=result.warnings,
             inside=True,
         )
 

@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ironbench import ranges
-from ironbench.errors import InputError
+from ironbench.errors import InputError, written
 from ironbench.model.record import Warning
 from ironbench.model.system import Choice, Load, System
 from ironbench.model.work import Outcome, Work
+from ironbench.words import in_percent
 from ironbench.workloads import free, kernels
 from ironbench.workloads.base import Option, Workload
 
@@ -39,11 +40,11 @@ class IgenRam(Workload):
     )
 
     def validated(self, options: Mapping[str, str]) -> dict[str, str]:
-        found = super().validated(options)
-        subject = f"--with memory={found['memory']}"
-        if ranges.read("memory", subject, found["memory"]) < 1 << 20:
+        valid = super().validated(options)
+        subject = written("workload.with", f"memory={valid['memory']}")
+        if ranges.read("memory", subject, valid["memory"]) < 1 << 20:
             raise InputError(subject, "is too little for a lottery", "1MiB or more is possible")
-        return found
+        return valid
 
     def writes(self, options: Mapping[str, str]) -> bool:
         """No data of any database."""
@@ -58,28 +59,28 @@ class IgenRam(Workload):
         size = _require(work.load.clients, options["memory"])
         probe_s = _PROBE_S if options["probes"] == "yes" else 0.0
         kernel = {"kind": "lottery", "bytes": size, "huge": options["huge"], "draws": draws, "probe_s": probe_s}
-        ran = kernels.ran(work, kernel)
-        parts = {f"response_time{{phase={name}}}": times for name, times in ran.histograms.items() if name}
+        result = kernels.run_kernel(work, kernel)
+        parts = {f"response_time{{phase={name}}}": times for name, times in result.histograms.items() if name}
         return Outcome(
-            transactions=ran.units,
-            histograms={"response_time": ran.histograms[""], **parts},
+            transactions=result.units,
+            histograms={"response_time": result.histograms[""], **parts},
             metrics={
-                "throughput": ran.rate,
-                "draws_per_s": ran.rate * draws,
+                "throughput": result.rate,
+                "draws_per_s": result.rate * draws,
                 **_phases(parts, work.load.clients, draws, size),
-                **(_probed(ran.reports) if probe_s else {}),
+                **(_probed(result.reports) if probe_s else {}),
             },
-            checks=(kernels.right("winners by the closed form", ran.reports, ran.units),),
-            facts={**ran.facts, **_placed(ran.reports, size)},
-            warnings=(*ran.warnings, *(_within_caches(size) if probe_s else ())),
+            checks=(kernels.right("winners by the closed form", result.reports, result.units),),
+            facts={**result.facts, **_placed(result.reports, size)},
+            warnings=(*result.warnings, *(_within_caches(size) if probe_s else ())),
             inside=True,
         )
 
 
 def _require(threads: int, memory: str) -> int:
     """Bytes of each thread. InputError: more than is free."""
-    size = int(ranges.read("memory", "--with memory", memory))
-    free.require(f"--with memory={memory}", threads, size)
+    size = int(ranges.read("memory", written("workload.with", "memory"), memory))
+    free.require(written("workload.with", f"memory={memory}"), threads, size)
     return size
 
 
@@ -88,7 +89,9 @@ def _within_caches(size: int) -> tuple[Warning, ...]:
     if size >= _PROBED_BYTES:
         return ()
     text = f"bandwidth and latency were measured within {size >> 20} MiB, and are those of caches as far as these reach"
-    return (Warning("probes-within-caches", f"{text}: --with memory=256MiB or more measures memory"),)
+    return (
+        Warning("probes-within-caches", f"{text}: {written('workload.with', 'memory=256MiB')} or more measures memory"),
+    )
 
 
 def _phases(parts: Mapping[str, Any], threads: int, draws: int, size: int) -> dict[str, float]:
@@ -116,7 +119,7 @@ def _probed(reports: Sequence[Mapping[str, Any]]) -> dict[str, float]:
 def _placed(reports: Sequence[Mapping[str, Any]], size: int) -> dict[str, str]:
     """What the kernel gave: asked for is not given."""
     known = [one["huge_bytes"] for one in reports if one["huge_bytes"] is not None]
-    share = f"{sum(known) / (len(known) * size):.0%} of the memory" if known else "not visible here"
+    share = f"{in_percent(sum(known) / (len(known) * size))} of the memory" if known else "not visible here"
     nodes = [one["nodes"] for one in reports if one["nodes"]]
     placed = "; ".join(dict.fromkeys(_nodes(text) for text in nodes)) if nodes else "not visible here"
     return {"huge pages": share, "NUMA nodes": placed}
@@ -128,7 +131,7 @@ def _nodes(text: str) -> str:
     if len(pages) == 1:
         return f"node {next(iter(pages))}"
     whole = sum(pages.values())
-    return ", ".join(f"node {node} {count / whole:.0%}" for node, count in pages.items())
+    return ", ".join(f"node {node} {in_percent(count / whole)}" for node, count in pages.items())
 
 
 WORKLOAD = IgenRam()

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import Any
 
 from ironbench import engines
-from ironbench.errors import InputError
+from ironbench.engines.administration import Written
+from ironbench.errors import FailureError, InputError, written
 from ironbench.machine import space
 from ironbench.model.record import Check
 from ironbench.model.session import Session
 from ironbench.model.system import Choice, Load, System
-from ironbench.workloads.base import Dataset, Option, Workload
-from ironbench.workloads.populate import debt
+from ironbench.workloads.base import Dataset, Option, Workload, one_row
+from ironbench.workloads.commits import wait_for_clients
 from ironbench.workloads.wide import GB, ROW, TABLE, Wide
 
 LEAST_BYTES_PER_S = 5e6
@@ -67,28 +69,31 @@ class Populate(Workload):
         """InputError: the engine takes no stream; fewer commits than clients; options that mean nothing here."""
         if choice.options["method"] == "copy" and not engines.get(system.engine).can("copy"):
             raise InputError(
-                "--with method=copy",
+                written("workload.with", "method=copy"),
                 f"{system.engine} takes no stream of rows (COPY)",
-                "--with method=batch --with batch=1000",
+                f"{written('workload.with', 'method=batch')} {written('workload.with', 'batch=1000')}",
             )
         refused = {
-            "--duration": load.duration_s is not None,
-            "--transactions": load.transactions is not None,
-            "--rate": load.rate is not None or load.rate_share is not None,
-            "--think-time": load.think_time_s > 0,
-            "--warmup": load.warmup_s > 0 or load.warmup_auto,
-            "--cache": bool(load.cache),
+            written("load.duration"): load.duration_s is not None,
+            written("load.transactions"): load.transactions is not None,
+            written("load.rate"): load.rate is not None or load.rate_share is not None,
+            written("load.think_time"): load.think_time_s > 0,
+            written("load.warmup"): load.warmup_s > 0 or load.warmup_auto,
+            written("load.cache"): bool(load.cache),
         }
-        for option, told in refused.items():
-            if told:
+        for option, value in refused.items():
+            if value:
                 cause = "means nothing to a population, which begins with an empty table and ends when all rows are in"
-                raise InputError(option, cause, "leave it out; --with gb=… says how much there is to do")
+                raise InputError(
+                    option, cause, f"leave it out; {written('workload.with', 'gb=…')} says how much there is to do"
+                )
         commits = self.units(choice.options)
         if commits < load.clients:
             raise InputError(
-                f"--clients {load.clients}",
+                written("load.clients", load.clients),
                 f"all rows are in after {commits} commits, so some clients would have nothing to do",
-                "more rows by --with gb=…, or fewer in a commit by --with commit=…",
+                f"more rows by {written('workload.with', 'gb=…')}, "
+                f"or fewer in a commit by {written('workload.with', 'commit=…')}",
             )
 
     def dataset(self, engine: str, options: Mapping[str, str]) -> Dataset | None:
@@ -108,18 +113,18 @@ class Populate(Workload):
         directory = session.directories().get("data")
         if directory is not None:
             space.require(directory, wide(options).stored_bytes(session.engine), "the population")
-        return debt.before(session)
+        return _counters_before(session)
 
     def measured(
         self, session: Session, options: Mapping[str, str], before: Any, summary: Mapping[str, Any]
     ) -> Mapping[str, float]:
         table, elapsed_s = wide(options), float(summary["elapsed_s"])
-        found = {
+        metrics = {
             "population_elapsed_s": elapsed_s,
             "population_rows_per_s": table.rows / elapsed_s,
             "population_bytes_per_s": table.value_bytes / elapsed_s,
         }
-        return found | (debt.after(session, before, table, elapsed_s) if before is not None else {})
+        return metrics | (_log_and_debt(session, before, table, elapsed_s) if before is not None else {})
 
     def check(
         self, session: Session, options: Mapping[str, str], before: Any, summary: Mapping[str, Any]
@@ -130,6 +135,73 @@ class Populate(Workload):
 
 def wide(options: Mapping[str, str]) -> Wide:
     return Wide.of(options, options["keys"])
+
+
+REPORT_S = 1.0
+"""How long the server may take to show a checkpoint in its statistics."""
+_REFUSED = "42501"
+"""insufficient_privilege: on somebody's server we may not be allowed to ask for a checkpoint."""
+
+
+def _counters_before(session: Session) -> Written | None:
+    """Counters after a checkpoint, so that nothing is owed from before. None: the engine does not count."""
+    administration = engines.get(session.engine).administration
+    if administration.written(session) is None:
+        return None
+    _settle(session)
+    return administration.written(session)
+
+
+def _log_and_debt(session: Session, then: Written, table: Wide, elapsed_s: float) -> dict[str, float]:
+    """By catalogue name."""
+    engine = engines.get(session.engine)
+    log_bytes = _written(session).log_bytes
+    owed_log = engine.administration.log_since_checkpoint(session, log_bytes)
+    wait_for_clients(session)
+    end = _written(session)
+    written = log_bytes - then.log_bytes
+    metrics = {
+        "population_log_bytes": float(written),
+        "population_log_share": written / table.value_bytes,
+        "population_log_flushes": float(end.log_flushes - then.log_flushes),
+        "population_checkpoints": float(end.checkpoints - then.checkpoints),
+        "population_stored_bytes": float(one_row(session, engine.traits.dialect.size([TABLE]))[0]),
+        "debt_log_bytes": float(owed_log),
+    }
+    began = time.perf_counter()
+    if not _settle(session):
+        return metrics
+    settle_s = time.perf_counter() - began
+    return metrics | {
+        "debt_data_bytes": float(_reported(session, end).checkpoint_bytes - end.checkpoint_bytes),
+        "debt_settle_s": settle_s,
+        "population_settled_s": elapsed_s + settle_s,
+    }
+
+
+def _settle(session: Session) -> bool:
+    """False: we may not."""
+    try:
+        session.query(engines.get(session.engine).traits.dialect.checkpoint())
+    except FailureError as error:
+        if getattr(error, "sqlstate", "") != _REFUSED:
+            raise
+        return False
+    return True
+
+
+def _reported(session: Session, _counters_before: Written) -> Written:
+    """The counters once they show one more checkpoint."""
+    deadline = time.monotonic() + REPORT_S
+    while (now := _written(session)).checkpoints <= _counters_before.checkpoints and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return now
+
+
+def _written(session: Session) -> Written:
+    counters = engines.get(session.engine).administration.written(session)
+    assert counters is not None, "it counted _counters_before"
+    return counters
 
 
 WORKLOAD = Populate()

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 from ironbench import engines
 from ironbench.engines.maintenance import Backup
-from ironbench.errors import InputError
+from ironbench.errors import InputError, written
 from ironbench.model.session import Session
 from ironbench.model.system import Choice, Layout, Load, System
 from ironbench.model.work import Work
@@ -18,7 +17,7 @@ from ironbench.process import place
 from ironbench.workloads import backup_folder
 from ironbench.workloads.backup import TO, refuse_tablespaces
 from ironbench.workloads.maintenance import Done, Maintenance, Ready, table
-from ironbench.workloads.operations import Program, Steps
+from ironbench.workloads.operations import Steps
 
 CONNECTIONS = 5
 RESTORED = "ironbench-restored"
@@ -62,7 +61,9 @@ class Restore(Maintenance):
         refuse_tablespaces(system, self.name)
         engines.get(system.engine).administration.maintaining.require_backup(system)
         if system.dsn is not None:
-            raise InputError("--dsn", "ironbench restores only servers that it starts itself", "leave it out")
+            raise InputError(
+                written("system.dsn"), "ironbench restores only servers that it starts itself", "leave it out"
+            )
         if choice.options["to"]:
             place.check(choice.options["to"], "backup")
 
@@ -76,10 +77,10 @@ class Restore(Maintenance):
             ExitStack() as stack,
         ):
             work.show(0.0, "a backup to restore")
-            Program(maintaining.backup(work.system, work.session, Backup(backup, "tar"))).run()
+            maintaining.backup(work.system, work.session, Backup(backup, "tar")).run()
             server = Server(work.system, restored, stack)
-            commands = maintaining.unpack(backup, restored)
-            steps = Steps(*(partial(Program, one) for one in commands), lambda: server)
+            programs = maintaining.unpack(backup, restored)
+            steps = Steps(*(lambda one=one: one for one in programs), lambda: server)
             yield Ready(steps, lambda: _done(work, backup, server, steps))
 
 

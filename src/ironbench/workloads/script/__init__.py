@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import sys
 from collections.abc import Iterable
 from dataclasses import replace
@@ -10,9 +11,15 @@ from functools import cache
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from ironbench.errors import InputError
+from ironbench.catalogue.typed import text_of
+from ironbench.errors import InputError, written
 from ironbench.model.system import Choice, System
 from ironbench.workloads.base import ScriptSource, Workload
+
+_LARGEST = 1 << 26
+"""Bytes of a script."""
+_COMMENTS = re.compile(r"/\*.*?\*/|--[^\n]*", re.DOTALL)
+_WAY_OUT = "name a text file with a pgbench script"
 
 
 class Script(Workload):
@@ -27,13 +34,13 @@ class Script(Workload):
         """
         if not choice.scripts:
             raise InputError("script", "no file is named", "write for example: ironbench run script my.sql@3 other.sql")
-        found = [_source(text) for text in choice.scripts]
-        for source, now, then in zip(found, _digests(found), choice.digests, strict=False):
+        sources = [_source(text) for text in choice.scripts]
+        for source, now, then in zip(sources, _digests(sources), choice.digests, strict=False):
             if now != then:
                 raise InputError(
                     source.name, "was changed since these trials were planned", "set it back, or begin anew"
                 )
-        return found
+        return sources
 
     def where(self, system: System) -> str:
         if system.dsn is not None:
@@ -44,7 +51,10 @@ class Script(Workload):
             return f"the scripts run in database {unquote(place.path.lstrip('/'))} on {at}{user}"
         if system.layout.data is None:
             return ""
-        return f"the scripts run in the database that ironbench keeps in {system.layout.data}; --dsn names one of yours"
+        return (
+            f"the scripts run in the database that ironbench keeps in {system.layout.data}; "
+            f"{written('system.dsn')} names one of yours"
+        )
 
     def identified(self, choice: Choice) -> Choice:
         return replace(choice, digests=_digests(self.scripts("", replace(choice, digests=()))))
@@ -58,30 +68,32 @@ def _source(text: str) -> ScriptSource:
     from ironbench import _core
 
     name, weight = _core.split_weight(text)
-    path = Path(name)
-    try:
-        return ScriptSource(name, _standard_input() if name == "-" else path.read_text(encoding="utf-8"), weight)
-    except FileNotFoundError:
-        raise InputError(name, "no such file", _beside(path)) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(name, f"cannot be read: {error}", "name a text file with a pgbench script") from None
+    script = _standard_input() if name == "-" else text_of(Path(name), name, _way_out(Path(name)), _LARGEST)
+    if not _COMMENTS.sub("", script).strip():
+        cause = "holds only comments and no command" if script.strip() else "is empty: it holds no command"
+        subject = "standard input (-)" if name == "-" else name
+        raise InputError(subject, cause, "write an SQL command into it, for example SELECT 1;")
+    return ScriptSource(name, script, weight)
 
 
 @cache
 def _standard_input() -> str:
     """Read once: it cannot be read again, and the script is needed for checking, digest and each trial."""
     if sys.stdin is None:
-        raise InputError("-", "standard input is closed", "name a file with a pgbench script")
-    return sys.stdin.buffer.read().decode()
+        raise InputError("-", "standard input is closed", _WAY_OUT)
+    try:
+        return sys.stdin.buffer.read().decode()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError("-", f"standard input cannot be read: {error}", _WAY_OUT) from None
 
 
-def _beside(path: Path) -> str:
-    """The nearest file name in the same directory."""
+def _way_out(path: Path) -> str:
+    """The nearest file name in the same directory, where there is no such file."""
     import difflib
 
-    names = [file.name for file in path.parent.glob("*.sql")] if path.parent.is_dir() else []
-    close = difflib.get_close_matches(path.name, names, n=1)
-    return f"did you mean {path.parent / close[0]}?" if close else "name a file with a pgbench script"
+    there = path.exists() or not path.parent.is_dir()
+    close = [] if there else difflib.get_close_matches(path.name, [file.name for file in path.parent.glob("*.sql")], 1)
+    return f"did you mean {path.parent / close[0]}?" if close else _WAY_OUT
 
 
 WORKLOAD = Script()

@@ -9,17 +9,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ironbench import ranges
-from ironbench.errors import InputError
+from ironbench.errors import InputError, written
 from ironbench.machine import space
 from ironbench.model.record import Warning
 from ironbench.model.system import Choice, Load, System
 from ironbench.model.work import Outcome, Window, Work
 from ironbench.workloads.base import Option, Workload
-from ironbench.workloads.storage import figures, files, filling, passes
+from ironbench.workloads.storage import figures, files, passes
 from ironbench.workloads.storage.files import Measured
-from ironbench.workloads.storage.passes import Pass, Terms
+from ironbench.workloads.storage.passes import Pass, Terms, due
 from ironbench.workloads.storage.profiles import MIB, SET_WORDS, chosen
-from ironbench.workloads.storage.schedule import due
 
 if TYPE_CHECKING:
     from ironbench._core import StorageProgress
@@ -53,12 +52,14 @@ class Storage(Workload):
     )
 
     def validated(self, options: Mapping[str, str]) -> dict[str, str]:
-        found = super().validated(options)
-        chosen(found["tests"], int(found["mix"]))
-        size = ranges.read("size", f"--with size={found['size']}", found["size"])
+        valid = super().validated(options)
+        chosen(valid["tests"], int(valid["mix"]))
+        size = ranges.read("size", written("workload.with", f"size={valid['size']}"), valid["size"])
         if size % MIB:
-            raise InputError(f"--with size={found['size']}", "it is not whole MiB", "write for example 1GiB")
-        return found
+            raise InputError(
+                written("workload.with", f"size={valid['size']}"), "it is not whole MiB", "write for example 1GiB"
+            )
+        return valid
 
     def writes(self, options: Mapping[str, str]) -> bool:
         """No data of any database."""
@@ -82,24 +83,32 @@ class Storage(Workload):
     def accepts(self, system: System, load: Load, choice: Choice) -> None:
         super().accepts(system, load, choice)
         if load.duration_s is None:
-            raise InputError("--transactions", "means nothing to workload storage", "say --duration, or leave it out")
+            raise InputError(
+                written("load.transactions"),
+                "means nothing to workload storage",
+                f"say {written('load.duration')}, or leave it out",
+            )
 
     def fits(self, system: System, choice: Choice) -> None:
         if system.layout.data is None:
-            raise InputError("--data", "is missing", "name a directory on the device to be measured: --data DIR")
+            raise InputError(
+                written("layout.data"),
+                "is missing",
+                f"name a directory on the device to be measured: {written('layout.data')} DIR",
+            )
         folders, size = _folders(system, choice.options), _size(choice.options)
         level, direct = int(choice.options["fill"]), choice.options["direct"] == "on"
         real = [folder for folder in folders if folder not in system.layout.emulated]
         for folder in real:
             files.require(folder, size, direct)
-        for folder, count in filling.by_file_system(real).items():
+        for folder, count in files.by_file_system(real).items():
             space.require(folder, count * size, "the files that are measured")
             if level:
-                filling.require(folder, level, count * size)
+                files.require_level(folder, level, count * size)
         for device in system.layout.devices:
             for partition in device.partitions:
                 if level and partition.directory in folders:
-                    filling.require_emulated(partition.directory, partition.bytes, level, size)
+                    files.require_emulated_level(partition.directory, partition.bytes, level, size)
 
     def drive(self, work: Work) -> Outcome:
         from ironbench import _core
@@ -114,13 +123,13 @@ class Storage(Workload):
         with ExitStack() as stack:
             if level := int(options["fill"]):
                 work.show(0.0, f"fills the file system to {level} %")
-                for folder, count in filling.by_file_system(folders).items():
-                    filler = stack.enter_context(filling.filled(folder, level, count * terms.size, direct))
+                for folder, count in files.by_file_system(folders).items():
+                    filler = stack.enter_context(files.filled(folder, level, count * terms.size, direct))
                     passes.fill(filler, terms, progress)
             measured = stack.enter_context(files.made(folders, terms.size, direct))
             work.show(0.0, "fills its file")
             passes.fill(measured, terms, progress)
-            used = filling.used_share(folders)
+            used = files.used_share(folders)
             with work.window() as window:
                 done = _all(work, measured, terms, window, progress)
         return _outcome(done, options, used)
@@ -139,8 +148,8 @@ def _all(work: Work, measured: list[Measured], terms: Terms, window: Window, pro
         work.show(number / len(planned), f"{one.test.title} {one.test.direction}, pass {one.round + 1}")
         files_of_it = measured if one.alone is None else [measured[one.alone]]
         own = passes.seeded(terms, number)
-        found = passes.run(one.test, files_of_it, own, one.seconds, window.elapsed_s, progress)
-        done.append(replace(found, alone=one.alone))
+        one_pass = passes.run(one.test, files_of_it, own, one.seconds, window.elapsed_s, progress)
+        done.append(replace(one_pass, alone=one.alone))
     return done
 
 
@@ -163,7 +172,7 @@ def _outcome(done: list[Pass], options: Mapping[str, str], used: float) -> Outco
 
 
 def _size(options: Mapping[str, str]) -> int:
-    return int(ranges.read("size", "--with size", options["size"]))
+    return int(ranges.read("size", written("workload.with", "size"), options["size"]))
 
 
 def _beside(options: Mapping[str, str]) -> list[str]:

@@ -35,15 +35,15 @@ _SETTLED = 3
 
 def metrics(passes: Sequence[Pass]) -> dict[str, float]:
     """Of every test: its rate in the median pass, the range, latency and CPU time over all passes."""
-    found: dict[str, float] = {}
+    values: dict[str, float] = {}
     by_test = grouped(passes)
     left_out = _left_out(len(by_test))
     for name, own in by_test.items():
         by_alone = grouped_alone(passes, name)
         for metric, value in (_of(own) | _alone(by_alone)).items():
             if metric not in left_out:
-                found[f"{metric}{{profile={name}}}"] = float(f"{value:.6g}")
-    return found
+                values[f"{metric}{{profile={name}}}"] = float(f"{value:.6g}")
+    return values
 
 
 def kept(tests: Sequence[Test], passes: int, beside: bool) -> dict[str, tuple[str, ...]]:
@@ -51,9 +51,9 @@ def kept(tests: Sequence[Test], passes: int, beside: bool) -> dict[str, tuple[st
     left_out = _left_out(len(tests))
     parts = tuple(f"profile={test.name}" for test in tests)
     names = [*_ALWAYS, *(_OF_SEVERAL if passes > 1 else ()), *(("storage_alone_bytes_per_s",) if beside else ())]
-    found = {name: parts for name in names if name not in left_out}
+    parts_of = {name: parts for name in names if name not in left_out}
     long = tuple(f"profile={test.name}" for test in tests if test.sustained)
-    return found | ({"storage_burst_bytes_per_s": long, "storage_settled_bytes_per_s": long} if long else {})
+    return parts_of | ({"storage_burst_bytes_per_s": long, "storage_settled_bytes_per_s": long} if long else {})
 
 
 def _left_out(tests: int) -> set[str]:
@@ -62,11 +62,11 @@ def _left_out(tests: int) -> set[str]:
 
 def grouped_alone(passes: Sequence[Pass], name: str) -> dict[int, list[Pass]]:
     """Passes of one test that worked on one file only, by file."""
-    found: dict[int, list[Pass]] = {}
+    by_file: dict[int, list[Pass]] = {}
     for one in passes:
         if one.ios and one.alone is not None and one.test.name == name:
-            found.setdefault(one.alone, []).append(one)
-    return found
+            by_file.setdefault(one.alone, []).append(one)
+    return by_file
 
 
 def _alone(by_file: dict[int, list[Pass]]) -> dict[str, float]:
@@ -77,11 +77,11 @@ def _alone(by_file: dict[int, list[Pass]]) -> dict[str, float]:
 
 def grouped(passes: Sequence[Pass]) -> dict[str, list[Pass]]:
     """Passes by test: of several files, those on all of them."""
-    found: dict[str, list[Pass]] = {}
+    by_test: dict[str, list[Pass]] = {}
     for one in passes:
         if one.ios and one.alone is None:
-            found.setdefault(one.test.name, []).append(one)
-    return found
+            by_test.setdefault(one.test.name, []).append(one)
+    return by_test
 
 
 def _of(passes: Sequence[Pass]) -> dict[str, float]:
@@ -89,10 +89,10 @@ def _of(passes: Sequence[Pass]) -> dict[str, float]:
     times = merged(passes)
     iops, cpu_per_io_s = median(rates) / passes[0].test.block_bytes, _cpu_per_io_s(passes)
     latencies = (times.mean_s, *times.quantiles([0.5, 0.99, 0.999]))
-    found = dict(zip(_ALWAYS, (median(rates), iops, *latencies, cpu_per_io_s), strict=True))
+    values = dict(zip(_ALWAYS, (median(rates), iops, *latencies, cpu_per_io_s), strict=True))
     if len(passes) > 1:
-        found |= dict(zip(_OF_SEVERAL, (max(rates), min(rates)), strict=True))
-    return found | (_sustained(passes) if passes[0].test.sustained else {})
+        values |= dict(zip(_OF_SEVERAL, (max(rates), min(rates)), strict=True))
+    return values | (_sustained(passes) if passes[0].test.sustained else {})
 
 
 def _cpu_per_io_s(passes: Sequence[Pass]) -> float:
@@ -116,11 +116,11 @@ def merged(passes: Sequence[Pass]) -> Histogram:
     """The times of all I/Os, of every pass and direction."""
     from ironbench._core import Histogram
 
-    found = Histogram()
+    whole = Histogram()
     for one in passes:
-        found.merge(one.reads)
-        found.merge(one.writes)
-    return found
+        whole.merge(one.reads)
+        whole.merge(one.writes)
+    return whole
 
 
 def histograms(passes: Sequence[Pass]) -> dict[str, Histogram]:
@@ -129,13 +129,13 @@ def histograms(passes: Sequence[Pass]) -> dict[str, Histogram]:
 
 def series(passes: Sequence[Pass]) -> tuple[Series, ...]:
     """The rate of every pass at its start; of a sustained write, second by second."""
-    found = []
+    every = []
     for name, own in grouped(passes).items():
         points = [(one.began_s, one.bytes_per_s) for one in own]
         if own[0].test.sustained:
             points = _by_second(own[0])
-        found.append(_series(f"storage_bytes_per_s{{profile={name}}}", points))
-    return tuple(found)
+        every.append(_series(f"storage_bytes_per_s{{profile={name}}}", points))
+    return tuple(every)
 
 
 def _by_second(one: Pass) -> list[tuple[float, float]]:

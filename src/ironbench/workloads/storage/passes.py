@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,10 +11,11 @@ import msgspec
 
 from ironbench.errors import FailureError
 from ironbench.workloads.storage.files import Measured
-from ironbench.workloads.storage.profiles import MIB, Test
+from ironbench.workloads.storage.profiles import MIB, Test, chosen
 
 if TYPE_CHECKING:
     from ironbench._core import Histogram, StorageProgress
+
 
 LOG_BYTES = 16 * MIB
 """A sync test writes one file of a log again and again: PostgreSQL recycles files of this size (wal_segment_size)."""
@@ -79,21 +80,21 @@ def run(
     if test.sync != "none":
         # Its first write would be safe only once the device has put away what the tests before it had written.
         _settled(files)
-    found = _core_pass(test, files, terms, {"seconds": seconds}, progress)
-    told = msgspec.json.decode(found.summary, type=dict[str, Any])
+    result = _core_pass(test, files, terms, {"seconds": seconds}, progress)
+    summary = msgspec.json.decode(result.summary, type=dict[str, Any])
     return Pass(
         test=test,
         began_s=began_s,
-        elapsed_s=told["elapsed_s"],
-        ios=told["reads"] + told["writes"],
-        bytes=told["bytes"],
-        cpu_s=told["cpu_user_s"] + told["cpu_system_s"],
-        reads=found.reads,
-        writes=found.writes,
-        buckets=tuple(found.buckets),
-        io=told["io"],
-        note=told["note"],
-        stopped=told["stopped"],
+        elapsed_s=summary["elapsed_s"],
+        ios=summary["reads"] + summary["writes"],
+        bytes=summary["bytes"],
+        cpu_s=summary["cpu_user_s"] + summary["cpu_system_s"],
+        reads=result.reads,
+        writes=result.writes,
+        buckets=tuple(result.buckets),
+        io=summary["io"],
+        note=summary["note"],
+        stopped=summary["stopped"],
     )
 
 
@@ -140,3 +141,38 @@ def _descriptor(test: Test, file: Measured) -> int:
 def seeded(terms: Terms, number: int) -> Terms:
     """Every pass draws its own offsets."""
     return replace(terms, seed=(terms.seed + number * 0x9E37_79B9) % (1 << 63))
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """One pass."""
+
+    test: Test
+    round: int
+    """0-based; a sustained write has one."""
+    seconds: float
+    alone: int | None = None
+    """The only file it works on, where there are several; None: all at the same time."""
+
+
+def due(options: Mapping[str, str], folders: int, duration_s: float | None = None) -> list[Due]:
+    """Every test once, then every test again: what drifts shows in the range of each. Long ones come last.
+
+    With several folders every short pass is made in each of them alone, and then in all together: what they do together
+    and cannot have alone is the limit that they share. `duration_s`: of all passes, where the user says it.
+    """
+    tests = chosen(options["tests"], int(options["mix"]))
+    seconds, sustain = float(options["seconds"]), float(options["sustain"])
+    ways = (*range(folders), None) if folders > 1 else (None,)
+    short = [
+        Due(test, number, seconds, way)
+        for number in range(int(options["passes"]))
+        for test in tests
+        if not test.sustained
+        for way in ways
+    ]
+    passes = [*short, *(Due(test, 0, sustain) for test in tests if test.sustained)]
+    if duration_s is None:
+        return passes
+    scale = duration_s / sum(one.seconds for one in passes)
+    return [replace(one, seconds=one.seconds * scale) for one in passes]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ironbench.errors import InputError, nearest
+from ironbench.errors import InputError, nearest, written
 
 KIB = 1024
 MIB = 1 << 20
@@ -102,7 +102,7 @@ MOST_TESTS = 20
 
 def chosen(text: str, mix: int) -> tuple[Test, ...]:
     """The tests of `default+sync`: all that read before all that write, mixed ones last, none twice. InputError."""
-    subject = f"--with tests={text}"
+    subject = written("workload.with", f"tests={text}")
     lines: dict[str, tuple[Test, ...]] = {}
     for name in text.split("+"):
         if name not in SETS:
@@ -111,10 +111,10 @@ def chosen(text: str, mix: int) -> tuple[Test, ...]:
     mixed = [_mixed(line[0], mix) for line in lines.values() if mix and len(line) == 2]
     every = [*(test for line in lines.values() for test in line), *mixed]
     order = ("read", "write", "mix")
-    found = sorted(every, key=lambda test: order.index(test.direction))
-    if len(found) > MOST_TESTS:
-        raise InputError(subject, f"it holds {len(found)} tests, at most {MOST_TESTS} go together", "name fewer sets")
-    return tuple(found)
+    tests = sorted(every, key=lambda test: order.index(test.direction))
+    if len(tests) > MOST_TESTS:
+        raise InputError(subject, f"it holds {len(tests)} tests, at most {MOST_TESTS} go together", "name fewer sets")
+    return tuple(tests)
 
 
 def _mixed(read: Test, percent: int) -> Test:

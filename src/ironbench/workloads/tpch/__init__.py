@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ironbench import engines
-from ironbench.errors import InputError
+from ironbench.errors import InputError, written
 from ironbench.model.session import Session
 from ironbench.model.system import Choice, Load, System
 from ironbench.model.work import Outcome, Work
@@ -85,28 +85,29 @@ class Tpch(Workload):
         return (*merits.leading(float(options.get("sf", "1"))), "query_time_geomean_s")
 
     def validated(self, options: Mapping[str, str]) -> dict[str, str]:
-        found = super().validated(options)
-        found["queries"] = (
-            "all" if len(chosen(found["queries"])) == 22 else ",".join(map(str, chosen(found["queries"])))
+        valid = super().validated(options)
+        valid["queries"] = (
+            "all" if len(chosen(valid["queries"])) == 22 else ",".join(map(str, chosen(valid["queries"])))
         )
         for name in ("answers", "expected"):
-            if found[name]:
-                found[name] = str(_folder(name, found[name]))
-        if found["check"] == "drawn" and not (found["answers"] or found["expected"]):
+            if valid[name]:
+                valid[name] = str(_folder(name, valid[name]))
+        if valid["check"] == "drawn" and not (valid["answers"] or valid["expected"]):
             raise InputError(
-                "--with check=drawn",
+                written("workload.with", "check=drawn"),
                 "there is nothing to hold such answers against",
-                "write one engine's by --with answers=DIR, and hold the other's against them by --with expected=DIR",
+                f"write one engine's by {written('workload.with', 'answers=DIR')}, "
+                f"and hold the other's against them by {written('workload.with', 'expected=DIR')}",
             )
-        return found
+        return valid
 
     def accepts(self, system: System, load: Load, choice: Choice) -> None:
         super().accepts(system, load, choice)
         if load.duration_s is not None:
             raise InputError(
-                "--duration",
+                written("load.duration"),
                 "a trial of tpch ends when its queries are answered",
-                "leave it out; --with limit=SECONDS bounds each query",
+                f"leave it out; {written('workload.with', 'limit=SECONDS')} bounds each query",
             )
 
     def usual_duration_s(self, options: Mapping[str, str]) -> float | None:
@@ -158,9 +159,13 @@ class Tpch(Workload):
 def _folder(option: str, text: str) -> Path:
     """The absolute path; InputError for what cannot be such a directory."""
     place = Path(text).expanduser().absolute()
-    subject = f"--with {option}={text}"
+    subject = written("workload.with", f"{option}={text}")
     if option == "expected" and not place.is_dir():
-        raise InputError(subject, "there is no such directory", "another engine writes one by --with answers=DIR")
+        raise InputError(
+            subject,
+            "there is no such directory",
+            f"another engine writes one by {written('workload.with', 'answers=DIR')}",
+        )
     if place.exists() and not place.is_dir():
         raise InputError(subject, "it is no directory", "name one, or one that does not exist yet")
     return place

@@ -78,19 +78,19 @@ def answer(columns: Sequence[str], rows: Sequence[Row]) -> Answer:
     )
 
 
-def difference(query: int, expected: Answer, found: Answer) -> str:
+def difference(query: int, expected: Answer, actual: Answer) -> str:
     """The first one, in words; empty when the answer is right."""
-    if len(expected.rows) != len(found.rows):
-        return f"{len(found.rows)} rows instead of {len(expected.rows)}"
+    if len(expected.rows) != len(actual.rows):
+        return f"{len(actual.rows)} rows instead of {len(expected.rows)}"
     tolerances = TOLERANCES[query]
-    for answer in (expected, found):
+    for answer in (expected, actual):
         if any(len(row) != len(tolerances) for row in answer.rows):
             return f"{len(answer.columns)} columns instead of {len(tolerances)}"
-    pairs = zip(_in_order(query, expected.rows), _in_order(query, found.rows), strict=True)
-    for number, (wanted, got) in enumerate(pairs, 1):
-        for column, tolerance, one, other in zip(expected.columns, tolerances, wanted, got, strict=True):
+    pairs = zip(_in_order(query, expected.rows), _in_order(query, actual.rows), strict=True)
+    for number, (expected_row, got) in enumerate(pairs, 1):
+        for column, tolerance, one, other in zip(expected.columns, tolerances, expected_row, got, strict=True):
             if not _agrees(tolerance, one, other):
-                return f"row {number}, {column}: {_told(other)} instead of {_told(one)}"
+                return f"row {number}, {column}: {_shown(other)} instead of {_shown(one)}"
     return ""
 
 
@@ -99,22 +99,22 @@ def _in_order(query: int, rows: Sequence[Row]) -> Sequence[Row]:
     return rows if key is None else sorted(rows, key=lambda row: row[key] or "")
 
 
-def _agrees(tolerance: str, expected: str | None, found: str | None) -> bool:
-    if not expected or not found:
+def _agrees(tolerance: str, expected: str | None, actual: str | None) -> bool:
+    if not expected or not actual:
         # Files tell NULL and an empty text not apart; no answer holds an empty text.
-        return not expected and not found
-    if expected.rstrip() == found.rstrip():
+        return not expected and not actual
+    if expected.rstrip() == actual.rstrip():
         return True
     try:
-        wanted, got = Decimal(expected), Decimal(found)
+        want, got = Decimal(expected), Decimal(actual)
     except InvalidOperation:
         return False
-    return _NEAR[tolerance](wanted, got)
+    return _NEAR[tolerance](want, got)
 
 
-def _near_ratio(wanted: Decimal, got: Decimal) -> bool:
-    wanted, got = (value.quantize(_CENT, ROUND_HALF_UP) for value in (wanted, got))
-    return abs(wanted - got) <= _RATIO_OFF * abs(wanted)
+def _near_ratio(want: Decimal, got: Decimal) -> bool:
+    want, got = (value.quantize(_CENT, ROUND_HALF_UP) for value in (want, got))
+    return abs(want - got) <= _RATIO_OFF * abs(want)
 
 
 _NEAR: Mapping[str, Callable[[Decimal, Decimal], bool]] = {
@@ -124,7 +124,7 @@ _NEAR: Mapping[str, Callable[[Decimal, Decimal], bool]] = {
 }
 
 
-def _told(value: str | None) -> str:
+def _shown(value: str | None) -> str:
     return value or "nothing"
 
 

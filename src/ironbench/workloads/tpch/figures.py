@@ -17,27 +17,27 @@ def metrics(course: Course, power: Stream | None, through: Sequence[Stream]) -> 
 
     Figures of merit are there only when every query of all 22 was answered within its limit.
     """
-    scale, found = float(course.scale), dict[str, float]()
+    scale, values = float(course.scale), dict[str, float]()
     if power is not None:
-        found |= of_stream(power)
+        values |= of_stream(power)
         queries, refreshes = _queries(power.ran), _refreshes(power.ran)
         if course.has_power and course.whole and _complete(queries, 22) and _complete(refreshes, 2):
-            found |= scores.of_power_test(scale, streams.intervals_s(queries), [one.elapsed_s for one in refreshes])
+            values |= scores.of_power_test(scale, streams.intervals_s(queries), [one.elapsed_s for one in refreshes])
     if through:
         if power is None:
-            found |= of_queries([one for stream in through for one in _queries(stream.ran)])
-        found |= {f"stream_time_s{{stream={stream.number}}}": span_s(stream.ran) for stream in through[:-1]}
-        found |= {
+            values |= of_queries([one for stream in through for one in _queries(stream.ran)])
+        values |= {f"stream_time_s{{stream={stream.number}}}": span_s(stream.ran) for stream in through[:-1]}
+        values |= {
             f"throughput_refresh_time_s{{function={name}}}": mean
             for name, mean in _means(_refreshes(through[-1].ran)).items()
         }
         every = [one for stream in through for one in stream.ran]
         expected = course.streams * (len(course.queries) + len(_REFRESHES))
         if _complete(every, expected):
-            found["throughput_test_s"] = span_s(every)
+            values["throughput_test_s"] = span_s(every)
             if course.whole:
-                found |= scores.of_throughput_test(scale, course.streams, span_s(every))
-    return found | scores.of_both(found) | lateness([stream for stream in (power, *through[:-1]) if stream])
+                values |= scores.of_throughput_test(scale, course.streams, span_s(every))
+    return values | scores.of_both(values) | lateness([stream for stream in (power, *through[:-1]) if stream])
 
 
 def kept(course: Course, plans: str) -> dict[str, tuple[str, ...]]:
@@ -48,39 +48,39 @@ def kept(course: Course, plans: str) -> dict[str, tuple[str, ...]]:
     whole, functions = ("",), tuple(f"function={name}" for name in _REFRESHES)
     queries = tuple(f"query={texts.name(query)}" for query in course.queries)
     first, last = course.test == "throughput", course.streams if course.has_throughput else 0
-    found = {"query_time_s": queries, "query_time_geomean_s": whole}
-    found["stream_time_s"] = tuple(f"stream={number}" for number in range(first, last + 1))
+    parts = {"query_time_s": queries, "query_time_geomean_s": whole}
+    parts["stream_time_s"] = tuple(f"stream={number}" for number in range(first, last + 1))
     if course.has_power:
-        found["refresh_time_s"] = functions
+        parts["refresh_time_s"] = functions
     if course.has_throughput:
-        found |= {"throughput_refresh_time_s": functions, "throughput_test_s": whole}
+        parts |= {"throughput_refresh_time_s": functions, "throughput_test_s": whole}
     if course.whole:
         merits = {"power": course.has_power, "stream_throughput": course.has_throughput}
         merits["composite"] = all(merits.values())
-        found |= {f"{name}{suffix}": whole for name in merits if merits[name] for suffix in ("", "_unrounded")}
+        parts |= {f"{name}{suffix}": whole for name in merits if merits[name] for suffix in ("", "_unrounded")}
     if plans != "no":
-        found["planning_time_s"] = queries
-    return found | ({"spill_bytes": queries} if plans == "measured" else {})
+        parts["planning_time_s"] = queries
+    return parts | ({"spill_bytes": queries} if plans == "measured" else {})
 
 
 def of_stream(stream: Stream) -> dict[str, float]:
     """Of the power test's stream or a single one."""
     queries = _queries(stream.ran)
-    found = of_queries(queries) | {
+    figures = of_queries(queries) | {
         f"refresh_time_s{{function={one.name}}}": one.elapsed_s for one in _good(stream.ran) if one.name in _REFRESHES
     }
     if queries:
-        found[f"stream_time_s{{stream={stream.number}}}"] = span_s(queries)
-    return found
+        figures[f"stream_time_s{{stream={stream.number}}}"] = span_s(queries)
+    return figures
 
 
 def of_queries(queries: Sequence[Ran]) -> dict[str, float]:
     """The mean time of each query that was answered, and the geometric mean over those."""
     means = _means(queries)
-    found = {f"query_time_s{{query={name}}}": means[name] for name in sorted(means)}
+    figures = {f"query_time_s{{query={name}}}": means[name] for name in sorted(means)}
     if means:
-        found["query_time_geomean_s"] = scores.geometric_mean(list(means.values()))
-    return found
+        figures["query_time_geomean_s"] = scores.geometric_mean(list(means.values()))
+    return figures
 
 
 def lateness(query_streams: Iterable[Stream]) -> dict[str, float]:
@@ -95,29 +95,29 @@ def lateness(query_streams: Iterable[Stream]) -> dict[str, float]:
     }
 
 
-def span_s(ran: Sequence[Ran]) -> float:
+def span_s(steps: Sequence[Ran]) -> float:
     """From the first submission to the last end (5.3.7.7)."""
-    return max(one.answered_s for one in ran) - min(one.submitted_s for one in ran) if ran else 0.0
+    return max(one.answered_s for one in steps) - min(one.submitted_s for one in steps) if steps else 0.0
 
 
-def _queries(ran: Iterable[Ran]) -> list[Ran]:
-    return [one for one in ran if one.name not in _REFRESHES]
+def _queries(steps: Iterable[Ran]) -> list[Ran]:
+    return [one for one in steps if one.name not in _REFRESHES]
 
 
-def _refreshes(ran: Iterable[Ran]) -> list[Ran]:
-    return [one for one in ran if one.name in _REFRESHES]
+def _refreshes(steps: Iterable[Ran]) -> list[Ran]:
+    return [one for one in steps if one.name in _REFRESHES]
 
 
-def _good(ran: Iterable[Ran]) -> list[Ran]:
-    return [one for one in ran if not one.error]
+def _good(steps: Iterable[Ran]) -> list[Ran]:
+    return [one for one in steps if not one.error]
 
 
-def _complete(ran: Sequence[Ran], expected: int) -> bool:
-    return len(_good(ran)) == expected
+def _complete(steps: Sequence[Ran], expected: int) -> bool:
+    return len(_good(steps)) == expected
 
 
-def _means(ran: Iterable[Ran]) -> dict[str, float]:
+def _means(steps: Iterable[Ran]) -> dict[str, float]:
     times: dict[str, list[float]] = {}
-    for one in _good(ran):
+    for one in _good(steps):
         times.setdefault(one.name, []).append(one.elapsed_s)
     return {name: math.fsum(values) / len(values) for name, values in times.items()}

@@ -13,7 +13,34 @@ from decimal import Decimal
 from random import Random
 from typing import TypeVar
 
-from ironbench.workloads.tpch import words
+REGIONS = ("AFRICA", "AMERICA", "ASIA", "EUROPE", "MIDDLE EAST")
+_BY_REGION = {
+    "AFRICA": "ALGERIA ETHIOPIA KENYA MOROCCO MOZAMBIQUE",
+    "AMERICA": "ARGENTINA BRAZIL CANADA PERU UNITED_STATES",
+    "ASIA": "CHINA INDIA INDONESIA JAPAN VIETNAM",
+    "EUROPE": "FRANCE GERMANY ROMANIA RUSSIA UNITED_KINGDOM",
+    "MIDDLE EAST": "EGYPT IRAN IRAQ JORDAN SAUDI_ARABIA",
+}
+REGION_OF = {nation.replace("_", " "): region for region, nations in _BY_REGION.items() for nation in nations.split()}
+NATIONS = tuple(sorted(REGION_OF))
+SEGMENTS = ("AUTOMOBILE", "BUILDING", "FURNITURE", "HOUSEHOLD", "MACHINERY")
+MODES = ("AIR", "FOB", "MAIL", "RAIL", "REG AIR", "SHIP", "TRUCK")
+KINDS = ("ECONOMY", "LARGE", "MEDIUM", "PROMO", "SMALL", "STANDARD")
+FINISHES = ("ANODIZED", "BRUSHED", "BURNISHED", "PLATED", "POLISHED")
+METALS = ("BRASS", "COPPER", "NICKEL", "STEEL", "TIN")
+WRAPPINGS = ("JUMBO", "LG", "MED", "SM", "WRAP")
+CONTAINERS = ("BAG", "BOX", "CAN", "CASE", "DRUM", "JAR", "PACK", "PKG")
+REMARKS = (("express", "pending", "special", "unusual"), ("accounts", "deposits", "packages", "requests"))
+_COLOURS = """
+almond antique aquamarine azure beige bisque black blanched blue blush brown burlywood burnished chartreuse chiffon
+chocolate coral cornflower cornsilk cream cyan dark deep dim dodger drab firebrick floral forest frosted gainsboro
+ghost goldenrod green grey honeydew hot indian ivory khaki lace lavender lawn lemon light lime linen magenta maroon
+medium metallic midnight mint misty moccasin navajo navy olive orange orchid pale papaya peach peru pink plum powder
+puff purple red rose rosy royal saddle salmon sandy seashell sienna sky slate smoke snow spring steel tan thistle
+tomato turquoise violet wheat white yellow
+"""
+COLOURS = tuple(_COLOURS.split())
+
 
 _T = TypeVar("_T")
 Values = Mapping[str, str]
@@ -116,43 +143,43 @@ def _named(names: str, values: Sequence[str]) -> dict[str, str]:
 
 
 def _market(nation: str, part_type: str) -> dict[str, str]:
-    return {"nation": nation, "region": words.REGION_OF[nation], "type": part_type}
+    return {"nation": nation, "region": REGION_OF[nation], "type": part_type}
 
 
 def _type(dice: Dice) -> str:
-    return f"{dice.one(words.KINDS)} {dice.one(words.FINISHES)} {dice.one(words.METALS)}"
+    return f"{dice.one(KINDS)} {dice.one(FINISHES)} {dice.one(METALS)}"
 
 
 _TO_1997_10 = _month((1993, 1), (1997, 10))
 _DRAW: Mapping[int, Callable[[Dice], dict[str, str]]] = {
     1: lambda d: _until(d.whole(60, 120)),
-    2: lambda d: {"size": str(d.whole(1, 50)), "metal": d.one(words.METALS), "region": d.one(words.REGIONS)},
-    3: lambda d: {"segment": d.one(words.SEGMENTS), "day": date(1995, 3, d.whole(1, 31)).isoformat()},
+    2: lambda d: {"size": str(d.whole(1, 50)), "metal": d.one(METALS), "region": d.one(REGIONS)},
+    3: lambda d: {"segment": d.one(SEGMENTS), "day": date(1995, 3, d.whole(1, 31)).isoformat()},
     4: lambda d: _months(_TO_1997_10(d), 3),
-    5: lambda d: {"region": d.one(words.REGIONS)} | _year(d),
+    5: lambda d: {"region": d.one(REGIONS)} | _year(d),
     6: lambda d: _year(d) | _discounts(d.whole(2, 9), d.whole(24, 25)),
-    7: lambda d: _named("nation1 nation2", d.several(2, words.NATIONS)),
-    8: lambda d: _market(d.one(words.NATIONS), _type(d)),
-    9: lambda d: {"colour": d.one(words.COLOURS)},
+    7: lambda d: _named("nation1 nation2", d.several(2, NATIONS)),
+    8: lambda d: _market(d.one(NATIONS), _type(d)),
+    9: lambda d: {"colour": d.one(COLOURS)},
     10: lambda d: _months(_month((1993, 2), (1995, 1))(d), 3),
-    11: lambda d: {"nation": d.one(words.NATIONS)},
-    12: lambda d: _named("mode1 mode2", d.several(2, words.MODES)) | _year(d),
-    13: lambda d: {"word1": d.one(words.REMARKS[0]), "word2": d.one(words.REMARKS[1])},
+    11: lambda d: {"nation": d.one(NATIONS)},
+    12: lambda d: _named("mode1 mode2", d.several(2, MODES)) | _year(d),
+    13: lambda d: {"word1": d.one(REMARKS[0]), "word2": d.one(REMARKS[1])},
     14: lambda d: _months(_month((1993, 1), (1997, 12))(d), 1),
     15: lambda d: _months(_TO_1997_10(d), 3),
     16: lambda d: {
         "brand": _brand(d),
-        "type": f"{d.one(words.KINDS)} {d.one(words.FINISHES)}",
+        "type": f"{d.one(KINDS)} {d.one(FINISHES)}",
         **_sizes(d.several(8, range(1, 51))),
     },
-    17: lambda d: {"brand": _brand(d), "container": f"{d.one(words.WRAPPINGS)} {d.one(words.CONTAINERS)}"},
+    17: lambda d: {"brand": _brand(d), "container": f"{d.one(WRAPPINGS)} {d.one(CONTAINERS)}"},
     18: lambda d: {"quantity": str(d.whole(312, 315))},
     19: lambda d: (
         _quantities(d.whole(1, 10), d.whole(10, 20), d.whole(20, 30))
         | _named("brand1 brand2 brand3", [_brand(d) for _ in range(3)])
     ),
-    20: lambda d: {"colour": d.one(words.COLOURS), "nation": d.one(words.NATIONS)} | _year(d),
-    21: lambda d: {"nation": d.one(words.NATIONS)},
+    20: lambda d: {"colour": d.one(COLOURS), "nation": d.one(NATIONS)} | _year(d),
+    21: lambda d: {"nation": d.one(NATIONS)},
     22: lambda d: _codes(d.several(7, range(10, 35))),
 }
 _VALIDATION: Mapping[int, dict[str, str]] = {

@@ -22,21 +22,21 @@ class Explained:
 
     def metrics(self) -> dict[str, float]:
         part = f"{{query={texts.name(self.query)}}}"
-        found = {}
+        figures = {}
         if self.planning_s is not None:
-            found[f"planning_time_s{part}"] = self.planning_s
+            figures[f"planning_time_s{part}"] = self.planning_s
         if self.spill_bytes:
-            found[f"spill_bytes{part}"] = self.spill_bytes
-        return found
+            figures[f"spill_bytes{part}"] = self.spill_bytes
+        return figures
 
 
 def explained(line: Line, engine: str, query: int, sql: str, depth: str) -> Explained:
     """`measured` runs the query. FailureError."""
     dialect = engines.get(engine).traits.dialect
-    found = dialect.explained(line.query(dialect.explain(measured=depth == "measured") + sql))
-    return Explained(query, found.text, found.planning_s, found.spill_bytes)
+    plan = dialect.explained(line.query(dialect.explain(measured=depth == "measured") + sql))
+    return Explained(query, plan.text, plan.planning_s, plan.spill_bytes)
 
 
-def file(found: Sequence[Explained]) -> str:
+def file(plans: Sequence[Explained]) -> str:
     """All plans as one text."""
-    return "\n".join(f"-- {texts.name(one.query)}: {texts.about(one.query)}\n{one.text}\n" for one in found)
+    return "\n".join(f"-- {texts.name(one.query)}: {texts.about(one.query)}\n{one.text}\n" for one in plans)

@@ -34,10 +34,10 @@ def read(session: Session, loaded_at: str) -> Position:
     """The position of the data loaded then. A note about data loaded earlier counts for nothing."""
     session.query(_SCHEMA)
     engines.get(session.engine).administration.mark(session, (TABLE,))
-    found = session.query(f"SELECT next_set, past_set FROM {TABLE} WHERE loaded_at = '{loaded_at}'")
-    if not found:
+    rows = session.query(f"SELECT next_set, past_set FROM {TABLE} WHERE loaded_at = '{loaded_at}'")
+    if not rows:
         return Position(loaded_at)
-    following, past = (int(value or 1) for value in found[0])
+    following, past = (int(value or 1) for value in rows[0])
     return Position(loaded_at, following, past)
 
 
@@ -49,5 +49,5 @@ def write(session: Session, position: Position) -> None:
 
 def loaded_at(session: Session, data: str) -> str:
     """When the tables of this name were loaded, as the load's own note says; empty where somebody else loaded them."""
-    found = session.query(f"SELECT loaded_at FROM ironbench_load WHERE data = '{data}'")
-    return (found[0][0] or "") if found else ""
+    rows = session.query(f"SELECT loaded_at FROM ironbench_load WHERE data = '{data}'")
+    return (rows[0][0] or "") if rows else ""

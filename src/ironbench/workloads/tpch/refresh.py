@@ -9,8 +9,6 @@ Rows are made before the measured window, in a process that ends before it begin
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,22 +17,13 @@ from typing import Any
 
 from ironbench.errors import FailureError
 from ironbench.model.session import Line
+from ironbench.process import job
 from ironbench.workloads.tpch.streams import Step
 
 SETS = 1000
 """Of one group; the next thousand use the next eight of every 32 keys (4.2.4)."""
 _GROUPS = 4
 _KEYS_OF_A_GROUP = 8
-_CODE = """
-import importlib.util, json, sys
-sys.path.insert(0, sys.argv[1])
-spec = importlib.util.spec_from_file_location("ironbench._core", sys.argv[2])
-core = importlib.util.module_from_spec(spec)
-sys.modules["ironbench._core"] = core
-spec.loader.exec_module(core)
-for generator, table, path in json.load(sys.stdin):
-    core.write_rows(json.dumps(generator).encode(), table, 1, path)
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,25 +98,13 @@ def made(generator: Mapping[str, Any], numbers: Sequence[int], orders: int, fold
     """The sets of these numbers, `orders` in each transaction. `generator`: the load's. FailureError."""
     if not numbers:
         return []
-    from ironbench import _core
-
-    wanted = [
+    declared = [
         ({**generator, "refresh_set": number}, table, str(folder / f"refresh-{number}.{table}"))
         for number in numbers
         for table in ("orders", "lineitem")
     ]
-    source = str(Path(__file__).resolve().parents[3])
-    done = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", _CODE, source, _core.__file__],
-        input=json.dumps(wanted),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode != 0:
-        said = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
-        raise FailureError("refresh sets", f"their rows could not be made: {said[-1]}")
-    files = [Path(path) for _, _, path in wanted]
+    job.run("write", json.dumps(declared).encode(), "refresh sets", death=FailureError)
+    files = [Path(path) for _, _, path in declared]
     texts = [file.read_bytes() for file in files]
     for file in files:
         file.unlink()
@@ -145,10 +122,10 @@ def pieces(number: int, orders: bytes, lines: bytes, size: int) -> tuple[Piece, 
         of_order.setdefault(line.split(b"\t", 1)[0], []).append(line)
     rows = orders.splitlines(keepends=True)
     keys = [row.split(b"\t", 1)[0] for row in rows]
-    found = []
+    parts = []
     for start in range(0, len(rows), size):
         part = keys[start : start + size]
-        found.append(
+        parts.append(
             Piece(
                 orders=b"".join(rows[start : start + size]),
                 lines=b"".join(line for key in part for line in of_order[key]),
@@ -156,4 +133,4 @@ def pieces(number: int, orders: bytes, lines: bytes, size: int) -> tuple[Piece, 
                 last=int(part[-1]) - offset,
             )
         )
-    return tuple(found)
+    return tuple(parts)

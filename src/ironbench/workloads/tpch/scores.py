@@ -89,9 +89,9 @@ def of_throughput_test(scale: float, streams: int, elapsed_s: float) -> dict[str
 
 def of_both(figures: Mapping[str, float]) -> dict[str, float]:
     """The composite, where both tests gave their figures."""
-    found = {}
+    scores = {}
     for suffix in ("", "_unrounded"):
         pair = figures.get(f"power{suffix}"), figures.get(f"stream_throughput{suffix}")
         if pair[0] is not None and pair[1] is not None:
-            found[f"composite{suffix}"] = composite(pair[0], pair[1])
-    return found
+            scores[f"composite{suffix}"] = composite(pair[0], pair[1])
+    return scores

@@ -166,12 +166,12 @@ def run(streams: Sequence[Stream], stopping: Callable[[], bool], show: Callable[
             raise stream.broke
 
 
-def gaps_s(ran: Sequence[Ran]) -> list[float]:
+def gaps_s(steps: Sequence[Ran]) -> list[float]:
     """From the last byte of each answer to the submission of the next query."""
-    return [after.submitted_s - before.answered_s for before, after in itertools.pairwise(ran)]
+    return [after.submitted_s - before.answered_s for before, after in itertools.pairwise(steps)]
 
 
-def intervals_s(ran: Sequence[Ran]) -> list[float]:
+def intervals_s(steps: Sequence[Ran]) -> list[float]:
     """QI: from the submission of a query to that of the next; of the last, to its end (TPC-H 2.17.3, 5.3.7.1)."""
-    ends = [after.submitted_s for after in ran[1:]] + [ran[-1].answered_s] if ran else []
-    return [end_s - one.submitted_s for one, end_s in zip(ran, ends, strict=True)]
+    ends = [after.submitted_s for after in steps[1:]] + [steps[-1].answered_s] if steps else []
+    return [end_s - one.submitted_s for one, end_s in zip(steps, ends, strict=True)]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import csv
+import io
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -14,9 +16,10 @@ from ironbench.model.session import Line
 from ironbench.model.work import Outcome, Window, Work
 from ironbench.workloads.base import Dataset
 from ironbench.workloads.tally import Tally
-from ironbench.workloads.tpch import details, figures, plans, position, refresh, streams, texts
+from ironbench.workloads.tpch import figures, plans, position, refresh, streams, texts
 from ironbench.workloads.tpch.answers import ROW_COUNTS
 from ironbench.workloads.tpch.course import Course, course
+from ironbench.workloads.tpch.plans import Explained
 from ironbench.workloads.tpch.position import Position
 from ironbench.workloads.tpch.refresh import Refresh, RefreshSet
 from ironbench.workloads.tpch.streams import OVER_LIMIT, Query, Ran, Step, Stream
@@ -62,7 +65,7 @@ def driven(work: Work, dataset: Dataset) -> Outcome:
         elapsed_s,
         metrics=figures.metrics(asked, tests.power, tests.through)
         | {name: value for one in explained for name, value in one.metrics().items()},
-        files=details.files(tests.all, explained),
+        files=_files(tests.all, explained),
         checks=(*validated.checks, *_row_counts(asked, tests)),
         facts={**_facts(asked, sets, work), **validated.facts},
         warnings=(*validated.warnings, *_unfinished(tests)),
@@ -83,16 +86,16 @@ def _prepared(work: Work, dataset: Dataset, asked: Course, at: Position) -> list
     """The refresh sets of this trial; what an earlier one had begun and not ended is ended first."""
     begun = list(at.interrupted)
     first = at.past
-    wanted = list(range(first, first + asked.refresh_sets))
+    numbers = list(range(first, first + asked.refresh_sets))
     size = int(work.choice.options["refresh_orders"])
-    if not wanted and not begun:
+    if not numbers and not begun:
         return []
-    made = refresh.made(dataset.generator, [*begun, *wanted], size, Path(work.folder))
+    made = refresh.made(dataset.generator, [*begun, *numbers], size, Path(work.folder))
     if begun:
         with contextlib.closing(work.session.line()) as line:
             for one in made[: len(begun)]:
                 refresh.again(line, one)
-    position.write(work.session, replace(at, next=first, past=first + len(wanted)))
+    position.write(work.session, replace(at, next=first, past=first + len(numbers)))
     return made[len(begun) :]
 
 
@@ -196,22 +199,46 @@ def _unfinished(tests: Tests) -> list[Warning]:
     failed = [one for stream in tests.all for one in stream.ran if one.error]
     slow = sorted({one.name for one in failed if one.error == OVER_LIMIT})
     broken = sorted({f"{one.name} ({one.error})" for one in failed if one.error not in (OVER_LIMIT, streams.CANCELLED)})
-    found = []
+    warnings = []
     if slow:
         text = f"cancelled at the limit: {', '.join(slow)}; figures that need all queries are withheld"
-        found.append(Warning("over-limit", text))
+        warnings.append(Warning("over-limit", text))
     if broken:
         text = f"refused by the engine: {', '.join(broken)}; figures that need all queries are withheld"
-        found.append(Warning("query-failed", text))
-    return found
+        warnings.append(Warning("query-failed", text))
+    return warnings
 
 
 def _facts(asked: Course, sets: Sequence[RefreshSet], work: Work) -> dict[str, str]:
-    found = {
+    facts = {
         "streams": "sequenced by threads of Python, outside the core's loop",
         "parameters": "validation" if asked.validation else f"drawn, seed {asked.seed}",
     }
     if sets:
         size = work.choice.options["refresh_orders"]
-        found["refresh sets"] = f"{sets[0].number} to {sets[-1].number}, {size} orders in a transaction"
-    return found
+        facts["refresh sets"] = f"{sets[0].number} to {sets[-1].number}, {size} orders in a transaction"
+    return facts
+
+
+_COLUMNS = ("stream", "step", "begin_s", "elapsed_s", "rows", "error")
+
+
+def _files(streams: Sequence[Stream], explained: Sequence[Explained]) -> dict[str, bytes]:
+    """By name of file. The stream of refresh functions in a throughput test has the number -1."""
+    by_name = {"streams.csv": steps(streams).encode()}
+    if explained:
+        by_name["plans.txt"] = plans.file(explained).encode()
+    return by_name
+
+
+def steps(streams: Sequence[Stream]) -> str:
+    """One line for each query and refresh function, times from the first submission of all."""
+    begin_s = min((one.submitted_s for stream in streams for one in stream.ran), default=0.0)
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow(_COLUMNS)
+    for stream in streams:
+        for one in stream.ran:
+            times = f"{one.submitted_s - begin_s:.6f}", f"{one.elapsed_s:.6f}"
+            table.writerow((stream.number, one.name, *times, one.rows, one.error))
+    return text.getvalue()

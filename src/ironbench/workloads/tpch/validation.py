@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from ironbench.errors import FailureError, InputError
+from ironbench.catalogue.typed import text_of
+from ironbench.errors import FailureError, InputError, written
 from ironbench.model.record import Check
 from ironbench.model.session import Line
 from ironbench.process import place
@@ -21,6 +22,9 @@ from ironbench.workloads.tpch.parameters import QUERIES
 from ironbench.workloads.tpch.streams import Step
 
 _STORED = Path(__file__).with_name("expected")
+_LARGEST = 1 << 28
+"""Bytes of one answer in a file."""
+_WAY_OUT = "name a directory that answers=DIR wrote"
 VERSION = 1
 """Raised when the texts of queries or the stored answers change: what was validated before is validated again."""
 
@@ -47,14 +51,14 @@ class Asking:
         return len(rows), began_s, ended_s
 
 
-def checks(found: Mapping[int, Answer], expected: Mapping[int, Answer]) -> tuple[Check, ...]:
+def checks(actual: Mapping[int, Answer], expected: Mapping[int, Answer]) -> tuple[Check, ...]:
     """One for all that are right, and one for each that is not."""
     wrong = {
         query: difference
-        for query, answer in found.items()
+        for query, answer in actual.items()
         if (difference := answers.difference(query, expected[query], answer))
     }
-    whole = Check("answers", not wrong, f"{len(found)} right", f"{len(found) - len(wrong)} right")
+    whole = Check("answers", not wrong, f"{len(actual)} right", f"{len(actual) - len(wrong)} right")
     return (*(Check(f"answer {texts.name(query)}", False, "right", text) for query, text in wrong.items()), whole)
 
 
@@ -68,33 +72,35 @@ def stored(scale: str) -> Mapping[int, Answer] | None:
     return {query: answers.from_csv(by_name[texts.name(query)]) for query in QUERIES}
 
 
-def packed(found: Mapping[int, Answer]) -> bytes:
+def packed(by_query: Mapping[int, Answer]) -> bytes:
     """As `stored` reads them."""
-    by_name = {texts.name(query): answers.as_csv(answer) for query, answer in found.items()}
+    by_name = {texts.name(query): answers.as_csv(answer) for query, answer in by_query.items()}
     return lzma.compress(json.dumps(by_name, indent=0).encode(), preset=9 | lzma.PRESET_EXTREME)
 
 
 def from_folder(folder: Path) -> Mapping[int, Answer]:
     """The answers that another engine wrote. InputError when one is missing."""
-    found = {}
+    by_query = {}
     for query in QUERIES:
         file = folder / f"{texts.name(query)}.csv"
+        subject = f"{written('workload.with', f'expected={folder}')}, {file.name}"
+        text = text_of(file, subject, _WAY_OUT, _LARGEST)
         try:
-            raw = answers.from_csv(file.read_text())
-        except (OSError, ValueError) as error:
-            raise InputError(f"--with expected={folder}", f"{file.name} cannot be read ({error})") from error
-        found[query] = answers.answer(raw.columns, raw.rows)
-    return found
+            raw = answers.from_csv(text)
+        except ValueError as error:
+            raise InputError(subject, f"is no table: {error}", _WAY_OUT) from error
+        by_query[query] = answers.answer(raw.columns, raw.rows)
+    return by_query
 
 
-def into_folder(folder: Path, found: Mapping[int, Answer]) -> None:
+def into_folder(folder: Path, by_query: Mapping[int, Answer]) -> None:
     """`q01.csv` … `q22.csv`. FailureError."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for query, answer in found.items():
+        for query, answer in by_query.items():
             (folder / f"{texts.name(query)}.csv").write_text(answers.as_csv(answer))
     except OSError as error:
-        raise FailureError(f"--with answers={folder}", error.strerror or str(error)) from error
+        raise FailureError(written("workload.with", f"answers={folder}"), error.strerror or str(error)) from error
 
 
 class Ledger:

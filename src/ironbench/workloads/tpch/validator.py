@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 
+from ironbench.errors import written
 from ironbench.model.record import Check, Warning
 from ironbench.model.session import Session
 from ironbench.model.work import Work
@@ -24,7 +25,7 @@ _UNCHECKED = "answers-unchecked"
 
 @dataclass(frozen=True, slots=True)
 class Validated:
-    """What came of it: how it is told in the record, and what is wrong."""
+    """The outcome: words for the record, and what is wrong."""
 
     checks: tuple[Check, ...] = ()
     facts: Mapping[str, str] = field(default_factory=dict)
@@ -51,11 +52,11 @@ class Validator:
     def validated(self, *, changed: bool = False) -> Validated:
         """`changed`: this trial's refresh functions have run already. FailureError."""
         drawn = self._how == "drawn"
-        if not _wanted(self._work.choice.options):
-            return _told("not checked, as asked (check=no)")
+        if not _asks_for_checks(self._work.choice.options):
+            return _without_checks("not checked, as requested (check=no)")
         known = self._ledger.read()
         if known and _once(self._work.choice.options):
-            return _told(f"{known}, checked before on the same data")
+            return _without_checks(f"{known}, in an earlier trial on the same data")
         if changed or not self._at.fresh:
             return _unchecked("refresh functions have changed the data before their answers were checked")
         expected = self._right()
@@ -64,7 +65,8 @@ class Validator:
             return _unchecked(
                 f"no answers are kept for scale factor {scale}"
                 if not drawn
-                else "answers at drawn parameters are compared with those of another engine: --with expected=DIR"
+                else "answers at drawn parameters are compared with those of another engine: "
+                f"{written('workload.with', 'expected=DIR')}"
             )
         return self._held(expected)
 
@@ -76,11 +78,11 @@ class Validator:
 
     def _held(self, expected: Mapping[int, Answer] | None) -> Validated:
         queries = QUERIES if self._write else self._asked.queries
-        found: dict[int, Answer] = {}
+        answers: dict[int, Answer] = {}
         engine = self._work.session.engine
         with contextlib.closing(self._work.session.line(self._work.system.server_cpus or ())) as line:
             steps = [
-                Asking(query, texts.text(query, engine, self._values(query)), line, self._asked.limit_s, found)
+                Asking(query, texts.text(query, engine, self._values(query)), line, self._asked.limit_s, answers)
                 for query in queries
             ]
             pass_ = streams.Stream(0, steps)
@@ -90,19 +92,19 @@ class Validator:
                 lambda done, running: self._work.show(0.0, f"answers {done + 1} of {len(steps)} {running}"),
             )
         if self._write:
-            validation.into_folder(Path(self._write), found)
+            validation.into_folder(Path(self._write), answers)
         if expected is None:
-            return _told(f"{len(found)} written to files, held against nothing")
-        checks = validation.checks(found, expected)
-        missing = [texts.name(query) for query in queries if query not in found]
-        right = sum(1 for _ in found) - sum(1 for check in checks[:-1] if not check.passed)
+            return _without_checks(f"not checked: {len(answers)} written to files, held against nothing")
+        checks = validation.checks(answers, expected)
+        missing = [texts.name(query) for query in queries if query not in answers]
+        right = sum(1 for _ in answers) - sum(1 for check in checks[:-1] if not check.passed)
         words = f"{right} of {len(queries)} right"
         if missing:
             words += f", {', '.join(missing)} gave none within {self._asked.limit_s:g} s"
-        if right == len(found) and self._how == "once" and not self._expected and not self._work.stopping():
+        if right == len(answers) and self._how == "once" and not self._expected and not self._work.stopping():
             self._ledger.write(words)
-        told = _told(words)
-        return Validated(checks, told.facts)
+        skipped = _without_checks(words)
+        return Validated(checks, skipped.facts)
 
 
 def needs_untouched(session: Session, asked: Course, dataset: Dataset, options: Mapping[str, str]) -> bool:
@@ -110,7 +112,7 @@ def needs_untouched(session: Session, asked: Course, dataset: Dataset, options: 
 
     InputError: answers that are expected cannot be read.
     """
-    if not _wanted(options) or not (options["answers"] or _right(options)):
+    if not _asks_for_checks(options) or not (options["answers"] or _right(options)):
         return False
     at = position.read(session, position.loaded_at(session, dataset.name))
     if at.fresh or not at.loaded_at:  # what somebody else loaded stays
@@ -124,7 +126,7 @@ def _ledger(session: Session, asked: Course, dataset: Dataset, at: Position) -> 
     return Ledger(dataset.key, at.loaded_at, session.engine, version, part)
 
 
-def _wanted(options: Mapping[str, str]) -> bool:
+def _asks_for_checks(options: Mapping[str, str]) -> bool:
     """Whether answers are to be held against others, or to be written."""
     return options["check"] != "no" or bool(options["answers"] or options["expected"])
 
@@ -143,9 +145,10 @@ def _right(options: Mapping[str, str]) -> Mapping[int, Answer] | None:
     return validation.stored(f"{Decimal(options['sf']).normalize():f}")
 
 
-def _told(words: str) -> Validated:
+def _without_checks(words: str) -> Validated:
     return Validated(facts={"answers": words})
 
 
 def _unchecked(why: str) -> Validated:
-    return Validated(facts={"answers": "not checked"}, warnings=(Warning(_UNCHECKED, f"answers not checked: {why}"),))
+    words = f"not checked: {why}"
+    return Validated(facts={"answers": words}, warnings=(Warning(_UNCHECKED, f"answers {words}"),))

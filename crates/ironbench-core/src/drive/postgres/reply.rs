@@ -2,12 +2,12 @@
 
 use super::request::Requests;
 use crate::measure::Tally;
-use crate::script::{Gather, Slot, Sql, Variables};
 use crate::wire::postgres::protocol::backend::{
     ServerError, Standing, column_names, data_row, ready_for_query, server_error, tag,
 };
 use crate::wire::postgres::protocol::{Framer, Malformed, Message, Rows};
 use crate::wire::transport::Mailbox;
+use pgbench_script::{Gather, Slot, Sql, Variables};
 
 /// Why a reply cannot be read to its end.
 #[derive(Debug)]

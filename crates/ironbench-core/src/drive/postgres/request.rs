@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::drive::plan::Protocol;
-use crate::script::{Command, Gather, Program, Slot, Sql, Symbols, Variables};
 use crate::wire::postgres::protocol::frontend;
+use pgbench_script::{Command, Gather, Program, Slot, Sql, Symbols, Variables};
 
 /// Texts of a program's prepared statements, shared by all clients.
 #[derive(Debug)]

@@ -20,7 +20,7 @@ use rustls::ClientConnection;
 use super::{
     fault::Fault,
     interrupt::Interrupt,
-    protocol::{Framer, Message, Rows, backend::message_size},
+    protocol::{Framer, Message, Rows, framing::message_size},
 };
 
 /// How often an interrupt is looked for while the server is silent or busy.

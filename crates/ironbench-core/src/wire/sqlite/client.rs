@@ -10,7 +10,7 @@ use super::error::Trouble;
 use super::patience::Patience;
 use super::session::{self, connect, text};
 use crate::Result;
-use crate::script::{Gather, Sql};
+use pgbench_script::{Gather, Sql};
 
 /// A variable's value, typed: SQLite does not find 1 when it looks for '1'.
 #[derive(Debug, Clone, Copy, PartialEq)]

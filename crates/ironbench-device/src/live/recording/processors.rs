@@ -1,11 +1,12 @@
 //! What the processors of the machine do while a trace is recorded, by a thread that asks the kernel now and then.
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+
+use ironbench_core::Result;
+use ironbench_core::measure::crew::{Gate, Post, Resident};
 
 use crate::live::{due, process};
 
@@ -40,19 +41,17 @@ pub struct Counted {
 #[derive(Debug)]
 pub struct Processors {
     counts: Arc<Counts>,
-    end: Mutex<Option<Sender<()>>>,
-    thread: Mutex<Option<JoinHandle<()>>>,
+    _thread: Resident,
 }
 
 impl Processors {
     /// Where the kernel does not tell, the counts stay as they are.
-    pub fn watch() -> std::io::Result<Self> {
+    pub fn watch() -> Result<Self> {
         let counts = Arc::new(Counts::default());
         let theirs = Arc::clone(&counts);
-        let (end, ended) = channel::<()>();
-        let thread = std::thread::Builder::new().name("device-load".into()).spawn(move || {
+        let watch = move |gate: &Gate| {
             let (mut watched, mut pause) = (Moment::now().map(Watched::from), PERIOD);
-            while ended.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
+            while gate.pause(pause) {
                 let began = Instant::now();
                 if let (Some(watched), Some(now)) = (&mut watched, Moment::now()) {
                     let counted = watched.until(now);
@@ -63,22 +62,15 @@ impl Processors {
                 }
                 pause = PERIOD.max(began.elapsed() * SHARE);
             }
-        })?;
-        Ok(Self { counts, end: Mutex::new(Some(end)), thread: Mutex::new(Some(thread)) })
+            Ok(())
+        };
+        let thread = Resident::start(Post::new("device-load"), Arc::default(), watch)?;
+        Ok(Self { counts, _thread: thread })
     }
 
     pub fn counted(&self) -> Counted {
         let Counts { used, runnable, own } = &*self.counts;
         Counted { used: used.load(Relaxed), runnable: runnable.load(Relaxed), own: own.load(Relaxed) }
-    }
-}
-
-impl Drop for Processors {
-    fn drop(&mut self) {
-        drop(self.end.lock().unwrap_or_else(PoisonError::into_inner).take());
-        if let Some(thread) = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            let _ = thread.join();
-        }
     }
 }
 

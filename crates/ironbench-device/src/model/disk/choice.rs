@@ -7,7 +7,7 @@
 //! a drive of this very geometry choose among random commands. Throughput and mean times are those of the
 //! choosing drive; its long tail of commands passed over again and again is not in the model.
 
-use ironbench_core::script::Random;
+use pgbench_script::Random;
 
 use super::seek::Seek;
 

@@ -11,8 +11,8 @@ mod seek;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use ironbench_core::script::Random;
 use ironbench_core::{Error, Result};
+use pgbench_script::Random;
 
 pub use choice::Choice;
 pub use seek::Seek;

@@ -75,9 +75,9 @@ class PgBlocking:
 
     def parse(self, samples: Samples, window_s: float) -> Observation:
         taken = [sample for sample in samples.get(_SOURCE, ()) if 0.0 <= sample.t_s <= window_s]
-        found = points(taken, _parse)
+        readings = points(taken, _parse)
         total: Values = {}
-        for point in found:
+        for point in readings:
             for key, value in point.values.items():
                 total[key] = total.get(key, 0.0) + value
         chains = total.pop("chains", 0.0)

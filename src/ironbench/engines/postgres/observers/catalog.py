@@ -13,17 +13,17 @@ from ironbench.model.session import Session
 
 def has_relation(session: Session, name: str) -> bool:
     """Whether this server has such a view or table and lets us read it."""
-    return _found(session, f"select coalesce(has_table_privilege(to_regclass('{name}'), 'select'), false)")
+    return _is_true(session, f"select coalesce(has_table_privilege(to_regclass('{name}'), 'select'), false)")
 
 
 def has_function(session: Session, signature: str) -> bool:
     """Whether this server has such a function and lets us call it."""
-    return _found(
+    return _is_true(
         session, f"select coalesce(has_function_privilege(to_regprocedure('{signature}')::oid, 'execute'), false)"
     )
 
 
-def _found(session: Session, sql: str) -> bool:
+def _is_true(session: Session, sql: str) -> bool:
     try:
         return session.query(sql) == [("t",)]
     except IronbenchError:

@@ -33,10 +33,10 @@ class PgCheckpoint:
 
     def parse(self, samples: Samples, window_s: float) -> Observation:
         requested = _requested(samples, window_s)
-        found = points(samples.get(_SOURCE), _parse)
-        if (grown := growth(found, window_s)) is None:
+        readings = points(samples.get(_SOURCE), _parse)
+        if (grown := growth(readings, window_s)) is None:
             return Observation(requested)
-        times = [t_s for t_s in _done_at(found) if 0.0 <= t_s <= window_s]
+        times = [t_s for t_s in _done_at(readings) if 0.0 <= t_s <= window_s]
         metrics = requested | {
             "checkpoints": round(grown.by.get("done", 0.0)) * 1.0,
             "checkpoint_write_bytes_per_s": grown.rate("bytes"),
@@ -45,7 +45,7 @@ class PgCheckpoint:
         }
         if len(times) > 1:
             metrics["checkpoint_interval_s"] = (times[-1] - times[0]) / (len(times) - 1)
-        each = steps(found)
+        each = steps(readings)
         series = (
             rate_series("checkpoints", each, lambda step: step.by.get("done")),
             rate_series("checkpoint_write_bytes_per_s", each, rate_of("bytes")),
@@ -60,10 +60,10 @@ def _requested(samples: Samples, window_s: float) -> dict[str, float]:
     return {"checkpoints_requested": float(sum(0.0 <= answer.t_s <= window_s for answer in answers))}
 
 
-def _done_at(found: list[Point]) -> list[float]:
+def _done_at(readings: list[Point]) -> list[float]:
     """When each checkpoint was first seen done; two between the same samples share their time."""
     times: list[float] = []
-    for before, after in pairwise(found):
+    for before, after in pairwise(readings):
         times += [after.t_s] * max(0, round(after.values["done"] - before.values["done"]))
     return times
 

@@ -53,10 +53,10 @@ class PgDatabase:
         return (Source(_SOURCE, "sql", sql),)
 
     def parse(self, samples: Samples, window_s: float) -> Observation:
-        found = points(samples.get(_SOURCE), _parse)
-        if (grown := growth(found, window_s)) is None:
+        readings = points(samples.get(_SOURCE), _parse)
+        if (grown := growth(readings, window_s)) is None:
             return Observation()
-        each = steps(found)
+        each = steps(readings)
         rates = {name: columns for name, columns in _RATES.items() if grown.by.keys() >= set(columns)}
         metrics = {name: _rate(grown, columns) for name, columns in rates.items()}
         metrics["deadlocks"] = grown.by.get("deadlocks", 0.0)

@@ -24,14 +24,14 @@ class PgDebt:
     doc = "PostgreSQL's log since the last checkpoint, and changed pages in its buffers"
 
     def sources(self, session: Session, machine: Tree) -> tuple[Source, ...]:
-        found = []
+        sources = []
         if has_function(session, "pg_control_checkpoint()"):
             sql = "select pg_current_wal_insert_lsn() - redo_lsn from pg_control_checkpoint()"
-            found.append(Source(_WAL, "sql", sql, _PERIOD_S))
+            sources.append(Source(_WAL, "sql", sql, _PERIOD_S))
         if has_function(session, "pg_buffercache_summary()"):
             sql = "select buffers_dirty * current_setting('block_size')::bigint from pg_buffercache_summary()"
-            found.append(Source(_BUFFERS, "sql", sql, _PERIOD_S))
-        return tuple(found)
+            sources.append(Source(_BUFFERS, "sql", sql, _PERIOD_S))
+        return tuple(sources)
 
     def parse(self, samples: Samples, window_s: float) -> Observation:
         wal, buffers = points(samples.get(_WAL), _parse), points(samples.get(_BUFFERS), _parse)

@@ -6,23 +6,39 @@ versions (`WALSync`, `WalSync`), so they are compared without it.
 
 from __future__ import annotations
 
-from ironbench.model.observer import IDLE, WORKING
-from ironbench.model.parts import (
+from ironbench.model.observer import (
     CLIENT,
     CPU,
     DATA_READ,
     DATA_WRITE,
+    IDLE,
     INTERNAL_LOCKS,
     LOCKS,
     LOG_FLUSH,
     OTHER,
     TEMP,
+    WORKING,
 )
 
 _OF_TYPE = {"lock": LOCKS, "bufferpin": LOCKS, "lwlock": INTERNAL_LOCKS, "client": CLIENT}
 _READS = {"datafileread", "datafileprefetch", "slruread", "relationmapread", "copyfileread"}
 _LOG_LOCKS = {"walwrite", "walinsert", "walbufmapping", "syncrep"}
 _SHORT_LOCKS = {"procarraygroupupdate", "xactgroupupdate", "spindelay", "btreepage"}
+
+
+HOLDER = {
+    WORKING: "works without a known wait",
+    "Client.ClientRead": "waits for its client's next statement",
+    "Client.ClientWrite": "waits for its client to take the answer",
+    "IO.WalSync": "flushes the log",
+    "IO.WALSync": "flushes the log",
+    "LWLock.WALWrite": "waits for the log to be flushed",
+    "IO.WalWrite": "writes the log",
+    "IO.DataFileRead": "reads data",
+    "deadlock": "was in the chain itself: a deadlock",
+    "ended": "had just ended",
+}
+"""What the backend at the root of a chain of locks does, by its event or by what became of it."""
 
 
 def part_of_event(event: str) -> str:

@@ -37,10 +37,10 @@ class PgIo:
         return (Source(_SOURCE, "sql", sql),)
 
     def parse(self, samples: Samples, window_s: float) -> Observation:
-        found = points(samples.get(_SOURCE), _parse)
-        if (grown := growth(found, window_s)) is None:
+        readings = points(samples.get(_SOURCE), _parse)
+        if (grown := growth(readings, window_s)) is None:
             return Observation()
-        each = steps(found)
+        each = steps(readings)
         metrics: dict[str, float] = {}
         series: list[Series] = []
         for label in sorted({key.rpartition("|")[0] for key in grown.by}):

@@ -79,7 +79,7 @@ class PgWaits:
         return Waits(sampled(samples, window_s), counted(samples, window_s), part_of_event)
 
     def parse(self, samples: Samples, window_s: float) -> Observation:
-        found = points(samples.get(_SOURCE), _parse)
+        readings = points(samples.get(_SOURCE), _parse)
         inside = sampled(samples, window_s)
         if not inside:
             return Observation()
@@ -90,7 +90,7 @@ class PgWaits:
         shares = {event: value / active for event, value in mean.items() if event != _IDLE and active > 0}
         commonest = sorted(shares, key=lambda event: (-shares[event], event))[:_IN_RECORD]
         metrics |= {f"wait_share{{event={event}}}": shares[event] for event in commonest}
-        return Observation(metrics, tuple(_series(found)))
+        return Observation(metrics, tuple(_series(readings)))
 
 
 def sampled(samples: Samples, window_s: float) -> list[Point]:
@@ -115,9 +115,9 @@ def counted(samples: Samples, window_s: float) -> OnCores | None:
                 values |= {f"{pid} cpu": float(words[0]), f"{pid} queue": float(words[1])}
         return values
 
-    found = points(samples.get(_SCHEDSTAT), parse)
+    readings = points(samples.get(_SCHEDSTAT), parse)
     # The reading at the end of the window may come after the backends have gone.
-    whole = [point for point in found if len(point.values) / 2 >= _SEEN_LEAST * len(pids)]
+    whole = [point for point in readings if len(point.values) / 2 >= _SEEN_LEAST * len(pids)]
     if (grown := growth(whole, window_s)) is None:
         return None
     summed = {kind: sum(ns for key, ns in grown.by.items() if key.endswith(kind)) for kind in ("cpu", "queue")}
@@ -132,15 +132,15 @@ def _own_backend(session: Session) -> int:
         return 0
 
 
-def _means(found: list[Point]) -> Values:
-    events = {event for point in found for event in point.values}
-    return {event: sum(point.values.get(event, 0.0) for point in found) / len(found) for event in events}
+def _means(readings: list[Point]) -> Values:
+    events = {event for point in readings for event in point.values}
+    return {event: sum(point.values.get(event, 0.0) for point in readings) / len(readings) for event in events}
 
 
-def _series(found: list[Point]) -> list[Series]:
+def _series(readings: list[Point]) -> list[Series]:
     """Per second: 20 samples of a few backends say little one by one."""
     buckets: dict[int, list[Point]] = {}
-    for point in found:
+    for point in readings:
         buckets.setdefault(int(point.t_s // 1.0), []).append(point)
     each = [Point(second + 0.5, _shared(_means(inside))) for second, inside in sorted(buckets.items())]
     keys = sorted({key for point in each for key in point.values})

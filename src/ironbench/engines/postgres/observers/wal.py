@@ -28,10 +28,10 @@ class PgWal:
         return (Source(_SOURCE, "sql", "select to_jsonb(s) from pg_stat_wal s"),)
 
     def parse(self, samples: Samples, window_s: float) -> Observation:
-        found = points(samples.get(_SOURCE), _parse)
-        if (grown := growth(found, window_s)) is None:
+        readings = points(samples.get(_SOURCE), _parse)
+        if (grown := growth(readings, window_s)) is None:
             return Observation()
-        each = steps(found)
+        each = steps(readings)
         return Observation(
             {name: grown.rate(key) for name, key in _RATES.items() if key in grown.by},
             tuple(rate_series(name, each, rate_of(key)) for name, key in _RATES.items()),

@@ -1,9 +1,10 @@
-//! PostgreSQL's frontend/backend protocol 3.0: `frontend` appends messages to a caller's buffer, `backend` cuts and reads
-//! the server's. Neither does any I/O, and neither allocates on the way of a transaction.
+//! PostgreSQL's frontend/backend protocol 3.0: `frontend` appends messages to a caller's buffer, `framing` cuts
+//! the server's out of a stream and `backend` reads them. None does any I/O or allocates on the way of a transaction.
 //!
 //! Source: PostgreSQL 18 documentation, chapter 54 "Frontend/Backend Protocol".
 
 pub mod backend;
+pub mod framing;
 pub mod frontend;
 
-pub use backend::{Framer, Malformed, Message, Rows};
+pub use framing::{Framer, Malformed, Message, Rows};

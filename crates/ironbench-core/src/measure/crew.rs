@@ -1,0 +1,368 @@
+//! Threads that work together: started by name and place, met at a gate, ended by its flag, joined with their errors.
+//!
+//! A thread that fails or panics ends all that share its gate, and the first error is the result of them all.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, Builder, JoinHandle};
+use std::time::Duration;
+
+use super::{clock, cpu};
+use crate::{Error, Result};
+
+/// As long as it takes.
+pub const FOREVER: Duration = Duration::MAX;
+/// Enough for every thread of ours, and little enough for a thousand of them.
+const STACK_BYTES: usize = 1 << 20;
+
+/// How the kernel wakes a thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Timing {
+    Ordinary,
+    /// Its timers are not delayed by the default slack of 50 µs.
+    Sharp,
+    /// The same, and it runs before ordinary threads where that is allowed (sched(7), SCHED_FIFO).
+    RealTime,
+}
+
+/// What a thread is called and where it runs.
+#[derive(Debug, Clone)]
+pub struct Post {
+    name: String,
+    cpus: Vec<usize>,
+    timing: Timing,
+}
+
+impl Post {
+    pub fn new(name: impl Into<String>) -> Self {
+        Self { name: name.into(), cpus: Vec::new(), timing: Timing::Ordinary }
+    }
+
+    /// An empty list: wherever the kernel likes.
+    pub fn on(self, cpus: &[usize]) -> Self {
+        Self { cpus: cpus.to_vec(), ..self }
+    }
+
+    pub fn timed(self, timing: Timing) -> Self {
+        Self { timing, ..self }
+    }
+
+    fn builder(&self) -> Builder {
+        Builder::new().name(self.name.clone()).stack_size(STACK_BYTES)
+    }
+
+    fn refused(&self, error: &std::io::Error) -> Error {
+        Error::failure(format!("thread {}", self.name), format!("cannot be started: {error}"))
+    }
+
+    /// What a thread does from its first to its last instruction.
+    fn run<S, T>(&self, gate: &Gate<S>, work: impl FnOnce() -> Result<T>) -> Result<T> {
+        let worked = self.take().and_then(|()| {
+            catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+                let words = panic.downcast_ref::<String>().cloned();
+                let words = words.or_else(|| panic.downcast_ref::<&str>().map(|&text| text.to_owned()));
+                let cause = format!("panicked: {}", words.unwrap_or_default());
+                Err(Error::failure(format!("thread {}", self.name), cause))
+            })
+        });
+        if let Err(error) = &worked {
+            gate.fail(error.clone());
+        }
+        gate.lock().ended += 1;
+        gate.moved.notify_all();
+        worked
+    }
+
+    fn take(&self) -> Result<()> {
+        match self.timing {
+            Timing::Ordinary => {}
+            Timing::Sharp => clock::sharpen_timers(),
+            Timing::RealTime => {
+                cpu::hasten_thread();
+            }
+        }
+        if cpu::bind_thread(&self.cpus) {
+            return Ok(());
+        }
+        let error = std::io::Error::last_os_error();
+        Err(Error::failure(format!("CPUs {:?}", self.cpus), format!("no thread can be kept on them: {error}")))
+    }
+}
+
+/// Where threads wait for a common start `S`, and the flag that ends them.
+#[derive(Debug)]
+pub struct Gate<S = ()> {
+    state: Mutex<State<S>>,
+    moved: Condvar,
+    stopped: AtomicBool,
+}
+
+#[derive(Debug)]
+struct State<S> {
+    ready: usize,
+    ended: usize,
+    start: Option<S>,
+    error: Option<Error>,
+}
+
+impl<S> Default for Gate<S> {
+    fn default() -> Self {
+        let state = State { ready: 0, ended: 0, start: None, error: None };
+        Self { state: Mutex::new(state), moved: Condvar::new(), stopped: AtomicBool::new(false) }
+    }
+}
+
+impl<S> Gate<S> {
+    pub fn is_stopped(&self) -> bool {
+        self.stopped.load(Relaxed)
+    }
+
+    pub fn stop(&self) {
+        // Under the lock, so that nobody who is about to wait misses it.
+        let state = self.lock();
+        self.stopped.store(true, Relaxed);
+        drop(state);
+        self.moved.notify_all();
+    }
+
+    /// Keeps the first error and stops.
+    pub fn fail(&self, error: Error) {
+        self.lock().error.get_or_insert(error);
+        self.stop();
+    }
+
+    /// The first error of a thread, once.
+    pub fn error(&self) -> Option<Error> {
+        self.lock().error.take()
+    }
+
+    /// Whether so many threads wait for the start, or one failed; waits for it at most so long.
+    pub fn ready(&self, threads: usize, most: Duration) -> bool {
+        self.wait(most, |state| state.ready >= threads || self.is_stopped())
+    }
+
+    /// Whether so many threads have ended; waits for it at most so long.
+    pub fn ended(&self, threads: usize, most: Duration) -> bool {
+        self.wait(most, |state| state.ended >= threads)
+    }
+
+    /// Sleeps; false when it is over, which ends the sleep.
+    pub fn pause(&self, most: Duration) -> bool {
+        !self.wait(most, |_| self.is_stopped())
+    }
+
+    pub fn open(&self, start: S) {
+        self.lock().start = Some(start);
+        self.moved.notify_all();
+    }
+
+    /// What the threads started with; None: they did not.
+    pub fn start(&self) -> Option<S>
+    where
+        S: Copy,
+    {
+        self.lock().start
+    }
+
+    fn wait(&self, most: Duration, over: impl Fn(&State<S>) -> bool) -> bool {
+        let state = self.lock();
+        if most == FOREVER {
+            drop(self.moved.wait_while(state, |state| !over(state)));
+            return true;
+        }
+        let waited = self.moved.wait_timeout_while(state, most, |state| !over(state));
+        !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<S>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<S: Copy> Gate<S> {
+    /// Tells that this thread is ready and waits for the common start. None: all was stopped before it.
+    pub fn pass(&self) -> Option<S> {
+        self.lock().ready += 1;
+        self.moved.notify_all();
+        self.wait(FOREVER, |state| state.start.is_some() || self.is_stopped());
+        self.start()
+    }
+}
+
+/// Runs `members` in threads of their own while `lead` runs here; the gate stops when `lead` ends. What each came to, in
+/// order. The first error of a member goes before that of `lead`.
+pub fn led<S: Send, T: Send, R>(
+    gate: &Gate<S>,
+    members: impl IntoIterator<Item = (Post, impl FnOnce() -> Result<T> + Send)>,
+    lead: impl FnOnce() -> Result<R>,
+) -> Result<(R, Vec<T>)> {
+    thread::scope(|scope| {
+        let stopping = Stopping(gate);
+        let mut threads = Vec::new();
+        for (post, work) in members {
+            let thread = post.builder();
+            let thread = thread.spawn_scoped(scope, {
+                let post = post.clone();
+                move || post.run(gate, work)
+            });
+            threads.push(thread.map_err(|error| post.refused(&error))?);
+        }
+        let led = lead();
+        drop(stopping);
+        let each: Vec<_> = threads.into_iter().map(|thread| thread.join().expect("its panic was caught")).collect();
+        match gate.error() {
+            Some(error) => Err(error),
+            None => Ok((led?, each.into_iter().collect::<Result<_>>()?)),
+        }
+    })
+}
+
+/// Does the same work in so many threads, each with its number; nobody leads them.
+pub fn together<T: Send>(
+    name: &str,
+    threads: usize,
+    work: impl Fn(usize, &Gate) -> Result<T> + Sync,
+) -> Result<Vec<T>> {
+    let (gate, work) = (Gate::default(), &work);
+    let members = (0..threads).map(|number| {
+        let gate = &gate;
+        (Post::new(format!("{name}-{number}")), move || work(number, gate))
+    });
+    let lead = || {
+        gate.ended(threads, FOREVER);
+        Ok(())
+    };
+    led(&gate, members, lead).map(|(_, each)| each)
+}
+
+struct Stopping<'a, S>(&'a Gate<S>);
+
+impl<S> Drop for Stopping<'_, S> {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
+
+/// A thread that lives as long as this value: its gate stops and it is joined when that is dropped.
+#[derive(Debug)]
+pub struct Resident<S = (), T = ()> {
+    gate: Arc<Gate<S>>,
+    thread: Option<JoinHandle<Result<T>>>,
+}
+
+impl<S: Send + 'static, T: Send + 'static> Resident<S, T> {
+    /// Several may share a gate: they start together and end together.
+    pub fn start(
+        post: Post,
+        gate: Arc<Gate<S>>,
+        work: impl FnOnce(&Gate<S>) -> Result<T> + Send + 'static,
+    ) -> Result<Self> {
+        let theirs = Arc::clone(&gate);
+        let thread = post.builder().spawn({
+            let post = post.clone();
+            move || post.run(&theirs, || work(&theirs))
+        });
+        Ok(Self { gate, thread: Some(thread.map_err(|error| post.refused(&error))?) })
+    }
+
+    /// Whether it has ended; waits for it at most so long. For one that is alone at its gate.
+    pub fn ended(&self, most: Duration) -> bool {
+        self.gate.ended(1, most)
+    }
+
+    /// Leaves it to itself, for it may hang.
+    pub fn leave(mut self) {
+        self.thread = None;
+    }
+
+    /// Waits for its end; nothing is stopped.
+    pub fn join(mut self) -> Result<T> {
+        let thread = self.thread.take().expect("it is joined once");
+        thread.join().expect("its panic was caught")
+    }
+}
+
+impl<S, T> Drop for Resident<S, T> {
+    fn drop(&mut self) {
+        if let Some(thread) = self.thread.take() {
+            self.gate.stop();
+            // Its error is with the gate; here there is nobody to hear it.
+            let _ = thread.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_start_together_and_their_results_are_in_order() {
+        let gate = Gate::<u32>::default();
+        let members = (0..5).map(|number| {
+            let gate = &gate;
+            (Post::new(format!("member-{number}")), move || Ok((number, gate.pass())))
+        });
+        let lead = || {
+            assert!(gate.ready(5, FOREVER) && !gate.ended(1, Duration::ZERO));
+            gate.open(7);
+            Ok("led")
+        };
+        let (led, each) = led(&gate, members, lead).unwrap();
+        assert_eq!((led, each), ("led", (0..5).map(|number| (number, Some(7))).collect()));
+    }
+
+    #[test]
+    fn an_error_or_a_panic_of_one_ends_all_and_is_the_result() {
+        let waits = |gate: &Gate| {
+            while gate.pause(FOREVER) {}
+            Ok(())
+        };
+        let failed = together("hand", 3, |number, gate| match number {
+            1 => Err(Error::failure("disk", "is full")),
+            _ => waits(gate),
+        });
+        assert_eq!(failed.unwrap_err().to_string(), "disk: is full");
+        let panicked = together("hand", 3, |number, gate| match number {
+            2 => panic!("number {number}"),
+            _ => waits(gate),
+        });
+        assert_eq!(panicked.unwrap_err().to_string(), "thread hand-2: panicked: number 2");
+    }
+
+    #[test]
+    fn nobody_waits_for_a_start_that_never_comes() {
+        let gate = Gate::<u32>::default();
+        let members = (0..3).map(|_| (Post::new("member"), || Ok(gate.pass())));
+        let failed = led(&gate, members, || Err::<(), _>(Error::failure("server", "is gone")));
+        assert_eq!(failed.unwrap_err().subject, "server");
+    }
+
+    #[test]
+    fn a_thread_runs_where_it_was_put_and_what_cannot_be_is_an_error() {
+        let there = |cpus: &[usize]| {
+            let members = [(Post::new("placed").on(cpus), || {
+                // SAFETY: it takes nothing.
+                Ok(unsafe { libc::sched_getcpu() })
+            })];
+            let gate = Gate::<()>::default();
+            led(&gate, members, || Ok(gate.ended(1, FOREVER))).map(|(_, each)| each[0])
+        };
+        // SAFETY: it takes nothing.
+        let here = unsafe { libc::sched_getcpu() };
+        assert_eq!(there(&[here as usize]).unwrap(), here);
+        assert!(there(&[1023]).unwrap_err().cause.starts_with("no thread can be kept on them"));
+    }
+
+    #[test]
+    fn a_resident_ends_with_its_value() {
+        let gate = Arc::new(Gate::<()>::default());
+        let rounds = Resident::start(Post::new("resident"), Arc::clone(&gate), |gate| {
+            while gate.pause(Duration::from_secs(600)) {}
+            Ok(())
+        });
+        drop(rounds.unwrap());
+        assert!(gate.ended(1, Duration::ZERO));
+    }
+}

@@ -1,0 +1,239 @@
+//! Cuts whole messages out of the bytes that have arrived, and refuses those that are too long.
+
+use super::backend::tag;
+
+/// What arrived is no PostgreSQL message that we take: the stream cannot be used any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Malformed {
+    #[error("the server sent something that is no PostgreSQL message")]
+    Nonsense,
+    #[error(
+        "the server announced a message of {size} bytes (type {tag}), and at most {most} are taken",
+        tag = char::from(*.tag), most = LONGEST[usize::from(*.tag)]
+    )]
+    TooLong { tag: u8, size: usize },
+}
+
+/// Longest messages, head included. A row that is kept holds values of a query of ours or of `\gset`; PostgreSQL itself
+/// makes none above 1 GB, and rows nobody looks at are passed over, whatever their length.
+const LONGEST_ROW: usize = 64 << 20;
+/// Texts for people, and descriptions of up to 65,535 columns or parameters.
+const LONGEST_TEXT: usize = 8 << 20;
+/// All others are short; libpq (fe-protocol3.c) draws the line at 30,000.
+const LONGEST_OTHER: usize = 64 << 10;
+
+/// By tag; 0: no message has this tag.
+const LONGEST: [usize; 256] = {
+    use tag::*;
+    let mut longest = [0; 256];
+    let mut tags: &[(u8, usize)] = &[
+        (AUTHENTICATION, LONGEST_OTHER),
+        (BACKEND_KEY_DATA, LONGEST_OTHER),
+        (BIND_COMPLETE, LONGEST_OTHER),
+        (CLOSE_COMPLETE, LONGEST_OTHER),
+        (COMMAND_COMPLETE, LONGEST_OTHER),
+        (COPY_BOTH_RESPONSE, LONGEST_OTHER),
+        (COPY_DATA, LONGEST_ROW),
+        (COPY_DONE, LONGEST_OTHER),
+        (COPY_IN_RESPONSE, LONGEST_OTHER),
+        (COPY_OUT_RESPONSE, LONGEST_OTHER),
+        (DATA_ROW, LONGEST_ROW),
+        (EMPTY_QUERY_RESPONSE, LONGEST_OTHER),
+        (ERROR_RESPONSE, LONGEST_TEXT),
+        (NEGOTIATE_PROTOCOL_VERSION, LONGEST_OTHER),
+        (NO_DATA, LONGEST_OTHER),
+        (NOTICE_RESPONSE, LONGEST_TEXT),
+        (NOTIFICATION_RESPONSE, LONGEST_OTHER),
+        (PARAMETER_DESCRIPTION, LONGEST_TEXT),
+        (PARAMETER_STATUS, LONGEST_OTHER),
+        (PARSE_COMPLETE, LONGEST_OTHER),
+        (PORTAL_SUSPENDED, LONGEST_OTHER),
+        (READY_FOR_QUERY, LONGEST_OTHER),
+        (ROW_DESCRIPTION, LONGEST_TEXT),
+    ];
+    while let Some(((tag, most), rest)) = tags.split_first() {
+        longest[*tag as usize] = *most;
+        tags = rest;
+    }
+    longest
+};
+
+/// One message; `body` is what follows its length.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Message<'a> {
+    pub tag: u8,
+    pub body: &'a [u8],
+}
+
+/// Whether DataRow and CopyData are handed out, or passed over without being looked at (and without needing room).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rows {
+    Keep,
+    Skip,
+}
+
+/// Tag and length.
+const HEAD: usize = 5;
+
+/// Cuts messages out of a stream that arrives in pieces of any size.
+///
+/// The caller owns the buffer: it gives the unread bytes, takes messages until `None`, moves what is left to the front
+/// and reads more behind it. With `Rows::Skip` unread rows never take room: their bytes are consumed as they come.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Framer {
+    /// Bytes of a skipped message that have not arrived yet.
+    owed: usize,
+}
+
+impl Framer {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The next whole message of `input`, which is moved past it. `None`: `input` holds no whole message (keep it).
+    #[inline]
+    pub fn next<'a>(&mut self, input: &mut &'a [u8], rows: Rows) -> Result<Option<Message<'a>>, Malformed> {
+        let mut rest = *input;
+        if self.owed > 0 {
+            let passed = self.owed.min(rest.len());
+            self.owed -= passed;
+            rest = &rest[passed..];
+        }
+        loop {
+            let Some(size) = message_size(rest)? else {
+                *input = rest;
+                return Ok(None);
+            };
+            let tag = rest[0];
+            if rows == Rows::Skip && (tag == tag::DATA_ROW || tag == tag::COPY_DATA) {
+                if size > rest.len() {
+                    self.owed = size - rest.len();
+                    *input = &rest[rest.len()..];
+                    return Ok(None);
+                }
+                rest = &rest[size..];
+                continue;
+            }
+            if size > LONGEST[usize::from(tag)] {
+                return Err(refused(tag, size));
+            }
+            if size > rest.len() {
+                *input = rest;
+                return Ok(None);
+            }
+            *input = &rest[size..];
+            return Ok(Some(Message { tag, body: &rest[HEAD..size] }));
+        }
+    }
+}
+
+#[cold]
+fn refused(tag: u8, size: usize) -> Malformed {
+    if LONGEST[usize::from(tag)] == 0 { Malformed::Nonsense } else { Malformed::TooLong { tag, size } }
+}
+
+/// Bytes of the message at the start of `input`, head included; `None`: its head has not arrived. Tells how much room a
+/// buffer needs for a message that is larger than it.
+#[inline]
+pub fn message_size(input: &[u8]) -> Result<Option<usize>, Malformed> {
+    let Some(&[_, a, b, c, d]) = input.first_chunk::<HEAD>() else {
+        return Ok(None);
+    };
+    let length = i32::from_be_bytes([a, b, c, d]);
+    if length < 4 { Err(Malformed::Nonsense) } else { Ok(Some(1 + length as usize)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn encoded(messages: &[(u8, Vec<u8>)]) -> Vec<u8> {
+        let mut out = Vec::new();
+        for (tag, body) in messages {
+            out.push(*tag);
+            out.extend_from_slice(&(body.len() as i32 + 4).to_be_bytes());
+            out.extend_from_slice(body);
+        }
+        out
+    }
+
+    /// Reads `stream` in pieces of the given sizes, as a transport does; the messages and the most bytes ever kept.
+    fn decoded(stream: &[u8], sizes: &[usize], rows: Rows) -> (Vec<(u8, Vec<u8>)>, usize) {
+        let (mut framer, mut buffer, mut found, mut kept) = (Framer::new(), Vec::new(), Vec::new(), 0);
+        let (mut at, mut turn) = (0, 0);
+        while at < stream.len() {
+            let size = sizes[turn % sizes.len()].min(stream.len() - at);
+            turn += 1;
+            buffer.extend_from_slice(&stream[at..at + size]);
+            at += size;
+            let mut unread = &buffer[..];
+            while let Some(message) = framer.next(&mut unread, rows).unwrap() {
+                found.push((message.tag, message.body.to_vec()));
+            }
+            let read = buffer.len() - unread.len();
+            buffer.drain(..read);
+            kept = kept.max(buffer.len());
+        }
+        assert!(buffer.is_empty());
+        (found, kept)
+    }
+
+    fn messages() -> impl Strategy<Value = Vec<(u8, Vec<u8>)>> {
+        let tag = prop::sample::select(b"DdDCZTE12S".to_vec());
+        prop::collection::vec((tag, prop::collection::vec(any::<u8>(), 0..40)), 0..20)
+    }
+
+    proptest! {
+        #[test]
+        fn any_cut_of_a_stream_gives_the_same_messages(
+            messages in messages(), sizes in prop::collection::vec(1usize..60, 1..10)
+        ) {
+            prop_assert_eq!(decoded(&encoded(&messages), &sizes, Rows::Keep).0, messages);
+        }
+
+        #[test]
+        fn skipped_rows_are_missing_and_nothing_else(
+            messages in messages(), sizes in prop::collection::vec(1usize..60, 1..10)
+        ) {
+            let expected: Vec<_> = messages.iter().filter(|m| m.0 != b'D' && m.0 != b'd').cloned().collect();
+            prop_assert_eq!(decoded(&encoded(&messages), &sizes, Rows::Skip).0, expected);
+        }
+
+        #[test]
+        fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
+            let _ = Framer::new().next(&mut &bytes[..], Rows::Skip);
+        }
+    }
+
+    #[test]
+    fn a_skipped_row_larger_than_the_buffer_takes_no_room() {
+        let stream = encoded(&[(b'D', vec![7; 1_000_000]), (b'Z', b"I".to_vec())]);
+        let (found, kept) = decoded(&stream, &[4096], Rows::Skip);
+        assert_eq!(found, [(b'Z', b"I".to_vec())]);
+        assert!(kept < 16, "{kept}");
+    }
+
+    #[test]
+    fn a_length_below_four_is_malformed() {
+        assert_eq!(Framer::new().next(&mut &b"Z\0\0\0\x03"[..], Rows::Keep), Err(Malformed::Nonsense));
+        assert_eq!(Framer::new().next(&mut &b"xTTP/1.1\xff"[..], Rows::Keep), Err(Malformed::Nonsense));
+        assert_eq!(Framer::new().next(&mut &b"Z\xff\0\0\x03"[..], Rows::Keep), Err(Malformed::Nonsense));
+    }
+
+    #[test]
+    fn a_message_longer_than_its_kind_may_be_is_refused_by_its_head() {
+        for (tag, most) in [(b'D', LONGEST_ROW), (b'E', LONGEST_TEXT), (b'N', LONGEST_TEXT), (b'Z', LONGEST_OTHER)] {
+            let announced = |size: usize| [&[tag][..], &(size as i32 - 1).to_be_bytes()[..]].concat();
+            let next = |size| Framer::new().next(&mut &announced(size)[..], Rows::Keep).map(|found| found.is_some());
+            assert_eq!(next(most), Ok(false));
+            assert_eq!(next(most + 1), Err(Malformed::TooLong { tag, size: most + 1 }));
+        }
+        let words = Malformed::TooLong { tag: b'D', size: 2_147_483_648 }.to_string();
+        assert_eq!(
+            words,
+            "the server announced a message of 2147483648 bytes (type D), and at most 67108864 are taken"
+        );
+    }
+}

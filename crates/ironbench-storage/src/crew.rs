@@ -1,0 +1,195 @@
+//! The threads of a pass: they prepare, start together, and hand over what they recorded.
+
+use std::io;
+use std::os::fd::RawFd;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use ironbench_core::measure::clock::{self, NEVER};
+use ironbench_core::measure::cpu::Cpu;
+use ironbench_core::measure::crew::{FOREVER, Gate, Post, led};
+use ironbench_core::{Error, Result};
+
+use super::blocking::Blocking;
+use super::lane::{Cursor, Lane};
+use super::plan::{Io, Pass, Sync, Until};
+use super::record::{Outcome, Recording, Summary, seconds};
+use super::uring::{self, Uring};
+
+/// How often the caller is asked whether to go on.
+const POLL: Duration = Duration::from_millis(20);
+/// A progress that is right to within this many I/Os costs no shared memory for each.
+const TOLD: u64 = 64;
+
+/// May be read and stopped from any thread.
+#[derive(Debug, Default)]
+pub struct Progress {
+    ios: AtomicU64,
+    stop: AtomicBool,
+}
+
+impl Progress {
+    pub fn ios(&self) -> u64 {
+        self.ios.load(Relaxed)
+    }
+
+    pub fn stop(&self) {
+        self.stop.store(true, Relaxed);
+    }
+
+    pub fn is_stopped(&self) -> bool {
+        self.stop.load(Relaxed)
+    }
+}
+
+/// What a working thread sees of the others.
+#[derive(Debug)]
+pub struct Shift<'a> {
+    pub start: u64,
+    deadline: u64,
+    file: RawFd,
+    evict: bool,
+    progress: &'a Progress,
+    gate: &'a Gate<u64>,
+    untold: std::cell::Cell<u64>,
+}
+
+impl Shift<'_> {
+    /// Whether there is time for more; `ended`: I/Os since this was last asked.
+    #[inline]
+    pub fn goes_on(&self, now: u64, ended: u64) -> bool {
+        let untold = self.untold.get() + ended;
+        if untold >= TOLD {
+            self.progress.ios.fetch_add(untold, Relaxed);
+            self.untold.set(0);
+        } else {
+            self.untold.set(untold);
+        }
+        now < self.deadline && !self.progress.is_stopped() && !self.gate.is_stopped()
+    }
+
+    /// The sequence is at the start of the file.
+    #[cold]
+    pub fn begun_anew(&self) {
+        if self.evict {
+            // A cache that keeps its pages makes the scan faster than the device; nothing else can go wrong with it.
+            let _ = super::blocking::evict(self.file);
+        }
+    }
+}
+
+/// Runs one pass. `poll` is called every 20 ms and says whether to go on.
+///
+/// # Errors
+/// Input: the plan makes no sense, or asks for io_uring where there is none. Failure: an I/O failed.
+pub fn run(pass: &Pass, progress: &Progress, poll: &mut dyn FnMut() -> bool) -> Result<Outcome> {
+    pass.validate()?;
+    let (io, note) = chosen(pass)?;
+    let by_ring = io == "io_uring";
+    // Without io_uring every I/O under way needs a thread of its own.
+    let threads_per_lane = if by_ring { 1 } else { pass.depth };
+    let lanes: Vec<(usize, u32)> =
+        (0..pass.files.len()).flat_map(|file| (0..pass.threads).map(move |number| (file, number))).collect();
+    let cursors: Vec<Cursor> = lanes.iter().map(|_| Cursor::default()).collect();
+    let count = lanes.len() * threads_per_lane as usize;
+    let gate = Gate::<u64>::default();
+    let members = lanes.iter().enumerate().flat_map(|(place, &(file, number))| {
+        let (gate, cursor) = (&gate, &cursors[place]);
+        (0..threads_per_lane).map(move |extra| {
+            let stream = (place as u64) << 16 | u64::from(extra);
+            let lane = Lane::new(pass, number, stream, cursor);
+            let work = move || {
+                let failed =
+                    |error: io::Error| Error::failure(format!("storage, file {}", file + 1), error.to_string());
+                let fd = pass.files[file];
+                let worker = Worker::prepare(by_ring, pass, fd, stream).map_err(failed)?;
+                let mut recording = Recording::default();
+                let Some(start) = gate.pass() else { return Ok((file, recording)) };
+                let deadline = deadline(pass, start);
+                let untold = std::cell::Cell::new(0);
+                let shift = Shift { start, deadline, file: fd, evict: pass.evict, progress, gate, untold };
+                let before = Cpu::of_thread();
+                worker.run(lane, &shift, &mut recording).map_err(failed)?;
+                recording.cpu = recording.cpu.plus(Cpu::of_thread().since(before));
+                Ok((file, recording))
+            };
+            (Post::new(format!("storage-{place}")).on(&pass.cpus), work)
+        })
+    });
+    let lead = || {
+        gate.ready(count, FOREVER);
+        gate.open(clock::now());
+        while !gate.ended(count, POLL) {
+            if !poll() {
+                progress.stop();
+            }
+        }
+        Ok(())
+    };
+    let ((), recordings) = led(&gate, members, lead)?;
+    Ok(outcome(pass, &recordings, io, note, progress.is_stopped()))
+}
+
+enum Worker {
+    Ring(Box<Uring>),
+    Thread(Blocking),
+}
+
+impl Worker {
+    fn prepare(by_ring: bool, pass: &Pass, file: RawFd, stream: u64) -> io::Result<Self> {
+        if by_ring {
+            return Uring::prepare(pass, file, stream).map(|ring| Self::Ring(Box::new(ring)));
+        }
+        Ok(Self::Thread(Blocking::prepare(pass, file, stream)))
+    }
+
+    fn run(self, lane: Lane, shift: &Shift, recording: &mut Recording) -> io::Result<()> {
+        match self {
+            Self::Ring(ring) => ring.run(lane, shift, recording),
+            Self::Thread(thread) => thread.run(lane, shift, recording),
+        }
+    }
+}
+
+/// A write that is synced, and a scan through the page cache, are calls of one thread, as a database makes them.
+fn chosen(pass: &Pass) -> Result<(&'static str, String)> {
+    if pass.sync != Sync::None || pass.evict || pass.io == Io::Threads {
+        return Ok(("threads", String::new()));
+    }
+    match uring::refusal() {
+        None => Ok(("io_uring", String::new())),
+        Some(cause) if pass.io == Io::Auto => Ok(("threads", format!("no io_uring here: {cause}"))),
+        Some(cause) => Err(Error::input("io_uring", format!("it is not to be had here: {cause}"))
+            .hint("leave the choice to ironbench, which takes threads then")),
+    }
+}
+
+fn deadline(pass: &Pass, start: u64) -> u64 {
+    match pass.until {
+        Until::Seconds(seconds) => start + clock::from_seconds(seconds),
+        Until::Bytes(_) => NEVER,
+    }
+}
+
+fn outcome(pass: &Pass, recordings: &[(usize, Recording)], io: &'static str, note: String, stopped: bool) -> Outcome {
+    let mut whole = Recording::default();
+    let mut file_bytes = vec![0; pass.files.len()];
+    for (file, recording) in recordings {
+        whole.merge(recording);
+        file_bytes[*file] += (recording.reads.count() + recording.writes.count()) * u64::from(pass.block_bytes);
+    }
+    let (reads, writes) = (whole.reads.count(), whole.writes.count());
+    let summary = Summary {
+        elapsed_s: seconds(whole.ended_ns),
+        reads,
+        writes,
+        bytes: (reads + writes) * u64::from(pass.block_bytes),
+        file_bytes,
+        cpu_user_s: seconds(whole.cpu.user_ns),
+        cpu_system_s: seconds(whole.cpu.system_ns),
+        io,
+        note,
+        stopped,
+    };
+    Outcome { summary, reads: whole.reads, writes: whole.writes, buckets: whole.buckets }
+}

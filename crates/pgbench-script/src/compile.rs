@@ -1,0 +1,283 @@
+//! One script from text to commands.
+
+use super::expression::Expression;
+use super::locate::Fault;
+use super::meta::{self, Meta, Word};
+use super::parser::{self, Context, Read};
+use super::scan::{RawSql, Scanner, Stop};
+use super::substitute::substitute;
+use super::{Command, Gather, Operand, Piece, Place, Slot, Sql, Symbols, pipeline};
+use crate::locate::Text;
+
+/// What all scripts of a program share while they are compiled.
+#[derive(Debug, Default)]
+pub struct Shared {
+    pub symbols: Symbols,
+    pub statements: usize,
+    /// Variables that some `\set` defines.
+    pub set: Vec<Slot>,
+    /// Prefixes of `\gset` and `\aset`, whose columns become variables that only the server knows.
+    pub prefixes: Vec<String>,
+}
+
+/// A compiled script before it is part of a program.
+#[derive(Debug, Default)]
+pub struct Compiled {
+    pub commands: Vec<Command>,
+    pub read: Vec<Read>,
+    /// Of each command.
+    pub places: Vec<Place>,
+}
+
+/// Compiles the script with this number (from 0).
+pub fn compile(text: &Text<'_>, number: usize, shared: &mut Shared) -> Result<Compiled, Fault> {
+    let mut compiler = Compiler {
+        text,
+        number,
+        shared,
+        done: Compiled::default(),
+        offsets: Vec::new(),
+        blocks: Vec::new(),
+        written: 0,
+        last_sql: None,
+    };
+    let mut scanner = Scanner::new(text.text);
+    loop {
+        let (raw, stop) = scanner.next_command()?;
+        if let Some(raw) = raw {
+            compiler.sql(raw);
+        }
+        match stop {
+            Stop::Semicolon => {}
+            Stop::Backslash => scanner.at = compiler.meta(scanner.at)?,
+            Stop::EndOfText => break,
+        }
+    }
+    compiler.finish()
+}
+
+/// An open `\if`.
+struct Block {
+    offset: usize,
+    /// The condition that jumps to the next branch when it is not true; none behind `\else`.
+    condition: Option<usize>,
+    /// Jumps from the ends of branches to `\endif`.
+    exits: Vec<usize>,
+}
+
+struct Compiler<'a> {
+    text: &'a Text<'a>,
+    number: usize,
+    shared: &'a mut Shared,
+    done: Compiled,
+    /// Where each command is, for the checks at the end.
+    offsets: Vec<usize>,
+    blocks: Vec<Block>,
+    /// Commands as the user counts them; jumps that we make do not count.
+    written: usize,
+    /// The SQL command just before, which `\gset` and `\aset` belong to.
+    last_sql: Option<usize>,
+}
+
+impl Compiler<'_> {
+    fn push(&mut self, command: Command, offset: usize) -> usize {
+        let text = match &command {
+            Command::Sql(sql) => self.as_written(sql),
+            _ => one_line(self.text.text[offset..].lines().next().unwrap_or_default()),
+        };
+        let (line, number) = (self.text.line(offset), self.written as u32);
+        self.done.places.push(Place { line, command: number, text });
+        self.done.commands.push(command);
+        self.offsets.push(offset);
+        self.done.commands.len() - 1
+    }
+
+    fn sql(&mut self, raw: RawSql) {
+        self.written += 1;
+        let parts = substitute(&raw, &mut self.shared.symbols);
+        let sql = Sql {
+            id: self.shared.statements,
+            text: parts.text,
+            parameters: parts.parameters,
+            pieces: parts.pieces,
+            gather: Gather::Discard,
+            combined: raw.statements > 1,
+            quoted: parts.quoted,
+            line: self.text.line(raw.offset),
+        };
+        self.shared.statements += 1;
+        self.last_sql = Some(self.push(Command::Sql(sql), raw.offset));
+    }
+
+    /// A SQL command with its variables as written.
+    fn as_written(&self, sql: &Sql) -> String {
+        let piece = |piece: &Piece| match piece {
+            Piece::Text(text) => text.clone(),
+            Piece::Variable(slot) => format!(":{}", self.shared.symbols.name(*slot)),
+        };
+        one_line(sql.pieces.iter().map(piece).collect::<String>().trim_end_matches(';'))
+    }
+
+    /// The meta-command whose backslash is just before `at`; gives the offset of the next line.
+    fn meta(&mut self, at: usize) -> Result<usize, Fault> {
+        let text = self.text.text;
+        let name = match meta::word(text, at) {
+            Ok(name) => name,
+            Err(end) => return Ok(next_line(text, end)),
+        };
+        let backslash = at - 1;
+        let last_sql = self.last_sql.take();
+        self.written += 1;
+        let end = match meta::find(name)? {
+            Meta::Set => {
+                let (slot, at) = meta::variable(text, name, &mut self.shared.symbols)?;
+                let (expression, end) = self.expression(at)?;
+                self.shared.set.push(slot);
+                self.push(Command::Set { slot, expression, line: self.text.line(backslash) }, backslash);
+                end
+            }
+            Meta::If => {
+                let (condition, end) = self.expression(name.end())?;
+                let condition = self.condition(condition, backslash);
+                self.blocks.push(Block { offset: backslash, condition: Some(condition), exits: Vec::new() });
+                end
+            }
+            Meta::Elif => {
+                let (condition, end) = self.expression(name.end())?;
+                self.next_branch(name, backslash)?;
+                let condition = self.condition(condition, backslash);
+                if let Some(block) = self.blocks.last_mut() {
+                    block.condition = Some(condition);
+                }
+                end
+            }
+            other => {
+                let (words, end) = meta::words(text, name.end());
+                self.words(other, name, &words, backslash, last_sql)?;
+                end
+            }
+        };
+        Ok(next_line(text, end))
+    }
+
+    /// The commands whose arguments are words.
+    fn words(
+        &mut self,
+        meta: Meta,
+        name: Word<'_>,
+        words: &[Word<'_>],
+        backslash: usize,
+        last_sql: Option<usize>,
+    ) -> Result<(), Fault> {
+        meta::at_most(
+            words,
+            match meta {
+                Meta::Sleep => 2,
+                Meta::Gset | Meta::Aset => 1,
+                _ => 0,
+            },
+            name,
+        )?;
+        match meta {
+            Meta::Sleep => {
+                let (argument, unit_ns) = meta::sleep(words, name, &mut self.shared.symbols)?;
+                if let Operand::Variable(slot) = argument {
+                    let certain = self.blocks.is_empty();
+                    self.done.read.push(Read { slot, offset: words[0].offset, certain });
+                }
+                self.push(Command::Sleep { argument, unit_ns, line: self.text.line(backslash) }, backslash);
+            }
+            Meta::Gset | Meta::Aset => self.gather(meta, name, words.first(), last_sql)?,
+            Meta::Else => self.next_branch(name, backslash)?,
+            Meta::Endif => {
+                let block = self.blocks.pop().ok_or_else(|| without_if(name))?;
+                let here = self.done.commands.len();
+                for jump in block.exits.into_iter().chain(block.condition) {
+                    self.aim(jump, here);
+                }
+            }
+            Meta::StartPipeline => drop(self.push(Command::StartPipeline, backslash)),
+            Meta::SyncPipeline => drop(self.push(Command::SyncPipeline, backslash)),
+            Meta::EndPipeline => drop(self.push(Command::EndPipeline, backslash)),
+            Meta::Set | Meta::If | Meta::Elif => unreachable!("their argument is an expression"),
+        }
+        Ok(())
+    }
+
+    fn gather(
+        &mut self,
+        meta: Meta,
+        name: Word<'_>,
+        prefix: Option<&Word<'_>>,
+        last_sql: Option<usize>,
+    ) -> Result<(), Fault> {
+        self.written -= 1;
+        let prefix = prefix.map_or(String::new(), |word| word.text.to_owned());
+        match last_sql.map(|index| &mut self.done.commands[index]) {
+            Some(Command::Sql(sql)) => {
+                self.shared.prefixes.push(prefix.clone());
+                sql.gather = if meta == Meta::Gset { Gather::Gset { prefix } } else { Gather::Aset { prefix } };
+                Ok(())
+            }
+            _ => Err(Fault::new(name.offset, format!("\\{} must follow a SQL command", name.text))),
+        }
+    }
+
+    fn expression(&mut self, at: usize) -> Result<(Expression, usize), Fault> {
+        let context = Context {
+            symbols: &mut self.shared.symbols,
+            read: &mut self.done.read,
+            certain: self.blocks.is_empty(),
+            script: self.number,
+            command: self.written,
+        };
+        parser::parse(self.text.text, at, context)
+    }
+
+    fn condition(&mut self, condition: Expression, offset: usize) -> usize {
+        self.push(Command::JumpUnless { condition, target: usize::MAX, line: self.text.line(offset) }, offset)
+    }
+
+    /// Ends a branch of the innermost `\if` and begins the next one here.
+    fn next_branch(&mut self, name: Word<'_>, offset: usize) -> Result<(), Fault> {
+        let exit = self.done.commands.len();
+        let block = self.blocks.last_mut().ok_or_else(|| without_if(name))?;
+        let Some(condition) = block.condition.take() else {
+            return Err(Fault::new(name.offset, format!("\\{} follows \\else", name.text)));
+        };
+        block.exits.push(exit);
+        self.push(Command::Jump { target: usize::MAX }, offset);
+        self.aim(condition, exit + 1);
+        Ok(())
+    }
+
+    fn aim(&mut self, jump: usize, at: usize) {
+        if let Command::Jump { target } | Command::JumpUnless { target, .. } = &mut self.done.commands[jump] {
+            *target = at;
+        }
+    }
+
+    fn finish(self) -> Result<Compiled, Fault> {
+        if let Some(block) = self.blocks.last() {
+            return Err(Fault::new(block.offset, "this \\if has no \\endif"));
+        }
+        if self.done.commands.is_empty() {
+            return Err(Fault::new(0, "the script has no command"));
+        }
+        pipeline::check(&self.done.commands, &self.offsets)?;
+        Ok(self.done)
+    }
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn without_if(name: Word<'_>) -> Fault {
+    Fault::new(name.offset, format!("\\{} without \\if", name.text))
+}
+
+/// Behind the newline at `end`, or the end of the text.
+fn next_line(text: &str, end: usize) -> usize {
+    (end + 1).min(text.len())
+}

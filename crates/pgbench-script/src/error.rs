@@ -1,0 +1,24 @@
+//! What is wrong with a script.
+
+/// `subject: cause`, and a way out in `hint` (may be empty). The subject of a mistake in the text is `NAME:LINE:COLUMN`,
+/// and the cause shows the line with a caret below the place.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{subject}: {cause}")]
+pub struct Error {
+    pub subject: String,
+    pub cause: String,
+    pub hint: String,
+}
+
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    pub(crate) fn new(subject: impl Into<String>, cause: impl Into<String>) -> Self {
+        Self { subject: subject.into(), cause: cause.into(), hint: String::new() }
+    }
+
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = hint.into();
+        self
+    }
+}

@@ -1,0 +1,233 @@
+//! pgbench's script language: compiled once, evaluated per transaction, without a database.
+//!
+//! [`Program::compile`] reads one or more scripts and refuses, with line, column and caret, what pgbench would refuse while
+//! it runs. A client walks the [`Command`]s of a script: it evaluates each expression by [`evaluate`] with its own
+//! [`Variables`] and [`Random`], and sends each [`Sql`] as `$n` text with parameters or as text with values.
+//!
+//! ```
+//! use pgbench_script::{Automatic, Program, Seeds, Source, Variables};
+//!
+//! let text = "\\set aid random(1, 100000)\nSELECT abalance FROM accounts WHERE aid = :aid;\n";
+//! let source = Source { name: "select.sql".into(), text: text.into(), weight: 1 };
+//! let program = Program::compile(&[source], &[])?;
+//!
+//! let seeds = Seeds::new(7, 1, false);
+//! let mut client = Variables::new(&program, &[], &Automatic::default());
+//! let mut sent = Vec::new();
+//! program.rehearse(0, &mut client, &mut seeds.client(0), |sql, client| client.write_sql(&sql.pieces, &mut sent)).unwrap();
+//! assert!(sent.starts_with(b"SELECT abalance FROM accounts WHERE aid = "));
+//! # Ok::<(), pgbench_script::Error>(())
+//! ```
+//!
+//! Expressions, functions, random distributions and their sequences are those of PostgreSQL 18's pgbench: with one client
+//! and the same seed, both send the same statements. `\shell` and `\setshell` are refused.
+//!
+//! Language reference: PostgreSQL 18 documentation, pgbench, "Custom Scripts".
+
+mod compile;
+mod error;
+mod expression;
+mod functions;
+mod hash;
+mod lexer;
+mod locate;
+mod meta;
+mod number;
+mod operators;
+mod parser;
+mod permute;
+mod pipeline;
+mod program;
+mod protocol;
+mod random;
+mod scan;
+mod substitute;
+#[cfg(test)]
+mod tests;
+mod variables;
+mod weight;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+pub use error::{Error, Result};
+pub use expression::{EvalError, Expression, evaluate};
+pub use locate::nearest;
+pub use random::{Random, Seeds};
+pub use variables::{Automatic, Given, Variables, gives_default_seed};
+pub use weight::parse_weighted;
+
+/// Index of a variable in `Symbols` and in every client's `Variables`.
+pub type Slot = usize;
+
+/// A script as written: `name` is what messages and records call it (a path or a built-in's name).
+#[derive(Debug, Clone)]
+pub struct Source {
+    pub name: String,
+    pub text: String,
+    /// Relative weight of this script; 0 is never chosen.
+    pub weight: u32,
+}
+
+/// The names of all variables that the scripts mention; complete after compilation, because a column of `\gset` or
+/// `\aset` that no script mentions need not be kept.
+#[derive(Debug, Clone, Default)]
+pub struct Symbols {
+    names: Vec<String>,
+    index: HashMap<String, Slot>,
+}
+
+impl Symbols {
+    /// The slot of `name`, made if it is new.
+    pub fn slot(&mut self, name: &str) -> Slot {
+        if let Some(&slot) = self.index.get(name) {
+            return slot;
+        }
+        let slot = self.names.len();
+        self.names.push(name.to_owned());
+        self.index.insert(name.to_owned(), slot);
+        slot
+    }
+
+    pub fn get(&self, name: &str) -> Option<Slot> {
+        self.index.get(name).copied()
+    }
+
+    pub fn name(&self, slot: Slot) -> &str {
+        &self.names[slot]
+    }
+
+    pub fn len(&self) -> usize {
+        self.names.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.names.is_empty()
+    }
+}
+
+/// A computed value, as pgbench's expressions know them.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Value {
+    Null,
+    Boolean(bool),
+    Integer(i64),
+    Double(f64),
+}
+
+/// All scripts of a trial, immutable and shared by all threads.
+#[derive(Debug)]
+pub struct Program {
+    pub scripts: Vec<Script>,
+    pub symbols: Arc<Symbols>,
+    /// Sum of all weights; above 0.
+    pub total_weight: u64,
+    /// Number of SQL commands in all scripts; `Sql::id` is below it.
+    pub statements: usize,
+    /// By slot: whether `-D`, `\set` or the tool itself gives the variable a value, wherever that is.
+    defined: Vec<bool>,
+    /// What may be a mistake and is none for certain.
+    pub cautions: Vec<Caution>,
+}
+
+/// A variable that nobody defines, and where it stands first.
+#[derive(Debug)]
+pub struct Caution {
+    /// Script and line.
+    subject: String,
+    name: String,
+    in_sql: bool,
+    hint: String,
+}
+
+#[derive(Debug)]
+pub struct Script {
+    pub name: String,
+    pub weight: u32,
+    pub commands: Vec<Command>,
+    /// Of each command, where its author wrote it.
+    pub places: Vec<Place>,
+    /// Number of commands in the scripts before this one.
+    pub commands_before: usize,
+}
+
+/// Where a command stands in its script.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Place {
+    /// From 1.
+    pub line: u32,
+    /// From 1, as the author counts commands.
+    pub command: u32,
+    /// The command as written, on one line and without comments.
+    pub text: String,
+}
+
+/// One step. Control flow is compiled to jumps, so a program counter is all a client needs.
+#[derive(Debug)]
+pub enum Command {
+    Sql(Sql),
+    Set {
+        slot: Slot,
+        expression: Expression,
+        line: u32,
+    },
+    /// Sleeps for the argument; closed by the client's own timer, never blocking a thread.
+    Sleep {
+        argument: Operand,
+        unit_ns: u64,
+        line: u32,
+    },
+    /// Goes on at `target` when the condition is not true.
+    JumpUnless {
+        condition: Expression,
+        target: usize,
+        line: u32,
+    },
+    Jump {
+        target: usize,
+    },
+    StartPipeline,
+    SyncPipeline,
+    EndPipeline,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub enum Operand {
+    Constant(i64),
+    Variable(Slot),
+}
+
+/// A SQL command in both forms: `$n` text with parameters, and pieces for the simple protocol.
+#[derive(Debug, Default)]
+pub struct Sql {
+    /// Unique in the program; names the prepared statement.
+    pub id: usize,
+    /// Text with `$1`, `$2`, … for the extended and prepared protocols.
+    pub text: String,
+    pub parameters: Vec<Slot>,
+    /// Text cut at the variables for the simple protocol: a variable that is undefined stays as written.
+    pub pieces: Vec<Piece>,
+    pub gather: Gather,
+    /// More than one statement joined by `\;`: only the simple protocol runs it.
+    pub combined: bool,
+    /// Variables inside quotes, which only the simple protocol replaces; elsewhere they are part of the quoted text.
+    pub quoted: Vec<Slot>,
+    pub line: u32,
+}
+
+#[derive(Debug, Clone)]
+pub enum Piece {
+    Text(String),
+    Variable(Slot),
+}
+
+/// What becomes of the rows.
+#[derive(Debug, Clone, Default)]
+pub enum Gather {
+    #[default]
+    Discard,
+    /// `\gset [prefix]`: exactly one row, columns become variables.
+    Gset { prefix: String },
+    /// `\aset [prefix]`: of every statement of a combined query, the last row if any.
+    Aset { prefix: String },
+}

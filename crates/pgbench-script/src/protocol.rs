@@ -1,0 +1,86 @@
+//! What a protocol cannot run is refused before anything is started.
+
+use super::{Command, Program, Script, Sql};
+use crate::{Error, Result};
+
+/// A Bind message counts its parameters with 16 bits.
+const MOST_PARAMETERS: usize = 65_535;
+
+impl Program {
+    /// Refuses what the simple protocol cannot do.
+    pub fn check_simple(&self) -> Result<()> {
+        for script in &self.scripts {
+            if script.commands.iter().any(|command| matches!(command, Command::StartPipeline)) {
+                let cause = "\\startpipeline cannot be used with the simple protocol";
+                return Err(Error::new(script.name.as_str(), cause).hint("use --protocol extended or prepared"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses what a library engine cannot do: it has no wire to send ahead on, and takes parameters like a server.
+    pub fn check_library(&self) -> Result<()> {
+        for script in &self.scripts {
+            for command in &script.commands {
+                match command {
+                    Command::StartPipeline => {
+                        let cause = "\\startpipeline needs a server; this engine runs inside the client";
+                        return Err(Error::new(script.name.as_str(), cause).hint("leave the pipeline out"));
+                    }
+                    Command::Sql(sql) => self.check_quoted(script, sql, "write the variable outside of the quotes")?,
+                    _ => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn check_quoted(&self, script: &Script, sql: &Sql, hint: &str) -> Result<()> {
+        let Some(slot) = sql.quoted.iter().find(|slot| self.defined[**slot]) else { return Ok(()) };
+        let name = self.symbols.name(*slot);
+        let cause = format!("the variable :{name} is inside quotes, where a server takes no parameter");
+        Err(Error::new(place(script, sql), cause).hint(hint))
+    }
+
+    /// Refuses what the extended protocol, prepared or not, cannot do.
+    pub fn check_extended(&self) -> Result<()> {
+        for (script, sql) in self.sqls() {
+            let refuse = |cause: String| Err(Error::new(place(script, sql), cause).hint("use --protocol simple"));
+            if sql.combined {
+                return refuse("statements joined by \\; cannot be prepared".to_owned());
+            }
+            if sql.parameters.len() > MOST_PARAMETERS {
+                let count = sql.parameters.len();
+                return refuse(format!(
+                    "{count} variables in one statement; the protocol has room for {MOST_PARAMETERS}"
+                ));
+            }
+            self.check_quoted(script, sql, "use --protocol simple")?;
+        }
+        Ok(())
+    }
+}
+
+fn place(script: &Script, sql: &Sql) -> String {
+    format!("{}:{}", script.name, sql.line)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Program, Source};
+
+    fn checked(text: &str) -> Result<(), String> {
+        let source = Source { name: "s.sql".into(), text: text.into(), weight: 1 };
+        let program = Program::compile(&[source], &[("a".into(), "1".into())]).unwrap();
+        program.check_library().map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_library_engine_takes_combined_statements_but_no_pipeline_and_no_quoted_variable() {
+        assert_eq!(checked("SELECT 1\\; SELECT :a;"), Ok(()));
+        let pipeline = checked("\\startpipeline\nSELECT 1;\n\\endpipeline").unwrap_err();
+        assert_eq!(pipeline, "s.sql: \\startpipeline needs a server; this engine runs inside the client");
+        let quoted = checked("SELECT 1;\nSELECT ':a';").unwrap_err();
+        assert_eq!(quoted, "s.sql:2: the variable :a is inside quotes, where a server takes no parameter");
+    }
+}

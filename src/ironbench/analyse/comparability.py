@@ -1,0 +1,190 @@
+"""Whether trials can be compared, and what disturbed them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from ironbench.analyse.differences import differing, fact_text, facts_of
+from ironbench.analyse.rate import loop_words
+from ironbench.analyse.subjects import work_name
+from ironbench.model.record import Record, Status
+from ironbench.words import THIN, counted
+
+# What a comparison is meant to vary: that these differ is the question, not a flaw of the answer.
+_MEANT_TO_VARY = (
+    *("system.engine", "system.settings", "system.layout", "system.memory_bytes", "system.dsn"),
+    "system.reference_score",
+)
+_TOLD = ("load.rate",)
+"""Reported in a sentence of its own."""
+_NUMBER = re.compile(r"(?<![\w.,-])(?:\d{1,3}(?:[,\u202f]\d{3})+|\d+)(?:\.\d+)?(?!\w)")
+"""In a sentence; not in a name such as `hdd-15k`."""
+
+
+def unlike(a: Sequence[Record], b: Sequence[Record]) -> tuple[str, ...]:
+    """Differences besides the systems that may explain a ratio of A and B, one sentence each."""
+    if not a or not b:
+        return ()
+    rows = []
+    if work_name(a[0].choice) != work_name(b[0].choice):
+        rows.append(f"The work differs: {work_name(a[0].choice)} against {work_name(b[0].choice)}.")
+    rows += [f"The work differs: {script} has other contents." for script in _rewritten(a, b)]
+    if a[0].machine != b[0].machine:
+        rows.append("The machines differ, or the same machine was set up differently.")
+    facts = [facts_of(a[0]), facts_of(b[0])]
+    loads = a[0].cell.load, b[0].cell.load
+    if loads[0].rate != loads[1].rate:
+        rows.append(f"The load differs: {loop_words(loads[0])} against {loop_words(loads[1])}.")
+    for name in differing(facts):
+        if not name.startswith((*_MEANT_TO_VARY, *_TOLD)):
+            left, right = (fact_text(flat, name) for flat in facts)
+            rows.append(f"{_title(name)} differs: {left} against {right}.")
+    if {record.series for record in a} & {record.series for record in b}:
+        return tuple(rows)
+    rows.append(
+        "The systems were run one after the other, not in turns: a drift of the machine would look like a difference."
+    )
+    return tuple(rows)
+
+
+def other_work(a: Sequence[Record], b: Sequence[Record]) -> tuple[str, ...]:
+    """Why A and B cannot be compared: other work, other data or another ironbench."""
+    if not a or not b:
+        return ()
+    rows = []
+    works = [sorted({work_name(record.choice) for record in side}) for side in (a, b)]
+    if works[0] != works[1]:
+        rows.append(f"they did different work: {', '.join(works[0])} against {', '.join(works[1])}")
+    rows += [f"{script} has other contents" for script in _rewritten(a, b)]
+    versions = [sorted({record.software.get("ironbench", "") for record in side} - {""}) for side in (a, b)]
+    if all(versions) and versions[0] != versions[1]:
+        rows.append(f"ironbench {', '.join(versions[0])} measured one, {', '.join(versions[1])} the other")
+    return tuple(rows)
+
+
+def _rewritten(a: Sequence[Record], b: Sequence[Record]) -> list[str]:
+    """Scripts of one name on both sides whose contents are recorded and not the same."""
+    sides: list[dict[str, set[str]]] = [{}, {}]
+    for contents, records in zip(sides, (a, b), strict=True):
+        for record in records:
+            for script, digest in zip(record.choice.scripts, record.choice.digests, strict=False):
+                contents.setdefault(script, set()).add(digest)
+    return [script for script, digests in sides[0].items() if script in sides[1] and digests != sides[1][script]]
+
+
+def left_out(records: Sequence[Record]) -> tuple[str, ...]:
+    """Excluded trials by status, with their causes."""
+    rows = []
+    for status in (Status.VOIDED, Status.FAILED, Status.CUT_SHORT):
+        of_status = [record for record in records if record.status is status]
+        if of_status:
+            causes = dict.fromkeys(record.cause for record in of_status if record.cause)
+            why = f": {'; '.join(causes)}" if causes else ""
+            rows.append(f"{counted(len(of_status), f'{status.value} trial')} left out{why}.")
+    return tuple(rows)
+
+
+def doubts(records: Sequence[Record]) -> tuple[str, ...]:
+    """Warnings of the comparable trials: each text once, with how many trials carry it and the range of its numbers."""
+    entered = [record for record in records if record.status.comparable]
+    by_text: dict[tuple[str, str], list[str]] = {}
+    for record in entered:
+        for code, text in {warning.code: warning.text for warning in record.warnings}.items():
+            by_text.setdefault((code, _NUMBER.sub("#", text)), []).append(text)
+    rows = [
+        f"{_merged(texts).rstrip('.')} [{code}, {len(texts)} of {counted(len(entered), 'trial')}]"
+        for (code, _), texts in by_text.items()
+    ]
+    silent = [record for record in entered if record.status is Status.SUSPECT and not record.warnings]
+    if silent:
+        causes = "; ".join(dict.fromkeys(record.cause for record in silent if record.cause)) or "no cause recorded"
+        rows.append(f"suspect: {causes} ({len(silent)} of {counted(len(entered), 'trial')})")
+    return tuple(rows)
+
+
+def merged(texts: Sequence[str]) -> list[str]:
+    """Each text once, in the order they came; those that differ in their numbers alone as one, with their ranges."""
+    alike: dict[str, list[str]] = {}
+    for text in texts:
+        alike.setdefault(_NUMBER.sub("#", text), []).append(text)
+    return [_merged(same) for same in alike.values()]
+
+
+def _merged(texts: Sequence[str]) -> str:
+    """Texts that differ in their numbers alone, as one: `16 to 33 %`."""
+    numbers_of = [_NUMBER.findall(text) for text in texts]
+    ranges = iter([sorted(set(numbers), key=_value) for numbers in zip(*numbers_of, strict=True)])
+
+    def written(_: re.Match[str]) -> str:
+        numbers = next(ranges)
+        return numbers[0] if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]}"
+
+    return _NUMBER.sub(written, texts[0])
+
+
+def _value(number: str) -> float:
+    return float(number.replace(",", "").replace(THIN, ""))
+
+
+def _title(name: str) -> str:
+    room, _, rest = name.partition(".")
+    return f"{room.capitalize()}: {rest or room}"
+
+
+DISTURBED = {
+    "not-quiet": "the machine was not quiet before",
+    "cpu-taken": "other programs or virtual machines took CPU time during",
+    "steal": "other virtual machines took CPU time during",
+    "clock-step": "the clock was set during",
+}
+"""Warning of a trial (`steal`: in older records) → what happened, to be followed by which trials."""
+UNEQUAL = 1 / 3
+"""Difference between the shares of two cells' trials from which a difference between the cells may be its doing."""
+_LEAST = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Disturbance:
+    """One kind of it, over all cells."""
+
+    code: str
+    trials: int
+    of: int
+    most: tuple[str, int, int] | None = None
+    """Cell, disturbed trials and all of them: the one met most, where it met cells unequally;"""
+    least: tuple[str, int, int] | None = None
+    """and the one met least."""
+
+    @property
+    def sentence(self) -> str:
+        everyone = self.trials == self.of
+        which = f"{self.trials} of {self.of} trials"
+        if everyone:
+            which = f"all {self.of} trials" if self.of > 1 else "the only trial"
+        words = DISTURBED[self.code]
+        event = f"{words[0].upper()}{words[1:]} {which}"
+        if self.most is None or self.least is None:
+            return f"{event}."
+        sides = [f"{name} ({count} of {of})" for name, count, of in (self.most, self.least)]
+        return f"{event}, and more often at {sides[0]} than at {sides[1]}: part of a difference may be its doing."
+
+
+def disturbances(cells: Iterable[tuple[str, Sequence[Record]]]) -> tuple[Disturbance, ...]:
+    """Of each kind that met a trial. `cells`: names with the trials that may be compared."""
+    known = [(name, records) for name, records in cells if records]
+    results = []
+    for code in DISTURBED:
+        counts = [(name, sum(_has(record, code) for record in records), len(records)) for name, records in known]
+        trials, of = sum(count for _, count, _ in counts), sum(all for _, _, all in counts)
+        if trials:
+            most, least = (end(counts, key=lambda one: one[1] / one[2]) for end in (max, min))
+            apart = most[1] / most[2] - least[1] / least[2]
+            unequal = apart >= UNEQUAL and most[1] >= _LEAST
+            results.append(Disturbance(code, trials, of, *((most, least) if unequal else (None, None))))
+    return tuple(results)
+
+
+def _has(record: Record, code: str) -> bool:
+    return any(warning.code == code for warning in record.warnings)

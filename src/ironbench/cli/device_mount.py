@@ -1,0 +1,140 @@
+"""Mounts and unmounts emulated devices for a person."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+import time
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from ironbench import ranges
+from ironbench.devices import arrange, capability, expression, file_systems
+from ironbench.devices.mounting import ORDER, Mounted
+from ironbench.errors import FailureError, InputError
+from ironbench.model.system import Device, Partition
+from ironbench.printer import Printer
+from ironbench.process import register
+
+PARTITION = "data"
+_WATCH_S = 0.2
+_QUICK_S, _UNMOUNT_S = 3.0, 60.0
+
+
+def mounted(device: Device, seed: int, detach: bool, trace: str) -> int:
+    """Until Ctrl-C or until somebody unmounts it; with `detach` it stays. InputError, FailureError."""
+    printer = Printer()
+    path = traced(trace) if trace else None
+    if path and detach:
+        raise InputError(
+            "--trace", "given together with --detach", "without --detach it is written when the device ends"
+        )
+    one = Mounted(device, seed, by_hand=True, detached=detach, trace=path)
+    try:
+        one.set_model_timing(on=True)
+        point = device.partitions[0].directory
+        for line in _told(one):
+            printer.say(line)
+        printer.data(point)
+        if detach:
+            printer.say(f"`ironbench device unmount {point}` ends it")
+            one.release()
+            return 0
+        printer.say("Ctrl-C unmounts it")
+        _wait(one)
+        if one.status:
+            raise FailureError(f"device {device.model}", one.death())
+    finally:
+        one.stop()
+    return 0
+
+
+def traced(told: str) -> Path:
+    """Where a trace goes. InputError."""
+    path = Path(told).absolute()
+    if not path.parent.is_dir():
+        raise InputError(f"--trace {told}", f"there is no directory {path.parent}", "make it, or name another")
+    return path
+
+
+def unmounted(told: str) -> int:
+    """InputError: nothing of that name is mounted. FailureError: it is in use."""
+    entry = _meant(told)
+    if entry.server is not None and entry.server.signal(signal.SIGTERM) and not entry.server.wait(_QUICK_S):
+        Printer().say(f"unmounting {entry.data} takes a while: data are written, or a program has files open there")
+        entry.server.wait(_UNMOUNT_S)
+    if register.path_of(entry).exists() and not register.end(entry, patience_s=1.0):
+        raise FailureError(entry.data, "it is in use", "end the programs that use it, and try again")
+    Printer().say(f"unmounted: {entry.data}")
+    return 0
+
+
+def wanted(model: str, directory: str, capacity: str, fs: str, backing: str) -> Device:
+    """The device that somebody asked for. InputError."""
+    name = expression.normal("device", model)
+    capability.require(f"device {name}")
+    bytes_ = int(ranges.read("capacity", "--capacity", capacity))
+    file_system = file_systems.validated("--fs", fs)
+    alone = arrange.Request(name, (PARTITION,), bytes_, file_system, backing)
+    (device,) = arrange.arranged((alone,), 0, f"device {name}")
+    if not directory:
+        return device
+    partition = Partition(PARTITION, device.partitions[0].bytes, str(Path(directory).absolute()))
+    return Device(device.model, (partition,), device.file_system, device.backing)
+
+
+def _told(one: Mounted) -> list[str]:
+    measured = one.calibration
+    granted = [name.replace("_", " ") for name, has in measured["granted"].items() if not has]
+    lines = [
+        f"{one.device.model}: the way to it, through {one.way}, takes {measured['read_latency_ns'] / 1e3:.0f} us, "
+        f"{measured['reads_per_s']:.0f} reads of 4 KiB a second get through"
+    ]
+    if granted:
+        lines.append(f"not granted here, so that it is less faithful: {', '.join(granted)}")
+    return lines
+
+
+def _wait(one: Mounted) -> None:
+    """Until Ctrl-C, SIGTERM, or the end of its process, which unmounting by another command brings."""
+
+    def end(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, end)
+    try:
+        while one.status is None:
+            time.sleep(_WATCH_S)
+    except KeyboardInterrupt:
+        return
+
+
+def _meant(told: str) -> register.Entry:
+    """Entry of what `device mount` mounted there, or of that model. InputError: there is none, or several."""
+    orders = [(entry, _order(entry)) for entry in register.entries() if entry.kind == register.DEVICE]
+    mounted = [(entry, order["spec"]["model"]) for entry, order in orders if order.get("by_hand")]
+    found = [entry for entry, _ in mounted if Path(entry.data) == Path(told).absolute()]
+    if not found and arrange.is_expression(told):
+        with contextlib.suppress(InputError):  # a model of one's own that is not known now: as it is written
+            told = expression.normal("device", told)
+        found = [entry for entry, model in mounted if model == told]
+    if len(found) > 1:
+        places = ", ".join(entry.data for entry in found)
+        raise InputError(told, f"{len(found)} devices of that model are mounted", f"say which one: {places}")
+    known = ", ".join(f"{entry.data} ({model})" for entry, model in mounted)
+    if not found:
+        raise InputError(
+            told, "`device mount` mounted nothing there or of that model", f"mounted: {known}" if known else ""
+        )
+    return found[0]
+
+
+def _order(entry: register.Entry) -> dict[str, Any]:
+    """What the process of a device was told; empty when that is gone."""
+    try:
+        order: dict[str, Any] = json.loads((Path(entry.remove[0]) / ORDER).read_text())
+    except (OSError, ValueError, IndexError):
+        return {}
+    return order

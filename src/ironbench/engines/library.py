@@ -1,0 +1,148 @@
+"""What engines share that are libraries and keep a database in one file: refusals, limits, and copies of the file."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from abc import ABC
+from collections.abc import Mapping
+from pathlib import Path
+
+from ironbench.engines import ideal
+from ironbench.engines.base import Engine
+from ironbench.errors import FailureError, InputError, written
+from ironbench.machine import control_groups, copies, space
+from ironbench.machine.copies import Copied
+from ironbench.model.system import System
+from ironbench.process import place, processes, register
+
+NOTE = "restored.json"
+"""Beside the file: which snapshot it came from, and its inode, so that another file of that name is not meant."""
+_LOGS = ("-wal", "-journal", ".wal")
+"""Of SQLite and of DuckDB."""
+
+
+_MOST_CLIENTS = 1000
+
+
+class LibraryEngine(Engine, ABC):
+    """A library whose database is one file in a directory of ours."""
+
+    title: str
+    """As its makers write its name."""
+    file: str
+    """Name of the database's file."""
+    version: str
+    """Of the library, as far as the default directory depends on it."""
+    beside_data: Mapping[str, str]
+    """Role that has no directory of its own → why."""
+    never_ideal: Mapping[str, str]
+    """Part that cannot be as good as free → why."""
+
+    def refuse(self, system: System, clients: int) -> None:
+        """InputError for what no such engine has: a server, those directories and parts, or so many clients."""
+        if system.dsn is not None:
+            hint = "leave it out, or use an engine that is a server"
+            raise InputError(written("system.dsn"), f"{self.title} is no server", hint)
+        for role, cause in self.beside_data.items():
+            if getattr(system.layout, role) is not None:
+                raise InputError(written(f"layout.{role}"), cause, "leave it out")
+        ideal.refuse(system, self.never_ideal)
+        if not 1 <= clients <= _MOST_CLIENTS:
+            cause = f"{self.title} serves 1 to {_MOST_CLIENTS}, each by a thread of its own"
+            raise InputError(f"{clients} clients", cause, "use fewer clients")
+
+    def folder(self, system: System) -> Path:
+        """The directory of the file; it may not exist yet."""
+        return Path(system.layout.data or place.default(self.name, self.version))
+
+    def enter_register(self, folder: Path, limit_bytes: int | None) -> register.Entry:
+        """Notes that the folder is used, and makes the control group that bounds memory. FailureError."""
+        groups = () if limit_bytes is None else (str(control_groups.chosen()),)
+        entry = None
+        try:
+            with processes.interrupt_held():
+                entry = register.new(self.name, str(folder), groups=groups)
+                for group in groups:
+                    control_groups.make(Path(group), limit_bytes or 0)
+        except BaseException:
+            if entry is not None:
+                register.end(entry)
+            raise
+        return entry
+
+    def snapshot(self, system: System, folder: Path, *, keep: bool = True) -> Copied:
+        data = self.folder(system)
+        lock = place.lock(data)
+        try:
+            return take(data / self.file, folder, keep=keep)
+        finally:
+            os.close(lock)
+
+    def restore(self, system: System, folder: Path) -> Copied:
+        data = place.claim(str(self.folder(system)), "data")
+        lock = place.lock(data)
+        try:
+            return put_back(data / self.file, folder)
+        finally:
+            os.close(lock)
+
+
+def take(file: Path, folder: Path, *, keep: bool) -> Copied:
+    """Copies the file into `folder`, which must not exist. FailureError when its log still holds transactions."""
+    for suffix in _LOGS:
+        log = file.with_name(file.name + suffix)
+        if log.exists() and log.stat().st_size:
+            raise FailureError(
+                f"database {file}", f"it was not closed cleanly: {log.name} still belongs to it", "open it once"
+            )
+    aside = folder.with_name(f"{folder.name}.new")
+    shutil.rmtree(aside, ignore_errors=True)
+    aside.mkdir(mode=0o700, parents=True)
+    try:
+        done = copies.file(file, aside / file.name, link=not keep)
+        copies.put(aside, folder)
+    except BaseException:
+        shutil.rmtree(aside, ignore_errors=True)
+        raise
+    return done
+
+
+def put_back(file: Path, folder: Path) -> Copied:
+    """Replaces the file by the copy in `folder`. InputError: no room. FailureError.
+
+    A file that no snapshot made is kept beside as `….kept-N`, with its log.
+    """
+    _give_up(file)
+    aside = file.with_name(f"{file.name}.new")
+    aside.unlink(missing_ok=True)
+    space.require(file.parent, copies.size(folder), "the copy of the data")
+    done = copies.file(folder / file.name, aside)
+    note = {"snapshot": folder.name, "inode": aside.stat().st_ino}
+    (file.parent / NOTE).write_text(json.dumps(note) + "\n")
+    copies.put(aside, file)
+    copies.evict(folder)
+    return done
+
+
+def restored(file: Path) -> bool:
+    """Whether what is there came from a snapshot."""
+    try:
+        note = json.loads((file.parent / NOTE).read_text())
+        return bool(note["inode"] == file.stat().st_ino)
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
+def _give_up(file: Path) -> None:
+    parts = [file.with_name(file.name + suffix) for suffix in ("", *_LOGS, "-shm")]
+    if restored(file) or not file.exists():
+        for part in reversed(parts):
+            part.unlink(missing_ok=True)
+        return
+    kept = [int(path.name.rsplit("-", 1)[1]) for path in file.parent.glob(f"{file.name}.kept-*[0-9]")]
+    name = f"{file.name}.kept-{max(kept, default=0) + 1}"
+    for part in parts:
+        if part.exists():
+            part.rename(file.with_name(name + part.name.removeprefix(file.name)))

@@ -1,0 +1,229 @@
+"""A server that was running already: what can be seen of it, and whether its role and its room suffice.
+
+All of it is asked before anything starts, and nothing is configured.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ironbench.engines.administration import CHECKPOINT, REPLICATION, SIZES, TABLES
+from ironbench.engines.postgres import dsn
+from ironbench.errors import InputError, IronbenchError, written
+from ironbench.model.secrets import Secrets
+from ironbench.model.session import Row, Session
+from ironbench.model.system import Layout, System
+from ironbench.process import processes
+from ironbench.process.processes import ProcessId
+from ironbench.words import counted
+
+if TYPE_CHECKING:
+    from ironbench.engines.postgres.session import PostgresSession
+
+
+Query = Callable[[str], list[Row]]
+
+_HERE = ("localhost", "127.0.0.1", "::1")
+_PROGRAMS = ("postgres", "postmaster")
+_CLOCKS_APART_S = 3.0
+
+_BACKEND = """
+    SELECT pid, extract(epoch FROM backend_start) FROM pg_stat_activity WHERE pid = pg_backend_pid()
+"""
+_DATA = "SELECT setting FROM pg_settings WHERE name = 'data_directory'"
+_TEMP = """
+    SELECT pg_tablespace_location(t.oid)
+      FROM pg_tablespace t
+     WHERE spcname = split_part(current_setting('temp_tablespaces'), ',', 1)
+"""
+
+
+def validated(system: System) -> tuple[System, Secrets]:
+    """A running server is taken as it is: whatever would change it is refused."""
+    for option, is_set in (
+        (written("system.set"), system.settings),
+        (f"{written('layout.data')}, {written('layout.temp')}, {written('layout.log')}", system.layout != Layout()),
+        (written("system.memory"), system.memory_bytes is not None),
+        (written("limits.memory_total"), system.memory_total_bytes is not None),
+        ("parallelism", system.parallelism is not None),
+        (written("limits.server_cpus"), system.server_cpus is not None),
+        ("system.ideal", bool(set(system.ideal) - {"client"})),
+    ):
+        if is_set:
+            raise InputError(
+                option,
+                f"a running server ({written('system.dsn')}) is not configured by ironbench",
+                f"leave out {option}, or leave out {written('system.dsn')}: ironbench then starts a server of its own",
+            )
+    address, secrets = dsn.parse(system.dsn or "")
+    return replace(system, dsn=address.text()), secrets
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A server's processes and directories on this machine."""
+
+    server: ProcessId | None = None
+    directories: dict[str, str] = field(default_factory=dict)
+
+
+def find(host: str, query: Query) -> Place:
+    """The server's place on this machine; an empty one when it runs elsewhere or in another container."""
+    if not host.startswith("/") and host not in _HERE:
+        return Place()
+    pid, started = query(_BACKEND)[0]
+    if not _is_backend(int(pid or 0), float(started or 0)):
+        return Place()
+    parent = processes.parent(int(pid or 0))
+    return Place(None if parent is None else processes.identify(parent), _directories(query))
+
+
+def _is_backend(pid: int, started_unix_s: float) -> bool:
+    """Whether that process id, here, is our backend: the server may count its processes in another namespace."""
+    born = processes.started_unix_s(pid)
+    return born is not None and abs(born - started_unix_s) < _CLOCKS_APART_S and processes.command(pid) in _PROGRAMS
+
+
+def _directories(query: Query) -> dict[str, str]:
+    data = _setting(query, _DATA)
+    if not data or not Path(data).is_dir():
+        return {}
+    roles = {"data": data, "log": os.path.realpath(Path(data, "pg_wal"))}
+    temp = _setting(query, _TEMP)
+    if temp and Path(temp).is_dir():
+        roles["temp"] = temp
+    return roles
+
+
+def _setting(query: Query, sql: str) -> str:
+    try:
+        rows = query(sql)
+    except IronbenchError:
+        return ""
+    return (rows[0][0] or "") if rows else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Right:
+    """One right. Each has a row in docs/guide/your-own-server.md."""
+
+    name: str
+    cause: str
+    """Why a table, option or workload is refused without it; `{schema}` and `{database}` are filled in."""
+    held: str
+    """SQL: true for a role that has it."""
+    grant: str
+    """SQL with which an administrator gives it; `{role}` and `{schema}` are filled in."""
+    note: str = ""
+    """What else to know of it."""
+
+
+MONITOR = "monitor"
+CONFIGURE = "configure"
+
+_SUPERUSER = "(select rolsuper from pg_roles where rolname = current_user)"
+RIGHTS = {
+    right.name: right
+    for right in (
+        Right(
+            TABLES,
+            "may not create tables in schema {schema} of database {database}: it lacks CREATE",
+            "coalesce(has_schema_privilege(current_schema(), 'CREATE'), false)",
+            "GRANT CREATE ON SCHEMA {schema} TO {role}",
+        ),
+        # Before version 15 there is no such role to be a member of, and only superusers may.
+        Right(
+            CHECKPOINT,
+            "may not request checkpoints",
+            f"coalesce((select pg_has_role(oid, 'usage') from pg_roles where rolname = 'pg_checkpoint'), {_SUPERUSER})",
+            "GRANT pg_checkpoint TO {role}",
+            "before PostgreSQL 15 only superusers may",
+        ),
+        Right(
+            REPLICATION,
+            "may not copy the server",
+            "(select rolreplication or rolsuper from pg_roles where rolname = current_user)",
+            "ALTER ROLE {role} REPLICATION",
+            "pg_hba.conf needs a line for replication, too",
+        ),
+        Right(
+            SIZES,
+            "may not see how large all databases are",
+            "pg_has_role('pg_read_all_stats', 'usage') "
+            "or (select bool_and(has_database_privilege(oid, 'CONNECT')) from pg_database)",
+            "GRANT pg_read_all_stats TO {role}",
+        ),
+        Right(
+            MONITOR,
+            "may not see the whole server",
+            "pg_has_role('pg_monitor', 'usage')",
+            "GRANT pg_monitor TO {role}",
+        ),
+        Right(
+            CONFIGURE,
+            "may not see the configure flags",
+            "has_table_privilege('pg_config', 'SELECT') and has_function_privilege('pg_config()', 'EXECUTE')",
+            "GRANT SELECT ON pg_config TO {role}; GRANT EXECUTE ON FUNCTION pg_config() TO {role}",
+        ),
+    )
+}
+
+
+def require_rights(session: Session, needs: Collection[tuple[str, str]]) -> None:
+    """`needs`: what needs a right (a table, option or workload), and the right's name. InputError: one is missing."""
+    for subject, name in needs:
+        right = RIGHTS[name]
+        held, role, schema, database = session.query(
+            f"select {right.held}, quote_ident(current_user), quote_ident(coalesce(current_schema(), 'public')), "
+            "quote_ident(current_database())"
+        )[0]
+        if held != "t":
+            cause = right.cause.format(schema=schema, database=database)
+            hint = right.grant.format(role=role, schema=schema) + (f" ({right.note})" if right.note else "")
+            refusal = f"role {role} of the server at {written('system.dsn')} {cause}"
+            raise InputError(subject, refusal, f"ask for: {hint}")
+
+
+_OBSERVER = 1
+_FREE = """
+select current_setting('max_connections')::int
+    - case when rolsuper then 0 else current_setting('superuser_reserved_connections')::int
+        + coalesce(current_setting('reserved_connections', true), '0')::int end
+    - (select count(*) from pg_stat_activity where backend_type in ('client backend', 'walsender')),
+    current_setting('max_connections')
+from pg_roles where rolname = current_user
+"""
+TOO_MANY = ("53300", "53400")
+"""too_many_connections and configuration_limit_exceeded: what server and poolers answer when they are full."""
+
+
+def require_room(session: PostgresSession, clients: int) -> None:
+    """InputError when not all of `clients` could connect besides who is connected now."""
+    free, most = (int(value or 0) for value in session.query(_FREE)[0])
+    if clients + _OBSERVER <= free or _connect(session, clients + _OBSERVER):
+        return
+    raise InputError(
+        written("load.clients", clients),
+        f"the server at {written('system.dsn')} takes {counted(most, 'connection')} (max_connections), "
+        f"of which {max(0, free)} are free",
+        f"use at most {counted(max(1, free - _OBSERVER), 'client')}, raise max_connections, or connect through "
+        "a pooler",
+    )
+
+
+def _connect(session: PostgresSession, connections: int) -> bool:
+    """Tries it: the sum above is the server's, and a pooler before the server may well take more."""
+    with contextlib.ExitStack() as held:
+        for _ in range(connections):
+            try:
+                held.callback(session.connect().close)
+            except IronbenchError as error:
+                if error.sqlstate in TOO_MANY:
+                    return False
+                raise
+    return True

@@ -1,0 +1,211 @@
+"""A live SQLite: our own connection to its file, and the pragmas of every connection.
+
+SQLite ignores mistakes in pragmas in silence, so they are checked here. https://www.sqlite.org/pragma.html
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ironbench.engines.base import SessionDefaults
+from ironbench.engines.sqlite.line import SqliteLine
+from ironbench.errors import FailureError, InputError, IronbenchError, nearest, written
+from ironbench.machine import control_groups
+from ironbench.model.session import Row
+from ironbench.process import place, register
+
+if TYPE_CHECKING:
+    from ironbench._core import SqliteConnection
+
+_T = TypeVar("_T")
+FILE = "ironbench.sqlite"
+_SWITCH = ("on", "off", "true", "false", "yes", "no", "1", "0")
+_WORDS = {
+    "auto_vacuum": ("none", "full", "incremental"),
+    "automatic_index": _SWITCH,
+    "cell_size_check": _SWITCH,
+    "checkpoint_fullfsync": _SWITCH,
+    "foreign_keys": _SWITCH,
+    "fullfsync": _SWITCH,
+    "journal_mode": ("wal", "delete", "truncate", "persist", "memory", "off"),
+    "locking_mode": ("normal", "exclusive"),
+    "read_uncommitted": _SWITCH,
+    "recursive_triggers": _SWITCH,
+    "secure_delete": (*_SWITCH, "fast"),
+    "synchronous": ("off", "normal", "full", "extra"),
+    "temp_store": ("default", "file", "memory"),
+}
+_NUMBERS = {
+    "analysis_limit": (0, 1 << 31),
+    "busy_timeout": (0, 1 << 31),
+    "cache_size": (-(1 << 31), 1 << 31),
+    "cache_spill": (0, 1 << 31),
+    "hard_heap_limit": (0, 1 << 62),
+    "journal_size_limit": (-1, 1 << 62),
+    "mmap_size": (0, 1 << 46),
+    "page_size": (512, 65536),
+    "soft_heap_limit": (0, 1 << 62),
+    "threads": (0, 64),
+    "wal_autocheckpoint": (0, 1 << 31),
+}
+PRAGMAS = sorted([*_WORDS, *_NUMBERS])
+DEFAULTS = {"journal_mode": "wal", "synchronous": "full"}
+"""Readers and one writer at the same time, and every commit on the device before it is answered."""
+_OF_THE_FILE = ("page_size", "auto_vacuum")
+"""They count only before the first table is made, so they come first."""
+
+
+def validated_pragmas(settings: dict[str, str]) -> dict[str, str]:
+    """The settings in lower case. InputError with the nearest name, or the values that there are."""
+    return {name: _pragma(name, value.strip().lower()) for name, value in settings.items()}
+
+
+def shaping(settings: dict[str, str]) -> dict[str, str]:
+    """Those of the settings that shape the file for good."""
+    return {name: settings[name] for name in _OF_THE_FILE if name in settings}
+
+
+def statements(settings: dict[str, str]) -> list[str]:
+    """Statements that every connection runs after opening, in an order that works."""
+    pragmas = DEFAULTS | settings
+    ordered = [name for name in _OF_THE_FILE if name in pragmas] + [n for n in pragmas if n not in _OF_THE_FILE]
+    return [f"PRAGMA {name}={pragmas[name]}" for name in ordered]
+
+
+def _pragma(name: str, value: str) -> str:
+    subject = written("system.set", f"{name}={value}")
+    if name in _WORDS:
+        if value not in _WORDS[name]:
+            raise InputError(subject, f"{value!r} is none of its values", nearest(value, list(_WORDS[name])))
+    elif name in _NUMBERS:
+        least, most = _NUMBERS[name]
+        if not re.fullmatch(r"-?\d+", value) or not least <= int(value) <= most:
+            raise InputError(subject, f"it is no whole number from {least} to {most}", "write one of that range")
+        if name == "page_size" and int(value) & (int(value) - 1):
+            raise InputError(subject, "it is no power of two", "write for example 4096")
+    else:
+        raise InputError(subject, "SQLite has no pragma of that name that can be set here", nearest(name, PRAGMAS))
+    return value
+
+
+class SqliteSession(SessionDefaults):
+    """Our own connection to the file. It is closed while a trial runs: no lock of ours is in the way.
+
+    SQLite counts nothing across connections. The child process is engine and client at once: nothing tells their CPU
+    time apart.
+    """
+
+    engine = "sqlite"
+
+    def __init__(self, folder: Path, settings: dict[str, str], lock: int, entry: register.Entry | None = None) -> None:
+        """`entry`: of the register, with the control group that trials run in."""
+        self._entry = entry
+        self._folder = folder
+        self._path = str(folder / FILE)
+        self._settings = settings
+        self._lock: int | None = lock
+        self._using = threading.Lock()
+        self._connection: SqliteConnection | None = None
+        self._stopped = False
+        self.query("SELECT 1")
+
+    def query(self, sql: str) -> list[Row]:
+        return self._attempt(lambda connection: connection.query(sql))
+
+    def copy_in(self, sql: str, data: bytes) -> int:
+        return self._attempt(lambda connection: connection.copy_in(sql, data))
+
+    def line(self, cpus: Sequence[int] = ()) -> SqliteLine:
+        with self._using:
+            self._drop()
+        return SqliteLine(self._path, statements(self._settings), self.within(), cpus)
+
+    def target(self, load_protocol: str = "prepared", io: str = "auto") -> dict[str, Any]:
+        with self._using:
+            self._drop()
+        return {"kind": "sqlite", "path": self._path, "pragmas": statements(self._settings)}
+
+    def facts(self) -> dict[str, Any]:
+        version = self.query("SELECT sqlite_version()")[0][0] or ""
+        settings = {name: self._pragma(name) for name in PRAGMAS}
+        return {
+            "engine": "sqlite",
+            "version": version,
+            "settings": {name: value for name, value in settings.items() if value},
+            "changed": DEFAULTS | self._settings,
+            "build": [row[0] for row in self.query("PRAGMA compile_options")],
+            "server": "a library in a child process",
+            "caches": "one per client",
+        }
+
+    def directories(self) -> dict[str, str]:
+        return {"data": str(self._folder), "log": str(self._folder)}
+
+    def within(self) -> tuple[str, ...]:
+        return () if self._entry is None else control_groups.entering(Path(self._entry.groups[0]))
+
+    def alive(self) -> bool:
+        return not self._stopped and Path(self._path).exists()
+
+    def restart(self) -> None:
+        """Every trial has a process of its own anyway."""
+        with self._using:
+            self._drop()
+
+    def lose_power(self, cut: Callable[[], None], restore: Callable[[], None]) -> None:
+        """See `model.session.Powered`: there is no engine but in our own process and that of a trial, which is over."""
+        with self._using:
+            cut()
+            with contextlib.suppress(IronbenchError):  # it may want to write, and cannot any more
+                self._drop()
+            if self._lock is not None:
+                os.close(self._lock)
+            self._lock = None
+            restore()
+            self._lock = place.lock(self._folder)
+
+    def stop(self) -> None:
+        if self._stopped:
+            return
+        with self._using:
+            self._stopped = True
+            self._drop()
+            if self._entry is not None:
+                register.end(self._entry)
+            if self._lock is not None:
+                os.close(self._lock)
+
+    def require_page_size(self, declared: str | None) -> None:
+        """InputError when the file was made with pages of another size."""
+        present = self._pragma("page_size")
+        if declared is not None and present != declared:
+            raise InputError(
+                written("system.set", f"page_size={declared}"),
+                f"{self._path} was made with pages of {present} bytes",
+                f"name another directory with {written('layout.data')}, or remove the file",
+            )
+
+    def _pragma(self, name: str) -> str:
+        rows = self.query(f"PRAGMA {name}")
+        return (rows[0][0] or "") if rows else ""
+
+    def _attempt(self, use: Callable[[SqliteConnection], _T]) -> _T:
+        from ironbench import _core
+
+        with self._using:
+            if self._stopped:
+                raise FailureError("SQLite", "the session was stopped")
+            if self._connection is None:
+                self._connection = _core.SqliteConnection(self._path, statements(self._settings))
+            return use(self._connection)
+
+    def _drop(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None

@@ -1,0 +1,205 @@
+"""What the options of `ironbench run` declare: each is the field of a lab file that bears its name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from secrets import randbelow
+from typing import Any
+
+from ironbench import ranges, workloads
+from ironbench.analyse import curve
+from ironbench.devices import arrange, expression
+from ironbench.errors import InputError, quoted, written
+from ironbench.experiment import size
+from ironbench.experiment.declare import Builder
+from ironbench.machine.fingerprint import content_key, fingerprint
+from ironbench.model.plan import Plan
+from ironbench.model.record import Record
+from ironbench.model.search import Search
+from ironbench.model.secrets import Secrets
+from ironbench.model.system import Setup
+from ironbench.plan import design, fields, resolve, sweep
+from ironbench.plan.labfile import Declared, MeasureSection
+from ironbench.plan.vary import Level, Varied
+from ironbench.record import Store, index
+from ironbench.record.index import Listed
+from ironbench.words import clean
+
+_PAIRS = {"set": "--set", "with": "--with", "define": "-D"}
+_OF_DEVICES = ("capacity", "fs", "backing")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The options of `run` as they were typed."""
+
+    workload: str
+    files: tuple[str, ...] = ()
+    engine: str = ""
+    dsn: str = ""
+    clients: str = "1"
+    threads: int = 1
+    rate: float | str | None = None
+    """Text asks for a search."""
+    limit: tuple[str, ...] = ()
+    arrivals: str = "poisson"
+    duration: str = ""
+    transactions: int | None = None
+    warmup: str = ""
+    think_time: str = "0s"
+    max_tries: int = 1
+    on_error: str = "stop"
+    report_per_statement: bool = False
+    progress: int | None = None
+    protocol: str = "prepared"
+    repeats: int | None = None
+    budget: str = ""
+    seed: int | None = None
+    define: tuple[str, ...] = ()
+    with_: tuple[str, ...] = ()
+    set_: tuple[str, ...] = ()
+    data: str = ""
+    temp: str = ""
+    log: str = ""
+    capacity: str = ""
+    fs: str = ""
+    backing: str = ""
+    trace: str = ""
+    crash: str = ""
+    parallelism: int | None = None
+    ideal: str = ""
+    memory: str = ""
+    memory_total: str = ""
+    server_cpus: str = ""
+    client_cpus: str = ""
+    cache: str = ""
+    checkpoint: str = ""
+    io: str = "auto"
+    observe: bool = True
+    label: str = ""
+    reference_score: float | None = None
+    results: str = "ironbench-results"
+
+
+def planned(asked: Asked) -> tuple[Plan, Secrets]:
+    """The validated plan. InputError names the option at fault."""
+    repeats = asked.repeats or 1
+    search = sweep.search(asked.clients, asked.rate, asked.limit, repeats)
+    declared = _declared(asked, search)
+    builder = Builder(declared)
+    setups = [builder.setup(cell) for cell in design.combined(declared)]
+    if asked.budget:
+        repeats, setups = _within_budget(asked, search, setups)
+    last, cells = setups[-1], [replace(setup.cell, levels={}) for setup in setups]
+    if asked.progress is not None and workloads.get(asked.workload).drives:
+        cause = f"workload {asked.workload} drives itself and has no transactions of scripts to tell of"
+        raise InputError("--progress", cause, "leave it out")
+    plan = sweep.plan(last.system, last.choice, cells, repeats, search)
+    traces = str(Path(asked.trace).absolute()) if asked.trace else ""
+    plan = replace(plan, observe=asked.observe, traces=traces, crash=asked.crash, progress_s=asked.progress)
+    return plan, builder.secrets[last.cell.name]
+
+
+def resumed(asked: Asked, store: Store) -> tuple[Plan, Secrets]:
+    """The plan of the newest run of the same command on this machine. InputError: there is none."""
+    plan, secrets = planned(asked)
+    machine, cells = content_key(fingerprint()), {trial.cell.name for trial in plan.trials}
+    like = {index.alike(plan.system, plan.choice, trial.cell.load, machine) for trial in plan.trials}
+    rows: dict[str, list[Listed]] = {}
+    for row in store.listed():
+        rows.setdefault(row.series, []).append(row)
+    for series, of_it in sorted(rows.items(), reverse=True):
+        swept = {row.cell for row in of_it if row.purpose == curve.SWEEP}
+        if like.isdisjoint(row.alike for row in of_it) or not (plan.search or swept <= cells):
+            continue
+        before = store.records([row.id for row in of_it])
+        # The seed decides the order of trials, and is the only thing that nobody need have written.
+        if before and asked.seed in (None, before[0].cell.load.seed):
+            plan, secrets = planned(replace(asked, seed=before[0].cell.load.seed))
+            return replace(plan, series=series), secrets
+    cause = f"no run of this command on this machine is in {asked.results}"
+    raise InputError("--resume", cause, "leave it out to begin one")
+
+
+def measured(store: Store, series: str) -> list[Record]:
+    """The records of a run so far."""
+    return store.records([row.id for row in store.listed() if row.series == series])
+
+
+def _within_budget(asked: Asked, search: Search | None, setups: Sequence[Setup]) -> tuple[int, list[Setup]]:
+    """As many blocks, of such length, as resolve most within the budget. InputError."""
+    budget_s = ranges.read("budget", "--budget", asked.budget)
+    if search:
+        raise InputError("--budget", "a search takes as many trials as its answer needs", "leave it out")
+    if asked.repeats is not None:
+        raise InputError("--budget", "chooses the repeats, and --repeats is given, too", "keep one of the two")
+    if any(setup.cell.load.duration_s is None for setup in setups):
+        raise InputError("--budget", "needs trials of a known time", "leave out --transactions, or give --repeats")
+    blocks, trial_s = size.of_run(setups, asked.duration != "", budget_s)
+    return blocks, [size.of_length(setup, trial_s) for setup in setups]
+
+
+def _declared(asked: Asked, search: Search | None) -> Declared:
+    """As a lab file would declare it, of one factor: the clients, or the rate that is searched."""
+    values: dict[str, Any] = {name.rstrip("_"): value for name, value in asdict(asked).items()}
+    values |= {"name": asked.workload, "label": _label(asked.label), "ideal": asked.ideal.split(",")}
+    values |= {name: resolve.pairs(option, values[name]) for name, option in _PAIRS.items()}
+    factor = search.of if search else "clients"
+    counts = () if factor == "clients" and search else resolve.counts("clients", written("load.clients"), asked.clients)
+    levels = (search.low, search.high) if search else counts
+    values["clients"] = counts[0] if counts else 1
+    values["rate"] = None if factor == "rate" else asked.rate
+    if factor == "rate" and len(counts) > 1:
+        cause = "a search for a rate has one number of clients"
+        raise InputError(written("load.clients"), cause, "name one, or search for clients")
+    values |= {role: _place(role, values[role]) for role in arrange.ROLES}
+    del values["limit"]  # of the search, which is none of a cell's here
+    base: dict[str, Any] = {section: {} for section in fields.SECTIONS}
+    for name, (section, field) in fields.SHORT.items():
+        if name in values:
+            base[section][field] = values[name]
+            if name in ranges.RANGES and isinstance(values[name], int | float):
+                ranges.RANGES[name].require(written(f"{section}.{field}"), values[name])
+    base["devices"] = _devices(values)
+    measure = {"seed": randbelow(1 << 31) if asked.seed is None else asked.seed, "crash": asked.crash}
+    fields.validate(measure, MeasureSection, "", ("measure",))
+    return Declared(
+        file="",
+        name="run",
+        question="",
+        design="one-at-a-time",
+        base=base,
+        factors=(Varied(factor, tuple(Level(str(one), {("load", factor): one}) for one in levels)),),
+        explicit=(),
+        measure=fields.converted(measure, MeasureSection, ""),
+        claims=(),
+        source="",
+    )
+
+
+def _label(text: str) -> str:
+    if text != clean(text) or (text and not text.strip()):
+        raise InputError(
+            written("system.label"),
+            f"{quoted(text)} is not a name on one line",
+            "write for example --label 'log on SSD'",
+        )
+    return text
+
+
+def _place(role: str, text: str) -> str:
+    """A directory as it is; a device expression in its normal form, so that roles on equal ones share a device."""
+    return expression.normal(written(f"layout.{role}"), text) if arrange.is_expression(text) else text
+
+
+def _devices(values: dict[str, Any]) -> dict[str, Any]:
+    """[devices] where an option says more of them than their expressions do."""
+    emulated = [values[role] for role in arrange.ROLES if arrange.is_expression(values[role])]
+    told = {name: values[name] for name in _OF_DEVICES if values[name]}
+    unused = [*told, *(["trace"] if values["trace"] else [])]
+    if unused and not emulated:
+        roles = ", ".join(written(f"layout.{role}") for role in arrange.ROLES)
+        raise InputError(f"--{unused[0]}", "no emulated device is named", f"name one with one of {roles}")
+    return {model: {"model": model, **told} for model in emulated} if told else {}

@@ -1,0 +1,100 @@
+"""Whether the trials of a lab can have a metric at all: asked before anything is started."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from ironbench import catalogue, engines, workloads
+from ironbench.errors import InputError, nearest
+from ironbench.model.lab import Claim
+from ironbench.model.system import Setup
+from ironbench.plan import rates
+
+_OPEN_LOOP = ("not_started",)
+_OF_THE_LOOP = ("service_time_", "retries", "retried", "unfinished", "carried_")
+_BY_SCRIPT = ("throughput", "response_time_mean_s", "response_time_p50_s", "response_time_p99_s")
+_ROLES = ("data", "temp", "log")
+
+
+def refuse_impossible(claims: Sequence[Claim], metric: str, setups: Sequence[Setup], file: str) -> None:
+    """InputError for a metric that some cell it is asked of cannot have."""
+    where = f"{file}, measure.metric"
+    _with_direction(metric, where)
+    _each(metric, [setup for setup in setups if not setup.of], where)
+    for setup in setups:
+        for limit in setup.search.limits if setup.search else ():
+            _each(limit.metric, [setup], f"{file}, load.limit")
+    for number, claim in enumerate(claims):
+        concerned = [setup for setup in setups if setup.cell.name in claim.cells]
+        _each(claim.metric, concerned, f"{file}, expect.claims[{number}]")
+
+
+def _with_direction(metric: str, where: str) -> None:
+    if catalogue.metric(metric).better == "neither":
+        raise InputError(
+            where, f"of {metric} neither more nor less is better", "name one with a direction, for example throughput"
+        )
+
+
+def _each(metric: str, setups: Iterable[Setup], where: str) -> None:
+    for setup in setups:
+        reason, hint = _missing(metric, setup)
+        if reason:
+            raise InputError(where, f"{metric}: {reason}", hint)
+
+
+def _missing(metric: str, setup: Setup) -> tuple[str, str]:
+    """Why this cell cannot have it, and what would do; empty when it can."""
+    base, part = catalogue.base_name(metric), catalogue.part_of(metric)
+    known = catalogue.metric(metric)
+    source, only = known.source, known.workloads
+    workload = workloads.get(setup.choice.workload)
+    if source == "loader":
+        return "data are loaded before the trials of a lab, not in them", "`ironbench run` records loading"
+    if only and workload.name not in only:
+        return f"workload {workload.name} does not measure it", f"these do: {', '.join(only)}"
+    if known.needs and not engines.get(setup.system.engine).can(known.needs):
+        return f"{setup.system.engine} has none, it comes from {source}", _OTHERS
+    if base.startswith("wal_") and not workload.writes(setup.choice.options):
+        return f"workload {workload.name} writes nothing", _OTHERS
+    if base == "throughput" and rates.open_loop(setup.cell.load):
+        return (
+            "an open loop is asked for it",
+            "name a response time, for example response_time_p99_s, or leave load.rate out",
+        )
+    if base in _OPEN_LOOP and not rates.open_loop(setup.cell.load):
+        return "only an open loop has it", "give load.rate, or name another metric"
+    if workload.drives and base.startswith(_OF_THE_LOOP):
+        return f"workload {workload.name} drives itself, and the drive loop measures it", _OTHERS
+    if only and (own := workload.measures(setup.choice.options)):
+        return _of_its_own(base, part, own, workload.name)
+    kind, _, value = part.partition("=")
+    if kind == "script":
+        return _of_script(base, value, setup)
+    if kind == "role" and value not in _ROLES:
+        return f"there is no role {value}", nearest(value, list(_ROLES))
+    return "", ""
+
+
+def _of_its_own(base: str, part: str, own: Mapping[str, Sequence[str]], workload: str) -> tuple[str, str]:
+    if base not in own:
+        return f"workload {workload} has none with these options", _OTHERS
+    if part not in own[base]:
+        known = [f"{base}{{{one}}}" if one else base for one in own[base]]
+        cause = "it is recorded in parts" if len(known) > 1 else "it has no such part"
+        return cause, nearest(f"{base}{{{part}}}", known)
+    return "", ""
+
+
+_OTHERS = "`ironbench list metrics` says where each comes from"
+
+
+def _of_script(base: str, script: str, setup: Setup) -> tuple[str, str]:
+    names = [one.name for one in workloads.get(setup.choice.workload).scripts(setup.system.engine, setup.choice)]
+    if len(names) < 2:
+        return f"workload {setup.choice.workload} has one script, so it has no parts", "leave {script=…} out"
+    if script not in names:
+        return f"workload {setup.choice.workload} has no script {script}", nearest(script, names)
+    if base not in _BY_SCRIPT:
+        return "it is recorded of all scripts together", f"of each script: {', '.join(_BY_SCRIPT)}"
+    return "", ""

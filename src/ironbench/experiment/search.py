@@ -1,0 +1,133 @@
+"""The search for the best load as a rule on records: of a run, and of each cell of a lab before its first block."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from statistics import geometric_mean, median
+
+from ironbench.analyse.optimum import Answer, Observed, Probe, next_step
+from ironbench.errors import FailureError, written
+from ironbench.model.lab import Lab
+from ironbench.model.record import Record, Status
+from ironbench.model.sample import lacking
+from ironbench.model.search import Best, Search, Tried
+from ironbench.model.system import Setup, Trial
+from ironbench.plan import sweep
+from ironbench.record import progress
+from ironbench.record.labs import LabDirectory
+
+PURPOSE = "search"
+"""Of the trials of a lab that search."""
+
+
+def answer(search: Search, records: Sequence[Record]) -> Answer | None:
+    """What the search of a run found, by its records alone; None when it was interrupted."""
+    found = step(search, of_run(records))
+    return found if isinstance(found, Answer) else None
+
+
+def of_run(records: Sequence[Record]) -> list[Record]:
+    """Trials that the search of a run goes by."""
+    return [record for record in records if record.purpose == "sweep" and record.status is not Status.CUT_SHORT]
+
+
+def step(search: Search, tried: Sequence[Record]) -> Probe | Answer:
+    """What comes next after the trials that count. FailureError: a limit is on a metric that they lack."""
+    found = next_step(search, _observed(search, tried))
+    return replace(found, doubt=_doubt(found, tried)) if isinstance(found, Answer) else found
+
+
+def next_trial(
+    directory: LabDirectory, records: Sequence[Record], say: Callable[[str], object]
+) -> tuple[Trial, str] | None:
+    """The next trial that searches for the best load of a cell, and why it comes next; None when all are known.
+
+    What a search chose is kept, and shown by `say`. FailureError: too few cells have a load that can be measured.
+    """
+    for setup in directory.frozen().lab.setups:
+        if setup.search is None or setup.skipped or setup.cell.name in directory.best():
+            continue
+        found = _cell_step(setup, setup.search, records)
+        if not isinstance(found, Best):
+            return found
+        directory.keep_best(setup.cell.name, found)
+        say(f"{setup.cell.name}: {found.sentence}")
+        require_cells(directory.lab())
+    return None
+
+
+def require_cells(lab: Lab) -> None:
+    """FailureError: searches left the lab without its baseline, or with nothing to compare it with."""
+    none = [setup for setup in lab.setups if setup.best and setup.best.point is None]
+    if none and (lab.setup(lab.baseline).skipped or not lab.comparisons):
+        raise FailureError(
+            f"lab {lab.name}, cell {none[0].cell.name}",
+            f"it cannot be measured: {none[0].skipped}",
+            f"allow more in {written('load.limit')}, or search lower, and begin the lab anew",
+        )
+
+
+def _cell_step(setup: Setup, search: Search, records: Sequence[Record]) -> tuple[Trial, str] | Best:
+    """The next trial of a cell's search, or its end. A trial that failed is tried once more before it counts."""
+    places: dict[int, list[Record]] = {}
+    for record in sorted(records, key=lambda one: one.attempt):
+        if (record.purpose, record.cell.name) == (PURPOSE, setup.cell.name):
+            places.setdefault(record.block, []).append(record)
+    for block, attempts in sorted(places.items()):
+        if not progress.over(attempts):
+            trial = Trial(attempts[0].cell, block, PURPOSE, attempt=attempts[-1].attempt + 1)
+            return trial, "once more"
+    tried = [next((one for one in tries if one.status.comparable), tries[-1]) for _, tries in sorted(places.items())]
+    if tried and not tried[0].status.comparable:  # the lowest load of all
+        return Best(None, f"its trials failed at the lowest load: {tried[0].cause}", (), (tried[0].id,))
+    found = step(search, tried)
+    if isinstance(found, Answer):
+        return Best(found.point, found.sentence, _table(search, tried), tuple(record.id for record in tried))
+    load = sweep.load_at(search, setup.cell.load, setup.cell.load.threads, found.point)
+    # A pilot decides the warm-up at the load that is found; until then the planned one has to do.
+    cell = replace(setup.cell, load=replace(load, warmup_auto=False))
+    return Trial(cell, len(tried), PURPOSE), f"{search.of}={found.point}, {found.why}"
+
+
+def _table(search: Search, tried: Sequence[Record]) -> tuple[Tried, ...]:
+    rows = []
+    for point in sorted({_point(search, record) for record in tried}):
+        usable = [record for record in tried if _point(search, record) == point and record.status.comparable]
+        done = [record.metrics["throughput"] for record in usable]
+        limited = [median(record.metrics[one.metric] for record in usable) for one in search.limits if usable]
+        count = sum(_point(search, record) == point for record in tried)
+        rows.append(Tried(point, count, geometric_mean(done) if all(done) and done else 0.0, tuple(limited)))
+    return tuple(rows)
+
+
+def _doubt(found: Answer, tried: Sequence[Record]) -> str:
+    """Which limits the answer hangs on by percentiles of too few transactions."""
+    at = [record for record in tried if _point(found.search, record) in (found.point, found.ended_at)]
+    said = lacking([record for record in at if record.status.comparable], [one.metric for one in found.search.limits])
+    return f"the limit was held against percentiles of too few transactions, {said}" if said else ""
+
+
+def _point(search: Search, record: Record) -> int:
+    load = record.cell.load
+    return load.clients if search.of == "clients" else round(load.rate or 0)
+
+
+def _observed(search: Search, tried: Sequence[Record]) -> list[Observed]:
+    """The trials as the search sees them; where the system failed its throughput is 0."""
+    found = []
+    for record in tried:
+        point = _point(search, record)
+        if not record.status.comparable:
+            found.append(Observed(point, 0.0, tuple(limit.most for limit in search.limits)))
+            continue
+        missing = [limit.metric for limit in search.limits if limit.metric not in record.metrics]
+        if missing:
+            raise FailureError(
+                written("load.limit", missing[0]),
+                "these trials do not have that metric",
+                f"`ironbench show {record.id}` lists those that they have",
+            )
+        limited = tuple(record.metrics[limit.metric] for limit in search.limits)
+        found.append(Observed(point, record.metrics["throughput"], limited))
+    return found

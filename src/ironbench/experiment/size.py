@@ -1,0 +1,222 @@
+"""How many blocks of which length, what they take, and how small a difference they resolve: the plan's arithmetic with
+the analysis' statistics."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ironbench import engines, ranges, workloads
+from ironbench.analyse.subjects import work_name
+from ironbench.devices import expression
+from ironbench.errors import InputError
+from ironbench.load import estimate
+from ironbench.load.estimate import Content
+from ironbench.machine.fingerprint import content_key, fingerprint
+from ironbench.model.finding import Noise
+from ironbench.model.lab import Lab, Stage
+from ironbench.model.secrets import Secrets
+from ironbench.model.system import Setup
+from ironbench.plan import blocks, budget, same_load
+from ironbench.plan.budget import Cells, Spread
+from ironbench.plan.labfile import Declared
+from ironbench.plan.sweep import CONFIRMATIONS
+from ironbench.record import labs, noise
+from ironbench.words import in_percent
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """What a lab of this size can find."""
+
+    detectable: float | None
+    """Smallest relative difference found with 90 % power at the last look; None: too few blocks for any verdict."""
+    target: float
+    """A smaller one that one might ask for,"""
+    needed_s: float | None
+    """and the time it needs; None: more than 500 blocks."""
+    spread: Spread
+
+
+def detector(comparisons: int) -> budget.Detect:
+    """For so many comparisons, corrected as the findings will be."""
+    from ironbench.stats import power
+    from ironbench.stats.multiplicity import LEVEL, levels
+
+    def detect(spread: Spread, trial_s: float, stages: tuple[Stage, ...]) -> float:
+        planned = tuple(sum(stage.blocks for stage in stages[: place + 1]) for place in range(len(stages)))
+        level = levels(LEVEL / max(1, comparisons), planned)[-1]
+        return power.detectable(spread.at(trial_s), planned[-1], level, spread.seen) or float("inf")
+
+    return detect
+
+
+def resolution(lab: Lab, cells: Cells, spread: Spread, comparisons: int, looks: int | None) -> Resolution:
+    detect = detector(comparisons)
+    trial_s = _typical_s(lab)
+    found = detect(spread, trial_s, lab.method.stages) if lab.method.blocks >= 6 else None
+    target = budget.next_target(found if found is not None else 0.2)
+    return Resolution(found, target, budget.needed_s(cells, trial_s, target, looks, spread, detect), spread)
+
+
+def _typical_s(lab: Lab) -> float:
+    """The shortest trial of the lab: it is the noisiest."""
+    return min((setup.cell.load.duration_s or 30.0 for setup in lab.setups if not setup.skipped), default=30.0)
+
+
+def comparisons(lab: Lab) -> int:
+    """As many as the findings will correct for."""
+    from ironbench.analyse.findings import declared
+
+    return len(declared(lab))
+
+
+def of_machine(lab: Lab, known: Sequence[Noise], machine: str) -> Spread:
+    """What `lab noise` measured on this machine: of this work, else the largest of any; else the assumption."""
+    whole = (noise for noise in known if noise.blocks > 1 and 0 < noise.spread < math.inf)
+    here = [noise for noise in whole if (noise.machine, noise.metric) == (machine, lab.method.metric)]
+    works = {work_name(setup.choice) for setup in lab.setups}
+    fitting = [noise for noise in here if noise.work in works] or here
+    if not fitting:
+        return budget.ASSUMED
+    found = max(fitting, key=lambda noise: noise.spread)
+    return Spread(
+        found.spread, found.trial_s, found.blocks, f"{in_percent(found.spread)} from block to block: {found.source}"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A lab, and what went into sizing it."""
+
+    lab: Lab
+    secrets: dict[str, Secrets]
+    """By name of cell."""
+    costs: Cells
+    resolution: Resolution
+    crowded_out: bool = False
+    """Whether the budget had no room for the rated cells."""
+
+
+def sized(
+    draft: Lab, declared: Declared, contents: Mapping[str, Content], budget_s: float | None, secrets: dict[str, Secrets]
+) -> Planned:
+    """With as many blocks, of such length, as declared or as the budget allows; and what that resolves."""
+    spread = of_machine(draft, noise.known(labs.results()), content_key(fingerprint()))
+    count = comparisons(draft)
+    sized, rated_blocks = draft, same_load.in_blocks(draft.method.blocks)
+    if budget_s is not None:
+        sized, rated_blocks = _within(draft, declared, contents, budget_s, detector(count), spread)
+    able = possible(sized.setups)
+    costs = estimate.cells(able, contents, True, sized.rated, rated_blocks)
+    trials = blocks.trials(
+        [setup.cell for setup in able],
+        sized.method.stages,
+        declared.seed,
+        sized.method.order,
+        [setup.cell for setup in sized.rated],
+        rated_blocks,
+    )
+    final = replace(
+        sized,
+        trials=trials,
+        estimate_s=costs.lab_s(0.0, sized.method.blocks),
+        estimate_bytes=estimate.space_bytes(able, contents, len(trials)),
+    )
+    found = resolution(final, costs, spread, count, declared.looks)
+    crowded_out = bool(draft.rated) and not final.rated
+    return Planned(final, secrets, costs, found, crowded_out)
+
+
+def _within(
+    draft: Lab,
+    declared: Declared,
+    contents: Mapping[str, Content],
+    budget_s: float,
+    detect: budget.Detect,
+    spread: budget.Spread,
+) -> tuple[Lab, int]:
+    """The lab with the blocks and trial length that resolve most, and how many blocks have rated cells. InputError."""
+    able = possible(draft.setups)
+    if any(setup.cell.load.duration_s is None and contents[setup.cell.name].work_s is None for setup in able):
+        raise InputError(
+            f"{declared.file}, load.transactions",
+            "a budget needs trials of a known time",
+            "declare load.duration instead, or measure.repeats without a budget",
+        )
+    own_times = len({setup.cell.load.duration_s for setup in able}) > 1 or able[0].cell.load.duration_s is None
+    costs = estimate.cells(able, contents, own_times, draft.rated, same_load.MOST_BLOCKS)
+    lengths = budget.lengths(_declared_s(declared, able), [setup.cell.load.checkpoint_s for setup in able])
+    own = {setup.cell.name for setup in draft.setups}
+    wanted = 0 if all(own.issuperset(claim.cells) for claim in draft.claims) else blocks.FIRST
+    size = budget.sized(costs, lengths, budget_s, declared.looks, spread, detect, declared.file, wanted)
+    short = bool(draft.rated) and size.rated_blocks < blocks.FIRST
+    for_rates_s = budget.for_rated_s(costs, lengths, blocks.FIRST) if short else None
+    method = replace(draft.method, stages=size.stages, budget_s=budget_s, budget_for_rates_s=for_rates_s)
+    sized = replace(draft, method=method)
+    if not own_times:
+        sized = replace(
+            sized,
+            setups=tuple(of_length(setup, size.trial_s) for setup in draft.setups),
+            rated=tuple(of_length(setup, size.trial_s) for setup in draft.rated),
+        )
+    return (sized if size.rated_blocks else same_load.without(sized)), size.rated_blocks
+
+
+def of_run(setups: Sequence[Setup], declared: bool, budget_s: float) -> tuple[int, float]:
+    """Blocks and trial length of a run. `declared`: the user gave a length. InputError: too little time."""
+    contents = {setup.cell.name: content(setup, "auto") for setup in setups}
+    loads = [setup.cell.load for setup in setups]
+    lengths = budget.lengths(loads[0].duration_s if declared else None, [load.checkpoint_s for load in loads])
+    confirmations = CONFIRMATIONS if len(setups) > 1 and loads[0].rate is None else 0
+    once_s = estimate.cells(setups[:1], contents, True).once_s
+    return budget.sized_run([load.warmup_s for load in loads], confirmations, once_s, lengths, budget_s)
+
+
+def _declared_s(declared: Declared, possible: Sequence[Setup]) -> float | None:
+    """The trial length that the file asks for; the budget may shorten it, never stretch it."""
+    asked = declared.base["load"].get("duration", "") != ""
+    return possible[0].cell.load.duration_s if asked else None
+
+
+def of_length(setup: Setup, trial_s: float) -> Setup:
+    """The setup with trials of that length."""
+    return replace(setup, cell=replace(setup.cell, load=replace(setup.cell.load, duration_s=trial_s)))
+
+
+def budget_s(declared: Declared, told: float | None) -> float | None:
+    if told is not None or declared.measure.budget == "":
+        return told
+    return ranges.read("budget", f"{declared.file}, measure.budget", declared.measure.budget)
+
+
+def content(setup: Setup, restore: str) -> Content:
+    workload, engine = workloads.get(setup.choice.workload), setup.system.engine
+    key, size = (ask(engine, setup.choice.options) for ask in (workload.content_key, workload.estimate_bytes))
+    basis = setup.system.dsn or engines.get(engine).basis(setup.system)
+    work_s = workload.expected_s(engine, setup.choice.options) if setup.cell.load.transactions is None else None
+    if work_s is not None:
+        work_s += _reading_s(setup, workload)
+    once = restore == "auto" and not (
+        workload.writes(setup.choice.options) or workload.starts_from_copy or setup.system.dsn
+    )
+    return Content(f"{engine} {basis} {key}" if key else "", int(size), work_s, once)
+
+
+def _reading_s(setup: Setup, workload: workloads.Workload) -> float:
+    """What reads of an emulated device add to work that ends by itself."""
+    device = next((d for d in setup.system.layout.devices if any(p.role == "data" for p in d.partitions)), None)
+    if device is None:
+        return 0.0
+    cold = setup.cell.load.cache == "cold"
+    memory_bytes = setup.system.memory_total_bytes
+    read_bytes = workload.expected_read_bytes(setup.system.engine, setup.choice.options, memory_bytes, cold)
+    if read_bytes <= 0:
+        return 0.0
+    size = engines.get(setup.system.engine).traits.costs.mixed_read_bytes
+    return read_bytes / expression.mixed_read_rate(device.model, sum(one.bytes for one in device.partitions), size)
+
+
+def possible(setups: Sequence[Setup]) -> list[Setup]:
+    return [setup for setup in setups if not setup.skipped]

@@ -1,0 +1,124 @@
+"""Programs of others (a server's tools, mount, tar): run to their end, and ended when nobody waits for them any more.
+
+Only the standard library: children of ours run this without site-packages.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Mapping, Sequence
+
+from ironbench.errors import FailureError
+
+_PATIENCE_S = 5.0
+"""How long a program may take to end once it was told to."""
+
+
+class Program:
+    """A program that ends by itself; another thread may end it earlier."""
+
+    def __init__(self, words: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
+        self._words = list(words)
+        self._environment = environment
+        self._process: subprocess.Popen[str] | None = None
+        self._cancelled = False
+        self._lock = threading.Lock()
+
+    def run(self) -> None:
+        """FailureError with its last words, but not when it was cancelled."""
+        with self._lock:
+            if self._cancelled:
+                return
+            try:
+                self._process = subprocess.Popen(
+                    self._words,
+                    env=self._environment,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.PIPE,
+                    text=True,
+                    errors="replace",
+                    cwd="/",
+                    process_group=0,  # the terminal's Ctrl-C is for us to hear and to pass on
+                )
+            except OSError as error:
+                cause = f"cannot be run: {error.strerror or error}"
+                raise FailureError(self._words[0], cause, f"is {self._words[0]} installed?") from error
+        try:
+            _, messages = self._process.communicate()
+        except BaseException:
+            self.cancel()
+            raise
+        if self._process.returncode != 0 and not self._cancelled:
+            cause = f"ended with {self._process.returncode}: {last_words(messages)}"
+            raise FailureError(self._words[0], cause)
+
+    def cancel(self) -> None:
+        with self._lock:
+            self._cancelled = True
+            if self._process is None:
+                return
+        # The whole group: a program may have children, which would go on.
+        _signal_group(self._process, signal.SIGTERM)
+        threading.Thread(target=self._end, args=(self._process,), daemon=True).start()
+
+    @staticmethod
+    def _end(process: subprocess.Popen[str]) -> None:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_PATIENCE_S)
+        _signal_group(process, signal.SIGKILL)
+
+
+def _signal_group(process: subprocess.Popen[str], what: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, what)
+
+
+def run_program(
+    words: Sequence[str], *, environment: Mapping[str, str] | None = None, timeout_s: float | None = 60.0
+) -> subprocess.CompletedProcess[str]:
+    """How a program ended and what it wrote. FailureError: it cannot be run, or takes longer."""
+    try:
+        return subprocess.run(
+            words,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+            cwd="/",
+            timeout=timeout_s,
+        )
+    except OSError as error:
+        raise FailureError(
+            words[0], f"cannot be run: {error.strerror or error}", f"is {words[0]} installed?"
+        ) from error
+    except subprocess.TimeoutExpired as error:
+        raise FailureError(words[0], f"did not end within {error.timeout:.0f} s") from error
+
+
+def output(words: Sequence[str], subject: str = "", *, timeout_s: float | None = 60.0) -> str:
+    """Standard output of a program that must succeed. FailureError with its last words."""
+    done = run_program(words, timeout_s=timeout_s)
+    if done.returncode != 0:
+        raise FailureError(subject or " ".join(words), f"{words[0]} failed: {last_words(done.stderr or done.stdout)}")
+    return done.stdout
+
+
+def works(*words: str) -> bool:
+    """Whether a program is there and succeeds."""
+    try:
+        return run_program(words).returncode == 0
+    except FailureError:
+        return False
+
+
+def last_words(text: str, lines: int = 3) -> str:
+    """The last lines that say something, for a message."""
+    written = [line.strip() for line in text.splitlines() if line.strip()]
+    return " / ".join(written[-lines:]) or "it wrote nothing"

@@ -1,0 +1,320 @@
+"""Each query's time over the baseline's as bars, and in every system as a map."""
+
+from __future__ import annotations
+
+import json
+import math
+import textwrap
+from collections.abc import Sequence
+from typing import Any
+
+from ironbench.analyse.queries import Queries, QueryRatio, Subject
+from ironbench.report.charts import base
+from ironbench.report.charts.base import Chart, Table
+from ironbench.report.charts.speed_up import speed_up
+from ironbench.report.numbers import number, quantity, times
+
+_MOST = 4
+"""More systems side by side make bars too thin to see; the heat map and the table have all."""
+_TICKS = (
+    0.01, 0.02, 0.05, 0.07, 0.1, 0.15, 0.2, 0.25, 0.33, 0.5, 0.7, 0.8, 0.9, 1, 1.1, 1.25, 1.5, 2, 3, 4, 5, 7, 10, 20,
+    50, 100,
+)  # fmt: skip
+_MOST_TICKS = 9
+_ROOM_PX = 26
+"""Width of a label such as `q07` with the gap to the next."""
+
+
+def _labels(count: int) -> str:
+    """Labels of `count` queries: where they would touch, as on a phone, every second one stands a line lower."""
+    second = f"round(datum.index * {max(1, count - 1)}) % 2"
+    return f"width < {_ROOM_PX * count} && {second} ? ['', datum.label] : datum.label"
+
+
+_REACH = 1.5
+"""Intervals of few blocks may be very wide: the axis stops at this power of the ratios."""
+
+
+def by_query(queries: Queries | None) -> list[Chart]:
+    """All charts of single queries, in reading order; none where the work has no queries."""
+    return [*query_bars(queries), *query_map(queries), *speed_up(queries)]
+
+
+def query_bars(queries: Queries | None) -> list[Chart]:
+    """None where nothing was compared."""
+    if queries is None or not queries.compared:
+        return []
+    shown = queries.compared[:_MOST]
+    names = [subject.name for subject in shown]
+    every = [subject.name for subject in queries.subjects]
+    domain = _domain(shown)
+    rows = [
+        {
+            "query": one.query,
+            "system": subject.name,
+            "ratio": one.ratio,
+            "one": 1.0,
+            "text": f"{number(one.ratio, 3)} ×",
+            "interval": _interval(one),
+        }
+        for subject in shown
+        for one in subject.ratios
+    ]
+    whiskers = [
+        {
+            "query": one.query,
+            "system": subject.name,
+            "low": min(max(one.low, domain[0]), domain[1]),
+            "high": max(min(one.high, domain[1]), domain[0]),
+        }
+        for subject in shown
+        for one in subject.ratios
+        if one.known
+    ]
+    overall = [{"system": subject.name, "ratio": subject.overall} for subject in shown]
+    expected = [{"system": one.name, "ratio": one.expected} for one in shown if one.expected is not None]
+    return [
+        Chart(
+            "query-ratios",
+            f"Time of each query over that of {queries.subjects[0].name}",
+            _alt(shown, queries.subjects[0].name),
+            base.specification(
+                _layers(names, every, domain, _labels(len({row["query"] for row in rows}))),
+                {"queries": rows, "whiskers": whiskers, "overall": overall, "expected": expected},
+                320,
+            ),
+            query_table(queries),
+            "ratio, logarithmic; below 1 is faster",
+            tuple(key for key in base.keys(every, "square") if key.label in names),
+            note=_note(queries, bool(whiskers)) + _expected_note(queries, shown) + _omitted_note(queries),
+            wide=True,
+        )
+    ]
+
+
+def query_table(queries: Queries) -> Table:
+    """A row per query: the baseline's time, and each system's with its ratio."""
+    repeated = any(one.known for subject in queries.compared for one in subject.ratios)
+    head: tuple[str, ...] = ("query", queries.subjects[0].name)
+    for subject in queries.compared:
+        head += (subject.name, "ratio", *(["interval"] if repeated else []))
+    rows = []
+    for query in queries.names:
+        row = [query, _time(queries.subjects[0], query)]
+        for subject in queries.compared:
+            one = next((one for one in subject.ratios if one.query == query), None)
+            row += [_time(subject, query), times(one.ratio) if one else "–"]
+            row += [_interval(one) if one else "–"] if repeated else []
+        rows.append(tuple(row))
+    return Table(head, tuple(rows), numbers=True)
+
+
+def _layers(names: list[str], every: list[str], domain: list[float], labels: str) -> list[dict[str, Any]]:
+    # Of every system, the baseline too, so that each keeps its colour.
+    colour = base.colour(every)
+    x: dict[str, Any] = {
+        "field": "query",
+        "type": "nominal",
+        "sort": None,
+        "axis": {"title": None, "labelAngle": 0, "labelOverlap": False, "labelFontSize": 9.5, "labelExpr": labels},
+        "scale": {"paddingInner": 0.25 if len(names) > 1 else 0.35},
+    }
+    offset = {"xOffset": {"field": "system", "type": "nominal", "sort": names}} if len(names) > 1 else {}
+    y: dict[str, Any] = {
+        "field": "ratio",
+        "type": "quantitative",
+        "scale": {"type": "log", "domain": domain, "nice": False, "clamp": True},
+        "axis": {"title": None, "values": base.ratio_ticks(domain, _TICKS, _MOST_TICKS), "format": "~r", "grid": True},
+    }
+    tooltip = [
+        {"field": "query"},
+        {"field": "system"},
+        {"field": "text", "title": "ratio"},
+        {"field": "interval", "title": "95 % interval"},
+    ]
+    bar = {
+        "data": {"name": "queries"},
+        "mark": {"type": "bar", "opacity": 0.85},
+        "encoding": {"x": x, **offset, "y": y, "y2": {"field": "one"}, "color": colour, "tooltip": tooltip},
+    }
+    whisker = {
+        "data": {"name": "whiskers"},
+        "mark": {"type": "rule", "color": "@ink", "strokeWidth": 1.2},
+        "encoding": {"x": x, **offset, "y": {**y, "field": "low"}, "y2": {"field": "high"}},
+    }
+    one: dict[str, Any] = {
+        "mark": {"type": "rule", "color": "@ink", "strokeWidth": 1.2},
+        "encoding": {"y": {**{key: value for key, value in y.items() if key != "field"}, "datum": 1}},
+    }
+    mean = {
+        "data": {"name": "overall"},
+        "mark": {"type": "rule", "strokeDash": [5, 4], "strokeWidth": 1.5},
+        "encoding": {"y": y, "color": colour},
+    }
+    expected = {
+        "data": {"name": "expected"},
+        "mark": {"type": "rule", "strokeDash": [2, 3], "strokeWidth": 2},
+        "encoding": {"y": y, "color": colour},
+    }
+    return [bar, one, mean, expected, whisker]
+
+
+def _domain(shown: Sequence[Subject]) -> list[float]:
+    """Spans ratios and intervals, with 1 inside."""
+    logs = [math.log(one.ratio) for subject in shown for one in subject.ratios]
+    logs += [math.log(subject.expected) for subject in shown if subject.expected]
+    reach = _REACH * max(math.log(1.25), *map(abs, logs))
+    ends = [
+        math.log(end) for subject in shown for one in subject.ratios for end in (one.low, one.high)
+        if 0 < end < math.inf
+    ]  # fmt: skip
+    low = min(-0.05, *logs, *(max(end, -reach) for end in ends))
+    high = max(0.05, *logs, *(min(end, reach) for end in ends))
+    return [math.exp(low - 0.04 * (high - low)), math.exp(high + 0.04 * (high - low))]
+
+
+def _interval(one: QueryRatio) -> str:
+    return f"{number(one.low)} to {number(one.high)}" if one.known else "no interval"
+
+
+def _time(subject: Subject, query: str) -> str:
+    time_s = subject.times_s.get(query)
+    return "–" if time_s is None else quantity(time_s, "s")
+
+
+def _note(queries: Queries, whiskers: bool) -> str:
+    mean = "The dashed line of each colour is the geometric mean of all queries."
+    if not whiskers:
+        return f"Without repeats no spread is known: a bar may be chance. {mean}"
+    kind = "of the blocks' ratios" if queries.in_blocks else "(Welch), since the trials were not run in turns"
+    return f"Whiskers are 95 % intervals {kind}. {mean}"
+
+
+def _expected_note(queries: Queries, shown: Sequence[Subject]) -> str:
+    """Explains the dotted lines, with the reference scores behind them."""
+    scores = [
+        f"{subject.name} {number(subject.expected, 3)} ({subject.reference_score:g} to "
+        f"{queries.subjects[0].reference_score:g})"
+        for subject in shown
+        if subject.expected is not None
+    ]
+    if not scores:
+        return ""
+    return (
+        " Dotted: what the processors' reference scores alone let expect, as they were declared: "
+        f"{', '.join(scores)}; what is left is not the processors'."
+    )
+
+
+def _omitted_note(queries: Queries) -> str:
+    rest = len(queries.compared) - _MOST
+    return f" Of {len(queries.compared)} systems the first {_MOST} are drawn; the table has all." if rest > 0 else ""
+
+
+def _alt(shown: Sequence[Subject], baseline: str) -> str:
+    words = []
+    for subject in shown:
+        best, worst = (pick(subject.ratios, key=lambda one: one.ratio) for pick in (min, max))
+        words.append(
+            f"{subject.name}: from {number(best.ratio, 3)} times for {best.query} to {number(worst.ratio, 3)} for "
+            f"{worst.query}, {number(subject.overall or 1.0, 3)} over all"
+        )
+    return f"Time of each query over that of {baseline}. {'; '.join(words)}."
+
+
+_ROW = 24
+_LABEL = 14
+"""Line height of a system's name."""
+_LEAST_SYSTEMS = 2
+_HALF = 4
+"""Most systems that fit half of a page's width."""
+_LINE = 44
+"""Characters that all systems' names may take side by side on a phone; longer ones are folded."""
+_DARKEST = 10.0
+"""Times the fastest from which on all fields are equally dark."""
+
+
+def query_map(queries: Queries | None) -> list[Chart]:
+    """None for a single system."""
+    if queries is None or len(queries.subjects) < _LEAST_SYSTEMS:
+        return []
+    fastest = {query: min(s.times_s[query] for s in queries.subjects if query in s.times_s) for query in queries.names}
+    rows = [
+        {
+            "query": query,
+            "system": subject.name,
+            "ratio": min(_DARKEST, subject.times_s[query] / fastest[query]),
+            "text": quantity(subject.times_s[query], "s"),
+            "times": f"{number(subject.times_s[query] / fastest[query], 3)} × the fastest",
+        }
+        for subject in queries.subjects
+        for query in queries.names
+        if query in subject.times_s
+    ]
+    names = [subject.name for subject in queries.subjects]
+    table = Table(
+        ("query", *names),
+        tuple(
+            (query, *(quantity(s.times_s[query], "s") if query in s.times_s else "–" for s in queries.subjects))
+            for query in queries.names
+        ),
+        numbers=True,
+    )
+    return [
+        Chart(
+            "query-map",
+            "Time of every query in every system",
+            f"{len(names)} systems by {len(queries.names)} queries, darker where a query took longer than in the "
+            f"fastest system; the table below has all times.",
+            base.specification(_map_layers(names), {"map": rows}, _ROW * len(queries.names) + 30),
+            table,
+            "darker: slower than the fastest system",
+            wide=len(names) > _HALF,
+        )
+    ]
+
+
+def _map_layers(names: list[str]) -> list[dict[str, Any]]:
+    room = max(6, _LINE // len(names))
+    lines = {name: textwrap.wrap(name, room) or [""] for name in names}
+    folded = json.dumps(lines, ensure_ascii=False)
+    # Vega sets the first line of a label above an axis where a single one would stand: the others need room below it.
+    above = _LABEL * (max(map(len, lines.values())) - 1)
+    plain: dict[str, Any] = {"title": None, "domain": False, "ticks": False}
+    x: dict[str, Any] = {
+        "field": "system",
+        "type": "nominal",
+        "sort": names,
+        "axis": {
+            **plain,
+            "labelAngle": 0,
+            "orient": "top",
+            "labelExpr": f"{folded}[datum.value]",
+            "labelLineHeight": _LABEL,
+            "labelPadding": 4 + above,
+            "labelLimit": 0,
+        },
+    }
+    y: dict[str, Any] = {"field": "query", "type": "nominal", "sort": None, "axis": plain}
+    colour = {
+        "field": "ratio",
+        "type": "quantitative",
+        "scale": {"type": "log", "domain": [1, _DARKEST], "range": ["@grid", "@p1"], "interpolate": "rgb"},
+    }
+    tooltip = [
+        {"field": "query"},
+        {"field": "system"},
+        {"field": "text", "title": "time"},
+        {"field": "times", "title": "over the fastest"},
+    ]
+    field = {
+        "data": {"name": "map"},
+        "mark": {"type": "rect", "stroke": "@paper", "strokeWidth": 2},
+        "encoding": {"x": x, "y": y, "color": colour, "tooltip": tooltip},
+    }
+    text = {
+        "data": {"name": "map"},
+        "mark": {"type": "text", "fontSize": 10.5, "color": "@ink", "tooltip": None},
+        "encoding": {"x": x, "y": y, "text": {"field": "text"}},
+    }
+    return [field, text]

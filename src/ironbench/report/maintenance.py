@@ -1,0 +1,129 @@
+"""Results of `populate` and of maintenance: duration, what they leave to do, and what others felt meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ironbench.analyse.study import Part, Study
+from ironbench.analyse.summarise import Summary
+from ironbench.report.charts.base import Table
+from ironbench.report.numbers import measured, quantity, times, unit_of
+from ironbench.report.section import Section
+
+POPULATION = "populate"
+MAINTENANCE = ("backup", "restore", "index-build", "vacuum")
+WORKLOADS = (POPULATION, *MAINTENANCE)
+HIDES = frozenset({"curves", "law", "scripts"})
+
+_FIGURES = {
+    "elapsed": "population_elapsed_s",
+    "values": "population_bytes_per_s",
+    "rows": "population_rows_per_s",
+    "elapsed, and the checkpoint after it": "population_settled_s",
+    "left: pages to write": "debt_data_bytes",
+    "left: log to replay after a crash": "debt_log_bytes",
+    "left: time to settle it": "debt_settle_s",
+    "log written": "population_log_bytes",
+    "log per byte of values": "population_log_share",
+    "flushes of the log": "population_log_flushes",
+    "checkpoints": "population_checkpoints",
+    "table and index": "population_stored_bytes",
+    "took": "maintenance_elapsed_s",
+    "worked on": "maintenance_bytes",
+    "per second": "maintenance_bytes_per_s",
+    "left": "maintenance_result_bytes",
+    "until files were in place": "restore_copy_s",
+    "until the server answered": "restore_recovery_s",
+}
+_FELT = {"reading a row": "select", "opening a connection": "connect"}
+_STATISTICS = {"mean": "mean_s", "median": "p50_s", "99 %": "p99_s", "longest": "max_s"}
+_LEAD = {
+    POPULATION: (
+        "Rows are committed when the log is safe; pages of the table may still wait in memory. What was left to do "
+        "is part of the price: compare the elapsed time together with the checkpoint right after it."
+    )
+}
+_LEAD_FELT = (
+    "Somebody read single rows by their key and opened connections, before it began and meanwhile. Times count from "
+    "the moment each was due."
+)
+
+
+def metrics_of(part: Part) -> dict[str, Summary]:
+    return part.curve.main.metrics if part.curve.main else {}
+
+
+def headline(study: Study) -> list[tuple[str, str]]:
+    return [(part.name, _sentence(part.subject.records[0].choice.workload, metrics_of(part))) for part in study.parts]
+
+
+def _sentence(workload: str, metrics: dict[str, Summary]) -> str:
+    if not metrics:
+        return "has no usable trial."
+    if workload == POPULATION:
+        rate = _figure(metrics, "population_bytes_per_s")
+        text = f"filled the table in {_figure(metrics, 'population_elapsed_s')} ({rate} of values)"
+        settle = metrics.get("debt_settle_s")
+        return f"{text}, and owed {quantity(settle.centre, 's')} of writing then." if settle else f"{text}."
+    text = f"took {_figure(metrics, 'maintenance_elapsed_s')} ({_figure(metrics, 'maintenance_bytes_per_s')})"
+    felt = [
+        f"{words} took {times(slow.centre)} as long"
+        for words, kind in _FELT.items()
+        if (slow := metrics.get(f"bystander_{kind}_slowdown"))
+    ]
+    return f"{text}; meanwhile {' and '.join(felt)}." if felt else f"{text}."
+
+
+def _figure(metrics: dict[str, Summary], metric: str) -> str:
+    value = metrics.get(metric)
+    return quantity(value.centre if value else None, unit_of(metric))
+
+
+def card(part: Part) -> tuple[str, str, list[tuple[str, str]]]:
+    metrics = metrics_of(part)
+    facts = [(name, _figure(metrics, metric)) for name, metric in _FIGURES.items() if metric in metrics]
+    if not facts:
+        return "", "no usable trial", []
+    return facts[0][1], facts[0][0], facts[1:7]
+
+
+def table(study: Study) -> Table:
+    """A row per figure, a column per system, and ratios to the first."""
+    columns = [metrics_of(part) for part in study.parts]
+    rows = [
+        (name, *(measured(column.get(metric), unit_of(metric)) for column in columns), *_ratios(columns, metric))
+        for name, metric in _FIGURES.items()
+        if any(metric in column for column in columns)
+    ]
+    names = [part.name for part in study.parts]
+    return Table(("", *names, *(f"{name} / {names[0]}" for name in names[1:])), tuple(rows), numbers=True)
+
+
+def _ratios(columns: Sequence[dict[str, Summary]], metric: str) -> list[str]:
+    first = columns[0].get(metric)
+    return [
+        times(other.centre / first.centre) if first and first.centre and (other := column.get(metric)) else "–"
+        for column in columns[1:]
+    ]
+
+
+def felt(part: Part) -> Table:
+    """What the bystander felt before and meanwhile, and the ratio of the two."""
+    metrics, rows = metrics_of(part), []
+    for words, kind in _FELT.items():
+        for name, suffix in _STATISTICS.items():
+            metric = f"bystander_{kind}_{suffix}"
+            now, calm = metrics.get(metric), metrics.get(f"{metric}{{phase=calm}}")
+            if now is not None:
+                ratio = times(now.centre / calm.centre) if calm and calm.centre else "–"
+                rows.append((f"{words}, {name}", measured(calm, "s") if calm else "–", measured(now, "s"), ratio))
+    return Table(("", "before", "meanwhile", "meanwhile / before"), tuple(rows), numbers=True)
+
+
+def sections(study: Study) -> list[Section]:
+    workload = study.parts[0].subject.records[0].choice.workload
+    whole = Section("finished", "What it came to", _LEAD.get(workload, ""), tables=(("", table(study)),), at_end=True)
+    many = len(study.parts) > 1
+    tables = tuple((part.name if many else "", felt(part)) for part in study.parts)
+    others = Section("bystander", "Who felt it", _LEAD_FELT, tables=tables, at_end=True)
+    return [whole, others]

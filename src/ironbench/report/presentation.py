@@ -1,0 +1,58 @@
+"""Presentations of workloads whose result is not a throughput: their headline, cards and first sections."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from ironbench.analyse.compare import Comparison
+from ironbench.analyse.study import Part, Study
+from ironbench.report import maintenance, storage, tpch
+from ironbench.report.charts.base import Table
+from ironbench.report.section import Section
+
+
+@dataclass(frozen=True, slots=True)
+class Presentation:
+    """Replaces the presentation as throughput against clients."""
+
+    headline: Callable[[Study], list[tuple[str, str]]]
+    """Pairs of a system's name and a sentence about it."""
+    card: Callable[[Part], tuple[str, str, list[tuple[str, str]]]]
+    """A system's figure, its unit, and some facts."""
+    peaks: Callable[[Study], Table]
+    """A row per line of the result."""
+    sections: Callable[[Study], Sequence[Section]]
+    """Stand before all others."""
+    hides: frozenset[str]
+    """Ids of sections that do not apply to the workload."""
+
+
+_MAINTENANCE = Presentation(
+    maintenance.headline, maintenance.card, maintenance.table, maintenance.sections, maintenance.HIDES
+)
+_KNOWN = {
+    **dict.fromkeys(maintenance.WORKLOADS, _MAINTENANCE),
+    tpch.WORKLOAD: Presentation(tpch.headline, tpch.card, tpch.table, tpch.sections, tpch.HIDES),
+    storage.WORKLOAD: Presentation(
+        storage.headline,
+        storage.card,
+        storage.table,
+        storage.sections,
+        frozenset({"curves", "law", "latency", "scripts", "over-time"}),
+    ),
+}
+
+
+def of_study(study: Study) -> Presentation | None:
+    """None for workloads presented as transactions of clients."""
+    return of_part(study.parts[0]) if study.parts else None
+
+
+def of_part(part: Part) -> Presentation | None:
+    return _KNOWN.get(part.subject.records[0].choice.workload)
+
+
+def comparison_tables(comparison: Comparison) -> list[tuple[str, Table]]:
+    """Tables in place of the peaks of A and B; empty where there is none."""
+    return storage.compared(comparison)

@@ -1,0 +1,141 @@
+"""Where the CPU time went, and what backends waited for: stacked bars by number of clients, of a lab by cell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ironbench.analyse.shares import OTHER, Shares
+from ironbench.analyse.study import Study
+from ironbench.report.charts import base
+from ironbench.report.charts.base import Chart, Key, Table
+from ironbench.report.charts.rows import Bar, keys, stacked
+from ironbench.report.numbers import quantity
+from ironbench.report.section import Section
+from ironbench.words import counted
+
+PLACE = 1700
+
+
+def sections(study: Study) -> Iterator[Section]:
+    yield Section("cpu", "Where the CPU time went", charts=(*of_parts(study), *of_cells(study)))
+    yield Section("waits", "What backends waited for", charts=tuple(waits(study)))
+
+
+_SCALE = {"scale": {"domain": [0, 1], "nice": False}, "axis": {"title": None, "format": ".0%", "tickCount": 5}}
+
+
+def of_parts(study: Study) -> list[Chart]:
+    return [
+        by_clients(f"budget-{place}", part.name, "CPU time", part.budgets, BUDGET, "of the CPU time of all cores")
+        for place, part in enumerate(study.parts)
+        if part.budgets
+    ]
+
+
+def of_cells(study: Study) -> list[Chart]:
+    """None where no trial measured its budget."""
+    cells = [cell for cell in study.cells if cell.budget]
+    colours = {
+        part: colour for part, colour in BUDGET.items() if any(cell.budget.get(part, 0.0) >= 0.0005 for cell in cells)
+    }
+    if not colours:
+        return []
+    bars = [
+        Bar(cell.name, cell.budget, {part: quantity(cell.budget.get(part, 0.0), "share") for part in colours})
+        for cell in cells
+    ]
+    rows = tuple((bar.name, *(bar.words[part] for part in colours)) for bar in bars)
+    words = "; ".join(f"{bar.name}: {', '.join(f'{part} {bar.words[part]}' for part in colours)}" for bar in bars)
+    return [
+        Chart(
+            "budget",
+            "CPU budget",
+            f"Share of the CPU time of all cores. {words}.",
+            stacked(bars, colours, _SCALE),
+            Table(("cell", *colours), rows),
+            "% of the CPU time of all cores",
+            keys(colours),
+            wide=True,
+        )
+    ]
+
+
+_EVENTS = ("@p1", "@p3", "@p2", "@p8", "@p5", "@p7", "@s6")
+_WORKING = "CPU"
+
+
+def waits(study: Study) -> list[Chart]:
+    events = list(dict.fromkeys(event for part in study.parts for bar in part.waits for event in bar.parts))
+    others = [event for event in events if event not in (_WORKING, OTHER)]
+    colours = {_WORKING: "@p0"} if _WORKING in events else {}
+    colours |= {event: _EVENTS[place % len(_EVENTS)] for place, event in enumerate(others)}
+    colours |= {OTHER: "@p4"} if OTHER in events else {}
+    return [
+        by_clients(f"waits-{place}", part.name, "Backends", part.waits, colours, "of the backends")
+        for place, part in enumerate(study.parts)
+        if part.waits
+    ]
+
+
+# Budget parts in the order stacked, with their colours: idle is paper-grey, steal is red because others took it.
+BUDGET = {
+    "server": "@p0",
+    "client": "@p1",
+    "observers": "@p2",
+    "emulation": "@p3",
+    "kernel": "@p7",
+    "other": "@p4",
+    "steal": "@p5",
+    "idle": "@p6",
+}
+
+
+def by_clients(id: str, name: str, subject: str, bars: Sequence[Shares], colours: dict[str, str], what: str) -> Chart:
+    parts = [part for part in colours if any(bar.parts.get(part, 0.0) >= 0.0005 for bar in bars)]
+    rows = [
+        {"clients": bar.clients, "part": part, "order": place, "share": bar.parts.get(part, 0.0)}
+        | {"text": quantity(bar.parts.get(part, 0.0), "share")}
+        for bar in bars
+        for place, part in enumerate(parts)
+    ]
+    layer = {"data": {"name": "shares"}, "mark": {"type": "bar", "stroke": "@paper", "strokeWidth": 0.6}}
+    layer["encoding"] = _encoding(parts, colours, max(1.0, *(sum(bar.parts.values()) for bar in bars)))
+    busiest = max(bars, key=lambda bar: bar.clients)
+    words = ", ".join(f"{part} {quantity(busiest.parts.get(part, 0.0), 'share')}" for part in parts)
+    return Chart(
+        id,
+        name,
+        f"{subject} of {name}, share {what}. With {counted(busiest.clients, 'client')}: {words}.",
+        base.specification([layer], {"shares": rows}, 230),
+        Table(
+            ("clients", *parts),
+            tuple((str(bar.clients), *(quantity(bar.parts.get(p, 0.0), "share") for p in parts)) for bar in bars),
+        ),
+        f"% {what}",
+        tuple(Key(part, colours[part].removeprefix("@"), "square") for part in parts),
+    )
+
+
+def _encoding(parts: list[str], colours: dict[str, str], most: float) -> dict[str, Any]:
+    return {
+        "x": {
+            "field": "clients",
+            "type": "ordinal",
+            "axis": {"title": "clients", "labelAngle": 0, "domain": False, "ticks": False},
+        },
+        "y": {
+            "field": "share",
+            "type": "quantitative",
+            "stack": "zero",
+            "scale": {"nice": False, "domain": [0, most]},
+            "axis": {"title": None, "format": ".0%", "tickCount": 5},
+        },
+        "color": {
+            "field": "part",
+            "type": "nominal",
+            "scale": {"domain": parts, "range": [colours[part] for part in parts]},
+        },
+        "order": {"field": "order"},
+        "tooltip": [{"field": "clients"}, {"field": "part"}, {"field": "text", "title": "share"}],
+    }

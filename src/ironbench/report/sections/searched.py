@@ -1,0 +1,53 @@
+"""Loads that a search chose for the cells of a lab, and what it tried."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ironbench import units
+from ironbench.analyse.study import Study
+from ironbench.model.search import Best, Search
+from ironbench.report.charts.base import Table
+from ironbench.report.findings import metric_words
+from ironbench.report.numbers import quantity, unit_of
+from ironbench.report.section import Section, with_rows
+
+PLACE = 620
+
+_LEAD = (
+    "Before the first block a search chose the load of each cell, in preliminary trials that enter no finding. "
+    "The blocks measured every cell afresh at its own, so that the luckiest trial of a search is not reported."
+)
+
+
+def sections(study: Study) -> Iterator[Section]:
+    sentences = tuple(f"{one.cell.name}: {one.best.sentence}." for one in study.searched if one.best)
+    tables = with_rows(tried(study))
+    yield Section("searched", "Best load of each cell", _LEAD, tables=tables, sentences=sentences, at_end=True)
+
+
+def tried(study: Study) -> Table:
+    """A row for each load that was tried."""
+    rows: list[tuple[str, ...]] = []
+    searches = [one.search for one in study.searched if one.search]
+    limits = searches[0].limits if searches else ()
+    for one in study.searched:
+        if one.search and one.best:
+            rows += _rows(one.cell.name, one.search, one.best)
+    of = searches[0].of if searches else ""
+    bounds = (
+        f"{metric_words(limit.metric)}, at most {quantity(limit.most, unit_of(limit.metric))}" for limit in limits
+    )
+    return Table(("cell", of, "", "trials", "throughput", *bounds), tuple(rows))
+
+
+def _rows(cell: str, search: Search, best: Best) -> Iterator[tuple[str, ...]]:
+    for one in best.tried:
+        point = units.rate(one.point) if search.of == "rate" else str(one.point)
+        values = [
+            quantity(value, unit_of(limit.metric)) for value, limit in zip(one.limited, search.limits, strict=False)
+        ]
+        values += ["failed"] * (len(search.limits) - len(values))
+        chosen = "chosen" if one.point == best.point else ""
+        throughput = quantity(one.throughput, "1/s") if one.throughput else "failed"
+        yield cell, point, chosen, str(one.trials), throughput, *values

@@ -1,0 +1,164 @@
+"""The plan of a lab and what became of it, the scripts' texts, and the configuration in common."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ironbench.analyse.study import Study
+from ironbench.model.lab import Lab
+from ironbench.model.record import Record, Status
+from ironbench.report import theme
+from ironbench.report.charts import base
+from ironbench.report.charts.base import Chart, Depth, Key, Table
+from ironbench.report.section import Section
+from ironbench.report.sections.differences import fact, fact_name
+
+PLACE = 2500
+
+
+def sections(study: Study) -> Iterator[Section]:
+    if study.lab:
+        title = "The plan and what became of it"
+        yield Section("plan", title, _lead(study.lab, len(study.cells)), tuple(order(study)), tuple(plan(study)))
+    yield Section("texts", "The scripts", texts=study.scripts, depth=Depth.DOCUMENT)
+    tables = tuple(configuration(study.shared))
+    yield Section("configuration", "Configuration in common", tables=tables, depth=Depth.PAGE)
+
+
+_ROOMS = ("system", "load", "machine", "engine", "software")
+
+
+def configuration(shared: Mapping[str, str]) -> list[tuple[str, Table]]:
+    """A table of common facts per room."""
+    tables = []
+    for room in _ROOMS:
+        rows = [
+            (fact_name(name.partition(".")[2]), fact(name, value))
+            for name, value in shared.items()
+            if name.partition(".")[0] == room
+        ]
+        if rows:
+            tables.append((room.capitalize(), Table(("fact", "value"), tuple(rows))))
+    return tables
+
+
+def plan(study: Study) -> list[tuple[str, Table]]:
+    """The factors, and each cell with the outcome of its trials."""
+    lab_factors = study.lab.factors if study.lab else ()
+    factors = Table(("factor", "levels"), tuple((f.name, ", ".join(f.levels)) for f in lab_factors), words=True)
+    rows = []
+    for cell in study.cells:
+        tally = {status: sum(record.status is status for record in cell.trials) for status in Status}
+        retried = sum(record.attempt > 1 for record in cell.trials)
+        fate = ", ".join(f"{count} {status.value}" for status, count in tally.items() if count) or "none run"
+        base = "baseline" if cell.name == study.baseline else ""
+        rows.append((cell.name, base, f"{len(cell.trials)} of {cell.planned}", fate, str(retried) if retried else ""))
+    rows += [(name, "", "not measured", why, "") for name, why in study.skipped]
+    cells = Table(("cell", "", "trials", "how they ended", "tried twice"), tuple(rows), words=True)
+    return [("Factors", factors), ("Cells", cells)]
+
+
+def _lead(lab: Lab, cells: int) -> str:
+    blocks = "1 block" if lab.method.blocks == 1 else f"{lab.method.blocks} blocks"
+    stages = "" if len(lab.method.stages) < 2 else f" in {len(lab.method.stages)} stages"
+    order = f"an order drawn with seed {lab.method.seed}, so that a drift of the machine meets all cells alike"
+    if lab.method.order == "fixed":
+        order = 'the order of the lab file (order = "fixed")'
+    return (
+        f"{lab.design.capitalize()} design: {cells} cells in {blocks}{stages}; every block runs each cell once, in "
+        f"{order}."
+    )
+
+
+_SQUARE = 24
+_MOST = 24
+"""Most blocks or cells in the chart; the table has all."""
+_SIGNS = {"suspect": "?", "voided": "×", "failed": "×", "cut-short": "×", "not run": "–"}
+
+
+def order(study: Study) -> list[Chart]:
+    """Planned places with their trials' outcomes."""
+    if study.lab is None:
+        return []
+    names = [cell.name for cell in study.cells]
+    blocks: dict[int, list[str]] = {}
+    for trial in (one for one in study.lab.trials if one.cell.name in names):
+        blocks.setdefault(trial.block, []).append(trial.cell.name)
+    if not 1 < len(names) <= theme.SYSTEMS or not 1 < len(blocks) <= _MOST:
+        return []
+    done = {(record.cell.name, record.block): record for cell in study.cells for record in cell.trials}
+    data = [
+        _place(name, block, place, done.get((name, block)))
+        for block, order in blocks.items()
+        for place, name in enumerate(order)
+    ]
+    return [
+        Chart(
+            "order",
+            "Order of the trials",
+            f"{len(blocks)} blocks of {len(names)} trials, each in the order it was run; "
+            f"{sum(row['status'] not in ('ok', 'suspect') for row in data)} trials did not end well.",
+            base.specification(_layers(names, len(blocks)), {"order": data}, len(blocks) * _SQUARE + 40),
+            _table(blocks, done),
+            "left to right: first to last of a block" + (", rated cells left out" if study.lab.rated else ""),
+            tuple(Key(name, f"s{place % theme.SYSTEMS}", "square") for place, name in enumerate(names)),
+            "× failed, voided or cut short; ? suspect; – not run." if any(row["sign"] for row in data) else "",
+        )
+    ]
+
+
+def _place(name: str, block: int, place: int, record: Record | None) -> dict[str, Any]:
+    status = record.status.value if record else "not run"
+    row: dict[str, Any] = {"system": name, "block": block + 1, "place": place + 1, "status": status}
+    return row | {"sign": _SIGNS.get(status, ""), "cause": record.cause if record else ""}
+
+
+def _layers(names: list[str], blocks: int) -> list[dict[str, Any]]:
+    x = {
+        "field": "place",
+        "type": "ordinal",
+        "axis": {"title": None, "labels": False, "ticks": False, "domain": False},
+        "scale": {"paddingInner": 0.06, "paddingOuter": 0},
+    }
+    y = {
+        "field": "block",
+        "type": "ordinal",
+        "axis": {"title": "block", "domain": False, "ticks": False, "labelOverlap": "greedy"},
+        "scale": {"paddingInner": 0.14, "paddingOuter": 0},
+    }
+    tooltip = [{"field": "system", "title": "cell"}, *({"field": name} for name in ("block", "status", "cause"))]
+    square = {
+        "data": {"name": "order"},
+        "mark": {"type": "rect", "cornerRadius": 2},
+        "encoding": {
+            "x": x,
+            "y": y,
+            "color": base.colour(names),
+            "opacity": {
+                "condition": {"test": "datum.status == 'ok' || datum.status == 'suspect'", "value": 0.9},
+                "value": 0.25,
+            },
+            "tooltip": tooltip,
+        },
+    }
+    sign = {
+        "data": {"name": "order"},
+        "mark": {"type": "text", "fontSize": 13, "fontWeight": 700, "color": "@ink", "baseline": "middle"},
+        "encoding": {"x": x, "y": y, "text": {"field": "sign"}},
+    }
+    return [square, sign]
+
+
+def _table(blocks: dict[int, list[str]], done: dict[tuple[str, int], Record]) -> Table:
+    rows = []
+    for block, names in blocks.items():
+        cells = []
+        for name in names:
+            record = done.get((name, block))
+            status = "not run" if record is None else "" if record.status is Status.OK else record.status.value
+            cells.append(f"{name} ({status})" if status else name)
+        rows.append((str(block + 1), *cells))
+    widest = max(len(row) for row in rows)
+    head = ("block", *(f"{place}." for place in range(1, widest)))
+    return Table(head, tuple((*row, *("" for _ in range(widest - len(row)))) for row in rows))

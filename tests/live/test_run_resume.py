@@ -1,0 +1,65 @@
+"""`ironbench run --resume` goes on with the same command where it was stopped, however it was stopped."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import pytest
+from user import User, eventually
+
+pytestmark = pytest.mark.live
+
+SHORT = ("--duration", "0.8s", "--warmup", "0s", "--no-observe")
+WORDS = ("run", "igen-oltp", "--engine", "null", "--clients", "1,2", *SHORT)
+
+
+@pytest.fixture
+def user(place: Path) -> User:
+    return User(place)
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_a_run_that_was_stopped_goes_on_with_what_is_missing(user: User, how: signal.Signals) -> None:
+    with user.begun(*WORDS) as run:
+        assert eventually(lambda: len(list(user.results.glob("trials/*/record.json"))) == 2)
+        told, _ = run.end(how)
+    assert told.code == (130 if how is signal.SIGINT else -signal.SIGKILL), told
+    assert how is signal.SIGKILL or "the same command with --resume goes on" in told.stderr
+    kept = {path.name: path.read_text() for path in user.results.glob("trials/[!.]*/record.json")}
+    stopped = [record for record in user.records() if record["status"] != "cut-short"]
+    told = user(*WORDS, "--resume", "--json")
+    assert told.code in (0, 3), told
+    assert {path.name: path.read_text() for path in user.results.glob("trials/*/record.json")}.items() >= kept.items()
+    done = [record for record in user.records() if record["status"] != "cut-short"]
+    assert [record["purpose"] for record in done] == ["sweep"] * 2 + ["confirmation"] * 3
+    assert {record["series"] for record in done} == {stopped[0]["series"]}
+    assert len({record["cell"]["load"]["seed"] for record in done}) == 1
+    again = user(*WORDS, "--resume", "--json")
+    assert len(user.records()) == len(again.document["trials"]), "nothing was left to be measured"
+
+
+def test_a_run_that_somebody_measures_is_not_gone_on_with_by_a_second_one(user: User) -> None:
+    words = tuple("4s" if word == "0.8s" else word for word in WORDS)
+    with user.begun(*words) as run:
+        assert eventually(lambda: len(list(user.results.glob("trials/*/record.json"))) == 1)
+        told = user(*words, "--resume")
+        assert told.code == 2, told
+        assert f"another ironbench works on it (process {run.process.pid})" in told.stderr
+        run.end(signal.SIGKILL)
+    assert user(*words, "--resume", "--json").code in (0, 3)
+    assert not list(user.results.glob(".*.lock"))
+
+
+def test_another_command_is_not_gone_on_with(user: User) -> None:
+    assert user(*WORDS).code in (0, 3)
+    told = user(*WORDS, "--resume", "--think-time", "1ms")
+    assert told.code == 2
+    assert "no run of this command on this machine" in told.stderr
+
+
+def test_a_plan_starts_nothing(user: User) -> None:
+    told = user(*WORDS, "--plan")
+    assert told.code == 0, told
+    assert "5 trials" in told.stdout and "3 fresh ones of the peak" in told.stdout
+    assert user.untouched()

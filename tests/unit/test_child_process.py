@@ -1,0 +1,124 @@
+"""Child processes of ours, and programs of others: what is said to them, how they end, and that it is told."""
+
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from ironbench.errors import EngineDiedError, FailureError
+from ironbench.process import programs
+from ironbench.process.child import ORPHANED, Child
+from ironbench.process.programs import Program
+
+MODULE = """
+import os, subprocess, sys
+from ironbench.errors import FailureError
+from ironbench.process.child import answer
+
+def main(parent):
+    while (frame := parent.receive()) is not None:
+        message, data = frame
+        if message == "refuse":
+            error = FailureError("statement", "it was cancelled", "ask again")
+            error.sqlstate = "57014"
+            raise error
+        if message == "raise":
+            raise ValueError("nonsense")
+        if message == "inherit":
+            data = subprocess.run(["readlink", "/proc/self/fd/0"], capture_output=True).stdout
+        answer(parent, {"said": message}, data[::-1])
+"""
+
+
+@pytest.fixture
+def child(tmp_path: Path):
+    (tmp_path / "asked.py").write_text(MODULE)
+    started = Child("asked", "the child", packages=[str(tmp_path)])
+    yield started
+    started.stop()
+
+
+def test_messages_and_bytes_go_both_ways_whatever_their_size(child: Child) -> None:
+    data = os.urandom(3_000_000)
+    sending = threading.Thread(target=child.send, args=("much", data))
+    sending.start()
+    assert child.receive() == ({"said": "much"}, data[::-1])
+    sending.join()
+
+
+def test_what_lies_beside_ironbench_takes_no_place_of_the_standard_library(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "ironbench").symlink_to(Path(programs.__file__).parents[1])
+    monkeypatch.setattr("ironbench.process.child._PACKAGES", str(tmp_path))
+    (tmp_path / "json.py").write_text("raise ImportError('not the standard one')")
+    (tmp_path / "asked.py").write_text(MODULE)
+    child = Child("asked", "the child")
+    assert child.ask("hello") == {"said": "hello"}
+    child.stop()
+
+
+def test_an_error_of_the_child_is_raised_here_as_it_was_there(child: Child) -> None:
+    with pytest.raises(FailureError, match="statement: it was cancelled") as refused:
+        child.ask("refuse")
+    assert (refused.value.hint, refused.value.sqlstate) == ("ask again", "57014")
+
+
+def test_a_child_that_breaks_down_leaves_its_last_line(child: Child) -> None:
+    assert child.ask("raise") == {}
+    died = child.died("before it answered")
+    assert isinstance(died, EngineDiedError)
+    assert died.cause == "its process ended with exit code 1 before it answered"
+    assert died.hint == "it wrote: ValueError: nonsense"
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV])
+def test_a_death_by_signal_is_named_and_only_a_kill_may_be_for_want_of_memory(child: Child, number: int) -> None:
+    child.ask("ready")
+    os.kill(child.pid, number)
+    assert child.ask("hello") == {}
+    died = child.died()
+    assert died.cause == f"its process was ended by {signal.Signals(number).name}"
+    assert ("memory" in died.hint) == (number == signal.SIGKILL)
+
+
+def test_a_child_that_does_not_answer_is_told_from_one_that_died(child: Child) -> None:
+    child.ask("ready")
+    os.kill(child.pid, signal.SIGSTOP)
+    assert child.died(patience_s=0.1).cause == "it does not answer"
+    child.stop(0.1)
+    assert child.process.returncode == -signal.SIGKILL
+
+
+def test_a_child_ends_with_its_parent_and_its_own_children_do_not_hold_the_line(child: Child) -> None:
+    child.send("inherit")
+    frame = child.receive()
+    assert frame is not None and frame[1][::-1].strip() == b"/dev/null"
+    child.stop()
+    assert child.process.returncode in (0, ORPHANED)
+
+
+def test_a_program_that_fails_leaves_its_last_words() -> None:
+    assert programs.output(["echo", "one"]) == "one\n"
+    with pytest.raises(FailureError, match="sh failed: b / c / d"):
+        programs.output(["sh", "-c", "printf 'a\nb\nc\nd\n' >&2; exit 3"])
+    with pytest.raises(FailureError, match="cannot be run: No such file") as missing:
+        programs.output(["/no/such/program"])
+    assert missing.value.hint == "is /no/such/program installed?"
+    assert not programs.works("/no/such/program") and not programs.works("false") and programs.works("true")
+
+
+def test_a_program_that_is_cancelled_ends_with_its_children_and_raises_nothing(tmp_path: Path) -> None:
+    program = Program(["sh", "-c", f"sleep 600 & echo $! > {tmp_path}/pid; wait"])
+    thread = threading.Thread(target=program.run)
+    thread.start()
+    while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():
+        time.sleep(0.01)
+    program.cancel()
+    thread.join()
+    pid = int((tmp_path / "pid").read_text())
+    while Path(f"/proc/{pid}").exists() and " Z " not in Path(f"/proc/{pid}/stat").read_text():
+        time.sleep(0.01)
