@@ -12,8 +12,10 @@ import own_server as pg
 import pytest
 
 from ironbench.cli.cleanup import cleanup as clean_up
+from ironbench.cli.run import carried_out
 from ironbench.engines.cleanup import cleanup, leftovers, lines_of
-from ironbench.errors import FailureError
+from ironbench.errors import FailureError, InputError
+from ironbench.experiment.command import Asked
 from ironbench.process import processes, register
 from ironbench.process.processes import ProcessId
 
@@ -57,12 +59,20 @@ def test_what_outlives_both_ironbench_and_guard_is_ended_by_cleanup(place: Path)
         assert lines_of(cleanup(remove_data=False)) == ["nothing of ours is left"]
 
 
-def test_a_directory_whose_server_outlived_its_ironbench_is_refused_until_cleanup(place: Path) -> None:
+def test_a_directory_whose_server_outlived_its_ironbench_is_refused_until_cleanup(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pg.Parent(place / "d") as parent:
         os.kill(parent.guard.pid, signal.SIGKILL)
         parent.kill(signal.SIGKILL)
         with pytest.raises(Exception, match="a server already runs on it"):
             pg.start(pg.system(place / "d"))
+        asked = Asked("tpcb-like", engine="postgres", data=str(place / "d"), results=str(place / "r"))
+        with pytest.raises(InputError, match="a server already runs on it"):
+            carried_out(asked, json=False)
+        capsys.readouterr()
+        assert carried_out(asked, json=False, plan_only=True) == 0
+        assert "a server already runs on it" in capsys.readouterr().out, "a plan starts nothing"
         cleanup(remove_data=False)
         session = pg.start(pg.system(place / "d"))
         session.stop()

@@ -63,3 +63,26 @@ def test_a_plan_starts_nothing(user: User) -> None:
     assert told.code == 0, told
     assert "5 trials" in told.stdout and "3 fresh ones of the peak" in told.stdout
     assert user.untouched()
+
+
+def test_a_plan_shows_the_order_that_the_run_takes_or_that_it_is_drawn(user: User) -> None:
+    words = (*WORDS, "--repeats", "6")
+    drawn = user(*words, "--plan")
+    assert "6 blocks of clients=1, clients=2" in drawn.stdout and "--seed fixes it" in drawn.stdout
+    assert "a lab of 6 such blocks resolves a difference of" in drawn.stdout
+    assert user(*words, "--plan", "--json").document["seed"] is None
+    assert "block 6: clients=" in user(*words, "--plan", "--seed", "1").stdout
+
+
+def test_a_plan_of_a_run_that_goes_on_says_what_is_left(user: User) -> None:
+    with user.begun(*WORDS) as run:
+        assert eventually(lambda: len(list(user.results.glob("trials/*/record.json"))) == 1)
+        run.end(signal.SIGKILL)
+    kept = len(user.records())
+    told = user(*WORDS, "--plan", "--resume")
+    assert f"{kept} trial" in told.stdout and "measured already, which leaves:" in told.stdout
+    assert f"{5 - kept} trials, about" in told.stdout
+    assert user(*WORDS, "--resume").code in (0, 3)
+    assert "all 5 trials were measured already; nothing is left" in user(*WORDS, "--plan", "--resume").stdout
+    again = user(*WORDS, "--resume")
+    assert again.stderr.splitlines()[0] == "all 5 trials were measured already; nothing ran", again

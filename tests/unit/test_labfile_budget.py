@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ironbench.analyse.subjects import work_name
 from ironbench.errors import InputError
-from ironbench.experiment.size import detector, of_machine
+from ironbench.experiment.size import detector, of_length, of_machine, resolution
 from ironbench.model.finding import Noise
 from ironbench.model.lab import Stage
 from ironbench.plan import budget
@@ -59,17 +59,19 @@ def test_a_larger_budget_resolves_more() -> None:
 
 def test_what_a_smaller_difference_needs_is_what_resolves_it() -> None:
     size = resolved(15)
-    needed = budget.needed_s(TWO, size.trial_s, 0.03, 1, ASSUMED, detector(1))
-    assert needed is not None and needed > 900
-    assert resolved(needed / 60).detectable <= 0.03 * 1.001
+    needed = budget.needed(size.trial_s, 0.03, 1, ASSUMED, detector(1))
+    assert needed is not None
+    needed_s = TWO.lab_s(size.trial_s, needed)
+    assert needed_s > 900
+    assert resolved(needed_s / 60).detectable <= 0.03 * 1.001
 
 
 def test_a_budget_for_less_than_six_blocks_is_refused_with_what_is_needed() -> None:
     with pytest.raises(InputError) as caught:
         resolved(1)
     assert "2 cells in 6 blocks of 5 s take 2 min 50 s" in caught.value.cause
-    assert "allow 3 min" in caught.value.hint
-    assert resolved(3).elapsed_s <= 180
+    assert "allow 2 min 50 s" in caught.value.hint
+    assert resolved(170 / 60).elapsed_s <= 170
 
 
 def test_a_clear_difference_may_end_a_long_lab_early() -> None:
@@ -91,9 +93,18 @@ def test_the_machines_own_noise_is_used_where_it_was_measured() -> None:
     work = work_name(lab.setups[0].choice)
     quiet = Noise("m", "select-only", "throughput", 10, 0.01, 0.01, "2026-11-21T01:00:00")
     same = Noise("m", work, "throughput", 12, 0.03, 0.02, "2026-11-21T01:00:00", 60.0)
-    assert of_machine(lab, [], "m") == ASSUMED
-    assert of_machine(lab, [quiet, same], "another") == ASSUMED
-    found = of_machine(lab, [quiet, same], "m")
+    assert of_machine(lab.setups, "throughput", [], "m") == ASSUMED
+    assert of_machine(lab.setups, "throughput", [quiet, same], "another") == ASSUMED
+    found = of_machine(lab.setups, "throughput", [quiet, same], "m")
     assert (found.share, found.trial_s, found.seen) == (0.03, 60.0, 12)
-    assert "3\u202f% from block to block" in found.source and "2026-11-21" in found.source
-    assert of_machine(lab, [quiet], "m").share == 0.01
+    assert "12 blocks" in found.source and "2026-11-21" in found.source
+    assert of_machine(lab.setups, "throughput", [quiet], "m").share == 0.01
+
+
+def test_a_plan_shows_the_spread_that_its_resolution_follows_from() -> None:
+    setups = labfactory.lab({"log": ("disk", "memory")}).setups
+    short, long = (resolution([of_length(one, s) for one in setups], (Stage(1, 6),), ASSUMED, 1, 1) for s in (2, 30))
+    assert short.varies > 2 * long.varies and long.varies == pytest.approx(ASSUMED.share, rel=0.02)
+    freedom_5 = (2.5706 + 1.4759) / math.sqrt(6)  # t(0.975) + t(0.9)
+    for one in (short, long):
+        assert math.log1p(one.detectable or 0) == pytest.approx(freedom_5 * one.varies, rel=0.05)

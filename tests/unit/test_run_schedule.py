@@ -90,5 +90,9 @@ def test_a_budget_buys_a_run_blocks_before_length_and_never_exceeds_itself() -> 
         count, trial_s = found[budget_s] = budget.sized_run([5.0, 5.0], 3, 10.0, budget.LENGTHS_S, budget_s)
         assert 10.0 + 3 * (5 + trial_s) + count * 2 * (5 + trial_s) <= budget_s
     assert found[120.0][0] < found[600.0][0] < found[3600.0][0]
-    with pytest.raises(InputError, match="--budget 20 s"):
+    with pytest.raises(InputError, match="--budget 20 s") as caught:
         budget.sized_run([5.0, 5.0], 3, 10.0, budget.LENGTHS_S, 20.0)
+    assert "allow 60 s" in caught.value.hint, "the least that would do"
+    assert budget.sized_run([5.0, 5.0], 3, 10.0, budget.LENGTHS_S, 60.0) == (1, 5.0)
+    with pytest.raises(InputError):
+        budget.sized_run([5.0, 5.0], 3, 10.0, budget.LENGTHS_S, 59.0)

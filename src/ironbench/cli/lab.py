@@ -102,7 +102,7 @@ def resume(
 ) -> int:
     """Go on with a lab that was interrupted: exactly what is missing, in the planned order."""
     from ironbench.cli import verdict
-    from ironbench.experiment import freeze, loop, schedule
+    from ironbench.experiment import declare, freeze, loop, schedule
     from ironbench.record import labs, progress
 
     printer = Printer()
@@ -114,6 +114,7 @@ def resume(
         source = path.read_text(encoding="utf-8") if path.is_file() else directory.source()
         freeze.require_scripts(frozen.lab)
         freeze.end_orphans(frozen.lab)
+        declare.refuse_in_use(frozen.lab.setups)
         secrets = freeze.secrets_again(frozen.lab, path, source)
         freeze.require_rights([setup for setup in frozen.lab.setups if not setup.skipped], secrets)
         differences = freeze.changes(frozen, secrets, directory, source)
@@ -122,9 +123,12 @@ def resume(
         for line in differences:
             printer.say(f"changed since this lab began: {line}")
         _say_cautions(frozen.lab, printer)
-        forgiven = {record.id for record in progress.given_up(directory.records())} if failed else set()
+        before = directory.records()
+        forgiven = {record.id for record in progress.given_up(before)} if failed else set()
         known = freeze.caution(differences)
         records = loop.conduct(secrets, directory, printer, known, forgiven, traces)
+        if not more and len(records) == len(before):
+            printer.say(loop.nothing_ran(before))
         if more and not verdict.interrupted(records):
             schedule.more(directory, more)
             records = loop.conduct(secrets, directory, printer, known, forgiven, traces)

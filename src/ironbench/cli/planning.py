@@ -6,12 +6,14 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ironbench import engines, units, workloads
+from ironbench.analyse.curve import SWEEP
 from ironbench.cli.run import time_of
 from ironbench.drive import checkpoints
-from ironbench.experiment import declare
-from ironbench.experiment.size import Planned
+from ironbench.experiment import declare, schedule, size
+from ironbench.experiment.size import Planned, Resolution
 from ironbench.model.lab import Lab
 from ironbench.model.plan import Plan
+from ironbench.model.record import Record, Status
 from ironbench.model.system import Load, Setup, Trial
 from ironbench.plan import blocks
 from ironbench.printer import Printer
@@ -35,45 +37,73 @@ def show(found: Planned, json: bool) -> None:
         Printer().data("\n\n".join(_pages(found)))
 
 
-def show_run(plan: Plan, json: bool) -> None:
-    """Prints what a run would do."""
+def show_run(plan: Plan, before: Sequence[Record], drawn: bool, json: bool) -> None:
+    """Prints what a run would do. `before`: what it has measured; `drawn`: each run draws an order of its own."""
     workload = workloads.get(plan.choice.workload)
     data_bytes = workload.estimate_bytes(plan.system.engine, plan.choice.options)
+    blocks = 1 + max(trial.block for trial in plan.trials)
+    setups = [Setup(one.cell, plan.system, plan.choice) for one in plan.trials if one.block == 0]
+    left = plan if plan.search else schedule.remaining(plan, before)
     if json:
         import msgspec
 
-        trials = [{"cell": one.cell.name, "block": one.block} for one in plan.trials]
+        trials = [{"cell": one.cell.name, "block": one.block} for one in left.trials]
         found = {"schema": 1, "system": plan.system, "choice": plan.choice, "search": plan.search, "trials": trials}
         cells = {one.cell.name: one.cell.load for one in plan.trials}
-        found |= {"loads": cells, "confirmations": plan.confirmations}
-        found |= {"estimate_s": plan.estimate_s, "estimate_bytes": data_bytes}
+        found |= {"loads": cells, "confirmations": left.confirmations, "measured": len(_counting(before))}
+        found |= {"seed": None if drawn else setups[0].cell.load.seed}
+        found |= {"estimate_s": left.estimate_s, "estimate_bytes": data_bytes}
         Printer().data(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
         return
     lines = [f"{workload.name} on {plan.system.label} ({plan.system.engine})"]
-    if plan.search:
-        lines.append(f"search for the best {plan.search.of} in {plan.search.low} to {plan.search.high}")
-        lines.append(f"as many trials as that takes, each {_span(plan.trials[0].cell.load)}")
-        lines.append(f"then {plan.confirmations} fresh ones of the best, so that the luckiest is not reported")
-    else:
-        by_block: dict[int, list[str]] = {}
-        for trial in plan.trials:
-            by_block.setdefault(trial.block, []).append(trial.cell.name)
-        lines.append(f"each trial {_span(plan.trials[0].cell.load)}")
-        lines += [f"block {block + 1}: {', '.join(names)}" for block, names in list(by_block.items())[:_SHOWN_BLOCKS]]
-        if len(by_block) > _SHOWN_BLOCKS:
-            lines.append(f"and {counted(len(by_block) - _SHOWN_BLOCKS, 'block')} more (--json shows all)")
-        count = counted(len(plan.trials) + plan.confirmations, "trial")
-        lines.append(f"{count}, {time_of(plan)}")
-    if plan.confirmations and not plan.search:
-        lines.append(f"of these {plan.confirmations} fresh ones of the peak, so that the luckiest is not reported")
+    lines += _search_lines(plan, before) if plan.search else _sweep_lines(plan, left, before, drawn)
+    if blocks > 1 and not plan.search:
+        lines.append(_resolved_by_run(size.of_blocks(setups, blocks), blocks))
     if data_bytes:
         lines.append(f"data of about {quantity(data_bytes, 'bytes')}, loaded first where they are not there yet")
-    setups = [Setup(one.cell, plan.system, plan.choice) for one in plan.trials[:1]]
-    if said := checkpoints.interval_note(setups, plan.crash, "--checkpoint"):
+    if said := checkpoints.interval_note(setups[:1], plan.crash, "--checkpoint"):
         lines.append(said)
     protocol = engines.get(plan.system.engine).protocol(plan.trials[0].cell.load.protocol)
-    lines += [f"caution: {one}" for one in workload.cautions(plan.system.engine, plan.choice, protocol)]
-    Printer().data("\n".join(map(plain.clean, lines)))
+    cautions = [*workload.cautions(plan.system.engine, plan.choice, protocol), *declare.in_use(setups[:1])]
+    Printer().data("\n".join(map(plain.clean, [*lines, *(f"caution: {one}" for one in cautions)])))
+
+
+def _counting(before: Sequence[Record]) -> list[Record]:
+    """One that was cut short is measured again."""
+    return [record for record in before if record.status is not Status.CUT_SHORT]
+
+
+def _search_lines(plan: Plan, before: Sequence[Record]) -> Iterator[str]:
+    assert plan.search is not None
+    yield f"search for the best {plan.search.of} in {plan.search.low} to {plan.search.high}"
+    if done := _counting(before):
+        yield f"{counted(len(done), 'trial')} measured already"
+    yield f"as many {'more ' * bool(done)}trials as that takes, each {_span(plan.trials[0].cell.load)}"
+    yield f"then {plan.confirmations} fresh ones of the best, so that the luckiest is not reported"
+
+
+def _sweep_lines(plan: Plan, left: Plan, before: Sequence[Record], drawn: bool) -> Iterator[str]:
+    if done := _counting(before):
+        if not left.trials:
+            yield f"all {counted(len(done), 'trial')} were measured already; nothing is left"
+            return
+        yield f"{counted(len(done), 'trial')} measured already, which leaves:"
+    yield f"each trial {_span(plan.trials[0].cell.load)}"
+    by_block: dict[tuple[str, int], list[str]] = {}
+    for trial in left.trials:
+        by_block.setdefault((trial.purpose, trial.block), []).append(trial.cell.name)
+    if drawn and len(next(iter(by_block.values()))) > 1:
+        cells = sorted({one.cell.load.clients: one.cell.name for one in left.trials}.items())
+        yield f"{counted(len(by_block), 'block')} of {', '.join(name for _, name in cells)}"
+        yield "each block in an order that is drawn when the run starts; --seed fixes it"
+    else:
+        for (purpose, block), names in list(by_block.items())[:_SHOWN_BLOCKS]:
+            yield f"{'block' if purpose == SWEEP else purpose} {block + 1}: {', '.join(names)}"
+        if len(by_block) > _SHOWN_BLOCKS:
+            yield f"and {counted(len(by_block) - _SHOWN_BLOCKS, 'block')} more (--json shows all)"
+    yield f"{counted(len(left.trials) + left.confirmations, 'trial')}, {time_of(left)}"
+    if left.confirmations:
+        yield f"of these {left.confirmations} fresh ones of the peak, so that the luckiest is not reported"
 
 
 def document(found: Planned) -> dict[str, Any]:
@@ -109,7 +139,9 @@ def document(found: Planned) -> dict[str, Any]:
         "resolution": {
             "detectable": resolution.detectable,
             "target": resolution.target,
-            "needed_s": resolution.needed_s,
+            "needed_s": _needed_s(found),
+            "trial_s": resolution.trial_s,
+            "varies": resolution.varies,
             "spread": resolution.spread,
         },
     }
@@ -125,7 +157,12 @@ def _pages(found: Planned) -> Iterator[str]:
     if lab.claims:
         yield "Expected\n" + "\n".join(f"  - {plain.clean(claim.text)!r}: {_meaning(claim)}" for claim in lab.claims)
     yield "Estimate\n" + "\n".join(f"  {line}" for line in (*_cost(found), resolved(found)))
-    notes = [*map(plain.clean, declare.cautions(lab)), *_notes(lab), *_crowded_out(found), *_undecidable(found)]
+    notes = [
+        *map(plain.clean, [*declare.cautions(lab), *declare.in_use(lab.setups)]),
+        *_notes(lab),
+        *_crowded_out(found),
+        *_undecidable(found),
+    ]
     if notes:
         yield "Before you run it\n" + "\n".join(f"  - {note}" for note in notes)
 
@@ -286,13 +323,32 @@ def _each(own_s: Sequence[float | None], around_s: float) -> str:
 def resolved(found: Planned) -> str:
     """`15 min resolves a difference of 7 % or more; 3 % needs 2 h 10 min (…)`."""
     lab, resolution = found.lab, found.resolution
-    needs = "takes more than 500 blocks" if resolution.needed_s is None else f"needs {units.span(resolution.needed_s)}"
+    time_s = _needed_s(found)
+    needs = "takes more than 500 blocks" if time_s is None else f"needs {units.span(time_s)}"
+    return _resolved(resolution, units.span(lab.estimate_s), lab.method.blocks, needs)
+
+
+def _needed_s(found: Planned) -> float | None:
+    """Time of the whole lab in which it would resolve the smaller difference; None beyond 500 blocks."""
+    count = found.resolution.needed
+    return None if count is None else found.costs.lab_s(found.resolution.trial_s, count)
+
+
+def _resolved_by_run(resolution: Resolution, count: int) -> str:
+    """Two runs are compared without a verdict, for they are no blocks of one experiment; those of a lab are."""
+    needs = (
+        "takes more than 500 blocks" if resolution.needed is None else f"needs {counted(resolution.needed, 'block')}"
+    )
+    return _resolved(resolution, f"a lab of {count} such blocks", count, needs)
+
+
+def _resolved(resolution: Resolution, what: str, count: int, needs: str) -> str:
     smaller = f"{in_percent(resolution.target)} {needs}"
-    basis = f"(90 % power; spread {resolution.spread.source})"
+    spread = f"spread {in_percent(resolution.varies)} from block to block, in trials of {resolution.trial_s:g} s"
+    basis = f"(90 % power; {spread}: {resolution.spread.source})"
     if resolution.detectable is None:
-        return f"{counted(lab.method.blocks, 'block')} carry no verdict, six are the fewest; {smaller} {basis}"
-    words = f"{units.span(lab.estimate_s)} resolves a difference of {in_percent(resolution.detectable)} or more"
-    return f"{words}; {smaller} {basis}"
+        return f"{counted(count, 'block')} carry no verdict, six are the fewest; {smaller} {basis}"
+    return f"{what} resolves a difference of {in_percent(resolution.detectable)} or more; {smaller} {basis}"
 
 
 def _notes(lab: Lab) -> Iterator[str]:

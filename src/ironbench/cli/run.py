@@ -195,7 +195,8 @@ def carried_out(asked: Asked, json: bool, plan_only: bool = False, resume: bool 
     """Plans, runs, shows; the exit code (docs/guide/statuses.md)."""
     from ironbench import engines, workloads
     from ironbench.cli import verdict
-    from ironbench.experiment import command, loop, search
+    from ironbench.experiment import command, declare, loop, search
+    from ironbench.model.system import Setup
     from ironbench.record import Store
 
     printer = Printer()
@@ -204,8 +205,10 @@ def carried_out(asked: Asked, json: bool, plan_only: bool = False, resume: bool 
     if plan_only:
         from ironbench.cli import planning
 
-        planning.show_run(plan, json)
+        drawn = asked.seed is None and not resume
+        planning.show_run(plan, command.measured(store, plan.series) if resume else [], drawn, json)
         return 0
+    declare.refuse_in_use([Setup(plan.trials[0].cell, plan.system, plan.choice)])
     store.validate()
     workload = workloads.get(plan.choice.workload)
     protocol = engines.get(plan.system.engine).protocol(asked.protocol)
@@ -215,7 +218,9 @@ def carried_out(asked: Asked, json: bool, plan_only: bool = False, resume: bool 
         printer.say(where)
     with store.measuring(plan.series):
         before = command.measured(store, plan.series) if resume else []
-        if plan.search:
+        if loop.is_over(plan, store, before):
+            printer.say(loop.nothing_ran(before))
+        elif plan.search:
             printer.say(f"search for the best {plan.search.of} in {plan.search.low} to {plan.search.high}")
         else:
             count = len(plan.trials) + plan.confirmations

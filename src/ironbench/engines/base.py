@@ -117,6 +117,10 @@ class Engine(ABC):
     def start(self, system: System, secrets: Secrets, clients: int) -> Session:
         """A running engine that takes `clients` connections and a few more. InputError, FailureError."""
 
+    def in_use(self, system: System) -> InputError | None:
+        """Why nothing can be started in the system's directories now: a server runs there. A run refuses by it."""
+        return None
+
     def can(self, ability: str) -> bool:
         """Whether it has one of `ABILITIES`."""
         assert ability in ABILITIES, ability

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -50,6 +50,23 @@ def cautions(lab: Lab) -> list[str]:
         protocol = engines.get(engine).protocol(setup.cell.load.protocol)
         found += workloads.get(setup.choice.workload).cautions(engine, setup.choice, protocol)
     return list(dict.fromkeys(found))
+
+
+def refuse_in_use(setups: Sequence[Setup]) -> None:
+    """InputError: another server runs in a directory of these cells."""
+    for error in _in_use(setups):
+        raise error
+
+
+def in_use(setups: Sequence[Setup]) -> list[str]:
+    """The same as cautions, for a plan: it starts nothing, and the directory may be free later."""
+    return list(dict.fromkeys(f"{error}; nothing can be measured there until it stops" for error in _in_use(setups)))
+
+
+def _in_use(setups: Sequence[Setup]) -> Iterator[InputError]:
+    for setup in possible(setups):
+        if (error := engines.get(setup.system.engine).in_use(setup.system)) is not None:
+            yield error
 
 
 def planned(declared: Declared, budget_s: float | None = None) -> Planned:

@@ -28,7 +28,9 @@ from ironbench.record.redact import redacted_toml
 
 
 def freeze(lab: Lab, secrets: Mapping[str, Secrets], store: Store) -> Frozen:
-    """The lab with the machine, the programs and the ironbench that it begins on. InputError: a right is missing."""
+    """The lab with the machine, the programs and the ironbench that it begins on. InputError: a right is missing, or
+    another server runs in a directory of the lab."""
+    declare.refuse_in_use(lab.setups)
     require_rights([setup for setup in lab.setups if not setup.skipped], secrets)
     trials = tuple(replace(trial, purpose="lab") for trial in lab.trials)
     machine = store.keep_shared("machines", msgspec.to_builtins(fingerprint()))

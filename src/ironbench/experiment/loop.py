@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack, suppress
+from io import StringIO
 from typing import Protocol
 
 from ironbench import devices, engines, load
@@ -13,7 +14,7 @@ from ironbench.experiment.data import Data
 from ironbench.experiment.schedule import BestLoad, Blocks, Due, Schedule, Sweep
 from ironbench.experiment.trial import EngineEach, OneEngine
 from ironbench.model.plan import Plan
-from ironbench.model.record import Record
+from ironbench.model.record import Record, Status
 from ironbench.model.secrets import Secrets
 from ironbench.model.session import Session
 from ironbench.model.system import Setup, System
@@ -21,6 +22,7 @@ from ironbench.model.trial_notes import NO_NOTES, TrialNotes
 from ironbench.printer import Printer
 from ironbench.record import Store
 from ironbench.record.labs import LabDirectory
+from ironbench.words import counted
 
 
 class Bench(Protocol):
@@ -48,7 +50,7 @@ def run(plan: Plan, secrets: Secrets, store: Store, printer: Printer, before: Se
 
     `before`: records of the same plan, from a run that was interrupted.
     """
-    schedule = BestLoad(plan, plan.search, store, printer) if plan.search else Sweep(plan, store)
+    schedule = _schedule(plan, store, printer)
     if before and schedule.next(before) is None:
         return list(before)
     with (
@@ -62,6 +64,22 @@ def run(plan: Plan, secrets: Secrets, store: Store, printer: Printer, before: Se
         loaded = load.ready(session, plan, printer)
         storage.set_model_timing(on=True)
         return measured(schedule, OneEngine(plan, session, loaded, store, printer, storage), before)
+
+
+def is_over(plan: Plan, store: Store, before: Sequence[Record]) -> bool:
+    """Whether a run with these records has nothing left to measure."""
+    unheard = StringIO()
+    return bool(before) and _schedule(plan, store, Printer(unheard, unheard)).next(before) is None
+
+
+def nothing_ran(records: Sequence[Record]) -> str:
+    """What is said before the report of an experiment that had all its trials already."""
+    count = sum(record.status is not Status.CUT_SHORT for record in records)
+    return f"all {counted(count, 'trial')} were measured already; nothing ran"
+
+
+def _schedule(plan: Plan, store: Store, printer: Printer) -> Schedule:
+    return BestLoad(plan, plan.search, store, printer) if plan.search else Sweep(plan, store)
 
 
 def conduct(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 from typing import Protocol
@@ -66,6 +66,15 @@ class Sweep:
             best = curve.peak([record for record in records if record.purpose == curve.SWEEP])
             trial = _missing(self._plan.confirmation_trials(best), records)
         return None if trial is None else _warmed(trial, [trial.cell], trial.cell, records, self._store)
+
+
+def remaining(plan: Plan, records: Sequence[Record]) -> Plan:
+    """The plan of a sweep with only those trials that have no record yet."""
+    trials, left = tuple(_all_missing(plan.trials, records)), plan.confirmations
+    if not trials:
+        best = curve.peak([record for record in records if record.purpose == curve.SWEEP])
+        trials, left = tuple(_all_missing(plan.confirmation_trials(best), records)), 0
+    return replace(plan, trials=trials, confirmations=left)
 
 
 class BestLoad:
@@ -179,13 +188,17 @@ class Blocks:
 
 
 def _missing(trials: Sequence[Trial], records: Sequence[Record]) -> Trial | None:
-    """The first trial of a run without a record; one that was cut short is attempted again."""
+    """The first trial of a run without a record."""
+    return next(_all_missing(trials, records), None)
+
+
+def _all_missing(trials: Sequence[Trial], records: Sequence[Record]) -> Iterator[Trial]:
+    """Trials of a run without a record, in their order; one that was cut short is attempted again."""
     for trial in trials:
         place = trial.purpose, trial.cell.name, trial.block
         tries = [record for record in records if (record.purpose, record.cell.name, record.block) == place]
         if all(record.status is Status.CUT_SHORT for record in tries):
-            return replace(trial, attempt=1 + max((record.attempt for record in tries), default=0))
-    return None
+            yield replace(trial, attempt=1 + max((record.attempt for record in tries), default=0))
 
 
 def _warmed(

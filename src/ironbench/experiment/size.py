@@ -23,7 +23,6 @@ from ironbench.plan.budget import Cells, Spread
 from ironbench.plan.labfile import Declared
 from ironbench.plan.sweep import CONFIRMATIONS
 from ironbench.record import labs, noise
-from ironbench.words import in_percent
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +33,19 @@ class Resolution:
     """Smallest relative difference found with 90 % power at the last look; None: too few blocks for any verdict."""
     target: float
     """A smaller one that one might ask for,"""
-    needed_s: float | None
-    """and the time it needs; None: more than 500 blocks."""
+    needed: int | None
+    """and the blocks it needs; None: more than 500."""
+    trial_s: float
+    """The length of trials that it holds for: the shortest, which are the noisiest."""
     spread: Spread
+
+    @property
+    def varies(self) -> float:
+        """The spread that the blocks are computed with: of trials of this length, and its upper limit by what is known
+        of it."""
+        from ironbench.stats import power
+
+        return power.likely_spread(self.spread.at(self.trial_s), self.spread.seen)
 
 
 def detector(comparisons: int) -> budget.Detect:
@@ -52,17 +61,20 @@ def detector(comparisons: int) -> budget.Detect:
     return detect
 
 
-def resolution(lab: Lab, cells: Cells, spread: Spread, comparisons: int, looks: int | None) -> Resolution:
+def resolution(
+    setups: Sequence[Setup], stages: tuple[Stage, ...], spread: Spread, comparisons: int, looks: int | None
+) -> Resolution:
     detect = detector(comparisons)
-    trial_s = _typical_s(lab)
-    found = detect(spread, trial_s, lab.method.stages) if lab.method.blocks >= 6 else None
+    trial_s = min((setup.cell.load.duration_s or 30.0 for setup in possible(setups)), default=30.0)
+    found = detect(spread, trial_s, stages) if sum(stage.blocks for stage in stages) >= blocks.FIRST else None
     target = budget.next_target(found if found is not None else 0.2)
-    return Resolution(found, target, budget.needed_s(cells, trial_s, target, looks, spread, detect), spread)
+    return Resolution(found, target, budget.needed(trial_s, target, looks, spread, detect), trial_s, spread)
 
 
-def _typical_s(lab: Lab) -> float:
-    """The shortest trial of the lab: it is the noisiest."""
-    return min((setup.cell.load.duration_s or 30.0 for setup in lab.setups if not setup.skipped), default=30.0)
+def of_blocks(setups: Sequence[Setup], count: int) -> Resolution:
+    """What a lab of two cells with so many blocks of a run's trials can find; the setups are those of the run."""
+    spread = of_machine(setups, "throughput", noise.known(labs.results()), content_key(fingerprint()))
+    return resolution(setups, (Stage(1, count),), spread, 1, 1)
 
 
 def comparisons(lab: Lab) -> int:
@@ -72,18 +84,16 @@ def comparisons(lab: Lab) -> int:
     return len(declared(lab))
 
 
-def of_machine(lab: Lab, known: Sequence[Noise], machine: str) -> Spread:
+def of_machine(setups: Sequence[Setup], metric: str, known: Sequence[Noise], machine: str) -> Spread:
     """What `lab noise` measured on this machine: of this work, else the largest of any; else the assumption."""
     whole = (noise for noise in known if noise.blocks > 1 and 0 < noise.spread < math.inf)
-    here = [noise for noise in whole if (noise.machine, noise.metric) == (machine, lab.method.metric)]
-    works = {work_name(setup.choice) for setup in lab.setups}
+    here = [noise for noise in whole if (noise.machine, noise.metric) == (machine, metric)]
+    works = {work_name(setup.choice) for setup in setups}
     fitting = [noise for noise in here if noise.work in works] or here
     if not fitting:
         return budget.ASSUMED
     found = max(fitting, key=lambda noise: noise.spread)
-    return Spread(
-        found.spread, found.trial_s, found.blocks, f"{in_percent(found.spread)} from block to block: {found.source}"
-    )
+    return Spread(found.spread, found.trial_s, found.blocks, f"measured by {found.source}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +113,7 @@ def sized(
     draft: Lab, declared: Declared, contents: Mapping[str, Content], budget_s: float | None, secrets: dict[str, Secrets]
 ) -> Planned:
     """With as many blocks, of such length, as declared or as the budget allows; and what that resolves."""
-    spread = of_machine(draft, noise.known(labs.results()), content_key(fingerprint()))
+    spread = of_machine(draft.setups, draft.method.metric, noise.known(labs.results()), content_key(fingerprint()))
     count = comparisons(draft)
     sized, rated_blocks = draft, same_load.in_blocks(draft.method.blocks)
     if budget_s is not None:
@@ -124,7 +134,7 @@ def sized(
         estimate_s=costs.lab_s(0.0, sized.method.blocks),
         estimate_bytes=estimate.space_bytes(able, contents, len(trials)),
     )
-    found = resolution(final, costs, spread, count, declared.looks)
+    found = resolution(final.setups, final.method.stages, spread, count, declared.looks)
     crowded_out = bool(draft.rated) and not final.rated
     return Planned(final, secrets, costs, found, crowded_out)
 

@@ -41,16 +41,14 @@ class Spread:
     seen: int
     """Blocks it was measured with."""
     source: str
-    """In words."""
+    """Where it is from, in words."""
 
     def at(self, trial_s: float) -> float:
         """For trials of another length."""
         return self.share * math.sqrt(1 - _SHRINKING + _SHRINKING * self.trial_s / trial_s)
 
 
-ASSUMED = Spread(
-    0.04 * math.sqrt(2), 30.0, 10_000, "4 % from trial to trial, assumed; `ironbench lab noise` measures it here"
-)
+ASSUMED = Spread(0.04 * math.sqrt(2), 30.0, 10_000, "assumed; `ironbench lab noise` measures it here")
 """Runs of 30 s on a small virtual machine varied by 3 to 6 %; a ratio of two varies √2 times as much."""
 
 Detect = Callable[[Spread, float, tuple[Stage, ...]], float]
@@ -152,7 +150,7 @@ def sized(
         raise InputError(
             f"{file}, budget {units.span(budget_s)}",
             f"{len(cells.around_s)} cells in {blocks.FIRST} blocks{length} take {units.span(least)}",
-            f"a verdict needs {blocks.FIRST} blocks: allow {units.span(_whole_minutes(least))}, or name fewer levels",
+            f"a verdict needs {blocks.FIRST} blocks: allow {units.span(_spoken_up(least))}, or name fewer levels",
         )
     return min(found, key=lambda size: _worth(size, rated_wanted))
 
@@ -184,6 +182,12 @@ def _whole_minutes(seconds: float) -> float:
     return 60.0 * math.ceil(seconds / 60)
 
 
+def _spoken_up(seconds: float) -> float:
+    """The least that `units.span` writes without rounding it down: whole seconds, tens of them, or minutes."""
+    step = 1.0 if seconds <= 119 else 10.0 if seconds <= 590 else 60.0
+    return step * math.ceil(round(seconds / step, 6))
+
+
 def staged(count: int, looks: int | None) -> tuple[Stage, ...]:
     """A look at the findings after every six blocks at most, three in all: a clear difference ends the lab early."""
     return blocks.stages(count, min(MOST_LOOKS, count // blocks.FIRST) if looks is None else looks)
@@ -210,24 +214,22 @@ def sized_run(
         if (count := min(MOST_BLOCKS, int((budget_s - fixed_s(trial_s)) / block_s(trial_s)))) >= 1
     ]
     if not found:
-        least = _whole_minutes(fixed_s(min(lengths)) + block_s(min(lengths)))
+        least = _spoken_up(fixed_s(min(lengths)) + block_s(min(lengths)))
         cause = f"one trial of {min(lengths):g} s of each cell takes longer"
         raise InputError(f"--budget {units.span(budget_s)}", cause, f"allow {units.span(least)}, or fewer clients")
     _, negative_s, count = min(found)
     return count, -negative_s
 
 
-def needed_s(
-    cells: Cells, trial_s: float, target: float, looks: int | None, spread: Spread, detect: Detect
-) -> float | None:
-    """Time of the whole lab in which it would resolve `target`; None beyond 500 blocks."""
+def needed(trial_s: float, target: float, looks: int | None, spread: Spread, detect: Detect) -> int | None:
+    """The fewest blocks that resolve `target`; None beyond 500."""
     low, high = blocks.FIRST - 1, MOST_BLOCKS
     if detect(spread, trial_s, staged(high, looks)) > target:
         return None
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if detect(spread, trial_s, staged(middle, looks)) > target else (low, middle)
-    return cells.lab_s(trial_s, high)
+    return high
 
 
 def next_target(detectable: float) -> float:

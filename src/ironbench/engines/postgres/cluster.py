@@ -61,7 +61,6 @@ def of(layout: Layout, installation: Installation) -> Cluster:
 def validate(cluster: Cluster, installation: Installation) -> None:
     """InputError when the directories cannot be used. Changes nothing."""
     place.check(str(cluster.place), "data")
-    refuse_running(cluster)
     version_file = cluster.files / "PG_VERSION"
     if version_file.is_file() and (made_by := version_file.read_text().strip()) != str(installation.major):
         raise InputError(
@@ -231,15 +230,22 @@ def _has_segments(wal: Path) -> bool:
 
 
 def refuse_running(cluster: Cluster) -> None:
+    """InputError while a server runs on the cluster."""
+    if (error := in_use(cluster)) is not None:
+        raise error
+
+
+def in_use(cluster: Cluster) -> InputError | None:
     """Every PostgreSQL process works in its data directory, so this also finds servers that others started."""
     running = processes.working_in(cluster.files)
-    if running:
-        raise InputError(
-            f"data directory {cluster.place}",
-            f"a server already runs on it (process {running[0]})",
-            f"stop it, run `ironbench cleanup` when its ironbench is dead, "
-            f"or name another directory with {written('layout.data')}",
-        )
+    if not running:
+        return None
+    return InputError(
+        f"data directory {cluster.place}",
+        f"a server already runs on it (process {running[0]})",
+        f"stop it, run `ironbench cleanup` when its ironbench is dead, "
+        f"or name another directory with {written('layout.data')}",
+    )
 
 
 def _drop_stale_pid_file(cluster: Cluster) -> None:

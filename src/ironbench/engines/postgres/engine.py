@@ -20,6 +20,7 @@ from ironbench.engines.postgres.installation import Installation
 from ironbench.engines.postgres.observers.events import HOLDER
 from ironbench.engines.postgres.server import Launch
 from ironbench.engines.postgres.session import Own, PostgresSession
+from ironbench.errors import InputError
 from ironbench.machine.copies import Copied
 from ironbench.model.secrets import Secrets
 from ironbench.model.system import Layout, System
@@ -72,6 +73,11 @@ class PostgresEngine(Engine):
         places = str(cluster.place), _text(cluster.temp_place), _text(cluster.log_place)
         layout = Layout(*places, system.layout.devices)
         return replace(system, layout=layout), Secrets()
+
+    def in_use(self, system: System) -> InputError | None:
+        if system.dsn is not None:
+            return None
+        return clusters.in_use(clusters.of(system.layout, installation.find(system.settings.get("bin"))))
 
     def identity(self, system: System, secrets: Secrets) -> dict[str, str]:
         """Of programs of our own also what the server's file holds; of a running server what it says."""
