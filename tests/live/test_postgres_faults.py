@@ -15,7 +15,8 @@ import pytest
 from raw_server import PASSWORD, RawServer
 
 from ironbench import engines
-from ironbench.engines.postgres import identity, installation
+from ironbench.engines import identity
+from ironbench.engines.postgres import installation
 from ironbench.errors import FailureError, InputError
 from ironbench.model.system import Layout, System
 from ironbench.process import processes, register
@@ -313,8 +314,8 @@ engine.start(engine.validated(system, 4)[0], engine.validated(system, 4)[1], 4)
 def test_root_finds_another_identity_when_user_namespaces_are_forbidden(place, monkeypatch, forbidden) -> None:
     for folder in (place.parent, place):
         folder.chmod(0o755)
-    chosen = identity.choose(installation.find(), frozenset(forbidden))
-    monkeypatch.setattr(identity, "choose", lambda _: chosen)
+    chosen = identity.choose(installation.find().program("postgres"), "PostgreSQL", frozenset(forbidden))
+    monkeypatch.setattr(identity, "choose", lambda *_: chosen)
     assert chosen.mechanism.startswith("user nobody")
     wanted = pg.system(place / "d", layout=Layout(log=str(place / "l"), temp=str(place / "t")))
     session = pg.start(wanted)
@@ -336,7 +337,7 @@ def test_root_finds_another_identity_when_user_namespaces_are_forbidden(place, m
 def test_root_without_any_identity_is_told_what_to_do() -> None:
     every = frozenset({identity.NAMESPACE, identity.UNPRIVILEGED, identity.UNPRIVILEGED_READER})
     with pytest.raises(FailureError) as caught:
-        identity.choose(installation.find(), every)
+        identity.choose(installation.find().program("postgres"), "PostgreSQL", every)
     assert "ordinary user" in caught.value.hint
 
 

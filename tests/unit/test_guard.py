@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ironbench.process import guard, register
+from ironbench.process import guard, processes, register
 
 SERVER = """
 import signal, sys, time
@@ -56,3 +56,14 @@ def test_how_a_server_ended_is_known_though_its_guard_tells_it_later(
         assert kept.status == -signal.SIGKILL
     finally:
         kept.stop()
+
+
+def test_a_server_whose_owner_died_gets_the_signal_that_its_entry_names(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    code = "import signal, time; signal.signal(signal.SIGTERM, lambda *_: exit(7)); print(flush=True); time.sleep(600)"
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as server:
+        server.stdout.readline()
+        entry = register.new("test", "/nowhere", stop=signal.SIGTERM)
+        entry = register.with_server(entry, processes.identify(server.pid), None)
+        assert register.end(register.read(register.path_of(entry)))
+    assert server.returncode == 7

@@ -135,7 +135,7 @@ def _snapshot_removed(path: Path) -> bool:
 
 def _removed(path: Path) -> bool:
     """Removes a data directory of ours that nobody uses."""
-    if processes.working_in(path / "cluster") or place.used(path):
+    if processes.working_in(path, below=True) or place.used(path):
         return False
     try:
         lock = place.lock(path)

@@ -115,7 +115,7 @@ def _owner(ours: Path) -> str | None:
 def _held(data: Path) -> bool:
     if not data.is_dir():
         return False
-    if processes.working_in(data / "cluster"):
+    if processes.working_in(data, below=True):
         return True
     try:
         os.close(place.lock(data))

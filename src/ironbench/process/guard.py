@@ -101,7 +101,7 @@ def main(parent: Channel) -> None:
     _report(parent, {"pid": server.pid})
     patience_s = _watch(parent, server, woken, entry)
     if server.poll() is None:
-        _end(server, patience_s, Path(order.log))
+        _end(server, patience_s, Path(order.log), signal.SIGINT if entry is None else entry.stop)
     _report(parent, {"ended": server.returncode})
     # Read again: the owner has noted the server's shared memory since.
     entry = register.read(Path(order.entry))
@@ -153,8 +153,8 @@ def _owner_death(entry: register.Entry | None) -> int | None:
         return None
 
 
-def _end(server: subprocess.Popen[bytes], patience_s: float, log: Path) -> None:
-    for number, wait_s in ((signal.SIGINT, patience_s), (signal.SIGQUIT, 10.0), (signal.SIGKILL, 10.0)):
+def _end(server: subprocess.Popen[bytes], patience_s: float, log: Path, stop: int = signal.SIGINT) -> None:
+    for number, wait_s in ((stop, patience_s), (signal.SIGQUIT, 10.0), (signal.SIGKILL, 10.0)):
         log_bytes = log.stat().st_size if log.exists() else 0
         server.send_signal(number)
         if _ended(server, wait_s, log, log_bytes):

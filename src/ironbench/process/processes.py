@@ -102,16 +102,20 @@ def command(pid: int) -> str:
         return ""
 
 
-def working_in(directory: Path) -> list[int]:
-    """Processes whose working directory is `directory`, as every PostgreSQL process's is its data directory."""
+def working_in(directory: Path, *, below: bool = False) -> list[int]:
+    """Processes whose working directory is `directory`, as a database server's is its data directory.
+
+    `below`: or a directory in it.
+    """
     path = os.path.realpath(directory)
     pids = []
     for pid in _pids():
         try:
-            if str((PROC / str(pid) / "cwd").readlink()) == path:
-                pids.append(pid)
+            where = str((PROC / str(pid) / "cwd").readlink())
         except OSError:
             continue
+        if where == path or (below and where.startswith(f"{path}/")):
+            pids.append(pid)
     return sorted(pids)
 
 

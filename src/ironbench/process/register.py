@@ -49,6 +49,8 @@ class Entry:
     """Control groups that it runs in; empty and of no use once it ended."""
     namespace: str = ""
     """The process id namespace these ids belong to."""
+    stop: int = signal.SIGINT
+    """Signal that ends the server in good order."""
 
 
 def directory(environ: Mapping[str, str] = os.environ) -> Path:
@@ -69,11 +71,14 @@ def directory(environ: Mapping[str, str] = os.environ) -> Path:
     return path
 
 
-def new(kind: str, data: str, remove: tuple[str, ...] = (), groups: tuple[str, ...] = ()) -> Entry:
+def new(
+    kind: str, data: str, remove: tuple[str, ...] = (), groups: tuple[str, ...] = (), stop: int = signal.SIGINT
+) -> Entry:
     """Notes a thing that is about to be started by this process."""
     owner = processes.identify(os.getpid())
     assert owner is not None
-    entry = Entry(secrets.token_hex(8), kind, owner, data, remove, groups=groups, namespace=processes.pid_namespace())
+    namespace = processes.pid_namespace()
+    entry = Entry(secrets.token_hex(8), kind, owner, data, remove, groups=groups, namespace=namespace, stop=int(stop))
     write(entry)
     return entry
 
@@ -126,11 +131,8 @@ def owned(entry: Entry, owner: ProcessId) -> Entry:
 
 
 def end(entry: Entry, patience_s: float = ORPHAN_PATIENCE_S) -> bool:
-    """Ends the server of an entry, removes its directories and the entry; False when the server could not be ended.
-
-    PostgreSQL's words: SIGINT is a fast shutdown, SIGQUIT an immediate one. https://www.postgresql.org/docs/18/server-shutdown.html
-    """
-    if entry.server is not None and not processes.end(entry.server, signal.SIGINT, patience_s):
+    """Ends the server of an entry, removes its directories and the entry; False when the server could not be ended."""
+    if entry.server is not None and not processes.end(entry.server, entry.stop, patience_s):
         return False
     for name in entry.shared:
         shared_memory.remove(name)
@@ -179,4 +181,5 @@ def _entry(value: dict[str, Any]) -> Entry:
         guard=identity("guard"),
         server=identity("server"),
         namespace=value["namespace"],
+        stop=int(value.get("stop", signal.SIGINT)),
     )

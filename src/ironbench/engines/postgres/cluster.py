@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from ironbench.engines.postgres.identity import Identity
+from ironbench.engines.identity import Identity
 from ironbench.engines.postgres.installation import Installation, complaint
 from ironbench.errors import FailureError, InputError, written
 from ironbench.model.system import Layout

@@ -9,17 +9,19 @@ from functools import partial
 from pathlib import Path
 
 from ironbench.engines import ideal as memory
+from ironbench.engines import identity, server
 from ironbench.engines.base import Costs, Engine, Traits
+from ironbench.engines.identity import Identity
 from ironbench.engines.postgres import cluster as clusters
-from ironbench.engines.postgres import dsn, given, identity, installation, resources, server, settings, snapshots
+from ironbench.engines.postgres import dsn, given, installation, resources, settings, snapshots
 from ironbench.engines.postgres.administration import PostgresAdministration
 from ironbench.engines.postgres.cluster import Cluster
 from ironbench.engines.postgres.dialect import PostgresDialect
-from ironbench.engines.postgres.identity import Identity
 from ironbench.engines.postgres.installation import Installation
 from ironbench.engines.postgres.observers.events import HOLDER
-from ironbench.engines.postgres.server import Launch
-from ironbench.engines.postgres.session import Own, PostgresSession
+from ironbench.engines.postgres.server import launch
+from ironbench.engines.postgres.session import PostgresSession
+from ironbench.engines.server_session import Own
 from ironbench.errors import InputError
 from ironbench.machine.copies import Copied
 from ironbench.model.secrets import Secrets
@@ -67,7 +69,7 @@ class PostgresEngine(Engine):
             system = resources.arranged(system, str(clusters.of(system.layout, programs).place))
         system = replace(system, settings=settings.for_devices(system, programs) | system.settings)
         settings.validate(system, clients, programs)
-        identity.choose(programs)
+        _identity(programs)
         cluster = clusters.of(system.layout, programs)
         clusters.validate(cluster, programs)
         places = str(cluster.place), _text(cluster.temp_place), _text(cluster.log_place)
@@ -173,7 +175,7 @@ class _Start:
             raise
 
     def _own(self, lock: int) -> Own:
-        start = partial(self._running, identity.choose(self.installation), lock)
+        start = partial(self._running, _identity(self.installation), lock)
         running = start()
         try:
             release = partial(os.close, lock)
@@ -200,11 +202,10 @@ class _Start:
         clusters.prepare(cluster, programs, who)
         system = resources.with_cache(self.system, cluster)
         settings_for = partial(settings.effective, system, self.clients, temp=cluster.temp is not None)
-        launch = Launch(cluster, programs, who, settings_for, lock, system.server_cpus, system.memory_total_bytes)
         if clusters.needs_recovery(cluster, programs):
-            server.start(launch).stop()
+            server.start(launch(cluster, programs, who, settings_for, lock, system)).stop()
         clusters.place_log(cluster, programs, who)
-        running = server.start(launch, remove=in_memory)
+        running = server.start(launch(cluster, programs, who, settings_for, lock, system), remove=in_memory)
         try:
             _furnish(_address(running, "postgres"), cluster)
         except BaseException:
@@ -217,9 +218,13 @@ class _Start:
         return {
             "installation": "came with ironbench" if "bin" not in self.system.settings else str(self.installation.bin),
             "configure": self.installation.configure,
-            "runs_as": identity.choose(self.installation).mechanism,
+            "runs_as": _identity(self.installation).mechanism,
             "cpus": None if cpus is None else list(cpus),
         }
+
+
+def _identity(programs: Installation) -> Identity:
+    return identity.choose(programs.program("postgres"), "PostgreSQL")
 
 
 def _address(running: server.Running, database: str) -> dsn.Address:

@@ -8,18 +8,18 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ironbench.engines.administration import CHECKPOINT, REPLICATION, SIZES, TABLES
 from ironbench.engines.postgres import dsn
+from ironbench.engines.server_session import Place
 from ironbench.errors import InputError, IronbenchError, written
 from ironbench.model.secrets import Secrets
 from ironbench.model.session import Row, Session
 from ironbench.model.system import Layout, System
 from ironbench.process import processes
-from ironbench.process.processes import ProcessId
 from ironbench.words import counted
 
 if TYPE_CHECKING:
@@ -62,14 +62,6 @@ def validated(system: System) -> tuple[System, Secrets]:
             )
     address, secrets = dsn.parse(system.dsn or "")
     return replace(system, dsn=address.text()), secrets
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A server's processes and directories on this machine."""
-
-    server: ProcessId | None = None
-    directories: dict[str, str] = field(default_factory=dict)
 
 
 def find(host: str, query: Query) -> Place:

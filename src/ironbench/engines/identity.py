@@ -1,4 +1,4 @@
-"""As whom the server runs. PostgreSQL refuses to run as root, so root needs a way around it."""
+"""As whom a server of ours runs. Database servers refuse to run as root, so root needs a way around it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import pwd
 from dataclasses import dataclass
 from pathlib import Path
 
-from ironbench.engines.postgres.installation import Installation
 from ironbench.errors import FailureError
 from ironbench.process.programs import last_words, run_program
 
@@ -48,20 +47,23 @@ UNPRIVILEGED_READER = "user nobody, allowed into directories of root"
 
 
 @functools.cache
-def choose(installation: Installation, forbidden: frozenset[str] = frozenset()) -> Identity:
-    """The first way that works here and is not in `forbidden` (tests). FailureError when none does."""
+def choose(program: str, title: str, forbidden: frozenset[str] = frozenset()) -> Identity:
+    """The first way that `program` works by and that is not in `forbidden` (tests). FailureError when none does.
+
+    `title`: the server's name in messages.
+    """
     if os.geteuid() != 0:
         return Identity("own user")
     reasons = []
     for candidate in _ways_for_root():
         if candidate.mechanism in forbidden:
             continue
-        reason = _trial(candidate, installation)
+        reason = _trial(candidate, program)
         if reason is None:
             return candidate
         reasons.append(f"{candidate.mechanism}: {reason}")
     raise FailureError(
-        "PostgreSQL as root",
+        f"{title} as root",
         "the server refuses to run as root, and no other identity works here: " + "; ".join(reasons),
         "run ironbench as an ordinary user, or allow user namespaces (docker: --security-opt seccomp=unconfined)",
     )
@@ -82,10 +84,10 @@ def _ways_for_root() -> list[Identity]:
     return ways
 
 
-def _trial(identity: Identity, installation: Installation) -> str | None:
+def _trial(identity: Identity, program: str) -> str | None:
     """None when the server's program runs that way, else why not."""
     try:
-        done = run_program([*identity.prefix, installation.program("postgres"), "--version"])
+        done = run_program([*identity.prefix, program, "--version"])
     except FailureError as error:
         return error.cause
     return None if done.returncode == 0 else last_words(done.stderr, 1)

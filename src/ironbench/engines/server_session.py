@@ -1,0 +1,210 @@
+"""A live server, whatever its make: ours, or one that was running already."""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Generic, TypeVar
+
+from ironbench.engines.administration import DENIED
+from ironbench.engines.server import Running, own_processes
+from ironbench.errors import FailureError, IronbenchError, written
+from ironbench.model.secrets import Secrets
+from ironbench.model.session import Line, Row
+from ironbench.process.processes import ProcessId
+
+_T = TypeVar("_T")
+_A = TypeVar("_A")
+_L = TypeVar("_L", bound=Line)
+
+
+@dataclass(frozen=True, slots=True)
+class Own:
+    """What comes with a server of ours."""
+
+    running: Running
+    again: Callable[[], Running]
+    """Starts the stopped server anew."""
+    directories: dict[str, str]
+    facts: Mapping[str, Any]
+    """Installation and identity."""
+    release: Callable[[], None]
+    """Gives the data directory back."""
+    retaken: Callable[[], Own]
+    """After `release`: takes the data directory again and starts the server."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A server's processes and directories on this machine."""
+
+    server: ProcessId | None = None
+    directories: dict[str, str] = field(default_factory=dict)
+
+
+class ServerSession(ABC, Generic[_A, _L]):
+    """Sees and uses one server. A server that was running already is never configured and never stopped.
+
+    `_A`: its address; `_L`: a connection to it.
+    """
+
+    engine: str
+    title: ClassVar[str]
+    broken: ClassVar[tuple[str, ...]]
+    """SQLSTATE classes after which the connection may be gone; "": no answer at all."""
+
+    def __init__(self, address: _A, secrets: Secrets, own: Own | None = None) -> None:
+        """Connects. InputError for a wrong password or name, FailureError when nobody answers."""
+        self._address = address
+        self._secrets = secrets
+        self._own = own
+        self._lock = threading.Lock()
+        self._stopped = False
+        self._connection: _L | None = self.connect()
+        self._local = Place() if own is not None else self.found()
+
+    @abstractmethod
+    def connect(self) -> _L:
+        """A connection of its own, for work in parallel; the caller closes it."""
+
+    @abstractmethod
+    def target(self, load_protocol: str = "prepared", io: str = "auto") -> dict[str, Any]: ...
+
+    @abstractmethod
+    def known(self) -> dict[str, Any]:
+        """Facts that the server itself tells."""
+
+    @abstractmethod
+    def counters(self) -> dict[str, int]: ...
+
+    @abstractmethod
+    def found(self) -> Place:
+        """Where a server runs that is not ours; an empty place: elsewhere."""
+
+    @abstractmethod
+    def moved(self, socket_directory: str) -> _A:
+        """The address after a restart."""
+
+    @property
+    @abstractmethod
+    def role(self) -> str:
+        """As whom we are connected."""
+
+    def query(self, sql: str) -> list[Row]:
+        return self._attempt(lambda connection: connection.query(sql))
+
+    def copy_in(self, sql: str, data: bytes) -> int:
+        return self._attempt(lambda connection: connection.copy_in(sql, data))
+
+    def line(self, cpus: Sequence[int] = ()) -> _L:
+        return self.connect()
+
+    def facts(self) -> dict[str, Any]:
+        known = self.known()
+        if self._own is None:
+            return known | {"server": "running already; neither configured nor stopped by ironbench"}
+        return known | {"server": "started by ironbench"} | dict(self._own.facts)
+
+    def processes(self) -> list[int]:
+        if self._own is not None:
+            return own_processes(self._own.running.process)
+        return own_processes(self._local.server)
+
+    def directories(self) -> dict[str, str]:
+        return dict(self._local.directories if self._own is None else self._own.directories)
+
+    def within(self) -> tuple[str, ...]:
+        return ()
+
+    def alive(self) -> bool:
+        if self._stopped:
+            return False
+        if self._own is not None and not self._own.running.alive():
+            return False
+        try:
+            self.query("SELECT 1")
+        except IronbenchError:
+            return False
+        return True
+
+    def last_words(self) -> str:
+        """The end of our server's messages, "" for a server that is not ours."""
+        return "" if self._own is None else self._own.running.last_words()
+
+    def restart(self) -> None:
+        """Our server only: another process, other sockets, the same settings and files."""
+        if self._own is None:
+            raise FailureError(self.title, f"a running server ({written('system.dsn')}) is not restarted by ironbench")
+        with self._lock:
+            self._drop()
+            self._own.running.stop()
+            self._own = replace(self._own, running=self._own.again())
+            self._address = self.moved(self._own.running.socket_directory)
+            self._connection = self.connect()
+
+    def lose_power(self, cut: Callable[[], None], restore: Callable[[], None]) -> None:
+        """See `model.session.Powered`. Our server only."""
+        if self._own is None:
+            raise FailureError(self.title, f"a running server ({written('system.dsn')}) loses no power by ironbench")
+        with self._lock:
+            self._drop()
+            cut()
+            self._own.running.kill()
+            self._own.running.stop()
+            self._stopped = True  # until one answers again
+            self._own.release()
+            restore()
+            self._own = self._own.retaken()
+            self._address = self.moved(self._own.running.socket_directory)
+            self._stopped = False
+            self._connection = self.connect()
+
+    def stop(self) -> None:
+        if self._stopped:
+            return
+        self._stopped = True
+        self._drop()
+        if self._own is not None:
+            try:
+                self._own.running.stop()
+            finally:
+                self._own.release()
+
+    def _attempt(self, use: Callable[[_L], _T]) -> _T:
+        """Uses the connection; one that broke is replaced at the next use."""
+        with self._lock:
+            if self._stopped:
+                raise FailureError(self.title, "the server was stopped")
+            if self._connection is None:
+                self._connection = self.connect()
+            try:
+                return use(self._connection)
+            except FailureError as error:
+                # The server's answer to a mistake of ours says nothing about the connection.
+                if error.sqlstate[:2] in self.broken and not self._answers():
+                    self._drop()
+                    self._explain(error)
+                if error.sqlstate == DENIED and not error.hint:
+                    error.hint = (
+                        f"have role {self.role} granted that right (GRANT), "
+                        f"or name another role in {written('system.dsn')}"
+                    )
+                raise
+
+    def _answers(self) -> bool:
+        try:
+            return self._connection is not None and bool(self._connection.query("SELECT 1"))
+        except IronbenchError:
+            return False
+
+    def _explain(self, error: FailureError) -> None:
+        """A server of ours that has died says why."""
+        if self._own is not None and not self._own.running.alive():
+            raise FailureError(self.title, f"the server died: {self._own.running.last_words()}") from error
+
+    def _drop(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
