@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import tempfile
 from collections import Counter
@@ -43,6 +44,7 @@ def main() -> int:
     if not (programs / "pgbench").exists():
         print(f"{programs} holds no pgbench: apt-get install postgresql-15, or PGBENCH_PROGRAMS=DIR", file=sys.stderr)
         return 2
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the reference servers are stopped on every way out
     counts: Counter[tuple[str, str]] = Counter()
     for name, verdict in verdicts(directory, programs):
         counts[name, verdict.word] += 1
@@ -50,8 +52,8 @@ def main() -> int:
         if verdict.word == "documented difference":
             counts["", verdict.difference] += 1
         if verdict.word != "agree":
-            said = "; ".join(verdict.disagreements) or TITLES[verdict.difference]
-            print(f"{verdict.word}: {verdict.case.name}: {said}", flush=True)
+            text = "; ".join(verdict.disagreements) or TITLES[verdict.difference]
+            print(f"{verdict.word}: {verdict.case.name}: {text}", flush=True)
     words = ("cases", "agree", "documented difference", "disagree", "pgbench itself fails")
     print(f"\n{'':30}" + "".join(f"{word:>23}" for word in words))
     for name in cases.FILES:

@@ -64,13 +64,13 @@ def read(path: Path) -> list[Case | Preparation]:
     return [_entry(json.loads(line)) for line in done.stdout.splitlines()]
 
 
-def _entry(told: dict[str, object]) -> Case | Preparation:
-    kind = told.pop("kind")
+def _entry(entry: dict[str, object]) -> Case | Preparation:
+    kind = entry.pop("kind")
     if kind == "sql":
-        return Preparation(sql=str(told["text"]))
+        return Preparation(sql=str(entry["text"]))
     if kind == "settings":
-        return Preparation(settings=str(told["text"]))
-    case = Case(**told)  # type: ignore[arg-type]
+        return Preparation(settings=str(entry["text"]))
+    case = Case(**entry)  # type: ignore[arg-type]
     return Case(
         case.name,
         case.arguments,

@@ -25,7 +25,7 @@ _ENDINGS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Outcome:
     """What a program did of a case."""
 
     ending: str
@@ -111,7 +111,7 @@ class Both:
         arguments = [word for word in arguments if not word.startswith("--log-prefix=/")]
         return Case(case.name, arguments, case.status, case.stdout, case.stderr, case.scripts, case.pgoptions)
 
-    def _pgbench(self, case: Case, server: RawServer) -> Told:
+    def _pgbench(self, case: Case, server: RawServer) -> Outcome:
         environment = {
             **os.environ,
             "PGHOST": server.host,
@@ -124,7 +124,7 @@ class Both:
         done = _run([self.pgbench, *case.arguments], environment, self.directory)
         processed = re.search(r"actually processed: (\d+)", done.stdout)
         retried = re.search(r"number of transactions retried: (\d+)", done.stdout)
-        return Told(
+        return Outcome(
             _ENDINGS["pgbench"].get(done.returncode, f"exit {done.returncode}"),
             f"{done.stdout}\n{done.stderr}",
             _debug(done.stderr),
@@ -132,7 +132,7 @@ class Both:
             int(retried[1]) if retried else None,
         )
 
-    def _ironbench(self, case: Case, wanted: options.Translated) -> Told:
+    def _ironbench(self, case: Case, wanted: options.Translated) -> Outcome:
         words = [str(Path(sys.executable).with_name("ironbench")), *wanted.words]
         if wanted.runs:
             place = f"host={self.ours.host} port={self.ours.port} user=postgres"
@@ -146,9 +146,9 @@ class Both:
                 trials = json.loads(done.stdout)["trials"]
                 metrics = trials[0]["metrics"] if trials else {}
             except (ValueError, LookupError):
-                return Told("a traceback", text)
+                return Outcome("a traceback", text)
         processed = metrics.get("transactions")
-        return Told(
+        return Outcome(
             _ENDINGS["ironbench"].get(done.returncode, f"exit {done.returncode}"),
             text,
             _debug(done.stderr),
@@ -156,9 +156,11 @@ class Both:
             int(metrics.get("retries", 0)),
         )
 
-    def _as_expected(self, case: Case, told: Told) -> bool:
+    def _as_expected(self, case: Case, outcome: Outcome) -> bool:
         ending = _ENDINGS["pgbench"].get(case.status)
-        return told.ending == ending and all(re.search(one, told.text, re.M) for one in case.stderr if one != "(?:^$)")
+        return outcome.ending == ending and all(
+            re.search(one, outcome.text, re.M) for one in case.stderr if one != "(?:^$)"
+        )
 
 
 def _run(command: Sequence[str], environment: dict[str, str], directory: Path) -> subprocess.CompletedProcess[str]:
@@ -178,7 +180,7 @@ def _debug(stderr: str) -> list[str]:
     return [line for line in stderr.splitlines() if line.startswith("debug(")]
 
 
-def disagreements(case: Case, theirs: Told, ours: Told) -> list[str]:
+def disagreements(case: Case, theirs: Outcome, ours: Outcome) -> list[str]:
     found = []
     if theirs.ending != ours.ending:
         found.append(f"pgbench: {theirs.ending}, ironbench: {ours.ending}")
@@ -195,7 +197,7 @@ def disagreements(case: Case, theirs: Told, ours: Told) -> list[str]:
     return found
 
 
-def _reasons(case: Case, ours: Told) -> list[str]:
+def _reasons(case: Case, ours: Outcome) -> list[str]:
     """The same cause must be named, in pgbench's words or in those that `REASONS` holds for this case."""
     in_our_words = REASONS.get(case.name)
     if in_our_words is not None:
