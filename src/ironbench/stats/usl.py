@@ -40,10 +40,6 @@ class Usl:
     def at(self, clients: float) -> float:
         return float(self.throughput(np.array([clients]))[0])
 
-    def efficiency(self, clients: float) -> float:
-        """Throughput per client, as a share of that of one client alone."""
-        return self.at(clients) / (self.gamma * clients)
-
     @property
     def peak_clients(self) -> float:
         """N with the highest throughput, sqrt((1-α)/β); infinite where throughput never falls."""
