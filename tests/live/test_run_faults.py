@@ -159,6 +159,16 @@ def test_ctrl_c_keeps_the_trial_as_cut_short_and_ends_the_sweep(user: User, fast
     assert user.nothing_runs()
 
 
+def test_ctrl_c_while_the_server_starts_says_that_nothing_was_measured(user: User, fast_directory: Path) -> None:
+    with user.begun("run", "select-only", "--data", str(fast_directory / "early"), *LONG) as run:
+        run.wait_for("of measuring")
+        told, _ = run.end(signal.SIGINT)
+    assert told.code == 130, told
+    assert "interrupted: 0 trials measured; start it again" in told.stderr
+    assert not user.records()
+    assert eventually(user.nothing_runs)
+
+
 def test_sigkill_keeps_finished_trials_and_leaves_no_server(user: User, fast_directory: Path) -> None:
     data = fast_directory / "killed"
     words = ("run", "select-only", "--data", str(data), "--clients", "1", "--repeats", "9", "--no-observe")

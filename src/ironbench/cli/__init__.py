@@ -93,13 +93,16 @@ def main() -> None:
     try:
         refuse_unprintable(sys.argv[1:])
         refuse_repeated(sys.argv[1:], lambda: typer.main.get_command(asked))
-        code = asked(standalone_mode=False, prog_name="ironbench") or 0
+        command = typer.main.get_command(asked)
+        # Not `asked(…)`: it turns Ctrl-C into an exit code of 130 without a word.
+        with command.make_context("ironbench", sys.argv[1:]) as context:
+            code = command.invoke(context) or 0
     except IronbenchError as error:
         Printer().error(error)
         code = error.exit_code
     except typer.Exit as error:
         code = error.exit_code
-    except (KeyboardInterrupt, typer.Abort):
+    except KeyboardInterrupt:
         Printer().say("interrupted; finished trials are kept")
         code = 130
     except BrokenPipeError:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -77,7 +78,7 @@ def run(
     directory = labs.LabDirectory(Path(results) if results else labs.home() / f"{lab.name}-{lab.series}")
     directory.store.validate()
     _announce(lab, directory, printer)
-    with directory.locked():
+    with directory.locked(), _resumable(directory, printer):
         directory.begin(freeze.freeze(lab, secrets, directory.store))
         records = loop.conduct(secrets, directory, printer, traces=traces)
     return _told(directory, records, json, printer)
@@ -110,7 +111,7 @@ def resume(
     frozen = directory.frozen()
     traces = freeze.traced(frozen.lab, trace)
     path = Path(lab)
-    with directory.locked():
+    with directory.locked(), _resumable(directory, printer):
         source = path.read_text(encoding="utf-8") if path.is_file() else directory.source()
         freeze.require_scripts(frozen.lab)
         freeze.end_orphans(frozen.lab)
@@ -154,7 +155,7 @@ def noise(
     directory = labs.LabDirectory(labs.home() / f"{lab.name}-{lab.series}")
     directory.store.validate()
     _announce(lab, directory, printer)
-    with directory.locked():
+    with directory.locked(), _resumable(directory, printer):
         directory.begin(freeze.freeze(lab, secrets, directory.store))
         records = loop.conduct(secrets, directory, printer)
     return _told(directory, records, json, printer)
@@ -180,10 +181,28 @@ def _told(directory: LabDirectory, records: Sequence[Record], json: bool, printe
                 printer.say(f"noise floor of {one.metric}: {in_percent(one.floor)} ({one.source})")
     code = verdict.told(directory, records, json, printer)
     if code == verdict.INTERRUPTED:
-        done = sum(record.status.comparable and record.purpose == "lab" for record in records)
-        goes_on = f"`ironbench lab resume {directory.path}` goes on"
-        printer.say(f"interrupted: {done} of {counted(len(lab.trials), 'trial')} measured; {goes_on}")
+        printer.say(_goes_on(directory, records))
     return code
+
+
+@contextmanager
+def _resumable(directory: LabDirectory, printer: Printer) -> Iterator[None]:
+    """Ctrl-C between two trials, or before the first, ends the lab with the words that it ends with in a trial."""
+    from ironbench.cli import verdict
+
+    try:
+        yield
+    except KeyboardInterrupt:
+        if not directory.begun():
+            raise
+        printer.say(_goes_on(directory, directory.records()))
+        raise typer.Exit(verdict.INTERRUPTED) from None
+
+
+def _goes_on(directory: LabDirectory, records: Sequence[Record]) -> str:
+    done = sum(record.status.comparable and record.purpose == "lab" for record in records)
+    trials = counted(len(directory.lab().trials), "trial")
+    return f"interrupted: {done} of {trials} measured; `ironbench lab resume {directory.path}` goes on"
 
 
 def _say_cautions(lab: Lab, printer: Printer) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,6 +16,7 @@ from ironbench.words import counted
 if TYPE_CHECKING:
     from ironbench.experiment.command import Asked
     from ironbench.model.plan import Plan
+    from ironbench.model.record import Record
 
 ARGUMENT = typer.Argument
 OPTION = typer.Option
@@ -227,7 +229,11 @@ def carried_out(asked: Asked, json: bool, plan_only: bool = False, resume: bool 
             usable = sum(record.status.comparable for record in before)
             done = f", {min(usable, count)} of them measured already" if usable else ""
             printer.say(f"{counted(count, 'trial')}, {time_of(plan)}{done}")
-        records = loop.run(plan, secrets, store, printer, before)
+        try:
+            records = loop.run(plan, secrets, store, printer, before)
+        except KeyboardInterrupt:  # between two trials, or before the first
+            printer.say(_goes_on(command.measured(store, plan.series)))
+            return verdict.INTERRUPTED
     if json:
         from ironbench.report.as_json import run_document
 
@@ -245,9 +251,15 @@ def carried_out(asked: Asked, json: bool, plan_only: bool = False, resume: bool 
     if code == verdict.SUSPECT:
         printer.say(verdict.suspect_words(records))
     elif code == verdict.INTERRUPTED:
-        kept = counted(sum(record.status.comparable for record in records), "trial")
-        printer.say(f"interrupted: {kept} measured; the same command with --resume goes on")
+        printer.say(_goes_on(records))
     return code
+
+
+def _goes_on(records: Sequence[Record]) -> str:
+    """What Ctrl-C left, and the way on; `--resume` finds a run by its records."""
+    kept = counted(sum(record.status.comparable for record in records), "trial")
+    way = "the same command with --resume goes on" if records else "start it again"
+    return f"interrupted: {kept} measured; {way}"
 
 
 def time_of(plan: Plan) -> str:
