@@ -225,7 +225,7 @@ def test_a_sampler_watches_the_server_meanwhile(raw_server: RawServer, database:
     trial = run(postgres(connection), "SELECT 1;\n", observers=observers, stop={"duration_s": 0.5})
     assert {"stat", "activity"} <= trial.result.samples.keys()
     times = [t for t, _ in trial.result.samples["stat"]]
-    assert times[0] < 0.1 and times[-1] >= 0.5
+    assert times[0] < 0.4 and times[-1] >= 0.5
     assert trial.summary["observer_cpu_s"] > 0
 
 

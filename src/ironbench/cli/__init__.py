@@ -1,4 +1,4 @@
-"""The command line: one file per verb, this one only joins them."""
+"""The command line: each verb is a line in `VERBS` and the module of that name; the others here are shared by verbs."""
 
 from __future__ import annotations
 

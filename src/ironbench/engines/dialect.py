@@ -60,7 +60,7 @@ class Dialect:
         return ["analyze"]
 
     def checkpoint(self) -> str:
-        """A statement after which everything committed is in the data files; "": there is none."""
+        """A statement after which everything committed is in the data files. Without such: one that does nothing."""
         return "checkpoint"
 
     def emptied(self, table: str) -> Sequence[str]:

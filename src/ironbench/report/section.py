@@ -75,7 +75,9 @@ class Section:
 
     @property
     def shows_something(self) -> bool:
-        return bool(self.charts or self.texts) or any(table.rows for _, table in self.tables)
+        return bool(self.charts or self.texts or self.sentences or self.bars) or any(
+            table.rows for _, table in self.tables
+        )
 
     @property
     def paragraphs(self) -> list[str]:
