@@ -10,12 +10,13 @@ from labfactory import lab, trials
 
 from ironbench import units
 from ironbench.analyse.balance import Entry
+from ironbench.analyse.comparability import doubts
 from ironbench.analyse.findings import findings
 from ironbench.analyse.labstudy import lab_study
 from ironbench.catalogue import metrics
 from ironbench.cli.verdict import SUSPECT, code_of_run, suspect_words
 from ironbench.model.lab import Claim
-from ironbench.model.record import Status
+from ironbench.model.record import Status, Warning
 from ironbench.report import trial
 from ironbench.report.formats import text as lab_text
 from ironbench.report.sections.differences import ratio_of
@@ -70,6 +71,18 @@ def test_causes_that_differ_in_their_numbers_are_one_cause() -> None:
     records = [record(status=Status.SUSPECT, cause=f"{share} % of CPU time was taken") for share in (93, 99, 95)]
     words = "exit code 3: 4 of 4 trials suspect: 93 to 99 % of CPU time was taken, and 1 other cause"
     assert suspect_words([*records, record(status=Status.SUSPECT, cause="the client was busy")]) == words
+
+
+def test_one_warning_in_two_forms_is_one_cause_with_one_range() -> None:
+    parts = ("12 % by other programs", "20 % by other programs, 3 % by other virtual machines")
+    texts = [f"{share} % of CPU time was taken from the work: {by}" for share, by in zip((12, 23), parts, strict=True)]
+    records = [
+        record(status=Status.SUSPECT, cause=text, warnings=(Warning("cpu-taken", text), Warning("not-quiet", "loud")))
+        for text in texts
+    ]
+    together = "12 to 23 % of CPU time was taken from the work: 12 to 20 % by other programs, up to 3 % by other"
+    assert suspect_words(records) == f"exit code 3: 2 of 2 trials suspect: {together} virtual machines"
+    assert doubts(records)[0] == f"{together} virtual machines [cpu-taken, 2 of 2 trials]"
 
 
 def test_a_closed_loop_has_no_intervals_of_arrival_and_an_open_one_no_think_time() -> None:

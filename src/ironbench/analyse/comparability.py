@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ironbench.analyse.differences import differing, fact_text, facts_of
 from ironbench.analyse.rate import loop_words
 from ironbench.analyse.subjects import work_name
-from ironbench.model.record import Record, Status
+from ironbench.model.record import Record, Status, Warning
+from ironbench.record.judge import SUSPECT
 from ironbench.words import THIN, counted
 
 # What a comparison is meant to vary: that these differ is the question, not a flaw of the answer.
@@ -80,45 +81,96 @@ def left_out(records: Sequence[Record]) -> tuple[str, ...]:
     for status in (Status.VOIDED, Status.FAILED, Status.CUT_SHORT):
         of_status = [record for record in records if record.status is status]
         if of_status:
-            causes = dict.fromkeys(record.cause for record in of_status if record.cause)
-            why = f": {'; '.join(causes)}" if causes else ""
+            causes = "; ".join(merged([record.cause for record in of_status if record.cause]))
+            why = f": {causes}" if causes else ""
             rows.append(f"{counted(len(of_status), f'{status.value} trial')} left out{why}.")
     return tuple(rows)
 
 
 def doubts(records: Sequence[Record]) -> tuple[str, ...]:
-    """Warnings of the comparable trials: each text once, with how many trials carry it and the range of its numbers."""
+    """Warnings of the comparable trials: each once, with how many trials carry it and the range of its numbers."""
     entered = [record for record in records if record.status.comparable]
-    by_text: dict[tuple[str, str], list[str]] = {}
-    for record in entered:
-        for code, text in {warning.code: warning.text for warning in record.warnings}.items():
-            by_text.setdefault((code, _NUMBER.sub("#", text)), []).append(text)
     rows = [
-        f"{_merged(texts).rstrip('.')} [{code}, {len(texts)} of {counted(len(entered), 'trial')}]"
-        for (code, _), texts in by_text.items()
+        f"{text.rstrip('.')} [{code}, {count} of {counted(len(entered), 'trial')}]"
+        for code, text, count in _warnings(entered)
     ]
     silent = [record for record in entered if record.status is Status.SUSPECT and not record.warnings]
     if silent:
-        causes = "; ".join(dict.fromkeys(record.cause for record in silent if record.cause)) or "no cause recorded"
+        causes = "; ".join(merged([record.cause for record in silent if record.cause])) or "no cause recorded"
         rows.append(f"suspect: {causes} ({len(silent)} of {counted(len(entered), 'trial')})")
     return tuple(rows)
 
 
+def together(records: Sequence[Record]) -> list[Warning]:
+    """The warnings of all trials, each once, with the range of its numbers."""
+    return [Warning(code, text) for code, text, _ in _warnings(records)]
+
+
+def _warnings(records: Sequence[Record]) -> Iterator[tuple[str, str, int]]:
+    """Code, text and number of trials."""
+    by_code: dict[str, list[str]] = {}
+    for record in records:
+        for code, text in _by_code(record.warnings).items():
+            by_code.setdefault(code, []).append(text)
+    for code, texts in by_code.items():
+        yield from ((code, text, count) for text, count in _alike(texts))
+
+
+def causes(suspect: Sequence[Record]) -> list[str]:
+    """Why trials are suspect: each warning that makes them so once, with the range of its numbers; first the one that
+    most of them carry."""
+    by_code: dict[str, list[str]] = {}
+    for record in suspect:
+        known = {code: text for code, text in _by_code(record.warnings).items() if code in SUSPECT}
+        for code, text in known.items() or [(_NUMBER.sub("#", record.cause), record.cause)]:
+            by_code.setdefault(code, []).append(text)
+    ranked = sorted((texts for code, texts in by_code.items() if code), key=len, reverse=True)
+    return ["; ".join(text.rstrip(".") for text, _ in _alike(texts)) for texts in ranked]
+
+
+def _by_code(warnings: Sequence[Warning]) -> dict[str, str]:
+    return {warning.code: warning.text for warning in warnings}
+
+
 def merged(texts: Sequence[str]) -> list[str]:
     """Each text once, in the order they came; those that differ in their numbers alone as one, with their ranges."""
-    alike: dict[str, list[str]] = {}
+    return [text for text, _ in _alike(texts)]
+
+
+def _alike(texts: Sequence[str]) -> list[tuple[str, int]]:
+    """Texts whose statement differs in its numbers alone as one, and how many they are. The statement ends at the first
+    colon; what follows may be a list of which each text has some parts."""
+    by_statement: dict[str, list[str]] = {}
     for text in texts:
-        alike.setdefault(_NUMBER.sub("#", text), []).append(text)
-    return [_merged(same) for same in alike.values()]
+        by_statement.setdefault(_NUMBER.sub("#", text.partition(": ")[0]), []).append(text)
+    found = []
+    for same in by_statement.values():
+        if len({_NUMBER.sub("#", text) for text in same}) == 1:
+            found.append((_merged(same), len(same)))
+            continue
+        statements, _, lists = zip(*(text.partition(": ") for text in same), strict=True)
+        whole = f"{_merged(statements)}: {_parts(lists)}"
+        found.append((whole, len(same)))
+    return found
 
 
-def _merged(texts: Sequence[str]) -> str:
+def _parts(lists: Sequence[str]) -> str:
+    """Every part of the lists once; `up to 5 %` of one that not all of them have."""
+    by_shape: dict[str, list[str]] = {}
+    for part in (part for one in lists for part in one.split(", ") if part):
+        by_shape.setdefault(_NUMBER.sub("#", part), []).append(part)
+    return ", ".join(_merged(parts, all_have_it=len(parts) == len(lists)) for parts in by_shape.values())
+
+
+def _merged(texts: Sequence[str], all_have_it: bool = True) -> str:
     """Texts that differ in their numbers alone, as one: `16 to 33 %`."""
     numbers_of = [_NUMBER.findall(text) for text in texts]
     ranges = iter([sorted(set(numbers), key=_value) for numbers in zip(*numbers_of, strict=True)])
 
     def written(_: re.Match[str]) -> str:
         numbers = next(ranges)
+        if not all_have_it:
+            return f"up to {numbers[-1]}"
         return numbers[0] if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]}"
 
     return _NUMBER.sub(written, texts[0])

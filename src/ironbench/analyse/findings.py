@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
+from ironbench.analyse.comparability import causes
 from ironbench.analyse.differences import differing, fact_text, facts_of, flattened
 from ironbench.analyse.looks import Look, at
 from ironbench.analyse.rate import no_ratio
@@ -210,9 +211,8 @@ def _usable(attempts: Sequence[Record], metric: str) -> tuple[Record | None, str
 def _suspicions(suspect: Sequence[Record], entered: int) -> list[str]:
     if not suspect:
         return []
-    texts = dict.fromkeys(record.cause or "; ".join(warning.text for warning in record.warnings) for record in suspect)
-    causes = "; ".join(text.rstrip(".") for text in texts if text)
-    return [f"{len(suspect)} of {counted(entered, 'trial')} suspect{f': {causes}' if causes else ''}."]
+    why = "; ".join(text.rstrip(".") for text in causes(suspect))
+    return [f"{len(suspect)} of {counted(entered, 'trial')} suspect{f': {why}' if why else ''}."]
 
 
 def _directed(cell: str, baseline: str, seen: Attempts) -> list[str]:

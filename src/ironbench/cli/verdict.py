@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from ironbench.analyse.comparability import merged
+from ironbench.analyse.comparability import causes
 from ironbench.analyse.labstudy import lab_study, settling
 from ironbench.analyse.study import Study
 from ironbench.analyse.subjects import entering
@@ -77,9 +77,9 @@ def suspect_words(records: Sequence[Record]) -> str:
     """Why a run or a lab that finished ends with exit code 3, counted as its report counts."""
     entered = entering(records)
     doubtful = [record for record in entered if record.status is Status.SUSPECT]
-    causes = merged([record.cause for record in doubtful if record.cause])
-    more = f", and {counted(len(causes) - 1, 'other cause')}" if len(causes) > 1 else ""
-    first = next(iter(causes), "no cause recorded")
+    known = causes(doubtful)
+    more = f", and {counted(len(known) - 1, 'other cause')}" if len(known) > 1 else ""
+    first = next(iter(known), "no cause recorded")
     return f"exit code {SUSPECT}: {len(doubtful)} of {counted(len(entered), 'trial')} suspect: {first}{more}"
 
 

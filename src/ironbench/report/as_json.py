@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from ironbench.analyse.comparability import together
 from ironbench.model.record import SCHEMA, Record
 from ironbench.report.derived import sentences
 
@@ -40,12 +41,11 @@ def run_fields(records: Sequence[Record], store: Store) -> dict[str, Any]:
         }
         for record in records
     ]
-    warnings = {warning.code: warning for record in records for warning in record.warnings}
     return {
         "schema": SCHEMA,
         "system": records[0].system if records else None,
         "trials": trials,
-        "warnings": list(warnings.values()),
+        "warnings": together(records),
         "derived": sentences(records),
     }
 
