@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -29,18 +30,33 @@ def roughly_times(factor: float) -> str:
     return f"{factor:.2g} ×" if factor < 99.5 else f"{factor:.0f} ×"
 
 
-def in_percent(share: float, signed: bool = False) -> str:
-    """`0.553` → `55 %`, `0.083` → `8.3 %`; with its sign `−12 %`. Every share and difference is written so."""
-    return f"{percents(share, signed)}{THIN}%"
+def in_percent(share: float, signed: bool = False, limits: Sequence[float] = ()) -> str:
+    """`0.553` → `55 %`, `0.083` → `8.3 %`; with its sign `−12 %`. Every share and difference is written so.
+
+    A share beside one of the `limits` that it is judged by has as many digits as show on which side: `5.01 %`.
+    """
+    return f"{percents(share, signed, limits)}{THIN}%"
 
 
-def percents(share: float, signed: bool = False) -> str:
+def percents(share: float, signed: bool = False, limits: Sequence[float] = ()) -> str:
     """The same without its unit: whole from 10 on, else two digits, as much as sampling and repeats bear."""
-    value = share * 100
+    value, sign = share * 100, "+" if signed else ""
     if not signed and 0 < value < 0.01:
         return "< 0.01"
-    text = f"{value:{'+' if signed else ''}{'.2g' if abs(value) < 9.95 else ',.0f'}}"
+    text = f"{value:{sign}{'.2g' if abs(value) < 9.95 else ',.0f'}}"
+    places = 1
+    while places < _MOST_PLACES and any(share != limit and _hides(text, share, limit) for limit in limits):
+        text, places = f"{value:{sign},.{places}f}", places + 1
     return text.replace(",", THIN).replace("-", MINUS)
+
+
+_MOST_PLACES = 6
+
+
+def _hides(text: str, share: float, limit: float) -> bool:
+    """Whether the percents as written are not on the side of the limit that the share is on."""
+    shown = float(text.replace(",", ""))
+    return shown <= limit * 100 if share > limit else shown >= limit * 100
 
 
 def clean(text: str) -> str:

@@ -305,8 +305,10 @@ def test_the_plan_and_the_run_of_a_lab_show_cautions_as_a_run_does(both: Program
         done = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=both.directory)
         assert done.returncode in (0, 3), done.stderr
         said[verb] = " ".join((done.stdout + done.stderr).split())
-        assert said[verb].count(caution) == 1, "of all cells once"
+        once = "  - " if verb == "plan" else "caution: "
+        assert (done.stdout + done.stderr).count(f"{once}{caution}") == 1, "of all cells once"
     assert f"caution: {caution}" in said["run"]
+    assert "[script-caution, 4 of 4 trials]" in said["run"], "what was said before stands with the numbers"
     assert said["run"].index(caution) < said["run"].index("2 cells")
 
 

@@ -100,3 +100,17 @@ def test_what_a_trial_wrote_is_measured_and_not_assumed() -> None:
     assert not short({"writing_transactions_per_s": 0.3}), "autovacuum and its statistics"
     assert not short({"writing_transactions_per_s": 33.0, "wal_bytes_per_transaction": 3.0}), "temporary tables alone"
     assert short({"writing_transactions_per_s": 0.9}, transactions=30), "few transactions, but each of them writes"
+
+
+@pytest.mark.parametrize(
+    ("elapsed_s", "engine", "said"), [(2.0, "postgres", True), (10.0, "postgres", False), (2.0, "null", False)]
+)
+def test_counters_that_a_server_publishes_late_are_doubted_in_a_short_trial(
+    elapsed_s: float, engine: str, said: bool
+) -> None:
+    driven = Driven(NOW, alive=True, summary={**SUMMARY, "elapsed_s": elapsed_s})
+    metrics = {"engine_commits_per_s": 700.0}
+    found = warnings(System(engine, "a"), Load(), driven, Observation(metrics), None, writes=False)
+    assert [one.text for one in found if one.code == "counts-late"] == [
+        "the server publishes commits, rows and I/O up to 1 s late: in 2 s up to 50\u202f% off"
+    ] * said

@@ -52,6 +52,8 @@ def test_above_one_in_a_thousand_a_trial_is_suspect_above_one_in_twenty_void(
     assert (found[0], found[2]) == (expected, code)
     if expected is not Status.OK:
         assert f"{grouped(failed)} of 10\u202f000 transactions" in found[1] and FIRST in found[1]
+    beside = {11: "(0.11\u202f%)", 500: "(5\u202f%)", 501: "(5.01\u202f%)"}
+    assert beside.get(failed, "") in found[1], "a share shows on which side of its limit it is"
 
 
 def test_a_rare_script_that_always_fails_is_not_hidden_by_the_others() -> None:

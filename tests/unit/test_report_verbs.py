@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import array
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +12,7 @@ import pytest
 from factories import DISK, MEMORY, Shelf, record, sweep
 
 from ironbench.cli.compare import compare
+from ironbench.cli.lead import lead
 from ironbench.cli.record import _exported as exported
 from ironbench.cli.report import report
 from ironbench.errors import InputError
@@ -147,3 +148,11 @@ def test_percentiles_of_trials_that_do_not_count_are_not_missed(
     text = capsys.readouterr().out
     assert "no such table" in text
     assert "too few" not in text
+
+
+@pytest.mark.parametrize("verb", [compare, lead])
+def test_what_cannot_be_compared_says_why_and_what_would_help(verb: Callable[..., int], results: str) -> None:
+    with pytest.raises(InputError) as caught:
+        verb("log on disk", "gone", results=results)
+    assert "failed: no such host" in caught.value.cause
+    assert caught.value.hint == "mend the cause before you run it again"

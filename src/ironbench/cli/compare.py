@@ -32,7 +32,7 @@ def compare(
     from ironbench.analyse.lead import require_one_system
     from ironbench.analyse.study import facts
     from ironbench.analyse.subjects import Subject, work_name
-    from ironbench.cli.selection import sides
+    from ironbench.cli.selection import sides, usable
     from ironbench.errors import InputError
     from ironbench.printer import Printer
     from ironbench.record import Store
@@ -42,9 +42,7 @@ def compare(
     (records_a, records_b), pairs = sides(a, b, results)
     store = Store(Path(results))
     for name, records in ((a, records_a), (b, records_b)):
-        if not any(record.status.comparable for record in records):
-            causes = "; ".join(dict.fromkeys(f"{record.status.value}: {record.cause}" for record in records))
-            raise InputError(name, f"has no trial that may be compared ({causes})", "run it again")
+        usable(name, records)
         _require_one_work(name, records)
         if not pairs:
             require_one_system(name, {work_name(records[0].choice): Subject(name, tuple(records)).usable}, store)

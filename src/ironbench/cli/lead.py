@@ -12,7 +12,7 @@ from ironbench.analyse import lead as analysis
 from ironbench.analyse.archive import Fingerprints
 from ironbench.analyse.lead import Leads
 from ironbench.cli.mistakes import number
-from ironbench.cli.selection import side
+from ironbench.cli.selection import side, usable
 from ironbench.errors import FailureError, InputError, nearest
 from ironbench.printer import Printer
 from ironbench.report import lead as report
@@ -36,10 +36,7 @@ def lead(
     json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
 ) -> int:
     sides = [side(word, results) for word in (a, b)]
-    first, second = ([one for one in records if one.status.comparable] for records, _ in sides)
-    for name, usable in ((a, first), (b, second)):
-        if not usable:
-            raise InputError(name, "has no trial that may be compared", "run it again")
+    first, second = (usable(word, records) for word, (records, _) in zip((a, b), sides, strict=True))
     if {one.id for one in first} & {one.id for one in second}:
         raise InputError(b, f"stands for the same records as {a}", "name two systems")
     found = analysis.leads(a, first, b, second, Fingerprints([store for _, store in sides]), margin)

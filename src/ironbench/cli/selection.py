@@ -9,7 +9,7 @@ from ironbench.analyse.study import Effect, Study, studies
 from ironbench.cli.verdict import study_of
 from ironbench.errors import InputError, nearest
 from ironbench.model.lab import Lab
-from ironbench.model.record import Record
+from ironbench.model.record import Record, Status
 from ironbench.record import Store
 from ironbench.record.labs import LabDirectory
 from ironbench.report import formats
@@ -95,6 +95,17 @@ def side(word: str, results: str) -> tuple[list[Record], Store]:
         if "/" in word and _holds_records(inner):
             return trials_of(whole.name, str(inner)), Store(inner)
         raise
+
+
+def usable(word: str, records: Sequence[Record]) -> list[Record]:
+    """The trials that may be compared. InputError: there is none, with why and what would help."""
+    found = [record for record in records if record.status.comparable]
+    if not found:
+        causes = dict.fromkeys(record.status.value + f": {record.cause}" * bool(record.cause) for record in records)
+        cut = all(record.status is Status.CUT_SHORT for record in records)
+        hint = "go on with it by `--resume`" if cut else "mend the cause before you run it again"
+        raise InputError(word, f"has no trial that may be compared ({'; '.join(causes)})", hint)
+    return found
 
 
 def _holds_records(path: Path) -> bool:

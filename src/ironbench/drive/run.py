@@ -126,13 +126,19 @@ class Lines:
         self._seen = 0
         """Seconds of the window looked at."""
         self._passed: list[tuple[float, int, int, float, float]] = []
-        self._warmed: tuple[int, int] | None = None
-        """Of the warm-up: multiples of `every_s` to come, and the transactions at the last line."""
+        self._lines_to_come = 0
+        """Of the warm-up, whose last one is at 0 s."""
+        self._begun: tuple[float, int] | None = None
+        """Of the stretch of the warm-up that its next line tells of: seconds and transactions at its start,"""
+        self._warmed = (0.0, 0)
+        """and at the last look."""
 
     def look(self, progress: Progress) -> None:
         """To be called a few times a second, and at the end."""
         if progress.phase == "warmup":
             self._warm_up(progress.elapsed_s, progress.transactions)
+        elif self._lines_to_come and progress.phase != "connect":
+            self._warm_up_line(0)
         for second in progress.seconds(self._seen):
             self._seen += 1
             self._passed.append(second)
@@ -142,11 +148,18 @@ class Lines:
 
     def _warm_up(self, elapsed_s: float, transactions: int) -> None:
         to_come = math.ceil(-elapsed_s / self._every_s)
-        if self._warmed and to_come < self._warmed[0]:
-            rate = (transactions - self._warmed[1]) / (self._every_s * (self._warmed[0] - to_come))
-            self._say(f"progress: {-to_come * self._every_s:.1f} s, warm-up, {rate:.1f} tps")
-        if self._warmed is None or to_come < self._warmed[0]:
-            self._warmed = (to_come, transactions)
+        self._warmed = (elapsed_s, transactions)
+        if self._begun is None:
+            self._begun, self._lines_to_come = self._warmed, to_come
+        elif to_come < self._lines_to_come:
+            self._warm_up_line(to_come)
+
+    def _warm_up_line(self, to_come: int) -> None:
+        assert self._begun is not None
+        took_s, done = self._warmed[0] - self._begun[0], self._warmed[1] - self._begun[1]
+        if took_s > 0:
+            self._say(f"progress: {0 - to_come * self._every_s:.1f} s, warm-up, {done / took_s:.1f} tps")
+        self._begun, self._lines_to_come = self._warmed, to_come
 
     def _line(self, at_s: int, passed: Sequence[tuple[float, int, int, float, float]]) -> None:
         done = sum(second[1] for second in passed)

@@ -25,7 +25,7 @@ from ironbench.machine.oom import Starved
 from ironbench.model.driven import Computed, Driven
 from ironbench.model.observation import Source
 from ironbench.model.plan import Plan
-from ironbench.model.record import Check
+from ironbench.model.record import Check, Warning
 from ironbench.model.session import Session
 from ironbench.model.system import Load, Trial
 from ironbench.printer import Printer
@@ -124,6 +124,10 @@ class _Drive:
         alive = session.alive()
         checkable = has_data and alive and not result.summary["aborted"]
         whole = alive and not result.summary["aborted"] and not result.summary["cut_short"]
+        protocol = engines.get(session.engine).protocol(trial.cell.load.protocol)
+        doubts = tuple(
+            Warning("script-caution", text) for text in workload.cautions(session.engine, plan.choice, protocol)
+        )
         figures = workload.measured(session, self._options, before, result.summary) if whole else {}
         prepared = preparing.after(ready, session) if alive else ready.prepared
         checks: tuple[Check, ...] = ()
@@ -141,7 +145,7 @@ class _Drive:
             metrics={**result.metrics, **figures},
             checks=(*result.checks, *checks),
             last_words="" if alive else _last_words(session),
-            prepared=prepared.merge(result.prepared.conditions, result.prepared.warnings),
+            prepared=prepared.merge(result.prepared.conditions, (*doubts, *result.prepared.warnings)),
             log=_read(self._begun.log),
         )
 

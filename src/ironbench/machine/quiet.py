@@ -38,7 +38,7 @@ class Look:
         """What is not quiet, in words; empty when all is."""
         complaints = []
         if self.busy > BUSY:
-            complaints.append(f"{in_percent(self.busy)} of the CPUs were busy")
+            complaints.append(f"{in_percent(self.busy, limits=(BUSY,))} of the CPUs were busy")
         if self.device_bytes_per_s > DEVICE_BYTES_PER_S:
             complaints.append(
                 f"devices moved {self.device_bytes_per_s / 1e6:.0f} MB/s with {self.in_flight} requests in flight"

@@ -29,6 +29,8 @@ FAILED_VOIDED = 0.05
 """Share of the transactions that failed, of all or of one script, above which a trial is suspect and void."""
 OUR_SHARE = 0.15
 """Client, observers and emulation together, of the CPU time used."""
+COUNTED = 0.10
+"""Share of a trial that the server's counters may miss before it is said."""
 RATE_KEPT = 0.98
 FAITHFUL_LOAD = 0.5
 """Share of the I/Os that get through with nothing else to do: a database needs the CPU, too."""
@@ -52,7 +54,7 @@ def warnings(
         results += [*_taken(system, observation, budget), *_ours(budget)]
     if writes and engines.get(system.engine).can("checkpoints") and wrote(driven, observation) is not False:
         results += _checkpoints(observation, summary["elapsed_s"])
-    results += _emulation(system, observation, budget)
+    results += [*_late_counts(system, observation, summary["elapsed_s"]), *_emulation(system, observation, budget)]
     if summary.get("samples_dropped"):
         results.append(Warning("samples-dropped", f"{summary['samples_dropped']} observer samples were dropped"))
     return tuple(results)
@@ -135,7 +137,8 @@ class _Failed:
     @property
     def words(self) -> str:
         ended = f"{counted(self.ended, 'transaction')}{self.whose}"
-        many = f"{grouped(self.failed)} of {ended} failed ({in_percent(self.share)})"
+        share = in_percent(self.share, limits=(FAILED_SUSPECT, FAILED_VOIDED))
+        many = f"{grouped(self.failed)} of {ended} failed ({share})"
         return f"{many}; the first: {self.first}" if self.first else many
 
 
@@ -198,12 +201,8 @@ def _client(load: Load, driven: Driven) -> list[Warning]:
     busy = summary_cpu_s(driven.summary) / (elapsed_s * load.threads) if elapsed_s else 0.0
     if busy <= CLIENT_SATURATED:
         return []
-    return [
-        Warning(
-            "client-saturated",
-            f"{_threads(load.threads)} {in_percent(busy)} busy: it may be the limit; add --threads",
-        )
-    ]
+    share = in_percent(busy, limits=(CLIENT_SATURATED,))
+    return [Warning("client-saturated", f"{_threads(load.threads)} {share} busy: it may be the limit; add --threads")]
 
 
 def _threads(count: int) -> str:
@@ -221,7 +220,7 @@ def _rate(load: Load, driven: Driven) -> list[Warning]:
     if kept >= RATE_KEPT - chance:
         return []
     waiting = summary["not_started"] + summary["unfinished"]
-    done = f"{in_percent(kept)} of it was finished, {waiting} were waiting at the end"
+    done = f"{in_percent(kept, limits=(RATE_KEPT,))} of it was finished, {waiting} were waiting at the end"
     text = f"the rate of {units.rate(load.rate)} was not kept: {done}"
     return [Warning(RATE_NOT_KEPT, text)]
 
@@ -232,10 +231,12 @@ def _taken(system: System, observation: Observation, budget: Budget) -> list[War
     by = {"other programs": 0.0 if unseen else budget.other, "other virtual machines": budget.steal}
     taken = sum(by.values())
     counted = unseen or "others_cpu_cores" in observation.metrics
-    if taken <= (quiet.BUSY if counted else UNCOUNTED):
+    limit = quiet.BUSY if counted else UNCOUNTED
+    if taken <= limit:
         return []
+    share = in_percent(taken, limits=(limit,))
     who = [f"{in_percent(share)} by {name}" for name, share in by.items() if share >= 0.001]
-    return [Warning("cpu-taken", f"{in_percent(taken)} of CPU time was taken from the work: {', '.join(who)}")]
+    return [Warning("cpu-taken", f"{share} of CPU time was taken from the work: {', '.join(who)}")]
 
 
 def _ours(budget: Budget) -> list[Warning]:
@@ -246,7 +247,7 @@ def _ours(budget: Budget) -> list[Warning]:
         warnings.append(
             Warning(
                 "own-cpu-share",
-                f"client, observers and emulation used {in_percent(ours)} of the CPU time used: "
+                f"client, observers and emulation used {in_percent(ours, limits=(OUR_SHARE,))} of the CPU time used: "
                 "verdicts about CPU do not hold",
             )
         )
@@ -287,6 +288,16 @@ def wrote(driven: Driven, observation: Observation) -> bool | None:
         return None if log_bytes is None else True
     summary = driven.summary
     return bool(written * summary["elapsed_s"] > max(MAINTENANCE_LEAST, MAINTENANCE * summary["transactions"]))
+
+
+def _late_counts(system: System, observation: Observation, elapsed_s: float) -> list[Warning]:
+    """Of a short trial: what the server publishes after its end is missing, what came before it is in."""
+    late_s = engines.get(system.engine).traits.counts_late_s
+    if "engine_commits_per_s" not in observation.metrics or elapsed_s <= 0 or late_s / elapsed_s <= COUNTED:
+        return []
+    off = in_percent(min(1.0, late_s / elapsed_s))
+    text = f"the server publishes commits, rows and I/O up to {late_s:g} s late: in {elapsed_s:.0f} s up to {off} off"
+    return [Warning("counts-late", text)]
 
 
 def _checkpoints(observation: Observation, elapsed_s: float) -> list[Warning]:

@@ -118,3 +118,9 @@ def test_a_trial_is_observed_from_what_came_back(recorded: Samples) -> None:
 def test_a_trial_that_never_ran_is_observed_as_nothing() -> None:
     observation, shares = observe.observed(Driven("2026-01-01T00:00:00+00:00", alive=False, failure="no server"))
     assert observation.metrics == {} and shares is None
+
+
+def test_the_log_is_counted_by_its_position_which_is_known_at_once() -> None:
+    late = '{{"wal_bytes": 0, "wal_records": 0, "wal_fpi": 0, "wal_buffers_full": 0, "insert_position": {}}}'
+    samples = {"pg_wal.view": [Sample(t_s, late.format(position).encode()) for t_s, position in ((0, 5000), (2, 9000))]}
+    assert observe.parse(samples, 2.0).metrics["wal_bytes_per_s"] == 2000
