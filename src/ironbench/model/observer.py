@@ -1,36 +1,15 @@
-"""Observers, which sample a layer of the system during a trial, and the parts of a transaction's time."""
+"""What observers sampled of a trial, and the parts of a transaction's time."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from ironbench.model.observation import Observation, Sample, Source
+from ironbench.model.observation import Sample
 from ironbench.model.points import Point
-from ironbench.model.session import Session
-
-if TYPE_CHECKING:
-    from ironbench.machine.tree import Tree
 
 Samples = dict[str, list[Sample]]
 """Source name → its samples in order of time."""
-
-
-class Observer(Protocol):
-    """Declares what to read, and later makes metrics and series of it. Pure but for questions to the session."""
-
-    name: str
-    doc: str
-    """One sentence for `ironbench list observers`."""
-
-    def sources(self, session: Session, machine: Tree) -> tuple[Source, ...]:
-        """Sources named `observer.part`; empty when this observer sees nothing here."""
-        ...
-
-    def parse(self, samples: Samples, window_s: float) -> Observation:
-        """Metrics by catalogue name over the measured window [0, window_s], and series over all samples."""
-        ...
 
 
 IDLE = "idle"
@@ -57,15 +36,6 @@ class Waits:
     """None where the processes are out of sight."""
     part_of: Callable[[str], str]
     """Event → the part of a transaction's time (`PARTS`)."""
-
-
-@runtime_checkable
-class WaitObserver(Observer, Protocol):
-    """An observer that samples what backends wait for."""
-
-    def waits(self, samples: Samples, window_s: float) -> Waits:
-        """Of the measured window."""
-        ...
 
 
 CPU = "CPU"  # the engine computing

@@ -13,13 +13,14 @@ from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from pkgutil import iter_modules
+from typing import Protocol, runtime_checkable
 
 from ironbench import engines
 from ironbench.errors import InputError, nearest
 from ironbench.machine.tree import Tree
 from ironbench.model.driven import Driven
 from ironbench.model.observation import Counted, Observation, Sample, Series, Source
-from ironbench.model.observer import Observer, Samples, WaitObserver
+from ironbench.model.observer import Samples, Waits
 from ironbench.model.record import Budget
 from ironbench.model.session import Session
 from ironbench.model.system import Load
@@ -27,6 +28,31 @@ from ironbench.observe import parts, processes
 from ironbench.observe.cpu import CpuSeconds, budget
 
 __all__ = ["CpuSeconds", "Observer", "Samples", "budget", "get", "names", "observed", "observers", "parse", "sources"]
+
+
+class Observer(Protocol):
+    """Declares what to read, and later makes metrics and series of it. Pure but for questions to the session."""
+
+    name: str
+    doc: str
+    """One sentence for `ironbench list observers`."""
+
+    def sources(self, session: Session, machine: Tree) -> tuple[Source, ...]:
+        """Sources named `observer.part`; empty when this observer sees nothing here."""
+        ...
+
+    def parse(self, samples: Samples, window_s: float) -> Observation:
+        """Metrics by catalogue name over the measured window [0, window_s], and series over all samples."""
+        ...
+
+
+@runtime_checkable
+class WaitObserver(Observer, Protocol):
+    """An observer that samples what backends wait for."""
+
+    def waits(self, samples: Samples, window_s: float) -> Waits:
+        """Of the measured window."""
+        ...
 
 
 @cache
