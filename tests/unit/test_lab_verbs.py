@@ -121,19 +121,20 @@ def test_lead_takes_the_levels_of_a_lab_and_confirms_its_peaks_in_other_blocks(
 
 
 def test_a_word_that_is_no_level_and_no_label_is_refused(directory: str) -> None:
-    with pytest.raises(InputError, match="names no record"):
+    with pytest.raises(InputError, match="names no cell, level or record") as caught:
         lead("disk", "memori", 0.05, "", directory, False)
+    assert "log=memory" in caught.value.hint
 
 
-def of_machine(folder: Path, cpu: str, speed: float) -> str:
+def of_machine(folder: Path, cpu: str, speed: float, clients: tuple[str, ...] = ("1", "8")) -> str:
     """A lab of one machine, whose directory is its own."""
-    plan = lab({"log": ("disk", "memory"), "clients": ("1", "8")}, blocks=8)
+    plan = lab({"log": ("disk", "memory"), "clients": clients} if clients else {"log": ("disk", "memory")}, blocks=8)
     found = LabDirectory(folder)
     key = found.store.keep_shared("machines", {"cpu": {"model": cpu, "cores": 4}})
     found.begin(Frozen(plan, key, {}, {}))
     found.declare(plan.method.stages[0], plan.trials)
     rates = (1000.0 * speed, 3000.0 * speed, 1500.0 * speed, 4500.0 * speed)
-    for one in trials(plan, dict(zip(CELLS, rates, strict=True))):
+    for one in trials(plan, dict(zip([one.cell.name for one in plan.setups], rates, strict=False))):
         found.store.keep(replace(one, machine=key, series=cpu, id=f"{cpu}-{one.id}"), Evidence())
     return str(folder)
 
@@ -148,7 +149,20 @@ def test_a_lead_of_one_lab_over_another_takes_each_side_from_its_own_directory(
     assert "Old" in said and "New" in said
     with pytest.raises(InputError, match="two systems"):
         lead(old, new, 0.05, "", str(tmp_path / "none"), False)
-    with pytest.raises(InputError, match="names no record"):
+    with pytest.raises(InputError, match="names no cell"):
         lead(f"{old}/nosuch", f"{new}/disk", 0.05, "", str(tmp_path / "none"), False)
     with pytest.raises(InputError, match="names no record"):
         lead("nosuch", f"{new}/disk", 0.05, "", str(tmp_path / "none"), False)
+
+
+def test_every_verb_resolves_names_alike(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    here, there = (of_machine(tmp_path / name, name, 1.0, clients=()) for name in ("here", "there"))
+    for words in (("disk", "memory"), ("log=disk", "log=memory"), (f"{here}/disk", f"{here}/memory")):
+        assert compare(*words, here, False, False) == 0
+        assert "log=memory is faster than log=disk" in capsys.readouterr().out
+        assert lead(*words, 0.05, "", here, False) == 0
+        assert "measured in turns" in capsys.readouterr().out
+    assert compare(f"{here}/disk", f"{there}/disk", here, False, False) == 0
+    assert "No verdict" in capsys.readouterr().out
+    assert report(["memory"], "", "text", here) == 0
+    assert "memory" in capsys.readouterr().out

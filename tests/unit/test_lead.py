@@ -50,7 +50,8 @@ def test_values_are_those_that_the_ratio_is_made_of() -> None:
     row = next(row for row in report.peaks(shown).rows if "throughput at the peak" in row[0])
     assert row[1:4] == (quantity(a, "1/s"), quantity(b, "1/s"), number(b / a))
     assert json.loads(report.document(shown))["works"][0]["peaks"]["values"]["throughput"] == [a, b]
-    assert "medians" not in report.text(shown)
+    assert "Values are geometric means" in report.text(shown) and "compare` takes medians" in report.text(shown)
+    assert "the peak is of trials that did not choose it" in report.text(shown)
 
 
 def test_failures_stand_beside_every_rate_of_a_lead() -> None:

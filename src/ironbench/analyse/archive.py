@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
 
 from ironbench.model.observation import Counted
 
+T = TypeVar("T")
 Columns = Mapping[str, Any]
 """Column name → array of values, all of one length."""
 
@@ -72,14 +73,36 @@ class Empty:
 EMPTY = Empty()
 
 
-class Fingerprints(Empty):
-    """Of machines and engines, from several archives; a key is made of what it stands for, so any will do."""
+class Archives:
+    """Several archives as one: ids and keys are made of what they stand for, so the first that knows one will do."""
 
     def __init__(self, archives: Sequence[Archive]) -> None:
         self._archives = archives
 
+    def _first(self, ask: Callable[[Archive], T]) -> T:
+        answers = (ask(one) for one in self._archives)
+        return next((found for found in answers if found), ask(EMPTY))
+
+    def seconds(self, id: str) -> Columns:
+        return self._first(lambda one: one.seconds(id))
+
+    def observed(self, id: str) -> Mapping[str, Columns]:
+        return self._first(lambda one: one.observed(id))
+
+    def counted(self, id: str) -> Sequence[Counted]:
+        return self._first(lambda one: one.counted(id))
+
+    def histograms(self, id: str) -> Mapping[str, Any]:
+        return self._first(lambda one: one.histograms(id))
+
+    def text(self, id: str, name: str) -> str:
+        return self._first(lambda one: one.text(id, name))
+
     def machine(self, key: str) -> Mapping[str, Any]:
-        return next((facts for one in self._archives if (facts := one.machine(key))), {})
+        return self._first(lambda one: one.machine(key))
 
     def engine(self, key: str) -> Mapping[str, Any]:
-        return next((facts for one in self._archives if (facts := one.engine(key))), {})
+        return self._first(lambda one: one.engine(key))
+
+    def script(self, key: str) -> str:
+        return self._first(lambda one: one.script(key))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,7 +13,12 @@ if TYPE_CHECKING:
 
 
 def compare(
-    a: Annotated[str, typer.Argument(help="The reference: a record, series, label, or cell of the lab in --results.")],
+    a: Annotated[
+        str,
+        typer.Argument(
+            help="The reference: a record, series, label, cell or level of the lab in --results, or DIR/NAME."
+        ),
+    ],
     b: Annotated[str, typer.Argument(help="What is held against it.")],
     results: Annotated[
         str, typer.Option(metavar="DIR", help="Where records are.", envvar="IRONBENCH_RESULTS")
@@ -28,19 +32,21 @@ def compare(
     ] = False,
 ) -> int:
     from ironbench.analyse import compare as analysis
+    from ironbench.analyse.archive import Archives
     from ironbench.analyse.comparability import other_work
     from ironbench.analyse.lead import require_one_system
     from ironbench.analyse.study import facts
     from ironbench.analyse.subjects import Subject, work_name
-    from ironbench.cli.selection import sides, usable
+    from ironbench.cli.selection import findings, named, usable
     from ironbench.errors import InputError
     from ironbench.printer import Printer
-    from ironbench.record import Store
     from ironbench.report.derived import sentences
     from ironbench.words import counted
 
-    (records_a, records_b), pairs = sides(a, b, results)
-    store = Store(Path(results))
+    of_a, of_b = named(a, results), named(b, results)
+    pairs = findings(of_a, of_b)
+    records_a, records_b = of_a.records, of_b.records
+    store = Archives([of_a.store, of_b.store])
     for name, records in ((a, records_a), (b, records_b)):
         usable(name, records)
         _require_one_work(name, records)

@@ -9,10 +9,10 @@ from typing import Annotated
 import typer
 
 from ironbench.analyse import lead as analysis
-from ironbench.analyse.archive import Fingerprints
+from ironbench.analyse.archive import Archives
 from ironbench.analyse.lead import Leads
 from ironbench.cli.mistakes import number
-from ironbench.cli.selection import side, usable
+from ironbench.cli.selection import named, usable
 from ironbench.errors import FailureError, InputError, nearest
 from ironbench.printer import Printer
 from ironbench.report import lead as report
@@ -21,7 +21,9 @@ from ironbench.report import lead as report
 def lead(
     a: Annotated[
         str,
-        typer.Argument(help="The system that counts as 1: a label, series, record or level of a lab, or DIR/LEVEL."),
+        typer.Argument(
+            help="Counts as 1: a record, series, label, cell or level of the lab in --results, or DIR/NAME."
+        ),
     ],
     b: Annotated[str, typer.Argument(help="The system beside it.")],
     margin: Annotated[
@@ -35,11 +37,11 @@ def lead(
     ] = "ironbench-results",
     json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
 ) -> int:
-    sides = [side(word, results) for word in (a, b)]
-    first, second = (usable(word, records) for word, (records, _) in zip((a, b), sides, strict=True))
+    sides = [named(word, results) for word in (a, b)]
+    first, second = (usable(one.word, one.records) for one in sides)
     if {one.id for one in first} & {one.id for one in second}:
         raise InputError(b, f"stands for the same records as {a}", "name two systems")
-    found = analysis.leads(a, first, b, second, Fingerprints([store for _, store in sides]), margin)
+    found = analysis.leads(a, first, b, second, Archives([one.store for one in sides]), margin)
     printer = Printer()
     if output:
         _write(output, found)

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from ironbench.cli.selection import directories
+from ironbench.cli.selection import directories, select
 from ironbench.errors import InputError
 from ironbench.printer import Printer
 from ironbench.record import Store
@@ -66,7 +66,7 @@ def _exported(selection: Sequence[str], out: str, results: str) -> int:
     lab = LabDirectory(named)
     whole = bool(labs) or not selection
     store = Store(named)
-    records = store.all() if whole else store.select(selection)
+    records = store.all() if whole else select(selection, results)
     count = write(store, records, Path(out), lab if whole and lab.begun() else None)
     Printer().say(f"{counted(count, 'record')} in {out}, {grouped(Path(out).stat().st_size)} bytes")
     return 0

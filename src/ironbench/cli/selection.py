@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from ironbench.analyse.study import Effect, Study, studies
 from ironbench.cli.verdict import study_of
 from ironbench.errors import InputError, nearest
-from ironbench.model.lab import Lab
+from ironbench.model.lab import Factor
 from ironbench.model.record import Record, Status
 from ironbench.record import Store
 from ironbench.record.labs import LabDirectory
@@ -22,10 +23,17 @@ def rendered(selection: Sequence[str], results: str, format: str) -> tuple[bytes
     labs = labs_of(selection, store)
     if labs:
         return formats.get(format)(labs), sum(study.trials for study in labs)
-    records = store.select(selection)
+    records = select(selection, results)
     if not records:
         raise InputError(results, "holds no records", "make some with `ironbench run`, or name another with --results")
     return formats.get(format)(studies(records, store, sentences(records))), len(records)
+
+
+def select(selection: Sequence[str], results: str) -> list[Record]:
+    """What the words stand for, each record once; all that is there where there is no word. InputError."""
+    if not selection:
+        return Store(Path(results)).all()
+    return list({record.id: record for word in selection for record in _named_in(word, Path(results)).records}.values())
 
 
 def directories(selection: Sequence[str], store: Store) -> list[str]:
@@ -47,54 +55,91 @@ def labs_of(selection: Sequence[str], store: Store) -> list[Study]:
     return [study_of(LabDirectory(Path(word))) for word in labs]
 
 
-def sides(a: str, b: str, results: str) -> tuple[tuple[list[Record], list[Record]], tuple[Effect, ...]]:
-    """Records of A and of B, and their findings where both are cells of one lab. InputError for unknown names."""
-    directory = LabDirectory(Path(results))
-    if not directory.begun():
-        first, second = Store(Path(results)).select_each([a, b])
-        return (first, second), ()
-    lab, records = directory.lab(), directory.records()
-    cells = _cell(a, lab), _cell(b, lab)
-    if cells[0] is None or cells[1] is None:
-        return (_records(a, cells[0], records, directory), _records(b, cells[1], records, directory)), ()
-    if cells[0] == cells[1]:
-        raise InputError(b, f"is the same cell as {a}", "name two cells")
-    from ironbench.analyse.labstudy import compare_cells
+@dataclass(frozen=True, slots=True)
+class Named:
+    """What a word stands for."""
 
-    found = compare_cells(lab, records, cells[0], cells[1], max(1, len(directory.declared())))
-    own = [[record for record in records if record.cell.name == cell] for cell in cells]
-    return (own[0], own[1]), found
+    word: str
+    records: list[Record]
+    store: Store
+    cells: tuple[str, ...] = ()
+    """Of the lab in `store`; (): it names records, a series or a label."""
 
 
-def trials_of(word: str, results: str) -> list[Record]:
-    """Every trial with a label, of a series or by id; where the results are a lab's, those at a level: `new`,
-    `server=new`. InputError for unknown names."""
-    directory = LabDirectory(Path(results))
-    if directory.begun():
-        name, _, level = word.rpartition("=")
-        known = [factor.name for factor in directory.lab().factors if level in factor.levels]
-        factors = [factor for factor in known if name in ("", factor)]
-        if len(factors) > 1:
-            named = " and ".join(f'"{factor}={level}"' for factor in factors)
-            raise InputError(word, f"is a level of {len(factors)} factors", f"name one: {named}")
-        if factors:
-            return [one for one in directory.records() if one.cell.levels.get(factors[0]) == level]
-    return directory.store.select([word])
-
-
-def side(word: str, results: str) -> tuple[list[Record], Store]:
-    """As `trials_of`, and the store that holds them. `DIR` stands for all that is in another directory of results,
-    `DIR/LEVEL` for what LEVEL stands for there. InputError for unknown names."""
+def named(word: str, results: str) -> Named:
+    """The one resolution of names: in a lab's directory a cell, or the levels of some (`new`, `server=new`); anywhere a
+    record, a series or a label. `DIR` stands for all that is in another directory of results, `DIR/NAME` for what NAME
+    stands for there. InputError for unknown names."""
     try:
-        return trials_of(word, results), Store(Path(results))
+        return _named_in(word, Path(results))
     except InputError:
         whole, inner = Path(word), Path(word).parent
         if _holds_records(whole):
             directory = LabDirectory(whole)
-            return list(directory.records() if directory.begun() else directory.store.all()), directory.store
+            records = directory.records() if directory.begun() else directory.store.all()
+            return Named(word, list(records), directory.store)
         if "/" in word and _holds_records(inner):
-            return trials_of(whole.name, str(inner)), Store(inner)
+            return _named_in(whole.name, inner)
         raise
+
+
+def findings(a: Named, b: Named) -> tuple[Effect, ...]:
+    """Of two cells of one lab, paired by block; () for anything else. InputError: several cells, or the same one."""
+    if not (a.cells and b.cells) or a.store.directory != b.store.directory:
+        return ()
+    for one in (a, b):
+        if len(one.cells) > 1:
+            cause = f"stands for {len(one.cells)} cells"
+            raise InputError(one.word, cause, f"name one: {', '.join(one.cells)}; `ironbench lead` takes them together")
+    if a.cells == b.cells:
+        raise InputError(b.word, f"is the same cell as {a.word}", "name two cells")
+    from ironbench.analyse.labstudy import compare_cells
+
+    directory = LabDirectory(a.store.directory)
+    look = max(1, len(directory.declared()))
+    return compare_cells(directory.lab(), directory.records(), a.cells[0], b.cells[0], look)
+
+
+def _named_in(word: str, results: Path) -> Named:
+    directory = LabDirectory(results)
+    if not directory.begun():
+        return Named(word, directory.store.select([word]), directory.store)
+    lab = directory.lab()
+    names = [setup.cell.name for setup in lab.setups if not setup.skipped]
+    if word in names:
+        return Named(word, [one for one in directory.records() if one.cell.name == word], directory.store, (word,))
+    if wanted := _levels(word, lab.factors):
+        cells = tuple(name for name in names if wanted.items() <= lab.setup(name).cell.levels.items())
+        if cells:
+            found = [one for one in directory.records() if wanted.items() <= one.cell.levels.items()]
+            own = len(cells) == 1  # a rated cell has the levels of its own
+            return Named(word, [one for one in found if not own or one.cell.name == cells[0]], directory.store, cells)
+    try:
+        return Named(word, directory.store.select([word]), directory.store)
+    except InputError:
+        levels = [f"{factor.name}={level}" for factor in lab.factors for level in factor.levels]
+        raise InputError(word, "names no cell, level or record of this lab", nearest(word, [*names, *levels])) from None
+
+
+def _levels(word: str, factors: Sequence[Factor]) -> dict[str, str]:
+    """Factor → level that the word names, as a whole or part by part; {} where it names none. InputError: a level of
+    several factors."""
+    whole = _level(word, factors)
+    parts = [whole] if whole else [_level(part, factors) for part in word.split()]
+    return dict(part for part in parts if part) if all(parts) else {}
+
+
+def _level(part: str, factors: Sequence[Factor]) -> tuple[str, str] | None:
+    fitting = [
+        (factor.name, level)
+        for factor in factors
+        for level in factor.levels
+        if part in (level, f"{factor.name}={level}")
+    ]
+    if len(fitting) > 1:
+        known = " and ".join(f'"{name}={level}"' for name, level in fitting)
+        raise InputError(part, f"is a level of {len(fitting)} factors", f"name one: {known}")
+    return fitting[0] if fitting else None
 
 
 def usable(word: str, records: Sequence[Record]) -> list[Record]:
@@ -110,28 +155,3 @@ def usable(word: str, records: Sequence[Record]) -> list[Record]:
 
 def _holds_records(path: Path) -> bool:
     return (path / "trials").is_dir()
-
-
-def _cell(word: str, lab: Lab) -> str | None:
-    """The cell of that name, or the only one with those levels; None where it names no cell. InputError: several."""
-    names = [setup.cell.name for setup in lab.setups if not setup.skipped]
-    if word in names:
-        return word
-    wanted = dict(part.split("=", 1) for part in word.split() if "=" in part)
-    if not wanted or len(wanted) < len(word.split()):
-        return None
-    levels = {setup.cell.name: setup.cell.levels for setup in lab.setups}
-    fitting = [name for name in names if wanted.items() <= levels[name].items()]
-    if len(fitting) > 1:
-        raise InputError(word, f"are levels of {len(fitting)} cells", f"name one: {', '.join(fitting)}")
-    return fitting[0] if fitting else None
-
-
-def _records(word: str, cell: str | None, records: Sequence[Record], directory: LabDirectory) -> list[Record]:
-    if cell is not None:
-        return [record for record in records if record.cell.name == cell]
-    try:
-        return directory.store.select([word])
-    except InputError:
-        cells = [setup.cell.name for setup in directory.lab().setups]
-        raise InputError(word, "names no cell or record of this lab", nearest(word, cells)) from None

@@ -30,6 +30,7 @@ _MAIN = (
     "response_time_p99_s",
 )
 
+_VALUES = "  values are medians of the trials, percentiles pooled; `ironbench lead` takes geometric means"
 _UNDECLARED = (
     "No verdict: the lab does not declare this comparison, and one that is chosen after the numbers were seen would "
     "find differences too easily. Ratios are paired by block."
@@ -170,6 +171,7 @@ def _peaks(comparison: Comparison) -> str:
     shown = [row for row in rows if row.metric not in (*zero, *twice)]
     head = ("metric", "A", "B", "B / A", "A repeats", "B repeats", "ranges")
     lines = [basis, plain.table(Table(head, tuple(_row(row) for row in shown)))]
+    lines += [_VALUES] if any(row.a.n > 1 or row.b.n > 1 for row in shown) else []
     lines += (
         [textwrap.fill(f"0 on both sides: {', '.join(zero)}", 100, initial_indent="  ", subsequent_indent="    ")]
         if zero

@@ -31,7 +31,11 @@ _NOT_IN_TURNS = (
     "The two were not measured in turns: a lead holds for these machines as they were set up, differences named below "
     "included."
 )
-_VALUES = "Values are geometric means of the trials. A ratio is that of the two, with Welch's interval."
+_VALUES = (
+    "Values are geometric means of the trials. A ratio is that of the two, with Welch's interval. "
+    "`ironbench compare` takes medians, so its ratio may differ."
+)
+_OF_ROWS = "A row is of all trials with that many clients; the peak is of trials that did not choose it."
 _SINGLE = "A side with a single trial has no spread, and a ratio with it no interval: it may be chance."
 
 
@@ -40,7 +44,9 @@ def text(leads: Leads) -> str:
     blocks = [_title(leads), _fair(leads), _differences(leads), "\n".join(sentences(leads))]
     blocks += [f"{plain.table(peaks(leads))}\n{_values(leads)}"]
     blocks += [
-        f"{plain.clean(work.work)}\n{plain.table(by_clients(leads, work))}" for work in leads.works if work.by_clients
+        "\n".join(filter(None, (plain.clean(work.work), plain.table(by_clients(leads, work)), _of_rows(work))))
+        for work in leads.works
+        if work.by_clients
     ]
     blocks.append("\n".join(f"! {plain.clean(line)}" for line in (*leads.derived, *leads.cautions, *leads.apart)))
     return "\n\n".join(block for block in blocks if block)
@@ -89,7 +95,8 @@ def page(leads: Leads) -> bytes:
         Section("lead", "Peak against peak", _values(leads), _drawn(charts.peaks(leads)), (("", peaks(leads)),))
     ]
     tables = tuple((work.work, by_clients(leads, work)) for work in leads.works if work.by_clients)
-    sections += [Section("clients", "At each number of clients", "", _drawn(charts.by_clients(leads)), tables)]
+    of_rows = next((text for work in leads.works if (text := _of_rows(work))), "")
+    sections += [Section("clients", "At each number of clients", of_rows, _drawn(charts.by_clients(leads)), tables)]
     sections = [section for section in sections if section.charts or section.tables]
     differences = telling(leads.differences)[0]
     if differences:
@@ -118,6 +125,11 @@ def _values(leads: Leads) -> str:
     every = [one for work in leads.works if work.peaks for one in work.peaks.leads.values()]
     notes = [_VALUES] if any(one.low is not None for one in every) else []
     return " ".join([*notes, *([_SINGLE] if any(one.low is None for one in every) else [])])
+
+
+def _of_rows(work: WorkLead) -> str:
+    """Why a row may say another lead than the peak does."""
+    return _OF_ROWS if work.by_clients and work.peaks and work.peaks.confirmed and len(work.by_clients) > 1 else ""
 
 
 def _drawn(chart: Chart | None) -> tuple[Chart, ...]:
