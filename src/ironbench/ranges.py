@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from ironbench import units
 from ironbench.errors import InputError, quoted
+from ironbench.words import THIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,22 +29,23 @@ class Range:
         """InputError for a value outside, with what is possible. NaN is outside."""
         if (self.low < value if self.above else self.low <= value) and value <= self.high:
             return
-        cause = f"{_in_words(value, self.unit)} is out of range"
+        cause = f"{in_words(value, self.unit)} is out of range"
         raise InputError(subject, cause, f"{self} is possible" + (f": {self.note}" if self.note else ""))
 
     def __str__(self) -> str:
-        low, high = _in_words(self.low, self.unit), _in_words(self.high, self.unit)
+        low, high = in_words(self.low, self.unit), in_words(self.high, self.unit)
         return f"above {low}, at most {high}" if self.above else f"{low} to {high}"
 
 
-def _in_words(value: float, unit: str) -> str:
+def in_words(value: float, unit: str = "") -> str:
+    """A value of a range as people write it: `10 000`, `1GiB`, `30 s`."""
     if not math.isfinite(value) or abs(value) > 1e21:
         return f"{value:g}" if isinstance(value, float) else "a number of so many digits"
     if unit == "bytes":
         return f"{value:g} bytes" if value < 1 else units.exact(int(value))
     if unit == "s":
         return f"{value:g} s" if value < 3600 else units.span(value)
-    return f"{value}" if isinstance(value, int) else f"{value:g}"
+    return f"{int(value):,}".replace(",", THIN) if value == round(value) else f"{value:g}"
 
 
 _YEAR_S, _DAY_S = 366 * 86400.0, 86400.0

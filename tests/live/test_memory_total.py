@@ -187,7 +187,7 @@ def test_a_server_that_is_killed_for_memory_is_said_to_be(tmp_path: Path) -> Non
 
 
 def test_limits_that_cannot_hold_are_refused_before_anything_starts(place: Path) -> None:
-    for total, cache, words in ((8 * MiB, None, "hold no engine"), (LIMIT, 256 * MiB, "take about")):
+    for total, cache, words in ((8 * MiB, None, "holds no engine"), (LIMIT, 256 * MiB, "take about")):
         told = replace(pg.system(place / "d"), memory_bytes=cache, memory_total_bytes=total)
         with pytest.raises(InputError, match=words):
             engines.get("postgres").validated(told, 4)

@@ -13,7 +13,8 @@ import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
-from ironbench.errors import FailureError, InputError
+from ironbench import units
+from ironbench.errors import FailureError, InputError, written
 from ironbench.machine.mounts import all_mounts
 from ironbench.machine.tree import Tree
 
@@ -49,14 +50,16 @@ def parent(tree: Tree | None = None) -> Parent:
                 directory = directory.parent
             if "memory" in _words(directory / "cgroup.controllers"):
                 return Parent("v2", directory)
-    raise InputError("memory_total", "there is no memory control group here", _HINT)
+    raise InputError(written("limits.memory_total"), "there is no memory control group here", _HINT)
 
 
 def require(wanted_bytes: int, tree: Tree | None = None) -> None:
     """InputError when the memory of an engine cannot be limited to so much. Leaves nothing behind."""
     if wanted_bytes < LEAST_BYTES:
         raise InputError(
-            "memory_total", f"{wanted_bytes >> 20} MiB hold no engine", f"at least {LEAST_BYTES >> 20} MiB"
+            written("limits.memory_total", units.exact(wanted_bytes)),
+            "holds no engine",
+            f"allow {units.exact(LEAST_BYTES)} at least",
         )
     where = parent(tree)
     group = where.directory / f"ironbench-try-{os.getpid()}-{secrets.token_hex(4)}"
@@ -65,10 +68,10 @@ def require(wanted_bytes: int, tree: Tree | None = None) -> None:
         group.rmdir()
     except OSError as error:
         cause = f"no group can be made in {where.directory}: {error.strerror}"
-        raise InputError("memory_total", cause, _HINT) from error
+        raise InputError(written("limits.memory_total"), cause, _HINT) from error
     if where.version == "v2" and not _delegated(where.directory) and not _alone(where.directory):
         raise InputError(
-            "memory_total",
+            written("limits.memory_total"),
             f"other processes share our group {where.directory}, so it cannot have groups with limits below it",
             "`systemd-run --scope -p Delegate=yes ironbench …` (with --user when not root)",
         )

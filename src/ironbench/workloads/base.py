@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from ironbench import engines
+from ironbench import engines, ranges
 from ironbench.errors import InputError, nearest, written
 from ironbench.model.record import Check
 from ironbench.model.session import Session
@@ -63,7 +63,8 @@ class Option:
         return f"{value:d}" if isinstance(value, int) else f"{value:g}"
 
     def _range(self) -> str:
-        return f"{self.lowest:g} to {self.highest:g} is possible"
+        assert self.lowest is not None and self.highest is not None
+        return f"{ranges.in_words(self.lowest)} to {ranges.in_words(self.highest)} is possible"
 
 
 @dataclass(frozen=True, slots=True)

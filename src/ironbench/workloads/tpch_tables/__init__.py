@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from ironbench import engines, units
+from ironbench import engines, ranges, units
 from ironbench.errors import InputError, written
 from ironbench.workloads import base
 from ironbench.workloads.base import Dataset, Option
@@ -54,8 +54,8 @@ class ScaleFactor(Option):
             largest = max(bytes_on(engine, sf, indexes=True) for engine in engines.able(("data", "queries")))
             raise InputError(
                 written("workload.with", f"{self.name}={text}"),
-                f"tables of up to {units.stored(largest)}; no scale factor above {LARGEST:g} is defined",
-                f"{SMALLEST:g} to {LARGEST:g} is possible",
+                f"tables of up to {units.stored(largest)}; no scale factor above {ranges.in_words(LARGEST)} is defined",
+                f"{ranges.in_words(SMALLEST)} to {ranges.in_words(LARGEST)} is possible",
             )
         return super().validated(text)
 
