@@ -38,6 +38,11 @@ def in_percent(share: float, signed: bool = False, limits: Sequence[float] = ())
     return f"{percents(share, signed, limits)}{THIN}%"
 
 
+def in_points(difference: float) -> str:
+    """Of two shares: `+0.98 points`."""
+    return f"{percents(difference, signed=True)}{THIN}points"
+
+
 def percents(share: float, signed: bool = False, limits: Sequence[float] = ()) -> str:
     """The same without its unit: whole from 10 on, else two digits, as much as sampling and repeats bear."""
     value, sign = share * 100, "+" if signed else ""

@@ -121,7 +121,7 @@ def test_a_device_that_is_killed_voids_the_trial_and_nothing_hangs(user: User) -
     words = ["--data", "ssd-sata-2011", "--duration", "30s", "--warmup", "0s", "--with", "scale=1"]
     with user.begun("run", "igen-oltp", *words) as begun:
         assert eventually(lambda: any(entry["kind"] == "device" for entry in entries(user)))
-        begun.wait_for("sweep 1")
+        begun.wait_for("trial 1")
         device = next(entry for entry in entries(user) if entry["kind"] == "device")
         assert eventually(lambda: (user.home / "runtime").exists())
         os.kill(device["server"]["pid"], signal.SIGKILL)

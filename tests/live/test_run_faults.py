@@ -231,7 +231,7 @@ def test_a_disk_that_fills_during_the_load_is_named_and_nothing_keeps_running(us
 def test_a_failed_check_voids_the_trial(user: User, raw_server: RawServer, database: str, dsn: str) -> None:
     words = ("run", "igen-oltp", "--dsn", dsn, "--duration", "4s", "--warmup", "0s", "--no-observe", "--json")
     with user.begun(*words) as run:
-        run.wait_for("sweep 1")
+        run.wait_for("trial 1")
         time.sleep(1.0)
         stranger = raw_server.connect(database=database)
         stranger.query("UPDATE igen_stock SET quantity = -1 WHERE product_id = 1")

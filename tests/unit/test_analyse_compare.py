@@ -148,3 +148,18 @@ def test_a_comparison_leads_with_the_result_of_its_workload(work: Choice, metric
     assert found.leading[0] == metric
     text = comparison(found).replace("\u202f", " ")
     assert f"2.00 × {words}" in text if words else "B / A" in text
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "shown"),
+    [
+        (0.0001, 0.0099, "+0.98\u202fpoints"),
+        (0.005, 0.004, "\u22120.1\u202fpoints"),
+        (0.02, 0.04, "2.00\u202f×"),
+    ],
+)
+def test_shares_next_to_nothing_are_compared_in_points(a: float, b: float, shown: str) -> None:
+    found = compare(*(Subject(str(share), (record(metrics={"psi_io_some_share": share}),)) for share in (a, b)))
+    row = found.cells[0].row("psi_io_some_share")
+    assert row is not None and (row.ratio is None) == ("points" in shown)
+    assert shown in comparison(found)

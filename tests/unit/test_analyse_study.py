@@ -8,15 +8,18 @@ import pytest
 from factories import DISK, MACHINE, MEMORY, OLTP, Shelf, SortedHistogram, example, record, sweep
 
 from ironbench.analyse.balance import balance
+from ironbench.analyse.compare import compare
 from ironbench.analyse.curve import little
 from ironbench.analyse.differences import differences, flattened, shared
 from ironbench.analyse.shares import MOST_EVENTS, OTHER, budgets, main_events, waits
 from ironbench.analyse.study import studies
-from ironbench.analyse.subjects import run_command, subjects
+from ironbench.analyse.subjects import Subject, run_command, subjects
 from ironbench.analyse.timelines import MOST_POINTS, percentiles, timeline, typical
 from ironbench.model.record import Budget, Status
 from ironbench.model.system import Choice, Load
 from ironbench.record.redact import HIDDEN, redacted
+from ironbench.report import comparison, trial
+from ironbench.report.document import peaks
 
 
 def test_different_work_is_never_put_in_one_study() -> None:
@@ -172,6 +175,35 @@ def test_the_balance_sheet_holds_ratios_and_says_what_is_not_known() -> None:
     assert sheet["log device: bandwidth used per core"].value == pytest.approx(11e6)
     assert sheet["checkpoint interval"].value is None
     assert sheet["checkpoint interval"].words == "no checkpoint in 30 s"
+
+
+@pytest.mark.parametrize(
+    ("engine", "settings", "cache_bytes"),
+    [
+        ("postgres", {"shared_buffers": "128MB"}, 128 << 20),
+        ("sqlite", {"cache_size": "-2000"}, 8 * 2000 * 1024),
+        ("sqlite", {"cache_size": "100", "page_size": "8192"}, 8 * 819200),
+        ("duckdb", {"memory_limit": "18.8 GiB"}, int(18.8 * 2**30)),
+        ("null", {}, None),
+    ],
+)
+def test_an_undeclared_cache_is_as_large_as_the_engines_settings_say(
+    engine: str, settings: dict[str, str], cache_bytes: int | None
+) -> None:
+    system = replace(DISK, engine=engine, memory_bytes=None)
+    entry = balance([record(system, 8, metrics={"data_bytes": 640e6})], {}, {"settings": settings})[0]
+    assert entry.value == (pytest.approx(640e6 / cache_bytes) if cache_bytes else None)
+    assert entry.note == ("" if cache_bytes else "size of engine's cache not recorded")
+
+
+def test_a_single_number_of_clients_has_no_peak() -> None:
+    trials = [record(system, 8, 1000.0) for system in (DISK, MEMORY)]
+    (study,) = studies(trials)
+    assert study.place == "with 8 clients"
+    assert peaks(study).head[1] == "clients"
+    text = comparison.text(compare(Subject("a", (trials[0],)), Subject("b", (trials[1],))))
+    assert "With 8 clients B has" in text and "peak" not in text
+    assert "sweep" not in trial.one(trials[0], {}, {})
 
 
 def test_cpu_budgets_are_averaged_and_absent_ones_left_out() -> None:

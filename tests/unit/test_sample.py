@@ -54,7 +54,7 @@ def test_a_percentile_of_few_transactions_is_left_out_and_a_note_says_so() -> No
     assert slow == "–"
     assert "99 %" not in headline(few)[0][1]
     assert [chart.id for chart in curves(few)] == ["throughput", "response_time_p50_s"]
-    assert few.footnotes[0].startswith("Percentiles of too few transactions in a trial are not shown: 90 % needs 29")
+    assert few.footnotes[0] == "Percentiles of too few transactions in a trial are not shown: 99 % needs 299."
     enough_of_them = study(some(30_000))
     assert [chart.id for chart in curves(enough_of_them)][-1] == "response_time_p99_s"
     assert not any("too few" in note for note in enough_of_them.footnotes)
@@ -67,7 +67,7 @@ def test_what_show_tells_of_a_trial_keeps_to_the_same_rule() -> None:
     assert known["response_time_p999_s"] == "–"
     assert known["response_time_p99_s"] != "–"
     assert "99.9 % needs 2\u202f995" in text
-    assert "90 % needs 29" in trial.several([some(12, id="a"), some(12, id="b")], None)
+    assert "not shown: 99 % needs 299." in trial.several([some(12, id="a"), some(12, id="b")], None)
 
 
 def test_lists_of_records_keep_to_the_same_rule() -> None:

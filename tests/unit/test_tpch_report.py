@@ -56,6 +56,7 @@ def test_single_runs_claim_no_interval_and_no_trend() -> None:
     bars = page.sections(study)[1].charts[0]
     assert bars.specification["datasets"]["whiskers"] == []
     assert "interval" not in bars.note
+    assert "brackets" not in page.sections(study)[0].lead
     assert study.against == ()
 
 
@@ -63,6 +64,7 @@ def test_repeats_show_their_range() -> None:
     study, page = shown(single(DISK, 1.0), single(DISK, 1.1, block=1, id="again"))
     assert "power 3\u202f020 (2\u202f880 to 3\u202f170)" in page.headline(study)[0][1]
     assert "medians of 2 trials" in page.headline(study)[0][1]
+    assert page.sections(study)[0].lead.endswith("In brackets: the range of all trials.")
 
 
 def test_options_that_leave_the_work_as_it_is_make_no_other_work() -> None:

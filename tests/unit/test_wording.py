@@ -11,16 +11,19 @@ from labfactory import lab, trials
 from ironbench import units
 from ironbench.analyse.balance import Entry
 from ironbench.analyse.comparability import doubts
+from ironbench.analyse.factors import Contrast
 from ironbench.analyse.findings import findings
 from ironbench.analyse.labstudy import lab_study
+from ironbench.analyse.study import Effect
 from ironbench.catalogue import metrics
 from ironbench.cli.verdict import SUSPECT, code_of_run, suspect_words
 from ironbench.model.lab import Claim
 from ironbench.model.record import Status, Warning
 from ironbench.report import trial
+from ironbench.report.findings import metric_tables
 from ironbench.report.formats import text as lab_text
 from ironbench.report.sections.differences import ratio_of
-from ironbench.words import in_percent
+from ironbench.words import THIN, in_percent
 
 
 @pytest.mark.parametrize(
@@ -101,6 +104,12 @@ def test_other_metrics_are_those_whose_ratio_says_something() -> None:
         one.metrics.update(extra)
     found = {one.metric for one in findings(records, plan, 1)}
     assert "psi_io_some_share" in found
+    for one in records:
+        one.metrics["psi_io_some_share"] = 0.0001 if one.cell.levels["log"] == "disk" else 0.0199
+    row = next(one for one in findings(records, plan, 1) if one.metric == "psi_io_some_share")
+    assert row.shares == (0.0001, 0.0199)
+    ((_, shown),) = metric_tables([Effect(row, Contrast("", "", ""))])
+    assert f"0.01{THIN}% → 2{THIN}%, +2{THIN}points" in shown.rows[0]
     assert not found & {"service_time_p99_s", "cpu_steal_share"}
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isclose
+from types import MappingProxyType
 from typing import Any
 
+from ironbench import engines
 from ironbench.analyse.subjects import bare, cores_held, held_to, machine_cores
 from ironbench.analyse.summarise import summarise
 from ironbench.analyse.timelines import ONE_DEVICE
@@ -29,13 +31,15 @@ class Entry:
     """Shown instead of a number."""
 
 
-def balance(records: Sequence[Record], machine: Mapping[str, Any]) -> tuple[Entry, ...]:
-    """The sheet of trials of one cell (medians over them); `machine` is its fingerprint, empty when unknown."""
+def balance(
+    records: Sequence[Record], machine: Mapping[str, Any], engine: Mapping[str, Any] = MappingProxyType({})
+) -> tuple[Entry, ...]:
+    """The sheet of trials of one cell (medians over them). `machine`, `engine`: their facts, empty when unknown."""
     cores, core_note = _cores(records[0], machine)
     data = _metric(records, "data_bytes")
     devices = _devices(records)
     return (
-        _data_to(data, records[0].system.memory_bytes, "data to engine's cache"),
+        _data_to(data, _cache_bytes(records[0], engine), "data to engine's cache"),
         _data_to(data, _number(machine.get("memory_bytes")), "data to machine's memory"),
         Entry("clients per core", "1", _over(float(records[0].cell.load.clients), cores), core_note),
         Entry("throughput per core", "1/s", _over(_metric(records, "throughput"), cores)),
@@ -60,7 +64,16 @@ def _cores(record: Record, machine: Mapping[str, Any]) -> tuple[int | None, str]
 
 
 def _data_to(data: float | None, memory: float | None, name: str) -> Entry:
-    return Entry(name, "1", _over(data, memory), "" if data is not None else "size of the data not recorded")
+    lacks = "the data" if data is None else "" if memory else name.removeprefix("data to ")
+    return Entry(name, "1", _over(data, memory), lacks and f"size of {lacks} not recorded")
+
+
+def _cache_bytes(record: Record, engine: Mapping[str, Any]) -> int | None:
+    """As declared (`--memory`), else by the engine's own settings."""
+    if record.system.memory_bytes is not None:
+        return record.system.memory_bytes
+    known = engines.find(record.system.engine)
+    return known.cache_bytes(engine.get("settings", {}), record.cell.load.clients) if known else None
 
 
 def _device(records: Sequence[Record], role: str, name: str, cores: float | None) -> Entry:

@@ -10,7 +10,7 @@ from ironbench.analyse.archive import EMPTY, Archive
 from ironbench.analyse.comparability import doubts, left_out, unlike
 from ironbench.analyse.curve import Curve, curve, metrics_of
 from ironbench.analyse.differences import Difference, differences, facts_of
-from ironbench.analyse.rate import Rate, no_ratio
+from ironbench.analyse.rate import Rate, no_ratio, without_ratio
 from ironbench.analyse.subjects import Subject, leading
 from ironbench.analyse.summarise import Summary, overlap
 from ironbench.catalogue import base_name, metrics
@@ -38,8 +38,14 @@ class Row:
 
     @property
     def ratio(self) -> float | None:
-        """B's centre over A's; None where one is not above 0, or `no_ratio` gives a reason."""
-        return None if self.no_ratio else ratio(self.a.centre, self.b.centre)
+        """B's centre over A's; None where one is not above 0, `no_ratio` gives a reason, or `points` stands for it."""
+        return None if self.no_ratio or self.points is not None else ratio(self.a.centre, self.b.centre)
+
+    @property
+    def points(self) -> float | None:
+        """B's share less A's, where one is next to nothing."""
+        a, b = self.a.centre, self.b.centre
+        return b - a if not self.no_ratio and without_ratio(self.metric, a, b) else None
 
     @property
     def overlap(self) -> bool:
@@ -86,6 +92,8 @@ class Comparison:
     left_out: tuple[str, ...]
     derived: tuple[str, ...] = ()
     """Sentences that must stand wherever these results are shown."""
+    clients: int | None = None
+    """The only number of clients that both were measured with; None where a peak was chosen."""
     leading: tuple[str, ...] = LEADING
     """Metrics that the comparison begins with, the most telling first; not all need to have been measured."""
 
@@ -125,6 +133,7 @@ def compare(
         tuple(f"{side.name}: {text}" for side in sides for text in doubts(side.records)),
         tuple(f"{side.name}: {text}" for side in sides for text in left_out(side.records)),
         tuple(derived),
+        _only_clients(*curves),
         leading(a.records[0].choice) if a.records else LEADING,
     )
 
@@ -135,6 +144,12 @@ def _pair(facts: Sequence[dict[str, str]]) -> Sequence[dict[str, str]]:
 
 def _basis(side: Curve) -> str:
     return f"{counted(side.main.clients, 'client')}, {side.main.basis}" if side.main else "no usable trial"
+
+
+def _only_clients(a: Curve, b: Curve) -> int | None:
+    peaks = (a.peak, b.peak)
+    counts = {peak.clients if peak and peak.alone else None for peak in peaks}
+    return counts.pop() if len(counts) == 1 else None
 
 
 def _loads(sides: tuple[Subject, Subject], curves: tuple[Curve, Curve]) -> tuple[Load, Load]:

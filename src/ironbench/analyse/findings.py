@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -9,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from ironbench.analyse.comparability import causes
 from ironbench.analyse.differences import differing, fact_text, facts_of, flattened
 from ironbench.analyse.looks import Look, at
-from ironbench.analyse.rate import no_ratio
+from ironbench.analyse.rate import NEXT_TO_NOTHING, is_share, no_ratio, without_ratio
 from ironbench.analyse.subjects import counted_in, work_name
 from ironbench.analyse.verdict import ALONE, Comparison, Holm, drift_warnings, finding, ratio_change
 from ironbench.catalogue import base_name, metrics
@@ -29,8 +30,6 @@ Attempts = Mapping[tuple[str, int], Sequence[Record]]
 
 OF_AN_OPEN_LOOP = ("service_time", "not_started", "unfinished", "lateness")
 """In a closed loop these are response times once more, or given by the number of clients."""
-NEXT_TO_NOTHING = 0.01
-"""Of a share: a ratio of two such shares is one of rounding and chance."""
 _AWAITED = "{} still missing: a look before a stage is over was not declared, so the verdict is provisional."
 
 
@@ -75,10 +74,16 @@ def findings(
             if (cell, baseline, metric) not in done:
                 one = _compared(cell, baseline, metric, seen)
                 if one.pairs:
-                    results.append(_finding(one, lab, look, noise, decides=False))
+                    result = _finding(one, lab, look, noise, decides=False)
+                    results.append(replace(result, shares=_shares(one)))
     if others is None:
         results += _at_the_same_load(lab, seen, look, noise)
     return tuple(results)
+
+
+def _shares(one: _Compared) -> tuple[float, float] | None:
+    base, value = (statistics.median(pair[side] for pair in one.pairs) for side in (2, 1))
+    return (base, value) if without_ratio(one.metric, base, value) else None
 
 
 PERCENTILES = tuple(f"response_time_{part}_s" for part in ("p50", "p90", "p95", "p99", "p999"))
@@ -232,7 +237,7 @@ def _directed(cell: str, baseline: str, seen: Attempts) -> list[str]:
         and metric.better != "neither"
         and not (closed and name.startswith(OF_AN_OPEN_LOOP))
         and not no_ratio(name, *sides)
-        and not (name.endswith(("_share", "_fraction")) and _next_to_nothing(name, trials))
+        and not (is_share(name) and _next_to_nothing(name, trials))
     ]
 
 

@@ -172,7 +172,7 @@ def _measured(setup: Setup, lab: Lab, last: Sequence[Record], archive: Archive) 
         trials,
         metrics_of(usable, [lab.method.metric], archive).get(lab.method.metric),
         _budget(usable),
-        balance(usable, archive.machine(usable[0].machine)) if usable else (),
+        balance(usable, archive.machine(usable[0].machine), archive.engine(usable[0].engine)) if usable else (),
         where_time_goes(usable),
     )
 

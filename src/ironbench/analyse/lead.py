@@ -71,6 +71,8 @@ class Peaks:
     rates: tuple[Rate, Rate] | None
     """Of open loops: what came of it; then throughput is in no lead, nor are times of a rate that was not kept."""
     leads: Mapping[str, Lead]
+    alone: bool = False
+    """Whether both were measured with one and the same number of clients alone, so that there is no peak."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +201,8 @@ def _peaks(curves: tuple[Curve, Curve], metrics: Sequence[str], margin: float) -
     if isinstance(a, Rate) and isinstance(b, Rate):
         return Peaks(clients, True, (a, b), leads)
     confirmed = all(isinstance(one, Peak) and one.confirmed for one in (a, b))
-    return Peaks(clients, confirmed, None, leads)
+    alone = a.clients == b.clients and all(isinstance(one, Peak) and one.alone for one in (a, b))
+    return Peaks(clients, confirmed, None, leads, alone)
 
 
 def _suspicions(work: WorkLead) -> list[str]:
@@ -209,7 +212,8 @@ def _suspicions(work: WorkLead) -> list[str]:
         trials = side.main.trials if side.main else ()
         suspect = [trial for trial in trials if trial.status is Status.SUSPECT]
         if suspect:
-            where = "at the rate asked of" if side.rate else "at the peak of"
+            alone = side.peak is not None and side.peak.alone
+            where = "at the rate asked of" if side.rate else "of" if alone else "at the peak of"
             of = f"{len(suspect)} of {counted(len(trials), 'trial')} {where} {side.name} suspect"
             sentences.append(f"{work.work}: {of}: {'; '.join(doubts(suspect))}")
     return sentences

@@ -58,6 +58,19 @@ class Rate:
         return f"kept in {self.kept} of {counted(len(self.trials), 'trial')}"
 
 
+NEXT_TO_NOTHING = 0.01
+"""Of a share: a ratio with a smaller one is one of rounding and chance."""
+
+
+def is_share(metric: str) -> bool:
+    return base_name(metric).endswith(("_share", "_fraction"))
+
+
+def without_ratio(metric: str, a: float, b: float) -> bool:
+    """Whether only the difference of two shares is shown, in points: one of them is next to nothing."""
+    return is_share(metric) and min(a, b) < NEXT_TO_NOTHING
+
+
 def no_ratio(metric: str, a: Sequence[Record], b: Sequence[Record]) -> str:
     """Why that metric has no meaningful ratio: one of the reasons above; empty where it has one."""
     name, trials = base_name(metric), (*a, *b)

@@ -20,8 +20,8 @@ from ironbench.analyse.shares import Shares, budgets, main_events, waits
 from ironbench.analyse.subjects import Subject, by_work, counted_in, run_command, subjects, work_name
 from ironbench.analyse.summarise import Summary, overlap
 from ironbench.model.record import Record
-from ironbench.model.sample import too_few
-from ironbench.words import grouped, in_percent
+from ironbench.model.sample import IN_TABLES, too_few
+from ironbench.words import counted, grouped, in_percent
 
 if TYPE_CHECKING:
     from ironbench.analyse.bottleneck import TimeSpent
@@ -223,9 +223,14 @@ class Study:
     @property
     def place(self) -> str:
         """Where the details of all parts were measured, in words."""
+        peaks = [part.curve.peak for part in self.closed if part.curve.peak]
+        clients = {peak.clients for peak in peaks}
+        at_peak = "at the peak"
+        if peaks and all(peak.alone for peak in peaks):
+            at_peak = f"with {counted(clients.pop(), 'client')}" if len(clients) == 1 else "with the clients measured"
         if not self.open_loop:
-            return "at the peak"
-        return "at the peak, or at the rate asked for" if self.closed else "at the rate asked for"
+            return at_peak
+        return f"{at_peak}, or at the rate asked for" if self.closed else "at the rate asked for"
 
     @property
     def metric(self) -> str:
@@ -327,7 +332,7 @@ def _part(subject: Subject, own: Curve, first: Curve | None, events: Sequence[st
         timelines.percentiles(at_peak, archive, "service_time") if open_loop else None,
         budgets(bars),
         waits(bars, events),
-        balance(at_peak, archive.machine(reference.machine)) if at_peak else (),
+        balance(at_peak, archive.machine(reference.machine), archive.engine(reference.engine)) if at_peak else (),
         little(timelines.typical(at_peak)) if at_peak else None,
         run_command(subject.records),
         (*doubts(subject.records), *filter(None, [shortfall(own)])),
@@ -351,7 +356,8 @@ def _reference(part: Part) -> Record:
 
 
 def _footnotes(records: Sequence[Record]) -> tuple[str, ...]:
-    notes = [few] if (few := too_few([one for one in records if one.status.comparable], counted_in(records)[1])) else []
+    few = too_few([one for one in records if one.status.comparable], counted_in(records)[1], IN_TABLES)
+    notes = [few] if few else []
     loads = [record.cell.load for record in records]
     if any(load.rate is None for load in loads):
         notes.append(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -173,6 +174,9 @@ class Lines:
         self._say(f"progress: {at_s:.1f} s, {done / self._every_s:.1f} tps, {latency}, {failed} failed")
 
 
+LOOKS_PER_S = 5
+
+
 class _Watched:
     """Shows the progress five times a second from a thread that does nothing else."""
 
@@ -194,16 +198,21 @@ class _Watched:
             self._lines.look(self._progress)
 
     def _watch(self) -> None:
-        last, last_s, warmed = 0, 0.0, 0
-        while not self._done.wait(0.2):
-            done, elapsed = self._progress.transactions, self._progress.elapsed_s
-            rate = (done - last) / (elapsed - last_s) if elapsed > last_s else 0.0
-            last, last_s = done, elapsed
-            note = f"{grouped(rate)} transactions/s" if self._progress.phase == "run" else self._progress.phase
-            warmed = done if self._progress.phase in ("connect", "warmup") else warmed
+        passed, warmed = deque([(0, 0.0)], maxlen=1 + LOOKS_PER_S), 0
+        while not self._done.wait(1 / LOOKS_PER_S):
+            done, elapsed, phase = self._progress.transactions, self._progress.elapsed_s, self._progress.phase
+            passed.append((done, elapsed))
+            warmed = done if phase in ("connect", "warmup") else warmed
+            note = f"{grouped(_rate(passed))} transactions/s in the last second" if phase == "run" else phase
             self._show(_fraction(self._load, done - warmed, elapsed), note)
             if self._lines:
                 self._lines.look(self._progress)
+
+
+def _rate(passed: Sequence[tuple[int, float]]) -> float:
+    """From the first to the last of (transactions, seconds)."""
+    (before, began_s), (done, ended_s) = passed[0], passed[-1]
+    return (done - before) / (ended_s - began_s) if ended_s > began_s else 0.0
 
 
 def _fraction(load: Load, transactions: int, elapsed_s: float) -> float:

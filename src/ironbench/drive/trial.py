@@ -113,7 +113,9 @@ class _Drive:
         plan, session, trial, workload = self._plan, self._session, self._trial, self._workload
         # Without data there is nothing to hold to any rule.
         has_data = workload.dataset(session.engine, self._options) is not None
-        title = around.title or f"{plan.system.label}  {trial.cell.name}  {trial.purpose} {trial.block + 1}"
+        alone = trial.purpose == "sweep" and len({one.cell.name for one in plan.trials}) == 1
+        what = "trial" if alone else trial.purpose
+        title = around.title or f"{plan.system.label}  {trial.cell.name}  {what} {trial.block + 1}"
         with printer.bar(title) as show:
             ready = preparing.ready(plan, session, trial, lambda: _rehearsed(self._rehearse()))
             before = workload.before(session, self._options) if has_data else None

@@ -154,6 +154,10 @@ class Engine(ABC):
         """
         return Copied()
 
+    def cache_bytes(self, settings: Mapping[str, str], clients: int) -> int | None:
+        """Size of its own data cache by the settings of its facts, of all `clients` together; None: not known."""
+        return None
+
     def ideal_bytes(self, system: System) -> dict[str, int]:
         """Ideal part → memory that it may need beside the engine's; a limit on all memory grows by as much."""
         return {}

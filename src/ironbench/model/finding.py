@@ -58,6 +58,9 @@ class Finding:
     ends: tuple[float, float] | None = None
     """The ratio before and after that change; None where it did not change."""
 
+    shares: tuple[float, float] | None = None
+    """Medians of baseline and cell, shown in place of a ratio: shares of which one is next to nothing."""
+
     @property
     def blocks(self) -> int:
         return len(self.ratios)

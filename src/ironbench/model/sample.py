@@ -48,9 +48,14 @@ def percentile(metric: str) -> tuple[str, float] | None:
     return (match[1] + (match[3] or ""), _share(match[2])) if match else None
 
 
-def too_few(records: Sequence[Record], units: str) -> str:
-    """The note that stands where percentiles are left out; empty where none is."""
-    needs = lacking(records, list({name for record in records for name in record.metrics}))
+IN_TABLES = ("response_time_p50_s", "response_time_p99_s")
+"""Percentiles that tables of runs show; `show RECORD` has all."""
+
+
+def too_few(records: Sequence[Record], units: str, shown: Sequence[str] | None = None) -> str:
+    """The note on percentiles left out of what shows the percentiles `shown` (None: every one); empty for none."""
+    names = {name for record in records for name in record.metrics}
+    needs = lacking(records, [name for name in names if shown is None or name.partition("{")[0] in shown])
     return f"Percentiles of too few {units} in a trial are not shown: {needs}." if needs else ""
 
 

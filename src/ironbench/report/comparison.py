@@ -19,7 +19,7 @@ from ironbench.report.findings import effect_table, metric_tables, metric_words
 from ironbench.report.numbers import measured, span, times, unit_of
 from ironbench.report.plain import bullets
 from ironbench.report.sections.differences import difference_rows
-from ironbench.words import counted
+from ironbench.words import counted, in_points
 from ironbench.workloads.base import LEADING
 
 if TYPE_CHECKING:
@@ -96,8 +96,10 @@ def _answer(comparison: Comparison) -> str:
     if row is None or row.ratio is None:
         return "There is no throughput of both to compare."
     unit = unit_of("throughput")
+    only = comparison.clients
+    where = "At its peak" if only is None else f"With {counted(only, 'client')}"
     return (
-        f"At its peak B has {times(row.ratio)} the throughput of A: "
+        f"{where} B has {times(row.ratio)} the throughput of A: "
         f"{measured(row.b, unit)} against {measured(row.a, unit)} ({_spread_words(row)})."
     )
 
@@ -159,7 +161,13 @@ def _peaks(comparison: Comparison) -> str:
         return "Nothing to compare: " + "; ".join(f"{plain.clean(side)}: {basis}" for side, basis in sides)
     opened = {load.rate is not None for load in comparison.loads}
     where = (
-        "Each by itself" if len(opened) > 1 else "Each at the rate asked for" if True in opened else "Each at its peak"
+        "Each by itself"
+        if len(opened) > 1
+        else "Each at the rate asked for"
+        if True in opened
+        else "Each at its peak"
+        if comparison.clients is None
+        else "Side by side"
     )
     basis = f"{where} (A: {comparison.peak_basis[0]}; B: {comparison.peak_basis[1]})"
     # A metric without a better direction cannot speak for A or B; all of them are in the JSON document.
@@ -191,7 +199,7 @@ def _row(row: Row) -> tuple[str, ...]:
         row.metric + better,
         measured(row.a, unit),
         measured(row.b, unit),
-        times(row.ratio) if row.ratio is not None else "–",
+        in_points(row.points) if row.points is not None else "–" if row.ratio is None else times(row.ratio),
         span(row.a, unit),
         span(row.b, unit),
         _ranges(row),

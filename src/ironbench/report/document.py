@@ -204,9 +204,10 @@ def peaks(study: Study) -> Table:
         ratio = times(part.standing.ratio) if part.standing else "1 (reference)"
         figures = (measured(peak.throughput, "1/s"), span(peak.throughput, "1/s"))
         rows.append((part.name, str(peak.clients), *figures, failed(peak.trials), *latencies, ratio))
+    alone = all(part.curve.peak is None or part.curve.peak.alone for part in study.closed)
     head = (
         "system",
-        "clients at peak",
+        "clients" if alone else "clients at peak",
         "throughput",
         "range of repeats",
         "failed",

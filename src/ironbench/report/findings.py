@@ -10,7 +10,7 @@ from ironbench.catalogue import base_name, metrics, part_of
 from ironbench.model.finding import Finding
 from ironbench.report.charts.base import Table
 from ironbench.report.numbers import NOT_KNOWN, number, percent
-from ironbench.words import THIN
+from ironbench.words import THIN, in_points
 from ironbench.workloads.storage import profiles
 
 if TYPE_CHECKING:
@@ -109,10 +109,15 @@ def metric_tables(effects: Sequence[Effect]) -> list[tuple[str, Table]]:
 
 def _metric_rows(name: str, effects: Sequence[Effect]) -> tuple[tuple[str, ...], ...]:
     findings = [effect.finding for effect in effects if effect.contrast.name == name]
-    return tuple(
-        (metric_words(one.metric), ratio(one.ratio), interval(one), better(one.metric), _blocks(one))
-        for one in findings
-    )
+    return tuple((metric_words(one.metric), *_ratio_cells(one), better(one.metric), _blocks(one)) for one in findings)
+
+
+def _ratio_cells(one: Finding) -> tuple[str, str]:
+    """The ratio and its interval; `0.01 % → 0.99 %, +0.98 points` of shares that are next to nothing."""
+    if one.shares is None:
+        return ratio(one.ratio), interval(one)
+    before, after = one.shares
+    return f"{percent(before)} → {percent(after)}, {in_points(after - before)}", "–"
 
 
 def _across(names: Sequence[str], effects: Sequence[Effect]) -> Table:

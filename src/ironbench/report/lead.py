@@ -168,7 +168,8 @@ def _rate_outcomes(leads: Leads, rates: Sequence[Rate]) -> str:
 
 
 def _title_of(metric: str, shown: Peaks) -> str:
-    return f"{words_of(metric)}{' at the rate' if shown.rates else _AT_PEAK.get(metric, '')}"
+    place = " at the rate" if shown.rates else "" if shown.alone else _AT_PEAK.get(metric, "")
+    return f"{words_of(metric)}{place}"
 
 
 def peaks(leads: Leads) -> Table:

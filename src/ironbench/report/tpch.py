@@ -33,9 +33,9 @@ _TIMES = {
 }
 _LEAD = (
     "Figures of merit are queries per hour, times the scale factor (queries/h × SF). By the rules times are rounded to "
-    "a tenth of a second; below scale factor 1 that hides differences, so the unrounded figures lead there. In "
-    "brackets: the range of all trials."
+    "a tenth of a second; below scale factor 1 that hides differences, so the unrounded figures lead there."
 )
+_RANGES = " In brackets: the range of all trials."
 
 
 def metrics_of(part: Part) -> dict[str, Summary]:
@@ -171,8 +171,10 @@ def sections(study: Study) -> list[Section]:
     """Figures, then queries: charts for several systems, a table for one."""
     alone = (("", queries(study.parts[0])),) if len(study.parts) == 1 else against_trend_tables(study.against)
     merits = (("", table(study)),)
+    several = any(summary.n > 1 for part in study.parts for summary in metrics_of(part).values())
+    lead = _LEAD + (_RANGES if several else "")
     return [
-        Section("tpch", "What it came to", _LEAD, tables=merits, sentences=tuple(_answers(study)), at_end=True),
+        Section("tpch", "What it came to", lead, tables=merits, sentences=tuple(_answers(study)), at_end=True),
         Section(
             "tpch-queries",
             "Query by query",

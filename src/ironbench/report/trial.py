@@ -7,11 +7,12 @@ from dataclasses import asdict
 from typing import Any
 
 from ironbench.analyse.comparability import doubts, left_out
+from ironbench.analyse.curve import LAB, SWEEP
 from ironbench.analyse.differences import chosen_settings, facts_of, flattened
 from ironbench.analyse.subjects import counted_in, work_name
 from ironbench.catalogue import base_name, metrics
 from ironbench.model.record import Check, Record
-from ironbench.model.sample import sampled, too_few
+from ironbench.model.sample import IN_TABLES, sampled, too_few
 from ironbench.report import plain
 from ironbench.report.charts.base import Table
 from ironbench.report.derived import sentences
@@ -44,7 +45,7 @@ def several(records: Sequence[Record], width: int | None) -> str:
     blocks.append(text)
     if out:
         blocks.append(f"Left out, for the terminal is too narrow: {', '.join(out)}.")
-    blocks.append(too_few(records, counted_in(records)[1]))
+    blocks.append(too_few(records, counted_in(records)[1], IN_TABLES))
     blocks.append("All of one: ironbench show RECORD. All together: ironbench report.")
     return "\n\n".join(block for block in blocks if block)
 
@@ -54,8 +55,7 @@ def one(record: Record, machine: Mapping[str, Any], engine: Mapping[str, Any], e
     head = [
         record.id,
         f"{record.system.label}: {work_name(record.choice)}, {record.cell.name}",
-        f"{record.purpose} trial of block {record.block + 1}, {moment(record.started_at)}, "
-        f"{quantity(record.elapsed_s, 's')} measured",
+        f"{_place(record)}, {moment(record.started_at)}, {quantity(record.elapsed_s, 's')} measured",
         f"status: {record.status.value}" + (f", {record.cause}" if record.cause else ""),
     ]
     warnings = [f"{warning.text} [{warning.code}]" for warning in record.warnings]
@@ -82,6 +82,13 @@ def one(record: Record, machine: Mapping[str, Any], engine: Mapping[str, Any], e
     if rest:
         blocks.append(f"{counted(rest, 'setting')} at the engine's default left out: ironbench show {record.id} --all")
     return "\n\n".join(block for block in blocks if block)
+
+
+def _place(record: Record) -> str:
+    """`lab trial of block 2`; of a run `confirmation trial 1`, and `trial 1`: a sweep may have a single cell."""
+    if record.purpose == LAB:
+        return f"lab trial of block {record.block + 1}"
+    return f"{'trial' if record.purpose == SWEEP else f'{record.purpose} trial'} {record.block + 1}"
 
 
 def _metrics(record: Record) -> str:

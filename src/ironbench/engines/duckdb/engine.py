@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from ironbench import units
 from ironbench.engines.administration import Administration
 from ironbench.engines.base import Costs, Traits
 from ironbench.engines.dialect import Dialect, listed
@@ -114,6 +115,10 @@ class DuckdbEngine(LibraryEngine):
                 register.end(entry)
             os.close(lock)
             raise
+
+    def cache_bytes(self, settings: Mapping[str, str], clients: int) -> int | None:
+        text = settings.get("memory_limit")
+        return units.size("memory_limit", text) if text else None
 
     def basis(self, system: System) -> str:
         (version,) = _query_in_memory("select library_version from pragma_version()")

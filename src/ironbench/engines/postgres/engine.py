@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -27,6 +28,7 @@ from ironbench.machine.copies import Copied
 from ironbench.model.secrets import Secrets
 from ironbench.model.system import Layout, System
 from ironbench.process import place
+from ironbench.units import size_of_1024
 
 
 class PostgresEngine(Engine):
@@ -104,6 +106,10 @@ class PostgresEngine(Engine):
         except BaseException:
             os.close(lock)
             raise
+
+    def cache_bytes(self, settings: Mapping[str, str], clients: int) -> int | None:
+        text = settings.get("shared_buffers")
+        return size_of_1024("shared_buffers", text, bare=8192) if text else None
 
     def ideal_bytes(self, system: System) -> dict[str, int]:
         return resources.memory_bytes(system)

@@ -109,6 +109,12 @@ class SqliteEngine(LibraryEngine):
         finally:
             connection.close()
 
+    def cache_bytes(self, settings: Mapping[str, str], clients: int) -> int | None:
+        """One cache per client. Negative: in KiB; positive: in pages (sqlite.org/pragma.html#pragma_cache_size)."""
+        size = int(settings.get("cache_size", "0"))
+        page_bytes = int(settings.get("page_size", "4096"))
+        return clients * (size * page_bytes if size > 0 else -size * 1024) or None
+
     def start(self, system: System, secrets: Secrets, clients: int) -> SqliteSession:
         """The file, made when it is not there. FailureError when it cannot be used."""
         folder = place.claim(str(self.folder(system)), "data")

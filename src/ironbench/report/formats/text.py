@@ -11,7 +11,7 @@ from ironbench.analyse.curve import metrics_of
 from ironbench.analyse.study import Study, studies
 from ironbench.analyse.summarise import Summary
 from ironbench.model.record import Record, Status
-from ironbench.model.sample import lacking, too_few
+from ironbench.model.sample import IN_TABLES, lacking, too_few
 from ironbench.model.search import Search
 from ironbench.printer import Printer
 from ironbench.report import document, plain
@@ -89,7 +89,7 @@ def _commands(commands: Sequence[Command]) -> str:
 
 def _sample_caution(study: Study) -> str:
     trials = [trial for part in study.parts for trial in part.subject.records]
-    return too_few([trial for trial in trials if trial.status.comparable], study.counts[1])
+    return too_few([trial for trial in trials if trial.status.comparable], study.counts[1], IN_TABLES)
 
 
 def _cautions(content: Report) -> str:
