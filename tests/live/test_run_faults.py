@@ -173,7 +173,7 @@ def test_sigkill_keeps_finished_trials_and_leaves_no_server(user: User, fast_dir
     data = fast_directory / "killed"
     words = ("run", "select-only", "--data", str(data), "--clients", "1", "--repeats", "9", "--no-observe")
     with user.begun(*words, "--duration", "1.5s", "--warmup", "0s") as run:
-        run.wait_for("sweep 2")
+        run.wait_for("trial 2")
         time.sleep(0.5)
         assert servers(data)
         run.end(signal.SIGKILL)

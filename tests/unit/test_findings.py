@@ -88,7 +88,9 @@ def test_a_block_that_was_interrupted_half_way_is_dropped_and_named() -> None:
     one = first(plan, records(plan)[:-1])
     assert one.blocks == 6
     assert "was not measured" in one.dropped[0]
-    assert "1 planned block still missing" in one.warnings[-1]
+    assert one.warnings[-1] == "6 of 7 planned blocks complete, 1 missing: the verdict is provisional."
+    none = first(plan, records(plan)[:1])
+    assert "0 of 7 planned blocks complete, 7 missing: there is no verdict yet." in none.warnings
     assert first(plan, records(plan)).warnings == ()
 
 

@@ -274,7 +274,7 @@ def test_where_the_time_goes_is_told_for_each_cell_and_from_one_to_the_other() -
     assert [chart.id for chart in section.charts] == ["time", "waterfall-0"]
     steps = section.charts[1].specification["datasets"]["steps"]
     assert steps[0]["end"] + sum(
-        s["to"] - s["from"] if s["kind"] == "more" else s["from"] - s["to"] for s in steps[1:-1]
+        s["to"] - s["from"] if s["kind"] == "takes more time" else s["from"] - s["to"] for s in steps[1:-1]
     ) == pytest.approx(steps[-1]["end"])
 
 

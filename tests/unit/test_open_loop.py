@@ -7,10 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from factories import DISK, MACHINE, MEMORY, record
+from factories import DISK, MACHINE, MEMORY, Shelf, record
 
+from ironbench.analyse.compare import compare as compared
 from ironbench.analyse.curve import curve
-from ironbench.analyse.subjects import subjects
+from ironbench.analyse.study import studies
+from ironbench.analyse.subjects import Subject, subjects
 from ironbench.cli.compare import compare
 from ironbench.cli.cost import cost
 from ironbench.cli.leaderboard import leaderboard
@@ -21,6 +23,9 @@ from ironbench.model.record import Warning as Caution
 from ironbench.model.system import Cell, Load, System
 from ironbench.plan.sweep import plan
 from ironbench.record import Evidence, Store
+from ironbench.record.index import short
+from ironbench.report import trial
+from ironbench.report.sections.latency import latency
 
 
 def plain(text: str) -> str:
@@ -204,3 +209,15 @@ def test_the_card_of_a_rate_that_was_not_kept_shows_no_response_times(results: s
     assert "99th percentile" not in cards["late"]
     big = plain(cards["late"]).partition("</div>")[0]
     assert big.startswith('<div class="big">2 900 <small>transactions/s finished; the rate of 5 000/s was not kept')
+
+
+def test_response_times_of_a_rate_that_was_not_kept_stand_in_no_table_or_list() -> None:
+    late, kept = opened("late", 5000, 2900, 4.0, kept=False), opened("asked", 500, 495, 4.0)
+    for trials, shown in ((late, False), (kept, True)):
+        assert (short(trials[0]).response_time_p99_s is not None) is shown
+        assert ("4.00\u202fs" in trial.several(trials, None)) is shown
+        assert (trial.NOT_KEPT in trial.several(trials, None)) is not shown
+        assert bool(latency(studies(trials, Shelf(trials))[0])) is shown
+    sides = [Subject("a", tuple(late)), Subject("b", tuple(late))]
+    assert compared(*sides).cells[0].row("response_time_p99_s") is None
+    assert "4.00" in trial.one(late[0], {}, {})

@@ -6,8 +6,10 @@ import json
 from typing import Any
 
 import pytest
-from factories import DISK, MEMORY, Shelf, example, record, sweep
+from factories import DISK, MEMORY, Shelf, example, record, suspect, sweep
+from labfactory import lab, trials
 
+from ironbench.analyse.labstudy import lab_study
 from ironbench.analyse.study import Study, studies
 from ironbench.model.record import Record
 from ironbench.report import formats
@@ -76,9 +78,19 @@ def test_a_picture_has_the_sections_of_the_page_with_their_titles() -> None:
     assert "hollow: confirmation trial" in said
 
 
-def test_a_picture_explains_its_strokes_in_words() -> None:
-    trials = sweep(DISK, 3000, 6) + sweep(MEMORY, 9000, 6, seed=2)
-    assert "solid: data" in json.dumps(image._picture([image._report(report_of(study_of(trials)))]), ensure_ascii=False)
+def test_a_picture_explains_every_mark_of_its_charts() -> None:
+    plan = lab({"log": ("disk", "memory")})
+    of_lab = trials(plan, {"log=disk": 1000.0, "log=memory": 1900.0}, observed=True)
+    of_lab[3] = suspect(of_lab[3])
+    of_runs = sweep(DISK, 3000, 6) + sweep(MEMORY, 9000, 6, seed=2)
+    for study in (study_of(of_runs), lab_study(plan, of_lab, Shelf(of_lab))):
+        content = report_of(study)
+        text = " ".join(json.dumps(image._picture([image._report(content)]), ensure_ascii=False).split('", "'))
+        for chart in (chart for section in content.sections for chart in section.charts):
+            assert chart.note in text, chart.id
+            assert all(key.label in text for key in chart.legend), chart.id
+    assert "? suspect" in text and "grey area: equivalent within" in text
+    assert "solid line: data" in json.dumps(image._picture([image._report(report_of(study_of(of_runs)))]))
 
 
 def test_pictures_of_the_whole_report_are_drawn() -> None:

@@ -15,6 +15,7 @@ from ironbench.analyse.subjects import Subject, leading
 from ironbench.analyse.summarise import Summary, overlap
 from ironbench.catalogue import base_name, metrics
 from ironbench.model.record import Record
+from ironbench.model.sample import late
 from ironbench.model.system import Load
 from ironbench.words import counted
 from ironbench.workloads.base import LEADING
@@ -193,7 +194,7 @@ def _rows(
     """Metrics of both sides, whole before part, in the catalogue's order; unknown metrics last, without direction."""
     known = metrics()
     order = {name: place for place, name in enumerate(known)}
-    both = [name for name in a if name in b]
+    both = [name for name in a if name in b and not any(late(record, name) for record in (*of_a, *of_b))]
     both.sort(key=lambda name: (order.get(base_name(name), len(order)), name))
     return tuple(
         Row(

@@ -30,7 +30,6 @@ Attempts = Mapping[tuple[str, int], Sequence[Record]]
 
 OF_AN_OPEN_LOOP = ("service_time", "not_started", "unfinished", "lateness")
 """In a closed loop these are response times once more, or given by the number of clients."""
-_AWAITED = "{} still missing: a look before a stage is over was not declared, so the verdict is provisional."
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +44,21 @@ class _Compared:
     a: tuple[Record, ...]
     b: tuple[Record, ...]
     awaited: int = 0
-    """Blocks of the stages seen that have not been measured yet."""
+    """Blocks of the stages seen that have not been measured yet,"""
+    planned: int = 0
+    """of so many."""
 
     @property
     def ratios(self) -> list[float]:
         return [value / base for _, value, base in self.pairs]
+
+    @property
+    def provisional(self) -> str:
+        """Empty where no block is missing: only then was a look declared."""
+        if not self.awaited:
+            return ""
+        known = f"{len(self.pairs)} of {counted(self.planned, 'planned block')} complete, {self.awaited} missing"
+        return f"{known}: {'the verdict is provisional' if self.pairs else 'there is no verdict yet'}."
 
 
 def findings(
@@ -66,7 +75,7 @@ def findings(
     """
     place = at(lab.method, look)
     seen = by_place(record for record in records if place.first_stage <= record.stage <= place.last_stage)
-    family = [_compared(*one, seen, _awaited(one[:2], lab, place, seen)) for one in declared(lab)]
+    family = [_compared(*one, seen, *_awaited(one[:2], lab, place, seen)) for one in declared(lab)]
     results = _judged(family, lab, look, noise)
     done = {(one.cell, one.baseline, one.metric) for one in family}
     for cell, baseline in _possible(lab):
@@ -146,7 +155,7 @@ def _finding(
     known = metrics().get(base_name(one.metric))
     suspect = [record for record in (*one.a, *one.b) if record.status is Status.SUSPECT]
     drifts = drift_warnings(one.metric, one.pairs, (*one.a, *one.b)) if decides else ()
-    waits = (_AWAITED.format(counted(one.awaited, "planned block")),) if decides and one.awaited else ()
+    waits = (one.provisional,) if decides and one.awaited else ()
     floor = highest_floor(noise, one.metric, (*one.a, *one.b))
     suspicions = _suspicions(suspect, len(one.a) + len(one.b))
     comparison = Comparison(
@@ -164,16 +173,18 @@ def _finding(
     return finding(comparison, _method(lab, one.cell), look, holm, decides)
 
 
-def _awaited(pair: Sequence[str], lab: Lab, place: Look, seen: Attempts) -> int:
+def _awaited(pair: Sequence[str], lab: Lab, place: Look, seen: Attempts) -> tuple[int, int]:
+    """Blocks of the pair that lack a trial, and all that were planned."""
     due = {
         (trial.cell.name, trial.block)
         for trial in lab.trials
         if place.first_stage <= trial.stage <= place.last_stage and trial.cell.name in pair
     }
-    return len({block for name, block in due if (name, block) not in seen})
+    missing = {block for name, block in due if (name, block) not in seen}
+    return len(missing), len({block for _, block in due})
 
 
-def _compared(cell: str, baseline: str, metric: str, seen: Attempts, awaited: int = 0) -> _Compared:
+def _compared(cell: str, baseline: str, metric: str, seen: Attempts, awaited: int = 0, planned: int = 0) -> _Compared:
     pairs, dropped = [], []
     sides: tuple[list[Record], list[Record]] = ([], [])
     for block in sorted({block for name, block in seen if name in (cell, baseline)}):
@@ -192,7 +203,8 @@ def _compared(cell: str, baseline: str, metric: str, seen: Attempts, awaited: in
         pairs.append((block, a.metrics[metric], b.metrics[metric]))
         sides[0].append(a)
         sides[1].append(b)
-    return _Compared(cell, baseline, metric, tuple(pairs), tuple(dropped), tuple(sides[0]), tuple(sides[1]), awaited)
+    of_a, of_b = map(tuple, sides)
+    return _Compared(cell, baseline, metric, tuple(pairs), tuple(dropped), of_a, of_b, awaited, planned)
 
 
 def _usable(attempts: Sequence[Record], metric: str) -> tuple[Record | None, str]:

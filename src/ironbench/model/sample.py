@@ -42,6 +42,16 @@ def sampled(record: Record, metric: str) -> bool:
     return count is None or enough(_share(match[2]), count)
 
 
+def listed(record: Record, metric: str) -> bool:
+    """Whether lists and tables of trials show it: `sampled`, and no response time of a rate that was not kept."""
+    return sampled(record, metric) and not late(record, metric)
+
+
+def late(record: Record, metric: str) -> bool:
+    """Whether it is a response time of a rate that was not kept: it grows as long as the trial lasts."""
+    return record.kept_rate is False and metric.startswith("response_time")
+
+
 def percentile(metric: str) -> tuple[str, float] | None:
     """`response_time_p99_s{script=x}` → its histogram, `response_time{script=x}`, and 0.99; None for other metrics."""
     match = _PERCENTILE.fullmatch(metric)

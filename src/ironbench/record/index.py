@@ -17,12 +17,12 @@ from pathlib import Path
 import msgspec
 
 from ironbench.model.record import Record
-from ironbench.model.sample import sampled
+from ironbench.model.sample import listed
 from ironbench.model.system import Choice, Load, System
 from ironbench.record.durable import unfinished_file
 
 NAME = "index.json"
-VERSION = 5
+VERSION = 6
 Stamp = tuple[int, int, int]
 
 
@@ -39,7 +39,7 @@ class Listed(msgspec.Struct, frozen=True, array_like=True, gc=False):
     started_at: str
     throughput: float | None
     response_time_p99_s: float | None
-    """None, too, where the trial has too few transactions for it."""
+    """None, too, where the trial has too few transactions for it, or did not keep its rate."""
     rate: float | None
     """Of an open loop."""
     clients: int
@@ -64,7 +64,7 @@ def short(record: Record) -> Listed:
         record.status.value,
         record.started_at,
         record.metrics.get("throughput"),
-        record.metrics.get("response_time_p99_s") if sampled(record, "response_time_p99_s") else None,
+        record.metrics.get("response_time_p99_s") if listed(record, "response_time_p99_s") else None,
         record.cell.load.rate,
         record.cell.load.clients,
         alike(record.system, record.choice, record.cell.load, record.machine),

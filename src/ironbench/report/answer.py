@@ -10,7 +10,15 @@ from ironbench.analyse.growth import ALL, Course, Growth, Step
 from ironbench.analyse.study import Effect, Study
 from ironbench.analyse.subjects import failed_share
 from ironbench.model.finding import Conclusion
-from ironbench.report.findings import against_trend_sentences, at_least, bounds, interval, metric_words, ratio
+from ironbench.report.findings import (
+    against_trend_sentences,
+    at_least,
+    bounds,
+    has_interval,
+    interval,
+    metric_words,
+    ratio,
+)
 from ironbench.report.headline import headline
 from ironbench.report.numbers import confidence, percent, quantity
 from ironbench.report.section import Answer, Point
@@ -78,7 +86,7 @@ def comparison(effect: Effect, confidence_named: str = "", metric_named: bool = 
     where = f" at {contrast.where}" if contrast.where else ""
     times = ratio(finding.ratio) if metric_named else f"{ratio(finding.ratio)} its {metric_words(finding.metric)}"
     sure = confidence(finding.confidence)
-    level = "" if sure == confidence_named else f"{sure} interval, "
+    level = "" if sure == confidence_named or not has_interval(finding) else f"{sure} interval, "
     doubt = f"{interval(finding)}, {level}{counted(finding.blocks, 'block')}"
     though = f", though the ratio {finding.changed}" if finding.changed else ""
     if finding.conclusion in (Conclusion.FASTER, Conclusion.SLOWER):
@@ -263,4 +271,7 @@ def _nothing(study: Study) -> str:
         return "No trial ended well enough to be compared: there is no answer yet."
     if not (study.lab and study.lab.comparisons):
         return "This lab compares no cells: it describes them."
-    return "No block holds both sides of a comparison: there is no answer yet."
+    if study.missing:
+        over = f"{study.trials} of {counted(study.trials + study.missing, 'planned trial')}"
+        return f"No block is complete: {over} over. There is no answer yet."
+    return "No block has a usable trial of both sides: there is no answer."

@@ -12,7 +12,7 @@ from ironbench.analyse.differences import chosen_settings, facts_of, flattened
 from ironbench.analyse.subjects import counted_in, work_name
 from ironbench.catalogue import base_name, metrics
 from ironbench.model.record import Check, Record
-from ironbench.model.sample import IN_TABLES, sampled, too_few
+from ironbench.model.sample import IN_TABLES, late, sampled, too_few
 from ironbench.report import plain
 from ironbench.report.charts.base import Table
 from ironbench.report.derived import sentences
@@ -22,6 +22,7 @@ from ironbench.report.sections.setup import configuration
 from ironbench.words import counted, grouped
 
 _ARROWS = {"higher": " ↑", "lower": " ↓"}
+NOT_KEPT = "Response times of a rate that was not kept are left out: they grow as long as the trial lasts."
 _MAIN = ("throughput", "response_time_mean_s", "response_time_p50_s", "response_time_p99_s", "failed")
 
 
@@ -39,13 +40,14 @@ def several(records: Sequence[Record], width: int | None) -> str:
         Column("status", tuple(record.status.value for record in records), rank=1),
     ]
     for place, name in enumerate(names):
-        cells = tuple(_value(record, name) for record in records)
+        cells = tuple("–" if late(record, name) else _value(record, name) for record in records)
         columns.append(Column(name, cells, right=True, rank=2 if name == "throughput" else 4 + place))
     text, out = fitted(columns, width)
     blocks.append(text)
     if out:
         blocks.append(f"Left out, for the terminal is too narrow: {', '.join(out)}.")
     blocks.append(too_few(records, counted_in(records)[1], IN_TABLES))
+    blocks.append(NOT_KEPT if any(late(record, name) for record in records for name in names) else "")
     blocks.append("All of one: ironbench show RECORD. All together: ironbench report.")
     return "\n\n".join(block for block in blocks if block)
 
@@ -104,7 +106,7 @@ def _value(record: Record, name: str) -> str:
     if value is None or not sampled(record, name):
         return "–"
     unit = unit_of(name)
-    return grouped(value) if unit == "1" and value.is_integer() else quantity(value, unit)
+    return grouped(value) if unit == "1" and float(value).is_integer() else quantity(value, unit)
 
 
 def _arrow(name: str) -> str:

@@ -64,7 +64,7 @@ def effects(study: Study) -> list[Chart]:
     repeated = [row for row, effect in zip(data, shown, strict=True) if has_interval(effect.finding)]
     datasets = {"effects": data, "intervals": repeated, "blocks": points, "margin": shaded}
     keys = [Key(conclusion.value, LOOKS[conclusion][0], LOOKS[conclusion][1]) for conclusion in ended]
-    keys.append(Key(f"equivalent: within {percent(margin)}", "rule", "square"))
+    keys.append(Key(f"equivalent within {percent(margin)}", "rule", "square"))
     keys.append(Key("pale points: one block each", "muted", "dots"))
     return [
         Chart(

@@ -61,8 +61,8 @@ def devices(study: Study) -> list[Chart]:
 
 
 def _chart(study: Study, metric: str, lines: list[tuple[str, Line]]) -> list[Chart]:
-    if not lines:
-        return []
+    if max((len(line.t_s) for _, line in lines), default=0) < 2:
+        return []  # a single value has no course
     title, words = _TITLES[metric]
     words = f"{study.counts[1]}/s" if metric == "throughput" else words
     names = [part.name for part in study.parts]
@@ -76,8 +76,8 @@ def _chart(study: Study, metric: str, lines: list[tuple[str, Line]]) -> list[Cha
     kind, axis = base.value_scale([row["value"] for row in rows], 60 if unit == "s" else math.inf)
     strokes = strokes_of([line.part for _, line in lines if line.part])
     step = max((part.timeline.step_s for part in study.parts if part.timeline), default=1.0)
-    note = f"Each point stands for {step:g} s." if step > 1 else ""
     few = max(len(line.t_s) for _, line in lines) <= _FEW
+    note = f"Each point stands for {step:g} s." if few or step > 1 else ""
     layer = _layer(names, {"scale": kind, "axis": {**axis, "title": None}}, strokes, _seconds(lines), few)
     roles = tuple(Key(role, "muted", stroke) for role, stroke in strokes.items()) if len(strokes) > 1 else ()
     unit_text = words or {"/s": "per second", "%": "% of the time"}.get(suffix, suffix)

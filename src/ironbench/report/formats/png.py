@@ -8,7 +8,7 @@ from typing import Any
 
 from ironbench.analyse.study import Study
 from ironbench.report import theme
-from ironbench.report.charts.base import Chart
+from ironbench.report.charts.base import Chart, Key
 from ironbench.report.document import Report, report
 from ironbench.report.section import Section
 from ironbench.words import THIN, clean_document
@@ -18,7 +18,14 @@ _GAP = 70
 _ENTRY, _LETTER = 40, 7
 """Width of a legend's entry: its mark and the space around it, and each letter of its label."""
 _LOCALE = {"decimal": ".", "thousands": THIN, "grouping": [3], "currency": ["", ""]}
-_STROKE_WORDS = {"hollow": "", "ring": "", "line": "solid: ", "dash": "dashed: ", "dot": "dotted: "}
+_MARKS = {
+    **{"line": "solid line", "dash": "dashed line", "dot": "dotted line", "tick": "upright stroke"},
+    **{"square": "area", "circle": "point", "dots": "small points"},
+}
+_COLOURS = {"s0": "blue", "rule": "grey", "ink": "black"}
+"""Of keys whose colour is no system's; `muted` stands for that of every system."""
+_SMALL_LETTER = 5.6
+"""Width of a letter of a subtitle."""
 _RESOLVE = {"scale": dict.fromkeys(("color", "shape", "stroke", "strokeDash", "xOffset"), "independent")}
 """Every chart has legends for its marks, and groups of as many bars as it has itself."""
 _SHARED = ("config", "autosize", "padding", "datasets")
@@ -119,12 +126,26 @@ def _chart(chart: Chart, width: int) -> dict[str, Any]:
     for layer in layers:
         _fit_legend(layer["encoding"], width)
     part = {key: value for key, value in chart.specification.items() if key not in _SHARED}
-    # Vega's own legend tells systems and parts; what else a mark may mean is subtitle in words.
-    others = [key for key in chart.legend if key.mark in _STROKE_WORDS and key.colour in ("muted", "warn")]
-    marks = [_STROKE_WORDS[key.mark] + key.label for key in others]
-    subtitle = ["; ".join(filter(None, (chart.unit, *marks)))]
+    # Vega's own legend names systems and parts; every other key is words in the subtitle.
+    drawn = {label for layer in layers for label in _named(layer["encoding"])}
+    marks = [_in_words(key) for key in chart.legend if key.label not in drawn]
+    lines = ["; ".join(filter(None, (chart.unit, *marks))), chart.note]
+    subtitle = [line for text in lines for line in textwrap.wrap(text, int(width / _SMALL_LETTER))]
     title = {"text": chart.title, "subtitle": subtitle, "subtitleColor": "@muted"}
     return {**part, "title": title, "width": width, "layer": layers}
+
+
+def _named(encoding: dict[str, Any]) -> list[str]:
+    """Labels of the legends that Vega draws."""
+    scales = [encoding[channel] for channel in ("color", "shape") if channel in encoding]
+    return [label for one in scales if one.get("type") == "nominal" for label in one.get("scale", {}).get("domain", ())]
+
+
+def _in_words(key: Key) -> str:
+    """`dashed line: service time`; a label may name its mark itself."""
+    if ": " in key.label:
+        return key.label
+    return f"{_COLOURS.get(key.colour, '')} {_MARKS.get(key.mark, key.mark)}: {key.label}".strip()
 
 
 def _fit_legend(encoding: dict[str, Any], width: int) -> None:

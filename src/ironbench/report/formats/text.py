@@ -11,7 +11,7 @@ from ironbench.analyse.curve import metrics_of
 from ironbench.analyse.study import Study, studies
 from ironbench.analyse.summarise import Summary
 from ironbench.model.record import Record, Status
-from ironbench.model.sample import IN_TABLES, lacking, too_few
+from ironbench.model.sample import IN_TABLES, lacking, late, too_few
 from ironbench.model.search import Search
 from ironbench.printer import Printer
 from ironbench.report import document, plain
@@ -112,7 +112,10 @@ def search_summary(search: Search, records: Sequence[Record], archive: Archive) 
         usable = [record for record in trials if record.status.comparable]
         fresh = sum(record.purpose == "confirmation" for record in usable)
         count = f"{len(usable)} of {len(trials)}" + (f", {fresh} fresh" if fresh else "")
-        summaries = metrics_of(usable, list(names), archive)
+        kept = not any(record.kept_rate is False for record in usable)
+        count += "" if kept else ", rate not kept"
+        shown = [name for name in names if kept or not any(late(record, name) for record in usable)]
+        summaries = metrics_of(usable, shown, archive)
         rows.append((units.rate(rate), count, *(_tried(name, summaries.get(name), usable) for name in names)))
     limits = [f"limit: {one.metric} at most {quantity(one.most, unit_of(one.metric))}" for one in search.limits]
     warnings = dict.fromkeys(warning.code for record in records for warning in record.warnings)

@@ -98,8 +98,20 @@ def _curve(study: Study, metric: str, title: str, words: str, height: int) -> Ch
         _table(shown, points, metric, unit),
         unit_text + (", logarithmic" if kind.get("type") == "log" else ""),
         (*(key for key in base.keys(names) if key.label in shown), *_marks(trials, some_suspect)),
+        _note(points, study.place if peaks else ""),
         wide=metric == "throughput",
     )
+
+
+def _note(points: list[tuple[str, Point]], place: str) -> str:
+    """Explains lines, bands and the figures above the marks."""
+    texts = (
+        ["Lines join the medians of repeats; bands span all of them."]
+        if any(len(p.trials) > 1 for _, p in points)
+        else []
+    )
+    texts += [f"Each figure is the throughput {place}; a dotted line leads to it."] if place else []
+    return " ".join(texts)
 
 
 def _median(name: str, point: Point, metric: str, unit: str, factor: float) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ironbench.analyse.study import Study
+from ironbench.analyse.study import Part, Study
 from ironbench.analyse.timelines import Percentiles
 from ironbench.catalogue import part_of
 from ironbench.model.record import Record, Statement
@@ -30,9 +30,12 @@ _SHOWN = (0.5, 0.9, 0.95, 0.99, 0.999, 0.9999)
 
 
 def latency(study: Study) -> list[Chart]:
-    """At each system's peak; of open loops the service time too, dashed."""
+    """At each system's peak, or at a rate that it kept; of open loops the service time too, dashed."""
     lines = [
-        (part.name, percentiles) for part in study.parts for percentiles in (part.response, part.service) if percentiles
+        (part.name, percentiles)
+        for part in study.parts
+        for percentiles in (part.response, part.service)
+        if percentiles and not _is_late(part)
     ]
     if not lines:
         return []
@@ -55,6 +58,11 @@ def latency(study: Study) -> list[Chart]:
             wide=True,
         )
     ]
+
+
+def _is_late(part: Part) -> bool:
+    """Whether it did not keep its rate: response times then grow as long as the trial lasts."""
+    return part.curve.rate is not None and not part.curve.rate.is_kept
 
 
 def _rows(name: str, line: Percentiles, factor: float) -> list[dict[str, Any]]:
@@ -132,7 +140,12 @@ def scripts(study: Study) -> list[tuple[str, Table]]:
         names = dict.fromkeys(part_of(name) for name in metrics if part_of(name).startswith("script="))
         rows = []
         for script in names:
-            cells = [measured(metrics.get(f"{metric}{{{script}}}"), unit) for metric, unit in _BY_SCRIPT]
+            cells = [
+                "–"
+                if _is_late(part) and metric.startswith("response_time")
+                else measured(metrics.get(f"{metric}{{{script}}}"), unit)
+                for metric, unit in _BY_SCRIPT
+            ]
             failed = _failed(script, part.curve.main.trials if part.curve.main else ())
             rows.append((script.removeprefix("script="), cells[0], failed, *cells[1:]))
         if len(rows) > 1:

@@ -189,7 +189,7 @@ _LEAD = (
 _WANTED = (("throughput", 320), ("response_time_p99_s", 240))
 _LOG_TIMES = 40
 _STEPS = 48
-_FITTED = (Key("line: fitted law", "muted", "line"), Key("its 95 % interval", "rule", "square"))
+_FITTED = (Key("fitted law", "muted", "line"), Key("95 % interval of the law", "muted", "square"))
 
 
 def growth(study: Study) -> list[Chart]:

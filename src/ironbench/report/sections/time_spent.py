@@ -46,7 +46,7 @@ _ROW = 30
 _LEAST = 0.01
 """Smallest share of the whole that is drawn by itself."""
 _REST = "all else"
-_LESS, _MORE, _WHOLE = "less", "more", "whole"
+_LESS, _MORE, _WHOLE = "takes less time", "takes more time", "before and after"
 _KINDS = {_WHOLE: "@p4", _LESS: "@s2", _MORE: "@s1"}
 
 
@@ -117,9 +117,8 @@ def _waterfall(waterfall: Waterfall, place: int) -> Chart:
         Table(("part", "time", "interval"), rows),
         f"{suffix} per transaction",
         (
-            Key("takes less time", "s2", "square"),
-            Key("takes more time", "s1", "square"),
-            Key("pale: the interval holds 0", "rule", "square"),
+            *(Key(kind, colour.removeprefix("@"), "square") for kind, colour in _KINDS.items()),
+            *([] if all(row["clear"] for row in data) else [Key("pale: the interval holds 0", "rule", "square")]),
         ),
         waterfall.method,
     )

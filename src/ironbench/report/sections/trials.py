@@ -59,7 +59,7 @@ def points(study: Study) -> list[Chart]:
     some_suspect = {trial["status"] for trial in trials} == {"ok", "suspect"}
     layers = [*rows.frame(len(cells), "cells", "text"), *_points(len(cells), x, _colours(cells), some_suspect)]
     keys = [Key("pale point: one trial", "muted", "circle"), Key("median", "ink", "tick")]
-    keys += [Key("suspect trial", "warn", "ring")] if some_suspect else []
+    keys += [Key("dashed ring: suspect trial", "warn", "ring")] if some_suspect else []
     return [
         Chart(
             "points",
