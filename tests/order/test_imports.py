@@ -92,8 +92,8 @@ def test_scipy_is_imported_inside_functions(path: Path) -> None:
     assert not any(name.split(".")[0] == "scipy" for name in modules), f"{path.name} makes every verb wait for scipy"
 
 
-@pytest.mark.parametrize("words", [["--help"], ["compare", "--help"], ["report", "--help"]])
-def test_help_waits_for_neither_numpy_nor_scipy(words: list[str]) -> None:
+@pytest.mark.parametrize("words", [["--help"], ["compare", "--help"], ["report", "--help"], ["run", "nothing"]])
+def test_help_and_refusals_wait_for_neither_numpy_nor_scipy(words: list[str]) -> None:
     code = (
         "import atexit, sys; from ironbench.start import main; "
         f"sys.argv[1:] = {words}; atexit.register(lambda: print(*sys.modules)); main()"

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from ironbench.experiment.command import Asked
     from ironbench.model.plan import Plan
     from ironbench.model.record import Record
+    from ironbench.model.secrets import Secrets
+    from ironbench.record import Store
 
 ARGUMENT = typer.Argument
 OPTION = typer.Option
@@ -195,13 +197,10 @@ def run(
 
 def carried_out(asked: Asked, json: bool, plan_only: bool = False, resume: bool = False) -> int:
     """Plans, runs, shows; the exit code (docs/guide/statuses.md)."""
-    from ironbench import engines, workloads
-    from ironbench.cli import verdict
-    from ironbench.experiment import command, declare, loop, search
+    from ironbench.experiment import command, declare
     from ironbench.model.system import Setup
     from ironbench.record import Store
 
-    printer = Printer()
     store = Store(Path(asked.results))
     plan, secrets = command.resumed(asked, store) if resume else command.planned(asked)
     if plan_only:
@@ -212,9 +211,19 @@ def carried_out(asked: Asked, json: bool, plan_only: bool = False, resume: bool 
         return 0
     declare.refuse_in_use([Setup(plan.trials[0].cell, plan.system, plan.choice)])
     store.validate()
+    return _measured(plan, secrets, store, asked.protocol, json, resume)
+
+
+def _measured(plan: Plan, secrets: Secrets, store: Store, protocol: str, json: bool, resume: bool) -> int:
+    # What a refused command need not import is imported here: numpy takes longer than the refusal.
+    from ironbench import engines, workloads
+    from ironbench.cli import verdict
+    from ironbench.experiment import command, loop, search
+
+    printer = Printer()
     workload = workloads.get(plan.choice.workload)
-    protocol = engines.get(plan.system.engine).protocol(asked.protocol)
-    for caution in workload.cautions(plan.system.engine, plan.choice, protocol):
+    compiled_for = engines.get(plan.system.engine).protocol(protocol)
+    for caution in workload.cautions(plan.system.engine, plan.choice, compiled_for):
         printer.say(f"caution: {caution}")
     if where := workload.where(plan.system):
         printer.say(where)
