@@ -13,6 +13,7 @@ __all__ = [
     "Kernels",
     "LiveDevice",
     "LoadProgress",
+    "MysqlConnection",
     "Progress",
     "Sampled",
     "Sampler",
@@ -216,6 +217,30 @@ class Connection:
     def parameter(self, name: str) -> str | None:
         """A parameter status the server reported, e.g. `server_version`."""
     backend_pid: int
+    tls: bool
+    def close(self) -> None: ...
+
+@final
+class MysqlConnection:
+    """A blocking connection to MySQL or MariaDB for everything outside the timed window."""
+
+    def __new__(cls, connection: bytes) -> MysqlConnection:
+        """`connection`: JSON of the plan's `connection`. InputError (wrong password, …), FailureError."""
+    def query(self, sql: str) -> list[tuple[str | None, ...]]:
+        """Rows of the last statement that returned rows. FailureError, with `sqlstate` and `number` of a refusal."""
+    def measure(self, sql: str) -> tuple[int, float, float]:
+        """Rows, and when the statement was submitted and the last of its answer taken, as `time.perf_counter`."""
+    def columns(self) -> list[str]:
+        """Column names of the last query."""
+    def changes(self) -> int:
+        """Rows that the last statement of the last `query` inserted, updated (changed or not) or deleted."""
+    def copy_in(self, sql: str, data: bytes) -> int:
+        """Rows of `LOAD DATA LOCAL INFILE '' INTO TABLE …` with `data` for its file. A warning is a FailureError."""
+    def cancel(self) -> None:
+        """From another thread: the running statement ends with error 1317, SQLSTATE 70100."""
+    def parameter(self, name: str) -> str | None:
+        """`server_version` as the server greets with it, such as `10.11.6-MariaDB`; None for all others."""
+    connection_id: int
     tls: bool
     def close(self) -> None: ...
 

@@ -10,6 +10,8 @@ pub struct Error {
     pub hint: String,
     /// The server's five-character code; empty when the error is not a server's.
     pub sqlstate: String,
+    /// The server's own number of the error, beside the code; 0 where it has none.
+    pub number: u16,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,7 +34,7 @@ impl Error {
     }
 
     fn new(kind: Kind, subject: String, cause: String) -> Self {
-        Self { kind, subject, cause, hint: String::new(), sqlstate: String::new() }
+        Self { kind, subject, cause, hint: String::new(), sqlstate: String::new(), number: 0 }
     }
 
     pub fn hint(mut self, hint: impl Into<String>) -> Self {

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 pyo3::import_exception!(ironbench.errors, FailureError);
 pyo3::import_exception!(ironbench.errors, InputError);
 
-/// Subject, cause and hint, as the Python class that fits; a server's code becomes its attribute `sqlstate`.
+/// Subject, cause and hint, as the Python class that fits; a server's code becomes its attribute `sqlstate`, its number `number`.
 pub fn raise(error: Error) -> PyErr {
     let arguments = (error.subject, error.cause, error.hint);
     let raised = match error.kind {
@@ -16,8 +16,12 @@ pub fn raise(error: Error) -> PyErr {
     if error.sqlstate.is_empty() {
         return raised;
     }
-    Python::attach(|py| match raised.value(py).setattr("sqlstate", error.sqlstate) {
-        Ok(()) => raised,
-        Err(failed) => failed,
+    Python::attach(|py| {
+        let value = raised.value(py);
+        let number = if error.number == 0 { Ok(()) } else { value.setattr("number", error.number) };
+        match value.setattr("sqlstate", error.sqlstate).and(number) {
+            Ok(()) => raised,
+            Err(failed) => failed,
+        }
     })
 }

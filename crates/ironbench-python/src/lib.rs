@@ -11,8 +11,10 @@ mod errors;
 mod histogram;
 mod kernels;
 mod live;
+mod mysql;
 mod sampler;
 mod script;
+mod session;
 mod sqlite;
 mod storage;
 
@@ -34,6 +36,8 @@ mod _core {
     use crate::kernels::{Kernels, mandelbrot_png};
     #[pymodule_export]
     use crate::live::LiveDevice;
+    #[pymodule_export]
+    use crate::mysql::MysqlConnection;
     #[pymodule_export]
     use crate::sampler::{Sampled, Sampler};
     #[pymodule_export]

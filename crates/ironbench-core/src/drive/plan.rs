@@ -88,6 +88,41 @@ impl std::fmt::Debug for Connection {
     }
 }
 
+/// Where a MySQL or MariaDB server listens.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MysqlConnection {
+    /// Path of its Unix socket; None: `host` and `port`.
+    #[serde(default)]
+    pub socket: Option<String>,
+    pub host: String,
+    pub port: u16,
+    pub user: String,
+    /// Empty: none is chosen.
+    #[serde(default)]
+    pub database: String,
+    #[serde(default)]
+    pub password: Option<String>,
+    /// The words of `sslmode`; a Unix socket goes without TLS.
+    #[serde(default = "prefer")]
+    pub tls: String,
+    /// PEM file of trusted roots; None: the machine's own.
+    #[serde(default)]
+    pub tls_ca: Option<String>,
+    /// Statements without rows, run once on every connection, e.g. `SET SESSION …`.
+    #[serde(default)]
+    pub init: Vec<String>,
+}
+
+/// Never shows the password.
+impl std::fmt::Debug for MysqlConnection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { socket, host, port, user, database, tls, .. } = self;
+        let place = socket.clone().unwrap_or_else(|| format!("{host}:{port}"));
+        write!(f, "{user}@{place}/{database} tls={tls}")
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Protocol {

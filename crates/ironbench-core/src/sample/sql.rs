@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::watch::{Reader, Trouble};
 use crate::Result;
 use crate::drive::plan::Connection;
-use crate::wire::postgres::{Connector, Rows, Session};
+use crate::wire::Rows;
+use crate::wire::postgres::{Connector, Session};
 
 /// What the observers' connection is called in `pg_stat_activity`.
 pub const APPLICATION_NAME: &str = "ironbench observer";

@@ -1,4 +1,18 @@
-//! How engines are talked to.
+//! How engines are talked to: `postgres`, `mysql` and `sqlite`. What the wires of servers share: where a server listens
+//! (`address`), the blocking stream to it (`pipe`), `tls`, faults and rows; `transport` carries bytes of many clients.
+mod address;
+mod fault;
+mod interrupt;
+
+pub mod mysql;
+pub mod pipe;
 pub mod postgres;
+pub mod rows;
 pub mod sqlite;
+mod tls;
 pub mod transport;
+mod words;
+
+pub use address::Address;
+pub use pipe::Stream;
+pub use rows::Rows;

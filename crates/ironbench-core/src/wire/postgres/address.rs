@@ -1,134 +1,22 @@
-//! Where a server listens, and how a socket to it is opened.
+//! What a PostgreSQL connection's settings mean: where its server listens, which TLS it wants.
 
-use std::{
-    fmt, io,
-    net::{SocketAddr, ToSocketAddrs},
-    os::fd::{AsFd, OwnedFd},
-    path::PathBuf,
-    time::{Duration, Instant},
-};
+use std::path::PathBuf;
 
-use rustix::{
-    event::{PollFd, PollFlags, poll},
-    io::Errno,
-    net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with, sockopt},
-};
+use crate::drive::plan::Connection;
+use crate::wire::address::Address;
+use crate::wire::tls::{Wanted, Words};
 
-use super::{channel::TICK, interrupt::Interrupt};
-use crate::{Error, Result, drive::plan};
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Address {
-    Unix(PathBuf),
-    Tcp { host: String, port: u16 },
-}
-
-impl Address {
-    /// A host starting with `/` is the directory of a Unix socket, as for libpq.
-    pub fn of(connection: &plan::Connection) -> Self {
-        let plan::Connection { host, port, .. } = connection;
-        if host.starts_with('/') {
-            Self::Unix(PathBuf::from(host).join(format!(".s.PGSQL.{port}")))
-        } else {
-            Self::Tcp { host: host.clone(), port: *port }
-        }
-    }
-
-    pub fn is_unix(&self) -> bool {
-        matches!(self, Self::Unix(_))
-    }
-
-    /// The socket addresses behind the name; one for a Unix socket.
-    pub(super) fn resolve(&self) -> Result<Vec<Endpoint>> {
-        match self {
-            Self::Unix(path) => {
-                let address = SocketAddrUnix::new(path.as_path()).map_err(|_| {
-                    Error::input(
-                        format!("socket {}", path.display()),
-                        "the path is longer than the system allows for a socket (107 bytes)",
-                    )
-                    .hint("use a directory with a shorter path")
-                })?;
-                Ok(vec![Endpoint::Unix(address)])
-            }
-            Self::Tcp { host, port } => {
-                let unknown = |cause: String| {
-                    Error::input(format!("host {host}"), cause).hint("check the spelling of the host in the DSN")
-                };
-                let found = (host.as_str(), *port)
-                    .to_socket_addrs()
-                    .map_err(|error| unknown(format!("the name cannot be resolved: {error}")))?;
-                let found: Vec<_> = found.map(Endpoint::Tcp).collect();
-                if found.is_empty() { Err(unknown("the name has no address".to_owned())) } else { Ok(found) }
-            }
-        }
+/// A host starting with `/` is the directory of a Unix socket, as for libpq.
+pub(super) fn address(connection: &Connection) -> Address {
+    let Connection { host, port, .. } = connection;
+    if host.starts_with('/') {
+        Address::Unix(PathBuf::from(host).join(format!(".s.PGSQL.{port}")))
+    } else {
+        Address::Tcp { host: host.clone(), port: *port }
     }
 }
 
-impl fmt::Display for Address {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unix(path) => write!(f, "{}", path.display()),
-            Self::Tcp { host, port } if host.contains(':') => write!(f, "[{host}]:{port}"),
-            Self::Tcp { host, port } => write!(f, "{host}:{port}"),
-        }
-    }
-}
-
-/// One resolved socket address.
-#[derive(Debug, Clone)]
-pub(super) enum Endpoint {
-    Unix(SocketAddrUnix),
-    Tcp(SocketAddr),
-}
-
-impl Endpoint {
-    /// A connected socket in blocking mode, TCP with `TCP_NODELAY`.
-    pub(super) fn open(&self, deadline: Instant, interrupt: Option<&mut Interrupt>) -> io::Result<OwnedFd> {
-        let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
-        match self {
-            Self::Unix(address) => {
-                let fd = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
-                // A full backlog makes connect wait; unix(7): the send timeout bounds that.
-                sockopt::set_socket_timeout(&fd, sockopt::Timeout::Send, Some(left))?;
-                match connect(&fd, address) {
-                    Err(Errno::AGAIN) => return Err(io::ErrorKind::TimedOut.into()),
-                    result => result?,
-                }
-                sockopt::set_socket_timeout(&fd, sockopt::Timeout::Send, None)?;
-                Ok(fd)
-            }
-            Self::Tcp(address) => {
-                let family = if address.is_ipv6() { AddressFamily::INET6 } else { AddressFamily::INET };
-                let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-                let fd = socket_with(family, SocketType::STREAM, flags, None)?;
-                match connect(&fd, address) {
-                    Err(Errno::INPROGRESS | Errno::INTR) => finish_connect(&fd, deadline, interrupt)?,
-                    result => result?,
-                }
-                sockopt::set_tcp_nodelay(&fd, true)?;
-                sockopt::set_socket_keepalive(&fd, true)?;
-                rustix::io::ioctl_fionbio(&fd, false)?;
-                Ok(fd)
-            }
-        }
-    }
-}
-
-fn finish_connect(fd: &OwnedFd, deadline: Instant, mut interrupt: Option<&mut Interrupt>) -> io::Result<()> {
-    loop {
-        let left = deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Err(io::ErrorKind::TimedOut.into());
-        }
-        if let Some(interrupt) = interrupt.as_deref_mut() {
-            interrupt.check()?;
-        }
-        let timeout = left.min(TICK).try_into().map_err(|_| io::ErrorKind::InvalidInput)?;
-        match poll(&mut [PollFd::from_borrowed_fd(fd.as_fd(), PollFlags::OUT)], Some(&timeout)) {
-            Ok(0) | Err(Errno::INTR) => {}
-            Ok(_) => return Ok(sockopt::socket_error(fd)??),
-            Err(error) => return Err(error.into()),
-        }
-    }
+pub(super) fn wanted(connection: &Connection) -> Wanted<'_> {
+    let words = Words { mode: "sslmode", roots: "sslrootcert" };
+    Wanted { mode: &connection.sslmode, roots: connection.sslrootcert.as_deref(), words }
 }

@@ -6,7 +6,6 @@
 
 use std::{
     io,
-    os::fd::OwnedFd,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -14,37 +13,33 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rustls::{ClientConfig, ClientConnection};
+use rustls::ClientConfig;
 
 use super::{
-    address::{Address, Endpoint},
+    address::{address, wanted},
     auth,
     channel::Channel,
     fault::{Fault, cannot_connect, server_at},
-    interrupt::{self, Interrupt, Wish},
     protocol::{
         Malformed, Rows,
         backend::{backend_key, parameter_status, server_error, tag},
         frontend,
     },
+};
+use crate::wire::{
+    address::{Address, Endpoint},
+    interrupt::{self, Cancelling, Interrupt, Wish},
+    pipe::{Pipe, Stream},
     tls::{self, Mode},
 };
 use crate::{Error, Result, drive::plan::Connection};
 
+/// Said inside TLS: what libpq 17 and later say; servers before that ignore it.
+const PROTOCOL: &[u8] = b"postgresql";
 /// For connecting, TLS and authentication together, per address.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// A cancel request is answered by closing the connection.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(1);
-
-/// The socket of a session.
-#[derive(Debug)]
-pub enum Stream {
-    /// In blocking mode; TCP with `TCP_NODELAY`.
-    Plain(OwnedFd),
-    /// The handshake is done and nothing is left to write. The owner moves bytes itself: `read_tls` from the socket,
-    /// `process_new_packets`, `reader()`; `writer()`, `write_tls` to the socket.
-    Tls { fd: OwnedFd, tls: Box<ClientConnection> },
-}
 
 /// An idle session of the server.
 #[derive(Debug)]
@@ -60,7 +55,7 @@ pub struct Connected {
 
 impl Connected {
     pub fn is_tls(&self) -> bool {
-        matches!(self.stream, Stream::Tls { .. })
+        self.stream.is_tls()
     }
 }
 
@@ -89,11 +84,18 @@ impl Connector {
         if texts.into_iter().chain(options).any(|text| frontend::has_zero_byte(text)) {
             return Err(Error::input("connection", "host, user, database and options must hold no zero byte"));
         }
-        let address = Address::of(&connection);
+        let address = address(&connection);
         // As for libpq, TLS is never used on a Unix socket: nobody is between the two ends.
-        let mode =
-            if address.is_unix() { Mode::of(&connection).map(|_| Mode::Disable)? } else { Mode::of(&connection)? };
-        let config = if mode == Mode::Disable { None } else { Some(tls::client_config(&connection, mode)?) };
+        let mode = if address.is_unix() {
+            Mode::of(&wanted(&connection)).map(|_| Mode::Disable)?
+        } else {
+            Mode::of(&wanted(&connection))?
+        };
+        let config = if mode == Mode::Disable {
+            None
+        } else {
+            Some(tls::client_config(&wanted(&connection), mode, Some(PROTOCOL))?)
+        };
         Ok(Self { connection: Arc::new(connection), address, mode, config })
     }
 
@@ -162,7 +164,7 @@ impl Connector {
     fn open(&self, attempt: &Attempt, config: Option<&Arc<ClientConfig>>) -> std::result::Result<Channel, Fault> {
         let mut interrupt = attempt.wish.map(|wish| Interrupt::new(wish.clone(), None));
         let socket = attempt.endpoint.open(attempt.deadline, interrupt.as_mut())?;
-        let mut channel = Channel::new(socket, Some(attempt.deadline));
+        let mut channel = Channel::new(Pipe::new(socket, Some(attempt.deadline)));
         channel.interrupt = interrupt;
         let Some(config) = config else {
             return Ok(channel);
@@ -213,10 +215,7 @@ impl Connector {
             backend_pid,
             secret,
         };
-        let stream = match channel.tls {
-            None => Stream::Plain(channel.fd),
-            Some(tls) => Stream::Tls { fd: channel.fd, tls },
-        };
+        let stream = channel.into_pipe().into_stream();
         Ok(Connected { stream, unread, parameters, backend_pid, cancel })
     }
 }
@@ -236,6 +235,11 @@ impl std::fmt::Debug for Cancel {
 }
 
 impl Cancel {
+    pub(super) fn cancelling(&self) -> Cancelling {
+        let cancel = self.clone();
+        Box::new(move || cancel.send())
+    }
+
     /// Sends the request and waits until the server has taken it. The running statement then ends with SQLSTATE 57014,
     /// unless it was done already.
     pub fn send(&self) -> Result<()> {

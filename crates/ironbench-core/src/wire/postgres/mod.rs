@@ -1,18 +1,14 @@
-//! PostgreSQL: its messages (`protocol`), getting in (`connect`, `auth`, `tls`), and a blocking session for everything
-//! outside the timed window (`session`, `copy`). `channel` is the blocking stream under connect and session.
-pub mod address;
+//! PostgreSQL: its messages (`protocol`), getting in (`connect`, `auth`), and a blocking session for everything
+//! outside the timed window (`session`, `copy`). `channel` is the stream of messages under connect and session.
+mod address;
 mod auth;
 mod channel;
 pub mod connect;
 pub mod copy;
 mod fault;
-mod interrupt;
 pub mod protocol;
-pub mod rows;
 pub mod session;
-mod tls;
 
-pub use connect::{Cancel, Connected, Connector, Stream};
+pub use connect::{Cancel, Connected, Connector};
 pub use copy::CopyIn;
-pub use rows::Rows;
 pub use session::Session;

@@ -3,18 +3,22 @@
 use std::collections::BTreeMap;
 
 use super::{
-    address::Address,
     channel::Channel,
-    connect::{Cancel, Connected, Connector, Stream},
+    connect::{Cancel, Connected, Connector},
     copy::CopyIn,
     fault::{Fault, server_at},
-    interrupt::{Interrupt, wish},
     protocol::{
         self,
         backend::{self, ServerError, tag},
         frontend,
     },
+};
+use crate::wire::{
+    address::Address,
+    interrupt::{Interrupt, wish},
+    pipe::Pipe,
     rows::Rows,
+    words::{shortened, subject},
 };
 use crate::{Error, Result};
 
@@ -55,16 +59,13 @@ impl Session {
     pub fn open_unless(connector: &Connector, wanted: Box<dyn FnMut() -> bool + Send>) -> Result<Self> {
         let wish = wish(wanted);
         let mut session = Self::new(connector.connect_unless(Some(&wish))?, connector.address().clone());
-        session.channel.interrupt = Some(Interrupt::new(wish, Some(session.cancel.clone())));
+        session.channel.interrupt = Some(Interrupt::new(wish, Some(session.cancel.cancelling())));
         Ok(session)
     }
 
     pub fn new(connected: Connected, address: Address) -> Self {
         let Connected { stream, unread, parameters, backend_pid, cancel } = connected;
-        let channel = match stream {
-            Stream::Plain(fd) => Channel::resume(fd, None, unread),
-            Stream::Tls { fd, tls } => Channel::resume(fd, Some(tls), unread),
-        };
+        let channel = Channel::new(Pipe::resume(stream, unread));
         let parameters = parameters.into_iter().collect();
         Self { channel, address, parameters, backend_pid, cancel, last_words: None, lost: false }
     }
@@ -89,7 +90,7 @@ impl Session {
 
     /// `wanted` is asked ten times a second while a statement runs; when it returns true the statement is cancelled.
     pub fn interrupt_when(&mut self, wanted: Box<dyn FnMut() -> bool + Send>) {
-        self.channel.interrupt = Some(Interrupt::new(wish(wanted), Some(self.cancel.clone())));
+        self.channel.interrupt = Some(Interrupt::new(wish(wanted), Some(self.cancel.cancelling())));
     }
 
     /// Runs one or more statements; the rows of the last one that returned rows.
@@ -169,7 +170,8 @@ impl Session {
     fn step(&mut self, outcome: &mut Outcome) -> std::result::Result<Step, Fault> {
         let message = self.channel.next(protocol::Rows::Keep)?;
         match message.tag {
-            tag::DATA_ROW => outcome.rows.push(message.body)?,
+            tag::DATA_ROW if outcome.rows.push(backend::data_row(message.body)?)? => {}
+            tag::DATA_ROW => return Err(protocol::Malformed::Nonsense.into()),
             tag::ROW_DESCRIPTION => outcome.rows = outcome.rows.following(backend::column_names(message.body)?),
             tag::COMMAND_COMPLETE => outcome.affected = backend::affected_rows(message.body),
             tag::COPY_IN_RESPONSE => return Ok(Step::WantsCopyData),
@@ -254,32 +256,12 @@ fn excerpt(sql: &str, position: usize) -> Option<String> {
     Some(shortened(&sql[start..]))
 }
 
-fn subject(sql: &str) -> String {
-    format!("statement {}", shortened(sql))
-}
-
-/// SQL in one short line, without the password that some statements set.
-fn shortened(sql: &str) -> String {
-    const LONGEST: usize = 60;
-    let line = sql.split_whitespace().collect::<Vec<_>>().join(" ");
-    if let Some(at) = line.to_ascii_lowercase().find("password") {
-        return format!("{}…", &line[..at + "password".len()]);
-    }
-    match line.char_indices().nth(LONGEST) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_statement_in_a_message_is_one_short_line_without_a_password() {
-        assert_eq!(shortened("select 1,\n   2"), "select 1, 2");
-        assert_eq!(shortened(&"x".repeat(70)), format!("{}…", "x".repeat(60)));
-        assert_eq!(shortened("create role u PASSWORD 'secret'"), "create role u PASSWORD…");
+    fn an_excerpt_begins_where_the_server_points_at() {
         assert_eq!(excerpt("select é frm t", 10).as_deref(), Some("frm t"));
         assert_eq!(excerpt("select 1", 0), None);
         assert_eq!(excerpt("select 1", 99), None);

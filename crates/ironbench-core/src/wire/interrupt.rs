@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::connect::Cancel;
+use crate::Result;
 
 /// A server that has not ended a cancelled statement after this long is not waited for any more.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -18,15 +18,18 @@ pub(super) fn wish(wanted: Box<dyn FnMut() -> bool + Send>) -> Wish {
     Arc::new(Mutex::new(wanted))
 }
 
+/// Ends on the server what a session is running.
+pub(super) type Cancelling = Box<dyn Fn() -> Result<()> + Send>;
+
 pub(super) struct Interrupt {
     wish: Wish,
     /// None while connecting: there is nothing to cancel yet, the wait just ends.
-    cancel: Option<Cancel>,
+    cancel: Option<Cancelling>,
     sent: Option<Instant>,
 }
 
 impl Interrupt {
-    pub fn new(wish: Wish, cancel: Option<Cancel>) -> Self {
+    pub fn new(wish: Wish, cancel: Option<Cancelling>) -> Self {
         Self { wish, cancel, sent: None }
     }
 
@@ -45,7 +48,7 @@ impl Interrupt {
             (None, Some(cancel)) => {
                 self.sent = Some(Instant::now());
                 // A server that cannot be reached for this is one that does not answer: patience ends it.
-                let _ = cancel.send();
+                let _ = cancel();
                 Ok(())
             }
         }

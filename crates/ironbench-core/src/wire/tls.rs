@@ -15,7 +15,23 @@ use rustls::{
 };
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime, pem::PemObject};
 
-use crate::{Error, Result, drive::plan::Connection};
+use crate::{Error, Result};
+
+/// What a connection's settings ask for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wanted<'a> {
+    pub mode: &'a str,
+    /// PEM file of trusted roots; None: the machine's own.
+    pub roots: Option<&'a str>,
+    pub words: Words,
+}
+
+/// What the settings are called where users write them.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Words {
+    pub mode: &'static str,
+    pub roots: &'static str,
+}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
@@ -27,15 +43,15 @@ pub(super) enum Mode {
 }
 
 impl Mode {
-    /// The mode of a connection. As for libpq, `require` with a root certificate is `verify-ca`.
-    pub fn of(connection: &Connection) -> Result<Self> {
-        match (connection.sslmode.as_str(), &connection.sslrootcert) {
+    /// The mode that is asked for. As for libpq, `require` with a root certificate is `verify-ca`.
+    pub fn of(wanted: &Wanted) -> Result<Self> {
+        match (wanted.mode, wanted.roots) {
             ("disable", _) => Ok(Self::Disable),
             ("prefer", _) => Ok(Self::Prefer),
             ("require", None) => Ok(Self::Require),
             ("require", Some(_)) | ("verify-ca", _) => Ok(Self::VerifyCa),
             ("verify-full", _) => Ok(Self::VerifyFull),
-            (other, _) => Err(Error::input(format!("sslmode {other}"), "there is no such TLS mode")
+            (other, _) => Err(Error::input(format!("{} {other}", wanted.words.mode), "there is no such TLS mode")
                 .hint("known: disable, prefer, require, verify-ca, verify-full")),
         }
     }
@@ -46,18 +62,17 @@ impl Mode {
 }
 
 /// The TLS settings of a connection, made once for all its sockets. Reading the machine's roots takes milliseconds.
-pub(super) fn client_config(connection: &Connection, mode: Mode) -> Result<Arc<ClientConfig>> {
+pub(super) fn client_config(wanted: &Wanted, mode: Mode, protocol: Option<&[u8]>) -> Result<Arc<ClientConfig>> {
     let provider = Arc::new(ring::default_provider());
-    let roots = if mode.verifies() { roots(connection.sslrootcert.as_deref())? } else { Vec::new() };
-    let verifier = Verifier::new(mode, roots, &provider)?;
+    let roots = if mode.verifies() { roots(wanted)? } else { Vec::new() };
+    let verifier = Verifier::new(mode, roots, &provider, wanted.words)?;
     let mut config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(|error| Error::failure("TLS", error.to_string()))?
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(verifier))
         .with_no_client_auth();
-    // What libpq 17 and later say; servers before that ignore it.
-    config.alpn_protocols = vec![b"postgresql".to_vec()];
+    config.alpn_protocols = protocol.into_iter().map(<[u8]>::to_vec).collect();
     // PostgreSQL issues no session tickets, and every connection should cost what a fresh one costs.
     config.resumption = Resumption::disabled();
     Ok(Arc::new(config))
@@ -70,18 +85,19 @@ pub(super) fn client(config: &Arc<ClientConfig>, host: &str) -> Result<ClientCon
     ClientConnection::new(config.clone(), name).map_err(|error| unusable(format!("TLS cannot be set up: {error}")))
 }
 
-/// Trusted roots: of `file`, or (without one, or with libpq's word `system`) the machine's own.
-fn roots(file: Option<&str>) -> Result<Vec<CertificateDer<'static>>> {
-    let Some(file) = file.filter(|&file| file != "system") else {
+/// Trusted roots: of a file, or (without one, or with libpq's word `system`) the machine's own.
+fn roots(wanted: &Wanted) -> Result<Vec<CertificateDer<'static>>> {
+    let word = wanted.words.roots;
+    let Some(file) = wanted.roots.filter(|&file| file != "system") else {
         let found = rustls_native_certs::load_native_certs().certs;
         return if found.is_empty() {
             Err(Error::input("trusted certificates", "this machine has none of its own")
-                .hint("name a file with sslrootcert, or install the system's package of CA certificates"))
+                .hint(format!("name a file with {word}, or install the system's package of CA certificates")))
         } else {
             Ok(found)
         };
     };
-    let subject = || format!("sslrootcert {file}");
+    let subject = || format!("{word} {file}");
     let found: std::result::Result<Vec<_>, _> =
         CertificateDer::pem_file_iter(Path::new(file)).and_then(Iterator::collect);
     match found {
@@ -101,12 +117,17 @@ struct Verifier {
 }
 
 impl Verifier {
-    fn new(mode: Mode, roots: Vec<CertificateDer<'static>>, provider: &Arc<CryptoProvider>) -> Result<Self> {
+    fn new(
+        mode: Mode,
+        roots: Vec<CertificateDer<'static>>,
+        provider: &Arc<CryptoProvider>,
+        words: Words,
+    ) -> Result<Self> {
         let chain = if mode.verifies() {
             let mut store = RootCertStore::empty();
             let (usable, _) = store.add_parsable_certificates(roots.iter().cloned());
             if usable == 0 {
-                return Err(Error::input("sslrootcert", "none of its certificates can be used as an authority's"));
+                return Err(Error::input(words.roots, "none of its certificates can be used as an authority's"));
             }
             let builder = WebPkiServerVerifier::builder_with_provider(Arc::new(store), provider.clone());
             Some(builder.build().map_err(|error| Error::failure("TLS", error.to_string()))?)
@@ -215,7 +236,7 @@ fn signature_hash(certificate: &[u8]) -> Option<Hash> {
 }
 
 /// The value of a DER element with `tag`, and what follows the element.
-fn der_value(input: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
+pub(super) fn der_value(input: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
     let (&[found, short], rest) = input.split_first_chunk::<2>()?;
     if found != tag {
         return None;
@@ -254,9 +275,9 @@ mod tests {
 
     #[test]
     fn require_with_a_root_is_verify_ca() {
-        let plan = r#"{"host":"h","port":1,"user":"u","database":"d","sslmode":"require","sslrootcert":"f"}"#;
-        let connection: Connection = serde_json::from_str(plan).unwrap();
-        assert_eq!(Mode::of(&connection).unwrap(), Mode::VerifyCa);
-        assert_eq!(Mode::of(&Connection { sslrootcert: None, ..connection }).unwrap(), Mode::Require);
+        let words = Words { mode: "sslmode", roots: "sslrootcert" };
+        let wanted = Wanted { mode: "require", roots: Some("f"), words };
+        assert_eq!(Mode::of(&wanted).unwrap(), Mode::VerifyCa);
+        assert_eq!(Mode::of(&Wanted { roots: None, ..wanted }).unwrap(), Mode::Require);
     }
 }

@@ -1,0 +1,127 @@
+//! What can go wrong on a connection to a server, before it is put into words for people.
+
+use std::io;
+
+use super::address::Address;
+use super::tls::Wanted;
+use crate::Error;
+
+/// The stream is of no use any more.
+#[derive(Debug)]
+pub(super) enum Broken {
+    Io(io::Error),
+    Tls(rustls::Error),
+}
+
+impl Broken {
+    pub fn into_io(self) -> io::Error {
+        match self {
+            Self::Io(error) => error,
+            Self::Tls(error) => io::Error::other(error),
+        }
+    }
+}
+
+impl From<io::Error> for Broken {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+/// `M`: how a message can be malformed; `S`: an error as the server sends it.
+#[derive(Debug)]
+pub(super) enum Fault<M, S> {
+    Io(io::Error),
+    Tls(rustls::Error),
+    Malformed(M),
+    Server(Box<S>),
+    /// Already in words.
+    Told(Error),
+}
+
+impl<M, S> Fault<M, S>
+where
+    M: std::error::Error + Send + Sync + 'static,
+    S: std::fmt::Display,
+{
+    /// Somebody wanted the wait to end.
+    pub fn is_interrupt(&self) -> bool {
+        matches!(self, Self::Io(error) if error.kind() == io::ErrorKind::Interrupted)
+    }
+
+    pub fn into_io(self) -> io::Error {
+        match self {
+            Self::Io(error) => error,
+            Self::Tls(error) => io::Error::other(error),
+            Self::Malformed(malformed) => io::Error::new(io::ErrorKind::InvalidData, malformed),
+            Self::Server(error) => io::Error::other(error.to_string()),
+            Self::Told(error) => io::Error::other(error),
+        }
+    }
+}
+
+impl<M, S> From<Broken> for Fault<M, S> {
+    fn from(broken: Broken) -> Self {
+        match broken {
+            Broken::Io(error) => Self::Io(error),
+            Broken::Tls(error) => Self::Tls(error),
+        }
+    }
+}
+
+impl<M, S> From<io::Error> for Fault<M, S> {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+impl<M, S> From<Error> for Fault<M, S> {
+    fn from(error: Error) -> Self {
+        Self::Told(error)
+    }
+}
+
+/// No server was reached. `place`: how users write its address, for the hint.
+pub(super) fn not_reached(error: &io::Error, server: String, address: &Address, place: &str) -> Error {
+    use io::ErrorKind as E;
+    let start = format!("start the server, or correct {place}");
+    match error.kind() {
+        E::NotFound => Error::failure(server, "no server listens: there is no such socket").hint(start),
+        E::ConnectionRefused if address.is_unix() => {
+            Error::failure(server, "no server listens: the socket is a leftover of one that is gone").hint(start)
+        }
+        E::ConnectionRefused => Error::failure(server, "connection refused: no server listens there").hint(start),
+        E::PermissionDenied => {
+            Error::failure(server, "permission denied on the socket").hint("run as a user who may open that directory")
+        }
+        E::TimedOut => Error::failure(server, "no answer in time")
+            .hint("check that the server is not overloaded or stopped and that no firewall drops the packets"),
+        E::UnexpectedEof | E::ConnectionReset | E::BrokenPipe => {
+            Error::failure(server, "the connection was closed before it was set up")
+                .hint("the server's log says why; it may be starting, stopping or out of resources")
+        }
+        E::Interrupted => Error::failure(server, "interrupted while connecting"),
+        _ => Error::failure(server, format!("cannot connect: {error}")),
+    }
+}
+
+pub(super) fn not_trusted(error: &rustls::Error, server: String, wanted: &Wanted) -> Error {
+    let rustls::Error::InvalidCertificate(reason) = error else {
+        return Error::failure(server, format!("the TLS handshake failed: {error}"));
+    };
+    let (mode, roots) = (wanted.words.mode, wanted.words.roots);
+    let hint = match reason {
+        rustls::CertificateError::UnknownIssuer => match wanted.roots {
+            Some(file) => format!("put the certificate of the authority that signed it into {file} ({roots})"),
+            None => format!(
+                "name the authority's certificate file with {roots}, or use {mode}=require to encrypt without \
+                 knowing whom one talks to"
+            ),
+        },
+        rustls::CertificateError::NotValidForName | rustls::CertificateError::NotValidForNameContext { .. } => {
+            format!("connect by a name that is in the certificate, or use {mode}=verify-ca")
+        }
+        _ => String::new(),
+    };
+    Error::input(server, format!("its certificate is not trusted: {reason}")).hint(hint)
+}

@@ -1,0 +1,20 @@
+//! What the settings of a connection to MySQL mean: where its server listens, which TLS it wants.
+
+use std::path::PathBuf;
+
+use crate::drive::plan::MysqlConnection;
+use crate::wire::address::Address;
+use crate::wire::tls::{Wanted, Words};
+
+pub(super) fn address(connection: &MysqlConnection) -> Address {
+    let MysqlConnection { socket, host, port, .. } = connection;
+    match socket {
+        Some(path) => Address::Unix(PathBuf::from(path)),
+        None => Address::Tcp { host: host.clone(), port: *port },
+    }
+}
+
+pub(super) fn wanted(connection: &MysqlConnection) -> Wanted<'_> {
+    let words = Words { mode: "tls", roots: "tls_ca" };
+    Wanted { mode: &connection.tls, roots: connection.tls_ca.as_deref(), words }
+}

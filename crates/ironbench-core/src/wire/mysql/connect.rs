@@ -1,0 +1,309 @@
+//! Getting a session: resolve, connect, greeting, TLS, authentication.
+//!
+//! [`Connector::new`] checks everything that can be checked without a network and is then good for any number of
+//! connections from any number of threads. [`Connector::connect`] returns a [`Connected`], idle and ready for commands.
+
+use std::{
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use rustls::ClientConfig;
+
+use super::{
+    address::{address, wanted},
+    auth::{self, Method},
+    channel::Channel,
+    fault::{Fault, cannot_connect, server_at},
+    protocol::{
+        Malformed, Rows,
+        backend::{Done, Greeting, head, server_error},
+        capability as can,
+        frontend::{self, Introduction},
+    },
+};
+use crate::wire::{
+    address::{Address, Endpoint},
+    interrupt::{self, Cancelling, Interrupt, Wish},
+    pipe::{Pipe, Stream},
+    tls::{self, Mode},
+};
+use crate::{Error, Result, drive::plan::MysqlConnection};
+
+/// For connecting, TLS and authentication together, per address.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// For a second connection and the command on it.
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// What we ask for, besides what is needed, of a server that can do it.
+const WANTED: u64 = can::NEEDED
+    | can::LONG_PASSWORD
+    | can::FOUND_ROWS
+    | can::LONG_FLAG
+    | can::LOCAL_FILES
+    | can::TRANSACTIONS
+    | can::MULTI_STATEMENTS
+    | can::MULTI_RESULTS
+    | can::PS_MULTI_RESULTS
+    | can::CONNECT_ATTRS
+    | can::PLUGIN_AUTH_LENENC_DATA
+    | can::MARIADB_CACHE_METADATA;
+
+/// An idle session of the server.
+#[derive(Debug)]
+pub struct Connected {
+    pub stream: Stream,
+    /// Bytes from the server that came behind its last answer; nearly always empty. To be framed before any other.
+    pub unread: Vec<u8>,
+    pub version: String,
+    /// What client and server agreed on.
+    pub capabilities: u64,
+    pub connection_id: u32,
+    pub cancel: Cancel,
+}
+
+/// One try at one address.
+struct Attempt<'a> {
+    endpoint: &'a Endpoint,
+    deadline: Instant,
+    wish: Option<&'a Wish>,
+}
+
+/// Makes connections to one server as one user.
+#[derive(Debug, Clone)]
+pub struct Connector {
+    connection: Arc<MysqlConnection>,
+    address: Address,
+    mode: Mode,
+    /// None: without TLS.
+    config: Option<Arc<ClientConfig>>,
+    program: &'static str,
+}
+
+impl Connector {
+    /// Checks `connection` and reads the trusted certificates.
+    pub fn new(connection: MysqlConnection) -> Result<Self> {
+        let texts = [&connection.host, &connection.user, &connection.database];
+        if texts.into_iter().any(|text| text.contains('\0')) {
+            return Err(Error::input("connection", "host, user and database must hold no zero byte"));
+        }
+        let address = address(&connection);
+        // On a Unix socket nobody is between the two ends.
+        let asked = Mode::of(&wanted(&connection))?;
+        let mode = if address.is_unix() { Mode::Disable } else { asked };
+        let config =
+            if mode == Mode::Disable { None } else { Some(tls::client_config(&wanted(&connection), mode, None)?) };
+        Ok(Self { connection: Arc::new(connection), address, mode, config, program: "ironbench" })
+    }
+
+    /// The name the server shows for the connections (`program_name` of `session_connect_attrs`).
+    pub fn named(self, program: &'static str) -> Self {
+        Self { program, ..self }
+    }
+
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// Connects, waiting at most 10 s for each address of the host.
+    ///
+    /// # Errors
+    /// Input: what the DSN says is not accepted (password, user, database, certificate, TLS). Failure: the server is
+    /// not there, full, or not ready.
+    pub fn connect(&self) -> Result<Connected> {
+        self.connect_unless(None)
+    }
+
+    /// Like `connect`, and ends in a failure soon after `stop` turned true.
+    pub fn connect_until(&self, stop: Arc<AtomicBool>) -> Result<Connected> {
+        let wish = interrupt::wish(Box::new(move || stop.load(Ordering::Relaxed)));
+        self.connect_unless(Some(&wish))
+    }
+
+    /// Like `connect`, and ends in a failure soon after `wish` turned true.
+    pub(super) fn connect_unless(&self, wish: Option<&Wish>) -> Result<Connected> {
+        let told = |fault| cannot_connect(fault, &self.connection, &self.address);
+        let mut last = Fault::Io(io::ErrorKind::AddrNotAvailable.into());
+        for endpoint in self.address.resolve()? {
+            match self.enter(&Attempt { endpoint: &endpoint, deadline: Instant::now() + CONNECT_TIMEOUT, wish }) {
+                Ok(connected) => return Ok(connected),
+                Err(fault) if fault.is_interrupt() => return Err(told(fault)),
+                // Only an address that cannot be reached is worth trying another one.
+                Err(fault @ Fault::Io(_)) => last = fault,
+                Err(fault) => return Err(told(fault)),
+            }
+        }
+        Err(told(last))
+    }
+
+    fn enter(&self, attempt: &Attempt) -> std::result::Result<Connected, Fault> {
+        match self.start(attempt, self.config.as_ref()) {
+            // `prefer`: a server that offers TLS but will not have us that way may have us without.
+            Err(Fault::Tls(_)) if self.mode == Mode::Prefer => self.start(attempt, None),
+            result => result,
+        }
+    }
+
+    fn start(&self, attempt: &Attempt, config: Option<&Arc<ClientConfig>>) -> std::result::Result<Connected, Fault> {
+        let mut interrupt = attempt.wish.map(|wish| Interrupt::new(wish.clone(), None));
+        let socket = attempt.endpoint.open(attempt.deadline, interrupt.as_mut())?;
+        let mut channel = Channel::new(Pipe::new(socket, Some(attempt.deadline)));
+        channel.interrupt = interrupt;
+        let greeting = greeting(&mut channel)?;
+        if greeting.capabilities & can::NEEDED != can::NEEDED {
+            return Err(self.too_old(&greeting.version).into());
+        }
+        let mut capabilities = greeting.capabilities & WANTED;
+        if !self.connection.database.is_empty() {
+            capabilities |= can::CONNECT_WITH_DB;
+        }
+        if let Some(config) = config {
+            capabilities |= self.secure(&mut channel, config, greeting.capabilities, capabilities)?;
+        }
+        let secret = self.address.is_unix() || channel.tls.is_some();
+        self.introduce(&mut channel, &greeting, capabilities, secret)?;
+        for sql in &self.connection.init {
+            frontend::query(&mut channel.output, sql);
+            channel.flush()?;
+            settled(&mut channel)?;
+        }
+        let cancel = Cancel {
+            connector: Self { config: channel.tls.as_ref().and(self.config.clone()), ..self.clone() },
+            connection_id: greeting.connection_id,
+        };
+        Ok(Connected {
+            unread: channel.unread().to_vec(),
+            stream: channel.into_pipe().into_stream(),
+            version: greeting.version,
+            capabilities,
+            connection_id: greeting.connection_id,
+            cancel,
+        })
+    }
+
+    /// Goes on in TLS when the server offers it; the capability agreed on.
+    fn secure(
+        &self,
+        channel: &mut Channel,
+        config: &Arc<ClientConfig>,
+        offered: u64,
+        capabilities: u64,
+    ) -> std::result::Result<u64, Fault> {
+        if offered & can::SSL == 0 {
+            if self.mode == Mode::Prefer {
+                return Ok(0);
+            }
+            let cause = format!("it offers no TLS, and tls={} asks for it", self.connection.tls);
+            return Err(Error::input(server_at(&self.address), cause)
+                .hint("give the server a certificate (ssl_cert, ssl_key), or use tls=prefer")
+                .into());
+        }
+        // Plain text slipped in behind the greeting must not be taken for a packet that came through TLS.
+        if !channel.unread().is_empty() {
+            return Err(Malformed::Nonsense.into());
+        }
+        let sequence = channel.sequence;
+        frontend::ssl_request(&mut channel.output, sequence, capabilities | can::SSL);
+        channel.sequence = sequence.wrapping_add(1);
+        channel.flush()?;
+        channel.start_tls(tls::client(config, &self.connection.host)?)?;
+        Ok(can::SSL)
+    }
+
+    fn introduce(
+        &self,
+        channel: &mut Channel,
+        greeting: &Greeting,
+        capabilities: u64,
+        secret: bool,
+    ) -> std::result::Result<(), Fault> {
+        let MysqlConnection { user, database, password, .. } = &*self.connection;
+        let password = password.as_deref().unwrap_or_default().as_bytes();
+        // A method that we do not know may be the server's usual one and not this user's: then it asks for another.
+        let method = Method::of(greeting.plugin.as_bytes()).unwrap_or(Method::Native);
+        let proof = method.proof(password, &greeting.nonce);
+        let introduction =
+            Introduction { capabilities, user, database, plugin: method.name(), proof: &proof, program: self.program };
+        let sequence = channel.sequence;
+        frontend::introduction(&mut channel.output, sequence, &introduction);
+        channel.flush()?;
+        auth::authenticate(channel, method, greeting.nonce.clone(), password, secret)
+    }
+
+    fn too_old(&self, version: &str) -> Error {
+        let cause = format!("version {version} is older than ironbench can talk to");
+        Error::input(server_at(&self.address), cause).hint("use MySQL 5.7.5 or MariaDB 10.2, or a later one")
+    }
+}
+
+fn greeting(channel: &mut Channel) -> std::result::Result<Greeting, Fault> {
+    let body = channel.next(Rows::Keep)?;
+    match body.first() {
+        Some(&head::ERROR) => Err(Fault::Server(Box::new(server_error(body)))),
+        _ => Ok(Greeting::read(body)?),
+    }
+}
+
+/// The answer to a statement without rows.
+fn settled(channel: &mut Channel) -> std::result::Result<(), Fault> {
+    loop {
+        let body = channel.next(Rows::Keep)?;
+        match body.first() {
+            Some(&head::OK) if Done::read(body)?.has_more() => {}
+            Some(&head::OK) => return Ok(()),
+            Some(&head::ERROR) => return Err(Fault::Server(Box::new(server_error(body)))),
+            _ => return Err(Error::input("connection", "a statement of `init` gives rows").into()),
+        }
+    }
+}
+
+/// Ends what a session is running, by KILL QUERY on a connection of its own; may be used from any thread, any number of
+/// times.
+#[derive(Clone)]
+pub struct Cancel {
+    connector: Connector,
+    connection_id: u32,
+}
+
+impl std::fmt::Debug for Cancel {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Cancel {{ connection: {} }}", self.connection_id)
+    }
+}
+
+impl Cancel {
+    pub(super) fn cancelling(&self) -> Cancelling {
+        let cancel = self.clone();
+        Box::new(move || cancel.send())
+    }
+
+    /// Connects and waits until the server has taken the command. The running statement then ends with error 1317 (SQLSTATE
+    /// 70100), unless it was done already.
+    pub fn send(&self) -> Result<()> {
+        let connector = &self.connector;
+        let deadline = Instant::now() + CANCEL_TIMEOUT;
+        let mut last = Fault::Io(io::ErrorKind::AddrNotAvailable.into());
+        for endpoint in connector.address.resolve()? {
+            match self.send_to(&Attempt { endpoint: &endpoint, deadline, wish: None }) {
+                Ok(()) => return Ok(()),
+                Err(fault) => last = fault,
+            }
+        }
+        Err(cannot_connect(last, &connector.connection, &connector.address))
+    }
+
+    fn send_to(&self, attempt: &Attempt) -> std::result::Result<(), Fault> {
+        let connected = self.connector.enter(attempt)?;
+        let mut channel = Channel::new(Pipe::resume(connected.stream, connected.unread));
+        channel.deadline = Some(attempt.deadline);
+        frontend::query(&mut channel.output, &format!("KILL QUERY {}", self.connection_id));
+        channel.flush()?;
+        settled(&mut channel)?;
+        frontend::quit(&mut channel.output);
+        Ok(channel.flush()?)
+    }
+}

@@ -1,0 +1,121 @@
+//! `LOAD DATA LOCAL`, pushed.
+
+use super::{
+    fault::Fault,
+    protocol::{Malformed, backend::Answer, framing::HEAD, frontend},
+    session::{Outcome, Session},
+};
+use crate::wire::words::subject;
+use crate::{Error, Result};
+
+/// Data are sent in packets of about this size. Large enough that the cost of a system call and of a packet vanishes, small
+/// enough to stay in a core's second-level cache between us and the server.
+const FRAME: usize = 64 * 1024;
+
+/// An open LOAD DATA. Dropped before [`CopyIn::finish`], it ends the connection: nothing else makes the server undo it.
+#[derive(Debug)]
+pub struct CopyIn<'a> {
+    session: &'a mut Session,
+    sql: String,
+    /// A packet whose length is not known yet.
+    frame: Vec<u8>,
+    open: bool,
+}
+
+impl<'a> CopyIn<'a> {
+    pub(super) fn begin(session: &'a mut Session, sql: &str) -> Result<Self> {
+        session.begin(sql)?;
+        match session.answer(&mut Outcome::default()) {
+            Ok(Some(Answer::LocalInfile)) => {}
+            Ok(None) => return Err(Error::failure("copy_in", "the statement is no LOAD DATA LOCAL")),
+            Ok(Some(_)) => {
+                session.collect(sql, Outcome::default())?;
+                return Err(Error::failure("copy_in", "the statement is no LOAD DATA LOCAL"));
+            }
+            Err(fault) => return Err(session.failed(fault, sql)),
+        }
+        let mut frame = Vec::with_capacity(FRAME + HEAD);
+        frame.extend_from_slice(&[0; HEAD]);
+        Ok(Self { session, sql: sql.to_owned(), frame, open: true })
+    }
+
+    /// Sends `data`, in the format the statement asked for. Rows may be cut anywhere between calls.
+    ///
+    /// # Errors
+    /// Failure: the server is gone; the load is over then.
+    pub fn send(&mut self, mut data: &[u8]) -> Result<()> {
+        while !data.is_empty() {
+            let room = (FRAME + HEAD).saturating_sub(self.frame.len());
+            if data.len() < room {
+                self.frame.extend_from_slice(data);
+                return Ok(());
+            }
+            let (now, later) = data.split_at(room);
+            self.frame.extend_from_slice(now);
+            data = later;
+            self.ship()?;
+        }
+        Ok(())
+    }
+
+    /// Ends the load; the number of rows loaded.
+    ///
+    /// # Errors
+    /// Failure, too, when the server warned: LOCAL makes it take values that do not fit, and leave out rows that it cannot
+    /// take. What was loaded stays unless a transaction around it is rolled back.
+    pub fn finish(mut self) -> Result<u64> {
+        self.ship()?;
+        self.open = false;
+        let outcome = match self.session.channel.answer(b"") {
+            Ok(()) => self.session.collect(&self.sql, Outcome::default())?,
+            Err(fault) => return Err(self.over(fault)),
+        };
+        if outcome.warnings > 0 {
+            return Err(self.warned(outcome.warnings));
+        }
+        Ok(outcome.affected)
+    }
+
+    #[cold]
+    fn warned(&mut self, warnings: u64) -> Error {
+        let first = self.session.query("SHOW WARNINGS LIMIT 1");
+        let first = first.ok().and_then(|rows| rows.get(0, 2).map(|text| format!("; the first: {text}")));
+        let cause = format!("the server warned {warnings} times of the data{}", first.unwrap_or_default());
+        Error::failure(subject(&self.sql), cause).hint("rows may be missing or changed: do not use what was loaded")
+    }
+
+    fn ship(&mut self) -> Result<()> {
+        if !self.open {
+            return Err(Error::failure("copy_in", "the load is over"));
+        }
+        let length = self.frame.len() - HEAD;
+        if length == 0 {
+            return Ok(());
+        }
+        let channel = &mut self.session.channel;
+        self.frame[..HEAD].copy_from_slice(&frontend::head(length, channel.sequence));
+        channel.sequence = channel.sequence.wrapping_add(1);
+        let sent = channel.write_all(&self.frame);
+        self.frame.truncate(HEAD);
+        sent.map_err(|error| self.over(error.into()))
+    }
+
+    /// The server has said why it takes no more, or has not.
+    #[cold]
+    fn over(&mut self, fault: Fault) -> Error {
+        self.open = false;
+        match self.session.answer(&mut Outcome::default()) {
+            Err(said @ Fault::Server(_)) => self.session.lose(said, &self.sql),
+            Ok(_) => self.session.lose(Malformed::Nonsense.into(), &self.sql),
+            Err(_) => self.session.lose(fault, &self.sql),
+        }
+    }
+}
+
+impl Drop for CopyIn<'_> {
+    fn drop(&mut self) {
+        if self.open {
+            self.session.abandon();
+        }
+    }
+}

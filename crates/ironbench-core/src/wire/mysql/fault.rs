@@ -1,0 +1,70 @@
+//! Faults of a connection to MySQL in words for people.
+
+use super::address::wanted;
+use super::protocol::{Malformed, backend::ServerError};
+use crate::drive::plan::MysqlConnection;
+use crate::wire::address::Address;
+use crate::wire::fault::{self, not_reached, not_trusted};
+use crate::{Error, Kind};
+
+pub(super) type Fault = fault::Fault<Malformed, ServerError>;
+
+impl From<Malformed> for Fault {
+    fn from(malformed: Malformed) -> Self {
+        Self::Malformed(malformed)
+    }
+}
+
+/// How users write where the server is.
+const PLACE: &str = "host and port, or the path of its socket";
+
+/// How messages name the server; which of the two it is, its greeting tells.
+pub(super) fn server_at(address: &Address) -> String {
+    format!("MySQL server at {address}")
+}
+
+/// Why no connection came about.
+pub(super) fn cannot_connect(fault: Fault, connection: &MysqlConnection, address: &Address) -> Error {
+    let server = server_at(address);
+    match fault {
+        Fault::Told(error) => error,
+        Fault::Io(error) => not_reached(&error, server, address, PLACE),
+        Fault::Tls(error) => not_trusted(&error, server, &wanted(connection)),
+        Fault::Malformed(malformed) => Error::failure(server, malformed.to_string())
+            .hint("check host and port: something other than MySQL or MariaDB seems to listen there"),
+        Fault::Server(error) => not_admitted(&error, server, connection),
+    }
+}
+
+/// The server answered and said no. Numbers: MySQL 8.4 Error Message Reference; MariaDB, "Error Codes".
+fn not_admitted(error: &ServerError, server: String, connection: &MysqlConnection) -> Error {
+    let (kind, hint) = match error.number {
+        1045 | 1698 => {
+            (Kind::Input, "correct user and password in the DSN; an account that requires TLS needs tls=require")
+        }
+        1044 => (Kind::Input, "the user lacks a right on the database (GRANT ALL ON database.* TO user)"),
+        1049 => (Kind::Input, "correct the name of the database, or create it first (CREATE DATABASE …)"),
+        1130 => (Kind::Input, "create the user for the host it connects from (CREATE USER user@'%')"),
+        1820 | 1862 => (Kind::Input, "set a new password first (ALTER USER)"),
+        1524 => (Kind::Input, "let the user in by mysql_native_password, caching_sha2_password or ed25519"),
+        3118 | 4151 => (Kind::Input, "unlock the account first (ALTER USER … ACCOUNT UNLOCK)"),
+        3159 => (Kind::Input, "ask for TLS (tls=require), or use the server's Unix socket"),
+        1040 | 1203 | 1226 => (Kind::Failure, "use fewer clients or raise max_connections on the server"),
+        1053 => (Kind::Failure, "the server is stopping: wait and try again"),
+        1129 => (Kind::Failure, "the server blocks this host after many errors: run FLUSH HOSTS there"),
+        _ => (Kind::Failure, ""),
+    };
+    let database = match connection.database.as_str() {
+        "" => String::new(),
+        name => format!(", database {name}"),
+    };
+    let subject = format!("{server}, user {}{database}", connection.user);
+    Error {
+        kind,
+        subject,
+        cause: error.to_string(),
+        hint: hint.to_owned(),
+        sqlstate: error.sqlstate.clone(),
+        number: error.number,
+    }
+}

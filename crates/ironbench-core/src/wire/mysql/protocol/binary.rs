@@ -1,0 +1,261 @@
+//! Values in the binary form of prepared statements.
+
+use std::io::Write;
+
+use super::Malformed;
+use super::backend::{Column, Reader};
+
+/// Types of columns and parameters.
+pub mod kind {
+    pub const TINY: u8 = 1;
+    pub const SHORT: u8 = 2;
+    pub const LONG: u8 = 3;
+    pub const FLOAT: u8 = 4;
+    pub const DOUBLE: u8 = 5;
+    pub const NULL: u8 = 6;
+    pub const TIMESTAMP: u8 = 7;
+    pub const LONGLONG: u8 = 8;
+    pub const INT24: u8 = 9;
+    pub const DATE: u8 = 10;
+    pub const TIME: u8 = 11;
+    pub const DATETIME: u8 = 12;
+    pub const YEAR: u8 = 13;
+    pub const VAR_STRING: u8 = 253;
+}
+
+/// A column's value.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Value<'a> {
+    Null,
+    Integer(i64),
+    /// Above the greatest signed one.
+    Unsigned(u64),
+    Float(f32),
+    Double(f64),
+    Bytes(&'a [u8]),
+    Date(Moment),
+    DateTime(Moment),
+    Time(Moment),
+}
+
+/// A point in time, or a span of it: then `year` and `month` are 0.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Moment {
+    negative: bool,
+    year: u16,
+    month: u8,
+    day: u32,
+    hour: u8,
+    minute: u8,
+    second: u8,
+    micros: u32,
+}
+
+/// The values of a row, `columns` in number and kind; `each` gets the number of the column and its value.
+pub fn row<'a>(body: &'a [u8], columns: &[Column], mut each: impl FnMut(usize, Value<'a>)) -> Result<(), Malformed> {
+    let mut rest = Reader(body);
+    if rest.byte()? != 0 {
+        return Err(Malformed::Nonsense);
+    }
+    // The first two bits are not used.
+    let nulls = rest.bytes((columns.len() + 2).div_ceil(8))?;
+    for (number, column) in columns.iter().enumerate() {
+        let bit = number + 2;
+        let value = if nulls[bit / 8] & 1 << (bit % 8) != 0 { Value::Null } else { value(&mut rest, column)? };
+        each(number, value);
+    }
+    if rest.0.is_empty() { Ok(()) } else { Err(Malformed::Nonsense) }
+}
+
+fn value<'a>(rest: &mut Reader<'a>, column: &Column) -> Result<Value<'a>, Malformed> {
+    let unsigned = column.unsigned;
+    Ok(match column.kind {
+        kind::NULL => Value::Null,
+        kind::TINY if unsigned => Value::Integer(rest.byte()?.into()),
+        kind::TINY => Value::Integer((rest.byte()? as i8).into()),
+        kind::SHORT if unsigned => Value::Integer(rest.u16()?.into()),
+        kind::YEAR => Value::Integer(rest.u16()?.into()),
+        kind::SHORT => Value::Integer((rest.u16()? as i16).into()),
+        kind::LONG | kind::INT24 if unsigned => Value::Integer(rest.u32()?.into()),
+        kind::LONG | kind::INT24 => Value::Integer((rest.u32()? as i32).into()),
+        kind::LONGLONG => {
+            let bits = u64::from_le_bytes(rest.array()?);
+            match i64::try_from(bits) {
+                Err(_) if unsigned => Value::Unsigned(bits),
+                _ => Value::Integer(bits as i64),
+            }
+        }
+        kind::FLOAT => Value::Float(f32::from_le_bytes(rest.array()?)),
+        kind::DOUBLE => Value::Double(f64::from_le_bytes(rest.array()?)),
+        kind::DATE => Value::Date(moment(rest)?),
+        kind::DATETIME | kind::TIMESTAMP => Value::DateTime(moment(rest)?),
+        kind::TIME => Value::Time(span(rest)?),
+        // Decimals come as text.
+        _ => Value::Bytes(rest.string()?),
+    })
+}
+
+/// Zeros at the end are not sent.
+fn moment(rest: &mut Reader) -> Result<Moment, Malformed> {
+    let mut bytes = sent::<11>(rest)?;
+    Ok(Moment {
+        year: bytes.u16()?,
+        month: bytes.byte()?,
+        day: bytes.byte()?.into(),
+        hour: bytes.byte()?,
+        minute: bytes.byte()?,
+        second: bytes.byte()?,
+        micros: bytes.u32()?,
+        negative: false,
+    })
+}
+
+fn span(rest: &mut Reader) -> Result<Moment, Malformed> {
+    let mut bytes = sent::<12>(rest)?;
+    Ok(Moment {
+        negative: bytes.byte()? != 0,
+        day: bytes.u32()?,
+        hour: bytes.byte()?,
+        minute: bytes.byte()?,
+        second: bytes.byte()?,
+        micros: bytes.u32()?,
+        ..Moment::default()
+    })
+}
+
+/// Up to `N` bytes behind their number, filled up with zeros.
+fn sent<const N: usize>(rest: &mut Reader) -> Result<Filled<N>, Malformed> {
+    let length = usize::from(rest.byte()?);
+    let mut bytes = [0; N];
+    bytes.get_mut(..length).ok_or(Malformed::Nonsense)?.copy_from_slice(rest.bytes(length)?);
+    Ok(Filled { bytes, at: 0 })
+}
+
+struct Filled<const N: usize> {
+    bytes: [u8; N],
+    at: usize,
+}
+
+impl<const N: usize> Filled<N> {
+    fn take<const M: usize>(&mut self) -> Result<[u8; M], Malformed> {
+        let taken = self.bytes[self.at..].first_chunk::<M>().ok_or(Malformed::Nonsense)?;
+        self.at += M;
+        Ok(*taken)
+    }
+
+    fn byte(&mut self) -> Result<u8, Malformed> {
+        Ok(self.take::<1>()?[0])
+    }
+
+    fn u16(&mut self) -> Result<u16, Malformed> {
+        self.take().map(u16::from_le_bytes)
+    }
+
+    fn u32(&mut self) -> Result<u32, Malformed> {
+        self.take().map(u32::from_le_bytes)
+    }
+}
+
+impl Value<'_> {
+    /// Appends the value as the text protocol gives it; nothing for NULL. Of fractions of a second the zeros at the end are
+    /// left out.
+    pub fn write_text(self, out: &mut Vec<u8>) {
+        // Writing to a Vec cannot fail.
+        let _ = match self {
+            Self::Null => Ok(()),
+            Self::Integer(value) => write!(out, "{value}"),
+            Self::Unsigned(value) => write!(out, "{value}"),
+            Self::Float(value) => write!(out, "{value}"),
+            Self::Double(value) => write!(out, "{value}"),
+            Self::Bytes(bytes) => out.write_all(bytes),
+            Self::Date(Moment { year, month, day, .. }) => write!(out, "{year:04}-{month:02}-{day:02}"),
+            Self::DateTime(Moment { year, month, day, hour, minute, second, micros, .. }) => {
+                let _ = write!(out, "{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}");
+                fraction(micros, out)
+            }
+            Self::Time(Moment { negative, day, hour, minute, second, micros, .. }) => {
+                let sign = if negative { "-" } else { "" };
+                let hours = u64::from(day) * 24 + u64::from(hour);
+                let _ = write!(out, "{sign}{hours:02}:{minute:02}:{second:02}");
+                fraction(micros, out)
+            }
+        };
+    }
+}
+
+fn fraction(micros: u32, out: &mut Vec<u8>) -> std::io::Result<()> {
+    if micros == 0 {
+        return Ok(());
+    }
+    let digits = format!("{micros:06}");
+    write!(out, ".{}", digits.trim_end_matches('0'))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn column(kind: u8, unsigned: bool) -> Column {
+        Column { name: String::new(), kind, unsigned }
+    }
+
+    fn texts(body: &[u8], columns: &[Column]) -> Result<Vec<Option<String>>, Malformed> {
+        let mut texts = Vec::new();
+        row(body, columns, |number, value| {
+            assert_eq!(number, texts.len());
+            let mut text = Vec::new();
+            value.write_text(&mut text);
+            texts.push((value != Value::Null).then(|| String::from_utf8_lossy(&text).into_owned()));
+        })?;
+        Ok(texts)
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_rows_never_panic(
+            bytes in prop::collection::vec(any::<u8>(), 0..60),
+            kinds in prop::collection::vec((any::<u8>(), any::<bool>()), 0..10)
+        ) {
+            let columns: Vec<_> = kinds.into_iter().map(|(kind, unsigned)| column(kind, unsigned)).collect();
+            let _ = texts(&bytes, &columns);
+        }
+
+        #[test]
+        fn rows_of_small_kinds_never_panic(
+            bytes in prop::collection::vec(prop::sample::select(vec![0u8, 1, 4, 7, 8, 11, 12]), 0..60),
+            kinds in prop::collection::vec((1u8..14, any::<bool>()), 0..5)
+        ) {
+            let columns: Vec<_> = kinds.into_iter().map(|(kind, unsigned)| column(kind, unsigned)).collect();
+            let _ = texts(&bytes, &columns);
+        }
+    }
+
+    #[test]
+    fn values_are_written_as_the_text_protocol_writes_them() {
+        let columns = [
+            column(kind::TINY, false),
+            column(kind::LONGLONG, true),
+            column(kind::VAR_STRING, false),
+            column(kind::DATETIME, false),
+            column(kind::TIME, false),
+            column(kind::DATE, false),
+            column(kind::DOUBLE, false),
+            column(kind::LONG, false),
+        ];
+        let mut body = vec![0, 0, 0b10];
+        body.push(0xff);
+        body.extend_from_slice(&u64::MAX.to_le_bytes());
+        body.extend_from_slice(b"\x02ab");
+        body.extend_from_slice(&[11, 0xea, 7, 11, 23, 1, 2, 3, 0x20, 0xa1, 7, 0]);
+        body.extend_from_slice(&[8, 1, 1, 0, 0, 0, 2, 3, 4]);
+        body.extend_from_slice(&[4, 0xea, 7, 1, 2]);
+        body.extend_from_slice(&1.5f64.to_le_bytes());
+        let expected = ["-1", "18446744073709551615", "ab", "2026-11-23 01:02:03.5", "-26:03:04", "2026-01-02", "1.5"];
+        let mut expected: Vec<_> = expected.iter().map(|text| Some((*text).to_owned())).collect();
+        expected.push(None);
+        assert_eq!(texts(&body, &columns).unwrap(), expected);
+        assert_eq!(texts(&body[..body.len() - 1], &columns), Err(Malformed::Nonsense));
+    }
+}

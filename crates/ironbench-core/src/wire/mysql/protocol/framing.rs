@@ -1,0 +1,195 @@
+//! Cuts whole packets out of the bytes that have arrived, and refuses those that are too long.
+
+/// What arrived is no packet that we take: the stream cannot be used any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Malformed {
+    #[error("the server sent something that is no packet of MySQL's protocol")]
+    Nonsense,
+    #[error("the server announced a packet of 16 MiB or more, and at most {LONGEST} bytes are taken")]
+    TooLong,
+}
+
+/// A longer packet comes in several parts; we take none of those but rows that nobody looks at.
+pub const LONGEST: usize = PART - 1;
+/// A part of this length is followed by another one.
+pub(super) const PART: usize = 0xff_ffff;
+/// Length and sequence number.
+pub const HEAD: usize = 4;
+
+/// One packet without its head.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Packet<'a> {
+    /// Number of this packet in its dialogue; an answer within the same dialogue has the next one.
+    pub sequence: u8,
+    pub body: &'a [u8],
+}
+
+/// Whether rows are handed out, or passed over without being looked at (and without needing room).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rows {
+    Keep,
+    /// Only while rows are awaited: what begins a row means something else in other places.
+    Skip,
+}
+
+/// Cuts packets out of a stream that arrives in pieces of any size.
+///
+/// The caller owns the buffer: it gives the unread bytes, takes packets until `None`, moves what is left to the front and
+/// reads more behind it. With `Rows::Skip` unread rows never take room: their bytes are consumed as they come.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Framer {
+    /// Bytes of a skipped row that have not arrived yet,
+    owed: usize,
+    /// and behind them comes another part of the same row.
+    continued: bool,
+}
+
+impl Framer {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The next whole packet of `input`, which is moved past it. `None`: `input` holds no whole packet (keep it).
+    #[inline]
+    pub fn next<'a>(&mut self, input: &mut &'a [u8], rows: Rows) -> Result<Option<Packet<'a>>, Malformed> {
+        let mut rest = *input;
+        if self.owed > 0 {
+            let passed = self.owed.min(rest.len());
+            self.owed -= passed;
+            rest = &rest[passed..];
+        }
+        loop {
+            *input = rest;
+            let Some(&[a, b, c, sequence]) = rest.first_chunk::<HEAD>() else { return Ok(None) };
+            let length = usize::from(a) | usize::from(b) << 8 | usize::from(c) << 16;
+            let size = HEAD + length;
+            if rows == Rows::Skip || self.continued {
+                match self.is_row(length, rest.get(HEAD)) {
+                    None => return Ok(None),
+                    Some(true) => {
+                        self.continued = length == PART;
+                        if size > rest.len() {
+                            self.owed = size - rest.len();
+                            *input = &rest[rest.len()..];
+                            return Ok(None);
+                        }
+                        rest = &rest[size..];
+                        continue;
+                    }
+                    Some(false) => {}
+                }
+            }
+            if length == PART {
+                return Err(Malformed::TooLong);
+            }
+            if size > rest.len() {
+                return Ok(None);
+            }
+            *input = &rest[size..];
+            return Ok(Some(Packet { sequence, body: &rest[HEAD..size] }));
+        }
+    }
+
+    /// While rows are awaited: whether this packet is one, and not their end or an error. `None`: more must arrive.
+    #[inline]
+    fn is_row(self, length: usize, first: Option<&u8>) -> Option<bool> {
+        if self.continued || length == PART {
+            return Some(true);
+        }
+        if length == 0 {
+            return Some(false);
+        }
+        // A row that begins so holds a value of 16 MiB or more, so that its packet has another part.
+        first.map(|first| !matches!(first, 0xfe | 0xff))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn encoded(bodies: &[Vec<u8>]) -> Vec<u8> {
+        let mut out = Vec::new();
+        for (number, body) in bodies.iter().enumerate() {
+            out.extend_from_slice(&(body.len() as u32).to_le_bytes()[..3]);
+            out.push(number as u8);
+            out.extend_from_slice(body);
+        }
+        out
+    }
+
+    /// Reads `stream` in pieces of the given sizes, as a transport does; the packets and the most bytes ever kept.
+    fn decoded(stream: &[u8], sizes: &[usize], rows: Rows) -> (Vec<Vec<u8>>, usize) {
+        let (mut framer, mut buffer, mut found, mut kept) = (Framer::new(), Vec::new(), Vec::new(), 0);
+        let (mut at, mut turn) = (0, 0);
+        while at < stream.len() {
+            let size = sizes[turn % sizes.len()].min(stream.len() - at);
+            turn += 1;
+            buffer.extend_from_slice(&stream[at..at + size]);
+            at += size;
+            let mut unread = &buffer[..];
+            while let Some(packet) = framer.next(&mut unread, rows).unwrap() {
+                found.push(packet.body.to_vec());
+            }
+            let read = buffer.len() - unread.len();
+            buffer.drain(..read);
+            kept = kept.max(buffer.len());
+        }
+        assert!(buffer.is_empty());
+        (found, kept)
+    }
+
+    fn bodies() -> impl Strategy<Value = Vec<Vec<u8>>> {
+        prop::collection::vec(prop::collection::vec(prop::sample::select(vec![0, 1, 0xfb, 0xfe, 0xff]), 0..40), 0..20)
+    }
+
+    proptest! {
+        #[test]
+        fn any_cut_of_a_stream_gives_the_same_packets(
+            bodies in bodies(), sizes in prop::collection::vec(1usize..60, 1..10)
+        ) {
+            prop_assert_eq!(decoded(&encoded(&bodies), &sizes, Rows::Keep).0, bodies);
+        }
+
+        #[test]
+        fn skipped_rows_are_missing_and_nothing_else(
+            bodies in bodies(), sizes in prop::collection::vec(1usize..60, 1..10)
+        ) {
+            let stays = |body: &&Vec<u8>| matches!(body.first(), None | Some(0xfe | 0xff));
+            let expected: Vec<_> = bodies.iter().filter(stays).cloned().collect();
+            prop_assert_eq!(decoded(&encoded(&bodies), &sizes, Rows::Skip).0, expected);
+        }
+
+        #[test]
+        fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
+            for rows in [Rows::Keep, Rows::Skip] {
+                let (mut framer, mut input) = (Framer::new(), &bytes[..]);
+                while let Ok(Some(_)) = framer.next(&mut input, rows) {}
+            }
+        }
+    }
+
+    #[test]
+    fn a_skipped_row_of_several_parts_takes_no_room_whatever_its_parts_begin_with() {
+        let mut stream = vec![0xff, 0xff, 0xff, 0, 0xfe];
+        stream.resize(HEAD + PART, 7);
+        stream.extend_from_slice(&[2, 0, 0, 1, 0xff, 7]);
+        stream.extend_from_slice(&[1, 0, 0, 2, 0xfe]);
+        let (found, kept) = decoded(&stream, &[65_536], Rows::Skip);
+        assert_eq!(found, [[0xfe]]);
+        assert!(kept < 16, "{kept}");
+    }
+
+    #[test]
+    fn a_packet_of_several_parts_is_refused_by_its_head() {
+        let next = |head: [u8; 4]| Framer::new().next(&mut &head[..], Rows::Keep).map(|found| found.is_some());
+        assert_eq!(next([0xff, 0xff, 0xff, 0]), Err(Malformed::TooLong));
+        assert_eq!(next([0xfe, 0xff, 0xff, 0]), Ok(false));
+        assert_eq!(
+            Malformed::TooLong.to_string(),
+            "the server announced a packet of 16 MiB or more, and at most 16777214 bytes are taken"
+        );
+    }
+}

@@ -1,0 +1,44 @@
+//! The client protocol of MySQL and MariaDB, version 10: `frontend` appends packets to a caller's buffer, `framing` cuts the
+//! server's out of a stream and `backend` reads them. None does any I/O or allocates on the way of a transaction.
+//!
+//! Sources: MySQL 8.4 Source Code Documentation, "Client/Server Protocol"; MariaDB Knowledge Base, "MariaDB Protocol".
+
+pub mod backend;
+pub mod binary;
+pub mod framing;
+pub mod frontend;
+
+pub use framing::{Framer, Malformed, Packet, Rows};
+
+/// What client and server can do, negotiated at the start.
+pub mod capability {
+    /// Set by MySQL; a MariaDB server leaves it out, and tells by `MARIADB_…` what it can do beside.
+    pub const LONG_PASSWORD: u64 = 1;
+    /// An UPDATE counts the rows it found and not only those it changed, as other databases do.
+    pub const FOUND_ROWS: u64 = 1 << 1;
+    pub const LONG_FLAG: u64 = 1 << 2;
+    pub const CONNECT_WITH_DB: u64 = 1 << 3;
+    pub const LOCAL_FILES: u64 = 1 << 7;
+    pub const PROTOCOL_41: u64 = 1 << 9;
+    pub const SSL: u64 = 1 << 11;
+    pub const TRANSACTIONS: u64 = 1 << 13;
+    pub const SECURE_CONNECTION: u64 = 1 << 15;
+    pub const MULTI_STATEMENTS: u64 = 1 << 16;
+    pub const MULTI_RESULTS: u64 = 1 << 17;
+    pub const PS_MULTI_RESULTS: u64 = 1 << 18;
+    pub const PLUGIN_AUTH: u64 = 1 << 19;
+    pub const CONNECT_ATTRS: u64 = 1 << 20;
+    pub const PLUGIN_AUTH_LENENC_DATA: u64 = 1 << 21;
+    pub const DEPRECATE_EOF: u64 = 1 << 24;
+    /// The server leaves out the descriptions of columns that have not changed since the last time.
+    pub const MARIADB_CACHE_METADATA: u64 = 1 << 36;
+
+    /// Without these we do not talk: every server since MySQL 5.7.5 and MariaDB 10.2 has them.
+    pub const NEEDED: u64 = PROTOCOL_41 | SECURE_CONNECTION | PLUGIN_AUTH | DEPRECATE_EOF;
+}
+
+/// Flags of the session that each OK packet carries.
+pub mod status {
+    pub const IN_TRANSACTION: u16 = 1;
+    pub const MORE_RESULTS: u16 = 8;
+}

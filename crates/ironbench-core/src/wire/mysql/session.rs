@@ -1,0 +1,255 @@
+//! A blocking session: everything that talks to MySQL outside the timed window.
+
+use super::{
+    channel::Channel,
+    connect::{Cancel, Connected, Connector},
+    copy::CopyIn,
+    fault::{Fault, server_at},
+    protocol::{
+        self, Malformed,
+        backend::{self, Answer, Column, Done, ServerError, head},
+        frontend,
+    },
+};
+use crate::wire::{
+    address::Address,
+    interrupt::{Interrupt, wish},
+    pipe::Pipe,
+    rows::Rows,
+    words::{shortened, subject},
+};
+use crate::{Error, Result};
+
+pub struct Session {
+    pub(super) channel: Channel,
+    address: Address,
+    version: String,
+    connection_id: u32,
+    cancel: Cancel,
+    /// Set when the connection is of no use any more.
+    lost: bool,
+}
+
+/// How a statement ended.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// Of the last statement that returned rows.
+    pub rows: Rows,
+    /// Rows the last statement inserted, changed (or found unchanged) or deleted.
+    pub affected: u64,
+    /// Warnings of all statements.
+    pub warnings: u64,
+}
+
+impl std::fmt::Debug for Session {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Session {{ {}, connection {} }}", self.address, self.connection_id)
+    }
+}
+
+impl Session {
+    /// Connects; for the errors see [`Connector::connect`].
+    pub fn open(connector: &Connector) -> Result<Self> {
+        Ok(Self::new(connector.connect()?, connector.address().clone()))
+    }
+
+    /// Like `open` and then `interrupt_when`, with `wanted` asked while connecting, too.
+    pub fn open_unless(connector: &Connector, wanted: Box<dyn FnMut() -> bool + Send>) -> Result<Self> {
+        let wish = wish(wanted);
+        let mut session = Self::new(connector.connect_unless(Some(&wish))?, connector.address().clone());
+        session.channel.interrupt = Some(Interrupt::new(wish, Some(session.cancel.cancelling())));
+        Ok(session)
+    }
+
+    pub fn new(connected: Connected, address: Address) -> Self {
+        let Connected { stream, unread, version, connection_id, cancel, .. } = connected;
+        let channel = Channel::new(Pipe::resume(stream, unread));
+        Self { channel, address, version, connection_id, cancel, lost: false }
+    }
+
+    /// As the server's greeting says it, such as `10.11.6-MariaDB` or `8.4.2`.
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    pub fn connection_id(&self) -> u32 {
+        self.connection_id
+    }
+
+    pub fn is_tls(&self) -> bool {
+        self.channel.tls.is_some()
+    }
+
+    /// Cancels from any thread what this session is running.
+    pub fn canceller(&self) -> Cancel {
+        self.cancel.clone()
+    }
+
+    /// `wanted` is asked ten times a second while a statement runs; when it returns true the statement is cancelled.
+    pub fn interrupt_when(&mut self, wanted: Box<dyn FnMut() -> bool + Send>) {
+        self.channel.interrupt = Some(Interrupt::new(wish(wanted), Some(self.cancel.cancelling())));
+    }
+
+    /// Runs one or more statements; the rows of the last one that returned rows.
+    ///
+    /// # Errors
+    /// Failure: a statement was refused (with the server's number and SQLSTATE; those before it took effect, the session
+    /// stays usable), or the connection was lost (it does not).
+    pub fn query(&mut self, sql: &str) -> Result<Rows> {
+        Ok(self.run(sql)?.rows)
+    }
+
+    /// Like `query`, with the number of rows affected.
+    pub fn run(&mut self, sql: &str) -> Result<Outcome> {
+        self.begin(sql)?;
+        self.collect(sql, Outcome::default())
+    }
+
+    /// Like `query`, but the rows are read, counted and let go one by one: however many they are, nothing of them is
+    /// left to be freed when the answer has ended.
+    pub fn count(&mut self, sql: &str) -> Result<u64> {
+        self.begin(sql)?;
+        Ok(self.collect(sql, Outcome { rows: Rows::counted(0), ..Outcome::default() })?.rows.len() as u64)
+    }
+
+    /// Starts a `LOAD DATA LOCAL INFILE '…' INTO TABLE …`; the data are pushed into what it returns, and the name of the file
+    /// does not matter.
+    pub fn copy_in(&mut self, sql: &str) -> Result<CopyIn<'_>> {
+        CopyIn::begin(self, sql)
+    }
+
+    /// Sends `sql`.
+    pub(super) fn begin(&mut self, sql: &str) -> Result<()> {
+        if self.lost {
+            return Err(Error::failure(server_at(&self.address), "the connection to it is closed"));
+        }
+        if let Some(interrupt) = self.channel.interrupt.as_mut() {
+            interrupt.rearm();
+        }
+        frontend::query(&mut self.channel.output, sql);
+        let Err(error) = self.channel.flush() else {
+            return Ok(());
+        };
+        // A server that ended the session meanwhile has said why; that can still be read.
+        let said = self.collect(sql, Outcome::default()).err();
+        self.lost = true;
+        Err(said.unwrap_or_else(|| self.lose(error.into(), sql)))
+    }
+
+    /// Takes the server's answer to its end.
+    pub(super) fn collect(&mut self, sql: &str, mut outcome: Outcome) -> Result<Outcome> {
+        let mut refused_data = false;
+        loop {
+            match self.answer(&mut outcome) {
+                Ok(Some(Answer::LocalInfile)) => {
+                    // Nobody's file is read because a server asks for it.
+                    refused_data = true;
+                    self.channel.answer(b"").map_err(|fault| self.lose(fault, sql))?;
+                }
+                Ok(Some(_)) => {}
+                Ok(None) if refused_data => {
+                    return Err(Error::failure(subject(sql), "the data of LOAD DATA LOCAL come through copy_in only"));
+                }
+                Ok(None) => return Ok(outcome),
+                Err(fault) => return Err(self.failed(fault, sql)),
+            }
+        }
+    }
+
+    /// The server refused `sql`, or is gone.
+    pub(super) fn failed(&mut self, fault: Fault, sql: &str) -> Error {
+        match fault {
+            Fault::Server(error) if !ends_session(&error) => refused(&error, sql),
+            fault => self.lose(fault, sql),
+        }
+    }
+
+    /// Takes one statement's answer, or the wish for data; `None`: it was the last one.
+    pub(super) fn answer(&mut self, outcome: &mut Outcome) -> std::result::Result<Option<Answer>, Fault> {
+        let body = self.channel.next(protocol::Rows::Keep)?;
+        let answer = Answer::read(body, false)?;
+        let done = match answer {
+            Answer::LocalInfile => return Ok(Some(answer)),
+            Answer::Error => return Err(Fault::Server(Box::new(backend::server_error(body)))),
+            Answer::Done(done) => done,
+            Answer::Rows(columns, _) => self.rows(columns, outcome)?,
+        };
+        outcome.affected = done.affected;
+        outcome.warnings += u64::from(done.warnings);
+        Ok(done.has_more().then_some(answer))
+    }
+
+    fn rows(&mut self, columns: usize, outcome: &mut Outcome) -> std::result::Result<Done, Fault> {
+        let names = (0..columns).map(|_| Ok(Column::read(self.channel.next(protocol::Rows::Keep)?)?.name));
+        let names = names.collect::<std::result::Result<Vec<_>, Fault>>()?;
+        outcome.rows = outcome.rows.following(names);
+        loop {
+            let body = self.channel.next(protocol::Rows::Keep)?;
+            match body.first() {
+                Some(&head::END) => return Ok(Done::read(body)?),
+                Some(&head::ERROR) => return Err(Fault::Server(Box::new(backend::server_error(body)))),
+                _ if outcome.rows.push(backend::text_row(body))? => {}
+                _ => return Err(Malformed::Nonsense.into()),
+            }
+        }
+    }
+
+    /// Puts the end of the connection into words; the session is of no use any more.
+    pub(super) fn lose(&mut self, fault: Fault, sql: &str) -> Error {
+        self.lost = true;
+        let server = server_at(&self.address);
+        let statement = shortened(sql);
+        let (mut sqlstate, mut number) = (String::new(), 0);
+        let cause = match fault {
+            fault if fault.is_interrupt() => format!("it did not end the cancelled statement in time: {statement}"),
+            Fault::Server(error) => {
+                (sqlstate, number) = (error.sqlstate.clone(), error.number);
+                format!("it ended the connection: {error}; the statement was: {statement}")
+            }
+            Fault::Io(_) => format!("it closed the connection in the middle of: {statement}"),
+            Fault::Tls(error) => format!("TLS broke ({error}) in the middle of: {statement}"),
+            fault => format!("{} in the middle of: {statement}", fault.into_io()),
+        };
+        let hint = match number {
+            1153 => "raise max_allowed_packet on the server, or send less at a time",
+            _ => "the server's log says why; it may have crashed or been stopped",
+        };
+        Error { sqlstate, number, ..Error::failure(server, cause) }.hint(hint)
+    }
+
+    /// Closes the socket, so that the server undoes what it is doing.
+    pub(super) fn abandon(&mut self) {
+        self.lost = true;
+        let _ = rustix::net::shutdown(&self.channel.fd, rustix::net::Shutdown::Both);
+    }
+}
+
+/// Errors after which the server closes the connection: it stops (1053), the packet was too large (1153) or is out of order
+/// (1156), the connection was killed (1927) or waited for too long (4031).
+fn ends_session(error: &ServerError) -> bool {
+    matches!(error.number, 1053 | 1153 | 1156 | 1927 | 4031)
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        if !self.lost {
+            frontend::quit(&mut self.channel.output);
+            self.channel.interrupt = None;
+            self.channel.deadline = Some(std::time::Instant::now() + std::time::Duration::from_millis(100));
+            let _ = self.channel.flush();
+        }
+    }
+}
+
+fn refused(error: &ServerError, sql: &str) -> Error {
+    let hint = match error.number {
+        1148 | 3948 | 4166 => "let the server take data from clients (SET GLOBAL local_infile = ON)",
+        1114 | 1021 => "free some space on the server's disk",
+        _ => "",
+    };
+    Error {
+        sqlstate: error.sqlstate.clone(),
+        number: error.number,
+        ..Error::failure(subject(sql), error.to_string()).hint(hint)
+    }
+}

@@ -1,0 +1,326 @@
+//! A blocking stream of bytes over a plain or TLS socket; a protocol cuts its messages out of what has arrived.
+//!
+//! Waiting is done in `poll` alone, for both directions at once: a server that talks while we write (notices during a
+//! COPY) must not leave both sides waiting for the other. All calls on the socket say `MSG_DONTWAIT`, so the
+//! descriptor's own mode does not matter.
+
+use std::{
+    io::{self, Read, Write},
+    os::fd::{AsFd, OwnedFd},
+    time::{Duration, Instant},
+};
+
+use rustix::{
+    event::{PollFd, PollFlags, poll},
+    io::Errno,
+    net::{RecvFlags, SendFlags, recv, send},
+};
+use rustls::ClientConnection;
+
+use super::{fault::Broken, interrupt::Interrupt};
+
+/// How often an interrupt is looked for while the server is silent or busy.
+pub(super) const TICK: Duration = Duration::from_millis(100);
+/// Input is read in pieces of this size. A larger message makes the buffer grow as its bytes arrive, and not before: what a
+/// server announces costs nothing.
+const READ_SIZE: usize = 64 * 1024;
+
+/// The socket of a session.
+#[derive(Debug)]
+pub enum Stream {
+    /// In blocking mode; TCP with `TCP_NODELAY`.
+    Plain(OwnedFd),
+    /// The handshake is done and nothing is left to write. The owner moves bytes itself: `read_tls` from the socket,
+    /// `process_new_packets`, `reader()`; `writer()`, `write_tls` to the socket.
+    Tls { fd: OwnedFd, tls: Box<ClientConnection> },
+}
+
+impl Stream {
+    pub fn is_tls(&self) -> bool {
+        matches!(self, Self::Tls { .. })
+    }
+}
+
+pub(super) struct Pipe {
+    pub fd: OwnedFd,
+    pub tls: Option<Box<ClientConnection>>,
+    /// Messages to send; [`Pipe::flush`] sends and clears it.
+    pub output: Vec<u8>,
+    pub input: Input,
+    /// After this a wait fails with `TimedOut`.
+    pub deadline: Option<Instant>,
+    pub interrupt: Option<Interrupt>,
+    glanced: Instant,
+}
+
+/// Bytes that have arrived: `start..end` of `bytes` are not taken yet.
+#[derive(Default)]
+pub(super) struct Input {
+    pub bytes: Vec<u8>,
+    pub start: usize,
+    pub end: usize,
+}
+
+impl Input {
+    pub fn unread(&self) -> &[u8] {
+        &self.bytes[self.start..self.end]
+    }
+
+    /// Room for at least `READ_SIZE` and for as much again as has arrived of a message.
+    fn room(&mut self) -> &mut [u8] {
+        if self.start > 0 {
+            self.bytes.copy_within(self.start..self.end, 0);
+            self.end -= self.start;
+            self.start = 0;
+        }
+        let wanted = (self.end + READ_SIZE).max(2 * self.end);
+        if self.bytes.len() < wanted {
+            self.bytes.resize(wanted, 0);
+        }
+        &mut self.bytes[self.end..]
+    }
+}
+
+impl Pipe {
+    pub fn new(fd: OwnedFd, deadline: Option<Instant>) -> Self {
+        Self {
+            fd,
+            tls: None,
+            output: Vec::new(),
+            input: Input::default(),
+            deadline,
+            interrupt: None,
+            glanced: Instant::now(),
+        }
+    }
+
+    /// Goes on with a stream of which `unread` has been read already.
+    pub fn resume(stream: Stream, unread: Vec<u8>) -> Self {
+        let (fd, tls) = match stream {
+            Stream::Plain(fd) => (fd, None),
+            Stream::Tls { fd, tls } => (fd, Some(tls)),
+        };
+        let mut pipe = Self::new(fd, None);
+        pipe.tls = tls;
+        pipe.input = Input { start: 0, end: unread.len(), bytes: unread };
+        pipe
+    }
+
+    /// The stream, for somebody else to carry on.
+    pub fn into_stream(self) -> Stream {
+        match self.tls {
+            None => Stream::Plain(self.fd),
+            Some(tls) => Stream::Tls { fd: self.fd, tls },
+        }
+    }
+
+    /// Bytes that arrived and were not taken.
+    pub fn unread(&self) -> &[u8] {
+        self.input.unread()
+    }
+
+    /// The one byte that answers SSLRequest. Not a byte more is read: what follows belongs to TLS, and plain text
+    /// slipped in behind the answer must not be taken for a message (CVE-2021-23222).
+    pub fn read_byte(&mut self) -> io::Result<u8> {
+        let mut byte = [0];
+        loop {
+            match recv(&self.fd, &mut byte[..], RecvFlags::DONTWAIT) {
+                Ok((0, _)) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(_) => return Ok(byte[0]),
+                Err(Errno::AGAIN) => drop(self.wait(PollFlags::IN)?),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Wraps the stream in TLS and shakes hands.
+    pub fn start_tls(&mut self, client: ClientConnection) -> Result<(), Broken> {
+        let mut client = Box::new(client);
+        while client.is_handshaking() {
+            self.pump_out(&mut client)?;
+            if client.wants_read() {
+                self.wait(PollFlags::IN)?;
+                if self.pump_in(&mut client)? == Some(0) {
+                    return Err(Broken::Io(io::ErrorKind::UnexpectedEof.into()));
+                }
+            }
+        }
+        self.pump_out(&mut client)?;
+        self.tls = Some(client);
+        Ok(())
+    }
+
+    /// Sends `output`.
+    pub fn flush(&mut self) -> io::Result<()> {
+        let output = std::mem::take(&mut self.output);
+        let result = self.write_all(&output);
+        self.output = output;
+        self.output.clear();
+        result
+    }
+
+    pub fn write_all(&mut self, mut data: &[u8]) -> io::Result<()> {
+        if let Some(mut tls) = self.tls.take() {
+            let result = self.write_tls(&mut tls, data);
+            self.tls = Some(tls);
+            return result;
+        }
+        while !data.is_empty() {
+            data = &data[self.send_some(data, None)?..];
+        }
+        Ok(())
+    }
+
+    fn write_tls(&mut self, tls: &mut ClientConnection, mut data: &[u8]) -> io::Result<()> {
+        while !data.is_empty() {
+            // rustls buffers up to 64 KiB of plain text; what it does not take waits for the socket.
+            let taken = tls.writer().write(data)?;
+            data = &data[taken..];
+            self.pump_out(tls)?;
+        }
+        Ok(())
+    }
+
+    /// Sends what the socket takes, waiting until it takes something. Meanwhile arriving bytes are read.
+    fn send_some(&mut self, data: &[u8], mut tls: Option<&mut ClientConnection>) -> io::Result<usize> {
+        loop {
+            match send(&self.fd, data, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
+                Ok(sent) => return Ok(sent),
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => {
+                    if !self.wait(PollFlags::IN | PollFlags::OUT)?.intersects(PollFlags::IN) {
+                        continue;
+                    }
+                    let read = match tls.as_deref_mut() {
+                        None => self.receive()?,
+                        Some(tls) => self.receive_tls(tls).map_err(Broken::into_io)?,
+                    };
+                    if read == Some(0) {
+                        return Err(io::ErrorKind::UnexpectedEof.into());
+                    }
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    fn pump_out(&mut self, tls: &mut ClientConnection) -> io::Result<()> {
+        let mut sealed = Vec::new();
+        while tls.wants_write() {
+            tls.write_tls(&mut sealed)?;
+        }
+        let mut rest = &sealed[..];
+        while !rest.is_empty() {
+            rest = &rest[self.send_some(rest, Some(tls))?..];
+        }
+        Ok(())
+    }
+
+    /// Reads sealed bytes if there are any, and opens them. `Some(0)`: the server closed the connection.
+    fn pump_in(&mut self, tls: &mut ClientConnection) -> Result<Option<usize>, Broken> {
+        struct Socket<'a>(&'a OwnedFd);
+        impl Read for Socket<'_> {
+            fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+                Ok(recv(self.0, buffer, RecvFlags::DONTWAIT)?.0)
+            }
+        }
+        let read = match tls.read_tls(&mut Socket(&self.fd)) {
+            Ok(read) => Some(read),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => None,
+            Err(error) => return Err(error.into()),
+        };
+        if let Err(error) = tls.process_new_packets() {
+            // The alert tells the server why.
+            let _ = self.pump_out(tls);
+            return Err(Broken::Tls(error));
+        }
+        Ok(read)
+    }
+
+    /// Reads what has arrived on a plain socket, without waiting. `Some(0)`: the server closed the connection.
+    fn receive(&mut self) -> io::Result<Option<usize>> {
+        match recv(&self.fd, self.input.room(), RecvFlags::DONTWAIT) {
+            Ok((read, _)) => {
+                self.input.end += read;
+                Ok(Some(read))
+            }
+            Err(Errno::AGAIN | Errno::INTR) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Reads what has arrived, without waiting. `Some(0)`: the server closed the connection.
+    pub fn receive_any(&mut self) -> Result<Option<usize>, Broken> {
+        let Some(mut tls) = self.tls.take() else {
+            return Ok(self.receive()?);
+        };
+        // TLS may have something to say of its own, such as the answer to a change of keys.
+        let result =
+            self.receive_tls(&mut tls).and_then(|read| self.pump_out(&mut tls).map(|()| read).map_err(Broken::Io));
+        self.tls = Some(tls);
+        result
+    }
+
+    fn receive_tls(&mut self, tls: &mut ClientConnection) -> Result<Option<usize>, Broken> {
+        loop {
+            match tls.reader().read(self.input.room()) {
+                Ok(read) => {
+                    self.input.end += read;
+                    return Ok(Some(read));
+                }
+                // Nothing opened yet.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                // Closed without TLS's goodbye, as PostgreSQL does when it dies.
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(Some(0)),
+                Err(error) => return Err(error.into()),
+            }
+            if self.pump_in(tls)?.is_none() {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Waits for more of a message. An end of the stream is a fault: something was awaited.
+    pub fn more(&mut self) -> Result<(), Broken> {
+        match self.receive_any()? {
+            Some(0) => Err(Broken::Io(io::ErrorKind::UnexpectedEof.into())),
+            Some(_) => Ok(self.glance()?),
+            None => Ok(self.wait(PollFlags::IN).map(|_| ())?),
+        }
+    }
+
+    /// Waits until the socket is ready for one of `events`.
+    pub fn wait(&mut self, events: PollFlags) -> io::Result<PollFlags> {
+        loop {
+            self.glance()?;
+            let mut fds = [PollFd::from_borrowed_fd(self.fd.as_fd(), events)];
+            let timeout = TICK.try_into().map_err(|_| io::ErrorKind::InvalidInput)?;
+            match poll(&mut fds, Some(&timeout)) {
+                Ok(0) => {}
+                Ok(_) => return Ok(fds[0].revents()),
+                // A signal, which may be the wish to end this: do not wait for the next tick.
+                Err(Errno::INTR) => self.glanced -= TICK,
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Minds the deadline and, when it is time, the interrupt.
+    fn glance(&mut self) -> io::Result<()> {
+        if self.deadline.is_none() && self.interrupt.is_none() {
+            return Ok(());
+        }
+        let now = Instant::now();
+        if self.deadline.is_some_and(|deadline| now >= deadline) {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        if let Some(interrupt) = self.interrupt.as_mut()
+            && now.duration_since(self.glanced) >= TICK
+        {
+            self.glanced = now;
+            interrupt.check()?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,88 @@
+//! MySQL and MariaDB for Python: everything outside the timed window, and statements that are timed one by one.
+
+use ironbench_core::Result;
+use ironbench_core::wire::Rows;
+use ironbench_core::wire::mysql::{Cancel, Connector, Session};
+use pyo3::{prelude::*, types::PyTuple};
+
+use crate::errors::raise;
+use crate::session::{Shared, Wire, described};
+
+/// A blocking session of a MySQL or MariaDB server.
+#[pyclass(module = "ironbench._core", frozen)]
+pub struct MysqlConnection {
+    session: Shared<Session>,
+    cancel: Cancel,
+    #[pyo3(get)]
+    connection_id: u32,
+    #[pyo3(get)]
+    tls: bool,
+}
+
+impl Wire for Session {
+    const NAME: &'static str = "MySQL";
+
+    fn query(&mut self, sql: &str) -> Result<(Rows, u64)> {
+        let outcome = self.run(sql)?;
+        Ok((outcome.rows, outcome.affected))
+    }
+
+    fn count(&mut self, sql: &str) -> Result<u64> {
+        Self::count(self, sql)
+    }
+
+    fn copy_in(&mut self, sql: &str, data: &[u8]) -> Result<u64> {
+        let mut copy = Self::copy_in(self, sql)?;
+        copy.send(data)?;
+        copy.finish()
+    }
+}
+
+#[pymethods]
+impl MysqlConnection {
+    #[new]
+    fn new(py: Python<'_>, connection: &[u8]) -> PyResult<Self> {
+        let connection = described(connection)?;
+        let session = Shared::open(py, |wish| {
+            Connector::new(connection).and_then(|connector| Session::open_unless(&connector, wish))
+        })?;
+        let seen = session.look(py, |open| (open.canceller(), open.connection_id(), open.is_tls()));
+        let (cancel, connection_id, tls) = seen.expect("opened just now");
+        Ok(Self { session, cancel, connection_id, tls })
+    }
+
+    fn query<'py>(&self, py: Python<'py>, sql: &str) -> PyResult<Vec<Bound<'py, PyTuple>>> {
+        self.session.query(py, sql)
+    }
+
+    fn measure(&self, py: Python<'_>, sql: &str) -> PyResult<(u64, f64, f64)> {
+        self.session.measure(py, sql)
+    }
+
+    fn columns(&self, py: Python<'_>) -> Vec<String> {
+        self.session.columns(py)
+    }
+
+    fn changes(&self, py: Python<'_>) -> u64 {
+        self.session.changes(py)
+    }
+
+    fn copy_in(&self, py: Python<'_>, sql: &str, data: &[u8]) -> PyResult<u64> {
+        self.session.copy_in(py, sql, data)
+    }
+
+    /// Cancels from another thread what the connection is running.
+    fn cancel(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.cancel.send()).map_err(raise)
+    }
+
+    /// What the server said of itself when it greeted us: `server_version`.
+    fn parameter(&self, py: Python<'_>, name: &str) -> Option<String> {
+        let version = self.session.look(py, |open| open.version().to_owned());
+        version.filter(|_| name == "server_version")
+    }
+
+    fn close(&self, py: Python<'_>) {
+        self.session.close(py);
+    }
+}

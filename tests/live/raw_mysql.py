@@ -1,0 +1,71 @@
+"""A MariaDB server that only the tests of the wire talk to: started by hand, so that no engine's code is in between."""
+
+from __future__ import annotations
+
+import json
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ironbench import _core
+from ironbench.errors import IronbenchError
+
+CERTIFICATES = Path(__file__).parents[1] / "data" / "tls"
+LACKING = [name for name in ("mariadbd", "mariadb-install-db") if shutil.which(name) is None]
+
+needs_server = pytest.mark.skipif(bool(LACKING), reason=f"not on PATH: {', '.join(LACKING)} (mariadb-server-core)")
+
+
+class RawMysql:
+    def __init__(self, folder: Path, port: int) -> None:
+        self.socket, self.port = folder / "sock", port
+        user = pwd.getpwuid(os.geteuid()).pw_name
+        ours = ["--no-defaults", f"--user={user}", f"--datadir={folder / 'data'}"]
+        make = ["mariadb-install-db", *ours, "--auth-root-authentication-method=normal", "--skip-test-db"]
+        subprocess.run(make, check=True, capture_output=True)
+        self.log = folder / "log"
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen(
+                [
+                    *("mariadbd", *ours, f"--socket={self.socket}", f"--port={port}", "--bind-address=127.0.0.1"),
+                    *("--innodb-buffer-pool-size=32M", "--innodb-lock-wait-timeout=1"),
+                    *(f"--ssl-cert={CERTIFICATES / 'server.crt'}", f"--ssl-key={CERTIFICATES / 'server.key'}"),
+                    f"--pid-file={folder / 'pid'}",
+                ],
+                stdout=log,
+                stderr=log,
+            )
+        self._wait()
+        root = self.connect(user=user if user == "root" else "root", database="")
+        root.query(
+            "CREATE DATABASE d; CREATE USER password_user IDENTIFIED BY 'secret'; GRANT ALL ON d.* TO password_user;"
+            "CREATE USER tls_user IDENTIFIED BY 'secret' REQUIRE SSL; GRANT ALL ON d.* TO tls_user"
+        )
+        root.close()
+
+    def _wait(self) -> None:
+        for _ in range(600):
+            try:
+                return self.connect(database="").close()
+            except IronbenchError:
+                assert self.process.poll() is None, self.log.read_text()
+                time.sleep(0.1)
+        raise AssertionError(self.log.read_text())
+
+    def address(self, **changes: Any) -> dict[str, Any]:
+        here = {"socket": str(self.socket), "host": "127.0.0.1", "port": self.port, "user": "root", "database": "d"}
+        return here | changes
+
+    def connect(self, **changes: Any) -> _core.MysqlConnection:
+        return _core.MysqlConnection(json.dumps(self.address(**changes)).encode())
+
+    def stop(self) -> None:
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()

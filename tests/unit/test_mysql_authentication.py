@@ -1,0 +1,152 @@
+"""`caching_sha2_password`, against a server made of a socket: MySQL itself is not to be had everywhere."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+import socket
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ironbench import _core
+from ironbench.errors import FailureError, InputError
+
+KEY = Path(__file__).parents[1] / "data" / "tls" / "rsa_public.pem"
+PRIVATE = int(KEY.with_name("rsa_private_exponent.txt").read_text(), 16)
+NONCE = bytes(range(65, 85))
+PASSWORD = "a password that is longer than the nonce"
+CAPABILITIES = 0x0108_8200 | 1
+OK = bytes([0, 0, 0, 2, 0, 0, 0])
+
+
+def greeting(plugin: str) -> bytes:
+    low, high = CAPABILITIES & 0xFFFF, CAPABILITIES >> 16
+    head = b"\x0a8.4.2\0" + b"\x07\0\0\0" + NONCE[:8] + b"\0" + low.to_bytes(2, "little") + b"\x2d\2\0"
+    return head + high.to_bytes(2, "little") + bytes([21]) + bytes(10) + NONCE[8:] + b"\0" + plugin.encode() + b"\0"
+
+
+class Line:
+    """The server's side of a connection: packets in and out, numbered."""
+
+    def __init__(self, client: socket.socket) -> None:
+        self.client, self.sequence = client, 0
+
+    def send(self, body: bytes) -> None:
+        self.client.sendall(len(body).to_bytes(3, "little") + bytes([self.sequence]) + body)
+        self.sequence += 1
+
+    def take(self) -> bytes:
+        head = self.exactly(4)
+        assert head[3] == self.sequence
+        self.sequence += 1
+        return self.exactly(int.from_bytes(head[:3], "little"))
+
+    def exactly(self, count: int) -> bytes:
+        data = b""
+        while len(data) < count:
+            piece = self.client.recv(count - len(data))
+            assert piece, "the client left"
+            data += piece
+        return data
+
+
+def connected(plugin: str, serve: Callable[[Line, bytes], None]) -> str | None:
+    """The version that a connection tells of a server that greets with `plugin` and then does `serve`."""
+    failed: list[BaseException] = []
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def run() -> None:
+            try:
+                client, _ = listening.accept()
+                with client:
+                    line = Line(client)
+                    line.send(greeting(plugin))
+                    serve(line, line.take())
+            except BaseException as error:
+                failed.append(error)
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        place: dict[str, Any] = {"host": "127.0.0.1", "port": listening.getsockname()[1], "tls": "disable"}
+        try:
+            address = place | {"user": "u", "password": PASSWORD}
+            return _core.MysqlConnection(json.dumps(address).encode()).parameter("server_version")
+        finally:
+            thread.join()
+            assert not failed, failed
+
+
+def proof() -> bytes:
+    once = hashlib.sha256(PASSWORD.encode()).digest()
+    mask = hashlib.sha256(hashlib.sha256(once).digest() + NONCE).digest()
+    return bytes(a ^ b for a, b in zip(once, mask, strict=True))
+
+
+def masked(data: bytes, seed: bytes) -> bytes:
+    stream = b"".join(hashlib.sha1(seed + n.to_bytes(4, "big")).digest() for n in range(len(data) // 20 + 1))
+    return bytes(a ^ b for a, b in zip(data, stream, strict=False))
+
+
+def opened(sealed: bytes) -> bytes:
+    """What was encrypted with the public key."""
+    der = base64.b64decode(re.sub(r"-----[A-Z ]+-----|\s", "", KEY.read_text()))
+    modulus = int.from_bytes(der[33:289], "big")
+    plain = pow(int.from_bytes(sealed, "big"), PRIVATE, modulus).to_bytes(256, "big")
+    assert plain[0] == 0
+    seed = masked(plain[1:21], plain[21:])
+    block = masked(plain[21:], seed)
+    return block[20:].split(b"\1", 1)[1]
+
+
+def test_a_password_that_the_server_knows_is_proven_by_its_hash() -> None:
+    def serve(line: Line, introduction: bytes) -> None:
+        assert proof() in introduction
+        line.send(b"\1\3")
+        line.send(OK)
+
+    assert connected("caching_sha2_password", serve) == "8.4.2"
+
+
+def test_a_server_that_wants_the_password_itself_gets_it_encrypted_with_its_key() -> None:
+    def serve(line: Line, introduction: bytes) -> None:
+        line.send(b"\1\4")
+        assert line.take() == b"\2"
+        line.send(b"\1" + KEY.read_bytes())
+        sealed = opened(line.take())
+        assert bytes(a ^ NONCE[n % 20] for n, a in enumerate(sealed)) == PASSWORD.encode() + b"\0"
+        line.send(OK)
+
+    assert connected("caching_sha2_password", serve) == "8.4.2"
+
+
+def test_a_server_may_ask_for_another_method_than_it_greeted_with() -> None:
+    def serve(line: Line, introduction: bytes) -> None:
+        line.send(b"\xfecaching_sha2_password\0" + NONCE + b"\0")
+        assert line.take() == proof()
+        line.send(b"\1\3")
+        line.send(OK)
+
+    assert connected("mysql_native_password", serve) == "8.4.2"
+
+
+def test_a_method_that_is_not_known_is_named() -> None:
+    with pytest.raises(InputError, match="the plug-in dialog, which ironbench does not know"):
+        connected("mysql_native_password", lambda line, _: line.send(b"\xfedialog\0"))
+
+
+@pytest.mark.parametrize("key", [b"", b"no key", KEY.read_bytes()[:200]])
+def test_a_key_that_cannot_be_used_is_refused_with_a_way_out(key: bytes) -> None:
+    def serve(line: Line, introduction: bytes) -> None:
+        line.send(b"\1\4")
+        line.take()
+        line.send(b"\1" + key)
+
+    with pytest.raises(FailureError, match="cannot be encrypted") as refused:
+        connected("caching_sha2_password", serve)
+    assert "tls=require" in refused.value.hint
