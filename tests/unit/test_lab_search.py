@@ -19,12 +19,14 @@ from ironbench.errors import FailureError, InputError
 from ironbench.experiment import declare, freeze
 from ironbench.experiment.noise import against_itself
 from ironbench.experiment.schedule import Blocks
+from ironbench.experiment.search import reopen
 from ironbench.experiment.size import Planned
 from ironbench.model.record import Record, Status
 from ironbench.model.search import Limit, Search
 from ironbench.model.system import Trial
 from ironbench.plan import blocks
 from ironbench.record.labs import LabDirectory
+from ironbench.record.progress import given_up_of_all
 from ironbench.report.sections import searched
 
 KNEES = {"fast": 12, "slow": 3, "idle": 1}
@@ -168,6 +170,39 @@ def test_a_cell_whose_search_finds_nothing_is_skipped_in_its_words_and_the_other
     assert found.comparisons == (("speed=slow", "speed=fast"),)
     study = lab_study(found, [one for one in records if one.purpose == "lab"], lab.store)
     assert study.complete and study.skipped[0][0] == "speed=idle"
+
+
+def test_failed_trials_of_a_search_are_tried_again_when_somebody_asks(tmp_path: Path) -> None:
+    lab = begun(tmp_path, text())
+    records: list[Record] = []
+    while True:
+        try:
+            due = Blocks(lab, []).next(records)
+        except FailureError as error:
+            assert "its trials failed at the lowest load" in str(error)
+            break
+        assert due is not None
+        records.append(measured(lab, due.trial, Status.FAILED))
+    forgiven = {one.id for one in given_up_of_all(records)}
+    assert forgiven == {one.id for one in records} and len(forgiven) == 2
+    reopen(lab, records, forgiven)
+    due = Blocks(lab, records, forgiven).next(records)
+    assert due is not None and (due.trial.block, due.trial.attempt) == (0, 3)
+    while due is not None:
+        records.append(measured(lab, due.trial))
+        due = Blocks(lab, records, forgiven).next(records)
+    assert {one.cell.load.clients for one in records if one.purpose == "lab"} >= {3}
+    reopen(lab, records, forgiven)
+    assert set(lab.best()) == {"speed=fast", "speed=slow"}, "blocks were measured at what it found"
+
+
+def test_a_search_needs_trials_with_a_throughput(lab: LabDirectory) -> None:
+    found = Blocks(lab, []).next([])
+    assert found is not None
+    one = measured(lab, found.trial)
+    metrics = {name: value for name, value in one.metrics.items() if name != "throughput"}
+    with pytest.raises(FailureError, match="no throughput to search by"):
+        Blocks(lab, []).next([replace(one, metrics=metrics)])
 
 
 def test_a_lab_whose_baseline_breaks_the_limit_at_the_lowest_load_ends_in_words(tmp_path: Path) -> None:

@@ -103,7 +103,7 @@ def resume(
 ) -> int:
     """Go on with a lab that was interrupted: exactly what is missing, in the planned order."""
     from ironbench.cli import verdict
-    from ironbench.experiment import declare, freeze, loop, schedule
+    from ironbench.experiment import declare, freeze, loop, schedule, search
     from ironbench.record import labs, progress
 
     printer = Printer()
@@ -125,7 +125,8 @@ def resume(
             printer.say(f"changed since this lab began: {line}")
         _say_cautions(frozen.lab, printer)
         before = directory.records()
-        forgiven = {record.id for record in progress.given_up(before)} if failed else set()
+        forgiven = {record.id for record in progress.given_up_of_all(before)} if failed else set()
+        search.reopen(directory, before, forgiven)
         known = freeze.caution(differences)
         records = loop.conduct(secrets, directory, printer, known, forgiven, traces)
         if not more and len(records) == len(before):

@@ -258,6 +258,9 @@ class Builder:
         if engine.name in workload.engines:
             workload.accepts(system, load, choice)
             workload.compile(engine.name, choice, engine.protocol(load.protocol))
+        if search and "throughput" not in workload.scores:
+            cause = f"workload {workload.name} has no throughput to search by"
+            raise InputError(written(f"load.{search.of}"), cause, "name the numbers")
         if search:
             search = replace(search, expected=optimum.expected_trials(search))
         return Setup(Cell(cell.name, load, dict(cell.levels)), system, choice, search=search), devices

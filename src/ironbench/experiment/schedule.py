@@ -140,7 +140,7 @@ class Blocks:
         fresh = records[self._before :]
         _refuse_futile(self._lab, fresh)
         self._allowance.passed = len(fresh)
-        if (searched := searching.next_trial(self._directory, records, self._say)) is not None:
+        if (searched := searching.next_trial(self._directory, records, self._say, self._forgiven)) is not None:
             trial, why = searched
             due = Due(trial, TrialNotes({SEARCH: why}))
         elif (waiting := self.planned(records)) is None:

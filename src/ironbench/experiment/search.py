@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from statistics import geometric_mean, median
 
@@ -38,8 +38,19 @@ def step(search: Search, tried: Sequence[Record]) -> Probe | Answer:
     return replace(found, doubt=_doubt(found, tried)) if isinstance(found, Answer) else found
 
 
+def reopen(directory: LabDirectory, records: Sequence[Record], forgiven: Collection[str]) -> None:
+    """Has cells searched again whose search hangs on forgiven trials, unless they are measured at its answer."""
+    measured = {record.cell.name for record in records if record.purpose != PURPOSE}
+    cells = {record.cell.name for record in records if record.purpose == PURPOSE and record.id in forgiven}
+    names = {setup.cell.name for setup in directory.frozen().lab.setups}
+    directory.forget_best((cells & names) - measured)
+
+
 def next_trial(
-    directory: LabDirectory, records: Sequence[Record], say: Callable[[str], object]
+    directory: LabDirectory,
+    records: Sequence[Record],
+    say: Callable[[str], object],
+    forgiven: Collection[str] = (),
 ) -> tuple[Trial, str] | None:
     """The next trial that searches for the best load of a cell, and why it comes next; None when all are known.
 
@@ -48,7 +59,7 @@ def next_trial(
     for setup in directory.frozen().lab.setups:
         if setup.search is None or setup.skipped or setup.cell.name in directory.best():
             continue
-        found = _cell_step(setup, setup.search, records)
+        found = _cell_step(setup, setup.search, records, forgiven)
         if not isinstance(found, Best):
             return found
         directory.keep_best(setup.cell.name, found)
@@ -68,14 +79,16 @@ def require_cells(lab: Lab) -> None:
         )
 
 
-def _cell_step(setup: Setup, search: Search, records: Sequence[Record]) -> tuple[Trial, str] | Best:
+def _cell_step(
+    setup: Setup, search: Search, records: Sequence[Record], forgiven: Collection[str]
+) -> tuple[Trial, str] | Best:
     """The next trial of a cell's search, or its end. A trial that failed is tried once more before it counts."""
     places: dict[int, list[Record]] = {}
     for record in sorted(records, key=lambda one: one.attempt):
         if (record.purpose, record.cell.name) == (PURPOSE, setup.cell.name):
             places.setdefault(record.block, []).append(record)
     for block, attempts in sorted(places.items()):
-        if not progress.over(attempts):
+        if not progress.over([record for record in attempts if record.id not in forgiven]):
             trial = Trial(attempts[0].cell, block, PURPOSE, attempt=attempts[-1].attempt + 1)
             return trial, "once more"
     tried = [next((one for one in tries if one.status.comparable), tries[-1]) for _, tries in sorted(places.items())]
@@ -122,12 +135,11 @@ def _observed(search: Search, tried: Sequence[Record]) -> list[Observed]:
             found.append(Observed(point, 0.0, tuple(limit.most for limit in search.limits)))
             continue
         missing = [limit.metric for limit in search.limits if limit.metric not in record.metrics]
+        lists = f"`ironbench show {record.id}` lists those that they have"
         if missing:
-            raise FailureError(
-                written("load.limit", missing[0]),
-                "these trials do not have that metric",
-                f"`ironbench show {record.id}` lists those that they have",
-            )
+            raise FailureError(written("load.limit", missing[0]), "these trials do not have that metric", lists)
+        if "throughput" not in record.metrics:
+            raise FailureError(written(f"load.{search.of}"), "these trials have no throughput to search by", lists)
         limited = tuple(record.metrics[limit.metric] for limit in search.limits)
         found.append(Observed(point, record.metrics["throughput"], limited))
     return found

@@ -15,7 +15,7 @@ There is no journal: what was done is what has a record.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -169,6 +169,14 @@ class LabDirectory:
     def keep_best(self, cell: str, best: Best) -> None:
         """From here on the load of this cell is known. UnwrittenError."""
         write_whole(self.path / BEST, _encoded({**self.best(), cell: best}))
+
+    def forget_best(self, cells: Collection[str]) -> None:
+        """The loads of these cells are to be searched for again. UnwrittenError."""
+        best = self.best()
+        if kept := {cell: found for cell, found in best.items() if cell not in cells}:
+            write_whole(self.path / BEST, _encoded(kept))
+        else:
+            (self.path / BEST).unlink(missing_ok=True)
 
     def _throughput(self) -> float | None:
         peak = self.peak()

@@ -38,9 +38,19 @@ def over(attempts: Sequence[Record]) -> bool:
 
 def given_up(records: Iterable[Record]) -> tuple[Record, ...]:
     """The failed records of every trial that will not be tried again."""
-    places = by_place(records).values()
-    lost = [tries for tries in places if over(tries) and not any(record.status.comparable for record in tries)]
-    return tuple(record for tries in lost for record in _failed(tries))
+    return tuple(record for tries in by_place(records).values() if _lost(tries) for record in _failed(tries))
+
+
+def given_up_of_all(records: Iterable[Record]) -> tuple[Record, ...]:
+    """The same of searches and the peak as well: what is tried again when somebody asks for it."""
+    places: dict[tuple[str, str, int], list[Record]] = {}
+    for record in records:
+        places.setdefault((record.purpose, record.cell.name, record.block), []).append(record)
+    return tuple(record for tries in places.values() if _lost(tries) for record in _failed(tries))
+
+
+def _lost(tries: Sequence[Record]) -> bool:
+    return over(tries) and not any(record.status.comparable for record in tries)
 
 
 def by_place(records: Iterable[Record]) -> dict[Place, list[Record]]:
