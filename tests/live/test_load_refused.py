@@ -38,6 +38,16 @@ def test_routines_of_ironbench_are_made_anew(served: Served) -> None:
     assert not loaded(served, "igen-batch").reused
 
 
+def test_routines_from_before_they_had_marks_are_made_anew_on_a_server_of_ours(served: Served) -> None:
+    loaded(served, "igen-batch")
+    served.query("comment on routine batch_age is null")
+    served.query("update ironbench_load set loaded_at = null")
+    with pytest.raises(InputError, match="does not bear ironbench's mark, as those of old versions do not") as told:
+        loaded(served, "igen-batch", own_server=False)
+    assert "drop routine batch_age()" in told.value.hint
+    assert not loaded(served, "igen-batch").reused
+
+
 def test_a_view_in_a_file_is_refused_too(place: Path) -> None:
     filed = Filed(place)
     try:

@@ -13,6 +13,7 @@ from ironbench.analyse.archive import EMPTY
 from ironbench.analyse.curve import metrics_of
 from ironbench.analyse.labstudy import lab_study
 from ironbench.analyse.study import Study, studies
+from ironbench.analyse.subjects import counted_in
 from ironbench.analyse.timelines import percentiles
 from ironbench.experiment.search import answer
 from ironbench.model.record import Record
@@ -128,6 +129,14 @@ def test_reports_call_a_unit_of_work_by_the_workload_s_own_word(workload: str, o
     assert f"<small>{many}/s</small>" in page
     assert f"one {one} in a hundred" in page
     assert one == "transaction" or "transactions/s" not in page
+
+
+@pytest.mark.parametrize(
+    ("workload", "many"), [("tpch", "queries"), ("vacuum", "vacuums"), ("backup", "backups"), ("storage", "I/Os")]
+)
+def test_a_note_of_too_few_names_what_the_workload_counts(workload: str, many: str) -> None:
+    few = [some(20, workload)]
+    assert too_few(few, counted_in(few)[1]).startswith(f"Percentiles of too few {many} in a trial")
 
 
 def test_a_lab_shows_no_percentile_of_too_few_and_says_so() -> None:

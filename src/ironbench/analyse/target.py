@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from ironbench import ranges, units
 from ironbench.analyse.archive import EMPTY, Archive
 from ironbench.analyse.curve import metrics_of
-from ironbench.analyse.subjects import failed_share
+from ironbench.analyse.subjects import counted_in, failed_share
 from ironbench.errors import InputError
 from ironbench.model.record import Record
 from ironbench.model.sample import lacking, percentile, sampled
@@ -93,7 +93,7 @@ def attained(system: str, records: Sequence[Record], target: Target, archive: Ar
     enough = [record for record in driven if sampled(record, target.metric)]
     if not enough:
         few = lacking(driven, [target.metric])
-        why = f"too few transactions in a trial, {few}" if few else _why_not(records, usable, open_loop)
+        why = f"too few {counted_in(driven)[1]} in a trial, {few}" if few else _why_not(records, usable, open_loop)
         return Attained(system, None, False, f"not measured: {why}")
     measured = [_measured(group[0].cell.load.rate or 0.0, group, target, archive) for group in _alike(enough)]
     met = [one for one in measured if one.meets(target)]

@@ -7,6 +7,7 @@ from dataclasses import replace
 from statistics import geometric_mean, median
 
 from ironbench.analyse.optimum import Answer, Observed, Probe, next_step
+from ironbench.analyse.subjects import counted_in
 from ironbench.errors import FailureError, written
 from ironbench.model.lab import Lab
 from ironbench.model.record import Record, Status
@@ -115,10 +116,10 @@ def _table(search: Search, tried: Sequence[Record]) -> tuple[Tried, ...]:
 
 
 def _doubt(found: Answer, tried: Sequence[Record]) -> str:
-    """Which limits the answer hangs on by percentiles of too few transactions."""
+    """Which limits the answer hangs on by percentiles of too few of what is counted."""
     at = [record for record in tried if _point(found.search, record) in (found.point, found.ended_at)]
     said = lacking([record for record in at if record.status.comparable], [one.metric for one in found.search.limits])
-    return f"the limit was held against percentiles of too few transactions, {said}" if said else ""
+    return f"the limit was held against percentiles of too few {counted_in(at)[1]}, {said}" if said else ""
 
 
 def _point(search: Search, record: Record) -> int:

@@ -29,8 +29,12 @@ def refuse_occupied(session: Session, tables: Sequence[str]) -> None:
 def refuse_foreign_routines(session: Session, statements: Sequence[str]) -> None:
     """InputError when a function or procedure of others has the name of one that `statements` make."""
     for name in engines.get(session.engine).administration.foreign_routines(session, statements):
-        cause = "exists, and ironbench needs that name for a routine of its own"
-        raise InputError(f"routine {name}", cause, "rename or drop it yourself, or name another database")
+        cause = (
+            "exists, and ironbench needs that name; it does not bear ironbench's mark, as those of old versions do not"
+        )
+        raise InputError(
+            f"routine {name}", cause, f"`drop routine {name}` if it is not yours, or name another database"
+        )
 
 
 def size(session: Session, tables: Sequence[str]) -> int:

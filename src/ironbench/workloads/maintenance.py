@@ -55,8 +55,7 @@ class Maintenance(Workload):
     honours = frozenset()
     usual_warmup_s = 0.0
     options: tuple[Option, ...] = (GB, ROW, PROBE, CALM)
-    unit = "operation"
-    """What one is called in messages."""
+    counts = ("operation", "operations")
 
     def leading(self, options: Mapping[str, str]) -> tuple[str, ...]:
         return ("maintenance_elapsed_s", "maintenance_bytes_per_s")
@@ -80,7 +79,7 @@ class Maintenance(Workload):
         if load.duration_s is not None:
             raise InputError(
                 written("load.duration"),
-                f"means nothing to {self.name}: a trial lasts as long as the {self.unit}",
+                f"means nothing to {self.name}: a trial lasts as long as the {self.counts[0]}",
                 "leave it out",
             )
 
@@ -92,7 +91,7 @@ class Maintenance(Workload):
             calm = one.calm(calm_s)
             with one.watching() as seen, work.window() as window:
                 took_s = carried_out(
-                    ready.operation, work.stopping, lambda s: work.show(0.5, f"{self.unit}, {s:.0f} s")
+                    ready.operation, work.stopping, lambda s: work.show(0.5, f"{self.counts[0]}, {s:.0f} s")
                 )
             if took_s is None:
                 return Outcome(0)

@@ -9,6 +9,7 @@ from ironbench import units
 from ironbench.analyse.archive import Archive
 from ironbench.analyse.curve import metrics_of
 from ironbench.analyse.study import Study, studies
+from ironbench.analyse.subjects import counted_in
 from ironbench.analyse.summarise import Summary
 from ironbench.model.record import Record, Status
 from ironbench.model.sample import IN_TABLES, lacking, late, too_few
@@ -124,7 +125,7 @@ def search_summary(search: Search, records: Sequence[Record], archive: Archive) 
     ]
     table = plain.table(Table(("rate asked for", "usable trials", *names), tuple(rows)))
     few = lacking([record for record in records if record.status.comparable], list(names))
-    known += [f"percentiles of too few transactions in a trial are not shown: {few}"] if few else []
+    known += [f"percentiles of too few {counted_in(records)[1]} in a trial are not shown: {few}"] if few else []
     return "\n".join([*limits, table, *(f"  - {line}" for line in known)])
 
 

@@ -24,7 +24,7 @@ _FORMATS = ("plain", "tar", "discard")
 class Backup(Maintenance):
     name = "backup"
     doc = "A backup of the whole server by its own program; a bystander is watched meanwhile."
-    unit = "backup"
+    counts = ("backup", "backups")
     rights = (REPLICATION, SIZES)
     options = (
         *Maintenance.options,

@@ -19,7 +19,7 @@ INDEX = "wide_row_amount"
 class IndexBuild(Maintenance):
     name = "index-build"
     doc = "An index on two columns of a table of wide rows is built; a bystander is watched meanwhile."
-    unit = "index build"
+    counts = ("index build", "index builds")
     rights = (CHECKPOINT,)
     options = (
         *Maintenance.options,

@@ -46,7 +46,7 @@ class Server:
 class Restore(Maintenance):
     name = "restore"
     doc = "A backup becomes a second server that answers; a bystander of the first is watched meanwhile."
-    unit = "restore"
+    counts = ("restore", "restores")
     options = (*Maintenance.options, TO)
 
     def writes(self, options: Mapping[str, str]) -> bool:

@@ -30,6 +30,7 @@ _SECONDS = "of every pass, when --duration does not say how long all of them tak
 class Storage(Workload):
     name = "storage"
     doc = "The device under --data DIR, without a database: the table of disk benchmarks, and how fast a log is safe"
+    counts = ("I/O", "I/Os")
     scores = ()
     needs = ("bare machine",)
     drives = True

@@ -33,6 +33,7 @@ class Tpch(Workload):
         "22 analytical queries over eight tables, derived from TPC-H: power and throughput tests with refresh functions"
     )
     derived = "Derived from TPC-H: not comparable with published TPC-H results."
+    counts = ("query", "queries")
     scores = ("composite_unrounded", "power_unrounded", "stream_throughput_unrounded", "throughput")
     needs = ("data", "queries")
     drives = True

@@ -19,7 +19,7 @@ _KINDS = ("plain", "freeze", "full")
 class Vacuum(Maintenance):
     name = "vacuum"
     doc = "Garbage is made in a table of wide rows, and one vacuum takes it away; a bystander is watched meanwhile."
-    unit = "vacuum"
+    counts = ("vacuum", "vacuums")
     rights = (CHECKPOINT,)
     options = (
         *Maintenance.options,
