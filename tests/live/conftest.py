@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from raw_server import RawServer
+from raw_mysql import LACKING, RawMysql
+from raw_server import RawServer, free_port
 from tls_proxy import TlsProxy
 from workload_trial import Filed, Served, Target
 
@@ -30,6 +31,18 @@ def fast_directory() -> Iterator[Path]:
     path = Path(tempfile.mkdtemp(prefix="ironbench-tests-", dir=base))
     yield path
     shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def raw_mysql(fast_directory: Path) -> Iterator[RawMysql]:
+    """A MariaDB server that no engine of ours has started, where the program is on PATH."""
+    if LACKING:
+        pytest.skip(f"not on PATH: {', '.join(LACKING)} (Debian's package mariadb-server-core)")
+    folder = fast_directory / "mysql"
+    folder.mkdir()
+    server = RawMysql(folder, free_port())
+    yield server
+    server.stop()
 
 
 @pytest.fixture

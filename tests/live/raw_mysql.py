@@ -12,15 +12,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from ironbench import _core
 from ironbench.errors import IronbenchError
 
 CERTIFICATES = Path(__file__).parents[1] / "data" / "tls"
 LACKING = [name for name in ("mariadbd", "mariadb-install-db") if shutil.which(name) is None]
-
-needs_server = pytest.mark.skipif(bool(LACKING), reason=f"not on PATH: {', '.join(LACKING)} (mariadb-server-core)")
 
 
 class RawMysql:
@@ -35,7 +31,7 @@ class RawMysql:
             self.process = subprocess.Popen(
                 [
                     *("mariadbd", *ours, f"--socket={self.socket}", f"--port={port}", "--bind-address=127.0.0.1"),
-                    *("--innodb-buffer-pool-size=32M", "--innodb-lock-wait-timeout=1"),
+                    *("--innodb-buffer-pool-size=32M", "--innodb-lock-wait-timeout=1", "--performance-schema"),
                     *(f"--ssl-cert={CERTIFICATES / 'server.crt'}", f"--ssl-key={CERTIFICATES / 'server.key'}"),
                     f"--pid-file={folder / 'pid'}",
                 ],
@@ -43,7 +39,7 @@ class RawMysql:
                 stderr=log,
             )
         self._wait()
-        root = self.connect(user=user if user == "root" else "root", database="")
+        root = self.connect(database="")
         root.query(
             "CREATE DATABASE d; CREATE USER password_user IDENTIFIED BY 'secret'; GRANT ALL ON d.* TO password_user;"
             "CREATE USER tls_user IDENTIFIED BY 'secret' REQUIRE SSL; GRANT ALL ON d.* TO tls_user"
@@ -65,6 +61,18 @@ class RawMysql:
 
     def connect(self, **changes: Any) -> _core.MysqlConnection:
         return _core.MysqlConnection(json.dumps(self.address(**changes)).encode())
+
+    def query(self, sql: str) -> list[tuple[str | None, ...]]:
+        connection = self.connect()
+        try:
+            return connection.query(sql)
+        finally:
+            connection.close()
+
+    def status(self, name: str) -> int:
+        """A counter of the whole server."""
+        [(_, value)] = self.query(f"SHOW GLOBAL STATUS LIKE '{name}'")
+        return int(value or 0)
 
     def stop(self) -> None:
         self.process.send_signal(signal.SIGKILL)

@@ -4,28 +4,19 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from raw_mysql import CERTIFICATES, RawMysql, needs_server
-from raw_server import free_port
+from raw_mysql import CERTIFICATES, RawMysql
 
 from ironbench import _core
 from ironbench.errors import FailureError, InputError
 
-pytestmark = [pytest.mark.live, needs_server]
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RawMysql]:
-    server = RawMysql(Path(tmp_path_factory.mktemp("mysql")), free_port())
-    yield server
-    server.stop()
+pytestmark = pytest.mark.live
 
 
 @pytest.fixture
-def connection(server: RawMysql) -> Iterator[_core.MysqlConnection]:
-    connection = server.connect()
+def connection(raw_mysql: RawMysql) -> Iterator[_core.MysqlConnection]:
+    connection = raw_mysql.connect()
     connection.query("CREATE OR REPLACE TABLE t (a int PRIMARY KEY, b varchar(10), c datetime)")
     yield connection
     connection.close()
@@ -35,9 +26,11 @@ def connection(server: RawMysql) -> Iterator[_core.MysqlConnection]:
     ("road", "tls", "expected"),
     [("unix", "require", False), ("tcp", "disable", False), ("tcp", "prefer", True), ("tcp", "require", True)],
 )
-def test_a_user_with_a_password_is_let_in_on_every_road(server: RawMysql, road: str, tls: str, expected: bool) -> None:
+def test_a_user_with_a_password_is_let_in_on_every_road(
+    raw_mysql: RawMysql, road: str, tls: str, expected: bool
+) -> None:
     address = {"socket": None} if road == "tcp" else {}
-    connection = server.connect(**address, user="password_user", password="secret", tls=tls)
+    connection = raw_mysql.connect(**address, user="password_user", password="secret", tls=tls)
     assert connection.query("SELECT current_user()") == [("password_user@%",)]
     [(cipher,)] = connection.query(
         "SELECT variable_value FROM information_schema.session_status WHERE variable_name = 'ssl_cipher'"
@@ -47,15 +40,15 @@ def test_a_user_with_a_password_is_let_in_on_every_road(server: RawMysql, road: 
     assert connection.parameter("time_zone") is None
 
 
-def test_a_certificate_is_verified_with_the_authority_and_the_name_asked_for(server: RawMysql) -> None:
+def test_a_certificate_is_verified_with_the_authority_and_the_name_asked_for(raw_mysql: RawMysql) -> None:
     good = {"socket": None, "host": "localhost", "tls": "verify-full", "tls_ca": str(CERTIFICATES / "root.crt")}
     user = {"user": "tls_user", "password": "secret"}
-    assert server.connect(**good, **user).tls
+    assert raw_mysql.connect(**good, **user).tls
     with pytest.raises(InputError, match="UnknownIssuer") as refused:
-        server.connect(**good | {"tls_ca": str(CERTIFICATES / "other_root.crt")}, **user)
+        raw_mysql.connect(**good | {"tls_ca": str(CERTIFICATES / "other_root.crt")}, **user)
     assert "tls_ca" in refused.value.hint
     with pytest.raises(InputError, match="not valid for name"):
-        server.connect(**good | {"host": "127.0.0.1"}, **user)
+        raw_mysql.connect(**good | {"host": "127.0.0.1"}, **user)
 
 
 @pytest.mark.parametrize(
@@ -66,9 +59,9 @@ def test_a_certificate_is_verified_with_the_authority_and_the_name_asked_for(ser
         ({"database": "nowhere"}, 1049, "CREATE DATABASE"),
     ],
 )
-def test_whoever_is_not_let_in_learns_why(server: RawMysql, changes: dict[str, str], number: int, hint: str) -> None:
+def test_whoever_is_not_let_in_learns_why(raw_mysql: RawMysql, changes: dict[str, str], number: int, hint: str) -> None:
     with pytest.raises(InputError) as refused:
-        server.connect(**changes)
+        raw_mysql.connect(**changes)
     assert refused.value.number == number
     assert hint in refused.value.hint
 
@@ -122,17 +115,17 @@ def test_cancel_ends_the_statement_and_leaves_the_session(connection: _core.Mysq
     assert connection.query("SELECT 1") == [("1",)]
 
 
-def test_a_value_of_16_mib_is_refused_by_the_head_of_its_packet(server: RawMysql) -> None:
-    server.connect().query("SET GLOBAL max_allowed_packet = 64 * 1024 * 1024")
-    connection = server.connect()
+def test_a_value_of_16_mib_is_refused_by_the_head_of_its_packet(raw_mysql: RawMysql) -> None:
+    raw_mysql.connect().query("SET GLOBAL max_allowed_packet = 64 * 1024 * 1024")
+    connection = raw_mysql.connect()
     sql = f"SELECT length('{'x' * 17_000_000}')"
     assert connection.query(sql) == [("17000000",)], "a statement may be as long"
     with pytest.raises(FailureError, match="a packet of 16 MiB or more"):
         connection.query("SELECT repeat('x', 17000000)")
 
 
-def test_statements_of_init_run_on_every_connection(server: RawMysql) -> None:
-    connection = server.connect(init=["SET SESSION sort_buffer_size = 65536"])
+def test_statements_of_init_run_on_every_connection(raw_mysql: RawMysql) -> None:
+    connection = raw_mysql.connect(init=["SET SESSION sort_buffer_size = 65536"])
     assert connection.query("SELECT @@sort_buffer_size") == [("65536",)]
     with pytest.raises(InputError, match="gives rows"):
-        server.connect(init=["SELECT 1"])
+        raw_mysql.connect(init=["SELECT 1"])

@@ -21,7 +21,7 @@ pub struct LoadPlan {
     #[serde(default)]
     pub done: Vec<Done>,
     /// Run in the transaction of each piece, `:table`, `:first` and `:past` replaced, so that whoever goes on later
-    /// knows what is there; empty: nobody will, and a connection's pieces are one transaction.
+    /// knows what is there; empty: nobody will, and a connection's pieces may be one transaction.
     #[serde(default)]
     pub note: String,
 }

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use ironbench_core::Error;
-use ironbench_core::drive::plan::{Connection, ObserverSource};
+use ironbench_core::drive::plan::{ObserverSource, Server};
 use ironbench_core::sample;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -38,7 +38,7 @@ impl Sampler {
     #[new]
     fn new(py: Python<'_>, sources: &[u8], connection: &[u8]) -> PyResult<Self> {
         let sources: Vec<ObserverSource> = read("observer sources", sources)?;
-        let connection: Option<Connection> = read("connection", connection)?;
+        let connection: Option<Server> = read("connection", connection)?;
         let prepared = py.detach(|| sample::Prepared::new(&sources, connection.as_ref())).map_err(raise)?;
         Ok(Self(Mutex::new(State::Prepared(prepared))))
     }

@@ -20,9 +20,11 @@ pub fn compile_scripts(
         "simple" => program.check_simple(),
         "extended" | "prepared" => program.check_extended(),
         "library" => program.check_library(),
+        "mysql_prepared" => program.check_mysql_prepared(),
+        "mysql_simple" => program.check_mysql_simple(),
         _ => {
             let error = Error::input(format!("protocol \"{protocol}\""), "this is no protocol");
-            return Err(raise(error.hint("known: extended, library, prepared, simple")));
+            return Err(raise(error.hint("known: extended, library, mysql_prepared, mysql_simple, prepared, simple")));
         }
     };
     checked.map_err(refuse)?;
@@ -36,7 +38,7 @@ pub fn script_cautions(
     protocol: &str,
 ) -> PyResult<Vec<String>> {
     let program = Program::compile(&sources(scripts), &variables).map_err(refuse)?;
-    Ok(program.cautions.iter().map(|caution| caution.words(protocol == "simple")).collect())
+    Ok(program.cautions.iter().map(|caution| caution.words(protocol.ends_with("simple"))).collect())
 }
 
 #[pyfunction]

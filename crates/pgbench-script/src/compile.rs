@@ -99,6 +99,7 @@ impl Compiler<'_> {
             id: self.shared.statements,
             text: parts.text,
             parameters: parts.parameters,
+            places: parts.places,
             pieces: parts.pieces,
             gather: Gather::Discard,
             combined: raw.statements > 1,

@@ -205,6 +205,8 @@ pub struct Sql {
     /// Text with `$1`, `$2`, … for the extended and prepared protocols.
     pub text: String,
     pub parameters: Vec<Slot>,
+    /// Where in `text` the `$n` of each parameter begins.
+    pub places: Vec<usize>,
     /// Text cut at the variables for the simple protocol: a variable that is undefined stays as written.
     pub pieces: Vec<Piece>,
     pub gather: Gather,

@@ -35,6 +35,25 @@ impl Program {
         Ok(())
     }
 
+    /// Refuses what MySQL's text protocol cannot do.
+    pub fn check_mysql_simple(&self) -> Result<()> {
+        for script in &self.scripts {
+            let starts = |command: &Command| matches!(command, Command::StartPipeline);
+            if let Some(at) = script.commands.iter().position(starts) {
+                let subject = format!("{}:{}", script.name, script.places[at].line);
+                let cause = "\\startpipeline cannot be used: MySQL's protocol has no pipelines";
+                return Err(Error::new(subject, cause).hint("leave the pipeline out"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses what MySQL's prepared statements cannot do.
+    pub fn check_mysql_prepared(&self) -> Result<()> {
+        self.check_mysql_simple()?;
+        self.check_extended()
+    }
+
     fn check_quoted(&self, script: &Script, sql: &Sql, hint: &str) -> Result<()> {
         let Some(slot) = sql.quoted.iter().find(|slot| self.defined[**slot]) else { return Ok(()) };
         let name = self.symbols.name(*slot);
@@ -69,10 +88,33 @@ fn place(script: &Script, sql: &Sql) -> String {
 mod tests {
     use crate::{Program, Source};
 
-    fn checked(text: &str) -> Result<(), String> {
+    fn program(text: &str) -> Program {
         let source = Source { name: "s.sql".into(), text: text.into(), weight: 1 };
-        let program = Program::compile(&[source], &[("a".into(), "1".into())]).unwrap();
-        program.check_library().map_err(|error| error.to_string())
+        Program::compile(&[source], &[("a".into(), "1".into())]).unwrap()
+    }
+
+    fn checked(text: &str) -> Result<(), String> {
+        program(text).check_library().map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn mysql_has_no_pipelines_and_prepares_one_statement_at_a_time() {
+        let refused = |text: &str| {
+            let error = |checked: crate::Result<()>| checked.err().map(|error| error.to_string());
+            (error(program(text).check_mysql_simple()), error(program(text).check_mysql_prepared()))
+        };
+        let pipeline = "s.sql:2: \\startpipeline cannot be used: MySQL's protocol has no pipelines".to_owned();
+        let both = (Some(pipeline.clone()), Some(pipeline));
+        assert_eq!(refused("SELECT 1;\n\\startpipeline\nSELECT 1;\n\\endpipeline"), both);
+        let combined = "s.sql:1: statements joined by \\; cannot be prepared".to_owned();
+        assert_eq!(refused("SELECT 1\\; SELECT :a;"), (None, Some(combined)));
+    }
+
+    #[test]
+    fn question_marks_stand_where_variables_were_and_nowhere_else() {
+        let program = program("SELECT :a, '$1 :a', :a -- $2\n, '?', :a;");
+        let (_, sql) = program.sqls().next().unwrap();
+        assert_eq!(sql.with_question_marks(), "SELECT ?, '$1 :a', ? -- $2\n, '?', ?;");
     }
 
     #[test]

@@ -2,13 +2,14 @@
 
 use super::lexer::{begins_name, continues_name};
 use super::scan::RawSql;
-use super::{Piece, Slot, Symbols};
+use super::{Piece, Slot, Sql, Symbols};
 
 /// The two forms of a SQL command; see `Sql`.
 #[derive(Debug, Default)]
 pub struct Substituted {
     pub text: String,
     pub parameters: Vec<Slot>,
+    pub places: Vec<usize>,
     pub pieces: Vec<Piece>,
     pub quoted: Vec<Slot>,
 }
@@ -45,6 +46,7 @@ pub fn substitute(raw: &RawSql, symbols: &mut Symbols) -> Substituted {
             _ => {
                 out.parameters.push(slot);
                 out.text.push_str(&text[copied..colon]);
+                out.places.push(out.text.len());
                 out.text.push_str(&format!("${}", out.parameters.len()));
                 copied = end;
             }
@@ -56,6 +58,20 @@ pub fn substitute(raw: &RawSql, symbols: &mut Symbols) -> Substituted {
     }
     out.text.push_str(&text[copied..]);
     out
+}
+
+impl Sql {
+    /// The text with `?` for each variable, for servers that number parameters by their order.
+    pub fn with_question_marks(&self) -> String {
+        let mut text = String::with_capacity(self.text.len());
+        let mut copied = 0;
+        for (number, place) in self.places.iter().enumerate() {
+            text.push_str(&self.text[copied..*place]);
+            text.push('?');
+            copied = place + format!("${}", number + 1).len();
+        }
+        text + &self.text[copied..]
+    }
 }
 
 /// Length of the variable name that `bytes` begin with: not with a digit, so that `12:30` and `a[1:2]` name nothing.

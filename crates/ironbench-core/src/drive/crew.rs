@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::control::{Abort, Control, Phase};
 use super::pace::Pace;
-use super::plan::{Engine, OnError, Plan, Stop};
+use super::plan::{OnError, Plan, Stop};
 use crate::Result;
 use crate::measure::Tally;
 use crate::measure::clock::{self, MILLISECOND, NEVER, SECOND};
@@ -292,11 +292,7 @@ impl<'a> Orders<'a> {
 }
 
 fn prepare_observers(plan: &Plan) -> Result<Prepared> {
-    let connection = match &plan.engine {
-        Engine::Postgres { connection, .. } => Some(connection),
-        Engine::Sqlite { .. } | Engine::Null { .. } => None,
-    };
-    Prepared::new(&plan.observers, connection)
+    Prepared::new(&plan.observers, plan.engine.server().as_ref())
 }
 
 /// When to start, on the monotonic clock.

@@ -6,6 +6,7 @@ use std::os::fd::OwnedFd;
 use super::blocking::{BlockingLoop, Patience, SharedPace};
 use super::crew::{self, Ended, Haul, Orders, Start, Worker};
 use super::event_loop::EventLoop;
+use super::mysql::{self, MysqlScript};
 use super::null::NullScript;
 use super::opening;
 use super::plan::{Connection, Engine, Io, Plan};
@@ -13,12 +14,10 @@ use super::postgres::{PostgresScript, Statements};
 use super::script::Clients;
 use super::transaction::Transaction;
 use crate::measure::{Recorder, clock};
-use crate::wire::Stream;
-use crate::wire::postgres::{Connected, Connector};
-use crate::wire::sqlite;
 use crate::wire::transport::epoll::{Epoll, Socket};
 use crate::wire::transport::null::Null;
 use crate::wire::transport::uring::Uring;
+use crate::wire::{Stream, mysql as mysql_wire, postgres as postgres_wire, sqlite};
 use crate::{Error, Result};
 use pgbench_script::Program;
 
@@ -48,6 +47,16 @@ pub fn run(orders: &Orders, program: &Program, poll: Poll) -> Result<Haul> {
             let script = |client| PostgresScript::new(clients.client(client), *protocol, &statements, timed);
             postgres(orders, connection, *io, script, poll)
         }
+        Engine::Mysql { connection, protocol, io } => {
+            let (statements, timed) = (mysql::Statements::of(program), orders.plan.statements);
+            let connector = mysql_wire::Connector::new(connection.clone())?;
+            let connect = || connector.connect_until(orders.control.stopped());
+            let script = |client, session: &mysql_wire::Connected| {
+                let cached = session.caches_columns();
+                MysqlScript::new(clients.client(client), *protocol, &statements, variables, cached, timed)
+            };
+            served(orders, *io, connect, script, poll)
+        }
     }
 }
 
@@ -73,23 +82,63 @@ pub fn postgres<X: Transaction>(
     make: impl Fn(usize) -> X + Sync,
     poll: Poll,
 ) -> Result<Haul> {
-    let connector = Connector::new(connection.clone())?;
+    let connector = postgres_wire::Connector::new(connection.clone())?;
+    let connect = || connector.connect_until(orders.control.stopped());
+    served(orders, io, connect, |client, _: &postgres_wire::Connected| make(client), poll)
+}
+
+/// A session that has been opened, for a transport to carry on.
+trait Opened: Send {
+    fn is_tls(&self) -> bool;
+
+    /// Its socket, and what has been read of it already.
+    fn stream(self) -> (Stream, Vec<u8>);
+}
+
+impl Opened for postgres_wire::Connected {
+    fn is_tls(&self) -> bool {
+        self.stream.is_tls()
+    }
+
+    fn stream(self) -> (Stream, Vec<u8>) {
+        (self.stream, self.unread)
+    }
+}
+
+impl Opened for mysql_wire::Connected {
+    fn is_tls(&self) -> bool {
+        self.stream.is_tls()
+    }
+
+    fn stream(self) -> (Stream, Vec<u8>) {
+        (self.stream, self.unread)
+    }
+}
+
+/// Runs the transactions that `make` gives for each client, each over the session that `connect` opened for it.
+fn served<S: Opened, X: Transaction>(
+    orders: &Orders,
+    io: Io,
+    connect: impl Fn() -> Result<S> + Sync,
+    make: impl Fn(usize, &S) -> X + Sync,
+    poll: Poll,
+) -> Result<Haul> {
     let make = |_, share: Range<usize>| {
-        let connect = || connector.connect_until(orders.control.stopped());
-        let sessions = opening::open(share.len(), orders.shares.len(), connect)?;
-        carried(io, sessions, share.map(&make).collect())
+        let sessions = opening::open(share.len(), orders.shares.len(), &connect)?;
+        let transactions = share.zip(&sessions).map(|(client, session)| make(client, session)).collect();
+        carried(io, sessions, transactions)
     };
     crew::run(orders, make, poll)
 }
 
 /// The transport is known only when the sessions are there: TLS runs through epoll, and so does a kernel without io_uring.
 #[expect(clippy::large_enum_variant, reason = "there is one for a thread")]
-enum PostgresLoop<X> {
+enum ServerLoop<X> {
     Uring(EventLoop<Uring, X>),
     Epoll(EventLoop<Epoll, X>),
 }
 
-impl<X: Transaction> Worker for PostgresLoop<X> {
+impl<X: Transaction> Worker for ServerLoop<X> {
     fn io(&self) -> &'static str {
         match self {
             Self::Uring(event_loop) => event_loop.io(),
@@ -112,33 +161,33 @@ impl<X: Transaction> Worker for PostgresLoop<X> {
     }
 }
 
-fn carried<X: Transaction>(io: Io, sessions: Vec<Connected>, transactions: Vec<X>) -> Result<PostgresLoop<X>> {
-    let tls = sessions.iter().any(Connected::is_tls);
+fn carried<S: Opened, X: Transaction>(io: Io, sessions: Vec<S>, transactions: Vec<X>) -> Result<ServerLoop<X>> {
+    let tls = sessions.iter().any(S::is_tls);
     if io == Io::Epoll || tls {
-        return Ok(PostgresLoop::Epoll(EventLoop::new(epoll(sessions)?, transactions)));
+        return Ok(ServerLoop::Epoll(EventLoop::new(epoll(sessions)?, transactions)));
     }
     match Uring::prepare(sessions.len()) {
         Ok(prepared) => {
             let sockets = sessions.into_iter().map(plain).collect();
             let transport = prepared.carry(sockets).map_err(|e| Error::failure("io_uring", e.to_string()))?;
-            Ok(PostgresLoop::Uring(EventLoop::new(transport, transactions)))
+            Ok(ServerLoop::Uring(EventLoop::new(transport, transactions)))
         }
-        Err(_) if io == Io::Auto => Ok(PostgresLoop::Epoll(EventLoop::new(epoll(sessions)?, transactions))),
+        Err(_) if io == Io::Auto => Ok(ServerLoop::Epoll(EventLoop::new(epoll(sessions)?, transactions))),
         Err(error) => Err(Error::failure("io_uring", format!("cannot be used here: {error}"))
             .hint("let ironbench choose, or use epoll")),
     }
 }
 
-fn epoll(sessions: Vec<Connected>) -> Result<Epoll> {
-    let sockets = sessions.into_iter().map(|session| match session.stream {
-        Stream::Plain(fd) => (Socket::Plain(fd), session.unread),
-        Stream::Tls { fd, tls } => (Socket::Tls(fd, tls), session.unread),
+fn epoll<S: Opened>(sessions: Vec<S>) -> Result<Epoll> {
+    let sockets = sessions.into_iter().map(|session| match session.stream() {
+        (Stream::Plain(fd), unread) => (Socket::Plain(fd), unread),
+        (Stream::Tls { fd, tls }, unread) => (Socket::Tls(fd, tls), unread),
     });
     Epoll::new(sockets.collect()).map_err(|e| Error::failure("epoll", e.to_string()))
 }
 
-fn plain(session: Connected) -> (OwnedFd, Vec<u8>) {
-    match session.stream {
-        Stream::Plain(fd) | Stream::Tls { fd, .. } => (fd, session.unread),
+fn plain<S: Opened>(session: S) -> (OwnedFd, Vec<u8>) {
+    match session.stream() {
+        (Stream::Plain(fd) | Stream::Tls { fd, .. }, unread) => (fd, unread),
     }
 }

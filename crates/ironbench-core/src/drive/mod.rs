@@ -6,6 +6,7 @@ pub mod crew;
 pub mod engines;
 mod event_loop;
 mod kind;
+mod mysql;
 mod null;
 mod opening;
 pub mod outcome;
@@ -65,7 +66,7 @@ pub fn work(
 fn threads(plan: &Plan) -> usize {
     match plan.engine {
         Engine::Sqlite { .. } => plan.clients,
-        Engine::Postgres { .. } | Engine::Null { .. } => plan.threads,
+        Engine::Postgres { .. } | Engine::Mysql { .. } | Engine::Null { .. } => plan.threads,
     }
 }
 
@@ -105,11 +106,12 @@ fn compile(plan: &Plan) -> Result<Program> {
     };
     let sources: Vec<_> = plan.scripts.iter().map(source).collect();
     let program = Program::compile(&sources, &plan.variables)?;
-    if let Engine::Sqlite { .. } = plan.engine {
-        program.check_library()?;
-    }
-    if let Engine::Postgres { protocol: Protocol::Simple, .. } = plan.engine {
-        program.check_simple()?;
+    match plan.engine {
+        Engine::Sqlite { .. } => program.check_library()?,
+        Engine::Postgres { protocol: Protocol::Simple, .. } => program.check_simple()?,
+        Engine::Mysql { protocol: Protocol::Simple, .. } => program.check_mysql_simple()?,
+        Engine::Mysql { .. } => program.check_mysql_prepared()?,
+        Engine::Postgres { .. } | Engine::Null { .. } => {}
     }
     Ok(program)
 }

@@ -44,6 +44,12 @@ pub enum Engine {
         protocol: Protocol,
         io: Io,
     },
+    /// MySQL or MariaDB. The protocols are `prepared` (binary) and `simple` (text).
+    Mysql {
+        connection: MysqlConnection,
+        protocol: Protocol,
+        io: Io,
+    },
     Sqlite {
         path: String,
         /// Run on every connection after opening, e.g. `PRAGMA synchronous=FULL`.
@@ -120,6 +126,25 @@ impl std::fmt::Debug for MysqlConnection {
         let Self { socket, host, port, user, database, tls, .. } = self;
         let place = socket.clone().unwrap_or_else(|| format!("{host}:{port}"));
         write!(f, "{user}@{place}/{database} tls={tls}")
+    }
+}
+
+/// Where a server listens. The two have no field in common beyond those that both need, so either tells itself.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(untagged)]
+pub enum Server {
+    Postgres(Connection),
+    Mysql(MysqlConnection),
+}
+
+impl Engine {
+    /// Where the engine listens, if it is a server.
+    pub fn server(&self) -> Option<Server> {
+        match self {
+            Self::Postgres { connection, .. } => Some(Server::Postgres(connection.clone())),
+            Self::Mysql { connection, .. } => Some(Server::Mysql(connection.clone())),
+            Self::Sqlite { .. } | Self::Null { .. } => None,
+        }
     }
 }
 

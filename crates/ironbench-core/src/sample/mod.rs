@@ -18,7 +18,7 @@ use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use crate::drive::plan::{Connection, ObserverSource};
+use crate::drive::plan::{ObserverSource, Server};
 use crate::measure::crew::{Gate, Post, Resident};
 use crate::{Error, Result};
 use files::Files;
@@ -57,7 +57,7 @@ pub struct Samples {
     pub cpu_s: f64,
     /// What could not be read, and why.
     pub notes: Vec<String>,
-    /// Server processes that ran our SQL: their CPU time is the observers', not the workload's.
+    /// Server processes that ran our SQL: their CPU time is the observers', not the workload's. None of a server with threads.
     pub backend_pids: Vec<i32>,
 }
 
@@ -93,12 +93,12 @@ struct Group {
 impl Prepared {
     /// An error means that a source cannot be meant as written. A server that refuses the observers' connection is a
     /// note in the result, not an error.
-    pub fn new(sources: &[ObserverSource], connection: Option<&Connection>) -> Result<Self> {
+    pub fn new(sources: &[ObserverSource], connection: Option<&Server>) -> Result<Self> {
         Self::below(Path::new("/"), sources, connection)
     }
 
     /// As `new`, with every file path taken below `root`.
-    pub fn below(root: &Path, sources: &[ObserverSource], connection: Option<&Connection>) -> Result<Self> {
+    pub fn below(root: &Path, sources: &[ObserverSource], connection: Option<&Server>) -> Result<Self> {
         for source in sources {
             check(source, connection)?;
         }
@@ -130,7 +130,7 @@ impl Prepared {
         &mut self,
         thread: &'static str,
         wanted: Vec<(usize, &ObserverSource)>,
-        connection: &Connection,
+        connection: &Server,
         requests: bool,
     ) {
         if wanted.is_empty() {
@@ -139,7 +139,7 @@ impl Prepared {
         let texts: Vec<&str> = wanted.iter().map(|(_, source)| source.target.as_str()).collect();
         match sql::connect(connection, &texts) {
             Ok(opened) => {
-                self.backend_pids.push(opened.backend_pid);
+                self.backend_pids.extend(opened.backend_pid);
                 let (places, watched) = wanted
                     .into_iter()
                     .zip(opened.readers)
@@ -263,7 +263,7 @@ fn numbered<'a>(
     sources.iter().enumerate().filter(move |(_, source)| source.kind == kind)
 }
 
-fn check(source: &ObserverSource, connection: Option<&Connection>) -> Result<()> {
+fn check(source: &ObserverSource, connection: Option<&Server>) -> Result<()> {
     let subject = || format!("observer source {}", source.name);
     if !matches!(source.kind.as_str(), "file" | "sql" | "request") {
         return Err(

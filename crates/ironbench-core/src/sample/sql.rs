@@ -1,46 +1,89 @@
-//! SQL texts sampled on a PostgreSQL connection of the observers' own.
+//! SQL texts sampled on a connection of the observers' own.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::watch::{Reader, Trouble};
 use crate::Result;
-use crate::drive::plan::Connection;
-use crate::wire::Rows;
-use crate::wire::postgres::{Connector, Session};
+use crate::drive::plan::{Connection, MysqlConnection, Server};
+use crate::wire::{Rows, mysql, postgres};
 
-/// What the observers' connection is called in `pg_stat_activity`.
+/// What the observers' connection is called in `pg_stat_activity` and `session_connect_attrs`.
 pub const APPLICATION_NAME: &str = "ironbench observer";
 
 /// An open connection with a reader for each of the texts it was opened for.
 pub struct Opened {
-    pub backend_pid: i32,
+    /// The server's process that serves us, where each connection has one.
+    pub backend_pid: Option<i32>,
     pub readers: Vec<Box<dyn Reader>>,
     /// Set to end a statement that does not come back.
     pub give_up: Arc<AtomicBool>,
 }
 
-/// Connects, and prepares each text on the server, so that a sample costs it no planning.
-pub fn connect(connection: &Connection, texts: &[&str]) -> Result<Opened> {
+/// What a session of a server does for the observers.
+trait Session: Send {
+    fn query(&mut self, sql: &str) -> Result<Rows>;
+}
+
+impl Session for postgres::Session {
+    fn query(&mut self, sql: &str) -> Result<Rows> {
+        Self::query(self, sql)
+    }
+}
+
+impl Session for mysql::Session {
+    fn query(&mut self, sql: &str) -> Result<Rows> {
+        Self::query(self, sql)
+    }
+}
+
+/// Connects for readers of `texts`.
+pub fn connect(server: &Server, texts: &[&str]) -> Result<Opened> {
+    match server {
+        Server::Postgres(connection) => connect_postgres(connection, texts),
+        Server::Mysql(connection) => connect_mysql(connection, texts),
+    }
+}
+
+/// Prepares each text on the server, so that a sample costs it no planning.
+fn connect_postgres(connection: &Connection, texts: &[&str]) -> Result<Opened> {
     let mut own = connection.clone();
     own.options.retain(|(name, _)| name != "application_name");
     own.options.push(("application_name".to_owned(), APPLICATION_NAME.to_owned()));
-    let mut session = Session::open(&Connector::new(own)?)?;
-    let give_up = Arc::new(AtomicBool::new(false));
-    let wanted = Arc::clone(&give_up);
-    session.interrupt_when(Box::new(move || wanted.load(Ordering::Relaxed)));
+    let mut session = postgres::Session::open(&postgres::Connector::new(own)?)?;
+    let (give_up, wanted) = wish();
+    session.interrupt_when(wanted);
     let backend_pid = session.backend_pid();
     let statements: Vec<String> = texts.iter().enumerate().map(|(n, text)| prepared(&mut session, n, text)).collect();
+    Ok(Opened { backend_pid: Some(backend_pid), ..opened(session, statements, give_up) })
+}
+
+fn connect_mysql(connection: &MysqlConnection, texts: &[&str]) -> Result<Opened> {
+    let connector = mysql::Connector::new(connection.clone())?.named(APPLICATION_NAME);
+    let mut session = mysql::Session::open(&connector)?;
+    let (give_up, wanted) = wish();
+    session.interrupt_when(wanted);
+    Ok(opened(session, texts.iter().map(|text| (*text).to_owned()).collect(), give_up))
+}
+
+/// A flag, and the question whether it is set.
+fn wish() -> (Arc<AtomicBool>, Box<dyn FnMut() -> bool + Send>) {
+    let give_up = Arc::new(AtomicBool::new(false));
+    let wanted = Arc::clone(&give_up);
+    (give_up, Box::new(move || wanted.load(Ordering::Relaxed)))
+}
+
+fn opened(session: impl Session + 'static, statements: Vec<String>, give_up: Arc<AtomicBool>) -> Opened {
     let session = Arc::new(Mutex::new(session));
-    let given_up = Arc::clone(&give_up);
     let reader = |statement| -> Box<dyn Reader> {
-        Box::new(Statement { session: Arc::clone(&session), statement, given_up: Arc::clone(&given_up) })
+        Box::new(Statement { session: Arc::clone(&session), statement, given_up: Arc::clone(&give_up) })
     };
-    Ok(Opened { backend_pid, readers: statements.into_iter().map(reader).collect(), give_up })
+    let readers = statements.into_iter().map(reader).collect();
+    Opened { backend_pid: None, readers, give_up }
 }
 
 /// The short statement that runs `text`, or `text` itself where it cannot be prepared.
-fn prepared(session: &mut Session, number: usize, text: &str) -> String {
+fn prepared(session: &mut postgres::Session, number: usize, text: &str) -> String {
     if !is_preparable(text) {
         return text.to_owned();
     }
@@ -62,13 +105,13 @@ fn is_preparable(text: &str) -> bool {
     query && !text.trim_end_matches(';').contains(';')
 }
 
-struct Statement {
-    session: Arc<Mutex<Session>>,
+struct Statement<S> {
+    session: Arc<Mutex<S>>,
     statement: String,
     given_up: Arc<AtomicBool>,
 }
 
-impl Reader for Statement {
+impl<S: Session> Reader for Statement<S> {
     fn read(&mut self, out: &mut Vec<u8>) -> std::result::Result<(), Trouble> {
         let mut session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
         match session.query(&self.statement) {
@@ -78,16 +121,19 @@ impl Reader for Statement {
             }
             // Ended by ourselves: nothing to tell.
             Err(_) if self.given_up.load(Ordering::Relaxed) => Err(Trouble::Passing(String::new())),
-            Err(error) if passing(&error.sqlstate) => Err(Trouble::Passing(error.to_string())),
+            Err(error) if passing(&error.sqlstate, error.number) => Err(Trouble::Passing(error.to_string())),
             Err(error) => Err(Trouble::Lasting(error.to_string())),
         }
     }
 }
 
 /// Whether the next try may succeed: a rollback by the server, missing resources, a lock or a cancelled statement
-/// (PostgreSQL 18 documentation, Appendix A, classes 40, 53, 55 and 57014). A lost connection has no SQLSTATE.
-fn passing(sqlstate: &str) -> bool {
-    ["40", "53", "55"].iter().any(|class| sqlstate.starts_with(class)) || sqlstate == "57014"
+/// (PostgreSQL 18 documentation, Appendix A, classes 40, 53, 55 and 57014; of MySQL, whose codes are wider, the numbers of a
+/// lock wait timeout, a statement that was interrupted and one that ran for too long). A lost connection has no SQLSTATE.
+fn passing(sqlstate: &str, number: u16) -> bool {
+    ["40", "53", "55"].iter().any(|class| sqlstate.starts_with(class))
+        || sqlstate == "57014"
+        || matches!(number, 1205 | 1317 | 1969 | 3024)
 }
 
 /// Tab-separated values, a row a line, NULL as `\N`; tab, newline, carriage return and backslash as in COPY's text.
@@ -146,7 +192,8 @@ mod tests {
     #[test]
     fn only_trouble_that_may_pass_is_tried_again() {
         for (sqlstate, expected) in [("57014", true), ("40001", true), ("53300", true), ("42703", false), ("", false)] {
-            assert_eq!(passing(sqlstate), expected, "{sqlstate}");
+            assert_eq!(passing(sqlstate, 0), expected, "{sqlstate}");
         }
+        assert!(passing("HY000", 1205) && !passing("HY000", 1114));
     }
 }

@@ -1,5 +1,6 @@
 //! Shares the rows of a plan among connections and streams them into the engine as they are made.
 
+mod mysql;
 mod postgres;
 mod sqlite;
 
@@ -10,7 +11,7 @@ use std::time::Instant;
 
 use ironbench_core::drive::plan::Engine;
 use ironbench_core::measure::crew;
-use ironbench_core::wire::postgres::Connector;
+use ironbench_core::wire::{mysql as mysql_wire, postgres as postgres_wire};
 use ironbench_core::{Error, Result};
 use serde::Serialize;
 
@@ -139,10 +140,21 @@ pub fn load(plan: &LoadPlan, progress: &Progress) -> Result<Loaded> {
         Engine::Postgres { connection, .. } => {
             let queue = Queue::new(cut(&tables, plan.connections, &plan.done));
             let connections = plan.connections.clamp(1, queue.pieces.len().max(1));
-            let connector = Connector::new(connection.clone())?;
+            let connector = postgres_wire::Connector::new(connection.clone())?;
             in_parallel(
                 connections,
                 || postgres::copy(&connector, &plan.generator, &queue, &plan.note, progress),
+                || progress.stop(),
+            )?;
+            connections
+        }
+        Engine::Mysql { connection, .. } => {
+            let queue = Queue::new(cut(&tables, plan.connections, &plan.done));
+            let connections = plan.connections.clamp(1, queue.pieces.len().max(1));
+            let connector = mysql_wire::Connector::new(connection.clone())?;
+            in_parallel(
+                connections,
+                || mysql::copy(&connector, &plan.generator, &queue, &plan.note, progress),
                 || progress.stop(),
             )?;
             connections

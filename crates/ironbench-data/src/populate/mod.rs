@@ -69,6 +69,9 @@ impl Populate {
                     )
                 })
             }
+            Engine::Mysql { .. } => {
+                Err(Error::input("population", "it cannot be sent over MySQL's protocol").hint("use another engine"))
+            }
             Engine::Sqlite { path, pragmas } => work(plan, control, plan.clients, &[self.kind(0)], |orders| {
                 sqlite::run(self, path, pragmas, orders, poll)
             }),

@@ -66,6 +66,13 @@ pub struct Connected {
     pub cancel: Cancel,
 }
 
+impl Connected {
+    /// The server leaves out descriptions of a prepared statement's columns that have not changed.
+    pub fn caches_columns(&self) -> bool {
+        self.capabilities & can::MARIADB_CACHE_METADATA != 0
+    }
+}
+
 /// One try at one address.
 struct Attempt<'a> {
     endpoint: &'a Endpoint,

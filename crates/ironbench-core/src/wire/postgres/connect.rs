@@ -53,12 +53,6 @@ pub struct Connected {
     pub cancel: Cancel,
 }
 
-impl Connected {
-    pub fn is_tls(&self) -> bool {
-        self.stream.is_tls()
-    }
-}
-
 /// One try at one address.
 struct Attempt<'a> {
     endpoint: &'a Endpoint,

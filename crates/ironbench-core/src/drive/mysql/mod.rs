@@ -1,0 +1,268 @@
+//! Scripts on MySQL and MariaDB: a command becomes a packet, its answer decides how the script goes on.
+//!
+//! Errors. Deadlocks, lock waits that timed out and MariaDB's "record has changed" are repeated as serialization failures
+//! are on PostgreSQL: ROLLBACK when a transaction is open, then the whole transaction again with the same variables and
+//! random numbers, up to `max_tries` attempts. After any other error the transaction is rolled back and counts as failed,
+//! and the client goes on with its next one.
+
+mod reply;
+mod request;
+
+pub use request::Statements;
+
+use super::plan::Protocol;
+use super::script::{Action, SCRIPT_ERROR, ScriptClient};
+use super::transaction::{Ending, Step, Transaction};
+use crate::measure::{Tally, clock};
+use crate::wire::mysql::protocol::backend::ServerError;
+use crate::wire::mysql::protocol::frontend;
+use crate::wire::transport::Mailbox;
+use pgbench_script::{Sql, Value};
+use reply::{Progress, Reply};
+use request::Requests;
+
+/// What the answer that is awaited belongs to.
+#[derive(Debug, Clone, Copy)]
+enum Doing<'p> {
+    Script,
+    /// The command's first use: it is run when the server has prepared it.
+    Prepare(&'p Sql),
+    /// A ROLLBACK after a failure; then the transaction is repeated, or over.
+    RollBack {
+        repeat: bool,
+    },
+    Nothing,
+}
+
+pub struct MysqlScript<'p> {
+    script: ScriptClient<'p>,
+    requests: Requests<'p>,
+    reply: Reply<'p>,
+    doing: Doing<'p>,
+    /// Whether statements are timed, and when the last one was sent.
+    timed: bool,
+    sent: u64,
+}
+
+/// Errors after which the same transaction may succeed: record has changed (MariaDB's `innodb_snapshot_isolation`), lock wait
+/// timeout, deadlock.
+fn is_retryable(error: &ServerError) -> bool {
+    matches!(error.number, 1020 | 1205 | 1213)
+}
+
+/// The server cannot prepare this command; MySQL says so of BEGIN and others.
+const NOT_PREPARABLE: u16 = 1295;
+
+impl<'p> MysqlScript<'p> {
+    /// `given`: the variables of `-D`. `cached`: the server leaves out descriptions of columns that have not changed.
+    pub fn new(
+        mut script: ScriptClient<'p>,
+        protocol: Protocol,
+        statements: &'p Statements,
+        given: &[(String, String)],
+        cached: bool,
+        timed: bool,
+    ) -> Self {
+        // What a user writes as a number is one, as where it is pasted into the SQL.
+        for (name, text) in given {
+            if let Some(slot) = script.program.symbols.get(name)
+                && let Ok(number) = text.parse::<i64>()
+                && number.to_string() == *text
+            {
+                script.variables.set(slot, Value::Integer(number));
+            }
+        }
+        Self {
+            reply: Reply::new(statements, cached),
+            script,
+            requests: Requests::new(protocol, statements),
+            doing: Doing::Nothing,
+            timed,
+            sent: 0,
+        }
+    }
+
+    /// Runs the script up to the next packet, sleep or end.
+    #[inline]
+    fn go_on(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
+        match self.script.advance() {
+            Action::Sql(sql) => {
+                if self.timed {
+                    self.sent = clock::now();
+                }
+                self.command(sql, mailbox)
+            }
+            Action::End => self.end_of_script(mailbox, tally),
+            Action::Sleep(ns) => Step::Sleep(ns),
+            Action::Fault(cause) => self.fault(&cause, mailbox, tally),
+            Action::StartPipeline | Action::SyncPipeline | Action::EndPipeline => {
+                unreachable!("refused when the scripts were compiled")
+            }
+        }
+    }
+
+    #[inline]
+    fn command(&mut self, sql: &'p Sql, mailbox: &mut Mailbox) -> Step {
+        if self.requests.is_to_be_prepared(sql) {
+            self.requests.prepare(sql, &mut mailbox.outbox);
+            self.reply.expect_prepared(sql);
+            self.doing = Doing::Prepare(sql);
+        } else {
+            let binary = self.requests.command(sql, &self.script.variables, &mut mailbox.outbox);
+            self.reply.expect(sql, binary);
+            self.doing = Doing::Script;
+        }
+        Step::Send
+    }
+
+    /// The command sent last has been answered.
+    #[cold]
+    fn time(&self, tally: &mut Tally) {
+        let command = self.script.command(self.script.at());
+        tally.lap(command, clock::now() - self.sent, self.reply.has_error());
+    }
+
+    #[inline]
+    fn end_of_script(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
+        if self.reply.in_transaction {
+            return self.fault("the script ends inside a transaction", mailbox, tally);
+        }
+        self.end(true, tally)
+    }
+
+    #[inline]
+    fn end(&mut self, well: bool, tally: &mut Tally) -> Step {
+        self.script.count_end(well, tally);
+        Step::Ended(Ending { kind: self.script.kind(), well })
+    }
+
+    /// A mistake of the script itself: never repeated.
+    #[cold]
+    fn fault(&mut self, cause: &str, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
+        let script = &self.script;
+        tally.failure(script.kind(), SCRIPT_ERROR, false, || script.own_words(script.at(), cause));
+        self.roll_back(false, mailbox, tally)
+    }
+
+    /// The engine refused a command.
+    #[cold]
+    fn failed(&mut self, error: &ServerError, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
+        let retryable = is_retryable(error);
+        let at = self.script.at();
+        let repeat = retryable && self.script.repeat(tally);
+        let script = &self.script;
+        let words = || script.words(at, &error.to_string());
+        let class = error.number.to_string();
+        if repeat {
+            tally.error(&class, words);
+        } else {
+            tally.failure(script.kind(), &class, retryable, words);
+        }
+        self.roll_back(repeat, mailbox, tally)
+    }
+
+    fn roll_back(&mut self, repeat: bool, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
+        if self.reply.in_transaction {
+            mailbox.outbox.clear();
+            frontend::query(&mut mailbox.outbox, "ROLLBACK");
+            self.doing = Doing::RollBack { repeat };
+            self.reply.expect_rollback();
+            return Step::Send;
+        }
+        self.rolled_back(repeat, mailbox, tally)
+    }
+
+    fn rolled_back(&mut self, repeat: bool, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
+        self.doing = Doing::Nothing;
+        if repeat {
+            mailbox.outbox.clear();
+            return self.go_on(mailbox, tally);
+        }
+        self.end(false, tally)
+    }
+
+    /// All that was sent has been answered.
+    #[inline]
+    fn answered(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
+        mailbox.outbox.clear();
+        match self.doing {
+            Doing::Script => {
+                if self.timed {
+                    self.time(tally);
+                }
+                if let Some(error) = self.reply.take_error() {
+                    return self.failed(&error, mailbox, tally);
+                }
+                if let Some(cause) = self.reply.gather_fault() {
+                    return self.fault(&cause, mailbox, tally);
+                }
+                self.go_on(mailbox, tally)
+            }
+            Doing::Prepare(sql) => self.prepared(sql, mailbox, tally),
+            Doing::RollBack { repeat } => {
+                if let Some(error) = self.reply.take_error() {
+                    return Step::Broken(format!("the server refused to roll back: {error}"));
+                }
+                self.rolled_back(repeat, mailbox, tally)
+            }
+            Doing::Nothing => Step::Broken("the server answered what nobody asked".to_owned()),
+        }
+    }
+
+    #[cold]
+    fn prepared(&mut self, sql: &'p Sql, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
+        if let Some(error) = self.reply.take_error() {
+            if error.number != NOT_PREPARABLE {
+                return self.failed(&error, mailbox, tally);
+            }
+            self.requests.give_up_preparing(sql);
+            return self.command(sql, mailbox);
+        }
+        let made = self.reply.prepared();
+        let (found, known) = (usize::from(made.parameters), sql.parameters.len());
+        if found != known {
+            let cause =
+                format!("the server finds {found} parameters in it, and the script has {known} variables there");
+            return self.fault(&cause, mailbox, tally);
+        }
+        self.requests.prepared(sql, made.statement);
+        self.command(sql, mailbox)
+    }
+}
+
+impl Transaction for MysqlScript<'_> {
+    #[inline]
+    fn begin(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
+        mailbox.outbox.clear();
+        self.script.begin();
+        self.go_on(mailbox, tally)
+    }
+
+    fn resume(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
+        self.go_on(mailbox, tally)
+    }
+
+    #[inline]
+    fn reply(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
+        match self.reply.read(mailbox, &mut self.script.variables, tally) {
+            Ok(Progress::Answered) => self.answered(mailbox, tally),
+            Ok(Progress::More) => Step::Receive,
+            // A script has no file to give: it is empty, and then the answer ends.
+            Ok(Progress::WantsFile(sequence)) => {
+                mailbox.outbox.clear();
+                frontend::packet(&mut mailbox.outbox, sequence, |_| {});
+                Step::Send
+            }
+            Err(malformed) => Step::Broken(malformed.to_string()),
+        }
+    }
+
+    fn farewell(&mut self, mailbox: &mut Mailbox) {
+        mailbox.outbox.clear();
+        frontend::quit(&mut mailbox.outbox);
+    }
+
+    fn last_words(&mut self, mailbox: &mut Mailbox) -> Option<String> {
+        self.reply.last_words(mailbox)
+    }
+}

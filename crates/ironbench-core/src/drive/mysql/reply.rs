@@ -1,0 +1,309 @@
+//! What the server answers, up to the end of what one command gave.
+
+use super::request::Statements;
+use crate::measure::Tally;
+use crate::wire::mysql::protocol::backend::{
+    Answer, Column, Done, Prepared, ServerError, head, server_error, text_row,
+};
+use crate::wire::mysql::protocol::binary::{self, Value as Cell};
+use crate::wire::mysql::protocol::{Framer, Malformed, Packet, Rows};
+use crate::wire::transport::Mailbox;
+use pgbench_script::{Gather, Slot, Sql, Value, Variables};
+
+/// How far the answer is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress {
+    More,
+    Answered,
+    /// The server waits for a file, in a packet of this number.
+    WantsFile(u8),
+}
+
+/// Which packet comes next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Next {
+    Answer,
+    /// Descriptions of so many columns, and then rows.
+    Column(usize),
+    Row,
+    Prepared,
+    /// Descriptions of so many parameters and of so many columns of a statement that has been prepared.
+    Description(u16, u16),
+}
+
+/// Where the columns of an answer go.
+#[derive(Debug, Default)]
+struct Gathered {
+    columns: Vec<Column>,
+    slots: Vec<Option<Slot>>,
+}
+
+#[derive(Debug)]
+pub struct Reply<'p> {
+    framer: Framer,
+    statements: &'p Statements,
+    cached: bool,
+    next: Next,
+    /// The session has an open transaction, as of the last answer.
+    pub in_transaction: bool,
+    /// The command whose rows become variables.
+    gathers: Option<&'p Sql>,
+    /// By `Sql::id`: columns as they were described last.
+    gathered: Vec<Gathered>,
+    /// Rows come in the binary form.
+    binary: bool,
+    /// The command ends a transaction without a commit,
+    rolls_back: bool,
+    /// and one has been ended since the command was sent.
+    ended: bool,
+    /// Rows of the statement that is being answered, and of the last one answered.
+    rows: u64,
+    last_rows: u64,
+    wanted_file: bool,
+    error: Option<Box<ServerError>>,
+    prepared: Option<Prepared>,
+}
+
+impl<'p> Reply<'p> {
+    pub fn new(statements: &'p Statements, cached: bool) -> Self {
+        Self {
+            framer: Framer::new(),
+            gathered: (0..statements.len()).map(|_| Gathered::default()).collect(),
+            statements,
+            cached,
+            next: Next::Answer,
+            in_transaction: false,
+            gathers: None,
+            binary: false,
+            rolls_back: false,
+            ended: false,
+            rows: 0,
+            last_rows: 0,
+            wanted_file: false,
+            error: None,
+            prepared: None,
+        }
+    }
+
+    /// `sql` was sent; `binary`: prepared.
+    #[inline]
+    pub fn expect(&mut self, sql: &'p Sql, binary: bool) {
+        self.gathers = match sql.gather {
+            Gather::Discard => None,
+            Gather::Gset { .. } | Gather::Aset { .. } => Some(sql),
+        };
+        self.begin(Next::Answer, self.statements.rolls_back(sql));
+        self.binary = binary;
+    }
+
+    pub fn expect_prepared(&mut self, sql: &'p Sql) {
+        self.gathers = Some(sql);
+        self.begin(Next::Prepared, false);
+    }
+
+    pub fn expect_rollback(&mut self) {
+        self.gathers = None;
+        self.binary = false;
+        self.begin(Next::Answer, true);
+    }
+
+    #[inline]
+    fn begin(&mut self, next: Next, rolls_back: bool) {
+        self.next = next;
+        self.rolls_back = rolls_back;
+        self.ended = false;
+        self.rows = 0;
+        self.last_rows = 0;
+    }
+
+    pub fn has_error(&self) -> bool {
+        self.error.is_some()
+    }
+
+    #[inline]
+    pub fn take_error(&mut self) -> Option<Box<ServerError>> {
+        self.error.take()
+    }
+
+    /// What a Prepare that did not fail has made.
+    pub fn prepared(&mut self) -> Prepared {
+        self.prepared.take().expect("asked once, after the answer")
+    }
+
+    /// `\gset` wants exactly one row, and nothing wants a file.
+    #[inline]
+    pub fn gather_fault(&mut self) -> Option<String> {
+        if std::mem::take(&mut self.wanted_file) {
+            return Some("LOAD DATA LOCAL asks for a file, and a script has none to give".to_owned());
+        }
+        match self.gathers?.gather {
+            Gather::Gset { .. } if self.last_rows != 1 => {
+                Some(format!("\\gset wants one row, the server gave {}", self.last_rows))
+            }
+            _ => None,
+        }
+    }
+
+    /// What the server said when it ended the session; it may have said so right behind an answer, unread so far.
+    pub fn last_words(&mut self, mailbox: &Mailbox) -> Option<String> {
+        let mut input = mailbox.inbox.bytes();
+        let mut words = self.error.take().map(|error| error.to_string());
+        while let Ok(Some(packet)) = self.framer.next(&mut input, Rows::Keep) {
+            if packet.body.first() == Some(&head::ERROR) {
+                words = Some(server_error(packet.body).to_string());
+            }
+        }
+        words
+    }
+
+    #[inline]
+    pub fn read(
+        &mut self,
+        mailbox: &mut Mailbox,
+        variables: &mut Variables,
+        tally: &mut Tally,
+    ) -> Result<Progress, Malformed> {
+        let received = mailbox.inbox.bytes();
+        let mut input = received;
+        let mut progress = Progress::More;
+        while progress == Progress::More {
+            let skip = self.next == Next::Row && self.gathers.is_none();
+            let rows = if skip { Rows::Skip } else { Rows::Keep };
+            let Some(packet) = self.framer.next(&mut input, rows)? else { break };
+            progress = self.take(packet, variables, tally)?;
+        }
+        let read = received.len() - input.len();
+        mailbox.inbox.consume(read);
+        Ok(progress)
+    }
+
+    #[inline]
+    fn take(
+        &mut self,
+        packet: Packet<'_>,
+        variables: &mut Variables,
+        tally: &mut Tally,
+    ) -> Result<Progress, Malformed> {
+        let body = packet.body;
+        if body.first() == Some(&head::ERROR) && !matches!(self.next, Next::Column(_) | Next::Description(..)) {
+            self.error = Some(Box::new(server_error(body)));
+            return Ok(Progress::Answered);
+        }
+        match self.next {
+            Next::Answer => match Answer::read(body, self.cached && self.binary)? {
+                Answer::Done(done) => return Ok(self.done(done, tally)),
+                Answer::LocalInfile => {
+                    self.wanted_file = true;
+                    return Ok(Progress::WantsFile(packet.sequence.wrapping_add(1)));
+                }
+                Answer::Rows(columns, described) => {
+                    if described {
+                        self.forget_columns();
+                    }
+                    self.next = if described && columns > 0 { Next::Column(columns) } else { Next::Row };
+                }
+                Answer::Error => unreachable!("taken above"),
+            },
+            Next::Column(left) => {
+                self.describe(body)?;
+                self.next = if left > 1 { Next::Column(left - 1) } else { Next::Row };
+            }
+            Next::Row if body.first() == Some(&head::END) => return Ok(self.done(Done::read(body)?, tally)),
+            Next::Row => self.row(body, variables)?,
+            Next::Prepared => {
+                let prepared = Prepared::read(body)?;
+                self.prepared = Some(prepared);
+                self.forget_columns();
+                return Ok(self.described(prepared.parameters, prepared.columns));
+            }
+            Next::Description(0, columns) => {
+                self.describe(body)?;
+                return Ok(self.described(0, columns - 1));
+            }
+            Next::Description(parameters, columns) => return Ok(self.described(parameters - 1, columns)),
+        }
+        Ok(Progress::More)
+    }
+
+    fn described(&mut self, parameters: u16, columns: u16) -> Progress {
+        if parameters == 0 && columns == 0 {
+            return Progress::Answered;
+        }
+        self.next = Next::Description(parameters, columns);
+        Progress::More
+    }
+
+    /// A statement has been done, or its last row was read.
+    #[inline]
+    fn done(&mut self, done: Done, tally: &mut Tally) -> Progress {
+        let before = std::mem::replace(&mut self.in_transaction, done.is_in_transaction());
+        self.last_rows = std::mem::take(&mut self.rows);
+        if before && !self.in_transaction {
+            tally.commits += u64::from(!self.rolls_back);
+            self.ended = true;
+        }
+        if done.has_more() {
+            self.next = Next::Answer;
+            return Progress::More;
+        }
+        // A command outside a transaction commits by itself.
+        tally.commits += u64::from(!self.in_transaction && !self.ended && !self.rolls_back);
+        Progress::Answered
+    }
+
+    fn forget_columns(&mut self) {
+        if let Some(sql) = self.gathers {
+            let Gathered { columns, slots } = &mut self.gathered[sql.id];
+            columns.clear();
+            slots.clear();
+        }
+    }
+
+    fn describe(&mut self, body: &[u8]) -> Result<(), Malformed> {
+        let Some(sql) = self.gathers else { return Ok(()) };
+        let (Gather::Gset { prefix } | Gather::Aset { prefix }) = &sql.gather else { return Ok(()) };
+        let column = Column::read(body)?;
+        let gathered = &mut self.gathered[sql.id];
+        gathered.slots.push(self.statements.slot(&format!("{prefix}{}", column.name)));
+        gathered.columns.push(column);
+        Ok(())
+    }
+
+    /// NULL becomes the empty text, as in pgbench. Columns that no script mentions have no slot.
+    fn row(&mut self, body: &[u8], variables: &mut Variables) -> Result<(), Malformed> {
+        self.rows += 1;
+        let Some(sql) = self.gathers else { return Ok(()) };
+        let Gathered { columns, slots } = &self.gathered[sql.id];
+        if self.binary {
+            return binary::row(body, columns, |number, cell| {
+                if let Some(slot) = slots[number] {
+                    set(variables, slot, cell);
+                }
+            });
+        }
+        let mut values = text_row(body);
+        for slot in slots {
+            let value = values.next().ok_or(Malformed::Nonsense)??.unwrap_or_default();
+            if let Some(slot) = slot {
+                variables.set_text(*slot, value);
+            }
+        }
+        if values.next().is_some() { Err(Malformed::Nonsense) } else { Ok(()) }
+    }
+}
+
+fn set(variables: &mut Variables, slot: Slot, cell: Cell<'_>) {
+    match cell {
+        Cell::Integer(value) => variables.set(slot, Value::Integer(value)),
+        Cell::Double(value) => variables.set(slot, Value::Double(value)),
+        Cell::Bytes(text) => variables.set_text(slot, text),
+        other => {
+            let mut text = Vec::new();
+            other.write_text(&mut text);
+            variables.set_text(slot, &text);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

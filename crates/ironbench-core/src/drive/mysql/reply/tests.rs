@@ -1,0 +1,142 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::wire::mysql::protocol::frontend;
+use pgbench_script::{Automatic, Program, Source};
+
+/// A program of one command, with the variables `a` and `b`.
+fn program(text: &str) -> Program {
+    let text = format!("\\set a 1\n\\set b 2\n{text}");
+    Program::compile(&[Source { name: "s".into(), text, weight: 1 }], &[]).unwrap()
+}
+
+struct Session<'p> {
+    program: &'p Program,
+    reply: Reply<'p>,
+    variables: Variables,
+    tally: Tally,
+    mailbox: Mailbox,
+}
+
+impl<'p> Session<'p> {
+    fn new(program: &'p Program, statements: &'p Statements, cached: bool) -> Self {
+        let variables = Variables::new(program, &[], &Automatic::default());
+        let reply = Reply::new(statements, cached);
+        Self { program, reply, variables, tally: Tally::new(1), mailbox: Mailbox::default() }
+    }
+
+    fn sql(&self) -> &'p Sql {
+        self.program.sqls().next().unwrap().1
+    }
+
+    fn receive(&mut self, packets: &[&[u8]]) -> Result<Progress, Malformed> {
+        let mut stream = Vec::new();
+        for body in packets {
+            frontend::packet(&mut stream, 1, |out| out.extend_from_slice(body));
+        }
+        self.mailbox.inbox.append(&stream);
+        self.reply.read(&mut self.mailbox, &mut self.variables, &mut self.tally)
+    }
+
+    fn variable(&self, name: &str) -> String {
+        let mut text = Vec::new();
+        self.variables.write_text(self.program.symbols.get(name).unwrap(), &mut text);
+        String::from_utf8(text).unwrap()
+    }
+}
+
+fn done(status: u16) -> Vec<u8> {
+    [&[0, 0, 0], &status.to_le_bytes()[..], &[0, 0]].concat()
+}
+
+fn end(status: u16) -> Vec<u8> {
+    [&[0xfe, 0, 0], &status.to_le_bytes()[..], &[0, 0]].concat()
+}
+
+fn column(name: &str, kind: u8) -> Vec<u8> {
+    let mut body = vec![0; 4];
+    frontend::string(&mut body, name.as_bytes());
+    body.push(0);
+    body.extend_from_slice(&[12, 45, 0, 0, 0, 0, 0, kind, 0, 0, 0, 0, 0]);
+    body
+}
+
+const IDLE: u16 = 2;
+const OPEN: u16 = 3;
+const MORE: u16 = 8;
+
+#[test]
+fn rows_of_both_forms_become_variables_and_cached_columns_are_remembered() {
+    let program = program("SELECT 1 AS a, 'x' AS b \\gset\n");
+    let statements = Statements::of(&program);
+    let mut session = Session::new(&program, &statements, true);
+    let sql = session.sql();
+    session.reply.expect(sql, false);
+    let text: [&[u8]; 5] = [&[2], &column("a", 3), &column("b", 253), b"\x015\x01y", &end(IDLE)];
+    assert_eq!(session.receive(&text), Ok(Progress::Answered));
+    assert_eq!((session.variable("a"), session.variable("b")), ("5".to_owned(), "y".to_owned()));
+    session.reply.expect_prepared(sql);
+    let prepared: [&[u8]; 3] = [&[0, 7, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0], &column("a", 3), &column("b", 253)];
+    assert_eq!(session.receive(&prepared), Ok(Progress::Answered));
+    assert_eq!(session.reply.prepared().statement, 7);
+    session.reply.expect(sql, true);
+    let cached: [&[u8]; 3] = [&[2, 0], b"\0\0\x06\0\0\0\x01z", &end(IDLE)];
+    assert_eq!(session.receive(&cached), Ok(Progress::Answered));
+    assert_eq!((session.variable("a"), session.variable("b")), ("6".to_owned(), "z".to_owned()));
+    assert_eq!(session.reply.gather_fault(), None);
+    assert_eq!(session.tally.commits, 2);
+}
+
+#[test]
+fn gset_wants_exactly_one_row() {
+    let program = program("SELECT 1 AS a \\gset\n");
+    let statements = Statements::of(&program);
+    let mut session = Session::new(&program, &statements, false);
+    let sql = session.sql();
+    session.reply.expect(sql, false);
+    assert_eq!(session.receive(&[&[1], &column("a", 3), &end(IDLE)]), Ok(Progress::Answered));
+    assert_eq!(session.reply.gather_fault().unwrap(), "\\gset wants one row, the server gave 0");
+}
+
+#[test]
+fn a_commit_is_counted_once_and_a_rollback_never() {
+    let cases: [(&str, &[u16], u64); 6] = [
+        ("SELECT 1", &[IDLE], 1),
+        ("BEGIN", &[OPEN], 0),
+        ("BEGIN \\; SELECT 1 \\; COMMIT", &[OPEN | MORE, OPEN | MORE, IDLE], 1),
+        ("SELECT 1 \\; SELECT 2", &[IDLE | MORE, IDLE], 1),
+        ("BEGIN \\; ROLLBACK", &[OPEN | MORE, IDLE], 0),
+        ("ROLLBACK", &[IDLE], 0),
+    ];
+    for (text, statuses, commits) in cases {
+        let program = program(&format!("{text};\n"));
+        let statements = Statements::of(&program);
+        let mut session = Session::new(&program, &statements, false);
+        let sql = session.sql();
+        session.reply.expect(sql, false);
+        let packets: Vec<Vec<u8>> = statuses.iter().map(|status| done(*status)).collect();
+        let packets: Vec<&[u8]> = packets.iter().map(Vec::as_slice).collect();
+        assert_eq!(session.receive(&packets), Ok(Progress::Answered), "{text}");
+        assert_eq!(session.tally.commits, commits, "{text}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn arbitrary_answers_never_panic(
+        bodies in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..20), 0..8),
+        small in prop::collection::vec(prop::collection::vec(0u8..4, 1..20), 0..8),
+        binary: bool, cached: bool, prepare: bool
+    ) {
+        let program = program("SELECT 1 AS a, 'x' AS b \\gset\n");
+        let statements = Statements::of(&program);
+        for bodies in [bodies, small] {
+            let mut session = Session::new(&program, &statements, cached);
+            let sql = session.sql();
+            if prepare { session.reply.expect_prepared(sql) } else { session.reply.expect(sql, binary) }
+            let packets: Vec<&[u8]> = bodies.iter().map(Vec::as_slice).collect();
+            let _ = session.receive(&packets);
+            let _ = session.reply.last_words(&session.mailbox);
+        }
+    }
+}

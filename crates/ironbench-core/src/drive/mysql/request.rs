@@ -1,0 +1,206 @@
+//! Commands as packets, in the binary and the text protocol.
+
+use std::sync::Arc;
+
+use crate::drive::plan::Protocol;
+use crate::wire::mysql::protocol::binary::kind;
+use crate::wire::mysql::protocol::frontend;
+use pgbench_script::{Given, Program, Slot, Sql, Symbols, Value, Variables};
+
+/// Texts of a program's statements, shared by all clients.
+#[derive(Debug)]
+pub struct Statements {
+    /// By `Sql::id`, with `?` for each variable.
+    texts: Vec<String>,
+    /// By `Sql::id`: it ends a transaction without a commit.
+    rollbacks: Vec<bool>,
+    symbols: Arc<Symbols>,
+}
+
+impl Statements {
+    pub fn of(program: &Program) -> Self {
+        let mut texts = vec![String::new(); program.statements];
+        let mut rollbacks = vec![false; program.statements];
+        for (_, sql) in program.sqls() {
+            texts[sql.id] = sql.with_question_marks();
+            rollbacks[sql.id] = is_rollback(&sql.text);
+        }
+        Self { texts, rollbacks, symbols: Arc::clone(&program.symbols) }
+    }
+
+    pub fn len(&self) -> usize {
+        self.texts.len()
+    }
+
+    /// Where a column's value goes; None when no script mentions that name.
+    pub fn slot(&self, name: &str) -> Option<Slot> {
+        self.symbols.get(name)
+    }
+
+    #[inline]
+    pub fn rolls_back(&self, sql: &Sql) -> bool {
+        self.rollbacks[sql.id]
+    }
+}
+
+/// Whether one of its statements is `ROLLBACK`, and not `ROLLBACK TO` a savepoint.
+fn is_rollback(text: &str) -> bool {
+    text.split(';').any(|statement| {
+        let mut words = statement.split_whitespace();
+        words.next().is_some_and(|first| first.eq_ignore_ascii_case("rollback"))
+            && !words.any(|word| word.eq_ignore_ascii_case("to"))
+    })
+}
+
+/// How far a session is with a statement.
+#[derive(Debug)]
+enum Standing {
+    New,
+    Prepared {
+        statement: u32,
+        /// Kinds of the parameters as the server knows them from the last time.
+        kinds: Vec<u8>,
+    },
+    /// The server cannot prepare it.
+    Plain,
+}
+
+/// Writes a client's commands and knows which statements its session has prepared.
+#[derive(Debug)]
+pub struct Requests<'p> {
+    protocol: Protocol,
+    statements: &'p Statements,
+    /// By `Sql::id`.
+    standing: Vec<Standing>,
+}
+
+impl<'p> Requests<'p> {
+    pub fn new(protocol: Protocol, statements: &'p Statements) -> Self {
+        let standing = statements.texts.iter().map(|_| Standing::New).collect();
+        Self { protocol, statements, standing }
+    }
+
+    #[inline]
+    pub fn is_to_be_prepared(&self, sql: &Sql) -> bool {
+        self.protocol != Protocol::Simple && matches!(self.standing[sql.id], Standing::New)
+    }
+
+    pub fn prepare(&self, sql: &Sql, out: &mut Vec<u8>) {
+        frontend::prepare(out, &self.statements.texts[sql.id]);
+    }
+
+    pub fn prepared(&mut self, sql: &Sql, statement: u32) {
+        // No parameter has this kind before it was sent once.
+        let kinds = vec![kind::NULL; sql.parameters.len()];
+        self.standing[sql.id] = Standing::Prepared { statement, kinds };
+    }
+
+    pub fn give_up_preparing(&mut self, sql: &Sql) {
+        self.standing[sql.id] = Standing::Plain;
+    }
+
+    /// Appends a command; true: its rows will come in the binary form.
+    #[inline]
+    pub fn command(&mut self, sql: &Sql, variables: &Variables, out: &mut Vec<u8>) -> bool {
+        match &mut self.standing[sql.id] {
+            Standing::Prepared { statement, kinds } => {
+                frontend::execute(out, *statement, |out| parameters(&sql.parameters, variables, kinds, out));
+                true
+            }
+            Standing::New | Standing::Plain => {
+                frontend::query_with(out, |out| variables.write_sql(&sql.pieces, out));
+                false
+            }
+        }
+    }
+}
+
+/// Appends the parameters of an Execute. Their kinds are said when one differs from the last time.
+#[inline]
+fn parameters(slots: &[Slot], variables: &Variables, kinds: &mut [u8], out: &mut Vec<u8>) {
+    if slots.is_empty() {
+        return;
+    }
+    let nulls = out.len();
+    out.resize(nulls + slots.len().div_ceil(8), 0);
+    let mut changed = false;
+    for (number, (slot, known)) in slots.iter().zip(kinds.iter_mut()).enumerate() {
+        match kind_of(variables.held(*slot)) {
+            None => out[nulls + number / 8] |= 1 << (number % 8),
+            Some(kind) if kind != *known => {
+                *known = kind;
+                changed = true;
+            }
+            Some(_) => {}
+        }
+    }
+    // Of parameters that were NULL whenever they were sent the server must know some kind, too.
+    out.push(u8::from(changed || kinds.contains(&kind::NULL)));
+    if out.last() == Some(&1) {
+        kinds.iter().for_each(|kind| out.extend_from_slice(&[*kind, 0]));
+    }
+    for slot in slots {
+        match variables.held(*slot) {
+            None | Some(Given::Value(Value::Null)) => {}
+            Some(Given::Value(Value::Integer(value))) => out.extend_from_slice(&value.to_le_bytes()),
+            Some(Given::Value(Value::Double(value))) => out.extend_from_slice(&value.to_le_bytes()),
+            Some(Given::Value(Value::Boolean(value))) => out.push(u8::from(value)),
+            Some(Given::Text(text)) => frontend::string(out, text),
+        }
+    }
+}
+
+/// None: NULL.
+#[inline]
+fn kind_of(held: Option<Given<'_>>) -> Option<u8> {
+    match held? {
+        Given::Value(Value::Null) => None,
+        Given::Value(Value::Integer(_)) => Some(kind::LONGLONG),
+        Given::Value(Value::Double(_)) => Some(kind::DOUBLE),
+        Given::Value(Value::Boolean(_)) => Some(kind::TINY),
+        Given::Text(_) => Some(kind::VAR_STRING),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pgbench_script::{Automatic, Source};
+
+    #[test]
+    fn only_what_ends_the_transaction_is_a_rollback() {
+        assert!(is_rollback("rollback;") && is_rollback("begin; ROLLBACK WORK;"));
+        assert!(!is_rollback("ROLLBACK TO a;") && !is_rollback("rollback to savepoint a") && !is_rollback("SELECT 1"));
+    }
+
+    #[test]
+    fn kinds_of_parameters_are_said_once_and_when_one_changes() {
+        let source = Source { name: "s".into(), text: "SELECT :a, :b, :c;".into(), weight: 1 };
+        let given = [("a", "x"), ("b", "y")].map(|(name, text)| (name.to_owned(), text.to_owned()));
+        let program = Program::compile(&[source], &given).unwrap();
+        let mut variables = Variables::new(&program, &given, &Automatic::default());
+        let statements = Statements::of(&program);
+        assert_eq!(statements.texts, ["SELECT ?, ?, ?;"]);
+        let (_, sql) = program.sqls().next().unwrap();
+        variables.set(program.symbols.get("a").unwrap(), Value::Integer(1));
+        let mut requests = Requests::new(Protocol::Prepared, &statements);
+        assert!(requests.is_to_be_prepared(sql));
+        requests.prepared(sql, 7);
+        let mut sent = |variables: &Variables| {
+            let mut out = Vec::new();
+            assert!(requests.command(sql, variables, &mut out));
+            out.split_off(4 + 10)
+        };
+        let one = 1i64.to_le_bytes();
+        // The third variable, which nobody defines, is NULL.
+        let first = [&[4, 1, kind::LONGLONG, 0, kind::VAR_STRING, 0, kind::NULL, 0][..], &one, b"\x01y"].concat();
+        assert_eq!(sent(&variables), first);
+        let c = program.symbols.get("c").unwrap();
+        variables.set(c, Value::Boolean(true));
+        let kinds = [0, 1, kind::LONGLONG, 0, kind::VAR_STRING, 0, kind::TINY, 0];
+        assert_eq!(sent(&variables), [&kinds[..], &one, b"\x01y\x01"].concat());
+        assert_eq!(sent(&variables), [&[0, 0][..], &one, b"\x01y\x01"].concat());
+        variables.set(c, Value::Null);
+        assert_eq!(sent(&variables), [&[4, 0][..], &one, b"\x01y"].concat());
+    }
+}

@@ -1,0 +1,55 @@
+//! Rows into MySQL and MariaDB: one LOAD DATA LOCAL per piece, several connections at a time.
+
+use ironbench_core::wire::mysql::{Connector, Session};
+use ironbench_core::{Error, Result};
+
+use super::{Progress, Queue};
+use crate::plan::Generator;
+use crate::row::CopyText;
+
+/// Takes pieces from the queue until it is empty, each in a transaction of its own with its `note`: what one transaction has
+/// written is kept twice until it commits.
+///
+/// The text form of PostgreSQL's COPY is what LOAD DATA reads by default: tabs, newlines, `\` before both, `\N`.
+pub(super) fn copy(
+    connector: &Connector,
+    generator: &Generator,
+    queue: &Queue,
+    note: &str,
+    progress: &Progress,
+) -> Result<()> {
+    let mut session = Session::open(connector)?;
+    while let Some(piece) = queue.take() {
+        session.query("BEGIN")?;
+        let columns = piece.table.columns.join(", ");
+        let sql =
+            format!("LOAD DATA LOCAL INFILE '' INTO TABLE {} CHARACTER SET utf8mb4 ({columns})", piece.table.name);
+        let mut copy = session.copy_in(&sql).map_err(explain)?;
+        let mut made = 0;
+        let mut sink = CopyText::new(|bytes: &[u8], rows| {
+            copy.send(bytes)?;
+            made += rows;
+            progress.add(rows, bytes.len() as u64)
+        });
+        generator.emit(piece.table.name, piece.units.clone(), &mut sink).map_err(explain)?;
+        sink.finish().map_err(explain)?;
+        let taken = copy.finish().map_err(explain)?;
+        if taken != made {
+            let cause = format!("the server took {taken} of {made} rows");
+            return Err(Error::failure(format!("table {}", piece.table.name), cause));
+        }
+        if !note.is_empty() {
+            session.query(&piece.noted(note)).map_err(explain)?;
+        }
+        session.query("COMMIT").map_err(explain)?;
+    }
+    Ok(())
+}
+
+/// 1114: the table, or the disk, is full; 1021: the disk is.
+fn explain(error: Error) -> Error {
+    if matches!(error.number, 1021 | 1114) {
+        return error.hint("free some space or choose a smaller scale; the part that was loaded is not used");
+    }
+    error
+}
