@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from ironbench import _core
-from ironbench.drive.run import Child, drive_in_child
+from ironbench.drive.run import drive_in_child
+from ironbench.process.job import Placement
 
 DEFAULT_PRAGMAS = ("PRAGMA journal_mode=WAL", "PRAGMA synchronous=OFF")
 
@@ -55,4 +56,4 @@ def summary(result: _core.DriveResult) -> dict[str, Any]:
 def trial(folder: Path, compiled: bytes, progress: _core.Progress | None = None, **how: Any) -> dict[str, Any]:
     """Drives in a child and gives the summary."""
     log = folder / "child.log"
-    return summary(drive_in_child(compiled, progress or _core.Progress(), Child(log, **how)))
+    return summary(drive_in_child(compiled, progress or _core.Progress(), Placement(log, **how)))

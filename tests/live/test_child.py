@@ -28,8 +28,9 @@ DRIVE = """
 import sys
 from pathlib import Path
 from ironbench import _core
-from ironbench.drive.run import Child, drive_in_child
-result = drive_in_child(Path(sys.argv[1]).read_bytes(), _core.Progress(), Child(Path(sys.argv[2])))
+from ironbench.drive.run import drive_in_child
+from ironbench.process.job import Placement
+result = drive_in_child(Path(sys.argv[1]).read_bytes(), _core.Progress(), Placement(Path(sys.argv[2])))
 print(result.summary.decode())
 """
 

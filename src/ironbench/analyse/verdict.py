@@ -82,13 +82,11 @@ def finding(one: Comparison, method: Method, look: int = 1, holm: Holm = ALONE, 
         return _nothing(one, method, place, decides)
     result = paired([ratio for _, ratio in ratios])
     level = place.level(LEVEL / holm.comparisons, 2)
-    level_equal = place.level(LEVEL / holm.equivalences, 1)
+    tests = _Tests(method.margin, level, place.level(LEVEL / holm.equivalences, 1))
     low, high = result.interval(level or LEVEL)
     barred, change = one.barred, one.change
     judged = decides and not barred
-    conclusion = (
-        _conclusion(result, one.better, method.margin, level, level_equal) if judged else Conclusion.CANNOT_TELL
-    )
+    conclusion = _conclusion(result, one.better, tests) if judged else Conclusion.CANNOT_TELL
     changed = change_words(change, [block for block, _ in ratios]) if change else ""
     if change and conclusion is not Conclusion.CANNOT_TELL and not _holds_throughout(conclusion, change, method.margin):
         conclusion, barred = Conclusion.CANNOT_TELL, f"the ratio {changed}, and no verdict holds at both ends"
@@ -96,7 +94,7 @@ def finding(one: Comparison, method: Method, look: int = 1, holm: Holm = ALONE, 
     if judged and conclusion is Conclusion.CANNOT_TELL:
         advised = _STEADY if change else advice(result, one.better, method.margin, place, holm.comparisons)
     second = bootstrap([ratio for _, ratio in ratios], level or LEVEL)
-    cautions = _cautions(result, method.margin, conclusion, (level, level_equal), one.noise, second)
+    cautions = _cautions(result, tests, conclusion, one.noise, second)
     p = holm.p if holm.p is not None else min(1.0, result.p_equal() * holm.comparisons)
     return Finding(
         one.metric,
@@ -111,7 +109,7 @@ def finding(one: Comparison, method: Method, look: int = 1, holm: Holm = ALONE, 
         method.margin,
         detectable(result.spread, result.blocks, level) if result.blocks >= LEAST_BLOCKS else None,
         p if decides else None,
-        _method(result, place, holm.comparisons, conclusion, level_equal),
+        _method(result, place, holm.comparisons, conclusion, tests),
         advised,
         (*one.warnings, *cautions),
         tuple(one.dropped),
@@ -147,12 +145,23 @@ def advice(result: Paired, better: str, margin: float, place: Look, comparisons:
     return f"a round of {wanted} blocks, which finds {finds}"
 
 
-def _conclusion(result: Paired, better: str, margin: float, level: float, level_equal: float) -> Conclusion:
+@dataclass(frozen=True, slots=True)
+class _Tests:
+    """What a ratio is held against."""
+
+    margin: float
+    level: float
+    """Of the test of a difference, two-sided,"""
+    level_equal: float
+    """and of each of the two one-sided tests of equivalence."""
+
+
+def _conclusion(result: Paired, better: str, tests: _Tests) -> Conclusion:
     if result.blocks < LEAST_BLOCKS or better == "neither":
         return Conclusion.CANNOT_TELL
-    if result.p_equal() <= level:
+    if result.p_equal() <= tests.level:
         return Conclusion.FASTER if (result.mean > 0) == (better == "higher") else Conclusion.SLOWER
-    if result.p_apart(margin) <= level_equal:
+    if result.p_apart(tests.margin) <= tests.level_equal:
         return Conclusion.EQUIVALENT
     return Conclusion.CANNOT_TELL
 
@@ -166,27 +175,21 @@ def _holds_throughout(conclusion: Conclusion, change: Change, margin: float) -> 
 
 
 def _cautions(
-    result: Paired,
-    margin: float,
-    conclusion: Conclusion,
-    levels: tuple[float, float],
-    noise: float | None,
-    second: tuple[float, float] | None,
+    result: Paired, tests: _Tests, conclusion: Conclusion, noise: float | None, second: tuple[float, float] | None
 ) -> list[str]:
-    """`levels`: of the tests of a difference and of equivalence; `second`: the bootstrap's interval."""
-    level, level_equal = levels
+    """`second`: the bootstrap's interval."""
     sentences = []
     if result.blocks < LEAST_BLOCKS:
         sentences.append(_too_few(result.blocks))
     differs = conclusion in (Conclusion.FASTER, Conclusion.SLOWER)
-    if differs and result.p_apart(margin) <= level_equal:
+    if differs and result.p_apart(tests.margin) <= tests.level_equal:
         sentences.append(
-            f"The difference is real but smaller than the margin of {in_percent(margin)} that was declared."
+            f"The difference is real but smaller than the margin of {in_percent(tests.margin)} that was declared."
         )
     if noise is not None and abs(result.mean) <= math.log1p(noise):
         sentences.append(f"Below this machine's noise floor: A against A showed up to {in_percent(noise)}.")
-    if second is not None and level > 0:
-        low, high = result.interval(level)
+    if second is not None and tests.level > 0:
+        low, high = result.interval(tests.level)
         if (low > 1 or high < 1) != (second[0] > 1 or second[1] < 1):
             sentences.append(
                 f"The bootstrap interval ({second[0]:.3f} to {second[1]:.3f}) does not agree with the t interval on "
@@ -199,7 +202,7 @@ def _too_few(blocks: int) -> str:
     return f"{counted(blocks, 'complete block')}: a verdict needs {LEAST_BLOCKS} at least."
 
 
-def _method(result: Paired, place: Look, comparisons: int, conclusion: Conclusion, level_equal: float) -> str:
+def _method(result: Paired, place: Look, comparisons: int, conclusion: Conclusion, tests: _Tests) -> str:
     words = f"t interval on log ratios of {counted(result.blocks, 'block')}"
     if place.looks > 1:
         words += f", look {place.number} of {place.looks}"
@@ -208,7 +211,7 @@ def _method(result: Paired, place: Look, comparisons: int, conclusion: Conclusio
     if comparisons > 1:
         words += f", 1 of {comparisons} comparisons (Holm)"
     if conclusion is Conclusion.EQUIVALENT:
-        words += f"; equivalent by two one-sided t tests at {100 * level_equal:.2g} % each"
+        words += f"; equivalent by two one-sided t tests at {100 * tests.level_equal:.2g} % each"
     return words
 
 

@@ -7,7 +7,6 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -15,6 +14,7 @@ import msgspec
 from ironbench.model.observation import Source
 from ironbench.model.system import Load
 from ironbench.process import job
+from ironbench.process.job import Placement
 from ironbench.words import grouped
 
 if TYPE_CHECKING:
@@ -70,21 +70,14 @@ def compiled_plan(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Child:
-    """The process that a library engine runs in: its limits and its crashes are the engine's own."""
-
-    log: Path
-    """Where its standard error goes."""
-    cpus: Sequence[int] = ()
-    within: Sequence[str] = ()
-    """What its command is put behind."""
-
-
 def run(
-    plan: bytes, load: Load, show: Callable[[float, str], None], child: Child | None = None, lines: Lines | None = None
+    plan: bytes,
+    load: Load,
+    show: Callable[[float, str], None],
+    child: Placement | None = None,
+    lines: Lines | None = None,
 ) -> DriveResult:
-    """Blocks until the trial is over, here or in a child."""
+    """Blocks until the trial is over, here or in a child: the process that a library engine runs in."""
     from ironbench import _core
 
     progress = _core.Progress()
@@ -92,7 +85,7 @@ def run(
         return drive_in_child(plan, progress, child) if child else _core.drive(plan, progress)
 
 
-def drive_in_child(plan: bytes, progress: Progress, child: Child) -> DriveResult:
+def drive_in_child(plan: bytes, progress: Progress, child: Placement) -> DriveResult:
     """As `_core.drive`, in a child.
 
     Ctrl-C and `progress.stop()` end the trial and keep its result; a second Ctrl-C ends the child and is raised.
@@ -104,17 +97,8 @@ def drive_in_child(plan: bytes, progress: Progress, child: Child) -> DriveResult
         phase, elapsed_s, transactions, failed, seconds = state
         progress.show(phase, elapsed_s, transactions, failed, [tuple(second) for second in seconds])
 
-    result = job.run(
-        "drive",
-        plan,
-        "the engine's process",
-        show=show,
-        stopping=lambda: progress.stopping,
-        keep=True,
-        cpus=child.cpus,
-        log=child.log,
-        within=child.within,
-    )
+    call = job.Call("drive", plan, "the engine's process")
+    result = job.run(call, child, show=show, stopping=lambda: progress.stopping, keep=True)
     return _core.DriveResult.from_bytes(result)
 
 

@@ -18,7 +18,7 @@ from ironbench import engines, workloads
 from ironbench.drive import before as preparing
 from ironbench.drive import power
 from ironbench.drive.power import PowerCut
-from ironbench.drive.run import Child, Lines, Tasks, compiled_plan, run
+from ironbench.drive.run import Lines, Tasks, compiled_plan, run
 from ironbench.drive.work import Begun, run_work
 from ironbench.errors import EngineDiedError, FailureError, IronbenchError
 from ironbench.machine.oom import Starved
@@ -30,6 +30,7 @@ from ironbench.model.session import Session
 from ironbench.model.system import Load, Trial
 from ironbench.printer import Printer
 from ironbench.process import processes, scratch
+from ironbench.process.job import Placement
 
 if TYPE_CHECKING:
     from ironbench._core import DriveResult
@@ -177,7 +178,7 @@ class _Drive:
             plan.system.client_cpus or (),
         )
         in_child = engines.get(session.engine).can("in client")
-        child = Child(self._begun.log, plan.system.server_cpus or (), session.within()) if in_child else None
+        child = Placement(self._begun.log, plan.system.server_cpus or (), session.within()) if in_child else None
         return _unpacked(run(compiled, load, show, child, lines), self._begun.at)
 
 

@@ -170,7 +170,7 @@ def copied_in_child(plan: bytes, show: Callable[[int, int], None]) -> dict[str, 
 
     `show` gets rows and bytes so far, several times a second, in another thread.
     """
-    result = job.run("load", plan, "load", show=lambda state: show(*state), death=FailureError)
+    result = job.run(job.Call("load", plan, "load", FailureError), show=lambda state: show(*state))
     return msgspec.json.decode(result, type=dict[str, Any])
 
 

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,29 +23,51 @@ _PATIENCE_S = 30.0
 """How long a load whose parent is gone may take to leave what it is doing."""
 
 
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What is to be done."""
+
+    name: str
+    """Of `_CALLS`."""
+    plan: bytes
+    subject: str
+    """Of error messages."""
+    death: type[FailureError] = EngineDiedError
+    """What is raised when the child died."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where the child runs: its limits and its crashes are its own."""
+
+    log: Path | None = None
+    """Where its standard error goes; None: a file in memory."""
+    cpus: Sequence[int] = ()
+    within: Sequence[str] = ()
+    """What its command is put behind."""
+
+
+ANYWHERE = Placement()
+
+
 def run(
-    call: str,
-    plan: bytes,
-    subject: str,
+    call: Call,
+    where: Placement = ANYWHERE,
     *,
     show: Callable[[Any], None] = lambda state: None,
     stopping: Callable[[], bool] = lambda: False,
     keep: bool = False,
-    cpus: Sequence[int] = (),
-    log: Path | None = None,
-    within: Sequence[str] = (),
-    death: type[FailureError] = EngineDiedError,
 ) -> bytes:
-    """The result of a call of `_CALLS`. Raises what it raised, and `death` when the child died.
+    """The call's result. Raises what it raised, and `call.death` when the child died.
 
     `show` gets its state several times a second, in another thread. `stopping` and Ctrl-C end it early; with `keep`,
     what it had done until the first Ctrl-C is its result, else KeyboardInterrupt is raised once the child has ended.
     """
-    child = Child(__name__, subject, within=within, log=log)
+    child = Child(__name__, call.subject, within=where.within, log=where.log)
     answers = _Answers(child, show)
     try:
         with contextlib.suppress(OSError):  # a child that is gone says so by what it did not answer
-            child.send({"call": call, "cpus": list(cpus)}, plan)
+            child.send({"call": call.name, "cpus": list(where.cpus)}, call.plan)
         answers.start()
         interrupted = _wait(child, answers, stopping)
     except BaseException:
@@ -57,7 +80,7 @@ def run(
         raise KeyboardInterrupt
     raise_refusal(answers.last)
     if answers.result is None:
-        raise child.died("before its work was over", death)
+        raise child.died("before its work was over", call.death)
     return answers.result
 
 
