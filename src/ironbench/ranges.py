@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ironbench import units
 from ironbench.errors import InputError, quoted
-from ironbench.words import THIN
+from ironbench.words import MINUS, grouped
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ def in_words(value: float, unit: str = "") -> str:
         return f"{value:g} bytes" if value < 1 else units.exact(int(value))
     if unit == "s":
         return f"{value:g} s" if value < 3600 else units.span(value)
-    return f"{int(value):,}".replace(",", THIN) if value == round(value) else f"{value:g}"
+    return grouped(int(value)).replace(MINUS, "-") if value == round(value) else f"{value:g}"
 
 
 _YEAR_S, _DAY_S = 366 * 86400.0, 86400.0

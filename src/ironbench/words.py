@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -17,7 +18,8 @@ MINUS = "\u2212"
 
 def grouped(value: float) -> str:
     """A whole number with its thousands apart: `12 345`; every count is written so."""
-    return f"{value:,.0f}".replace(",", THIN).replace("-", MINUS)
+    text = f"{value:,}" if isinstance(value, int) else f"{value:,.0f}"
+    return text.replace(",", THIN).replace("-", MINUS)
 
 
 def counted(count: float, one: str, many: str = "") -> str:
@@ -50,7 +52,7 @@ def percents(share: float, signed: bool = False, limits: Sequence[float] = ()) -
         return "< 0.01"
     text = f"{value:{sign}{'.2g' if abs(value) < 9.95 else ',.0f'}}"
     places = 1
-    while places < _MOST_PLACES and any(share != limit and _hides(text, share, limit) for limit in limits):
+    while places < _MOST_PLACES and any(_hides(text, share, limit) for limit in limits):
         text, places = f"{value:{sign},.{places}f}", places + 1
     return text.replace(",", THIN).replace("-", MINUS)
 
@@ -60,6 +62,8 @@ _MOST_PLACES = 6
 
 def _hides(text: str, share: float, limit: float) -> bool:
     """Whether the percents as written are not on the side of the limit that the share is on."""
+    if math.isclose(share, limit):
+        return False
     shown = float(text.replace(",", ""))
     return shown <= limit * 100 if share > limit else shown >= limit * 100
 

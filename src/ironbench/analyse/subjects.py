@@ -12,10 +12,11 @@ import msgspec
 from ironbench import engines, workloads
 from ironbench.analyse.differences import differing, facts_of
 from ironbench.errors import InputError
-from ironbench.model.record import Record, Status
+from ironbench.model.record import FAILED_LIMITS, Record, Status
 from ironbench.model.system import PRELIMINARY, Choice, Load
 from ironbench.record.redact import redacted
 from ironbench.units import exact
+from ironbench.words import in_percent
 from ironbench.workloads.base import LEADING
 
 
@@ -88,6 +89,11 @@ def failed_share(trials: Sequence[Record]) -> float | None:
     failed = sum(metrics["failed"] for metrics in known)
     ended = failed + sum(metrics["transactions"] for metrics in known)
     return failed / ended if ended else None
+
+
+def failed_percent(share: float) -> str:
+    """Such a share in words, with digits enough to show on which side of a limit it is."""
+    return in_percent(share, limits=FAILED_LIMITS)
 
 
 def by_work(records: Sequence[Record]) -> list[tuple[Record, ...]]:

@@ -11,13 +11,12 @@ from dataclasses import dataclass
 from ironbench import ranges, units
 from ironbench.analyse.archive import EMPTY, Archive
 from ironbench.analyse.curve import metrics_of
-from ironbench.analyse.subjects import counted_in, failed_share
+from ironbench.analyse.subjects import counted_in, failed_percent, failed_share
 from ironbench.errors import InputError
 from ironbench.model.record import Record
 from ironbench.model.sample import lacking, percentile, sampled
 from ironbench.model.system import Load
 from ironbench.stats.intervals import half_width
-from ironbench.words import in_percent
 
 _FORM = re.compile(r"(p50|p90|p95|p99|p999|mean|max)\s*(?:<=?|≤)\s*(\S+)\s+at\s+([\d.]+)\s*(?:tps|/s)?", re.IGNORECASE)
 _EXAMPLE = 'write for example "p99 < 10ms at 5000 tps"'
@@ -100,7 +99,7 @@ def attained(system: str, records: Sequence[Record], target: Target, archive: Ar
     if met:
         best = max(met, key=lambda one: one.rate)
         assert best.bound_s is not None
-        lost = f", {in_percent(share)} failed" if (share := failed_share(best.trials)) else ""
+        lost = f", {failed_percent(share)} failed" if (share := failed_share(best.trials)) else ""
         return Attained(system, best, True, f"at most {_ms(best.bound_s)} at {units.rate(best.rate)}{lost}")
     best = min(measured, key=lambda one: (not one.kept, one.bound_s is None, one.bound_s or one.centre_s))
     return Attained(system, best, False, _missed(best, target))

@@ -11,6 +11,10 @@ SCHEMA = 3
 """2: a choice holds digests of its scripts. 3: a record holds digests of its files. Older records read as they are."""
 
 
+FAILED_SUSPECT = 0.001
+FAILED_VOIDED = 0.05
+"""Share of the transactions that failed, of all or of one script, above which a trial is suspect and void."""
+FAILED_LIMITS = (FAILED_SUSPECT, FAILED_VOIDED)
 RATE_NOT_KEPT = "rate-not-kept"
 """Code of the warning of an open-loop trial that did not keep its rate."""
 

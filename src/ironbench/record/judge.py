@@ -14,7 +14,16 @@ from ironbench.engines.administration import DENIED
 from ironbench.machine import quiet
 from ironbench.model.driven import Driven
 from ironbench.model.observation import Observation
-from ironbench.model.record import RATE_NOT_KEPT, Budget, Check, Status, Warning
+from ironbench.model.record import (
+    FAILED_LIMITS,
+    FAILED_SUSPECT,
+    FAILED_VOIDED,
+    RATE_NOT_KEPT,
+    Budget,
+    Check,
+    Status,
+    Warning,
+)
 from ironbench.model.system import Load, System
 from ironbench.record.measures import summary_cpu_s
 from ironbench.stats import steadiness
@@ -24,9 +33,6 @@ CLIENT_SATURATED = 0.90
 """Share of one thread's time: above it the client, not the server, sets the pace."""
 UNCOUNTED = 0.20
 """As `quiet.BUSY`, where the kernel's threads, which work for the database too, count as other programs."""
-FAILED_SUSPECT = 0.001
-FAILED_VOIDED = 0.05
-"""Share of the transactions that failed, of all or of one script, above which a trial is suspect and void."""
 OUR_SHARE = 0.15
 """Client, observers and emulation together, of the CPU time used."""
 COUNTED = 0.10
@@ -137,7 +143,7 @@ class _Failed:
     @property
     def words(self) -> str:
         ended = f"{counted(self.ended, 'transaction')}{self.whose}"
-        share = in_percent(self.share, limits=(FAILED_SUSPECT, FAILED_VOIDED))
+        share = in_percent(self.share, limits=FAILED_LIMITS)
         many = f"{grouped(self.failed)} of {ended} failed ({share})"
         return f"{many}; the first: {self.first}" if self.first else many
 

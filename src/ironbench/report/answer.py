@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from ironbench.analyse.ceiling import Ceiling
 from ironbench.analyse.growth import ALL, Course, Growth, Step
 from ironbench.analyse.study import Effect, Study
-from ironbench.analyse.subjects import failed_share
+from ironbench.analyse.subjects import failed_percent, failed_share
 from ironbench.model.finding import Conclusion
 from ironbench.report.findings import (
     against_trend_sentences,
@@ -23,7 +23,7 @@ from ironbench.report.headline import headline
 from ironbench.report.numbers import confidence, percent, quantity
 from ironbench.report.section import Answer, Point
 from ironbench.stats.scalability import Fit
-from ironbench.words import THIN, counted, in_percent
+from ironbench.words import THIN, counted
 
 _NAMED = 6
 """Most comparisons to list one by one; the table of findings has all."""
@@ -234,7 +234,7 @@ def failures(study: Study) -> str:
     lost = [(cell.name, share) for cell in study.cells if (share := failed_share(cell.usable))]
     if not lost:
         return ""
-    return f"Transactions that failed: {', '.join(f'{in_percent(share)} of {name}' for name, share in lost)}."
+    return f"Transactions that failed: {', '.join(f'{failed_percent(share)} of {name}' for name, share in lost)}."
 
 
 def disturbed(study: Study) -> list[str]:

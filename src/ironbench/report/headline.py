@@ -7,13 +7,13 @@ import math
 from ironbench.analyse.compare import ratio as compared
 from ironbench.analyse.rate import Rate
 from ironbench.analyse.study import Part, Study
-from ironbench.analyse.subjects import counted_in, failed_share, leading
+from ironbench.analyse.subjects import counted_in, failed_percent, failed_share, leading
 from ironbench.analyse.summarise import overlap
 from ironbench.report import presentation
 from ironbench.report.findings import metric_words
 from ironbench.report.numbers import between, measured, quantity, span, times, unit_of
 from ironbench.units import rate
-from ironbench.words import counted, in_percent
+from ironbench.words import counted
 
 NAMED = 3
 """Of more systems than this, the headline names the first and the one with the highest peak; the table has all."""
@@ -115,7 +115,7 @@ def _peak_sentence(part: Part) -> str:
     slow = peak.metrics.get("response_time_p99_s")
     tail = f"; 99 % of them took {quantity(slow.centre, 's')} or less" if slow else ""
     rate = measured(peak.throughput, "1/s").replace("/s", f" {counted_in(peak.trials)[1]} per second")
-    lost = f"; {in_percent(share)} of the transactions failed" if (share := failed_share(peak.trials)) else ""
+    lost = f"; {failed_percent(share)} of the transactions failed" if (share := failed_share(peak.trials)) else ""
     return f"{verb} {rate} with {clients} ({spread}{peak.basis}){tail}{lost}."
 
 

@@ -11,7 +11,7 @@ import msgspec
 from ironbench.analyse.differences import telling
 from ironbench.analyse.lead import Lead, Leads, Peaks, WorkLead
 from ironbench.analyse.rate import Rate
-from ironbench.analyse.subjects import failed_share
+from ironbench.analyse.subjects import failed_percent, failed_share
 from ironbench.model.record import Record
 from ironbench.report import elements, plain
 from ironbench.report.charts import lead as charts
@@ -22,7 +22,7 @@ from ironbench.report.numbers import NOT_KNOWN, number, quantity, unit_of
 from ironbench.report.section import Section
 from ironbench.report.sections.curves import with_failed
 from ironbench.report.sections.differences import difference_rows
-from ironbench.words import counted, in_percent
+from ironbench.words import counted
 from ironbench.workloads.base import LEADING
 
 _AT_PEAK = dict.fromkeys(LEADING, " at the peak")
@@ -35,7 +35,7 @@ _VALUES = (
     "Values are geometric means of the trials. A ratio is that of the two, with Welch's interval. "
     "`ironbench compare` takes medians, so its ratio may differ."
 )
-_OF_ROWS = "A row is of all trials with that many clients; the peak is of trials that did not choose it."
+_OF_ROWS = "A row is of the sweep or of all blocks; the peak is of trials that did not choose it."
 _SINGLE = "A side with a single trial has no spread, and a ratio with it no interval: it may be chance."
 
 
@@ -147,7 +147,7 @@ def sentences(leads: Leads) -> list[str]:
             f"{_title_of(m, work.peaks)} × {number(one.ratio)} ({one.words})" for m, one in work.peaks.leads.items()
         ]
         parts += [
-            f"{in_percent(lost)} of the transactions of {side.name} failed"
+            f"{failed_percent(lost)} of the transactions of {side.name} failed"
             for side in work.curves
             if side.main and (lost := failed_share(side.main.trials))
         ]

@@ -9,14 +9,14 @@ from typing import Any
 from ironbench import units
 from ironbench.analyse.curve import Point
 from ironbench.analyse.study import Study
-from ironbench.analyse.subjects import failed_share
+from ironbench.analyse.subjects import failed_percent, failed_share
 from ironbench.model.record import Record, Status
 from ironbench.model.sample import sampled
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Key, Table
 from ironbench.report.numbers import measured, quantity, scale, span, unit_of
 from ironbench.report.section import Bars, Section, with_rows
-from ironbench.words import counted, grouped, in_percent
+from ironbench.words import counted, grouped
 
 PLACE = 500
 
@@ -276,13 +276,13 @@ def _alt(study: Study, metric: str, title: str) -> str:
 def failed(trials: Sequence[Record]) -> str:
     """Failed transactions of all trials together; `–` where nobody counted."""
     share = failed_share(trials)
-    return "–" if share is None else in_percent(share) if share else "0"
+    return "–" if share is None else failed_percent(share) if share else "0"
 
 
 def with_failed(trials: Sequence[Record]) -> str:
     """`, 2 % failed`, to follow a rate; empty where none failed, or nobody counted."""
     share = failed_share(trials)
-    return f", {in_percent(share)} failed" if share else ""
+    return f", {failed_percent(share)} failed" if share else ""
 
 
 def _table(names: list[str], points: list[tuple[str, Point]], metric: str, unit: str) -> Table:
