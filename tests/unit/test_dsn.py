@@ -55,8 +55,9 @@ def test_the_environment_gives_what_the_dsn_leaves_out() -> None:
     assert secrets.password == "p"
 
 
-def test_a_lone_word_is_a_database() -> None:
-    assert dsn.parse("shop", HOME | {"PGUSER": "u"})[0].database == "shop"
+@pytest.mark.parametrize("word", ["shop", "postgres", "postgresql"])
+def test_a_lone_word_is_a_database(word: str) -> None:
+    assert dsn.parse(word, HOME | {"PGUSER": "u"})[0].database == word
 
 
 def test_the_database_is_called_like_the_user_when_nobody_says_otherwise() -> None:

@@ -104,7 +104,8 @@ class Address:
 
 def parse(text: str, environ: Mapping[str, str] = os.environ) -> tuple[Address, Secrets]:
     """Reads a DSN; what it leaves out comes from the environment and libpq's defaults. InputError."""
-    given = _from_uri(text) if text.partition("://")[0] in SCHEMES else _from_pairs(text)
+    scheme, colon, _ = text.partition("://")
+    given = _from_uri(text) if colon and scheme in SCHEMES else _from_pairs(text)
     for name in given:
         _refuse_unknown(name)
     for name, variable in _VARIABLES.items():
