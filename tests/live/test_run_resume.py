@@ -70,7 +70,8 @@ def test_a_plan_shows_the_order_that_the_run_takes_or_that_it_is_drawn(user: Use
     drawn = user(*words, "--plan")
     assert "6 blocks of clients=1, clients=2" in drawn.stdout and "--seed fixes it" in drawn.stdout
     assert "a lab of 6 such blocks resolves a difference of" in drawn.stdout
-    assert user(*words, "--plan", "--json").document["seed"] is None
+    document = user(*words, "--plan", "--json").document
+    assert document["seed"] is None and 0 < document["resolution"]["detectable"] < 10
     assert "block 6: clients=" in user(*words, "--plan", "--seed", "1").stdout
 
 

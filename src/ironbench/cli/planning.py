@@ -44,6 +44,7 @@ def show_run(plan: Plan, before: Sequence[Record], drawn: bool, json: bool) -> N
     blocks = 1 + max(trial.block for trial in plan.trials)
     setups = [Setup(one.cell, plan.system, plan.choice) for one in plan.trials if one.block == 0]
     left = plan if plan.search else schedule.remaining(plan, before)
+    resolution = size.of_blocks(setups, blocks) if blocks > 1 and not plan.search else None
     if json:
         import msgspec
 
@@ -51,14 +52,15 @@ def show_run(plan: Plan, before: Sequence[Record], drawn: bool, json: bool) -> N
         found = {"schema": 1, "system": plan.system, "choice": plan.choice, "search": plan.search, "trials": trials}
         cells = {one.cell.name: one.cell.load for one in plan.trials}
         found |= {"loads": cells, "confirmations": left.confirmations, "measured": len(_counting(before))}
+        found |= {"resolution": _fields(resolution) if resolution else None}
         found |= {"seed": None if drawn else setups[0].cell.load.seed}
         found |= {"estimate_s": left.estimate_s, "estimate_bytes": data_bytes}
         Printer().data(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
         return
     lines = [f"{workload.name} on {plan.system.label} ({plan.system.engine})"]
     lines += _search_lines(plan, before) if plan.search else _sweep_lines(plan, left, before, drawn)
-    if blocks > 1 and not plan.search:
-        lines.append(_resolved_by_run(size.of_blocks(setups, blocks), blocks))
+    if resolution is not None:
+        lines.append(_resolved_by_run(resolution, blocks))
     if data_bytes:
         lines.append(f"data of about {quantity(data_bytes, 'bytes')}, loaded first where they are not there yet")
     if said := checkpoints.interval_note(setups[:1], plan.crash, "--checkpoint"):
@@ -136,14 +138,18 @@ def document(found: Planned) -> dict[str, Any]:
         "trials": [{"cell": one.cell.name, "block": one.block, "stage": one.stage} for one in lab.trials],
         "estimate_s": lab.estimate_s,
         "estimate_bytes": lab.estimate_bytes,
-        "resolution": {
-            "detectable": resolution.detectable,
-            "target": resolution.target,
-            "needed_s": _needed_s(found),
-            "trial_s": resolution.trial_s,
-            "varies": resolution.varies,
-            "spread": resolution.spread,
-        },
+        "resolution": _fields(resolution) | {"needed_s": _needed_s(found)},
+    }
+
+
+def _fields(resolution: Resolution) -> dict[str, Any]:
+    return {
+        "detectable": resolution.detectable,
+        "target": resolution.target,
+        "needed_blocks": resolution.needed,
+        "trial_s": resolution.trial_s,
+        "varies": resolution.varies,
+        "spread": resolution.spread,
     }
 
 
