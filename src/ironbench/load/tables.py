@@ -56,14 +56,15 @@ def refuse_strangers(session: Session, dataset: Dataset, there: Sequence[str]) -
     complete = len(there) == len(dataset.tables) and dataset.recognised
     if complete and true(session, dataset.recognised):
         return
-    options = " ".join(f"{name}={value}" for name, value in dataset.facts.items())
-    cause = "exists, and was not loaded by ironbench"
-    if dataset.recognised:
-        cause = f"exists, was not loaded by ironbench and is not what `pgbench -i` makes at {options}"
+    hint = f"ironbench drops only what it made: drop {', '.join(there)} yourself, or name another database"
+    if not complete:
+        raise InputError(f"table {there[0]}", "exists, and was not loaded by ironbench", hint)
+    asked = " ".join(f"{name}={value}" for name, value in dataset.facts.items())
+    given = " ".join(f"--with {name}=…" for name in dataset.facts)
     raise InputError(
-        f"table {there[0]}",
-        cause,
-        f"ironbench drops only what it made: drop {', '.join(there)} yourself, or name another database",
+        f"tables {', '.join(there)}",
+        f"exist, were not loaded by ironbench, and together are not what `pgbench -i` makes at {asked}",
+        f"if `pgbench -i` made them, give its values ({given}); {hint}",
     )
 
 

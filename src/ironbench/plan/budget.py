@@ -22,6 +22,7 @@ from ironbench import units
 from ironbench.errors import InputError
 from ironbench.model.lab import Stage
 from ironbench.plan import blocks, same_load
+from ironbench.words import counted
 
 LENGTHS_S = (5.0, 7.5, 10.0, 15.0, 20.0, 30.0, 45.0, 60.0, 90.0, 120.0)
 """Trial lengths tried. Below 5 s start-up and the last transactions weigh too much."""
@@ -215,7 +216,8 @@ def sized_run(
     ]
     if not found:
         least = _spoken_up(fixed_s(min(lengths)) + block_s(min(lengths)))
-        cause = f"one trial of {min(lengths):g} s of each cell takes longer"
+        fewest = counted(len(around_s) + confirmations, "trial")
+        cause = f"at least {fewest} of {min(lengths):g} s are needed, which take longer with loading and warm-up"
         raise InputError(f"--budget {units.span(budget_s)}", cause, f"allow {units.span(least)}, or fewer clients")
     _, negative_s, count = min(found)
     return count, -negative_s
