@@ -220,3 +220,45 @@ def test_statements_are_sampled_on_a_connection_that_is_named(server: RawMysql) 
     sampled = sampler.stop()
     assert json.loads(sampled.summary)["observer_backend_pids"] == []
     assert {text for _, text in sampled.samples["s"]} == {b"1\t\\N\n"}
+
+
+WIDE = """CREATE OR REPLACE TABLE wide_row
+(id bigint AUTO_INCREMENT PRIMARY KEY, number bigint, amount int, moment datetime, payload varchar(200))"""
+
+
+@pytest.mark.parametrize("keys", ["identity", "random"])
+@pytest.mark.parametrize("method", ["rows", "batch", "copy"])
+def test_a_population_arrives_whole_by_every_method(server: RawMysql, method: str, keys: str) -> None:
+    server.query(WIDE)
+    table = {"count": 1010, "width": 100, "keys": keys, "seed": 1}
+    work = {"kind": "populate", "table": table, "method": method, "commit": 20, "batch": 7}
+    plan = compiled_plan(
+        target(server), Tasks(work=work), Load(clients=3, threads=2, transactions=None, duration_s=60), []
+    )
+    summary = json.loads(_core.drive(plan).summary)
+    assert (summary["transactions"], summary["commits"], summary["errors"]) == (51, 51, {})
+    moments = ("2025-01-01 00:00:01", "2025-01-01 00:16:50")
+    found = server.query("SELECT count(*), sum(number), min(moment), max(moment), sum(length(payload)) FROM wide_row")
+    assert found == [("1010", str(1010 * 1011 // 2), *moments, "101000")]
+    if keys == "random":  # the server's own numbers have holes where a stream gave rows to it
+        keyed = _core.wide_sums(json.dumps(table).encode())[2]
+        assert server.query("SELECT sum(id & 65535) FROM wide_row") == [(str(keyed),)]
+
+
+def test_a_population_that_the_server_refuses_ends_the_trial_with_its_words(server: RawMysql) -> None:
+    server.query(WIDE.replace("varchar(200)", "varchar(20)"))
+    for method, words in [("rows", "Data too long"), ("copy", "the server warned")]:
+        table = {"count": 100, "width": 100, "keys": "number", "seed": 1}
+        work = {"kind": "populate", "table": table, "method": method, "commit": 10, "batch": 5}
+        load = Load(clients=1, threads=1, transactions=None, duration_s=60)
+        summary = json.loads(_core.drive(compiled_plan(target(server), Tasks(work=work), load, [])).summary)
+        assert summary["aborted"]
+        assert words in json.dumps(summary)
+
+
+def test_a_bystander_reads_rows_and_opens_connections(server: RawMysql) -> None:
+    work = {"kind": "bystander", "select": "SELECT v FROM accounts WHERE id =", "keys": 100}
+    load = Load(clients=2, threads=2, transactions=None, duration_s=0.5, rate=100.0, arrivals="fixed")
+    summary = json.loads(_core.drive(compiled_plan(target(server), Tasks(work=work), load, [])).summary)
+    assert summary["errors"] == {}
+    assert summary["transactions"] + summary["unfinished"] + summary["not_started"] == 50

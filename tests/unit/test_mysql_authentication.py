@@ -150,3 +150,25 @@ def test_a_key_that_cannot_be_used_is_refused_with_a_way_out(key: bytes) -> None
     with pytest.raises(FailureError, match="cannot be encrypted") as refused:
         connected("caching_sha2_password", serve)
     assert "tls=require" in refused.value.hint
+
+
+@pytest.mark.parametrize(
+    "answer", [b"SSH-2.0-OpenSSH_9.2\r\n", b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\xff\xff\xff\0" + b"x" * 999]
+)
+def test_what_another_program_answers_is_refused_with_a_hint_at_host_and_port(answer: bytes) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def serve() -> None:
+            client, _ = listening.accept()
+            client.sendall(answer)
+            client.shutdown(socket.SHUT_WR)
+            client.recv(100)
+            client.close()
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        address = {"host": "127.0.0.1", "port": listening.getsockname()[1], "user": "u"}
+        with pytest.raises(FailureError) as refused:
+            _core.MysqlConnection(json.dumps(address).encode())
+        thread.join()
+    assert "16 MiB or more" in str(refused.value) or "no packet" in str(refused.value) or "closed" in str(refused.value)

@@ -270,7 +270,7 @@ impl Phrase {
 
 /// Year, month and day of the proleptic Gregorian calendar, by counting from 1 March so that the leap day is last in
 /// its year (era of 400 years = 146 097 days).
-fn civil(day: i64) -> (i64, i64, i64) {
+pub(crate) fn civil(day: i64) -> (i64, i64, i64) {
     let shifted = day + 719_468;
     let era = shifted.div_euclid(146_097);
     let of_era = shifted.rem_euclid(146_097);

@@ -1,12 +1,10 @@
 //! PostgreSQL for Python: everything outside the timed window, and statements that are timed one by one.
 
-use ironbench_core::Result;
-use ironbench_core::wire::Rows;
 use ironbench_core::wire::postgres::{Cancel, Connector, Session};
 use pyo3::{prelude::*, types::PyTuple};
 
 use crate::errors::raise;
-use crate::session::{Shared, Wire, described};
+use crate::session::{Shared, described};
 
 /// A blocking session of a PostgreSQL server.
 #[pyclass(module = "ironbench._core", frozen)]
@@ -17,25 +15,6 @@ pub struct Connection {
     backend_pid: i32,
     #[pyo3(get)]
     tls: bool,
-}
-
-impl Wire for Session {
-    const NAME: &'static str = "PostgreSQL";
-
-    fn query(&mut self, sql: &str) -> Result<(Rows, u64)> {
-        let outcome = self.run(sql)?;
-        Ok((outcome.rows, outcome.affected))
-    }
-
-    fn count(&mut self, sql: &str) -> Result<u64> {
-        Self::count(self, sql)
-    }
-
-    fn copy_in(&mut self, sql: &str, data: &[u8]) -> Result<u64> {
-        let mut copy = Self::copy_in(self, sql)?;
-        copy.send(data)?;
-        copy.finish()
-    }
 }
 
 #[pymethods]

@@ -13,10 +13,10 @@ use super::engines::Poll;
 use super::kind::Kind;
 use super::outcome::Outcome;
 use super::pace::Pace;
-use super::plan::{Engine, Plan};
+use super::plan::{Plan, Server};
 use crate::measure::clock::{self, MILLISECOND};
 use crate::measure::{Recorder, schedule::Schedule};
-use crate::wire::postgres::{Connector, Session};
+use crate::wire::{Session, mysql, postgres};
 use crate::{Error, Result};
 use pgbench_script::Random;
 
@@ -38,57 +38,59 @@ pub struct Bystander {
 
 impl Bystander {
     pub fn drive(&self, plan: &Plan, control: &Control, poll: Poll) -> Result<Outcome> {
-        let Engine::Postgres { connection, .. } = &plan.engine else {
-            return Err(Error::input("bystander", "only a server has connections to open"));
-        };
         if plan.clients != THREADS {
             return Err(Error::input("bystander", format!("it takes {THREADS} clients")));
         }
         let kind = |name: &str| Kind { name: name.to_owned(), weight: 1, statements: 0, places: Vec::new() };
-        let connector = Connector::new(connection.clone())?;
-        super::work(plan, control, THREADS, &[kind("select"), kind("connect")], |orders| {
-            self.run(orders, &connector, poll)
+        super::work(plan, control, THREADS, &[kind("select"), kind("connect")], |orders| match plan.engine.server() {
+            Some(Server::Postgres(connection)) => {
+                self.run::<postgres::Session>(orders, &postgres::Connector::new(connection)?, poll)
+            }
+            Some(Server::Mysql(connection)) => {
+                self.run::<mysql::Session>(orders, &mysql::Connector::new(connection)?, poll)
+            }
+            None => Err(Error::input("bystander", "only a server has connections to open")),
         })
     }
 
-    fn run(&self, orders: &Orders, connector: &Connector, poll: Poll) -> Result<Haul> {
+    fn run<S: Session>(&self, orders: &Orders, connector: &S::Connector, poll: Poll) -> Result<Haul> {
         let make = |thread: usize, _: Range<usize>| {
             let stopped = orders.control.stopped();
             let wanted = Box::new(move || stopped.load(std::sync::atomic::Ordering::Relaxed));
-            let session = Session::open_unless(connector, wanted)?;
+            let session = S::open(connector, wanted)?;
             let random = Random::new(orders.plan.seed ^ thread as u64);
-            Ok(Watcher { kind: thread, look: self, connector, session, random })
+            Ok(Watcher::<S> { kind: thread, look: self, connector, session, random })
         };
         crew::run(orders, make, poll)
     }
 }
 
-struct Watcher<'a> {
+struct Watcher<'a, S: Session> {
     kind: usize,
     look: &'a Bystander,
-    connector: &'a Connector,
-    session: Session,
+    connector: &'a S::Connector,
+    session: S,
     random: Random,
 }
 
-impl Watcher<'_> {
+impl<S: Session> Watcher<'_, S> {
     fn act(&mut self) -> Result<()> {
         match self.kind {
             SELECT => {
                 let key = self.random.integer(1, self.look.keys);
-                let rows = self.session.query(&format!("{} {key}", self.look.select))?;
+                let (rows, _) = self.session.query(&format!("{} {key}", self.look.select))?;
                 if rows.len() == 1 {
                     return Ok(());
                 }
                 Err(Error::failure("bystander", format!("{} rows have the key {key}", rows.len())))
             }
-            CONNECT => Session::open(self.connector).map(drop),
+            CONNECT => S::open(self.connector, Box::new(|| false)).map(drop),
             _ => unreachable!("there are two threads"),
         }
     }
 }
 
-impl Worker for Watcher<'_> {
+impl<S: Session> Worker for Watcher<'_, S> {
     fn io(&self) -> &'static str {
         "blocking"
     }

@@ -6,10 +6,10 @@ use std::os::fd::OwnedFd;
 use super::blocking::{BlockingLoop, Patience, SharedPace};
 use super::crew::{self, Ended, Haul, Orders, Start, Worker};
 use super::event_loop::EventLoop;
-use super::mysql::{self, MysqlScript};
+use super::mysql::{MysqlScript, Statements as MysqlStatements};
 use super::null::NullScript;
 use super::opening;
-use super::plan::{Connection, Engine, Io, Plan};
+use super::plan::{Connection, Engine, Io, MysqlConnection, Plan};
 use super::postgres::{PostgresScript, Statements};
 use super::script::Clients;
 use super::transaction::Transaction;
@@ -48,7 +48,7 @@ pub fn run(orders: &Orders, program: &Program, poll: Poll) -> Result<Haul> {
             postgres(orders, connection, *io, script, poll)
         }
         Engine::Mysql { connection, protocol, io } => {
-            let (statements, timed) = (mysql::Statements::of(program), orders.plan.statements);
+            let (statements, timed) = (MysqlStatements::of(program), orders.plan.statements);
             let connector = mysql_wire::Connector::new(connection.clone())?;
             let connect = || connector.connect_until(orders.control.stopped());
             let script = |client, session: &mysql_wire::Connected| {
@@ -85,6 +85,19 @@ pub fn postgres<X: Transaction>(
     let connector = postgres_wire::Connector::new(connection.clone())?;
     let connect = || connector.connect_until(orders.control.stopped());
     served(orders, io, connect, |client, _: &postgres_wire::Connected| make(client), poll)
+}
+
+/// Runs the transactions that `make` gives for each client against a MySQL or MariaDB server.
+pub fn mysql<X: Transaction>(
+    orders: &Orders,
+    connection: &MysqlConnection,
+    io: Io,
+    make: impl Fn(usize) -> X + Sync,
+    poll: Poll,
+) -> Result<Haul> {
+    let connector = mysql_wire::Connector::new(connection.clone())?;
+    let connect = || connector.connect_until(orders.control.stopped());
+    served(orders, io, connect, |client, _: &mysql_wire::Connected| make(client), poll)
 }
 
 /// A session that has been opened, for a transport to carry on.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::watch::{Reader, Trouble};
 use crate::Result;
 use crate::drive::plan::{Connection, MysqlConnection, Server};
-use crate::wire::{Rows, mysql, postgres};
+use crate::wire::{Rows, Session, Wish, mysql, postgres};
 
 /// What the observers' connection is called in `pg_stat_activity` and `session_connect_attrs`.
 pub const APPLICATION_NAME: &str = "ironbench observer";
@@ -18,23 +18,6 @@ pub struct Opened {
     pub readers: Vec<Box<dyn Reader>>,
     /// Set to end a statement that does not come back.
     pub give_up: Arc<AtomicBool>,
-}
-
-/// What a session of a server does for the observers.
-trait Session: Send {
-    fn query(&mut self, sql: &str) -> Result<Rows>;
-}
-
-impl Session for postgres::Session {
-    fn query(&mut self, sql: &str) -> Result<Rows> {
-        Self::query(self, sql)
-    }
-}
-
-impl Session for mysql::Session {
-    fn query(&mut self, sql: &str) -> Result<Rows> {
-        Self::query(self, sql)
-    }
 }
 
 /// Connects for readers of `texts`.
@@ -50,9 +33,8 @@ fn connect_postgres(connection: &Connection, texts: &[&str]) -> Result<Opened> {
     let mut own = connection.clone();
     own.options.retain(|(name, _)| name != "application_name");
     own.options.push(("application_name".to_owned(), APPLICATION_NAME.to_owned()));
-    let mut session = postgres::Session::open(&postgres::Connector::new(own)?)?;
     let (give_up, wanted) = wish();
-    session.interrupt_when(wanted);
+    let mut session: postgres::Session = Session::open(&postgres::Connector::new(own)?, wanted)?;
     let backend_pid = session.backend_pid();
     let statements: Vec<String> = texts.iter().enumerate().map(|(n, text)| prepared(&mut session, n, text)).collect();
     Ok(Opened { backend_pid: Some(backend_pid), ..opened(session, statements, give_up) })
@@ -60,14 +42,13 @@ fn connect_postgres(connection: &Connection, texts: &[&str]) -> Result<Opened> {
 
 fn connect_mysql(connection: &MysqlConnection, texts: &[&str]) -> Result<Opened> {
     let connector = mysql::Connector::new(connection.clone())?.named(APPLICATION_NAME);
-    let mut session = mysql::Session::open(&connector)?;
     let (give_up, wanted) = wish();
-    session.interrupt_when(wanted);
+    let session: mysql::Session = Session::open(&connector, wanted)?;
     Ok(opened(session, texts.iter().map(|text| (*text).to_owned()).collect(), give_up))
 }
 
 /// A flag, and the question whether it is set.
-fn wish() -> (Arc<AtomicBool>, Box<dyn FnMut() -> bool + Send>) {
+fn wish() -> (Arc<AtomicBool>, Wish) {
     let give_up = Arc::new(AtomicBool::new(false));
     let wanted = Arc::clone(&give_up);
     (give_up, Box::new(move || wanted.load(Ordering::Relaxed)))
@@ -115,7 +96,7 @@ impl<S: Session> Reader for Statement<S> {
     fn read(&mut self, out: &mut Vec<u8>) -> std::result::Result<(), Trouble> {
         let mut session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
         match session.query(&self.statement) {
-            Ok(rows) => {
+            Ok((rows, _)) => {
                 write_rows(&rows, out);
                 Ok(())
             }

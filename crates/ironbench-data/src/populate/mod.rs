@@ -3,6 +3,7 @@
 //! Commits are dealt out to the clients in turn before the start, so that every client knows its share and rows with
 //! neighbouring numbers arrive at about the same time. The first error ends the trial: a population with holes is none.
 
+mod mysql;
 mod null;
 mod postgres;
 mod sqlite;
@@ -69,8 +70,12 @@ impl Populate {
                     )
                 })
             }
-            Engine::Mysql { .. } => {
-                Err(Error::input("population", "it cannot be sent over MySQL's protocol").hint("use another engine"))
+            Engine::Mysql { connection, io, .. } => {
+                let statements = mysql::Statements::of(self);
+                work(plan, control, plan.threads, &[self.kind(statements.prepared())], |orders| {
+                    let filler = |client| mysql::Filler::new(share(client), &statements);
+                    engines::mysql(orders, connection, *io, filler, poll)
+                })
             }
             Engine::Sqlite { path, pragmas } => work(plan, control, plan.clients, &[self.kind(0)], |orders| {
                 sqlite::run(self, path, pragmas, orders, poll)

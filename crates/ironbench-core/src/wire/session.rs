@@ -1,0 +1,75 @@
+//! What a blocking session of a server can do, whichever wire it speaks.
+
+use super::{Rows, mysql, postgres};
+use crate::Result;
+
+/// Asked now and then while something is waited for: whether to give up.
+pub type Wish = Box<dyn FnMut() -> bool + Send>;
+
+pub trait Session: Send + Sized {
+    /// How messages call the engine.
+    const NAME: &'static str;
+
+    /// Makes sessions; good for any number of them from any number of threads.
+    type Connector: Sync;
+
+    /// Connects. The wish is asked while connecting, and while a statement runs, which it cancels.
+    fn open(connector: &Self::Connector, wish: Wish) -> Result<Self>;
+
+    /// Rows of the last statement that returned rows, and how many the last statement affected.
+    fn query(&mut self, sql: &str) -> Result<(Rows, u64)>;
+
+    /// Rows that are read, counted and let go.
+    fn count(&mut self, sql: &str) -> Result<u64>;
+
+    /// Rows copied of `data`, by the statement that takes them.
+    fn copy_in(&mut self, sql: &str, data: &[u8]) -> Result<u64>;
+}
+
+impl Session for postgres::Session {
+    const NAME: &'static str = "PostgreSQL";
+    type Connector = postgres::Connector;
+
+    fn open(connector: &Self::Connector, wish: Wish) -> Result<Self> {
+        Self::open_unless(connector, wish)
+    }
+
+    fn query(&mut self, sql: &str) -> Result<(Rows, u64)> {
+        let outcome = self.run(sql)?;
+        Ok((outcome.rows, outcome.affected))
+    }
+
+    fn count(&mut self, sql: &str) -> Result<u64> {
+        Self::count(self, sql)
+    }
+
+    fn copy_in(&mut self, sql: &str, data: &[u8]) -> Result<u64> {
+        let mut copy = Self::copy_in(self, sql)?;
+        copy.send(data)?;
+        copy.finish()
+    }
+}
+
+impl Session for mysql::Session {
+    const NAME: &'static str = "MySQL";
+    type Connector = mysql::Connector;
+
+    fn open(connector: &Self::Connector, wish: Wish) -> Result<Self> {
+        Self::open_unless(connector, wish)
+    }
+
+    fn query(&mut self, sql: &str) -> Result<(Rows, u64)> {
+        let outcome = self.run(sql)?;
+        Ok((outcome.rows, outcome.affected))
+    }
+
+    fn count(&mut self, sql: &str) -> Result<u64> {
+        Self::count(self, sql)
+    }
+
+    fn copy_in(&mut self, sql: &str, data: &[u8]) -> Result<u64> {
+        let mut copy = Self::copy_in(self, sql)?;
+        copy.send(data)?;
+        copy.finish()
+    }
+}

@@ -1,0 +1,356 @@
+//! Rows into MySQL and MariaDB: one by one, many in a statement, or as a stream.
+//!
+//! Values of statements travel in binary, those of a stream as text. One INSERT, or one stream, commits by itself; several
+//! statements are put between BEGIN and COMMIT.
+
+use std::convert::Infallible;
+use std::ops::Range;
+
+use ironbench_core::drive::{Ending, Step, Transaction};
+use ironbench_core::measure::Tally;
+use ironbench_core::wire::mysql::protocol::backend::{Answer, Prepared, head, server_error};
+use ironbench_core::wire::mysql::protocol::binary::kind;
+use ironbench_core::wire::mysql::protocol::{Framer, Malformed, Rows, frontend};
+use ironbench_core::wire::transport::Mailbox;
+
+use super::{Method, Populate, Share};
+use crate::row::{CopyText, Sink, civil};
+use crate::wide::{self, Wide};
+
+/// Bytes of a stream that are sent at a time, about.
+const PIECE: u64 = 64 * 1024;
+
+/// The SQL of a population, the same for all clients.
+pub struct Statements {
+    /// Rows of one INSERT; the last of a commit may have fewer.
+    full: u64,
+    load: String,
+    wide: Wide,
+    method: Method,
+}
+
+impl Statements {
+    pub fn of(populate: &Populate) -> Self {
+        let Populate { table, method, commit, batch } = populate;
+        let columns = table.columns().join(", ");
+        Self {
+            full: if *method == Method::Batch { *batch.min(commit) } else { 1 },
+            load: format!("LOAD DATA LOCAL INFILE '' INTO TABLE {} CHARACTER SET utf8mb4 ({columns})", wide::TABLE),
+            wide: table.clone(),
+            method: *method,
+        }
+    }
+
+    /// Statements that a connection prepares, at most.
+    pub fn prepared(&self) -> usize {
+        match self.method {
+            Method::Rows => 1,
+            Method::Batch => 3,
+            Method::Copy => 0,
+        }
+    }
+
+    /// An identity column counts by itself, so that it is not named.
+    fn insert(&self, rows: u64) -> String {
+        let columns = self.wide.columns();
+        let row = format!("({})", vec!["?"; columns.len()].join(", "));
+        let rows = vec![row; rows as usize].join(", ");
+        format!("INSERT INTO {} ({}) VALUES {rows}", wide::TABLE, columns.join(", "))
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Doing {
+    Begin,
+    /// An INSERT of so many rows is prepared.
+    Prepare(u64),
+    /// The parameters of a statement that has been prepared are described, so many are to come.
+    Describe(u64, u32, u16),
+    Insert,
+    Commit,
+    /// LOAD DATA was asked for and not yet allowed.
+    AskToLoad,
+    Load,
+    EndLoad,
+}
+
+/// An INSERT that this connection has prepared.
+struct Insert {
+    rows: u64,
+    statement: u32,
+    /// The server knows the kinds of its parameters.
+    told: bool,
+}
+
+pub struct Filler<'p> {
+    share: Share<'p>,
+    statements: &'p Statements,
+    /// Of the present commit, still to be sent.
+    rows: Range<u64>,
+    doing: Doing,
+    /// The commit has several statements.
+    block: bool,
+    prepared: Vec<Insert>,
+    framer: Framer,
+    /// Number of the next packet of a stream.
+    sequence: u8,
+    payload: Vec<u8>,
+}
+
+enum Told {
+    Nothing,
+    Answered,
+    MayLoad,
+    Refused(u16, String),
+}
+
+impl<'p> Filler<'p> {
+    pub fn new(share: Share<'p>, statements: &'p Statements) -> Self {
+        Self {
+            share,
+            statements,
+            rows: 0..0,
+            doing: Doing::Insert,
+            block: false,
+            prepared: Vec::new(),
+            framer: Framer::new(),
+            sequence: 0,
+            payload: Vec::new(),
+        }
+    }
+
+    /// Puts the next INSERT into the outbox, or has it prepared first.
+    fn insert(&mut self, out: &mut Vec<u8>) -> Step {
+        let rows = (self.rows.end - self.rows.start).min(self.statements.full);
+        let Some(insert) = self.prepared.iter_mut().find(|insert| insert.rows == rows) else {
+            frontend::prepare(out, &self.statements.insert(rows));
+            self.doing = Doing::Prepare(rows);
+            return Step::Send;
+        };
+        let (wide, payload) = (&self.statements.wide, &mut self.payload);
+        let taken = self.rows.start..self.rows.start + rows;
+        self.rows.start = taken.end;
+        frontend::execute(out, insert.statement, |out| {
+            let columns = wide.columns().len();
+            out.resize(out.len() + (rows as usize * columns).div_ceil(8), 0);
+            out.push(u8::from(!insert.told));
+            if !insert.told {
+                let kinds = [kind::LONGLONG, kind::LONGLONG, kind::LONG, kind::DATETIME, kind::VAR_STRING];
+                let row = kinds[kinds.len() - columns..].iter().flat_map(|kind| [*kind, 0]);
+                (0..rows).for_each(|_| out.extend(row.clone()));
+            }
+            taken.for_each(|row| wide.row(row + 1, payload, &mut Parameters(out)));
+        });
+        insert.told = true;
+        self.doing = Doing::Insert;
+        Step::Send
+    }
+
+    /// Puts the next piece of the stream into the outbox, or its end.
+    fn stream(&mut self, out: &mut Vec<u8>) -> Step {
+        out.clear();
+        let sequence = self.sequence;
+        self.sequence = sequence.wrapping_add(1);
+        if self.rows.is_empty() {
+            frontend::packet(out, sequence, |_| {});
+            self.doing = Doing::EndLoad;
+            return Step::Send;
+        }
+        let wide = &self.statements.wide;
+        let most = (PIECE / (wide.width + 40)).max(1);
+        let taken = self.rows.start..self.rows.end.min(self.rows.start + most);
+        self.rows.start = taken.end;
+        frontend::packet(out, sequence, |out| {
+            let mut sink = CopyText::new(|bytes: &[u8], _| {
+                out.extend_from_slice(bytes);
+                Ok::<(), Infallible>(())
+            });
+            let Ok(()) = wide.emit(taken, &mut sink);
+            let Ok(()) = sink.finish();
+        });
+        Step::Ship
+    }
+
+    /// All that was sent has been answered.
+    fn answered(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
+        let out = &mut mailbox.outbox;
+        out.clear();
+        match self.doing {
+            Doing::Begin | Doing::Describe(..) => self.insert(out),
+            Doing::Insert if !self.rows.is_empty() => self.insert(out),
+            Doing::Insert if self.block => {
+                frontend::query(out, "COMMIT");
+                self.doing = Doing::Commit;
+                Step::Send
+            }
+            Doing::Insert | Doing::Commit | Doing::EndLoad => {
+                tally.commits += 1;
+                Step::Ended(Ending { kind: 0, well: true })
+            }
+            Doing::Prepare(_) | Doing::AskToLoad | Doing::Load => Step::Broken(Malformed::Nonsense.to_string()),
+        }
+    }
+
+    fn read(&mut self, mailbox: &mut Mailbox) -> Result<Told, Malformed> {
+        let received = mailbox.inbox.bytes();
+        let mut input = received;
+        let mut told = Told::Nothing;
+        while matches!(told, Told::Nothing)
+            && let Some(packet) = self.framer.next(&mut input, Rows::Keep)?
+        {
+            told = self.take(packet.sequence, packet.body)?;
+        }
+        let read = received.len() - input.len();
+        mailbox.inbox.consume(read);
+        Ok(told)
+    }
+
+    fn take(&mut self, sequence: u8, body: &[u8]) -> Result<Told, Malformed> {
+        if let Doing::Describe(rows, statement, left) = self.doing {
+            self.doing = Doing::Describe(rows, statement, left.saturating_sub(1));
+            return Ok(self.described());
+        }
+        if body.first() == Some(&head::ERROR) {
+            let error = server_error(body);
+            return Ok(Told::Refused(error.number, error.to_string()));
+        }
+        if let Doing::Prepare(rows) = self.doing {
+            let Prepared { statement, parameters, .. } = Prepared::read(body)?;
+            self.doing = Doing::Describe(rows, statement, parameters);
+            return Ok(self.described());
+        }
+        match Answer::read(body, false)? {
+            Answer::Done(done) if done.warnings > 0 && self.doing == Doing::EndLoad => {
+                let cause = format!("the server warned {} times: rows may be missing or changed", done.warnings);
+                Ok(Told::Refused(0, cause))
+            }
+            Answer::Done(_) => Ok(Told::Answered),
+            Answer::LocalInfile if self.doing == Doing::AskToLoad => {
+                self.sequence = sequence.wrapping_add(1);
+                Ok(Told::MayLoad)
+            }
+            _ => Err(Malformed::Nonsense),
+        }
+    }
+
+    fn described(&mut self) -> Told {
+        let Doing::Describe(rows, statement, 0) = self.doing else { return Told::Nothing };
+        self.prepared.push(Insert { rows, statement, told: false });
+        Told::Answered
+    }
+}
+
+impl Transaction for Filler<'_> {
+    fn share(&self) -> Option<u64> {
+        Some(self.share.left())
+    }
+
+    fn begin(&mut self, mailbox: &mut Mailbox, _tally: &mut Tally) -> Step {
+        let out = &mut mailbox.outbox;
+        out.clear();
+        self.rows = self.share.take();
+        if self.statements.method == Method::Copy {
+            frontend::query(out, &self.statements.load);
+            self.doing = Doing::AskToLoad;
+            return Step::Send;
+        }
+        self.block = self.rows.end - self.rows.start > self.statements.full;
+        if self.block {
+            frontend::query(out, "BEGIN");
+            self.doing = Doing::Begin;
+            return Step::Send;
+        }
+        self.insert(out)
+    }
+
+    fn resume(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
+        self.reply(mailbox, tally)
+    }
+
+    fn reply(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
+        match self.read(mailbox) {
+            Err(malformed) => Step::Broken(malformed.to_string()),
+            Ok(Told::Nothing) => Step::Receive,
+            Ok(Told::MayLoad) => {
+                self.doing = Doing::Load;
+                self.stream(&mut mailbox.outbox)
+            }
+            Ok(Told::Answered) => self.answered(mailbox, tally),
+            Ok(Told::Refused(number, cause)) => {
+                tally.error(&number.to_string(), || cause.clone());
+                Step::Broken(cause)
+            }
+        }
+    }
+
+    fn shipped(&mut self, mailbox: &mut Mailbox, _tally: &mut Tally) -> Step {
+        self.stream(&mut mailbox.outbox)
+    }
+
+    fn farewell(&mut self, mailbox: &mut Mailbox) {
+        mailbox.outbox.clear();
+        frontend::quit(&mut mailbox.outbox);
+    }
+
+    fn last_words(&mut self, mailbox: &mut Mailbox) -> Option<String> {
+        match self.read(mailbox) {
+            Ok(Told::Refused(_, words)) => Some(words),
+            _ => None,
+        }
+    }
+}
+
+/// The values of a row as parameters of a prepared statement.
+struct Parameters<'a>(&'a mut Vec<u8>);
+
+impl Sink for Parameters<'_> {
+    type Error = Infallible;
+
+    fn smallint(&mut self, value: i16) {
+        self.0.extend_from_slice(&value.to_le_bytes());
+    }
+
+    fn integer(&mut self, value: i32) {
+        self.0.extend_from_slice(&value.to_le_bytes());
+    }
+
+    fn bigint(&mut self, value: i64) {
+        self.0.extend_from_slice(&value.to_le_bytes());
+    }
+
+    fn decimal(&mut self, _hundredths: i64) {
+        unreachable!("wide rows have no decimals");
+    }
+
+    fn text(&mut self, value: &str) {
+        frontend::string(self.0, value.as_bytes());
+    }
+
+    fn date(&mut self, _day: i32) {
+        unreachable!("wide rows have no dates");
+    }
+
+    fn timestamp(&mut self, second: i64) {
+        let (year, month, day) = civil(second.div_euclid(86_400));
+        let rest = second.rem_euclid(86_400);
+        let [low, high] = (year as u16).to_le_bytes();
+        let [hour, minute] = [rest / 3600, rest / 60 % 60].map(|part| part as u8);
+        self.0.extend_from_slice(&[7, low, high, month as u8, day as u8, hour, minute, (rest % 60) as u8]);
+    }
+
+    fn end_row(&mut self) -> Result<(), Self::Error> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_moment_has_the_seven_bytes_of_a_datetime() {
+        let mut out = Vec::new();
+        Parameters(&mut out).timestamp(951_868_799);
+        assert_eq!(out, [7, 0xd0, 7, 2, 29, 23, 59, 59]);
+    }
+}
