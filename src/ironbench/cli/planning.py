@@ -57,7 +57,8 @@ def show_run(plan: Plan, before: Sequence[Record], drawn: bool, json: bool) -> N
         found |= {"estimate_s": left.estimate_s, "estimate_bytes": data_bytes}
         Printer().data(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
         return
-    lines = [f"{workload.name} on {plan.system.label} ({plan.system.engine})"]
+    label, engine = plan.system.label, plan.system.engine
+    lines = [f"{workload.name} on {label if label == engine else f'{label} ({engine})'}"]
     lines += _search_lines(plan, before) if plan.search else _sweep_lines(plan, left, before, drawn)
     if resolution is not None:
         lines.append(_resolved_by_run(resolution, blocks))
