@@ -75,6 +75,28 @@ def test_the_checkpoint_in_the_middle_is_seen(recorded: Samples) -> None:
     assert metrics["dirty_left_bytes"] > 0
 
 
+@pytest.mark.parametrize(
+    ("requests_s", "done_s", "interval_s"),
+    [
+        ([0.02, 1.35, 2.68], [0.1, 1.4, 2.7], 1.33),
+        ([0.02, 1.35], [0.1, 0.8, 1.4, 2.7], None),
+        (None, [0.1, 1.4, 2.7], None),
+        (None, [0.1, 0.2, 0.3], None),
+        (None, [5.0, 35.0, 65.0], 30.0),
+    ],
+    ids=["ours", "ours and others", "others", "between two samples", "far apart"],
+)
+def test_an_interval_of_checkpoints_is_told_where_their_times_are_known(
+    requests_s: list[float] | None, done_s: list[float], interval_s: float | None
+) -> None:
+    view = '{"num_timed": %d, "num_requested": 0, "buffers_written": 0, "write_time": 0, "sync_time": 0, "page": 8192}'
+    seconds = [float(second) for second in range(71)]
+    taken = [Sample(t_s, (view % sum(at <= t_s for at in done_s)).encode()) for t_s in seconds]
+    asked = {} if requests_s is None else {"checkpoints.request": [Sample(t_s, b"") for t_s in requests_s]}
+    found = observe.parse({"pg_checkpoint.view": taken, **asked}, 70.0).metrics.get("checkpoint_interval_s")
+    assert found == (None if interval_s is None else pytest.approx(interval_s))
+
+
 def test_waits_share_out_the_sessions_that_work(recorded: Samples) -> None:
     metrics = observe.parse(recorded, 1.0).metrics
     shares = [value for name, value in metrics.items() if name.startswith("wait_share{")]

@@ -6,6 +6,7 @@ two checkpoints measures either that flood or its absence, not the steady state.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 
 from ironbench.engines.administration import REQUEST
@@ -13,10 +14,12 @@ from ironbench.engines.postgres.observers.catalog import has_relation
 from ironbench.machine.tree import Tree
 from ironbench.model.observation import Observation, Source
 from ironbench.model.observer import Samples
-from ironbench.model.points import Point, Values, growth, number, points, rate_of, rate_series, rows, steps
+from ironbench.model.points import Point, Values, growth, number, points, present, rate_of, rate_series, rows, steps
 from ironbench.model.session import Session
 
 _SOURCE = "pg_checkpoint.view"
+WITHIN = 0.05
+"""Error of the mean interval up to which it is told."""
 
 
 class PgCheckpoint:
@@ -32,19 +35,22 @@ class PgCheckpoint:
         return (Source(_SOURCE, "sql", sql),)
 
     def parse(self, samples: Samples, window_s: float) -> Observation:
-        requested = _requested(samples, window_s)
+        answered = _answered_at(samples, window_s)
+        # Nothing where none were to be requested.
+        requested = {"checkpoints_requested": float(len(answered))} if REQUEST in samples else {}
         readings = points(samples.get(_SOURCE), _parse)
         if (grown := growth(readings, window_s)) is None:
             return Observation(requested)
-        times = [t_s for t_s in _done_at(readings) if 0.0 <= t_s <= window_s]
         metrics = requested | {
             "checkpoints": round(grown.by.get("done", 0.0)) * 1.0,
             "checkpoint_write_bytes_per_s": grown.rate("bytes"),
             "checkpoint_write_share": grown.rate("write_s"),
             "checkpoint_sync_share": grown.rate("sync_s"),
         }
-        if len(times) > 1:
-            metrics["checkpoint_interval_s"] = (times[-1] - times[0]) / (len(times) - 1)
+        # Only ours, and their times are recorded; other checkpoints are no more than seen between two samples.
+        ours = len(answered) > 1 and metrics["checkpoints"] <= len(answered)
+        interval_s = _apart(answered) if ours else _seen_apart(readings, window_s)
+        metrics |= present({"checkpoint_interval_s": interval_s})
         each = steps(readings)
         series = (
             rate_series("checkpoints", each, lambda step: step.by.get("done")),
@@ -53,19 +59,27 @@ class PgCheckpoint:
         return Observation(metrics, series)
 
 
-def _requested(samples: Samples, window_s: float) -> dict[str, float]:
-    """How many of ours the server answered; nothing where none were to be requested."""
-    if (answers := samples.get(REQUEST)) is None:
-        return {}
-    return {"checkpoints_requested": float(sum(0.0 <= answer.t_s <= window_s for answer in answers))}
+def _answered_at(samples: Samples, window_s: float) -> list[float]:
+    """When the server made those that we requested."""
+    return [answer.t_s for answer in samples.get(REQUEST) or () if 0.0 <= answer.t_s <= window_s]
 
 
-def _done_at(readings: list[Point]) -> list[float]:
-    """When each checkpoint was first seen done; two between the same samples share their time."""
-    times: list[float] = []
+def _apart(times: Sequence[float]) -> float:
+    return (times[-1] - times[0]) / (len(times) - 1)
+
+
+def _seen_apart(readings: Sequence[Point], window_s: float) -> float | None:
+    """By the samples that first show each done; None where they are too far apart to tell within `WITHIN`."""
+    seen: list[tuple[float, float]] = []
     for before, after in pairwise(readings):
-        times += [after.t_s] * max(0, round(after.values["done"] - before.values["done"]))
-    return times
+        if 0.0 <= after.t_s <= window_s:
+            done = max(0, round(after.values["done"] - before.values["done"]))
+            seen += [(after.t_s, after.t_s - before.t_s)] * done
+    if len(seen) < 2:
+        return None
+    (first_s, first_gap_s), (last_s, last_gap_s) = seen[0], seen[-1]
+    known = max(first_gap_s, last_gap_s) <= WITHIN * (last_s - first_s)
+    return _apart([t_s for t_s, _ in seen]) if known else None
 
 
 def _parse(text: str) -> Values:
