@@ -23,7 +23,7 @@ def main(parent):
         message, data = frame
         if message == "refuse":
             error = FailureError("statement", "it was cancelled", "ask again")
-            error.sqlstate = "57014"
+            error.sqlstate, error.number = "57014", 1317
             raise error
         if message == "raise":
             raise ValueError("nonsense")
@@ -64,7 +64,7 @@ def test_what_lies_beside_ironbench_takes_no_place_of_the_standard_library(
 def test_an_error_of_the_child_is_raised_here_as_it_was_there(child: Child) -> None:
     with pytest.raises(FailureError, match="statement: it was cancelled") as refused:
         child.ask("refuse")
-    assert (refused.value.hint, refused.value.sqlstate) == ("ask again", "57014")
+    assert (refused.value.hint, refused.value.sqlstate, refused.value.number) == ("ask again", "57014", 1317)
 
 
 def test_a_child_that_breaks_down_leaves_its_last_line(child: Child) -> None:

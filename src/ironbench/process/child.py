@@ -211,13 +211,13 @@ def answer(parent: Channel, message: Any, data: bytes = b"") -> None:
 
 def refusal(error: IronbenchError) -> dict[str, Any]:
     """An error as an answer."""
-    return {"error": [type(error).__name__, error.subject, error.cause, error.hint, error.sqlstate]}
+    return {"error": [type(error).__name__, error.subject, error.cause, error.hint, error.sqlstate, error.number]}
 
 
 def raise_refusal(answer: dict[str, Any]) -> None:
     """Raises the error that an answer is, if it is one."""
     if "error" in answer:
-        kind, subject, cause, hint, sqlstate = answer["error"]
+        kind, subject, cause, hint, sqlstate, number = answer["error"]
         raised = getattr(errors, kind)(subject, cause, hint)
-        raised.sqlstate = sqlstate
+        raised.sqlstate, raised.number = sqlstate, number
         raise raised
