@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean, variance
+from statistics import fmean
 
 from ironbench import engines
 from ironbench.catalogue import base_name, part_of
@@ -110,8 +110,9 @@ def where_time_goes(records: Sequence[Record]) -> TimeSpent | None:
     seen, lost = observed_trials(records)
     if not seen:
         return None
-    total_s = fmean(total(record) for record in seen)
-    parts = tuple(part for name in PARTS if (part := _part(name, seen, total_s)) is not None)
+    totals = [total(record) for record in seen]
+    total_s = fmean(totals)
+    parts = tuple(part for name in PARTS if (part := _part(name, seen, totals)) is not None)
     roots, tables = (_means(seen, name) for name in ("lock_root_share", "lock_table_share"))
     limit = _limit(parts, roots, tables, seen)
     return TimeSpent(seen[0].cell.name, len(seen), total_s, parts, limit, roots, tables, _warnings(seen, lost))
@@ -151,19 +152,29 @@ def _by_part(record: Record, metric: str) -> dict[str, float]:
     return {part_of(name).partition("=")[2]: value for name, value in values.items()}
 
 
-def _part(name: str, records: Sequence[Record], total_s: float) -> Part | None:
+def _part(name: str, records: Sequence[Record], totals: Sequence[float]) -> Part | None:
+    """The mean of the trials' seconds, and its share of their mean total: seconds of cells can then be subtracted."""
+    whole = sum(totals)
+    weights = [one / whole for one in totals] if whole else [1 / len(totals)] * len(totals)
     values = [_shares(record).get(name, 0.0) for record in records]
-    share = fmean(values)
+    share = sum(weight * value for weight, value in zip(weights, values, strict=True))
     if share <= 0:
         return None
     numbers = [_by_part(record, "time_samples").get(name, 0.0) for record in records]
-    n = sum(numbers) or None
-    if len(values) > 2 and (spread := variance(values) / len(values)) > 0:
+    # Trials of unequal weight are worth fewer observations (Kish, Survey Sampling, 1965).
+    n = sum(numbers) / (len(weights) * sum(weight**2 for weight in weights)) or None
+    if len(values) > 2 and (spread := _spread(share, values, weights)) > 0:
         # Trials that differ by more than sampling explains are worth as few observations as their spread says.
         between = share * (1 - share) / spread
         n = between if n is None else min(n, between)
     low, high = (share, share) if n is None else wilson(share, n)
-    return Part(name, share, min(low, share), max(high, share), share * total_s)
+    return Part(name, share, min(low, share), max(high, share), share * whole / len(totals))
+
+
+def _spread(share: float, values: Sequence[float], weights: Sequence[float]) -> float:
+    """Squared standard error of a share of sums (Cochran, Sampling Techniques, 1977, chapter 6)."""
+    squares = sum((weight * (value - share)) ** 2 for weight, value in zip(weights, values, strict=True))
+    return squares * len(values) / (len(values) - 1)
 
 
 def _means(records: Sequence[Record], metric: str) -> dict[str, float]:

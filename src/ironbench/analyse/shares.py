@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from statistics import fmean
 
 from ironbench.analyse.bottleneck import TimeSpent, observed_trials, times, where_time_goes
 from ironbench.analyse.summarise import summarise
 from ironbench.model.observer import PARTS
 from ironbench.model.record import Budget, Record
-from ironbench.stats.intervals import half_width
+from ironbench.stats.intervals import half_width, half_width_apart
 
 OTHER = "other"
 _BUDGET = tuple(part.name for part in fields(Budget))
@@ -77,10 +76,13 @@ def _event(name: str) -> str:
 
 
 # A waterfall's steps are differences of seconds per transaction, not ratios, so that they sum to the whole difference.
-# Trials are paired by block, and Student's t applies to the differences (see `stats.ratio`). With fewer than two common
-# blocks only the error of sampling is known, which is less than the whole error.
+# They are the differences of the two cells' means. Where every block has both cells, trials are paired by block for the
+# interval, and Student's t applies to the differences (see `stats.ratio`); else Welch's. With fewer than two trials of
+# a cell only the error of sampling is known, which is less than the whole error.
 
 LEVEL = 0.05
+_Blocks = Mapping[int, Mapping[str, float]]
+"""Block → part → seconds per transaction, of one cell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +111,6 @@ class Waterfall:
     after_s: float
     steps: tuple[Step, ...]
     """In the order of `PARTS`, those that are nothing in both left out; they sum to the whole difference."""
-    blocks: int
-    """Common ones, that the steps are means of."""
     method: str
 
     @property
@@ -132,16 +132,8 @@ def waterfall(before: Sequence[Record], after: Sequence[Record]) -> Waterfall | 
     spent = where_time_goes(before), where_time_goes(after)
     if spent[0] is None or spent[1] is None:
         return None
-    common = sorted(a.keys() & b.keys())
-    if len(common) < 2:
-        return _from_sampling(spent[0], spent[1], len(common))
-    parts = [name for name in PARTS if any(name in one[block] for one in (a, b) for block in common)]
-    steps = tuple(
-        _step(name, [b[block].get(name, 0.0) - a[block].get(name, 0.0) for block in common]) for name in parts
-    )
-    whole = [fmean(sum(one[block].values()) for block in common) for one in (a, b)]
-    method = f"t intervals of the differences of {len(common)} blocks"
-    return Waterfall(spent[0].cell, spent[1].cell, whole[0], whole[1], steps, len(common), method)
+    steps = tuple(_steps(spent[0], spent[1], a, b))
+    return Waterfall(spent[0].cell, spent[1].cell, spent[0].total_s, spent[1].total_s, steps, _method(a, b))
 
 
 def _by_block(records: Sequence[Record]) -> dict[int, dict[str, float]]:
@@ -149,20 +141,31 @@ def _by_block(records: Sequence[Record]) -> dict[int, dict[str, float]]:
     return {record.block: times(record) for record in observed_trials(records)[0]}
 
 
-def _step(part: str, differences: Sequence[float]) -> Step:
-    mean, half = fmean(differences), half_width(differences, LEVEL)
-    return Step(part, mean, mean - half, mean + half)
-
-
-def _from_sampling(a: TimeSpent, b: TimeSpent, blocks: int) -> Waterfall:
-    steps = []
+def _steps(before: TimeSpent, after: TimeSpent, a: _Blocks, b: _Blocks) -> Iterator[Step]:
     for name in PARTS:
-        (from_s, from_half), (to_s, to_half) = (_spread(spent, name) for spent in (a, b))
+        (from_s, from_half), (to_s, to_half) = (_spread(spent, name) for spent in (before, after))
         if from_s or to_s:
-            delta, half = to_s - from_s, math.hypot(from_half, to_half)
-            steps.append(Step(name, delta, delta - half, delta + half))
-    method = "error of sampling alone: fewer than two blocks have both cells"
-    return Waterfall(a.cell, b.cell, a.total_s, b.total_s, tuple(steps), blocks, method)
+            delta = 0.0 if math.isclose(from_s, to_s) else to_s - from_s  # rounding is no difference
+            half = math.hypot(from_half, to_half) if _single(a, b) else _half(name, a, b)
+            yield Step(name, delta, delta - half, delta + half)
+
+
+def _single(a: _Blocks, b: _Blocks) -> bool:
+    return min(len(a), len(b)) < 2
+
+
+def _half(name: str, a: _Blocks, b: _Blocks) -> float:
+    if a.keys() == b.keys():
+        return half_width([b[block].get(name, 0.0) - a[block].get(name, 0.0) for block in a], LEVEL)
+    return half_width_apart(*([one.get(name, 0.0) for one in side.values()] for side in (a, b)), LEVEL)
+
+
+def _method(a: _Blocks, b: _Blocks) -> str:
+    if _single(a, b):
+        return "error of sampling alone: a cell has a single trial"
+    if a.keys() == b.keys():
+        return f"t intervals of the differences of {len(a)} blocks"
+    return f"Welch's t intervals of {len(a)} and {len(b)} trials: not every block has both cells"
 
 
 def _spread(spent: TimeSpent, name: str) -> tuple[float, float]:

@@ -40,6 +40,17 @@ def half_width(values: Sequence[float], level: float = 0.05) -> float:
     return t_quantile(1 - level / 2, n - 1) * statistics.stdev(values) / math.sqrt(n)
 
 
+def half_width_apart(a: Sequence[float], b: Sequence[float], level: float = 0.05) -> float:
+    """Of Welch's t interval of the difference of two means that nothing pairs (Welch, "The generalization of Student's
+    problem when several different population variances are involved", Biometrika 34, 1947). Two values at least on
+    each side; statistics.StatisticsError."""
+    parts = [statistics.variance(side) / len(side) for side in (a, b)]
+    if not sum(parts):
+        return 0.0
+    freedom = sum(parts) ** 2 / sum(part**2 / (len(side) - 1) for part, side in zip(parts, (a, b), strict=True))
+    return t_quantile(1 - level / 2, freedom) * math.sqrt(sum(parts))
+
+
 def wilson(share: float, n: float, z: float = Z95) -> tuple[float, float]:
     """The score interval of a share seen in `n` independent observations; (0, 1) without any.
 

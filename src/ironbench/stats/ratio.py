@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ironbench.stats.intervals import t_above, t_quantile, t_two_sided
+from ironbench.stats.intervals import half_width_apart, t_above, t_quantile, t_two_sided
 
 BOOTSTRAP_FROM = 20
 """Blocks; with fewer a percentile bootstrap is too narrow (Hesterberg, The American Statistician 69, 2015)."""
@@ -76,8 +76,7 @@ def paired(ratios: Sequence[float]) -> Paired:
 
 def unpaired(a: Sequence[float], b: Sequence[float], level: float) -> tuple[float, float, float]:
     """B over A of values that nothing pairs: ratio of geometric means and Welch's t interval of the difference of mean
-    logarithms (Welch, "The generalization of Student's problem when several different population variances are
-    involved", Biometrika 34, 1947). (ratio, 0, inf) with fewer than two values on a side. Values above 0, one at least
+    logarithms. (ratio, 0, inf) with fewer than two values on a side. Values above 0, one at least
     on each side; ValueError."""
     if not a or not b or any(not 0 < value < math.inf for value in (*a, *b)):
         raise ValueError("values must be positive numbers, one at least on each side")
@@ -85,12 +84,7 @@ def unpaired(a: Sequence[float], b: Sequence[float], level: float) -> tuple[floa
     centre = statistics.fmean(logs[1]) - statistics.fmean(logs[0])
     if min(map(len, logs)) < 2:
         return math.exp(centre), 0.0, math.inf
-    parts = [statistics.variance(side) / len(side) for side in logs]
-    spread = math.sqrt(sum(parts))
-    if spread == 0:
-        return math.exp(centre), math.exp(centre), math.exp(centre)
-    freedom = sum(parts) ** 2 / sum(part**2 / (len(side) - 1) for part, side in zip(parts, logs, strict=True))
-    half = t_quantile(1 - level / 2, freedom) * spread
+    half = half_width_apart(logs[0], logs[1], level)
     return math.exp(centre), _exp(centre - half), _exp(centre + half)
 
 
