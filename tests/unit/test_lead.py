@@ -54,6 +54,17 @@ def test_values_are_those_that_the_ratio_is_made_of() -> None:
     assert "the peak is of trials that did not choose it" in report.text(shown)
 
 
+def test_a_row_of_clients_is_of_all_their_trials_confirmations_included() -> None:
+    shown = found()
+    work = shown.works[0]
+    assert work.peaks is not None and "all trials with that many clients" in report.text(shown)
+    confirmed = work.peaks.clients
+    assert confirmed[0] == confirmed[1]
+    for clients, one in work.by_clients:
+        swept, fresh = 3, 3 * (clients == confirmed[0])
+        assert one.trials == (swept + fresh, swept + fresh), clients
+
+
 def test_failures_stand_beside_every_rate_of_a_lead() -> None:
     old = sweep(DISK, 3000, 5)
     new = [

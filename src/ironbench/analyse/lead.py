@@ -166,16 +166,22 @@ def lead(a: Sequence[float], b: Sequence[float], margin: float, higher_is_better
 def _work(work: str, a: Subject, b: Subject, margin: float) -> WorkLead:
     curves = _curve(a), _curve(b)
     metrics = leading(a.records[0].choice)
-    points = {point.clients: point for point in curves[1].points}
+    counts = set.intersection(*({point.clients for point in side.points} for side in curves))
     by_clients = []
     opened = curves[0].rate or curves[1].rate
-    for point in curves[0].points if metrics[0] == "throughput" and not opened else ():
-        if point.clients in points:
-            other = points[point.clients]
-            one = lead(_values(point.trials, "throughput"), _values(other.trials, "throughput"), margin)
-            if one is not None:
-                by_clients.append((point.clients, one))
+    for clients in sorted(counts) if metrics[0] == "throughput" and not opened else ():
+        of_a, of_b = (_values(trials_of(side, clients), "throughput") for side in curves)
+        one = lead(of_a, of_b, margin)
+        if one is not None:
+            by_clients.append((clients, one))
     return WorkLead(work, curves, _peaks(curves, metrics, margin), tuple(by_clients))
+
+
+def trials_of(side: Curve, clients: int) -> list[Record]:
+    """All that may be compared with that number of clients: of the sweep or a lab's blocks, and confirmations."""
+    own = [record for point in side.points if point.clients == clients for record in point.trials]
+    fresh = [record for record in side.confirmations if record.cell.load.clients == clients]
+    return [*own, *(record for record in fresh if record not in own)]
 
 
 def _curve(subject: Subject) -> Curve:

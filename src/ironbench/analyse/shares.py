@@ -157,7 +157,8 @@ def _single(a: _Blocks, b: _Blocks) -> bool:
 def _half(name: str, a: _Blocks, b: _Blocks) -> float:
     if a.keys() == b.keys():
         return half_width([b[block].get(name, 0.0) - a[block].get(name, 0.0) for block in a], LEVEL)
-    return half_width_apart(*([one.get(name, 0.0) for one in side.values()] for side in (a, b)), LEVEL)
+    before, after = ([one.get(name, 0.0) for one in side.values()] for side in (a, b))
+    return half_width_apart(before, after, LEVEL)
 
 
 def _method(a: _Blocks, b: _Blocks) -> str:

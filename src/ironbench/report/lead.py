@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from ironbench.analyse.differences import telling
-from ironbench.analyse.lead import Lead, Leads, Peaks, WorkLead
+from ironbench.analyse.lead import Lead, Leads, Peaks, WorkLead, trials_of
 from ironbench.analyse.rate import Rate
 from ironbench.analyse.subjects import failed_percent, failed_share
 from ironbench.model.record import Record
@@ -35,7 +35,7 @@ _VALUES = (
     "Values are geometric means of the trials. A ratio is that of the two, with Welch's interval. "
     "`ironbench compare` takes medians, so its ratio may differ."
 )
-_OF_ROWS = "A row is of the sweep or of all blocks; the peak is of trials that did not choose it."
+_OF_ROWS = "A row is of all trials with that many clients; the peak is of trials that did not choose it."
 _SINGLE = "A side with a single trial has no spread, and a ratio with it no interval: it may be chance."
 
 
@@ -209,10 +209,9 @@ def peaks(leads: Leads) -> Table:
 
 def by_clients(leads: Leads, work: WorkLead) -> Table:
     """The lead in throughput at each number of clients (or threads)."""
-    points = [{point.clients: point for point in curve.points} for curve in work.curves]
     rows = []
     for clients, one in work.by_clients:
-        failed = _failures("throughput", [side[clients].trials for side in points])
+        failed = _failures("throughput", [trials_of(side, clients) for side in work.curves])
         rows.append((str(clients), *_both("throughput", one.centres, failed), _ratio(one), _interval(one), one.words))
     head = ("clients", leads.a, leads.b, f"{leads.b} / {leads.a}", "95 % interval", f"{leads.b} …")
     return Table(head, tuple(rows), numbers=True)
