@@ -10,9 +10,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import pytest
+
+from ironbench import engines
+from ironbench.errors import InputError
 from ironbench.model.observation import Counted, Series
 from ironbench.model.record import Budget, Record, Status
 from ironbench.model.record import Warning as Caution
+from ironbench.model.secrets import Secrets
 from ironbench.model.system import Cell, Choice, Layout, Load, System
 from ironbench.record import Evidence
 
@@ -253,3 +258,18 @@ class Shelf:
 def example() -> list[Record]:
     """Two systems that differ in where the log is, as in the demo."""
     return sweep(DISK, 3600, 6) + sweep(MEMORY, 9800, 5, seed=2, started_at="2026-11-21T01:10:00")
+
+
+def require_installed(engine: str) -> None:
+    """Skips a test whose engine's programs are not on this machine."""
+    if reason := lacking(engine):
+        pytest.skip(reason)
+
+
+def lacking(engine: str) -> str:
+    """Why an engine cannot be started on this machine, and how to change that; empty: it can."""
+    try:
+        engines.get(engine).identity(System(engine, "test"), Secrets())
+    except InputError as error:
+        return str(error) + f": {error.hint}"
+    return ""

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from factories import lacking
 
 ROOT = Path(__file__).parents[2]
 IRONBENCH = Path(sys.executable).parent / "ironbench"
@@ -36,6 +37,8 @@ def test_readme_examples_run(tmp_path: Path, postgres) -> None:
     found = examples()
     assert len(found) >= 8
     for arguments in found:
+        if "mariadb" in arguments and lacking("mariadb"):
+            continue
         arguments = [address if word.startswith("postgresql://") else word for word in arguments]
         arguments = [str(tmp_path / "log") if word.startswith("/dev/shm") else word for word in arguments]
         arguments = [str(ROOT / word) if word.startswith("labs/") else word for word in arguments]

@@ -11,6 +11,7 @@ import pytest
 from user import User
 
 from ironbench import catalogue, engines
+from ironbench.engines.dialect import Dialect
 from ironbench.model.system import Layout, System
 from ironbench.workloads import tpch_tables
 from ironbench.workloads.tpch import answers, position, refresh, validation
@@ -72,7 +73,7 @@ def test_a_refresh_set_that_was_interrupted_is_ended_before_the_next_one_is_used
         at = position.read(session, position.loaded_at(session, dataset.name))
         (half,) = refresh.made(dataset.generator, [at.next], 5, place)
         position.write(session, replace(at, past=at.next + 1))
-        refresh.insert(session.line(), replace(half, pieces=half.pieces[:1]))
+        refresh.insert(session.line(), replace(half, pieces=half.pieces[:1]), Dialect())
         assert session.query("select count(*) from orders") == [("15005",)]
     trial = tried(user, "duckdb", "--data", data, "--with", "check=no")
     assert trial["conditions"]["refresh sets"].startswith("3 to 3,")

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from factories import lacking, require_installed
 
 from ironbench import engines
 from ironbench.errors import FailureError, InputError
@@ -39,6 +40,7 @@ ROWS = {
 
 @contextmanager
 def running(engine: str, data: Path) -> Iterator[Session]:
+    require_installed(engine)
     settings = {"fsync": "off"} if engine == "postgres" else {}
     system, secrets = engines.get(engine).validated(System(engine, "t", settings, Layout(str(data / engine))), 4)
     with engines.running(system, secrets, 4) as session:
@@ -91,6 +93,8 @@ def test_money_is_exact(session: Session) -> None:
 def test_every_engine_holds_the_same_rows(place: Path) -> None:
     sums = []
     for engine in engines.able(("data", "queries")):
+        if lacking(engine):
+            continue
         factor = 1 if engine == "sqlite" else 100
         with running(engine, place) as session:
             load(session, indexes="no")
@@ -102,7 +106,7 @@ def test_every_engine_holds_the_same_rows(place: Path) -> None:
                 "(select sum(ps_availqty) from partsupp) from lineitem"
             )[0]
             sums.append(tuple((value or "").removesuffix(".00") for value in found))
-    assert sums[0] == sums[1] == sums[2]
+    assert len(sums) > 2 and len(set(sums)) == 1
 
 
 @pytest.mark.long

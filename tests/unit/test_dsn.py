@@ -3,8 +3,10 @@ from pathlib import Path
 
 import pytest
 
+from ironbench.engines.mariadb import dsn as mysql
 from ironbench.engines.postgres import dsn
 from ironbench.errors import InputError
+from ironbench.model.secrets import Secrets
 
 HOME = {"HOME": "/nonexistent", "USER": "me", "LOGNAME": "me"}
 
@@ -130,3 +132,31 @@ def test_a_password_file_that_others_may_read_is_refused(tmp_path, home) -> None
 def test_a_password_file_that_is_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe", 0o600)
     assert dsn.stored_password(tmp_path / "pipe", "h", 5432, "d", "u") is None
+
+
+def test_an_address_of_mysql_is_a_uri_with_a_database() -> None:
+    text = "mariadb://ann:s3%40cret@db.example:3307/shop?tls=verify-full"
+    address, secrets = mysql.parse(text, HOME)
+    assert address == mysql.Address("ann", "shop", "db.example", 3307, tls="verify-full")
+    assert secrets.password == "s3@cret" and "s3" not in address.text() + repr(secrets)
+    assert mysql.parse(address.text(), {"MYSQL_PWD": "p"}) == (address, Secrets("p"))
+    assert mysql.parse("mysql://a@[::1]/d?socket=/run/my%20sql.sock", HOME)[0].socket == "/run/my sql.sock"
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        ("postgresql://a@h/d", "does not begin with mysql://"),
+        ("mysql://a@h", "names no database"),
+        ("mysql://a@h:port/d", "its port"),
+        ("mysql://a@h/d?sockt=/x", "sockt is unknown"),
+        ("mysql://a@h/d?socket=x", "no whole path"),
+        ("mysql://a@h/d?tls=always", "tls=always is unknown"),
+        ("mysql://a@h/d?tls_ca=/nowhere", "names no file"),
+        ("mysql://a@h,i/d", "several hosts"),
+        ("mysql://a@[::1/d", "no IPv6 address"),
+    ],
+)
+def test_a_wrong_address_of_mysql_is_refused(text: str, cause: str) -> None:
+    with pytest.raises(InputError, match=cause):
+        mysql.parse(text, HOME)

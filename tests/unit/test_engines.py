@@ -54,6 +54,14 @@ def test_cleanup_chooses_the_engine_by_the_scheme_of_the_dsn(monkeypatch: pytest
     assert caught.value.hint == "known: one://, two://" and "secret" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("dsn", "name"),
+    [(None, "postgres"), ("host=h", "postgres"), ("postgresql://h/d", "postgres"), ("mysql://h/d", "mariadb")],
+)
+def test_the_scheme_of_a_dsn_chooses_the_engine(dsn: str | None, name: str) -> None:
+    assert engines.default(("scripts", "data"), dsn).name == name
+
+
 def test_the_null_engine_takes_everything_and_keeps_nothing() -> None:
     engine = engines.get("null")
     system, secrets = engine.validated(System("null", "n", settings={"service": "50us"}), 5)

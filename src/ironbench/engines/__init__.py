@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -37,9 +38,25 @@ def find(name: str) -> Engine | None:
     return get(name) if name in names() else None
 
 
-def default(needs: Sequence[str]) -> Engine:
-    """The preferred one among those that have these abilities."""
+def default(needs: Sequence[str], dsn: str | None = None) -> Engine:
+    """The preferred one among those that have these abilities; of a running server the one that its DSN names."""
+    if dsn and (engine := of_scheme(scheme(dsn))) is not None:
+        return engine
     return max((get(name) for name in able(needs)), key=lambda engine: engine.traits.preference)
+
+
+_SCHEME = re.compile(r"([A-Za-z][\w+.-]*)://")
+"""Of a URI (RFC 3986, 3.1); a DSN of another form has none."""
+
+
+def scheme(dsn: str) -> str:
+    """What a DSN begins with: `name`, of `name://…`, or nothing."""
+    return match[1] if (match := _SCHEME.match(dsn)) else ""
+
+
+def of_scheme(word: str) -> Engine | None:
+    """The engine whose servers have DSNs of this scheme."""
+    return next((engine for engine in map(get, names()) if word in engine.traits.schemes), None)
 
 
 def able(needs: Sequence[str]) -> list[str]:

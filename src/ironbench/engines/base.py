@@ -26,6 +26,8 @@ ABILITIES: Mapping[str, str] = {
     "bare machine": "there is no database between a workload and the machine",
     "in client": "it is a library that works in the threads that call it",
     "copy": "it takes rows as a stream (COPY)",
+    "population": "many connections can fill a table of it: row by row, in batches or by a stream",
+    "full joins": "a join can keep the rows of both sides that have no partner (FULL JOIN)",
     "checkpoints": "it makes checkpoints when it is asked, and reports them",
     "power cut": "it starts again, within one run, on what a power cut left",
     "whole numbers": "it has no exact decimals: rows come with amounts as whole numbers",

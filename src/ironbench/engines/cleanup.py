@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import re
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,9 +15,6 @@ from ironbench.engines.base import Engine
 from ironbench.errors import InputError
 from ironbench.model.system import System
 from ironbench.process import place, processes, register, scratch
-
-_SCHEME = re.compile(r"([A-Za-z][\w+.-]*)://")
-"""Of a URI (RFC 3986, 3.1); a DSN of another form has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +72,13 @@ def database(dsn: str) -> str:
 
 def _engine_of(dsn: str) -> Engine:
     """The engine that marks what ironbench makes and whose servers have DSNs of this scheme. InputError: none."""
-    scheme = match[1] if (match := _SCHEME.match(dsn)) else ""
-    marking = [engine for engine in map(engines.get, engines.names()) if engine.administration.marks]
-    by_scheme = {known: engine for engine in marking for known in engine.traits.schemes}
-    if scheme not in by_scheme:
-        known = ", ".join(f"{word}://" for word in sorted(by_scheme) if word)
+    scheme = engines.scheme(dsn)
+    engine = engines.of_scheme(scheme)
+    if engine is None or not engine.administration.marks:
+        marking = [one for one in map(engines.get, engines.names()) if one.administration.marks]
+        known = ", ".join(sorted(f"{word}://" for one in marking for word in one.traits.schemes if word))
         raise InputError("--dsn", f"there are no databases to clean at {scheme}://", f"known: {known}")
-    return by_scheme[scheme]
+    return engine
 
 
 def leftovers() -> list[str]:

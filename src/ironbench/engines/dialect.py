@@ -34,6 +34,9 @@ class Dialect:
     begin: str = "begin"
     """Before statements that are sent together and belong to one transaction; "": they do so by themselves."""
 
+    identity: str = "generated always as identity"
+    """Of a column whose values the engine counts."""
+
     def present(self, tables: Sequence[str]) -> str:
         """Names of those of `tables` that exist where an unqualified name finds them."""
         return (
@@ -66,6 +69,10 @@ class Dialect:
     def emptied(self, table: str) -> Sequence[str]:
         """Statements after which the table is as it was made, its counters too."""
         return [f"truncate table {table}"]
+
+    def copy(self, table: str) -> str:
+        """Before rows in COPY's text format that all go into a table (`Line.copy_in`)."""
+        return f"COPY {table} FROM STDIN"
 
     def code(self, character: str) -> str:
         """Number of a character, as an expression."""

@@ -98,7 +98,7 @@ class ServerSession(ABC, Generic[_A, _L]):
     def copy_in(self, sql: str, data: bytes) -> int:
         return self._attempt(lambda connection: connection.copy_in(sql, data))
 
-    def line(self, cpus: Sequence[int] = ()) -> _L:
+    def line(self, cpus: Sequence[int] = ()) -> Line:
         return self.connect()
 
     def facts(self) -> dict[str, Any]:
@@ -178,7 +178,7 @@ class ServerSession(ABC, Generic[_A, _L]):
             if self._stopped:
                 raise FailureError(self.title, "the server was stopped")
             if self._connection is None:
-                self._connection = self.connect()
+                self._connection = self._reconnected()
             try:
                 return use(self._connection)
             except FailureError as error:
@@ -192,6 +192,13 @@ class ServerSession(ABC, Generic[_A, _L]):
                         f"or name another role in {written('system.dsn')}"
                     )
                 raise
+
+    def _reconnected(self) -> _L:
+        try:
+            return self.connect()
+        except FailureError as error:
+            self._explain(error)
+            raise
 
     def _answers(self) -> bool:
         try:

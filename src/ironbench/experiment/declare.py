@@ -238,7 +238,8 @@ class Builder:
         if not sections.workload.name:
             raise InputError("workload.name", "is missing", "`ironbench list workloads` shows all")
         workload = workloads.get(sections.workload.name)
-        engine = engines.get(sections.system.engine) if sections.system.engine else engines.default(workload.needs)
+        named, dsn = sections.system.engine, sections.system.dsn
+        engine = engines.get(named) if named else engines.default(workload.needs, dsn)
         available = os.sched_getaffinity(0)
         label = self._label(cell, workload.name if engine.can("bare machine") else engine.name)
         system = replace(resolve.system(sections, label, folder, available), engine=engine.name)

@@ -10,8 +10,9 @@ from ironbench.model.session import Session
 
 TABLE = "ironbench_load"
 _SCHEMA = (
-    f"create table {TABLE} (data text primary key, content_key text not null, loaded_at text, "
-    "rows bigint not null, bytes bigint not null, elapsed_s double precision not null)"
+    # `rows` is a reserved word of some engines, and a key there has to be of bounded length.
+    f"create table {TABLE} (data varchar(200) primary key, content_key text not null, loaded_at text, "
+    '"rows" bigint not null, bytes bigint not null, elapsed_s double precision not null)'
 )
 
 
@@ -41,7 +42,7 @@ class Marker:
         if not present(self._session, (TABLE,)):
             return None
         notes = self._session.query(
-            f"select content_key, coalesce(loaded_at, ''), rows, bytes, elapsed_s from {TABLE} "
+            f"select content_key, coalesce(loaded_at, ''), \"rows\", bytes, elapsed_s from {TABLE} "
             f"where data = {quoted(self._data)}"
         )
         if not notes:
@@ -60,7 +61,7 @@ class Marker:
     def complete(self, loaded_at: str, rows: int, size: int, elapsed_s: float) -> None:
         """Written last of all."""
         self._session.query(
-            f"update {TABLE} set loaded_at = {quoted(loaded_at)}, rows = {rows}, bytes = {size}, "
+            f'update {TABLE} set loaded_at = {quoted(loaded_at)}, "rows" = {rows}, bytes = {size}, '
             f"elapsed_s = {elapsed_s:.6f} where data = {quoted(self._data)}"
         )
 

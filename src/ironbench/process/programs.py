@@ -11,6 +11,7 @@ import signal
 import subprocess
 import threading
 from collections.abc import Mapping, Sequence
+from functools import cache
 
 from ironbench.errors import FailureError
 
@@ -116,6 +117,16 @@ def works(*words: str) -> bool:
         return run_program(words).returncode == 0
     except FailureError:
         return False
+
+
+@cache
+def tied() -> tuple[str, ...]:
+    """What ends a program with whoever started it; nothing where setpriv(1) cannot, as that of BusyBox.
+
+    A program of a killed ironbench that goes on would work on files that belong to the next one by then.
+    """
+    words = ("setpriv", "--pdeathsig", "KILL")
+    return words if works(*words, "true") else ()
 
 
 def last_words(text: str, lines: int = 3) -> str:

@@ -75,7 +75,7 @@ class Wide:
     def dataset(self, engine: str, loaded: bool) -> Dataset:
         """The table with all its rows, or as yet without any."""
         count = self.rows if loaded else 0
-        identity = "generated always as identity " if self.keys == "identity" else ""
+        identity = f"{engines.get(engine).traits.dialect.identity} " if self.keys == "identity" else ""
         facts = {"rows": str(count), "row": str(self.width + FIXED_BYTES), "keys": self.keys}
         named = " ".join(f"{name}={value}" for name, value in facts.items())
         return Dataset(

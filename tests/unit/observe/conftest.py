@@ -20,7 +20,17 @@ Samples = dict[str, list[Sample]]
 @pytest.fixture
 def recorded() -> Samples:
     """6 s of pgbench's TPC-B-like script, 4 clients, 2 cores, PostgreSQL 18, a checkpoint in the middle."""
-    content = json.loads((Path(__file__).parent / "recorded_postgres18.json").read_text())
+    return _samples("recorded_postgres18.json")
+
+
+@pytest.fixture
+def recorded_elsewhere() -> Samples:
+    """6 s of updates, 4 clients, MariaDB 10.11, two checkpoints."""
+    return _samples("recorded_mariadb1011.json")
+
+
+def _samples(name: str) -> Samples:
+    content = json.loads((Path(__file__).parent / name).read_text())
     return {name: [Sample(t_s, text.encode()) for t_s, text in taken] for name, taken in content.items()}
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ironbench.engines.postgres.observers.events import part_of_event
-from ironbench.engines.postgres.observers.waits import counted
+from ironbench.engines.postgres.observers.waits import OBSERVER as WAITS
 from ironbench.machine.tree import Tree
 from ironbench.model.observation import Sample, Source
 from ironbench.model.observer import PARTS, OnCores, Waits
@@ -117,14 +117,14 @@ def test_processes_that_were_seen_are_counted_and_strangers_are_not() -> None:
             Sample(1.1, files((99, 10**9, 10**9))),
         ],
     }
-    found = counted(samples, 1.1)
+    found = WAITS.counted(samples, 1.1)
     assert found is not None
     assert (found.cpu, found.run_queue) == pytest.approx((1.0, 0.2))
 
 
 def test_processes_out_of_sight_are_not_counted_as_nothing() -> None:
     samples = {"pg_waits.backends": [Sample(0.0, b"10\n11\n")], "pg_waits.schedstat": []}
-    assert counted(samples, 1.0) is None
+    assert WAITS.counted(samples, 1.0) is None
 
 
 def test_the_period_grows_with_the_backends_so_that_the_cost_does_not(session: Callable[..., Any]) -> None:

@@ -14,13 +14,16 @@ Samples = dict[str, list[Sample]]
 WINDOW_S = 6.0
 
 
-def test_every_metric_and_series_is_in_the_catalogue(recorded: Samples) -> None:
-    observation = observe.parse(recorded, WINDOW_S)
+@pytest.mark.parametrize("engine", ["recorded", "recorded_elsewhere"])
+def test_every_metric_and_series_is_in_the_catalogue(engine: str, request: pytest.FixtureRequest) -> None:
+    observation = observe.parse(request.getfixturevalue(engine), WINDOW_S)
+    assert {"wal_bytes_per_s", "engine_commits_per_s", "backends_active"} <= observation.metrics.keys()
     for name in [*observation.metrics, *(series.name for series in observation.series)]:
         catalogue.metric(name)
 
 
-def test_every_observer_finds_something_in_the_recording(recorded: Samples) -> None:
+def test_every_observer_finds_something_in_the_recording(recorded: Samples, recorded_elsewhere: Samples) -> None:
+    recorded = recorded_elsewhere | recorded
     for observer in observe.observers():
         if observer.name != "emulation":  # recorded on real devices; see test_emulation.py
             assert observer.parse(recorded, WINDOW_S).metrics, observer.name

@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 from ironbench.engines.identity import Identity
@@ -193,20 +192,14 @@ def flags(installation: Installation) -> tuple[str, ...]:
 
 
 def _run(command: list[str], cluster: Cluster, identity: Identity) -> None:
-    # Whoever starts this may be killed. An initdb that goes on removes what it made once it fails, and by then another
-    # one's files may lie there.
-    done = programs.run_program([*identity.prefix, *_tied(), *command], environment=environment(), timeout_s=None)
+    # An initdb that goes on removes what it made once it fails, and by then another one's files may lie there.
+    done = programs.run_program(
+        [*identity.prefix, *programs.tied(), *command], environment=environment(), timeout_s=None
+    )
     if done.returncode != 0:
         raise FailureError(
             f"data directory {cluster.place}", f"{Path(command[0]).name} failed: {complaint(done.stderr)}"
         )
-
-
-@cache
-def _tied() -> tuple[str, ...]:
-    """What ends a program with whoever started it; nothing where setpriv(1) cannot, as that of BusyBox."""
-    words = ("setpriv", "--pdeathsig", "KILL")
-    return words if programs.works(*words, "true") else ()
 
 
 def environment() -> dict[str, str]:

@@ -38,7 +38,7 @@ class PostgresEngine(Engine):
         abilities=frozenset(
             {
                 *("scripts", "data", "queries", "copy", "checkpoints", "power cut", "parallel statements"),
-                *("partitions", "maintenance", "counters", "waits", "plan times"),
+                *("partitions", "population", "full joins", "maintenance", "counters", "waits", "plan times"),
             }
         ),
         preference=100,

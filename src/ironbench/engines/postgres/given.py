@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ironbench.engines.administration import CHECKPOINT, REPLICATION, SIZES, TABLES
+from ironbench.engines.given import refuse_configuring
 from ironbench.engines.postgres import dsn
 from ironbench.engines.server_session import Place
 from ironbench.errors import InputError, IronbenchError, written
 from ironbench.model.secrets import Secrets
 from ironbench.model.session import Row, Session
-from ironbench.model.system import Layout, System
+from ironbench.model.system import System
 from ironbench.process import processes
 from ironbench.words import counted
 
@@ -45,21 +46,7 @@ _TEMP = """
 
 def validated(system: System) -> tuple[System, Secrets]:
     """A running server is taken as it is: whatever would change it is refused."""
-    for option, is_set in (
-        (written("system.set"), system.settings),
-        (f"{written('layout.data')}, {written('layout.temp')}, {written('layout.log')}", system.layout != Layout()),
-        (written("system.memory"), system.memory_bytes is not None),
-        (written("limits.memory_total"), system.memory_total_bytes is not None),
-        ("parallelism", system.parallelism is not None),
-        (written("limits.server_cpus"), system.server_cpus is not None),
-        ("system.ideal", bool(set(system.ideal) - {"client"})),
-    ):
-        if is_set:
-            raise InputError(
-                option,
-                f"a running server ({written('system.dsn')}) is not configured by ironbench",
-                f"leave out {option}, or leave out {written('system.dsn')}: ironbench then starts a server of its own",
-            )
+    refuse_configuring(system)
     address, secrets = dsn.parse(system.dsn or "")
     return replace(system, dsn=address.text()), secrets
 

@@ -72,7 +72,9 @@ class SqliteEngine(LibraryEngine):
     """Its spills can be as good as free (`temp_store`)."""
     traits = Traits(
         doc="SQLite in a child process, write-ahead log on, every commit synced; pragmas by --set",
-        abilities=frozenset({"scripts", "data", "queries", "in client", "power cut", "whole numbers"}),
+        abilities=frozenset(
+            {"scripts", "data", "queries", "in client", "power cut", "whole numbers", "population", "full joins"}
+        ),
         preference=50,
         protocols=("library",),
         costs=Costs(

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ironbench.engines.dialect import Dialect
 from ironbench.errors import FailureError
 from ironbench.model.session import Line
 from ironbench.process import job
@@ -51,21 +52,24 @@ class Refresh:
     """`rf1` or `rf2`."""
     refresh_set: RefreshSet
     line: Line
+    dialect: Dialect
     limit_s: float = float("inf")
 
     def run(self, after: Step | None) -> tuple[int, float, float]:
         began_s = time.perf_counter()
-        what = insert if self.name == "rf1" else delete
-        what(self.line, self.refresh_set)
+        if self.name == "rf1":
+            insert(self.line, self.refresh_set, self.dialect)
+        else:
+            delete(self.line, self.refresh_set)
         return len(self.refresh_set.pieces), began_s, time.perf_counter()
 
 
-def insert(line: Line, refresh_set: RefreshSet) -> None:
+def insert(line: Line, refresh_set: RefreshSet, dialect: Dialect) -> None:
     """RF1. FailureError."""
     for piece in refresh_set.pieces:
         line.query("BEGIN")
-        line.copy_in("COPY orders FROM STDIN", piece.orders)
-        line.copy_in("COPY lineitem FROM STDIN", piece.lines)
+        line.copy_in(dialect.copy("orders"), piece.orders)
+        line.copy_in(dialect.copy("lineitem"), piece.lines)
         line.query("COMMIT")
 
 
@@ -74,10 +78,10 @@ def delete(line: Line, refresh_set: RefreshSet) -> None:
     _delete(line, refresh_set, group=(refresh_set.number - 1) // SETS)
 
 
-def again(line: Line, refresh_set: RefreshSet) -> None:
+def again(line: Line, refresh_set: RefreshSet, dialect: Dialect) -> None:
     """Both functions, whatever an interrupted trial had done of them already. FailureError."""
     _delete(line, refresh_set, group=(refresh_set.number - 1) // SETS + 1)
-    insert(line, refresh_set)
+    insert(line, refresh_set, dialect)
     delete(line, refresh_set)
 
 

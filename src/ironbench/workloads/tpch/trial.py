@@ -94,7 +94,7 @@ def _prepared(work: Work, dataset: Dataset, asked: Course, at: Position) -> list
     if begun:
         with contextlib.closing(work.session.line()) as line:
             for one in made[: len(begun)]:
-                refresh.again(line, one)
+                refresh.again(line, one, engines.get(work.session.engine).traits.dialect)
     position.write(work.session, replace(at, next=first, past=first + len(numbers)))
     return made[len(begun) :]
 
@@ -148,19 +148,20 @@ def _tests(work: Work, asked: Course, sets: Sequence[RefreshSet], closing: conte
         ]
 
     refreshing = line() if sets else None
+    dialect = engines.get(work.session.engine).traits.dialect
     power = None
     if asked.test != "throughput":
         steps = queries(0)
         if asked.has_power and refreshing is not None:
-            steps = [Refresh("rf1", sets[0], refreshing), *steps, Refresh("rf2", sets[0], refreshing)]
+            steps = [Refresh("rf1", sets[0], refreshing, dialect), *steps]
+            steps.append(Refresh("rf2", sets[0], refreshing, dialect))
         power = Stream(0, steps)
     through: list[Stream] = []
     if asked.has_throughput and refreshing is not None:
         through = [Stream(number, queries(number)) for number in range(1, asked.streams + 1)]
         own = sets[asked.has_power :]
-        through.append(
-            Stream(_REFRESH_STREAM, [Refresh(name, one, refreshing) for one in own for name in ("rf1", "rf2")])
-        )
+        both = [Refresh(name, one, refreshing, dialect) for one in own for name in ("rf1", "rf2")]
+        through.append(Stream(_REFRESH_STREAM, both))
     return Tests(power, tuple(through))
 
 

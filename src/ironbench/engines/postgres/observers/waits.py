@@ -12,12 +12,10 @@ ironbench itself.
 from __future__ import annotations
 
 from ironbench.engines.postgres.observers.events import part_of_event
+from ironbench.engines.sampled_waits import SampledWaits
 from ironbench.errors import IronbenchError
 from ironbench.machine.tree import Tree
-from ironbench.model.observation import Observation, Series, Source
-from ironbench.model.observer import IDLE as _IDLE
-from ironbench.model.observer import OnCores, Samples, Waits
-from ironbench.model.points import Point, Values, by_file, gauge_series, growth, points
+from ironbench.model.observation import Source
 from ironbench.model.session import Session
 
 _SOURCE = "pg_waits.activity"
@@ -34,10 +32,6 @@ _SCHEDSTAT_COST_S = 1e-3
 _PROCESS_COST_S = 25e-6
 _SCHEDSTAT_MOST_COST = 0.002
 """CPU time to read the files of a usual machine's processes, and of each backend beside them."""
-_SEEN_LEAST = 0.9
-"""Share of the backends whose counts must be known."""
-_IN_RECORD = 12
-"""A record is small: it keeps the commonest waits, the series keep all."""
 _WHO = (
     "from pg_stat_get_activity(null) "
     "where backend_type = 'client backend' and state is not null and pid not in (pg_backend_pid(), {ours}) "
@@ -54,9 +48,13 @@ _SQL = (
 )
 
 
-class PgWaits:
+class PgWaits(SampledWaits):
     name = "pg_waits"
     doc = "What PostgreSQL's client backends wait for, 20 times a second"
+    activity, backends, schedstat = _SOURCE, _BACKENDS, _SCHEDSTAT
+
+    def part_of(self, event: str) -> str:
+        return part_of_event(event)
 
     def sources(self, session: Session, machine: Tree) -> tuple[Source, ...]:
         ours = _own_backend(session)
@@ -75,54 +73,6 @@ class PgWaits:
         )
         return (activity, who, counts)
 
-    def waits(self, samples: Samples, window_s: float) -> Waits:
-        return Waits(sampled(samples, window_s), counted(samples, window_s), part_of_event)
-
-    def parse(self, samples: Samples, window_s: float) -> Observation:
-        readings = points(samples.get(_SOURCE), _parse)
-        inside = sampled(samples, window_s)
-        if not inside:
-            return Observation()
-        mean = _means(inside)
-        active = sum(value for event, value in mean.items() if event != _IDLE)
-        metrics = {"backends_active": active, "backends_idle": mean.get(_IDLE, 0.0)}
-        metrics["wait_samples_per_s"] = len(inside) / window_s
-        shares = {event: value / active for event, value in mean.items() if event != _IDLE and active > 0}
-        commonest = sorted(shares, key=lambda event: (-shares[event], event))[:_IN_RECORD]
-        metrics |= {f"wait_share{{event={event}}}": shares[event] for event in commonest}
-        return Observation(metrics, tuple(_series(readings)))
-
-
-def sampled(samples: Samples, window_s: float) -> list[Point]:
-    """Backends by wait event at every instant inside the window."""
-    return [point for point in points(samples.get(_SOURCE), _parse) if 0.0 <= point.t_s <= window_s]
-
-
-def counted(samples: Samples, window_s: float) -> OnCores | None:
-    """What the kernel counted of the backends; None where it cannot be seen, or not of nearly all of them.
-
-    A process id of another namespace would lead to a stranger, and a backend that came and went between two readings
-    to nobody.
-    """
-    pids = {line for sample in samples.get(_BACKENDS, ()) for line in sample.raw.decode().split() if line.isdigit()}
-    if not pids:
-        return None
-
-    def parse(text: str) -> Values:
-        values: Values = {}
-        for path, content in by_file(text).items():
-            if (pid := path.split("/")[-2]) in pids and len(words := content.split()) > 1:
-                values |= {f"{pid} cpu": float(words[0]), f"{pid} queue": float(words[1])}
-        return values
-
-    readings = points(samples.get(_SCHEDSTAT), parse)
-    # The reading at the end of the window may come after the backends have gone.
-    whole = [point for point in readings if len(point.values) / 2 >= _SEEN_LEAST * len(pids)]
-    if (grown := growth(whole, window_s)) is None:
-        return None
-    summed = {kind: sum(ns for key, ns in grown.by.items() if key.endswith(kind)) for kind in ("cpu", "queue")}
-    return OnCores(summed["cpu"] / 1e9 / grown.span_s, summed["queue"] / 1e9 / grown.span_s)
-
 
 def _own_backend(session: Session) -> int:
     """The process that serves the session itself: idle during a trial, and no client."""
@@ -130,36 +80,6 @@ def _own_backend(session: Session) -> int:
         return int(session.query("select pg_backend_pid()")[0][0] or 0)
     except (IronbenchError, ValueError, IndexError):
         return 0
-
-
-def _means(readings: list[Point]) -> Values:
-    events = {event for point in readings for event in point.values}
-    return {event: sum(point.values.get(event, 0.0) for point in readings) / len(readings) for event in events}
-
-
-def _series(readings: list[Point]) -> list[Series]:
-    """Per second: 20 samples of a few backends say little one by one."""
-    buckets: dict[int, list[Point]] = {}
-    for point in readings:
-        buckets.setdefault(int(point.t_s // 1.0), []).append(point)
-    each = [Point(second + 0.5, _shared(_means(inside))) for second, inside in sorted(buckets.items())]
-    keys = sorted({key for point in each for key in point.values})
-    return [gauge_series(key, [Point(p.t_s, {key: 0.0} | p.values) for p in each], key) for key in keys]
-
-
-def _shared(mean: Values) -> Values:
-    active = sum(value for event, value in mean.items() if event != _IDLE)
-    shares = {f"wait_share{{event={event}}}": v / active for event, v in mean.items() if event != _IDLE and active > 0}
-    return {"backends_active": active, "backends_idle": mean.get(_IDLE, 0.0)} | shares
-
-
-def _parse(text: str) -> Values:
-    values: Values = {}
-    for line in text.splitlines():
-        event, _, count = line.rpartition("\t")
-        if event:
-            values[event] = float(count)
-    return values or {_IDLE: 0.0}
 
 
 OBSERVER = PgWaits()

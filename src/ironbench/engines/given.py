@@ -1,0 +1,25 @@
+"""A server that was running already is taken as it is, whatever its make."""
+
+from __future__ import annotations
+
+from ironbench.errors import InputError, written
+from ironbench.model.system import Layout, System
+
+
+def refuse_configuring(system: System) -> None:
+    """InputError for whatever would change the server of a DSN."""
+    for option, is_set in (
+        (written("system.set"), system.settings),
+        (f"{written('layout.data')}, {written('layout.temp')}, {written('layout.log')}", system.layout != Layout()),
+        (written("system.memory"), system.memory_bytes is not None),
+        (written("limits.memory_total"), system.memory_total_bytes is not None),
+        ("parallelism", system.parallelism is not None),
+        (written("limits.server_cpus"), system.server_cpus is not None),
+        ("system.ideal", bool(set(system.ideal) - {"client"})),
+    ):
+        if is_set:
+            raise InputError(
+                option,
+                f"a running server ({written('system.dsn')}) is not configured by ironbench",
+                f"leave out {option}, or leave out {written('system.dsn')}: ironbench then starts a server of its own",
+            )

@@ -1,0 +1,1 @@
+"""MariaDB, started by ironbench or running already; MySQL too when it runs already."""

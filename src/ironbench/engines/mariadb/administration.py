@@ -1,0 +1,117 @@
+"""What is done to a running MariaDB around a trial, and what it counts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from ironbench.engines.administration import REQUEST, Administration, Made, Written
+from ironbench.engines.dialect import listed
+from ironbench.engines.mariadb import facts
+from ironbench.engines.mariadb.dialect import CHECKPOINT
+from ironbench.errors import FailureError
+from ironbench.model.observation import Source
+from ironbench.model.session import Session
+
+MARK = "made by ironbench"
+"""A comment, which the server keeps with the object."""
+_ROUTINE = re.compile(r"create (?:or replace )?(?:function|procedure) (\w+)", re.IGNORECASE)
+_TABLES = f"""
+    select table_name, data_length + index_length from information_schema.tables
+     where table_schema = database() and table_type = 'BASE TABLE' and table_comment = '{MARK}' order by table_name
+"""
+_ROUTINES = f"""
+    select concat(routine_type, ' ', routine_name) from information_schema.routines
+     where routine_schema = database() and routine_comment = '{MARK}' order by 1
+"""
+_FOREIGN = f"""
+    select routine_name from information_schema.routines
+     where routine_schema = database() and routine_name in ({{names}}) and routine_comment <> '{MARK}' order by 1
+"""
+_OTHERS = """
+    select id from information_schema.processlist
+     where db = database() and id <> connection_id() and user = substring_index(current_user(), '@', 1)
+"""
+_INDEXES = """
+    select table_name, index_name from information_schema.statistics
+     where table_schema = database() and seq_in_index = 1 and index_type = 'BTREE' {which}
+     order by table_name, index_name <> 'PRIMARY', index_name
+"""
+
+
+class MariadbAdministration(Administration):
+    marks = True
+
+    def mark(self, session: Session, tables: Sequence[str]) -> None:
+        for table in tables:
+            session.query(f"alter table {table} comment = '{MARK}'")
+
+    def marked(self, statement: str) -> str:
+        names = _ROUTINE.findall(statement)
+        kind = "function" if re.search(r"\bfunction\b", statement, re.IGNORECASE) else "procedure"
+        return "; ".join([statement, *(f"alter {kind} {name} comment '{MARK}'" for name in names)])
+
+    def foreign_routines(self, session: Session, statements: Sequence[str]) -> Sequence[str]:
+        names = [name for statement in statements for name in _ROUTINE.findall(statement)]
+        return [row[0] or "" for row in session.query(_FOREIGN.format(names=listed(names)))] if names else []
+
+    def made(self, session: Session) -> Made:
+        tables = session.query(_TABLES)
+        return Made(
+            session.query("select database()")[0][0] or "",
+            tuple(name or "" for name, _ in tables),
+            tuple(row[0] or "" for row in session.query(_ROUTINES)),
+            sum(int(size or 0) for _, size in tables),
+        )
+
+    def remove_made(self, session: Session) -> Made:
+        made = self.made(session)
+        if busy := session.query(_OTHERS):
+            cause = f"another connection of this user is open (number {busy[0][0]})"
+            raise FailureError(f"database {made.database}", cause, "wait until it has ended")
+        if made.tables:
+            session.query(f"drop table {', '.join(made.tables)}")
+        for routine in made.routines:
+            session.query(f"drop {routine}")
+        return made
+
+    def warm(self, session: Session, tables: tuple[str, ...]) -> str:
+        """Reads every index in its order: the primary key is the table."""
+        which = f"and table_name in ({listed(tables)})" if tables else ""
+        done = 0
+        for table, index in session.query(_INDEXES.format(which=which)):
+            session.query(f"select count(*) from {table} force index (`{index}`)")
+            done += 1
+        return f"{done} indexes read in their order"
+
+    def hits(self, session: Session) -> Mapping[str, int]:
+        known = facts.read_counters(session.query)
+        return {"hit": known["pages_hit"] - known["pages_read"], "read": known["pages_read"]}
+
+    def pace_checkpoints(
+        self, session: Session, interval_s: float, own: bool
+    ) -> tuple[tuple[Source, ...], Mapping[str, str]]:
+        """InnoDB writes changed pages all the time and notes now and then how far it has come; a whole checkpoint is
+        a burst of writes that only a request makes."""
+        if not own:
+            return (), {"checkpoints": "left to the server"}
+        session.query(CHECKPOINT)
+        how = f"requested every {interval_s:.3g} s (all changed pages, at innodb_io_capacity_max)"
+        return (Source(REQUEST, "request", CHECKPOINT, interval_s),), {"checkpoints": how}
+
+    def clients(self, session: Session) -> int:
+        return len(session.query(_OTHERS))
+
+    def written(self, session: Session) -> Written | None:
+        """Manual, "InnoDB Server Status Variables" and "Information Schema INNODB_METRICS Table"."""
+        known = facts.status(session.query)
+        lsn = known.get("INNODB_LSN_CURRENT", "")
+        if not lsn.isdigit():
+            return None
+        rows = session.query("select count from information_schema.innodb_metrics where name = 'log_checkpoints'")
+        page = int(session.query("select @@global.innodb_page_size")[0][0] or 0)
+        flushed = int(known.get("INNODB_BUFFER_POOL_PAGES_FLUSHED", "0")) * page
+        return Written(int(lsn), int(known.get("INNODB_LOG_WRITES", "0")), int(rows[0][0] or 0), flushed)
+
+    def log_since_checkpoint(self, session: Session, log_bytes: int) -> int:
+        return max(0, log_bytes - int(facts.status(session.query).get("INNODB_LSN_LAST_CHECKPOINT", "0")))

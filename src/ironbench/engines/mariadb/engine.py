@@ -1,0 +1,240 @@
+"""How a MariaDB comes to be, step by step."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from ironbench.engines import ideal as memory
+from ironbench.engines import identity, server
+from ironbench.engines.base import Costs, Engine, Traits
+from ironbench.engines.identity import Identity
+from ironbench.engines.mariadb import dsn, given, installation, settings, snapshots
+from ironbench.engines.mariadb import home as homes
+from ironbench.engines.mariadb.administration import MariadbAdministration
+from ironbench.engines.mariadb.dialect import MariadbDialect
+from ironbench.engines.mariadb.home import Home
+from ironbench.engines.mariadb.installation import TITLE, Installation
+from ironbench.engines.mariadb.observers.threads import HOLDER
+from ironbench.engines.mariadb.server import launch
+from ironbench.engines.mariadb.session import MariadbSession
+from ironbench.engines.server_session import Own
+from ironbench.errors import InputError
+from ironbench.machine.copies import Copied
+from ironbench.model.secrets import Secrets
+from ironbench.model.system import Layout, System
+from ironbench.process import place
+
+USER = "root"
+"""The installation's own user, without a password: only we can reach the socket."""
+
+
+class MariadbEngine(Engine):
+    name = "mariadb"
+    traits = Traits(
+        doc="MariaDB that is installed here; another by `--set bin=/path`, a running one (MySQL too) by `--dsn`",
+        abilities=frozenset(
+            {"scripts", "data", "queries", "parallel statements", "checkpoints", "power cut", "counters", "waits"}
+        ),
+        preference=-10,
+        protocols=("prepared", "simple"),
+        costs=Costs(
+            start_stop_s=3.0,
+            empty_bytes=120_000_000,
+            log_bytes=96 << 20,  # innodb_log_file_size, unless set
+            mixed_read_bytes=65536,
+            row_head_bytes=18,  # record header, transaction id, roll pointer (manual, "InnoDB Row Formats")
+            page_bytes=15_200,  # of 16384: a sixteenth stays free when rows come in order
+            queries_s=90.0,
+            queries_read=10.0,
+        ),
+        dialect=MariadbDialect(),
+        schemes=dsn.SCHEMES,
+        events=HOLDER,
+    )
+    administration = MariadbAdministration()
+
+    def validated(self, system: System, clients: int) -> tuple[System, Secrets]:
+        """Everything that can be known before anything is started. InputError."""
+        if system.dsn is not None:
+            return given.validated(system)
+        programs = installation.find(system.settings.get("bin"))
+        memory.refuse(system, _NEVER_IDEAL)
+        system = replace(system, settings=settings.for_devices(system) | system.settings)
+        settings.validate(system, clients, programs)
+        _identity(programs)
+        home = homes.of(system.layout, programs)
+        homes.validate(home, programs)
+        places = str(home.place), _text(home.temp_place), _text(home.log_place)
+        return replace(system, layout=Layout(*places, system.layout.devices)), Secrets()
+
+    def in_use(self, system: System) -> InputError | None:
+        if system.dsn is not None:
+            return None
+        return homes.in_use(homes.of(system.layout, installation.find(system.settings.get("bin"))))
+
+    def identity(self, system: System, secrets: Secrets) -> dict[str, str]:
+        """Of programs of our own also what the server's file holds; of a running server what it says."""
+        if system.dsn is not None:
+            return _version_of(MariadbSession(dsn.parse(system.dsn, {})[0], secrets))
+        programs = installation.find(system.settings.get("bin"))
+        program = hashlib.sha256(programs.server.read_bytes()).hexdigest()[:16]
+        return {"version": programs.version, "program": program}
+
+    def start(self, system: System, secrets: Secrets, clients: int) -> MariadbSession:
+        """A server of the validated system that takes `clients` connections; or a session with the running one."""
+        server.raise_file_limit()
+        if system.dsn is not None:
+            address, _ = dsn.parse(system.dsn, {})
+            return _joined(MariadbSession(address, secrets), clients)
+        programs = installation.find(system.settings.get("bin"))
+        home = homes.of(system.layout, programs)
+        lock = place.lock(place.claim(str(home.place), "data"))
+        try:
+            return _Start(system, clients, programs, home).session(lock)
+        except BaseException:
+            os.close(lock)
+            raise
+
+    def basis(self, system: System) -> str:
+        if system.dsn is not None:
+            return ""
+        programs = installation.find(system.settings.get("bin"))
+        shape = [f"{name}={value}" for name, value in sorted(settings.shaping(system.settings).items())]
+        return " ".join([self.name, programs.version, *shape])
+
+    def plain(self, system: System, folder: Path) -> System:
+        where = {name: system.settings[name] for name in ("bin",) if name in system.settings}
+        kept = where | settings.LOADING | settings.shaping(system.settings)
+        return System(self.name, system.label, kept, Layout(str(folder)))
+
+    def snapshot(self, system: System, folder: Path, *, keep: bool = True) -> Copied:
+        home = homes.of(system.layout, installation.find(system.settings.get("bin")))
+        lock = place.lock(home.place)
+        try:
+            return snapshots.take(home, folder, keep=keep)
+        finally:
+            os.close(lock)
+
+    def restore(self, system: System, folder: Path) -> Copied:
+        home = homes.of(system.layout, installation.find(system.settings.get("bin")))
+        lock = place.lock(place.claim(str(home.place), "data"))
+        try:
+            return snapshots.put_back(home, folder)
+        finally:
+            os.close(lock)
+
+
+_NEVER_IDEAL = {
+    "log": "InnoDB opens no data without their log, so the log cannot lie in memory",
+    "temp": "MariaDB with temporary files in memory is not written yet",
+    "data": "MariaDB with all data in memory is not written yet",
+}
+
+
+def _version_of(session: MariadbSession) -> dict[str, str]:
+    try:
+        return {"version": session.query("select version()")[0][0] or ""}
+    finally:
+        session.stop()
+
+
+def _joined(session: MariadbSession, clients: int) -> MariadbSession:
+    try:
+        given.require_room(session, clients)
+    except BaseException:
+        session.stop()
+        raise
+    return session
+
+
+@dataclass(frozen=True, slots=True)
+class _Start:
+    """A server of ours that is to be started, as often as it must be."""
+
+    system: System
+    clients: int
+    installation: Installation
+    home: Home
+
+    def session(self, lock: int) -> MariadbSession:
+        own = self._own(lock)
+        try:
+            return MariadbSession(_address(own.running, homes.DATABASE), Secrets(), own)
+        except BaseException:
+            own.running.stop()
+            raise
+
+    def _own(self, lock: int) -> Own:
+        start = partial(self._running, _identity(self.installation), lock)
+        running = start()
+        try:
+            release = partial(os.close, lock)
+            return Own(running, start, _directories(self.home), self._facts(), release, self._retaken)
+        except BaseException:
+            running.stop()
+            raise
+
+    def _retaken(self) -> Own:
+        """As at the start: whatever the directory has been through meanwhile."""
+        lock = place.lock(place.claim(str(self.home.place), "data"))
+        try:
+            return self._own(lock)
+        except BaseException:
+            os.close(lock)
+            raise
+
+    def _running(self, who: Identity, lock: int) -> server.Running:
+        """A server with everything where the layout wants it."""
+        home, programs = self.home, self.installation
+        declared = settings.own(self.system.settings)
+        shape = {name: declared[name] for name in settings.INSTALLING if name in declared}
+        homes.prepare(home, programs, who, shape)
+        settings_for = partial(settings.effective, self.system, self.clients, home, installation=programs)
+        running = server.start(launch(home, programs, who, settings_for, lock, self.system))
+        try:
+            _furnish(_address(running, ""))
+        except BaseException:
+            running.stop()
+            raise
+        return running
+
+    def _facts(self) -> dict[str, object]:
+        cpus = self.system.server_cpus
+        return {
+            "installation": str(self.installation.server),
+            "runs_as": _identity(self.installation).mechanism,
+            "cpus": None if cpus is None else list(cpus),
+        }
+
+
+def _identity(programs: Installation) -> Identity:
+    return identity.choose(str(programs.server), TITLE)
+
+
+def _address(running: server.Running, database: str) -> dsn.Address:
+    socket = f"{running.socket_directory}/{settings.SOCKET}"
+    return dsn.Address(USER, database, socket=socket, tls="disable")
+
+
+def _furnish(address: dsn.Address) -> None:
+    """Our database. What is there already stays."""
+    session = MariadbSession(address, Secrets(), None)
+    try:
+        session.query(f"create database if not exists {homes.DATABASE}")
+    finally:
+        session.stop()
+
+
+def _directories(home: Home) -> dict[str, str]:
+    return {"data": str(home.files), "log": str(home.log), "temp": str(home.temp)}
+
+
+def _text(path: Path | None) -> str | None:
+    return None if path is None else str(path)
+
+
+ENGINE = MariadbEngine()

@@ -1,0 +1,74 @@
+"""A server that was running already: what can be seen of it, and whether it has room. Nothing is configured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ironbench.engines.given import refuse_configuring
+from ironbench.engines.mariadb import dsn
+from ironbench.engines.mariadb.dsn import Address
+from ironbench.engines.server_session import Place
+from ironbench.errors import InputError, IronbenchError, written
+from ironbench.model.secrets import Secrets
+from ironbench.model.session import Row
+from ironbench.model.system import System
+from ironbench.process import processes
+from ironbench.words import counted
+
+if TYPE_CHECKING:
+    from ironbench.engines.mariadb.session import MariadbSession
+
+Query = Callable[[str], list[Row]]
+_OBSERVERS = 1
+
+
+def validated(system: System) -> tuple[System, Secrets]:
+    """A running server is taken as it is: whatever would change it is refused."""
+    refuse_configuring(system)
+    address, secrets = dsn.parse(system.dsn or "")
+    return replace(system, dsn=address.text()), secrets
+
+
+def find(address: Address, query: Query) -> Place:
+    """Where the server runs on this machine, by its data directory; an empty place: elsewhere or out of sight."""
+    if address.socket is None and address.host not in ("localhost", "127.0.0.1", "::1"):
+        return Place()
+    try:
+        known = {
+            str(name): value or ""
+            for name, value in query(
+                "show global variables where variable_name in "
+                "('datadir', 'tmpdir', 'innodb_log_group_home_dir', 'hostname')"
+            )
+        }
+    except IronbenchError:
+        return Place()
+    data = Path(known.get("datadir", ""))
+    working = processes.working_in(data) if data.is_absolute() and data.is_dir() else []
+    if not working:
+        return Place()
+    log = data / known.get("innodb_log_group_home_dir", "")
+    roles = {"data": str(data), "log": str(log), "temp": known.get("tmpdir", "")}
+    there = {role: str(Path(path)) for role, path in roles.items() if path and Path(path).is_dir()}
+    return Place(processes.identify(working[0]), there)
+
+
+def require_room(session: MariadbSession, clients: int) -> None:
+    """InputError when not all of `clients` could connect besides who is connected now."""
+    most, used = (
+        int(value or 0)
+        for value in (
+            session.query("select @@global.max_connections")[0][0],
+            session.query("show global status like 'Threads_connected'")[0][1],
+        )
+    )
+    if clients + _OBSERVERS > most - used:
+        raise InputError(
+            written("load.clients", clients),
+            f"the server at {written('system.dsn')} takes {counted(most, 'connection')} (max_connections), "
+            f"of which {max(0, most - used)} are free",
+            f"use at most {counted(max(1, most - used - _OBSERVERS), 'client')}, or raise max_connections",
+        )

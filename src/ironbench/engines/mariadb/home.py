@@ -1,0 +1,238 @@
+"""The files of one MariaDB: made once, reused, and its log moved to where the layout wants it.
+
+Without its log InnoDB opens no data, even after a clean shutdown: the log always goes with the data.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ironbench.engines.identity import Identity
+from ironbench.engines.mariadb.installation import Installation, complaint
+from ironbench.errors import FailureError, InputError, written
+from ironbench.machine import copies
+from ironbench.model.system import Layout
+from ironbench.process import place, processes, programs
+
+DATABASE = "ironbench"
+LOG_FILE = "ib_logfile0"
+NOTE = "ironbench.json"
+"""In the data directory: which version made it, where its log lies, which snapshot it came from."""
+_OWNER = "owner"
+"""Beside a log: the data directory that it belongs to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """Where one server's files are."""
+
+    place: Path
+    """The directory that is ours: the data directory in `files`, the server's messages in `server.log`."""
+    log_place: Path | None = None
+    temp_place: Path | None = None
+
+    @property
+    def files(self) -> Path:
+        return self.place / "files"
+
+    @property
+    def messages(self) -> Path:
+        return self.place / "server.log"
+
+    @property
+    def options(self) -> Path:
+        return self.place / "server.cnf"
+
+    @property
+    def log(self) -> Path:
+        """Where the log belongs by the layout."""
+        return (self.log_place or self.place) / "log"
+
+    @property
+    def temp(self) -> Path:
+        """Where temporary files belong by the layout."""
+        return (self.temp_place or self.place) / "temp"
+
+
+def of(layout: Layout, installation: Installation) -> Home:
+    """The files that the layout means."""
+    data = layout.data or str(place.default("mariadb", installation.major))
+    return Home(
+        Path(data),
+        None if layout.log is None else Path(layout.log),
+        None if layout.temp is None else Path(layout.temp),
+    )
+
+
+def validate(home: Home, installation: Installation) -> None:
+    """InputError when the directories cannot be used. Changes nothing."""
+    place.check(str(home.place), "data")
+    made_by = note(home.files).get("version", "")
+    if made_by and made_by != installation.major:
+        raise InputError(
+            f"data directory {home.place}",
+            f"MariaDB {made_by} made it, and this is MariaDB {installation.version}",
+            "name another directory, or remove it to start anew",
+        )
+    for path, role in ((home.log_place, "log"), (home.temp_place, "temp")):
+        if path is not None:
+            place.check(str(path), role)
+    _refuse_log_of_another(home)
+
+
+def prepare(home: Home, installation: Installation, identity: Identity, shape: Mapping[str, str]) -> None:
+    """Makes the files where they are missing, and puts the log into its place. The caller holds the lock.
+
+    `shape`: settings that the first start decides. InputError, FailureError.
+    """
+    refuse_running(home)
+    _refuse_log_of_another(home)
+    for path, role in ((home.log_place, "log"), (home.temp_place, "temp")):
+        if path is not None:
+            place.claim(str(path), role)
+    if not home.files.is_dir():
+        _create(home, installation, identity, shape)
+    _place_log(home)
+    for folder in (home.log, home.temp):
+        folder.mkdir(mode=0o700, exist_ok=True)
+        identity.give(folder)
+    for tree in (home.files, home.log, home.temp):
+        identity.give_tree(tree)
+
+
+def note(files: Path) -> dict[str, Any]:
+    """What is known of a data directory; empty where there is none of ours."""
+    try:
+        known = json.loads((files / NOTE).read_text())
+    except (OSError, ValueError):
+        return {}
+    return known if isinstance(known, dict) else {}
+
+
+def write_note(files: Path, known: Mapping[str, Any]) -> None:
+    aside = files / f"{NOTE}.new"
+    aside.write_text(json.dumps(known) + "\n")
+    aside.rename(files / NOTE)
+
+
+def log_file(files: Path) -> Path:
+    """Where the log of a data directory lies now. FailureError: it is gone."""
+    file = Path(note(files).get("log", files)) / LOG_FILE
+    for there in (file, files / LOG_FILE):
+        if there.is_file():
+            return there
+    raise FailureError(
+        f"data directory {files.parent}", f"its log is no longer in {file.parent}", "remove the directory to start anew"
+    )
+
+
+def _place_log(home: Home) -> None:
+    """Puts the log where the layout wants it, in steps that can be repeated after a crash between any two."""
+    wanted = home.log / LOG_FILE
+    if wanted.is_file() and note(home.files).get("log") == str(home.log):
+        return
+    now = log_file(home.files)
+    home.log.mkdir(mode=0o700, exist_ok=True)
+    (home.log / _OWNER).write_text(f"{home.files}\n")
+    _move_log(home.files, now, home.log)
+
+
+def bring_log_home(files: Path) -> None:
+    """Moves the log into the data directory itself, so that the two can be moved together. FailureError."""
+    now = log_file(files)
+    if now.parent != files:
+        _move_log(files, now, files)
+
+
+def give_up_log(files: Path) -> None:
+    """Removes the log of a data directory that is about to go, where it lies elsewhere."""
+    log = Path(note(files).get("log", files))
+    if log != files and _owner(log) == files:
+        shutil.rmtree(log, ignore_errors=True)
+
+
+def _move_log(files: Path, now: Path, folder: Path) -> None:
+    aside = folder / f"{LOG_FILE}.new"
+    aside.unlink(missing_ok=True)
+    copies.file(now, aside, link=now.stat().st_dev == folder.stat().st_dev)
+    copies.put(aside, folder / LOG_FILE)
+    write_note(files, note(files) | {"log": str(folder)})
+    now.unlink()
+    (now.parent / _OWNER).unlink(missing_ok=True)
+
+
+def _owner(log: Path) -> Path | None:
+    try:
+        return Path((log / _OWNER).read_text().strip())
+    except OSError:
+        return None
+
+
+def _create(home: Home, installation: Installation, identity: Identity, shape: Mapping[str, str]) -> None:
+    """Installs into a directory aside, then renames it: what is called `files` is always complete."""
+    aside = home.place / "files.new"
+    shutil.rmtree(aside, ignore_errors=True)
+    aside.mkdir(mode=0o700)
+    identity.give(aside)
+    options = home.place / "install.cnf"
+    lines = [f"{name}={value}" for name, value in shape.items()]
+    options.write_text("\n".join(["[mariadbd]", f"tmpdir={aside}", *lines]) + "\n")
+    command = [
+        *(str(installation.installer), f"--defaults-file={options}", f"--basedir={installation.base}"),
+        *(f"--datadir={aside}", "--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve"),
+    ]
+    try:
+        done = programs.run_program(
+            [*identity.prefix, *programs.tied(), *command], environment=environment(), timeout_s=None
+        )
+        if done.returncode != 0:
+            cause = f"{installation.installer.name} failed: {complaint(done.stdout + done.stderr)}"
+            raise FailureError(f"data directory {home.place}", cause)
+    except FailureError:
+        shutil.rmtree(aside, ignore_errors=True)
+        raise
+    finally:
+        options.unlink(missing_ok=True)
+    write_note(aside, {"version": installation.major})
+    aside.rename(home.files)
+
+
+def environment() -> dict[str, str]:
+    """What the server's programs see of our environment: nothing that chooses another server or language."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("MYSQL", "MARIADB"))}
+    return kept | {"LC_ALL": "C", "TZ": "UTC"}
+
+
+def refuse_running(home: Home) -> None:
+    """InputError while a server runs on the files."""
+    if (error := in_use(home)) is not None:
+        raise error
+
+
+def in_use(home: Home) -> InputError | None:
+    """A server works in its data directory, so this also finds those that others started."""
+    running = processes.working_in(home.files)
+    if not running:
+        return None
+    return InputError(
+        f"data directory {home.place}",
+        f"a server already runs on it (process {running[0]})",
+        f"stop it, run `ironbench cleanup` when its ironbench is dead, "
+        f"or name another directory with {written('layout.data')}",
+    )
+
+
+def _refuse_log_of_another(home: Home) -> None:
+    owner = _owner(home.log)
+    if owner not in (None, home.files) and note(owner).get("log") == str(home.log):
+        raise InputError(
+            f"log directory {home.log.parent}",
+            f"it holds the log of the data in {owner.parent}",
+            f"name another directory with {written('layout.log')}",
+        )

@@ -1,0 +1,80 @@
+"""Where the MariaDB programs are and what they are."""
+
+from __future__ import annotations
+
+import functools
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from ironbench.errors import InputError, written
+from ironbench.process.programs import last_words, output
+
+TITLE = "MariaDB"
+OLDEST = (10, 6)
+_SERVERS = ("mariadbd", "mysqld")
+_INSTALLERS = ("mariadb-install-db", "mysql_install_db")
+_GRAVE = re.compile(r"\[ERROR\] (.*)")
+_HOLLOW = ("Aborting", "Plugin 'InnoDB' registration", "Unknown/unsupported storage engine")
+"""What follows from the error before it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Installation:
+    """One set of MariaDB programs."""
+
+    server: Path
+    installer: Path
+    version: str
+    """e.g. `10.11.19-MariaDB-0+deb12u1`."""
+    major: str
+    """e.g. `10.11`: data directories of one are not another's."""
+
+    @property
+    def base(self) -> Path:
+        """Under which messages and character sets lie (`basedir`)."""
+        return self.server.parent.parent
+
+
+def find(directory: str | None = None) -> Installation:
+    """The installation whose server lies in `directory`, or is on PATH. InputError, FailureError."""
+    if directory is not None:
+        folder = Path(directory).expanduser().absolute()
+        subject = written("system.set", f"bin={directory}")
+        server = next((folder / name for name in _SERVERS if (folder / name).is_file()), None)
+        hint = f"name the directory that holds {_SERVERS[0]}"
+    else:
+        subject = TITLE
+        server = next((Path(path) for path in map(shutil.which, _SERVERS) if path), None)
+        hint = f"`apt install mariadb-server-core`, or name its directory: {written('system.set', 'bin=/usr/sbin')}"
+    if server is None:
+        where = "on PATH" if directory is None else f"in {directory}"
+        raise InputError(subject, f"there is no {' or '.join(_SERVERS)} {where}", hint)
+    return _installation(server.resolve(), subject)
+
+
+@functools.cache
+def _installation(server: Path, subject: str) -> Installation:
+    words = output([str(server), "--no-defaults", "--version"], subject)
+    number = re.search(r"Ver (\d+)\.(\d+)\S*", words)
+    if number is None or TITLE not in words:
+        cause = f"it is no {TITLE}: {words.strip()!r}"
+        raise InputError(subject, cause, f"start it yourself and name it in {written('system.dsn')}")
+    if (int(number[1]), int(number[2])) < OLDEST:
+        oldest = ".".join(map(str, OLDEST))
+        cause = f"{TITLE} {number[1]}.{number[2]} is older than {oldest}, the oldest that ironbench starts"
+        raise InputError(subject, cause, "name a newer one")
+    places = (server.parent, server.parent.parent / "bin", server.parent.parent / "scripts")
+    installers = (place / name for name in _INSTALLERS for place in places)
+    installer = next((path for path in installers if path.is_file()), None)
+    if installer is None:
+        raise InputError(subject, f"there is no {_INSTALLERS[0]} beside {server}", "install the whole server")
+    return Installation(server, installer, number[0].removeprefix("Ver "), f"{number[1]}.{number[2]}")
+
+
+def complaint(text: str) -> str:
+    """What a server died of: the errors in its messages, else its last words."""
+    errors = [match[1].strip() for match in _GRAVE.finditer(text)]
+    telling = [error for error in errors if not error.startswith(_HOLLOW)]
+    return " / ".join(dict.fromkeys(telling[:3])) or last_words(text)

@@ -1,0 +1,105 @@
+"""What the threads that serve clients are doing, asked 20 times a second (information_schema.processlist).
+
+A thread's state names a step of its statement, not a wait. Three waits can be told all the same: `commit`, in which
+the log is written and flushed; `row lock`, of which InnoDB knows how many threads are in one; and `data read`, by the
+reads that are under way. The rest is work, `CPU`, with short waits for the server's own locks among it.
+"""
+
+from __future__ import annotations
+
+from ironbench.engines.sampled_waits import SampledWaits
+from ironbench.errors import IronbenchError
+from ironbench.machine.tree import Tree
+from ironbench.model.observation import Source
+from ironbench.model.observer import (
+    CLIENT,
+    CPU,
+    DATA_READ,
+    IDLE,
+    INTERNAL_LOCKS,
+    LOCKS,
+    LOG_FLUSH,
+    OTHER,
+    WORKING,
+)
+from ironbench.model.points import Values
+from ironbench.model.session import Session
+
+_SOURCE, _BACKENDS, _SCHEDSTAT = "threads.states", "threads.ids", "threads.schedstat"
+_PERIOD_S = 0.05
+_COST_S = 250e-6
+_BACKEND_COST_S = 8e-6
+_IDS_PERIOD_S = 5.0
+_SCHEDSTAT_COST_S = 0.5e-3
+_THREAD_COST_S = 25e-6
+COMMIT, ROW_LOCK, READ = "commit", "row lock", "data read"
+_WHO = (
+    "from information_schema.processlist where db = database() and id not in (connection_id(), {ours}) "
+    # A request for a checkpoint sleeps until it is done. Its text would tell it, too, but costs a table on disk.
+    "and coalesce(state, '') <> 'User sleep'"
+)
+_SQL = (
+    "select case when command = 'Sleep' then 'idle' when state = 'Commit' then 'commit' "
+    "when state like 'Waiting %' or state in ('Reading from net', 'Writing to net', 'Opening tables') then state "
+    "else 'CPU' end, count(*) " + _WHO + " group by 1 "
+    "union all select 'row lock', variable_value from information_schema.global_status "
+    "where variable_name = 'INNODB_ROW_LOCK_CURRENT_WAITS' "
+    "union all select 'data read', variable_value from information_schema.global_status "
+    "where variable_name = 'INNODB_DATA_PENDING_READS'"
+)
+_PARTS = {
+    IDLE: CLIENT,
+    WORKING: CPU,
+    COMMIT: LOG_FLUSH,
+    ROW_LOCK: LOCKS,
+    READ: DATA_READ,
+    "Reading from net": CLIENT,
+    "Writing to net": CLIENT,
+    "Opening tables": INTERNAL_LOCKS,
+}
+HOLDER = {WORKING: "works without a known wait", COMMIT: "flushes the log", READ: "reads data"}
+"""What the thread that holds a lock does."""
+
+
+def part_of_event(event: str) -> str:
+    """The part of a state as the observer names it."""
+    if event.startswith("Waiting for") and event.endswith("lock"):
+        return LOCKS
+    return _PARTS.get(event, OTHER)
+
+
+class Threads(SampledWaits):
+    name = "threads"
+    doc = "What the threads of MariaDB that serve clients are doing, 20 times a second"
+    activity, backends, schedstat = _SOURCE, _BACKENDS, _SCHEDSTAT
+
+    def part_of(self, event: str) -> str:
+        return part_of_event(event)
+
+    def sources(self, session: Session, machine: Tree) -> tuple[Source, ...]:
+        try:
+            ours = int(session.query("select connection_id()")[0][0] or 0)
+            session.query(_SQL.format(ours=ours))
+        except (IronbenchError, ValueError, IndexError):
+            return ()
+        activity = Source(_SOURCE, "sql", _SQL.format(ours=ours), _PERIOD_S, _COST_S, _BACKEND_COST_S)
+        pids = session.processes()
+        if not pids:
+            return (activity,)
+        who = Source(_BACKENDS, "sql", ("select tid " + _WHO).format(ours=ours), _IDS_PERIOD_S)
+        path = f"/proc/{pids[0]}/task/*/schedstat"
+        return (activity, who, Source(_SCHEDSTAT, "file", path, 1.0, _SCHEDSTAT_COST_S, _THREAD_COST_S, 0.002))
+
+    def parsed(self, text: str) -> Values:
+        """Threads in a row lock or a read are counted apart from those at work; reads ahead belong to no thread."""
+        values = super().parsed(text)
+        working = values.get(WORKING, 0.0)
+        for event in (ROW_LOCK, READ):
+            inside = min(values.pop(event, 0.0), working)
+            working -= inside
+            if inside:
+                values[event] = inside
+        return values | ({WORKING: working} if WORKING in values else {})
+
+
+OBSERVER = Threads()

@@ -1,0 +1,68 @@
+"""How a MariaDB of ours is started (`engines.server`): its settings, its readiness, its signals."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+
+from ironbench.engines.identity import Identity
+from ironbench.engines.mariadb import settings as server_settings
+from ironbench.engines.mariadb.home import Home, environment
+from ironbench.engines.mariadb.installation import TITLE, Installation, complaint
+from ironbench.engines.server import Launch, Make
+from ironbench.model.system import System
+
+_READY = b"ready for connections."
+MAKE = Make(
+    "mariadb",
+    TITLE,
+    server_settings.SOCKET,
+    complaint,
+    # The server ignores SIGINT; SIGTERM and SIGQUIT are shutdowns in good order (manual, "Shutting down").
+    stop=signal.SIGTERM,
+    kill=signal.SIGKILL,
+)
+
+
+def launch(
+    home: Home,
+    installation: Installation,
+    identity: Identity,
+    settings_for: Callable[[str], Mapping[str, str]],
+    lock: int,
+    system: System,
+) -> Launch:
+    """Of prepared files. `settings_for`: socket directory → settings."""
+    return Launch(
+        MAKE,
+        home.place,
+        home.messages,
+        (str(installation.server), f"--defaults-file={home.options}"),
+        environment(),
+        identity,
+        lambda sockets: _write_settings(home, identity, settings_for(sockets)),
+        partial(_says_ready, home.messages),
+        lock,
+        system.server_cpus,
+        system.memory_total_bytes,
+        (home.files, home.log),
+    )
+
+
+def _write_settings(home: Home, identity: Identity, settings: Mapping[str, str]) -> None:
+    home.options.write_text(server_settings.as_file(settings))
+    home.options.chmod(0o600)  # a file that others may write to is ignored
+    identity.give(home.options)
+
+
+def _says_ready(messages: Path, pid: int | None) -> bool:
+    """The messages begin anew with each start, and the socket is there before this line."""
+    try:
+        with messages.open("rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - 4096))
+            return _READY in file.read()
+    except OSError:
+        return False

@@ -1,0 +1,65 @@
+"""A live MariaDB: ours, or one that was running already (MySQL too)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ironbench.engines.administration import DENIED
+from ironbench.engines.mariadb import facts, given, settings
+from ironbench.engines.mariadb.dsn import Address
+from ironbench.engines.mariadb.line import MariadbLine
+from ironbench.engines.server_session import Place, ServerSession
+from ironbench.errors import FailureError
+
+if TYPE_CHECKING:
+    from ironbench._core import MysqlConnection
+
+_T = TypeVar("_T")
+_REFUSED = (1044, 1142, 1143, 1227, 1370, 1419)
+"""Errors that say that the user lacks a right; SQLSTATE is that of any mistake (42000)."""
+
+
+class MariadbSession(ServerSession[Address, "MysqlConnection"]):
+    engine = "mariadb"
+    title = "MariaDB"
+    broken = ("", "08", "70", "HY")
+
+    def connect(self) -> MysqlConnection:
+        from ironbench import _core
+
+        return _core.MysqlConnection(json.dumps(self._address.connection(self._secrets, own=True)).encode())
+
+    def line(self, cpus: Sequence[int] = ()) -> MariadbLine:
+        return MariadbLine(self.connect())
+
+    def target(self, load_protocol: str = "prepared", io: str = "auto") -> dict[str, Any]:
+        connection = self._address.connection(self._secrets)
+        return {"kind": "mysql", "connection": connection, "protocol": load_protocol, "io": io}
+
+    def known(self) -> dict[str, Any]:
+        return facts.read(self.query)
+
+    def counters(self) -> dict[str, int]:
+        return facts.read_counters(self.query)
+
+    def found(self) -> Place:
+        return given.find(self._address, self.query)
+
+    def moved(self, socket_directory: str) -> Address:
+        return replace(self._address, socket=f"{socket_directory}/{settings.SOCKET}")
+
+    @property
+    def role(self) -> str:
+        return self._address.user
+
+    def _attempt(self, use: Callable[[MysqlConnection], _T]) -> _T:
+        try:
+            return super()._attempt(use)
+        except FailureError as error:
+            if getattr(error, "number", 0) in _REFUSED:
+                error.sqlstate = DENIED
+                error.hint = error.hint or f"have user {self.role} granted that right (GRANT)"
+            raise

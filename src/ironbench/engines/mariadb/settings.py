@@ -1,0 +1,224 @@
+"""The server's settings: those that ironbench chooses, and those that the user may."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from ironbench import units
+from ironbench.engines.base import set_twice
+from ironbench.engines.mariadb.home import Home, environment
+from ironbench.engines.mariadb.installation import Installation
+from ironbench.errors import InputError, nearest, written
+from ironbench.machine import control_groups
+from ironbench.model.system import System
+from ironbench.process.programs import run_program
+from ironbench.words import counted
+
+HEADROOM = 20
+"""Connections besides the clients': observers, checks, a person with a client."""
+SOCKET = "server.sock"
+LEAST_CACHE_BYTES = 8 << 20
+DEFAULT_CACHE_BYTES = 128 << 20
+"""innodb_buffer_pool_size where nobody sets it."""
+BASE_BYTES = 150 << 20
+"""About what a server takes without clients and buffer pool."""
+_CLIENT_BYTES = 1 << 20
+"""Least memory of a thread that serves one client."""
+OURS = {
+    "basedir": "`bin` says which programs are used",
+    "bind_address": "the server listens on a private socket only",
+    "bootstrap": "ironbench starts the server itself",
+    "datadir": "the layout says where the data are",
+    "init_file": "ironbench starts the server itself",
+    "innodb_data_home_dir": "the layout says where the data are",
+    "innodb_log_group_home_dir": "the layout says where the log is",
+    "innodb_undo_directory": "the layout says where the data are",
+    "lc_messages": "ironbench reads the server's messages",
+    "log_bin": "a server of ironbench keeps no binary log",
+    "log_error": "the server's messages go to one file that ironbench reads",
+    "pid_file": "ironbench watches the server itself",
+    "port": "the server listens on a private socket only",
+    "skip_grant_tables": "ironbench connects as an ordinary client",
+    "skip_networking": "the server listens on a private socket only",
+    "socket": "the server listens on a private socket only",
+    "sql_mode": "the workloads' texts are written for the server's default",
+    "tmpdir": "the layout says where temporary files are",
+    "user": "ironbench chooses as whom the server runs",
+}
+"""Settings that are ironbench's own business, and why."""
+SHAPING = (
+    *("innodb_page_size", "innodb_checksum_algorithm", "innodb_compression_algorithm", "innodb_compression_default"),
+    *("innodb_default_row_format", "innodb_file_per_table", "innodb_undo_tablespaces", "character_set_server"),
+    *("collation_server", "default_storage_engine", "innodb_encrypt_tables", "innodb_compression_level"),
+)
+"""Settings that shape what a load writes, so that data loaded under others are other data."""
+INSTALLING = ("innodb_page_size", "innodb_checksum_algorithm", "innodb_undo_tablespaces")
+"""Those that the first start of a data directory decides for good."""
+LOADING = {"innodb_flush_log_at_trx_commit": "0", "innodb_doublewrite": "OFF"}
+"""For a load whose files are synced as a whole after the server has stopped: a crash before that makes them void."""
+_FLASH = {"innodb_flush_neighbors": "0", "innodb_io_capacity": "2000", "innodb_io_capacity_max": "20000"}
+"""Neighbours of a changed page are written with it for the sake of rotating disks (manual, innodb_flush_neighbors)."""
+
+
+def normal(name: str) -> str:
+    """A setting's name as the server's own variables have it."""
+    return name.replace("-", "_").lower()
+
+
+def own(settings: Mapping[str, str]) -> dict[str, str]:
+    """The settings that are the server's: without `bin`, which tells where its programs are."""
+    return {normal(name): value for name, value in settings.items() if name != "bin"}
+
+
+def shaping(settings: Mapping[str, str]) -> dict[str, str]:
+    """Those of the settings that shape what a load writes."""
+    return {name: value for name, value in own(settings).items() if name in SHAPING}
+
+
+def for_devices(system: System) -> dict[str, str]:
+    """What suits the emulated device of the data, where nobody set it: the server cannot know."""
+    on = next((d for d in system.layout.devices if any(p.role == "data" for p in d.partitions)), None)
+    return {} if on is None or on.rotates else dict(_FLASH)
+
+
+def validate(system: System, clients: int, installation: Installation) -> None:
+    """InputError for a setting the server does not know or take, and for more than this machine can carry."""
+    declared = own(system.settings)
+    for name, value in system.settings.items():
+        if (cause := OURS.get(normal(name))) is not None:
+            raise InputError(written("system.set", f"{name}={value}"), f"{cause}, so it cannot be set", "leave it out")
+    if system.memory_bytes is not None:
+        _validate_memory(system.memory_bytes, declared)
+    if clients < 1:
+        raise InputError(f"{clients} clients", "at least one is needed", "use more clients")
+    _validate_connections(clients, declared)
+    if system.parallelism not in (None, 1):
+        subject = written("system.parallelism", system.parallelism)
+        raise InputError(subject, "MariaDB runs a statement in one thread", "leave it out")
+    if system.memory_total_bytes is not None:
+        _validate_total(system.memory_total_bytes, system.memory_bytes, declared, clients)
+    for name, value in system.settings.items():
+        if name != "bin":
+            _ask_the_server(name, value, installation)
+
+
+def effective(system: System, clients: int, home: Home, sockets: str, installation: Installation) -> dict[str, str]:
+    """Every setting that differs from the server's own default, in the order in which they win."""
+    settings = {
+        "basedir": str(installation.base),
+        "datadir": str(home.files),
+        "innodb_log_group_home_dir": str(home.log),
+        "tmpdir": str(home.temp),
+        "socket": f"{sockets}/{SOCKET}",
+        "pid_file": f"{sockets}/server.pid",
+        "skip_networking": "ON",
+        "skip_name_resolve": "ON",
+        "lc_messages": "en_US",
+        "max_connections": str(max(100, clients + HEADROOM)),
+        # Equal texts are equal bytes, as in the other engines.
+        "character_set_server": "utf8mb4",
+        "collation_server": "utf8mb4_bin",
+        # That of the other engines; the server's own default locks the gaps between rows, too.
+        "transaction_isolation": "READ-COMMITTED",
+        # A cache that fills itself after a start is not cold.
+        "innodb_buffer_pool_dump_at_shutdown": "OFF",
+        "innodb_buffer_pool_load_at_startup": "OFF",
+        # Of use to observers; the server counts none of these unless it is told to.
+        "innodb_monitor_enable": "log_checkpoints,trx_rw_commits,trx_ro_commits,trx_nl_ro_commits,trx_rollbacks",
+        "local_infile": "ON",
+        "report_host": OWN_HOST,
+    }
+    if system.memory_bytes is not None:
+        settings["innodb_buffer_pool_size"] = str(system.memory_bytes)
+    return settings | own(system.settings)
+
+
+OWN_HOST = "ironbench"
+"""`report_host` of a server of ours, by which a statement can tell it from one that is not."""
+
+
+def as_file(settings: Mapping[str, str]) -> str:
+    """An option file. https://mariadb.com/kb/en/configuring-mariadb-with-option-files/"""
+    lines = ["# Written by ironbench at every start of the server; changes are lost.", "[mariadbd]"]
+    for name, value in settings.items():
+        quoted = value.replace("\\", "\\\\").replace('"', '\\"')
+        lines.append(f'{name} = "{quoted}"')
+    return "\n".join(lines) + "\n"
+
+
+@functools.cache
+def known(installation: Installation) -> frozenset[str]:
+    """Names of the server's settings, by its own list."""
+    words = [str(installation.server), "--no-defaults", "--user=root", "--verbose", "--help"]
+    _, _, table = run_program(words, environment=environment()).stdout.partition("\n-----")
+    return frozenset(normal(line.split()[0]) for line in table.splitlines()[1:] if re.match(r"[a-z]\S* ", line))
+
+
+def _ask_the_server(name: str, value: str, installation: Installation) -> None:
+    """`--help --verbose` reads the settings as a starting server does, complains, and starts nothing."""
+    subject = written("system.set", f"{name}={value}")
+    if "\n" in value or "\0" in value:
+        raise InputError(subject, "a value is one line", "write it without line ends")
+    names = known(installation)
+    # The server itself also takes a name's unique beginning.
+    if normal(name) not in names:
+        hint = nearest(normal(name), sorted(names))
+        hint = hint if hint.startswith("did you mean") else "`mariadbd --verbose --help` lists all of them"
+        raise InputError(subject, f"MariaDB {installation.version} has no setting of that name", hint)
+    option = f"--{name}={value}"
+    done = run_program(
+        [str(installation.server), "--no-defaults", "--user=root", option, "--verbose", "--help"],
+        environment=environment(),
+    )
+    option = normal(name).replace("_", "[-_]")
+    for kind in ("ERROR", "Warning"):
+        mentioned = re.search(rf"\[{kind}\] (?:mariadbd: |mysqld: )?(.*\b{option}\b.*)", done.stderr + done.stdout)
+        if mentioned is not None:
+            raise InputError(subject, f"MariaDB does not take it: {mentioned[1]}", "choose another value")
+    if done.returncode != 0:
+        raise InputError(subject, f"MariaDB does not take it: {done.stderr.strip()[-200:]}", "choose another value")
+
+
+def _validate_memory(memory_bytes: int, declared: Mapping[str, str]) -> None:
+    subject = written("system.memory", units.memory(memory_bytes))
+    if "innodb_buffer_pool_size" in declared:
+        raise set_twice(subject, "innodb_buffer_pool_size")
+    if memory_bytes < LEAST_CACHE_BYTES:
+        least = units.memory(LEAST_CACHE_BYTES)
+        raise InputError(subject, f"MariaDB needs a buffer pool of at least {least}", "give it more")
+    total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if memory_bytes > total:
+        raise InputError(subject, f"this machine has {units.memory(total)} of memory", "give it less")
+
+
+def _validate_connections(clients: int, declared: Mapping[str, str]) -> None:
+    connections = declared.get("max_connections", "")
+    if connections.isdigit() and int(connections) < clients + HEADROOM:
+        raise InputError(
+            written("system.set", f"max_connections={connections}"),
+            f"{counted(clients, 'client')} and ironbench's own connections need at least {clients + HEADROOM}",
+            "leave it out: it follows the number of clients",
+        )
+    threads = int(Path("/proc/sys/kernel/threads-max").read_text())
+    most = min(100_000, threads - 1000)  # what max_connections takes
+    if clients + HEADROOM > most:
+        cause = f"MariaDB serves each with a thread, and this machine carries at most {most - HEADROOM} of them"
+        raise InputError(f"{clients} clients", cause, "use fewer clients")
+
+
+def _validate_total(total: int, cache: int | None, declared: Mapping[str, str], clients: int) -> None:
+    subject = written("limits.memory_total", units.memory(total))
+    control_groups.require(total)
+    if cache is None and "innodb_buffer_pool_size" in declared:
+        return  # in the server's own units; it will say if it cannot have them
+    least = (DEFAULT_CACHE_BYTES if cache is None else cache) + clients * _CLIENT_BYTES + BASE_BYTES
+    if total < least:
+        raise InputError(
+            subject,
+            f"buffer pool, {counted(clients, 'client')} and the server itself take about {units.memory(least)}",
+            f"allow more, or make the engine's own cache smaller ({written('system.memory')})",
+        )

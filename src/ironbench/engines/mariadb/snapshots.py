@@ -1,0 +1,78 @@
+"""Copies of a stopped server's files, its log among them, and their way back."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from ironbench.engines.mariadb import home as homes
+from ironbench.engines.mariadb.home import LOG_FILE, NOTE, Home
+from ironbench.machine import copies, space
+from ironbench.machine.copies import Copied
+
+FILES = "files"
+"""Name of the data directory in a snapshot's folder."""
+_LEFT_OUT = (NOTE, f"{NOTE}.new", LOG_FILE, "ib_buffer_pool")
+
+
+def take(home: Home, folder: Path, *, keep: bool) -> Copied:
+    """Copies a stopped server's files into `folder`, which must not exist. FailureError. Not `keep`: they are linked.
+
+    With its log a copy is whole, however the server ended.
+    """
+    homes.refuse_running(home)
+    log, known = homes.log_file(home.files), homes.note(home.files)
+    aside = folder.with_name(f"{folder.name}.new")
+    shutil.rmtree(aside, ignore_errors=True)
+    aside.mkdir(mode=0o700, parents=True)
+    try:
+        done = copies.tree(home.files, aside / FILES, _skipped, link=not keep)
+        link = not keep and log.stat().st_dev == aside.stat().st_dev
+        done += copies.file(log, aside / FILES / LOG_FILE, link=link)
+        homes.write_note(aside / FILES, {"version": known.get("version", "")})
+        copies.put(aside, folder)
+    except BaseException:
+        shutil.rmtree(aside, ignore_errors=True)
+        raise
+    return done
+
+
+def put_back(home: Home, folder: Path) -> Copied:
+    """Replaces a stopped server's files by the copy in `folder`. InputError: no room. FailureError.
+
+    The caller holds the directory's lock. Files that no snapshot made are kept aside as `files.kept-N`.
+    """
+    homes.refuse_running(home)
+    _give_up(home)
+    aside = home.place / "files.new"
+    shutil.rmtree(aside, ignore_errors=True)
+    space.require(home.place, copies.size(folder), "the copy of the data")
+    done = copies.tree(folder / FILES, aside)
+    homes.write_note(aside, homes.note(folder / FILES) | {"snapshot": folder.name})
+    copies.put(aside, home.files)
+    copies.evict(folder)
+    return done
+
+
+def restored(home: Home) -> bool:
+    """Whether what is there came from a snapshot."""
+    return "snapshot" in homes.note(home.files)
+
+
+def _skipped(name: str) -> bool:
+    return name in _LEFT_OUT
+
+
+def _give_up(home: Home) -> None:
+    if not home.files.exists():
+        return
+    if restored(home):
+        gone = home.place / "files.old"
+        shutil.rmtree(gone, ignore_errors=True)
+        homes.give_up_log(home.files)
+        home.files.rename(gone)
+        shutil.rmtree(gone)
+        return
+    homes.bring_log_home(home.files)
+    taken = [int(path.name.rsplit("-", 1)[1]) for path in home.place.glob("files.kept-*")]
+    home.files.rename(home.place / f"files.kept-{max(taken, default=0) + 1}")

@@ -1,0 +1,107 @@
+"""What an engine's backends wait for, made of samples of their states: what its observers share."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+from ironbench.model.observation import Observation, Series
+from ironbench.model.observer import IDLE, OnCores, Samples, Waits
+from ironbench.model.points import Point, Values, by_file, gauge_series, growth, points
+
+_SEEN_LEAST = 0.9
+"""Share of the backends whose counts must be known."""
+_IN_RECORD = 12
+"""A record is small: it keeps the commonest waits, the series keep all."""
+
+
+class SampledWaits(ABC):
+    """Of a source with one line for each event: its name, a tab, how many backends are in it."""
+
+    activity: ClassVar[str]
+    """Name of that source."""
+    backends: ClassVar[str]
+    """Of the source that lists the backends' process or thread ids."""
+    schedstat: ClassVar[str]
+    """Of the source that reads the kernel's counts of them (proc_pid_schedstat)."""
+
+    @abstractmethod
+    def part_of(self, event: str) -> str:
+        """The part of a transaction's time that an event belongs to."""
+
+    def waits(self, samples: Samples, window_s: float) -> Waits:
+        return Waits(self.sampled(samples, window_s), self.counted(samples, window_s), self.part_of)
+
+    def parse(self, samples: Samples, window_s: float) -> Observation:
+        inside = self.sampled(samples, window_s)
+        if not inside:
+            return Observation()
+        mean = _means(inside)
+        active = sum(value for event, value in mean.items() if event != IDLE)
+        metrics = {"backends_active": active, "backends_idle": mean.get(IDLE, 0.0)}
+        metrics["wait_samples_per_s"] = len(inside) / window_s
+        shares = {event: value / active for event, value in mean.items() if event != IDLE and active > 0}
+        commonest = sorted(shares, key=lambda event: (-shares[event], event))[:_IN_RECORD]
+        metrics |= {f"wait_share{{event={event}}}": shares[event] for event in commonest}
+        return Observation(metrics, tuple(_series(points(samples.get(self.activity), self.parsed))))
+
+    def sampled(self, samples: Samples, window_s: float) -> list[Point]:
+        """Backends by wait event at every instant inside the window."""
+        readings = points(samples.get(self.activity), self.parsed)
+        return [point for point in readings if 0.0 <= point.t_s <= window_s]
+
+    def parsed(self, text: str) -> Values:
+        """One sample."""
+        values: Values = {}
+        for line in text.splitlines():
+            event, _, count = line.rpartition("\t")
+            if event:
+                values[event] = float(count)
+        return values or {IDLE: 0.0}
+
+    def counted(self, samples: Samples, window_s: float) -> OnCores | None:
+        """What the kernel counted of the backends; None where it cannot be seen, or not of nearly all of them.
+
+        An id of another namespace would lead to a stranger, and a backend that came and went between two readings to
+        nobody.
+        """
+        seen = samples.get(self.backends, ())
+        pids = {line for sample in seen for line in sample.raw.decode().split() if line.isdigit()}
+        if not pids:
+            return None
+
+        def parse(text: str) -> Values:
+            values: Values = {}
+            for path, content in by_file(text).items():
+                if (pid := path.split("/")[-2]) in pids and len(words := content.split()) > 1:
+                    values |= {f"{pid} cpu": float(words[0]), f"{pid} queue": float(words[1])}
+            return values
+
+        readings = points(samples.get(self.schedstat), parse)
+        # The reading at the end of the window may come after the backends have gone.
+        whole = [point for point in readings if len(point.values) / 2 >= _SEEN_LEAST * len(pids)]
+        if (grown := growth(whole, window_s)) is None:
+            return None
+        summed = {kind: sum(ns for key, ns in grown.by.items() if key.endswith(kind)) for kind in ("cpu", "queue")}
+        return OnCores(summed["cpu"] / 1e9 / grown.span_s, summed["queue"] / 1e9 / grown.span_s)
+
+
+def _means(readings: list[Point]) -> Values:
+    events = {event for point in readings for event in point.values}
+    return {event: sum(point.values.get(event, 0.0) for point in readings) / len(readings) for event in events}
+
+
+def _series(readings: list[Point]) -> list[Series]:
+    """Per second: 20 samples of a few backends say little one by one."""
+    buckets: dict[int, list[Point]] = {}
+    for point in readings:
+        buckets.setdefault(int(point.t_s // 1.0), []).append(point)
+    each = [Point(second + 0.5, _shared(_means(inside))) for second, inside in sorted(buckets.items())]
+    keys = sorted({key for point in each for key in point.values})
+    return [gauge_series(key, [Point(p.t_s, {key: 0.0} | p.values) for p in each], key) for key in keys]
+
+
+def _shared(mean: Values) -> Values:
+    active = sum(value for event, value in mean.items() if event != IDLE)
+    shares = {f"wait_share{{event={event}}}": v / active for event, v in mean.items() if event != IDLE and active > 0}
+    return {"backends_active": active, "backends_idle": mean.get(IDLE, 0.0)} | shares

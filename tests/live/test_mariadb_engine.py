@@ -1,0 +1,207 @@
+"""MariaDB: the life of a server of ours, its files, and what is refused before anything starts."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import own_server
+import pytest
+from factories import require_installed
+
+from ironbench import engines
+from ironbench.engines.mariadb.session import MariadbSession
+from ironbench.errors import FailureError, InputError
+from ironbench.model.system import Layout, System
+from ironbench.process import processes, register
+
+pytestmark = pytest.mark.live
+
+ENGINE = engines.get("mariadb")
+Start = Callable[..., MariadbSession]
+
+
+def system(place: Path, **told: object) -> System:
+    layout = replace(told.pop("layout", Layout()), data=str(place / "d"))
+    return System("mariadb", "test", layout=layout, **told)
+
+
+@pytest.fixture
+def start(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
+    require_installed("mariadb")
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    started: list[MariadbSession] = []
+
+    def start(**told: object) -> MariadbSession:
+        checked, secrets = ENGINE.validated(system(place, **told), 4)
+        started.append(ENGINE.start(checked, secrets, 4))
+        return started[-1]
+
+    yield start
+    for session in started:
+        session.stop()
+    assert register.entries() == []
+
+
+def kept(session: MariadbSession) -> list[tuple[str | None, ...]]:
+    try:
+        return session.query("select n from kept order by n")
+    finally:
+        session.stop()
+
+
+def test_data_stay_wherever_the_layout_puts_log_and_temporary_files(start: Start, place: Path) -> None:
+    session = start()
+    session.query("create table kept (n int primary key); insert into kept values (7)")
+    assert session.directories()["log"] == str(place / "d" / "log")
+    session.stop()
+    apart = Layout(log=str(place / "l"), temp=str(place / "t"))
+    session = start(layout=apart, memory_bytes=64 << 20, settings={"innodb_log_file_size": "32M"})
+    assert session.query("select @@innodb_buffer_pool_size, @@innodb_log_file_size, @@tmpdir") == [
+        (str(64 << 20), str(32 << 20), str(place / "t" / "temp"))
+    ]
+    assert (place / "l" / "log" / "ib_logfile0").is_file() and not (place / "d" / "log" / "ib_logfile0").exists()
+    assert kept(session) == [("7",)]
+    assert kept(start()) == [("7",)]
+
+
+def test_facts_tell_what_a_commit_survives_and_what_was_chosen(start: Start) -> None:
+    facts = start(settings={"innodb_flush_log_at_trx_commit": "2"}).facts()
+    assert facts["durability"]["innodb_flush_log_at_trx_commit"] == "2"
+    assert facts["durability"]["innodb_doublewrite"] == "ON"
+    assert facts["changed"]["max_connections"] == "config" and facts["isolation"] == "READ-COMMITTED"
+    assert "socket" not in facts["settings"] and len(facts["settings"]) > 500
+    assert facts["runs_as"] == ("user namespace" if os.geteuid() == 0 else "own user")
+
+
+def test_what_was_committed_is_there_after_a_kill_and_a_restart(start: Start) -> None:
+    session = start()
+    session.query("create table kept (n int primary key); insert into kept values (7)")
+    session.lose_power(lambda: None, lambda: None)
+    session.query("insert into kept values (8)")
+    first = session.processes()
+    session.restart()
+    assert session.processes() != first
+    assert kept(session) == [("7",), ("8",)]
+
+
+def test_a_server_that_died_says_why(start: Start) -> None:
+    session = start()
+    os.kill(session.processes()[0], signal.SIGKILL)
+    assert own_server.eventually(lambda: not session.alive())
+    with pytest.raises(FailureError, match="the server died: killed by SIGKILL"):
+        session.query("select 1")
+
+
+def test_a_checkpoint_leaves_no_log_to_replay(start: Start) -> None:
+    session = start()
+    session.query("create table kept (n int primary key, filler char(200))")
+    session.query("insert into kept select seq, 'x' from seq_1_to_20000")
+    administration = ENGINE.administration
+    owed = administration.log_since_checkpoint(session, administration.written(session).log_bytes)
+    assert owed > 1_000_000
+    before = session.query("select @@innodb_io_capacity, @@innodb_max_dirty_pages_pct")
+    session.query(ENGINE.traits.dialect.checkpoint())
+    assert administration.log_since_checkpoint(session, administration.written(session).log_bytes) < 10_000
+    assert session.query("select @@innodb_io_capacity, @@innodb_max_dirty_pages_pct") == before
+
+
+def test_a_snapshot_brings_back_what_was_there_and_keeps_what_no_snapshot_made(start: Start, place: Path) -> None:
+    session = start()
+    session.query("create table kept (n int primary key); insert into kept values (7)")
+    session.stop()
+    checked, _ = ENGINE.validated(system(place), 4)
+    ENGINE.snapshot(checked, place / "snapshot")
+    ENGINE.restore(checked, place / "snapshot")
+    assert (place / "d" / "files.kept-1" / "ib_logfile0").is_file()
+    session = start()
+    session.query("insert into kept values (8)")
+    session.stop()
+    elsewhere = replace(checked, layout=replace(checked.layout, log=str(place / "l")))
+    ENGINE.restore(elsewhere, place / "snapshot")
+    assert kept(start(layout=elsewhere.layout)) == [("7",)]
+    assert not (place / "d" / "files.kept-2").exists()
+
+
+def test_a_running_directory_is_refused(start: Start, place: Path) -> None:
+    session = start()
+    assert str(session.processes()[0]) in ENGINE.in_use(ENGINE.validated(system(place), 4)[0]).cause
+    with pytest.raises(InputError, match="another ironbench uses it"):
+        start()
+
+
+def test_nothing_of_a_killed_ironbench_stays(start: Start, place: Path) -> None:
+    code = f"""
+        import json, sys, time
+        sys.path.insert(0, {str(own_server.SOURCE)!r})
+        from ironbench import engines
+        from ironbench.model.system import Layout, System
+        engine = engines.get("mariadb")
+        system, secrets = engine.validated(System("mariadb", "t", layout=Layout({str(place / "d")!r})), 4)
+        session = engine.start(system, secrets, 4)
+        print(json.dumps([session.processes()[0], session.target()["connection"]["socket"]]), flush=True)
+        time.sleep(600)
+    """
+    owner = subprocess.Popen([sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE, text=True)
+    pid, socket = json.loads(owner.stdout.readline())
+    server = processes.identify(pid)
+    owner.kill()
+    owner.wait(30)
+    owner.stdout.close()
+    assert own_server.eventually(lambda: not server.alive() and not Path(socket).parent.exists())
+    assert own_server.eventually(lambda: register.entries() == [])
+
+
+@pytest.mark.parametrize(
+    ("setting", "cause"),
+    [
+        ("nosuch=1", "has no setting of that name"),
+        ("innodb_buffer_pool=1G", "has no setting of that name"),
+        ("innodb_buffer_pool_size=abc", "Unknown suffix"),
+        ("innodb-flush-method=none", "Error while setting value 'none'"),
+        ("innodb_flush_log_at_trx_commit=9", "adjusted to 3"),
+        ("innodb_file_per_table=maybe", "invalid value 'maybe'"),
+        ("port=1", "private socket"),
+    ],
+)
+def test_a_setting_that_the_server_does_not_take_is_refused(place: Path, setting: str, cause: str) -> None:
+    require_installed("mariadb")
+    name, _, value = setting.partition("=")
+    with pytest.raises(InputError, match=cause):
+        ENGINE.validated(system(place, settings={name: value}), 4)
+
+
+@pytest.mark.parametrize(("told", "hint"), [({}, "apt install"), ({"settings": {"bin": "/nowhere"}}, "mariadbd")])
+def test_where_it_is_not_installed_the_refusal_says_how_to_get_it(place, monkeypatch, told, hint: str) -> None:
+    monkeypatch.setenv("PATH", str(place))
+    with pytest.raises(InputError, match="there is no mariadbd or mysqld") as caught:
+        ENGINE.validated(system(place, **told), 4)
+    assert hint in caught.value.hint
+
+
+def test_a_running_server_is_used_and_neither_configured_nor_stopped(start: Start) -> None:
+    own = start()
+    connection = own.target()["connection"]
+    own.query("create user ann@localhost identified by 'secret'; grant all on ironbench.* to ann@localhost")
+    dsn = f"mysql://ann:secret@localhost/ironbench?socket={connection['socket']}"
+    with pytest.raises(InputError, match="not configured by ironbench"):
+        ENGINE.validated(System("mariadb", "t", dsn=dsn, memory_bytes=1 << 30), 4)
+    given, secrets = ENGINE.validated(System("mariadb", "t", dsn=dsn), 4)
+    assert ENGINE.identity(given, secrets)["version"] == own.facts()["version"]
+    session = ENGINE.start(given, secrets, 4)
+    assert session.processes() == own.processes() and session.directories() == own.directories()
+    session.query("create table kept (n int)")
+    ENGINE.administration.mark(session, ["kept"])
+    session.query("create table theirs (n int)")
+    assert ENGINE.administration.remove_made(session).tables == ("kept",)
+    session.stop()
+    assert own.query("select count(*) from theirs") == [("0",)]
+    with pytest.raises(InputError, match="connections"):
+        ENGINE.start(given, secrets, 200)
