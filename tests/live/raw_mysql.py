@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ LACKING = [name for name in ("mariadbd", "mariadb-install-db") if shutil.which(n
 
 
 class RawMysql:
-    def __init__(self, folder: Path, port: int) -> None:
+    def __init__(self, folder: Path, port: int, settings: Sequence[str] = ()) -> None:
         self.socket, self.port = folder / "sock", port
         user = pwd.getpwuid(os.geteuid()).pw_name
         ours = ["--no-defaults", f"--user={user}", f"--datadir={folder / 'data'}"]
@@ -34,6 +35,7 @@ class RawMysql:
                     *("--innodb-buffer-pool-size=32M", "--innodb-lock-wait-timeout=1", "--performance-schema"),
                     *(f"--ssl-cert={CERTIFICATES / 'server.crt'}", f"--ssl-key={CERTIFICATES / 'server.key'}"),
                     f"--pid-file={folder / 'pid'}",
+                    *settings,
                 ],
                 stdout=log,
                 stderr=log,
