@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from pgbench_cases import cases, compare, options
-from pgbench_cases.compare import Told
+from pgbench_cases.compare import Outcome
 from pgbench_cases.differences import DIFFERENCES, REASONS, TITLES
 
 pytestmark = pytest.mark.live
@@ -59,8 +59,8 @@ def test_options_are_those_of_ironbench_or_a_difference() -> None:
     assert found.words[:3] == ["run", "script", "a@2"]
     assert found.words[3:9] == ["--transactions", "5", "--clients", "2", "--seed", "7"]
     assert found.database == "other"
-    told = options.translated(case("-P", "2", "-r", "-R", "50", "-f", "a")).words
-    assert told[3:8] == ["--progress", "2", "--report-per-statement", "--rate", "50"]
+    outcome = options.translated(case("-P", "2", "-r", "-R", "50", "-f", "a")).words
+    assert outcome[3:8] == ["--progress", "2", "--report-per-statement", "--rate", "50"]
     assert "simple" in options.translated(case("-f", "a")).words, "pgbench's default protocol is the simple one"
     assert options.translated(case("-b", "se")).words[1] == "select-only"
     assert options.translated(case("--bad-option")).words == ["run", "script", "--bad-option"]
@@ -71,17 +71,17 @@ def test_options_are_those_of_ironbench_or_a_difference() -> None:
 @pytest.mark.parametrize(
     ("theirs", "ours", "said"),
     [
-        (Told("done", "", processed=5), Told("done", "", processed=5), ""),
-        (Told("done", "", processed=5), Told("done", "", processed=4), "transactions: 5 and 4"),
-        (Told("done", "", retried=1), Told("done", "", retried=0), "retried: 1 and 0"),
-        (Told("done", ""), Told("failed", ""), "pgbench: done, ironbench: failed"),
-        (Told("done", "", ["debug: 1"]), Told("done", "", ["debug: 2"]), "debug lines: 1 and 1"),
-        (Told("failed", "why"), Told("failed", "another cause"), "reason why is not in"),
-        (Told("failed", "why"), Told("failed", "that is why"), ""),
-        (Told("failed", "why"), Told("refused", "that is why"), "pgbench: failed, ironbench: refused"),
+        (Outcome("done", "", processed=5), Outcome("done", "", processed=5), ""),
+        (Outcome("done", "", processed=5), Outcome("done", "", processed=4), "transactions: 5 and 4"),
+        (Outcome("done", "", retried=1), Outcome("done", "", retried=0), "retried: 1 and 0"),
+        (Outcome("done", ""), Outcome("failed", ""), "pgbench: done, ironbench: failed"),
+        (Outcome("done", "", ["debug: 1"]), Outcome("done", "", ["debug: 2"]), "debug lines: 1 and 1"),
+        (Outcome("failed", "why"), Outcome("failed", "another cause"), "reason why is not in"),
+        (Outcome("failed", "why"), Outcome("failed", "that is why"), ""),
+        (Outcome("failed", "why"), Outcome("refused", "that is why"), "pgbench: failed, ironbench: refused"),
     ],
 )
-def test_whatever_the_programs_do_unlike_is_a_disagreement(theirs: Told, ours: Told, said: str) -> None:
+def test_whatever_the_programs_do_unlike_is_a_disagreement(theirs: Outcome, ours: Outcome, said: str) -> None:
     found = compare.disagreements(case(stderr=("why",)), theirs, ours)
     assert bool(found) == bool(said)
     assert said in "".join(found)
