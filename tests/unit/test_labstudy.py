@@ -18,6 +18,7 @@ from ironbench.model.lab import Claim, Lab
 from ironbench.model.record import Record, Status
 from ironbench.report import document, formats
 from ironbench.report.answer import answer
+from ironbench.report.findings import effect_table
 from ironbench.report.sections import sections
 from ironbench.report.sections.differences import between_cells
 from ironbench.report.sections.setup import plan as plan_tables
@@ -52,6 +53,18 @@ def test_the_surest_decision_leads_and_what_cannot_be_told_comes_last_with_its_d
     assert found.decision.text.startswith("log=memory is faster than log=disk: ")
     assert [point.text.split(" ")[0] for point in found.points] == ["log=raid", "log=ssd"]
     assert found.points[-1].doubt.startswith("These blocks would show only differences of")
+
+
+@pytest.mark.parametrize(("blocks", "known"), [(2, "no interval, 2 blocks"), (4, "95\u202f% interval, 4 blocks")])
+def test_too_few_blocks_for_a_verdict_are_named_as_such_without_p_or_an_interval_of_two(
+    blocks: int, known: str
+) -> None:
+    study = two_cells(70_000.0, 0.5, blocks)
+    decision = answer(study).decision.text
+    start = f"log=memory and log=disk: too few blocks for a verdict ({blocks} of 6); so far "
+    assert decision.startswith(start) and decision.endswith(f"{known}).")
+    (row,) = effect_table(study.effects).rows
+    assert row[-2:] == ("–", "–"), "neither what they would find nor p"
 
 
 def test_nothing_decided_is_said_first_and_once() -> None:

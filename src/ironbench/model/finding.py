@@ -15,6 +15,10 @@ class Conclusion(StrEnum):
     CANNOT_TELL = "cannot tell"
 
 
+FEWEST_TOLD = 3
+"""Blocks from which on a sentence gives the interval: that of two has one degree of freedom and spans decades."""
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """Two cells compared on one metric, paired by block."""
@@ -37,7 +41,7 @@ class Finding:
     detectable: float | None
     """Smallest relative difference that this many blocks with this spread would find with 90 % power; None: unknown."""
     p: float | None
-    """Two-sided, of ratio = 1, after correction for the number of comparisons."""
+    """Two-sided, of ratio = 1, after correction for the number of comparisons; None: too few blocks for a verdict."""
     method: str
     """In words, e.g. `t interval on log ratios of 6 blocks, look 1 of 2`."""
     advice: str = ""

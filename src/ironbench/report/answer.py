@@ -11,17 +11,18 @@ from ironbench.analyse.study import Effect, Study
 from ironbench.analyse.subjects import failed_percent, failed_share
 from ironbench.model.finding import Conclusion
 from ironbench.report.findings import (
+    NO_INTERVAL,
     against_trend_sentences,
     at_least,
     bounds,
-    has_interval,
-    interval,
     metric_words,
     ratio,
+    told_interval,
 )
 from ironbench.report.headline import headline
 from ironbench.report.numbers import confidence, percent, quantity
 from ironbench.report.section import Answer, Point
+from ironbench.stats.multiplicity import LEAST_BLOCKS
 from ironbench.stats.scalability import Fit
 from ironbench.words import THIN, counted
 
@@ -86,8 +87,9 @@ def comparison(effect: Effect, confidence_named: str = "", metric_named: bool = 
     where = f" at {contrast.where}" if contrast.where else ""
     times = ratio(finding.ratio) if metric_named else f"{ratio(finding.ratio)} its {metric_words(finding.metric)}"
     sure = confidence(finding.confidence)
-    level = "" if sure == confidence_named or not has_interval(finding) else f"{sure} interval, "
-    doubt = f"{interval(finding)}, {level}{counted(finding.blocks, 'block')}"
+    known = told_interval(finding)
+    level = "" if sure == confidence_named or known == NO_INTERVAL else f"{sure} interval, "
+    doubt = f"{known}, {level}{counted(finding.blocks, 'block')}"
     though = f", though the ratio {finding.changed}" if finding.changed else ""
     if finding.conclusion in (Conclusion.FASTER, Conclusion.SLOWER):
         words = finding.conclusion.value
@@ -97,6 +99,10 @@ def comparison(effect: Effect, confidence_named: str = "", metric_named: bool = 
         return Point(f"{sides} are equivalent within {percent(finding.margin)}: {times} ({doubt}){though}.")
     if not finding.blocks:
         return Point(f"{sides} cannot be compared: no block has both.")
+    if finding.blocks < LEAST_BLOCKS:
+        some = f"{finding.blocks} of {LEAST_BLOCKS}"
+        text = f"{sides}: too few blocks for a verdict ({some}); so far {times} ({doubt})."
+        return Point(text, doubt=_why_open(effect))
     if finding.changed:
         mean = f"on average {times} ({doubt})"
         return Point(f"{sides} cannot be told apart: the ratio {finding.changed}, {mean}.", doubt=_why_open(effect))

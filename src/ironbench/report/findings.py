@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ironbench.catalogue import base_name, metrics, part_of
-from ironbench.model.finding import Finding
+from ironbench.model.finding import FEWEST_TOLD, Finding
 from ironbench.report.charts.base import Table
 from ironbench.report.numbers import NOT_KNOWN, number, percent
 from ironbench.words import THIN, in_points
@@ -25,6 +25,9 @@ _ACROSS = (
     *(f"{time}_time_{part}_s" for time in ("response", "service") for part in ("mean", "p50", "p90", "p95", "p99")),
 )
 """In the order of preference."""
+
+
+NO_INTERVAL = "no interval"
 
 
 def metric_words(metric: str) -> str:
@@ -47,7 +50,12 @@ def better(metric: str) -> str:
 
 def interval(finding: Finding) -> str:
     """`1.55 to 1.70`, or that there is none."""
-    return bounds(finding.low, finding.high) if has_interval(finding) else "no interval"
+    return bounds(finding.low, finding.high) if has_interval(finding) else NO_INTERVAL
+
+
+def told_interval(finding: Finding) -> str:
+    """As a sentence gives it: of two blocks it spans decades and tells nothing."""
+    return interval(finding) if finding.blocks >= FEWEST_TOLD else NO_INTERVAL
 
 
 def has_interval(finding: Finding) -> bool:
