@@ -128,7 +128,11 @@ def memory(count: float) -> str:
 
 
 def span(seconds: float) -> str:
-    """How long something will take: `95 s`, `4 min 20 s`, `12 min`, `2 h 10 min`, `3 d 4 h`, `1.2 years`."""
+    """How long something takes: `240 ms`, `1.5 s`, `95 s`, `4 min 20 s`, `2 h 10 min`, `3 d 4 h`, `1.2 years`."""
+    if 0 < seconds < 0.95:
+        return scaled(seconds, TIME).replace(THIN, " ")
+    if seconds < 9.95:
+        return f"{seconds:.2g} s"
     if seconds < 119.5:
         return f"{seconds:.0f} s"
     if seconds < 595:

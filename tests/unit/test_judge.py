@@ -6,6 +6,7 @@ from ironbench.model.driven import Driven
 from ironbench.model.observation import Observation
 from ironbench.model.record import Budget, Status
 from ironbench.model.system import Load, System
+from ironbench.observe import late
 from ironbench.record.judge import status, warnings
 
 ENDED = {"aborted": True, "cause": "the connection broke", "cut_short": False, "transactions": 5}
@@ -102,15 +103,27 @@ def test_what_a_trial_wrote_is_measured_and_not_assumed() -> None:
     assert short({"writing_transactions_per_s": 0.9}, transactions=30), "few transactions, but each of them writes"
 
 
+SAYS = "the server publishes commits, rows and I/O up to 1 s late: in"
+
+
 @pytest.mark.parametrize(
-    ("elapsed_s", "engine", "said"), [(2.0, "postgres", True), (10.0, "postgres", False), (2.0, "null", False)]
+    ("elapsed_s", "server_counts", "statements", "said", "shown"),
+    [
+        (20.0, 2000, 1, [], True),
+        (5.0, 1800, 1, [f"{SAYS} 5 s up to 20\u202f% off"], True),
+        (20.0, 2, 1, ["the server had published 0.1\u202f% of 2\u202f000 transactions at the end"], False),
+        (20.0, 2, 0, [], True),
+        (0.24, 2000, 1, [f"{SAYS} 240 ms they say too little"], False),
+    ],
+    ids=["in time", "short", "not published", "sends nothing", "very short"],
 )
-def test_counters_that_a_server_publishes_late_are_doubted_in_a_short_trial(
-    elapsed_s: float, engine: str, said: bool
+def test_counters_that_a_server_publishes_late_are_doubted_or_left_out(
+    elapsed_s: float, server_counts: float, statements: int, said: list[str], shown: bool
 ) -> None:
-    driven = Driven(NOW, alive=True, summary={**SUMMARY, "elapsed_s": elapsed_s})
-    metrics = {"engine_commits_per_s": 700.0}
-    found = warnings(System(engine, "a"), Load(), driven, Observation(metrics), None, writes=False)
-    assert [one.text for one in found if one.code == "counts-late"] == [
-        "the server publishes commits, rows and I/O up to 1 s late: in 2 s up to 50\u202f% off"
-    ] * said
+    script = {"name": "a", "transactions": 2000, "statements": statements, "failed": 0, "first_failure": ""}
+    summary = {**SUMMARY, "elapsed_s": elapsed_s, "transactions": 2000, "scripts": [script]}
+    metrics = {"engine_commits_per_s": server_counts / elapsed_s, "wal_bytes_per_s": 1.0}
+    seen = late.published(Observation(metrics, late={"engine_commits_per_s": 1.0}), summary, scripts=True)
+    assert set(seen.metrics) == {"wal_bytes_per_s"} | ({"engine_commits_per_s"} if shown else set())
+    found = warnings(OURS, Load(), Driven(NOW, alive=True, summary=summary), seen, None, writes=False)
+    assert [one.text.split(": its")[0] for one in found if one.code == "counts-late"] == said

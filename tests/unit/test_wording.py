@@ -28,7 +28,18 @@ from ironbench.words import THIN, in_percent
 
 @pytest.mark.parametrize(
     ("seconds", "words"),
-    [(45, "45 s"), (95, "95 s"), (130, "2 min 10 s"), (300, "5 min"), (598, "10 min"), (7800, "2 h 10 min")],
+    [
+        (0, "0 s"),
+        (0.24, "240 ms"),
+        (1.46, "1.5 s"),
+        (4, "4 s"),
+        (45, "45 s"),
+        (95, "95 s"),
+        (130, "2 min 10 s"),
+        (300, "5 min"),
+        (598, "10 min"),
+        (7800, "2 h 10 min"),
+    ],
 )
 def test_short_times_are_not_rounded_to_whole_minutes(seconds: float, words: str) -> None:
     assert units.span(seconds) == words

@@ -8,7 +8,7 @@ from math import isclose
 from types import MappingProxyType
 from typing import Any
 
-from ironbench import engines
+from ironbench import engines, units
 from ironbench.analyse.subjects import bare, cores_held, held_to, machine_cores
 from ironbench.analyse.summarise import summarise
 from ironbench.analyse.timelines import ONE_DEVICE
@@ -118,7 +118,7 @@ def _checkpoints(records: Sequence[Record]) -> Entry:
     count = _metric(records, "checkpoints")
     if interval is None and count is not None:
         seen = "no checkpoint" if count == 0 else counted(count, "checkpoint")
-        return Entry("checkpoint interval", "s", None, words=f"{seen} in {records[0].elapsed_s:.0f} s")
+        return Entry("checkpoint interval", "s", None, words=f"{seen} in {units.span(records[0].elapsed_s)}")
     return Entry("checkpoint interval", "s", interval)
 
 

@@ -12,7 +12,7 @@ import msgspec
 
 from ironbench import catalogue, workloads
 from ironbench.analyse.archive import Archive
-from ironbench.analyse.comparability import doubts
+from ironbench.analyse.comparability import causes
 from ironbench.analyse.curve import LAB, Curve, Peak, curve, held_out_peak
 from ironbench.analyse.differences import NOT_SET, Difference, differences, differing
 from ironbench.analyse.rate import Rate, no_ratio
@@ -221,7 +221,7 @@ def _suspicions(work: WorkLead) -> list[str]:
             alone = side.peak is not None and side.peak.alone
             where = "at the rate asked of" if side.rate else "of" if alone else "at the peak of"
             of = f"{len(suspect)} of {counted(len(trials), 'trial')} {where} {side.name} suspect"
-            sentences.append(f"{work.work}: {of}: {'; '.join(doubts(suspect))}")
+            sentences.append(f"{work.work}: {of}: {'; '.join(causes(suspect))}")
     return sentences
 
 

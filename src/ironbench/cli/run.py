@@ -273,7 +273,7 @@ def _goes_on(records: Sequence[Record]) -> str:
 
 def time_of(plan: Plan) -> str:
     """How long the trials take, as far as it is known: nobody knows the time of a number of transactions or queries."""
-    span = units.span(plan.estimate_s) if plan.estimate_s >= 0.95 else f"{plan.estimate_s:.1g} s"
+    span = units.span(plan.estimate_s)
     if all(trial.cell.load.duration_s for trial in plan.trials):
         warmed = any(trial.cell.load.warmup_s for trial in plan.trials)
         return f"about {span} of {'warm-up and ' if warmed else ''}measuring"

@@ -91,8 +91,6 @@ class Traits:
     """Python packages that carry it: their versions are in every record."""
     events: Mapping[str, str] = field(default_factory=dict)
     """Wait event, as its observer names it → what a backend in it does, to be read after "the holder"."""
-    counts_late_s: float = 0.0
-    """How much later than a transaction its connection may publish what it counted."""
     writers: int | None = None
     """How many connections may write at the same time; None: as many as there are."""
 

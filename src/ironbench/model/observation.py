@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 
@@ -65,3 +66,7 @@ class Observation:
     metrics: dict[str, float] = field(default_factory=dict)
     series: tuple[Series, ...] = ()
     counted: tuple[Counted, ...] = ()
+    late: Mapping[str, float] = field(default_factory=dict)
+    """Metrics and series made of what the server publishes late → by up to how many seconds, while clients work."""
+    withheld: str = ""
+    """Why those were left out; empty: they were not."""

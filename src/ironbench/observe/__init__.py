@@ -24,7 +24,7 @@ from ironbench.model.observer import Samples, Waits
 from ironbench.model.record import Budget
 from ironbench.model.session import Session
 from ironbench.model.system import Load
-from ironbench.observe import parts, processes
+from ironbench.observe import late, parts, processes
 from ironbench.observe.cpu import CpuSeconds, budget
 
 __all__ = ["CpuSeconds", "Observer", "Samples", "budget", "get", "names", "observed", "observers", "parse", "sources"]
@@ -117,14 +117,16 @@ def parse(samples: Samples, window_s: float) -> Observation:
     metrics: dict[str, float] = {}
     series: list[Series] = []
     counted: list[Counted] = []
+    late_s: dict[str, float] = {}
     for observer in observers():
         observation = observer.parse(samples, window_s)
         metrics.update(observation.metrics)
         series.extend(observation.series)
         counted.extend(observation.counted)
+        late_s.update(observation.late)
     if "dirty_left_bytes" in metrics:
         metrics["dirty_left_bytes"] += metrics.get("dirty_buffers_left_bytes", 0.0)
-    return Observation(metrics, tuple(series), tuple(counted))
+    return Observation(metrics, tuple(series), tuple(counted), late_s)
 
 
 def observed(driven: Driven, load: Load | None = None) -> tuple[Observation, Budget | None]:
@@ -137,7 +139,7 @@ def observed(driven: Driven, load: Load | None = None) -> tuple[Observation, Bud
     window_s = float(summary.get("elapsed_s") or 0.0)
     if window_s <= 0:
         return Observation(), None
-    observation = parse(samples, window_s)
+    observation = late.published(parse(samples, window_s), summary, scripts=not driven.drives_itself)
     if (log := observation.metrics.get("wal_bytes_per_s")) is not None and summary.get("transactions"):
         observation.metrics["wal_bytes_per_transaction"] = log * window_s / summary["transactions"]
     busy = _busy_clients(driven, window_s) if load is not None and load.rate is not None else None

@@ -25,6 +25,7 @@ from ironbench.model.record import (
     Warning,
 )
 from ironbench.model.system import Load, System
+from ironbench.observe import late
 from ironbench.record.measures import summary_cpu_s
 from ironbench.stats import steadiness
 from ironbench.words import counted, grouped, in_percent
@@ -35,8 +36,6 @@ UNCOUNTED = 0.20
 """As `quiet.BUSY`, where the kernel's threads, which work for the database too, count as other programs."""
 OUR_SHARE = 0.15
 """Client, observers and emulation together, of the CPU time used."""
-COUNTED = 0.10
-"""Share of a trial that the server's counters may miss before it is said."""
 RATE_KEPT = 0.98
 FAITHFUL_LOAD = 0.5
 """Share of the I/Os that get through with nothing else to do: a database needs the CPU, too."""
@@ -60,7 +59,7 @@ def warnings(
         results += [*_taken(system, observation, budget), *_ours(budget)]
     if writes and engines.get(system.engine).can("checkpoints") and wrote(driven, observation) is not False:
         results += _checkpoints(observation, summary["elapsed_s"])
-    results += [*_late_counts(system, observation, summary["elapsed_s"]), *_emulation(system, observation, budget)]
+    results += [*_late_counts(observation, summary["elapsed_s"]), *_emulation(system, observation, budget)]
     if summary.get("samples_dropped"):
         results.append(Warning("samples-dropped", f"{summary['samples_dropped']} observer samples were dropped"))
     return tuple(results)
@@ -296,21 +295,17 @@ def wrote(driven: Driven, observation: Observation) -> bool | None:
     return bool(written * summary["elapsed_s"] > max(MAINTENANCE_LEAST, MAINTENANCE * summary["transactions"]))
 
 
-def _late_counts(system: System, observation: Observation, elapsed_s: float) -> list[Warning]:
-    """Of a short trial: what the server publishes after its end is missing, what came before it is in."""
-    late_s = engines.get(system.engine).traits.counts_late_s
-    if "engine_commits_per_s" not in observation.metrics or elapsed_s <= 0 or late_s / elapsed_s <= COUNTED:
-        return []
-    off = in_percent(min(1.0, late_s / elapsed_s))
-    text = f"the server publishes commits, rows and I/O up to {late_s:g} s late: in {elapsed_s:.0f} s up to {off} off"
-    return [Warning("counts-late", text)]
+def _late_counts(observation: Observation, elapsed_s: float) -> list[Warning]:
+    text = late.doubt(observation, elapsed_s)
+    return [Warning("counts-late", text)] if text else []
 
 
 def _checkpoints(observation: Observation, elapsed_s: float) -> list[Warning]:
     done = observation.metrics.get("checkpoints")
     if done is None or done >= 2:
         return []
-    text = f"{counted(done, 'checkpoint')} in {elapsed_s:.0f} s, fewer than two: log and data writes are not yet steady"
+    few = f"{counted(done, 'checkpoint')} in {units.span(elapsed_s)}, fewer than two"
+    text = f"{few}: log and data writes are not yet steady"
     return [Warning("short-of-two-checkpoints", text)]
 
 

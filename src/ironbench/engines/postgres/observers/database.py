@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from ironbench.engines.postgres.observers.catalog import has_relation
+from ironbench.engines.postgres.observers.catalog import as_published, has_relation
 from ironbench.machine.tree import Tree
 from ironbench.model.observation import Observation, Source
 from ironbench.model.observer import Samples
@@ -63,7 +63,8 @@ class PgDatabase:
         metrics["spill_files"] = grown.by.get("temp_files", 0.0)
         series = [rate_series(name, each, partial(_rate, columns=columns)) for name, columns in rates.items()]
         series.append(rate_series("cache_hit_share", each, _hit_share))
-        return Observation(metrics | present({"cache_hit_share": _hit_share(grown)}), tuple(series))
+        observation = Observation(metrics | present({"cache_hit_share": _hit_share(grown)}), tuple(series))
+        return as_published(observation, at_once=("writing_transactions_per_s",))
 
 
 def _rate(grown: Growth, columns: tuple[str, ...]) -> float:

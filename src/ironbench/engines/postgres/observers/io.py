@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ironbench.engines.postgres.observers.catalog import has_relation
+from ironbench.engines.postgres.observers.catalog import as_published, has_relation
 from ironbench.machine.tree import Tree
 from ironbench.model.observation import Observation, Series, Source
 from ironbench.model.observer import Samples
@@ -54,7 +54,7 @@ class PgIo:
         by_backends = grown.by.get("backend=client backend,object=relation|write", 0.0)
         if written:
             metrics["engine_backend_write_share"] = by_backends / written
-        return Observation(metrics, tuple(series))
+        return as_published(Observation(metrics, tuple(series)))
 
 
 def _measures(label: str) -> dict[str, Callable[[Growth], float | None]]:

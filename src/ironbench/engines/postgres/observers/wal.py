@@ -6,7 +6,7 @@ most once a second (PostgreSQL 18 documentation, 27.2.1), which a trial of a few
 
 from __future__ import annotations
 
-from ironbench.engines.postgres.observers.catalog import has_relation
+from ironbench.engines.postgres.observers.catalog import as_published, has_relation
 from ironbench.machine.tree import Tree
 from ironbench.model.observation import Observation, Source
 from ironbench.model.observer import Samples
@@ -39,10 +39,11 @@ class PgWal:
         if (grown := growth(readings, window_s)) is None:
             return Observation()
         each = steps(readings)
-        return Observation(
+        observation = Observation(
             {name: grown.rate(key) for name, key in _RATES.items() if key in grown.by},
             tuple(rate_series(name, each, rate_of(key)) for name, key in _RATES.items()),
         )
+        return as_published(observation, at_once=("wal_bytes_per_s",))
 
 
 def _parse(text: str) -> Values:
