@@ -250,7 +250,7 @@ def test_a_message_names_the_option_or_the_field_that_the_user_wrote(
 
 
 @pytest.mark.parametrize(
-    ("warmup", "words"), [("0s", "about 0.2 s of measuring"), ("1s", "about 1 s of warm-up and measuring")]
+    ("warmup", "words"), [("0s", "about 200 ms of measuring"), ("1s", "about 1.2 s of warm-up and measuring")]
 )
 def test_what_takes_no_time_is_not_announced(
     warmup: str, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
