@@ -37,7 +37,7 @@ def fast_directory() -> Iterator[Path]:
 def raw_mysql(fast_directory: Path) -> Iterator[RawMysql]:
     """A MariaDB server that no engine of ours has started, where the program is on PATH."""
     if LACKING:
-        pytest.skip(f"not on PATH: {', '.join(LACKING)} (Debian's package mariadb-server-core)")
+        pytest.skip("mariadbd is not on PATH (Debian's package mariadb-server-core)")
     folder = fast_directory / "mysql"
     folder.mkdir()
     server = RawMysql(folder, free_port())

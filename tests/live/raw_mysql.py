@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from ironbench import _core
+from ironbench.engines.mariadb.installation import find
 from ironbench.errors import IronbenchError
 
 CERTIFICATES = Path(__file__).parents[1] / "data" / "tls"
-LACKING = [name for name in ("mariadbd", "mariadb-install-db") if shutil.which(name) is None]
+LACKING = shutil.which("mariadbd") is None
 
 
 class RawMysql:
@@ -25,8 +26,9 @@ class RawMysql:
         self.socket, self.port = folder / "sock", port
         user = pwd.getpwuid(os.geteuid()).pw_name
         ours = ["--no-defaults", f"--user={user}", f"--datadir={folder / 'data'}"]
-        make = ["mariadb-install-db", *ours, "--auth-root-authentication-method=normal", "--skip-test-db"]
-        subprocess.run(make, check=True, capture_output=True)
+        (folder / "data").mkdir()
+        made = ["mariadbd", *ours, "--bootstrap"]
+        subprocess.run(made, check=True, input=find().system_tables(), text=True)
         self.log = folder / "log"
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(

@@ -80,14 +80,19 @@ def _signal_group(process: subprocess.Popen[str], what: signal.Signals) -> None:
 
 
 def run_program(
-    words: Sequence[str], *, environment: Mapping[str, str] | None = None, timeout_s: float | None = 60.0
+    words: Sequence[str],
+    *,
+    environment: Mapping[str, str] | None = None,
+    timeout_s: float | None = 60.0,
+    given: str = "",
 ) -> subprocess.CompletedProcess[str]:
-    """How a program ended and what it wrote. FailureError: it cannot be run, or takes longer."""
+    """How a program ended that was `given` a text to read, and what it wrote. FailureError: it cannot be run, or takes
+    longer."""
     try:
         return subprocess.run(
             words,
             env=environment,
-            stdin=subprocess.DEVNULL,
+            input=given,
             capture_output=True,
             text=True,
             errors="replace",

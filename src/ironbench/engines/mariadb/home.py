@@ -184,15 +184,18 @@ def _create(home: Home, installation: Installation, identity: Identity, shape: M
     lines = [f"{name}={value}" for name, value in shape.items()]
     options.write_text("\n".join(["[mariadbd]", f"tmpdir={aside}", *lines]) + "\n")
     command = [
-        *(str(installation.installer), f"--defaults-file={options}", f"--basedir={installation.base}"),
-        *(f"--datadir={aside}", "--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve"),
+        *(str(installation.server), f"--defaults-file={options}", f"--basedir={installation.base}"),
+        *(f"--datadir={aside}", "--bootstrap", "--skip-name-resolve", "--enforce-storage-engine="),
     ]
     try:
         done = programs.run_program(
-            [*identity.prefix, *programs.tied(), *command], environment=environment(), timeout_s=None
+            [*identity.prefix, *programs.tied(), *command],
+            environment=environment(),
+            timeout_s=None,
+            given=installation.system_tables(),
         )
         if done.returncode != 0:
-            cause = f"{installation.installer.name} failed: {complaint(done.stdout + done.stderr)}"
+            cause = f"the system tables cannot be made: {complaint(done.stdout + done.stderr)}"
             raise FailureError(f"data directory {home.place}", cause)
     except FailureError:
         shutil.rmtree(aside, ignore_errors=True)

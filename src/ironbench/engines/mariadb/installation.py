@@ -14,7 +14,8 @@ from ironbench.process.programs import last_words, output
 TITLE = "MariaDB"
 OLDEST = (10, 6)
 _SERVERS = ("mariadbd", "mysqld")
-_INSTALLERS = ("mariadb-install-db", "mysql_install_db")
+_SYSTEM_TABLES = ("system_tables", "performance_tables", "system_tables_data", "sys_schema")
+"""The texts that make the schema `mysql` and `sys`, in the order of `mariadb-install-db`, but for its help texts."""
 _GRAVE = re.compile(r"\[ERROR\] (.*)")
 _HOLLOW = ("Aborting", "Plugin 'InnoDB' registration", "Unknown/unsupported storage engine")
 """What follows from the error before it."""
@@ -25,11 +26,18 @@ class Installation:
     """One set of MariaDB programs."""
 
     server: Path
-    installer: Path
+    texts: tuple[Path, ...]
+    """What `mariadbd --bootstrap` reads to make the system tables. `mariadb-install-db` would need a program
+    that Debian has in another package."""
     version: str
     """e.g. `10.11.19-MariaDB-0+deb12u1`."""
     major: str
     """e.g. `10.11`: data directories of one are not another's."""
+
+    def system_tables(self) -> str:
+        """What makes the system tables of an empty data directory; `root` has no password."""
+        made = ["CREATE DATABASE mysql;", "USE mysql;", "SET @auth_root_socket = NULL;"]
+        return "\n".join([*made, *(path.read_text(encoding="utf-8") for path in self.texts)])
 
     @property
     def base(self) -> Path:
@@ -65,12 +73,19 @@ def _installation(server: Path, subject: str) -> Installation:
         oldest = ".".join(map(str, OLDEST))
         cause = f"{TITLE} {number[1]}.{number[2]} is older than {oldest}, the oldest that ironbench starts"
         raise InputError(subject, cause, "name a newer one")
-    places = (server.parent, server.parent.parent / "bin", server.parent.parent / "scripts")
-    installers = (place / name for name in _INSTALLERS for place in places)
-    installer = next((path for path in installers if path.is_file()), None)
-    if installer is None:
-        raise InputError(subject, f"there is no {_INSTALLERS[0]} beside {server}", "install the whole server")
-    return Installation(server, installer, number[0].removeprefix("Ver "), f"{number[1]}.{number[2]}")
+    texts = tuple(path for part in _SYSTEM_TABLES for path in _texts(server, part)[:1])
+    if len(texts) < len(_SYSTEM_TABLES):
+        cause = f"the texts that make its system tables are not beside {server}"
+        raise InputError(subject, cause, "install the whole server")
+    return Installation(server, texts, number[0].removeprefix("Ver "), f"{number[1]}.{number[2]}")
+
+
+def _texts(server: Path, part: str) -> list[Path]:
+    """Where a text of the system tables lies: `share/mysql` in Debian, elsewhere in archives of the project."""
+    base = server.parent.parent
+    places = (base / "share" / "mysql", base / "share" / "mariadb", base / "share", base / "scripts")
+    paths = (place / f"{brand}_{part}.sql" for place in places for brand in ("mariadb", "mysql"))
+    return [path for path in paths if path.is_file()]
 
 
 def complaint(text: str) -> str:
