@@ -88,7 +88,7 @@ def test_nothing_is_removed_where_something_of_others_depends_on_it(user: User, 
 def test_nothing_is_removed_while_another_ironbench_uses_it(user: User, boss: Connection, dsn: str) -> None:
     assert user("run", "tpcb-like", "--dsn", dsn, *SHORT).code in (0, 3)
     with user.begun("run", "tpcb-like", "--dsn", dsn, "--duration", "30s", "--warmup", "0s", "--no-observe") as other:
-        other.wait_for("sweep")
+        other.wait_for("trial 1")
         before = there(boss)
         told = user("cleanup", "--dsn", dsn)
         assert told.code == 1 and "another ironbench is using it" in told.stderr
