@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import json
+import statistics
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -36,6 +38,12 @@ def tried(user: User, engine: str, *words: str) -> dict[str, Any]:
     return trial
 
 
+def _steps(folder: Path, stream: int) -> dict[str, float]:
+    """Of a stream: query or refresh function → its time as the record keeps it."""
+    rows = csv.DictReader((folder / "streams.csv").read_text().splitlines())
+    return {row["step"]: float(row["elapsed_s"]) for row in rows if row["stream"] == str(stream)}
+
+
 @pytest.mark.parametrize("engine", ["postgres", "duckdb", "sqlite"])
 def test_both_tests_give_right_answers_and_all_figures_and_use_each_refresh_set_once(
     user: User, engine: str, tmp_path: Path
@@ -51,6 +59,8 @@ def test_both_tests_give_right_answers_and_all_figures_and_use_each_refresh_set_
         assert metrics[name] > 0 and metrics[f"{name}_unrounded"] > 0
     assert sum(name.startswith("query_time_s{") for name in metrics) == 22
     assert metrics["transactions"] == 3 * 22
+    both = _steps(first["folder"], stream=0)
+    assert metrics["power_unrounded"] == pytest.approx(36 / statistics.geometric_mean(both.values()), rel=0.001)
     assert len((first["folder"] / "streams.csv").read_text().splitlines()) == 1 + 24 + 2 * 22 + 2 * 2
     assert "q22" in (first["folder"] / "plans.txt").read_text()
     assert (first["folder"] / "record.json").stat().st_size <= 8192

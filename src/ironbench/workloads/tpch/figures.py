@@ -22,7 +22,7 @@ def metrics(course: Course, power: Stream | None, through: Sequence[Stream]) -> 
         values |= of_stream(power)
         queries, refreshes = _queries(power.ran), _refreshes(power.ran)
         if course.has_power and course.whole and _complete(queries, 22) and _complete(refreshes, 2):
-            values |= scores.of_power_test(scale, streams.intervals_s(queries), [one.elapsed_s for one in refreshes])
+            values |= scores.of_power_test(scale, *([one.elapsed_s for one in steps] for steps in (queries, refreshes)))
     if through:
         if power is None:
             values |= of_queries([one for stream in through for one in _queries(stream.ran)])

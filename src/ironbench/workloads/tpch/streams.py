@@ -73,6 +73,8 @@ class Ran:
 
     @property
     def elapsed_s(self) -> float:
+        """The one time of a step, of every metric. TPC-H lets that of a query last until the next one is submitted
+        (2.17.3, 5.3.7.1); what passes until then is ours, not the system's, and is the metric `lateness_…_s`."""
         return self.answered_s - self.submitted_s
 
 
@@ -169,9 +171,3 @@ def run(streams: Sequence[Stream], stopping: Callable[[], bool], show: Callable[
 def gaps_s(steps: Sequence[Ran]) -> list[float]:
     """From the last byte of each answer to the submission of the next query."""
     return [after.submitted_s - before.answered_s for before, after in itertools.pairwise(steps)]
-
-
-def intervals_s(steps: Sequence[Ran]) -> list[float]:
-    """QI: from the submission of a query to that of the next; of the last, to its end (TPC-H 2.17.3, 5.3.7.1)."""
-    ends = [after.submitted_s for after in steps[1:]] + [steps[-1].answered_s] if steps else []
-    return [end_s - one.submitted_s for one, end_s in zip(steps, ends, strict=True)]
