@@ -18,7 +18,7 @@ from ironbench.model.lab import Claim, Lab
 from ironbench.model.record import Record, Status
 from ironbench.report import document, formats
 from ironbench.report.answer import answer
-from ironbench.report.findings import effect_table
+from ironbench.report.findings import bounds, effect_table
 from ironbench.report.sections import sections
 from ironbench.report.sections.differences import between_cells
 from ironbench.report.sections.setup import plan as plan_tables
@@ -65,6 +65,15 @@ def test_too_few_blocks_for_a_verdict_are_named_as_such_without_p_or_an_interval
     assert decision.startswith(start) and decision.endswith(f"{known}).")
     (row,) = effect_table(study.effects).rows
     assert row[-2:] == ("–", "–"), "neither what they would find nor p"
+
+
+@pytest.mark.parametrize("kind", ["text", "md", "html", "csv"])
+def test_no_page_gives_an_interval_of_two_blocks(kind: str) -> None:
+    study = two_cells(70_000.0, 0.5, blocks=2)
+    (effect,) = study.effects
+    page = formats.get(kind)([study]).decode()
+    assert bounds(effect.finding.low, effect.finding.high) not in page
+    assert "no interval" in page
 
 
 def test_nothing_decided_is_said_first_and_once() -> None:

@@ -16,7 +16,7 @@ class Conclusion(StrEnum):
 
 
 FEWEST_TOLD = 3
-"""Blocks from which on a sentence gives the interval: that of two has one degree of freedom and spans decades."""
+"""Blocks from which on a page gives the interval: that of two has one degree of freedom and spans decades."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,9 @@ from ironbench.report.findings import (
     against_trend_sentences,
     at_least,
     bounds,
+    interval,
     metric_words,
     ratio,
-    told_interval,
 )
 from ironbench.report.headline import headline
 from ironbench.report.numbers import confidence, percent, quantity
@@ -87,7 +87,7 @@ def comparison(effect: Effect, confidence_named: str = "", metric_named: bool = 
     where = f" at {contrast.where}" if contrast.where else ""
     times = ratio(finding.ratio) if metric_named else f"{ratio(finding.ratio)} its {metric_words(finding.metric)}"
     sure = confidence(finding.confidence)
-    known = told_interval(finding)
+    known = interval(finding)
     level = "" if sure == confidence_named or known == NO_INTERVAL else f"{sure} interval, "
     doubt = f"{known}, {level}{counted(finding.blocks, 'block')}"
     though = f", though the ratio {finding.changed}" if finding.changed else ""

@@ -53,14 +53,9 @@ def interval(finding: Finding) -> str:
     return bounds(finding.low, finding.high) if has_interval(finding) else NO_INTERVAL
 
 
-def told_interval(finding: Finding) -> str:
-    """As a sentence gives it: of two blocks it spans decades and tells nothing."""
-    return interval(finding) if finding.blocks >= FEWEST_TOLD else NO_INTERVAL
-
-
 def has_interval(finding: Finding) -> bool:
-    """Whether there were repeats enough for one."""
-    return finding.blocks > 1 and finding.low > 0 and math.isfinite(finding.high)
+    """Whether there were repeats enough for one that tells something."""
+    return finding.blocks >= FEWEST_TOLD and finding.low > 0 and math.isfinite(finding.high)
 
 
 def bounds(low: float, high: float) -> str:

@@ -73,7 +73,7 @@ def effects(study: Study) -> list[Chart]:
             _alt(shown, study.metric),
             base.specification(layers, datasets, rows.height(len(shown))),
             effect_table(shown),
-            "ratio with its interval, logarithmic" if repeated else "ratio, logarithmic; without repeats no interval",
+            "ratio with its interval, logarithmic" if repeated else "ratio, logarithmic; no interval of so few blocks",
             tuple(keys),
             wide=True,
         )
@@ -104,7 +104,8 @@ def _domain(shown: Sequence[Effect], margin: float) -> list[float]:
     """Spans intervals and blocks, with 1 and the margin inside."""
     ratios = [math.log(r) for e in shown for _, r in e.finding.ratios if r > 0 and math.isfinite(r)] or [0.0]
     reach = _REACH * max(max(map(abs, ratios)), math.log1p(margin) * 1.5)
-    ends = [math.log(end) for e in shown for end in (e.finding.low, e.finding.high) if end > 0 and math.isfinite(end)]
+    known = [e.finding for e in shown if has_interval(e.finding)]
+    ends = [math.log(end) for one in known for end in (one.low, one.high)]
     edge = math.log1p(margin) * 1.4
     low = min(-edge, *ratios, *(max(end, -reach) for end in ends))
     high = max(edge, *ratios, *(min(end, reach) for end in ends))
