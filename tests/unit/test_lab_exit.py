@@ -25,7 +25,7 @@ def ended(place: Path, *records: Record) -> int:
     directory.declare(plan.method.stages[0], plan.trials)
     for one in records:
         directory.store.keep(one, Evidence())
-    return verdict.told(directory, list(records), json=False, printer=Printer())
+    return verdict.show(directory, list(records), json=False, printer=Printer())
 
 
 @pytest.mark.parametrize("purpose", ["pilot", "peak", "lab"])

@@ -51,17 +51,17 @@ def mounted(device: Device, seed: int, detach: bool, trace: str) -> int:
     return 0
 
 
-def traced(told: str) -> Path:
+def traced(name: str) -> Path:
     """Where a trace goes. InputError."""
-    path = Path(told).absolute()
+    path = Path(name).absolute()
     if not path.parent.is_dir():
-        raise InputError(f"--trace {told}", f"there is no directory {path.parent}", "make it, or name another")
+        raise InputError(f"--trace {name}", f"there is no directory {path.parent}", "make it, or name another")
     return path
 
 
-def unmounted(told: str) -> int:
+def unmounted(name: str) -> int:
     """InputError: nothing of that name is mounted. FailureError: it is in use."""
-    entry = _meant(told)
+    entry = _meant(name)
     if entry.server is not None and entry.server.signal(signal.SIGTERM) and not entry.server.wait(_QUICK_S):
         Printer().say(f"unmounting {entry.data} takes a while: data are written, or a program has files open there")
         entry.server.wait(_UNMOUNT_S)
@@ -111,22 +111,22 @@ def _wait(one: Mounted) -> None:
         return
 
 
-def _meant(told: str) -> register.Entry:
+def _meant(name: str) -> register.Entry:
     """Entry of what `device mount` mounted there, or of that model. InputError: there is none, or several."""
     orders = [(entry, _order(entry)) for entry in register.entries() if entry.kind == register.DEVICE]
     mounted = [(entry, order["spec"]["model"]) for entry, order in orders if order.get("by_hand")]
-    found = [entry for entry, _ in mounted if Path(entry.data) == Path(told).absolute()]
-    if not found and arrange.is_expression(told):
+    found = [entry for entry, _ in mounted if Path(entry.data) == Path(name).absolute()]
+    if not found and arrange.is_expression(name):
         with contextlib.suppress(InputError):  # a model of one's own that is not known now: as it is written
-            told = expression.normal("device", told)
-        found = [entry for entry, model in mounted if model == told]
+            name = expression.normal("device", name)
+        found = [entry for entry, model in mounted if model == name]
     if len(found) > 1:
         places = ", ".join(entry.data for entry in found)
-        raise InputError(told, f"{len(found)} devices of that model are mounted", f"say which one: {places}")
+        raise InputError(name, f"{len(found)} devices of that model are mounted", f"say which one: {places}")
     known = ", ".join(f"{entry.data} ({model})" for entry, model in mounted)
     if not found:
         raise InputError(
-            told, "`device mount` mounted nothing there or of that model", f"mounted: {known}" if known else ""
+            name, "`device mount` mounted nothing there or of that model", f"mounted: {known}" if known else ""
         )
     return found[0]
 

@@ -167,7 +167,7 @@ def _seconds(budget: str) -> float | None:
 
 
 def _told(directory: LabDirectory, records: Sequence[Record], json: bool, printer: Printer) -> int:
-    """Of a lab against itself, the noise floors are kept first, so that what is told quotes them."""
+    """Of a lab against itself, the noise floors are kept first, so that the verdict quotes them."""
     from ironbench.cli import verdict
     from ironbench.experiment import noise as noise_lab
     from ironbench.record import noise as kept
@@ -180,7 +180,7 @@ def _told(directory: LabDirectory, records: Sequence[Record], json: bool, printe
         for one in found:
             if one.metric == lab.method.metric:
                 printer.say(f"noise floor of {one.metric}: {in_percent(one.floor)} ({one.source})")
-    code = verdict.told(directory, records, json, printer)
+    code = verdict.show(directory, records, json, printer)
     if code == verdict.INTERRUPTED:
         printer.say(_goes_on(directory, records))
     return code

@@ -98,13 +98,13 @@ def unforeseen(error: Exception) -> IronbenchError:
     addresses = [word for last, word in pairwise(["", *words]) if last == "--dsn" or word.startswith("--dsn=")]
     addresses += [piece for word in addresses for piece in re.split(r"\W+", word) if len(piece) > 3 and piece != "dsn"]
     text = "".join(traceback.format_exception(error))
-    told = clean_of_secrets(f"ironbench {' '.join(words)}\n\n{text}")
+    details = clean_of_secrets(f"ironbench {' '.join(words)}\n\n{text}")
     place = ""
     with suppress(OSError):
         with tempfile.NamedTemporaryFile(
             "w", prefix="ironbench-failure-", suffix=".txt", delete=False, encoding="utf-8", errors="backslashreplace"
         ) as file:
-            file.write(told)
+            file.write(details)
         place = file.name
     cause = f"met something that it does not expect: {type(error).__name__}: {shortened(clean_of_secrets(str(error)))}"
     return FailureError("ironbench", cause, f"the details are in {place}: please report them" if place else "")

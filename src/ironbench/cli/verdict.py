@@ -24,7 +24,7 @@ def study_of(directory: LabDirectory) -> Study:
     return _study(directory, directory.records())
 
 
-def told(directory: LabDirectory, records: Sequence[Record], json: bool, printer: Printer) -> int:
+def show(directory: LabDirectory, records: Sequence[Record], json: bool, printer: Printer) -> int:
     """Shows what is known so far; the exit code. `records`: in the order they were measured."""
     measured = [record for record in records if record.purpose == "lab"]
     study = _study(directory, records)

@@ -197,9 +197,9 @@ def _place(role: str, text: str) -> str:
 def _devices(values: dict[str, Any]) -> dict[str, Any]:
     """[devices] where an option says more of them than their expressions do."""
     emulated = [values[role] for role in arrange.ROLES if arrange.is_expression(values[role])]
-    told = {name: values[name] for name in _OF_DEVICES if values[name]}
-    unused = [*told, *(["trace"] if values["trace"] else [])]
+    chosen = {name: values[name] for name in _OF_DEVICES if values[name]}
+    unused = [*chosen, *(["trace"] if values["trace"] else [])]
     if unused and not emulated:
         roles = ", ".join(written(f"layout.{role}") for role in arrange.ROLES)
         raise InputError(f"--{unused[0]}", "no emulated device is named", f"name one with one of {roles}")
-    return {model: {"model": model, **told} for model in emulated} if told else {}
+    return {model: {"model": model, **chosen} for model in emulated} if chosen else {}

@@ -123,16 +123,16 @@ def caution(differences: Sequence[str]) -> TrialNotes:
     return TrialNotes(warnings=(Warning("lab-changed", text),))
 
 
-def traced(lab: Lab, told: str) -> str:
+def traced(lab: Lab, directory: str) -> str:
     """Directory for traces, absolute; "" where none are wanted. InputError where nothing would be written to it."""
-    if not told:
+    if not directory:
         return ""
     if not any(setup.system.layout.devices for setup in lab.setups if not setup.skipped):
         cause = "no cell of this lab is on an emulated device"
-        raise InputError(f"--trace {told}", cause, "name devices in [devices] and [layout], or leave it out")
-    place = Path(told).absolute()
+        raise InputError(f"--trace {directory}", cause, "name devices in [devices] and [layout], or leave it out")
+    place = Path(directory).absolute()
     if place.exists() and not place.is_dir():
-        raise InputError(f"--trace {told}", "it is not a directory", "name one, or one that does not exist yet")
+        raise InputError(f"--trace {directory}", "it is not a directory", "name one, or one that does not exist yet")
     return str(place)
 
 

@@ -195,9 +195,9 @@ def of_length(setup: Setup, trial_s: float) -> Setup:
     return replace(setup, cell=replace(setup.cell, load=replace(setup.cell.load, duration_s=trial_s)))
 
 
-def budget_s(declared: Declared, told: float | None) -> float | None:
-    if told is not None or declared.measure.budget == "":
-        return told
+def budget_s(declared: Declared, asked_s: float | None) -> float | None:
+    if asked_s is not None or declared.measure.budget == "":
+        return asked_s
     return ranges.read("budget", f"{declared.file}, measure.budget", declared.measure.budget)
 
 

@@ -24,54 +24,54 @@ def system(sections: Sections, label: str, folder: Path | None, cpus: Iterable[i
 
     Roles on emulated devices have no directory as yet (`ironbench.devices`).
     """
-    told, limits = sections.system, sections.limits
-    settings = _texts(told.set)
-    if told.bin:
-        settings["bin"] = told.bin if told.bin.startswith("wheel:") else _path(told.bin, folder)
+    section, limits = sections.system, sections.limits
+    settings = _texts(section.set)
+    if section.bin:
+        settings["bin"] = section.bin if section.bin.startswith("wheel:") else _path(section.bin, folder)
     return System(
-        engine=told.engine,
+        engine=section.engine,
         label=label,
         settings=settings,
         layout=Layout().at(
             {role: _directory(getattr(sections.layout, role), folder) for role in ("data", "temp", "log")}
         ),
-        memory_bytes=_size("system.memory", told.memory),
+        memory_bytes=_size("system.memory", section.memory),
         server_cpus=_cpus("limits.server_cpus", limits.server_cpus, cpus),
         client_cpus=_cpus("limits.client_cpus", limits.client_cpus, cpus),
         memory_total_bytes=_size("limits.memory_total", limits.memory_total),
-        parallelism=told.parallelism,
-        ideal=_ideal(told.ideal),
-        dsn=told.dsn or None,
-        reference_score=told.reference_score,
+        parallelism=section.parallelism,
+        ideal=_ideal(section.ideal),
+        dsn=section.dsn or None,
+        reference_score=section.reference_score,
     )
 
 
-def load(told: LoadSection, seed: int, usual_s: float | None = DURATION_S, usual_warmup_s: float = WARMUP_S) -> Load:
+def load(section: LoadSection, seed: int, usual_s: float | None = DURATION_S, usual_warmup_s: float = WARMUP_S) -> Load:
     """`usual_s`, `usual_warmup_s`: what the workload takes when nobody says. InputError: what cannot be together."""
-    duration = _time("load.duration", told.duration)
-    if duration is None and told.transactions is None:
+    duration = _time("load.duration", section.duration)
+    if duration is None and section.transactions is None:
         duration = usual_s
-    assert isinstance(told.clients, int), "a search has been replaced by its highest point (`sweep.searched`)"
-    rate, share = rates.read(written("load.rate"), told.rate)
+    assert isinstance(section.clients, int), "a search has been replaced by its highest point (`sweep.searched`)"
+    rate, share = rates.read(written("load.rate"), section.rate)
     found = Load(
-        clients=told.clients,
-        threads=min(told.threads, told.clients),
+        clients=section.clients,
+        threads=min(section.threads, section.clients),
         rate=rate,
         rate_share=share,
-        arrivals=told.arrivals,
-        think_time_s=_time("load.think_time", told.think_time) or 0.0,
+        arrivals=section.arrivals,
+        think_time_s=_time("load.think_time", section.think_time) or 0.0,
         duration_s=duration,
-        transactions=told.transactions,
-        warmup_s=_warmup(told, duration, usual_warmup_s),
-        warmup_auto=told.warmup == "auto",
-        max_tries=told.max_tries,
-        on_error=told.on_error,
-        report_per_statement=told.report_per_statement,
-        protocol=told.protocol,
-        io=told.io,
+        transactions=section.transactions,
+        warmup_s=_warmup(section, duration, usual_warmup_s),
+        warmup_auto=section.warmup == "auto",
+        max_tries=section.max_tries,
+        on_error=section.on_error,
+        report_per_statement=section.report_per_statement,
+        protocol=section.protocol,
+        io=section.io,
         seed=seed,
-        cache=told.cache,
-        checkpoint_s=_time("load.checkpoint", told.checkpoint),
+        cache=section.cache,
+        checkpoint_s=_time("load.checkpoint", section.checkpoint),
     )
     validate(found)
     return found
@@ -116,12 +116,12 @@ def validate(load: Load) -> None:
 
 def choice(sections: Sections, options: Mapping[str, str], folder: Path | None) -> Choice:
     """`options` were validated by the workload; `folder`: as in `system`, None leaves files as they were written."""
-    told = sections.workload
+    section = sections.workload
     return Choice(
-        workload=told.name,
+        workload=section.name,
         options=dict(options),
-        defines=_texts(told.define),
-        scripts=tuple(_path(file, folder) if folder else file for file in told.files),
+        defines=_texts(section.define),
+        scripts=tuple(_path(file, folder) if folder else file for file in section.files),
     )
 
 
@@ -129,11 +129,11 @@ def options(sections: Sections) -> dict[str, str]:
     return _texts(sections.workload.options)
 
 
-def _warmup(told: LoadSection, duration_s: float | None, usual_s: float) -> float:
+def _warmup(section: LoadSection, duration_s: float | None, usual_s: float) -> float:
     """`auto`: planned as a fifth of the measured time, 5 s to 60 s; a pilot trial decides."""
-    if told.warmup == "auto":
+    if section.warmup == "auto":
         return min(60.0, max(5.0, (duration_s or DURATION_S) / 5))
-    found = _time("load.warmup", told.warmup)
+    found = _time("load.warmup", section.warmup)
     return usual_s if found is None else found
 
 
@@ -143,26 +143,26 @@ def _texts(table: Mapping[str, Setting]) -> dict[str, str]:
     }
 
 
-def _time(subject: str, told: str | int | float) -> float | None:
-    return _read(subject, told)
+def _time(subject: str, text: str | int | float) -> float | None:
+    return _read(subject, text)
 
 
-def _size(subject: str, told: str | int) -> int | None:
-    found = _read(subject, told)
+def _size(subject: str, text: str | int) -> int | None:
+    found = _read(subject, text)
     return None if found is None else int(found)
 
 
-def _read(subject: str, told: str | int | float) -> float | None:
+def _read(subject: str, text: str | int | float) -> float | None:
     """The field's last word names its quantity."""
-    return ranges.read(subject.rpartition(".")[2], written(subject), told) if told != "" else None
+    return ranges.read(subject.rpartition(".")[2], written(subject), text) if text != "" else None
 
 
-def _cpus(subject: str, told: str | int, available: Iterable[int]) -> tuple[int, ...] | None:
-    return cpus(written(subject), str(told), available) if told != "" else None
+def _cpus(subject: str, text: str | int, available: Iterable[int]) -> tuple[int, ...] | None:
+    return cpus(written(subject), str(text), available) if text != "" else None
 
 
-def _ideal(told: str | list[str]) -> tuple[str, ...]:
-    parts = [told] if isinstance(told, str) else told
+def _ideal(text: str | list[str]) -> tuple[str, ...]:
+    parts = [text] if isinstance(text, str) else text
     wanted = [part for part in parts if part not in ("", "none")]
     for part in wanted:
         if part not in IDEAL:
@@ -172,14 +172,14 @@ def _ideal(told: str | list[str]) -> tuple[str, ...]:
     return tuple(part for part in IDEAL if part in wanted)
 
 
-def _directory(told: str, folder: Path | None) -> str | None:
-    if not told:
+def _directory(text: str, folder: Path | None) -> str | None:
+    if not text:
         return None
-    return _path(told, folder) if "/" in told or told.startswith(".") else None
+    return _path(text, folder) if "/" in text or text.startswith(".") else None
 
 
-def _path(told: str, folder: Path | None) -> str:
-    path = Path(told).expanduser()
+def _path(text: str, folder: Path | None) -> str:
+    path = Path(text).expanduser()
     return str(path if path.is_absolute() else (folder or Path()).joinpath(path).absolute())
 
 

@@ -28,12 +28,12 @@ SHARE_OF_BUDGET = 0.5
 AUTO, NONE = "auto", "none"
 
 
-def shares(told: str | Sequence[str], where: str) -> tuple[float, ...]:
+def shares(asked: str | Sequence[str], where: str) -> tuple[float, ...]:
     """Of the peak, as `measure.rates` says. InputError: something that is no share, or the same twice."""
-    if isinstance(told, str):
-        return rates.SHARES if told == AUTO else ()
+    if isinstance(asked, str):
+        return rates.SHARES if asked == AUTO else ()
     found = []
-    for number, word in enumerate(told):
+    for number, word in enumerate(asked):
         at = f"{where}[{number}]"
         share = rates.read(at, word)[1]
         if share is None:
@@ -44,19 +44,19 @@ def shares(told: str | Sequence[str], where: str) -> tuple[float, ...]:
     return tuple(found)
 
 
-def extended(lab: Lab, told: str | Sequence[str], where: str, paced: Callable[[Setup], bool] = lambda _: True) -> Lab:
+def extended(lab: Lab, asked: str | Sequence[str], where: str, paced: Callable[[Setup], bool] = lambda _: True) -> Lab:
     """The lab with its rated cells, where it varies the system alone.
 
     `paced`: whether the work of a cell is transactions that may start at a rate.
     InputError: rates are asked for by name, and this lab cannot have them.
     """
-    wanted = shares(told, where)
+    wanted = shares(asked, where)
     possible = {setup.cell.name: setup for setup in lab.setups if not setup.skipped}
     why_not = _hindrance(list(possible.values()))
     if not all(map(paced, possible.values())):
         why_not = "its work is not made of transactions that start at a rate"
     pairs = [] if why_not else [pair for pair in lab.comparisons if _alike_but_for_the_system(*pair, possible)]
-    if not isinstance(told, str) and wanted and not pairs:
+    if not isinstance(asked, str) and wanted and not pairs:
         raise InputError(
             where, why_not or "no two cells differ in nothing but the system", 'leave it out, or write rates = "none"'
         )

@@ -62,13 +62,13 @@ def asked(field: str, text: object) -> bool:
     return True
 
 
-def searched(told: LoadSection) -> tuple[LoadSection, Search | None]:
+def searched(section: LoadSection) -> tuple[LoadSection, Search | None]:
     """A load as a lab file declares it, at the highest point of its search; and the search, if it asks for one.
 
     InputError.
     """
-    found = search(told.clients, told.rate, told.limit, 1)
-    return (msgspec.structs.replace(told, **{found.of: found.high}) if found else told), found
+    found = search(section.clients, section.rate, section.limit, 1)
+    return (msgspec.structs.replace(section, **{found.of: found.high}) if found else section), found
 
 
 def search(clients: object, rate: object, limits: Sequence[str], repeats: int) -> Search | None:
