@@ -198,6 +198,7 @@ def test_a_metric_that_tpch_does_not_have_with_these_options_is_refused(lab_file
     assert "none with these options" in refusal("power")
     assert "none with these options" in refusal("throughput_test_s")
     assert "drives itself" in refusal("service_time_p99_s")
+    assert "more than the queries" in refusal("client_cpu_per_transaction_s")
 
 
 def test_cells_that_come_to_the_same_are_refused(lab_file: Path) -> None:

@@ -13,10 +13,20 @@ from ironbench.model.driven import Driven
 from ironbench.model.record import Budget, Check, Record, Status, Warning
 from ironbench.model.system import Cell, Choice, Layout, Load, System
 from ironbench.record import Evidence, Store, make, measures
+from ironbench.workloads import bystander
+from ironbench.workloads.storage import figures, profiles
+from ironbench.workloads.storage.passes import Pass
 
 MOST_BYTES = 8192
 LONG = 1234567.8912345678
 """A number that takes as many digits as any."""
+
+
+def histogram_of(count: int) -> _core.Histogram:
+    found = _core.Histogram()
+    for _ in range(count):
+        found.record(1000)
+    return found
 
 
 def histogram() -> _core.Histogram:
@@ -133,6 +143,23 @@ def test_a_lone_script_is_the_whole() -> None:
 def test_every_metric_of_the_core_is_in_the_catalogue() -> None:
     for name in measures.metrics(driven(["a", "b"])):
         catalogue.metric(name)
+
+
+def test_percentiles_of_too_few_times_of_a_bystander_or_of_a_disk_are_not_kept() -> None:
+    few = histogram_of(50)
+    seen = bystander.Seen(dict.fromkeys(bystander.KINDS, few))
+    ran = replace(driven([]), histograms=bystander.histograms(seen, seen))
+    test = profiles.Test("sync4k", "SYNC4K", "write", "random", 4096)
+    once = Pass(test, 0.0, 1.0, 50, 50 * 4096, 0.1, histogram_of(0), few, (), "io_uring", "", stopped=False)
+    for kept in (bystander.metrics(seen, seen) | measures.metrics(ran), figures.metrics([once])):
+        assert any("_p50_s" in name for name in kept)
+        assert not [name for name in kept if name.startswith(("bystander_", "storage_")) and "_p99_s" in name]
+
+
+def test_work_beside_what_is_counted_leaves_nothing_to_say_of_a_unit() -> None:
+    assert measures.of_no_unit({"wal_bytes_per_transaction": 1.0, "wal_bytes_per_s": 2.0}) == {"wal_bytes_per_s": 2.0}
+    tpch = workloads.get("tpch")
+    assert [tpch.counts_all({"test": test}) for test in ("power", "stream")] == [False, True]
 
 
 def test_nothing_driven_has_no_metrics() -> None:

@@ -71,6 +71,16 @@ def test_what_show_tells_of_a_trial_keeps_to_the_same_rule() -> None:
     assert "not shown: 99 % needs 299." in trial.several([some(12, id="a"), some(12, id="b")], None)
 
 
+def test_lateness_and_ios_of_devices_keep_to_the_same_rule() -> None:
+    reads = {"device_reads_per_s{role=data}": 9.0, "device_read_latency_p99_s{role=data}": 1.0}
+    few, many = (some(count, metrics={"lateness_p99_s": 1.0, **reads}) for count in (298, 299))
+    assert not sampled(few, "lateness_p99_s") and sampled(many, "lateness_p99_s")
+    assert not sampled(many, "device_read_latency_p99_s{role=data}")
+    assert "too few I/Os in a trial are not shown: 99 % needs 299" in trial.one(many, {}, {})
+    busy = record(metrics=reads | {"device_reads_per_s{role=data}": 1e6})
+    assert sampled(busy, "device_read_latency_p99_s{role=data}")
+
+
 def test_lists_of_records_keep_to_the_same_rule() -> None:
     assert short(some(12)).response_time_p99_s is None
     assert short(some(300)).response_time_p99_s is not None

@@ -8,7 +8,7 @@ from math import isclose
 from types import MappingProxyType
 from typing import Any
 
-from ironbench import engines, units
+from ironbench import engines, units, workloads
 from ironbench.analyse.subjects import bare, cores_held, held_to, machine_cores
 from ironbench.analyse.summarise import summarise
 from ironbench.analyse.timelines import ONE_DEVICE
@@ -47,7 +47,7 @@ def balance(
         *(_operations(records, role, name, cores) for role, name in devices.items()),
         *(() if devices else (Entry("device bandwidth per core", "bytes/s", None, "no device was seen"),)),
         _checkpoints(records),
-        Entry("log per transaction", "bytes", _metric(records, "wal_bytes_per_transaction")),
+        _log(records),
         Entry("data file system in use", "share", _metric(records, "capacity_used_share{role=data}")),
     )
 
@@ -120,6 +120,14 @@ def _checkpoints(records: Sequence[Record]) -> Entry:
         seen = "no checkpoint" if count == 0 else counted(count, "checkpoint")
         return Entry("checkpoint interval", "s", None, words=f"{seen} in {units.span(records[0].elapsed_s)}")
     return Entry("checkpoint interval", "s", interval)
+
+
+def _log(records: Sequence[Record]) -> Entry:
+    name, choice = "log per transaction", records[0].choice
+    workload = workloads.find(choice.workload)
+    if workload is not None and not workload.counts_all(choice.options):
+        return Entry(name, "bytes", None, f"other work than {workload.counts[1]} writes it")
+    return Entry(name, "bytes", _metric(records, "wal_bytes_per_transaction"))
 
 
 def _metric(records: Sequence[Record], name: str) -> float | None:

@@ -10,6 +10,7 @@ from ironbench.analyse.archive import Archive
 from ironbench.analyse.summarise import Summary, summarise
 from ironbench.catalogue import base_name, part_of
 from ironbench.model.record import Record
+from ironbench.model.sample import sampled
 
 _PER_OCTAVE = {"latency_s": 4, "size_bytes": 1}
 """Buckets drawn for each doubling: devices count latencies in eighths of an octave, sizes in whole ones."""
@@ -134,13 +135,13 @@ def _one(name: str, records: Sequence[Record], role: str, direction: str) -> Rol
     label = f"{{role={role}}}"
     quantile, rate = f"device_{direction}_latency_p99_s{label}", f"{_RATES[direction]}{label}"
     own = [
-        record.metrics
+        record
         for record in records
         if _apart(record, role, quantile) and record.metrics.get(rate, 0.0) * record.elapsed_s >= _FEWEST
     ]
 
     def of(metric: str) -> Summary | None:
-        return summarise([metrics[metric] for metrics in own if metric in metrics])
+        return summarise([one.metrics[metric] for one in own if metric in one.metrics and sampled(one, metric)])
 
     mean, per_s = of(f"device_{direction}_latency_s{label}"), of(rate)
     if mean is None or per_s is None:

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 
 from ironbench import units
 from ironbench.analyse.summarise import Summary
-from ironbench.catalogue import base_name, metrics
+from ironbench.catalogue import PER_UNIT, base_name, metrics
 from ironbench.model.record import Record
 from ironbench.model.system import Load
 from ironbench.words import counted
 
 _ASKED = ("throughput", "engine_commits_per_s")
 """Metrics that repeat the declared rate."""
-_PER_UNIT = ("_per_transaction", "load_")
+_PER_UNIT = (PER_UNIT, "load_")
 """In names of metrics that do not depend on the rate: per transaction, or of the load phase."""
 
 ASKED = "the rate was asked for, not reached"

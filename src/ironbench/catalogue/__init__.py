@@ -68,6 +68,10 @@ _WORDS = {
 }  # fmt: skip
 
 
+PER_UNIT = "_per_transaction"
+"""In the names of metrics that are something for each unit of work."""
+
+
 def base_name(name: str) -> str:
     """`throughput{script=pay}` → `throughput`."""
     return name.partition("{")[0]

@@ -57,6 +57,8 @@ def _missing(metric: str, setup: Setup) -> tuple[str, str]:
         return f"{setup.system.engine} has none, it comes from {source}", _OTHERS
     if base.startswith("wal_") and not workload.writes(setup.choice.options):
         return f"workload {workload.name} writes nothing", _OTHERS
+    if catalogue.PER_UNIT in base and not workload.counts_all(setup.choice.options):
+        return f"workload {workload.name} does more than the {workload.counts[1]} that it counts", _OTHERS
     if base == "throughput" and rates.open_loop(setup.cell.load):
         return (
             "an open loop is asked for it",

@@ -1,23 +1,31 @@
 """Which percentiles a trial has transactions enough for.
 
-One rule for percentiles of trials, curves, targets and the findings of labs. The largest
-of n values must lie above the percentile with 95 % confidence, or nothing bounds it from above. All n lie below the
-p-quantile with probability pⁿ whatever their distribution, so pⁿ ≤ 0.05 (David and Nagaraja, Order Statistics, 3rd ed.,
-2003, section 7.1): 5 transactions for a median, 299 for a 99th percentile, 2,995 for a 99.9th. That is the rule of
-three again: about three or more are expected beyond it.
+One rule for percentiles of trials, curves, targets and the findings of labs, whatever is timed. The largest of n values
+must lie above the percentile with 95 % confidence, or nothing bounds it from above. All n lie below the p-quantile with
+probability pⁿ whatever their distribution, so pⁿ ≤ 0.05 (David and Nagaraja, Order Statistics, 3rd ed., 2003, section
+7.1): 5 transactions for a median, 299 for a 99th percentile, 2,995 for a 99.9th. That is the rule of three again: about
+three or more are expected beyond it.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 from ironbench.model.record import Record
 from ironbench.words import grouped
 
 _DOUBT = 0.05
-_PERCENTILE = re.compile(r"((?:response|service)_time)_p(\d+)_s(\{.*\})?")
+_POOLED = ("response_time", "service_time")
+_IOS_PER_S = {
+    "device_read_latency": "device_reads_per_s",
+    "device_write_latency": "device_writes_per_s",
+    "device_flush_latency": "device_flushes_per_s",
+}
+_PERCENTILE = re.compile(rf"({'|'.join([*_POOLED, 'lateness', *_IOS_PER_S])})_p(\d+)_s(\{{.*\}})?")
+"""Of other percentiles only who makes them knows how many they are of, and keeps none of too few (`quantiles`)."""
 
 
 def needed(share: float) -> int:
@@ -37,9 +45,24 @@ def sampled(record: Record, metric: str) -> bool:
         return True
     count = record.metrics.get("transactions")
     if match[3] is not None:
-        rate = record.metrics.get(f"throughput{match[3]}")
+        rate = record.metrics.get(f"{_IOS_PER_S.get(match[1], 'throughput')}{match[3]}")
         count = rate * record.elapsed_s if rate is not None else count
     return count is None or enough(_share(match[2]), count)
+
+
+class Times(Protocol):
+    """A histogram."""
+
+    @property
+    def count(self) -> int: ...
+
+    def quantiles(self, shares: Sequence[float]) -> Sequence[float]: ...
+
+
+def quantiles(times: Times, shares: Mapping[str, float], least: int | None = None) -> dict[str, float]:
+    """Name → share as name → quantile, without those of fewer than are needed, or than `least`."""
+    known = {name: share for name, share in shares.items() if times.count >= (least or needed(share))}
+    return dict(zip(known, times.quantiles(list(known.values())), strict=True)) if known else {}
 
 
 def listed(record: Record, metric: str) -> bool:
@@ -55,7 +78,7 @@ def late(record: Record, metric: str) -> bool:
 def percentile(metric: str) -> tuple[str, float] | None:
     """`response_time_p99_s{script=x}` → its histogram, `response_time{script=x}`, and 0.99; None for other metrics."""
     match = _PERCENTILE.fullmatch(metric)
-    return (match[1] + (match[3] or ""), _share(match[2])) if match else None
+    return (match[1] + (match[3] or ""), _share(match[2])) if match and match[1] in _POOLED else None
 
 
 IN_TABLES = ("response_time_p50_s", "response_time_p99_s")
@@ -64,9 +87,13 @@ IN_TABLES = ("response_time_p50_s", "response_time_p99_s")
 
 def too_few(records: Sequence[Record], units: str, shown: Sequence[str] | None = None) -> str:
     """The note on percentiles left out of what shows the percentiles `shown` (None: every one); empty for none."""
-    names = {name for record in records for name in record.metrics}
-    needs = lacking(records, [name for name in names if shown is None or name.partition("{")[0] in shown])
-    return f"Percentiles of too few {units} in a trial are not shown: {needs}." if needs else ""
+    every = {name for record in records for name in record.metrics}
+    names = {name for name in every if shown is None or name.partition("{")[0] in shown}
+    ios = {name for name in names if name.startswith(tuple(_IOS_PER_S))}
+    notes = [(what, lacking(records, list(own))) for what, own in ((units, names - ios), ("I/Os", ios))]
+    return " ".join(
+        f"Percentiles of too few {what} in a trial are not shown: {needs}." for what, needs in notes if needs
+    )
 
 
 def lacking(records: Sequence[Record], metrics: Sequence[str]) -> str:

@@ -54,6 +54,12 @@ def keep(store: Store, plan: Plan, trial: Trial, measured: Measured, session: Se
         before = tuple(one for one in before if one.code != restore.AS_FOUND)
     warnings = (*before, *seen)
     status, cause = judge.status(driven, warnings)
+    known = {
+        **measured.loaded.metrics(),
+        **(capacity(session) if session else {}),
+        **observation.metrics,
+        **measures.metrics(driven),
+    }
     record = Record(
         id=record_id(plan.series, trial),
         series=plan.series,
@@ -65,14 +71,7 @@ def keep(store: Store, plan: Plan, trial: Trial, measured: Measured, session: Se
         started_at=driven.started_at,
         elapsed_s=driven.summary.get("elapsed_s", 0.0),
         status=status,
-        metrics=measures.concise(
-            {
-                **measured.loaded.metrics(),
-                **(capacity(session) if session else {}),
-                **observation.metrics,
-                **measures.metrics(driven),
-            }
-        ),
+        metrics=measures.concise(known if workload.counts_all(options) else measures.of_no_unit(known)),
         checks=driven.checks,
         warnings=warnings,
         cause=cause,

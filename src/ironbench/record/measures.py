@@ -6,6 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ironbench.catalogue import PER_UNIT
+from ironbench.model import sample
 from ironbench.model.driven import Driven
 from ironbench.model.record import Statement
 
@@ -85,6 +87,11 @@ def concise(metrics: Mapping[str, float]) -> dict[str, float]:
     return {name: value if value.is_integer() else float(f"{value:.7g}") for name, value in finite.items()}
 
 
+def of_no_unit(metrics: Mapping[str, float]) -> dict[str, float]:
+    """Without those per unit."""
+    return {name: value for name, value in metrics.items() if PER_UNIT not in name}
+
+
 def _busiest(scripts: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     return sorted(scripts, key=lambda script: -script["transactions"])[:MOST_SCRIPTS]
 
@@ -114,7 +121,9 @@ def _short(value_s: float) -> float:
 def _latency(name: str, histogram: Histogram) -> dict[str, float]:
     if histogram.count == 0:
         return {}
-    values = dict(zip(_QUANTILES, histogram.quantiles(list(_QUANTILES.values())), strict=True))
+    # Those of transactions are kept whatever their number: trials are pooled, and tables know how many there were.
+    pooled = sample.percentile(f"{name}_p50_s") is not None
+    values = sample.quantiles(histogram, _QUANTILES, least=1 if pooled else None)
     values |= {"mean": histogram.mean_s, "max": histogram.max_s, "stdev": histogram.stdev_s}
     return {f"{name}_{statistic}_s": value for statistic, value in values.items()}
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ironbench.analyse.study import Part, Study
 from ironbench.analyse.summarise import Summary
+from ironbench.model.sample import needed
 from ironbench.report.charts.base import Table
 from ironbench.report.numbers import measured, quantity, times, unit_of
 from ironbench.report.section import Section
@@ -45,7 +46,7 @@ _LEAD = {
 }
 _LEAD_FELT = (
     "Somebody read single rows by their key and opened connections, before it began and meanwhile. Times count from "
-    "the moment each was due."
+    f"the moment each was due. Percentiles of too few are left out: 99 % needs {needed(0.99)}."
 )
 
 

@@ -213,6 +213,10 @@ class Workload(ABC):
         """Whether it may change data: what a trial wrote is measured (`record.judge.wrote`)."""
         return True
 
+    def counts_all(self, options: Mapping[str, str]) -> bool:
+        """Whether its units (`counts`) are all that a trial does; else nothing is known per unit."""
+        return True
+
     def dataset(self, engine: str, options: Mapping[str, str]) -> Dataset | None:
         """The tables it needs; None when it brings none."""
         return None

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ironbench.errors import FailureError, IronbenchError
+from ironbench.model.sample import quantiles
 from ironbench.model.work import Work
 from ironbench.workloads.base import Option
 
@@ -29,7 +30,7 @@ PROBE = Option(
 CALM = Option(
     "calm", "5", "seconds that the bystander is watched before anything begins", lowest=1, highest=600, whole=False
 )
-_TOLD = {"mean": None, "p50": 0.50, "p99": 0.99}
+_TOLD = {"p50": 0.50, "p99": 0.99}
 """Of the calm, for comparison."""
 
 
@@ -124,9 +125,8 @@ def metrics(calm: Seen, busy: Seen) -> dict[str, float]:
         quiet, felt = calm.histograms[kind], busy.histograms[kind]
         if not quiet.count:
             continue
-        for name, quantile in _TOLD.items():
-            value = quiet.mean_s if quantile is None else quiet.quantile(quantile)
-            by_name[f"bystander_{kind}_{name}_s{{phase=calm}}"] = value
+        for name, value_s in {"mean": quiet.mean_s, **quantiles(quiet, _TOLD)}.items():
+            by_name[f"bystander_{kind}_{name}_s{{phase=calm}}"] = value_s
         if felt.count and quiet.mean_s > 0:
             by_name[f"bystander_{kind}_slowdown"] = felt.mean_s / quiet.mean_s
     return by_name

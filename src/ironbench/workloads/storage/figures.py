@@ -7,6 +7,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from ironbench.model.observation import Series
+from ironbench.model.sample import quantiles
 from ironbench.workloads.storage.passes import BUCKET_S, Pass
 from ironbench.workloads.storage.profiles import Test
 
@@ -20,15 +21,9 @@ _TERSE = (
 )
 """Of more tests than the number, these figures are not kept: a record holds at most 8 KB."""
 _OF_SEVERAL = ("storage_bytes_per_s_best", "storage_bytes_per_s_lowest")
-_ALWAYS = (
-    "storage_bytes_per_s",
-    "storage_iops",
-    "storage_latency_mean_s",
-    "storage_latency_p50_s",
-    "storage_latency_p99_s",
-    "storage_latency_p999_s",
-    "storage_cpu_per_io_s",
-)
+_QUANTILES = {"storage_latency_p50_s": 0.5, "storage_latency_p99_s": 0.99, "storage_latency_p999_s": 0.999}
+_USUAL = ("storage_bytes_per_s", "storage_iops", "storage_latency_mean_s", *_QUANTILES, "storage_cpu_per_io_s")
+"""Of too few I/Os there are no quantiles."""
 _SETTLED = 3
 """The last third of a sustained write is what a drive keeps up."""
 
@@ -50,7 +45,7 @@ def kept(tests: Sequence[Test], passes: int, beside: bool) -> dict[str, tuple[st
     """Which metrics a trial of these tests will have: name → its parts."""
     left_out = _left_out(len(tests))
     parts = tuple(f"profile={test.name}" for test in tests)
-    names = [*_ALWAYS, *(_OF_SEVERAL if passes > 1 else ()), *(("storage_alone_bytes_per_s",) if beside else ())]
+    names = [*_USUAL, *(_OF_SEVERAL if passes > 1 else ()), *(("storage_alone_bytes_per_s",) if beside else ())]
     parts_of = {name: parts for name in names if name not in left_out}
     long = tuple(f"profile={test.name}" for test in tests if test.sustained)
     return parts_of | ({"storage_burst_bytes_per_s": long, "storage_settled_bytes_per_s": long} if long else {})
@@ -88,8 +83,13 @@ def _of(passes: Sequence[Pass]) -> dict[str, float]:
     rates = [one.bytes_per_s for one in passes]
     times = merged(passes)
     iops, cpu_per_io_s = median(rates) / passes[0].test.block_bytes, _cpu_per_io_s(passes)
-    latencies = (times.mean_s, *times.quantiles([0.5, 0.99, 0.999]))
-    values = dict(zip(_ALWAYS, (median(rates), iops, *latencies, cpu_per_io_s), strict=True))
+    values = {
+        "storage_bytes_per_s": median(rates),
+        "storage_iops": iops,
+        "storage_latency_mean_s": times.mean_s,
+        **quantiles(times, _QUANTILES),
+        "storage_cpu_per_io_s": cpu_per_io_s,
+    }
     if len(passes) > 1:
         values |= dict(zip(_OF_SEVERAL, (max(rates), min(rates)), strict=True))
     return values | (_sustained(passes) if passes[0].test.sustained else {})

@@ -149,6 +149,10 @@ class Tpch(Workload):
     def writes(self, options: Mapping[str, str]) -> bool:
         return options["test"] != "stream"
 
+    def counts_all(self, options: Mapping[str, str]) -> bool:
+        """Refresh functions write log and take CPU time, and are no queries."""
+        return options.get("test") == "stream"
+
     def drive(self, work: Work) -> Outcome:
         from ironbench.workloads.tpch import trial
 
