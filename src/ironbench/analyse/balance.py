@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isclose
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -37,14 +39,14 @@ def balance(
     """The sheet of trials of one cell (medians over them). `machine`, `engine`: their facts, empty when unknown."""
     cores, core_note = _cores(records[0], machine)
     data = _metric(records, "data_bytes")
-    devices = _devices(records)
+    devices = _devices(records[0], machine)
     return (
         _data_to(data, _cache_bytes(records[0], engine), "data to engine's cache"),
         _data_to(data, _number(machine.get("memory_bytes")), "data to machine's memory"),
         Entry("clients per core", "1", _over(float(records[0].cell.load.clients), cores), core_note),
         Entry("throughput per core", "1/s", _over(_metric(records, "throughput"), cores)),
-        *(_device(records, role, name, cores) for role, name in devices.items()),
-        *(_operations(records, role, name, cores) for role, name in devices.items()),
+        *(_bandwidth(records, device, cores) for device in devices),
+        *(_operations(records, device, cores) for device in devices),
         *(() if devices else (Entry("device bandwidth per core", "bytes/s", None, "no device was seen"),)),
         _checkpoints(records),
         _log(records),
@@ -76,27 +78,95 @@ def _cache_bytes(record: Record, engine: Mapping[str, Any]) -> int | None:
     return known.cache_bytes(engine.get("settings", {}), record.cell.load.clients) if known else None
 
 
-def _device(records: Sequence[Record], role: str, name: str, cores: float | None) -> Entry:
-    used = _sum(records, f"device_read_bytes_per_s{{role={role}}}", f"device_write_bytes_per_s{{role={role}}}")
-    return Entry(f"{name} device: bandwidth used per core", "bytes/s", _over(used, cores))
+@dataclass(frozen=True, slots=True)
+class _Device:
+    roles: tuple[str, ...]
+    counted: tuple[str, ...]
+    """One role of each of its partitions: the kernel counts partitions apart."""
+
+    @property
+    def name(self) -> str:
+        return f"{' and '.join(self.roles)} device"
 
 
-def _operations(records: Sequence[Record], role: str, name: str, cores: float | None) -> Entry:
-    used = _sum(records, f"device_reads_per_s{{role={role}}}", f"device_writes_per_s{{role={role}}}")
-    return Entry(f"{name} device: operations used per core", "1/s", _over(used, cores))
+def _bandwidth(records: Sequence[Record], device: _Device, cores: float | None) -> Entry:
+    used = _used(records, device, "device_read_bytes_per_s", "device_write_bytes_per_s")
+    return Entry(f"{device.name}: bandwidth used per core", "bytes/s", _over(used, cores))
 
 
-def _devices(records: Sequence[Record]) -> dict[str, str]:
-    """Role → name, each device once: roles with equal counters share one, so `data` may stand for data and log."""
-    names: dict[str, str] = {}
+def _operations(records: Sequence[Record], device: _Device, cores: float | None) -> Entry:
+    used = _used(records, device, "device_reads_per_s", "device_writes_per_s")
+    return Entry(f"{device.name}: operations used per core", "1/s", _over(used, cores))
+
+
+def _used(records: Sequence[Record], device: _Device, *metrics: str) -> float | None:
+    return _sum(records, *(f"{metric}{{role={role}}}" for role in device.counted for metric in metrics))
+
+
+def _devices(record: Record, machine: Mapping[str, Any]) -> tuple[_Device, ...]:
+    """Each device once, with the roles that it holds."""
+    devices: list[_Device] = []
     for role in ROLES:
-        own = _counters(records[0], role)
-        twin = next((other for other in names if _alike(_counters(records[0], other), own)), None)
-        if twin:
-            names[twin] += f" and {role}"
-        elif own:
-            names[role] = role
-    return names
+        if not _counters(record, role):
+            continue
+        for number, one in enumerate(devices):
+            if any(_shared(record, other, role, machine).device for other in one.roles):
+                twin = any(_shared(record, other, role, machine).partition for other in one.counted)
+                devices[number] = _Device((*one.roles, role), one.counted if twin else (*one.counted, role))
+                break
+        else:
+            devices.append(_Device((role,), (role,)))
+    return tuple(devices)
+
+
+@dataclass(frozen=True, slots=True)
+class _Shared:
+    """What two roles have in common."""
+
+    device: bool
+    partition: bool
+
+
+def _shared(record: Record, role: str, other: str, machine: Mapping[str, Any]) -> _Shared:
+    """By the places of their directories; of unknown places their counters tell."""
+    a, b = (_place(record, one, machine) for one in (role, other))
+    uses = [record.metrics.get(f"capacity_used_share{{role={one}}}") for one in (role, other)]
+    known = bool(a and b)
+    if a == b and None not in uses:
+        # A fingerprint lacks loop devices and mounts below /tmp. Another file system shows by its use.
+        known = known and isclose(uses[0] or 0.0, uses[1] or 0.0, rel_tol=ONE_DEVICE)
+    if not known:
+        alike = _alike(_counters(record, role), _counters(record, other))
+        return _Shared(alike, alike)
+    return _Shared(a[0] == b[0], a == b)
+
+
+def _place(record: Record, role: str, machine: Mapping[str, Any]) -> tuple[str, ...]:
+    """Device and partition that hold a role; empty where unknown."""
+    layout = record.system.layout
+    directory = getattr(layout, role) or layout.data
+    if not directory:
+        return ()
+    path = Path(directory)
+    for number, device in enumerate(layout.devices):
+        for partition in device.partitions:
+            if path.is_relative_to(partition.directory):
+                return f"emulated device {number}", partition.directory
+    mounts = [mount for mount in machine.get("mounts", ()) if path.is_relative_to(mount["path"])]
+    if not mounts:
+        return ()
+    mount = max(mounts, key=lambda mount: len(mount["path"]))
+    # Each subvolume of btrfs has an anonymous number of its own.
+    return _disk(mount, machine), mount["source"] if mount["number"].startswith("0:") else mount["number"]
+
+
+def _disk(mount: Mapping[str, Any], machine: Mapping[str, Any]) -> str:
+    """The disk's name in /sys/block; the file system's source where no such disk is recorded."""
+    for block in machine.get("blocks", ()):
+        of_disk = re.fullmatch(rf"/dev/{re.escape(block['name'])}(p?\d+)?", mount["source"])
+        if block["number"] == mount["number"] or of_disk:
+            return str(block["name"])
+    return str(mount["source"])
 
 
 def _counters(record: Record, role: str) -> dict[str, float]:
@@ -109,7 +179,7 @@ def _counters(record: Record, role: str) -> dict[str, float]:
 
 
 def _alike(a: dict[str, float], b: dict[str, float]) -> bool:
-    """Whether two roles show one device: a device that did nothing may be any."""
+    """Whether counters, read a moment apart, are of one device: a device that did nothing may be any."""
     return a.keys() == b.keys() and any(a.values()) and all(isclose(a[name], b[name], rel_tol=ONE_DEVICE) for name in a)
 
 
