@@ -53,6 +53,21 @@ def driven(scripts: list[str]) -> Driven:
     return Driven("2026-01-01T00:00:00+00:00", True, summary=summary, histograms={n: histogram() for n in names})
 
 
+def ended_early(**summary: object) -> dict[str, float]:
+    whole = driven([])
+    return measures.metrics(replace(whole, summary=whole.summary | {"aborted": True, "errors": {}} | summary))
+
+
+def test_a_trial_that_died_before_its_window_counted_nothing_and_not_zero() -> None:
+    assert ended_early(elapsed_s=0.0, transactions=0, failed=0) == {}
+
+
+def test_failures_of_a_trial_that_died_are_shown_where_some_were_counted_else_unknown() -> None:
+    died = ended_early(failed=0)
+    assert died["transactions"] > 0 and died.keys().isdisjoint({"failed", "failed_fraction", "errors"})
+    assert ended_early(failed=7)["failed"] == 7
+
+
 BESIDE_A_BYSTANDER = ("backup", "restore", "index-build", "vacuum")
 OF_SOME_WORK = {
     "storage_": ("storage",),

@@ -38,16 +38,24 @@ def metrics(driven: Driven) -> dict[str, float]:
     if not summary:
         return {}
     elapsed_s = summary["elapsed_s"]
-    values = {"transactions": float(summary["transactions"])}
-    if elapsed_s > 0:
-        values["throughput"] = summary["transactions"] / elapsed_s
-        values["failed_fraction"] = _share(summary["failed"], summary["transactions"] + summary["failed"])
+    if elapsed_s <= 0:
+        # The trial ended before its window: counters that never ran are not zero, they are unknown.
+        return dict(driven.metrics)
+    values = {
+        "transactions": float(summary["transactions"]),
+        "throughput": summary["transactions"] / elapsed_s,
+        "failed_fraction": _share(summary["failed"], summary["transactions"] + summary["failed"]),
+        "errors": float(sum(summary["errors"].values())),
+    }
     values |= {name: float(summary[name]) for name in _PLAIN if summary.get(name) is not None}
-    values["errors"] = float(sum(summary["errors"].values()))
+    if summary.get("aborted") and not summary["failed"]:
+        # What ended the trial also ended transactions, and these are in no count of failures.
+        for name in ("failed", "failed_fraction", "errors"):
+            del values[name]
     for name, histogram in driven.histograms.items():
         if "{" not in name:
             values |= _latency(name, histogram)
-    if len(summary.get("scripts", [])) > 1 and elapsed_s > 0:
+    if len(summary.get("scripts", [])) > 1:
         for script in _busiest(summary["scripts"]):
             values |= _script(script, elapsed_s, driven.histograms)
     return values | dict(driven.metrics)
