@@ -211,10 +211,10 @@ class Disturbance:
 
     @property
     def sentence(self) -> str:
-        everyone = self.trials == self.of
-        which = f"{self.trials} of {self.of} trials"
-        if everyone:
-            which = f"all {self.of} trials" if self.of > 1 else "the only trial"
+        # Trials that were left out, and those at a share of a peak, are not among them.
+        which = f"{self.trials} of {self.of} compared trials"
+        if self.trials == self.of:
+            which = f"each of the {self.of} compared trials" if self.of > 1 else "the only compared trial"
         words = DISTURBED[self.code]
         event = f"{words[0].upper()}{words[1:]} {which}"
         if self.most is None or self.least is None:

@@ -40,9 +40,9 @@ class Look:
         if self.busy > BUSY:
             complaints.append(f"{in_percent(self.busy, limits=(BUSY,))} of the CPUs were busy")
         if self.device_bytes_per_s > DEVICE_BYTES_PER_S:
-            complaints.append(
-                f"devices moved {self.device_bytes_per_s / 1e6:.0f} MB/s with {self.in_flight} requests in flight"
-            )
+            complaints.append(f"devices moved {self.device_bytes_per_s / 1e6:.0f} MB/s")
+            if self.in_flight:
+                complaints.append(f"requests in flight at the last look: {self.in_flight}")
         if self.dirty_bytes > DIRTY_BYTES:
             complaints.append(f"{self.dirty_bytes / 1e6:.0f} MB waited to be written")
         return tuple(complaints)
