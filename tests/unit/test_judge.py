@@ -127,3 +127,18 @@ def test_counters_that_a_server_publishes_late_are_doubted_or_left_out(
     assert set(seen.metrics) == {"wal_bytes_per_s"} | ({"engine_commits_per_s"} if shown else set())
     found = warnings(OURS, Load(), Driven(NOW, alive=True, summary=summary), seen, None, writes=False)
     assert [one.text.split(": its")[0] for one in found if one.code == "counts-late"] == said
+
+
+@pytest.mark.parametrize(
+    ("shares", "who"),
+    [
+        ({"client": 0.3}, "client used "),
+        ({"client": 0.2, "observers": 0.1}, "client and observers used "),
+        ({"client": 0.1, "observers": 0.1, "emulation": 0.1}, "client, observers and emulation used "),
+    ],
+)
+def test_our_own_cpu_share_names_those_that_used_some(shares: dict[str, float], who: str) -> None:
+    budget = Budget(server=0.2, idle=0.5, **shares)
+    driven = Driven(NOW, alive=True, summary=SUMMARY)
+    (own,) = warnings(OURS, Load(), driven, Observation(COUNTED), budget, writes=False)
+    assert own.code == "own-cpu-share" and own.text.startswith(who)

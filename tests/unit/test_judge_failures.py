@@ -1,5 +1,6 @@
 """Transactions that fail are never part of a good trial, whichever script they are of."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -84,3 +85,10 @@ def test_queries_that_an_engine_refused_count_as_failed_and_those_over_their_lim
     power = {"inside": False, "transactions": 21, "failed": 1, "errors": {"over-limit": 1}}
     assert judged(driven(**power))[0] is Status.OK
     assert judged(driven(**power | {"errors": {"42P01": 1}}))[0] is Status.SUSPECT
+
+
+@pytest.mark.parametrize("transactions", [21, 0])
+def test_what_failed_has_the_name_that_the_work_gives_it(transactions: int) -> None:
+    ended = driven(inside=False, transactions=transactions, failed=9, errors={"42P01": 9})
+    cause = judged(replace(ended, counts=("query", "queries")))[1]
+    assert f"9 of {transactions + 9} queries failed" in cause and "transaction" not in cause

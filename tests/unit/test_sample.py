@@ -16,7 +16,7 @@ from ironbench.analyse.study import Study, studies
 from ironbench.analyse.subjects import counted_in
 from ironbench.analyse.timelines import percentiles
 from ironbench.experiment.search import answer
-from ironbench.model.record import Record
+from ironbench.model.record import Record, Status, Warning
 from ironbench.model.sample import enough, needed, sampled, too_few
 from ironbench.model.search import Limit, Search
 from ironbench.model.system import Choice, Load, System
@@ -181,3 +181,12 @@ def test_a_search_says_that_its_limit_was_held_against_percentiles_of_too_few() 
     sound = next(found for blocks in range(1, 30) if (found := answer(search, tried(50.0, blocks))) is not None)
     assert "too few" not in sound.sentence
     assert "not shown" not in search_summary(search, tried(50.0, 3), EMPTY)
+
+
+def test_a_search_gives_the_words_of_warnings_and_why_trials_were_left_out() -> None:
+    load, search = Load(rate=50.0, duration_s=30.0), Search("rate", 50, 50, ())
+    loud = record(DISK, 1, 50.0, load=load, warnings=(Warning("not-quiet", "devices moved 9 MB/s"),))
+    void = record(DISK, 1, 50.0, load=load, block=1, status=Status.VOIDED, cause="the engine died")
+    text = search_summary(search, [loud, void], EMPTY)
+    assert "devices moved 9 MB/s [not-quiet, 1 of 1 trial]" in text
+    assert "1 voided trial left out: the engine died." in text

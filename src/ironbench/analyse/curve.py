@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ironbench import workloads
 from ironbench.analyse.archive import EMPTY, Archive
 from ironbench.analyse.rate import Rate
-from ironbench.analyse.subjects import Subject, failed_percent, failed_share, subjects
+from ironbench.analyse.subjects import Subject, counted_in, failed_percent, failed_share, subjects
 from ironbench.analyse.summarise import Summary, summarise, with_pooled
 from ironbench.model.record import Record, Status
 from ironbench.model.sample import sampled
@@ -245,7 +245,8 @@ def basis(peak: Peak) -> str:
     """The trials behind the peak, with suspect ones and failed transactions."""
     suspect = sum(record.status is Status.SUSPECT for record in peak.trials)
     words = [peak.basis, *([f"{counted(suspect, 'trial')} suspect"] if suspect else [])]
-    words += [f"{failed_percent(share)} of the transactions failed"] if (share := failed_share(peak.trials)) else []
+    units = counted_in(peak.trials)[1]
+    words += [f"{failed_percent(share)} of the {units} failed"] if (share := failed_share(peak.trials)) else []
     return "; ".join(words)
 
 

@@ -148,6 +148,7 @@ class _Drive:
             metrics={**result.metrics, **figures},
             checks=(*result.checks, *checks),
             last_words="" if alive else _last_words(session),
+            counts=workload.counts,
             prepared=prepared.merge(result.prepared.conditions, (*doubts, *result.prepared.warnings)),
             log=_read(self._begun.log),
         )

@@ -51,6 +51,8 @@ class Driven:
     checks: tuple[Check, ...] = ()
     prepared: TrialNotes = NO_NOTES
     """What was done for the trial while its engine ran, and verified afterwards."""
+    counts: tuple[str, str] = ("transaction", "transactions")
+    """What a unit of its work is called, one and many."""
     computed: Computed | None = None
     """While it was driven; None where nobody knows."""
     log: bytes = b""

@@ -123,15 +123,16 @@ def _died(driven: Driven, cause: str) -> str:
 
 def _nothing_done(driven: Driven) -> str:
     worst = _worst(driven)
-    return "not one transaction was finished in the measured window" + (f"; {worst.words}" if worst else "")
+    return f"not one {driven.counts[0]} was finished in the measured window" + (f"; {worst.words}" if worst else "")
 
 
 @dataclass(frozen=True, slots=True)
 class _Failed:
-    """Transactions that were given up, of all or of one script."""
+    """Work that was given up, of all or of one script."""
 
     failed: int
     ended: int
+    counts: tuple[str, str]
     whose: str
     first: str
 
@@ -141,14 +142,14 @@ class _Failed:
 
     @property
     def words(self) -> str:
-        ended = f"{counted(self.ended, 'transaction')}{self.whose}"
+        ended = f"{counted(self.ended, *self.counts)}{self.whose}"
         share = in_percent(self.share, limits=FAILED_LIMITS)
         many = f"{grouped(self.failed)} of {ended} failed ({share})"
         return f"{many}; the first: {self.first}" if self.first else many
 
 
 def _worst(driven: Driven) -> _Failed | None:
-    """Where the share of failed transactions is highest; None: none failed."""
+    """Where the share of failed work is highest; None: none failed."""
     summary = driven.summary
     scripts = summary.get("scripts", [])
     failed = summary.get("failed", 0)
@@ -156,11 +157,15 @@ def _worst(driven: Driven) -> _Failed | None:
         # Its errors distinguish cancelled queries from those that the engine refused.
         failed = sum(count for error, count in summary["errors"].items() if error not in _CANCELLED)
     first = next((script["first_failure"] for script in scripts if script.get("first_failure")), _codes(summary))
-    parts = [_Failed(failed, failed + summary["transactions"], "", first)]
+    parts = [_Failed(failed, failed + summary["transactions"], driven.counts, "", first)]
     if len(scripts) > 1:
         parts += [
             _Failed(
-                one["failed"], one["failed"] + one["transactions"], f" of script {one['name']}", one["first_failure"]
+                one["failed"],
+                one["failed"] + one["transactions"],
+                driven.counts,
+                f" of script {one['name']}",
+                one["first_failure"],
             )
             for one in scripts
             if "first_failure" in one
@@ -189,7 +194,7 @@ def _failures(driven: Driven) -> list[Warning]:
     ended = failed + sum(one["completed"] - one["transactions"] for one in scripts)
     if failed and failed / ended > FAILED_SUSPECT:
         first = next(one["first_failure"] for one in scripts if one["failed_in_all"] > one["failed"])
-        outside = _Failed(failed, ended, " of the warm-up, or after the window,", first)
+        outside = _Failed(failed, ended, driven.counts, " of the warm-up, or after the window,", first)
         warnings.append(Warning("failed-outside-window", outside.words))
     return warnings
 
@@ -249,13 +254,11 @@ def _ours(budget: Budget) -> list[Warning]:
     used = 1.0 - budget.idle - budget.steal
     ours = (budget.client + budget.observers + budget.emulation) / used if used > 0 else 0.0
     if ours > OUR_SHARE:
-        warnings.append(
-            Warning(
-                "own-cpu-share",
-                f"client, observers and emulation used {in_percent(ours, limits=(OUR_SHARE,))} of the CPU time used: "
-                "verdicts about CPU do not hold",
-            )
-        )
+        took = [name for name in ("client", "observers", "emulation") if getattr(budget, name) > 0]
+        who = " and ".join(filter(None, (", ".join(took[:-1]), took[-1])))
+        share = in_percent(ours, limits=(OUR_SHARE,))
+        text = f"{who} used {share} of the CPU time used: verdicts about CPU do not hold"
+        warnings.append(Warning("own-cpu-share", text))
     return warnings
 
 

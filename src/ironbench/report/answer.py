@@ -240,7 +240,8 @@ def failures(study: Study) -> str:
     lost = [(cell.name, share) for cell in study.cells if (share := failed_share(cell.usable))]
     if not lost:
         return ""
-    return f"Transactions that failed: {', '.join(f'{failed_percent(share)} of {name}' for name, share in lost)}."
+    units, shares = study.counts[1], ", ".join(f"{failed_percent(share)} of {name}" for name, share in lost)
+    return f"{units[0].upper()}{units[1:]} that failed: {shares}."
 
 
 def disturbed(study: Study) -> list[str]:

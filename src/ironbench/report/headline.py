@@ -114,8 +114,9 @@ def _peak_sentence(part: Part) -> str:
     spread = f"range {span(peak.throughput, '1/s')}, " if peak.throughput.n > 1 else "n=1: no spread, "
     slow = peak.metrics.get("response_time_p99_s")
     tail = f"; 99 % of them took {quantity(slow.centre, 's')} or less" if slow else ""
-    rate = measured(peak.throughput, "1/s").replace("/s", f" {counted_in(peak.trials)[1]} per second")
-    lost = f"; {failed_percent(share)} of the transactions failed" if (share := failed_share(peak.trials)) else ""
+    units = counted_in(peak.trials)[1]
+    rate = measured(peak.throughput, "1/s").replace("/s", f" {units} per second")
+    lost = f"; {failed_percent(share)} of the {units} failed" if (share := failed_share(peak.trials)) else ""
     return f"{verb} {rate} with {clients} ({spread}{peak.basis}){tail}{lost}."
 
 

@@ -11,7 +11,7 @@ import msgspec
 from ironbench.analyse.differences import telling
 from ironbench.analyse.lead import Lead, Leads, Peaks, WorkLead, trials_of
 from ironbench.analyse.rate import Rate
-from ironbench.analyse.subjects import failed_percent, failed_share
+from ironbench.analyse.subjects import counted_in, failed_percent, failed_share
 from ironbench.model.record import Record
 from ironbench.report import elements, plain
 from ironbench.report.charts import lead as charts
@@ -147,7 +147,7 @@ def sentences(leads: Leads) -> list[str]:
             f"{_title_of(m, work.peaks)} × {number(one.ratio)} ({one.words})" for m, one in work.peaks.leads.items()
         ]
         parts += [
-            f"{failed_percent(lost)} of the transactions of {side.name} failed"
+            f"{failed_percent(lost)} of the {counted_in(side.main.trials)[1]} of {side.name} failed"
             for side in work.curves
             if side.main and (lost := failed_share(side.main.trials))
         ]

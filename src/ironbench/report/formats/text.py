@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from ironbench import units
 from ironbench.analyse.archive import Archive
+from ironbench.analyse.comparability import doubts, left_out
 from ironbench.analyse.curve import metrics_of
 from ironbench.analyse.study import Study, studies
 from ironbench.analyse.subjects import counted_in
@@ -119,10 +120,7 @@ def search_summary(search: Search, records: Sequence[Record], archive: Archive) 
         summaries = metrics_of(usable, shown, archive)
         rows.append((units.rate(rate), count, *(_tried(name, summaries.get(name), usable) for name in names)))
     limits = [f"limit: {one.metric} at most {quantity(one.most, unit_of(one.metric))}" for one in search.limits]
-    warnings = dict.fromkeys(warning.code for record in records for warning in record.warnings)
-    known = [
-        f"{counted(sum(code in {w.code for w in r.warnings} for r in records), 'trial')}: {code}" for code in warnings
-    ]
+    known = [*left_out(records), *doubts(records)]
     table = plain.table(Table(("rate asked for", "usable trials", *names), tuple(rows)))
     few = lacking([record for record in records if record.status.comparable], list(names))
     known += [f"percentiles of too few {counted_in(records)[1]} in a trial are not shown: {few}"] if few else []
