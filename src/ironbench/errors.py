@@ -23,7 +23,7 @@ class IronbenchError(Exception):
     sqlstate = ""
     """The database server's five-character code, when the error is a server's."""
     number = 0
-    """The server's own number of the error, where it has one beside the code."""
+    """The server's own number of the error, where it has one besides the code."""
 
     def __init__(self, subject: str, cause: str, hint: str = "") -> None:
         # A server may repeat in its answer what it was sent.

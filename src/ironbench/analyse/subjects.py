@@ -67,7 +67,7 @@ def _of_work(choice: Choice) -> dict[str, str]:
         known = workloads.get(choice.workload).options
     except InputError:
         return choice.options
-    incidental = {option.name for option in known if option.beside}
+    incidental = {option.name for option in known if option.incidental}
     return {name: value for name, value in choice.options.items() if name not in incidental}
 
 

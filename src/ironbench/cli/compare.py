@@ -1,4 +1,4 @@
-"""`ironbench compare`: A beside B, metric by metric."""
+"""`ironbench compare`: A against B, metric by metric."""
 
 from __future__ import annotations
 

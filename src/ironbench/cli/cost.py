@@ -36,7 +36,7 @@ def cost(
         str, typer.Option(metavar="FILE", help="What would be bought for each system (TOML): see docs/guide/cost.md.")
     ] = "",
     prices: Annotated[
-        list[str] | None, typer.Option(metavar="FILE", help="A price sheet beside the shipped one; again for more.")
+        list[str] | None, typer.Option(metavar="FILE", help="A price sheet besides the shipped one; again for more.")
     ] = None,
     currency: Annotated[
         str, typer.Option(metavar="CUR", help="Of the bills, e.g. EUR; a price sheet must state the rate.")

@@ -25,7 +25,7 @@ def lead(
             help="Counts as 1: a record, series, label, cell or level of the lab in --results, or DIR/NAME."
         ),
     ],
-    b: Annotated[str, typer.Argument(help="The system beside it.")],
+    b: Annotated[str, typer.Argument(help="The system to compare with it.")],
     margin: Annotated[
         float, typer.Option(parser=number("--margin"), metavar="SHARE", help="Ratios within it are called equal.")
     ] = 0.05,

@@ -32,7 +32,7 @@ def leaderboard(
         str, typer.Option(metavar="PRICE", help="Of a price sheet: what --per currency counts for each system.")
     ] = "",
     prices: Annotated[
-        list[str] | None, typer.Option(metavar="FILE", help="A price sheet beside the shipped one; again for more.")
+        list[str] | None, typer.Option(metavar="FILE", help="A price sheet besides the shipped one; again for more.")
     ] = None,
     results: Annotated[
         str, typer.Option(metavar="DIR", help="Where own records are.", envvar="IRONBENCH_RESULTS")

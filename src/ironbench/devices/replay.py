@@ -167,7 +167,7 @@ def _doubts(prediction: Prediction) -> tuple[str, ...]:
     if prediction.used_s > OTHERS_FAR * prediction.computing_s > 0:
         doubts.append(
             f"{prediction.used_s:.2g} s of CPU were used, and the work can have taken {prediction.computing_s:.2g} s: "
-            "what other programs did, or this one beside its I/Os, is left out"
+            "what other programs did, or this one besides its I/Os, is left out"
         )
     return tuple(doubts)
 

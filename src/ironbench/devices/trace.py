@@ -71,7 +71,7 @@ class Processors:
         return int(computed.max() - computed.min()) // len(computed) if len(computed) else 0
 
     def for_core(self, answering_ns: int) -> tuple[int, bytes, bytes, int]:
-        """As `_core.replay_trace` takes them. `answering_ns`: CPU that each I/O takes beside."""
+        """As `_core.replay_trace` takes them. `answering_ns`: CPU that each I/O takes besides."""
         used = self.used_ns.astype("f8")
         works = np.cumsum(np.diff(used, prepend=used[:1]) * self.work_share)
         # What others computed they also wanted to; how long they waited for a core nobody knows.

@@ -51,7 +51,7 @@ class Ready:
     """An engine ready for one trial."""
 
     sources: tuple[Source, ...]
-    """What the core shall do at its times beside observing."""
+    """What the core shall do at its times besides observing."""
     prepared: TrialNotes
     state: State
     read_bytes: int | None = None

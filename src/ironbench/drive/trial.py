@@ -42,7 +42,7 @@ Show = Callable[[float, str], None]
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What belongs to a trial beside its measured window."""
+    """What belongs to a trial besides its measured window."""
 
     title: str = ""
     """Of the progress bar."""

@@ -54,11 +54,11 @@ class Costs:
     mixed_read_bytes: int = 65536
     """Size of a random read that takes an emulated disk as long as the engine's mix of reads for queries does."""
     row_head_bytes: int = 0
-    """Of a stored row, beside its values."""
+    """Of a stored row, besides its values."""
     page_bytes: int = 0
     """Bytes for rows in a page that holds whole rows only; 0: rows may cross pages."""
     key_beside: bool = False
-    """Whether a primary key is an index beside the rows; else the rows lie in its order."""
+    """Whether a primary key is an index apart from the rows; else the rows lie in its order."""
     queries_s: float = 30.0
     """One stream of the 22 TPC-H-derived queries at scale factor 1 on two cores."""
     queries_read: float = 10.0
@@ -133,7 +133,7 @@ class Engine(ABC):
         return preferred if preferred in self.traits.protocols else self.traits.protocols[0]
 
     def basis(self, system: System) -> str:
-        """What its files depend on beside the rows loaded: version, build, flags; "" where files are out of reach."""
+        """What its files depend on besides the rows loaded: version, build, flags; "" where files are out of reach."""
         return ""
 
     def plain(self, system: System, folder: Path) -> System:
@@ -159,7 +159,7 @@ class Engine(ABC):
         return None
 
     def ideal_bytes(self, system: System) -> dict[str, int]:
-        """Ideal part → memory that it may need beside the engine's; a limit on all memory grows by as much."""
+        """Ideal part → memory that it may need besides the engine's; a limit on all memory grows by as much."""
         return {}
 
     def preset(self, system: System, streams: int) -> dict[str, str]:

@@ -37,7 +37,7 @@ def raise_file_limit() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Make:
-    """What the life of a server depends on beside its files."""
+    """What the life of a server depends on besides its files."""
 
     engine: str
     title: str

@@ -10,7 +10,7 @@ from ironbench.machine.tree import Tree
 from ironbench.model.machine import Mount
 
 COUNTERS = "counters"
-"""What an emulated device shows beside its partitions (`crates/ironbench-device/src/live`)."""
+"""What an emulated device shows besides its partitions (`crates/ironbench-device/src/live`)."""
 _NO_DATABASES = ("/proc", "/sys", "/run", "/boot", "/snap", "/var/lib/docker", "/var/lib/containers")
 _TEMPORARY = ("/tmp/", "/var/tmp/", "/dev/shm/")
 _MEMORY = ("tmpfs", "ramfs")

@@ -41,7 +41,7 @@ class Option:
     highest: float | None = None
     whole: bool = True
     """A number without fraction; only with bounds."""
-    beside: bool = False
+    incidental: bool = False
     """Whether it leaves the measured work as it is: trials that differ in it alone did the same work."""
 
     def validated(self, text: str) -> str:
@@ -122,7 +122,7 @@ class Workload(ABC):
     foreign: bool = False
     """Whether its scripts are the user's, so that nobody knows beforehand whether they write."""
     rights: tuple[str, ...] = ()
-    """What its role must be allowed on a server that was running already, beside making its tables: names of
+    """What its role must be allowed on a server that was running already, besides making its tables: names of
     `engines.administration`."""
     scores: tuple[str, ...] = ("throughput",)
     """Metrics that systems are ranked by, more is better: the first of them that was measured. None: no one number
@@ -132,7 +132,7 @@ class Workload(ABC):
     drives: bool = False
     """Whether it has no scripts and drives itself: `ironbench.model.work` says how."""
     honours: frozenset[str] = frozenset({"duration_s"})
-    """Of a workload that drives itself: the fields of `Load`, beside the seed, that mean something to it."""
+    """Of a workload that drives itself: the fields of `Load`, besides the seed, that mean something to it."""
     usual_warmup_s: float = 5.0
     """Where nobody says how long it warms up."""
 

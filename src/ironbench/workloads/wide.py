@@ -22,9 +22,9 @@ VERSION = 1
 """Raised whenever the same options would give other rows or another schema."""
 TABLE = "wide_row"
 FIXED_BYTES = 28
-"""Of a row's values beside its payload: two numbers of 8 bytes, a moment of 8, an amount of 4."""
+"""Of a row's values besides its payload: two numbers of 8 bytes, a moment of 8, an amount of 4."""
 KEY_BYTES = {"identity": 21, "number": 21, "random": 32}
-"""Per row of an index beside the rows, which random keys leave about two thirds full (docs/guide/population.md)."""
+"""Per row of an index besides the rows, which random keys leave about two thirds full (docs/guide/population.md)."""
 
 GB = Option(
     "gb", "1", "size: gigabytes (10^9 bytes) of values in all rows", lowest=0.0001, highest=100_000, whole=False

@@ -35,7 +35,7 @@ class IgenRam(Workload):
         Option("memory", "1GiB", "for the tickets of each thread"),
         Option("draws", "1000000", "draws of a lottery", lowest=1, highest=1e12),
         Option("huge", "default", "huge pages: asked for, refused, or as the machine is set", ("default", "yes", "no")),
-        Option("probes", "yes", "measure bandwidth and latency before each trial", ("yes", "no"), beside=True),
+        Option("probes", "yes", "measure bandwidth and latency before each trial", ("yes", "no"), incidental=True),
         kernels.PIN,
     )
 

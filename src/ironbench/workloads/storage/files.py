@@ -135,7 +135,7 @@ def filled(folder: str, percent: int, size: int, direct: bool) -> AbstractContex
 
 
 def filler_bytes(folder: str, percent: int, size: int) -> int:
-    """What is missing to that level beside the measured files, in whole MiB and one at least. InputError."""
+    """What is missing to that level besides the measured files, in whole MiB and one at least. InputError."""
     usage = shutil.disk_usage(folder)
     return _missing(folder, usage.total, usage.used, space.free_bytes(folder), percent, size)
 

@@ -66,7 +66,7 @@ class Tpch(Workload):
             "after the measured time: no; shape: how the engine means to run each query, and its planning time; "
             "measured: each is run again, with times and spills",
             DEPTHS,
-            beside=True,
+            incidental=True,
         ),
         Option(
             "check",
@@ -74,11 +74,14 @@ class Tpch(Workload):
             "answers held against those kept for scale factors 0.01, 0.1, 0.2, 0.3, 0.5, 1 and 10: once for each load "
             "of the data; always; drawn: at this trial's own parameters, against expected=DIR; no",
             ("once", "always", "drawn", "no"),
-            beside=True,
+            incidental=True,
         ),
-        Option("answers", "", "directory to write the 22 answers to, q01.csv … q22.csv", beside=True),
+        Option("answers", "", "directory to write the 22 answers to, q01.csv … q22.csv", incidental=True),
         Option(
-            "expected", "", "directory of answers to be held against instead, as another engine wrote them", beside=True
+            "expected",
+            "",
+            "directory of answers to be held against instead, as another engine wrote them",
+            incidental=True,
         ),
     )
 

@@ -2,7 +2,7 @@
 
 A view's columns change from version to version; `to_jsonb(row)` names what is there.
 
-A backend publishes what it counted when a transaction ends, at most once a second, and only where something beside the
+A backend publishes what it counted when a transaction ends, at most once a second, and only where something besides the
 number of transactions is to be published, such as counts of a table: scripts that touch none publish nothing before
 their backends end (PostgreSQL 18, pgstat_report_stat in src/backend/utils/activity/pgstat.c).
 """
