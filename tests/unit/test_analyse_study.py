@@ -11,9 +11,10 @@ from ironbench.analyse.balance import balance
 from ironbench.analyse.compare import compare
 from ironbench.analyse.curve import little
 from ironbench.analyse.differences import differences, flattened, shared
+from ironbench.analyse.reproduce import run_command
 from ironbench.analyse.shares import MOST_EVENTS, OTHER, budgets, main_events, waits
 from ironbench.analyse.study import studies
-from ironbench.analyse.subjects import Subject, run_command, subjects
+from ironbench.analyse.subjects import Subject, subjects
 from ironbench.analyse.timelines import MOST_POINTS, percentiles, timeline, typical
 from ironbench.model.record import Budget, Status
 from ironbench.model.system import Choice, Load

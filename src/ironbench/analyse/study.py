@@ -15,9 +15,10 @@ from ironbench.analyse.curve import Curve, Little, curve, little, shortfall
 from ironbench.analyse.device_io import ReadCost, RoleLatency, Spread, read_costs, role_latencies, spreads
 from ironbench.analyse.differences import Difference, differences, facts_of, flattened, shared
 from ironbench.analyse.queries import Against, Queries, against, queries
+from ironbench.analyse.reproduce import run_command
 from ironbench.analyse.scaling import Scaling, scalings
 from ironbench.analyse.shares import Shares, budgets, main_events, waits
-from ironbench.analyse.subjects import Subject, by_work, counted_in, run_command, subjects, work_name
+from ironbench.analyse.subjects import Subject, by_work, counted_in, subjects, work_name
 from ironbench.analyse.summarise import Summary, overlap
 from ironbench.model.record import Record
 from ironbench.model.sample import IN_TABLES, too_few

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -138,7 +138,7 @@ def _arranged(request: Request, number: int, placed: set[str], estimate_bytes: i
     if request.capacity_bytes is not None:
         scale = request.capacity_bytes / sum(needs.values())
         needs = {role: int(need * scale) for role, need in needs.items()}
-    sizes = {role: max(PAGE, need // PAGE * PAGE) for role, need in needs.items()}
+    sizes = {role: _whole_pages(need) for role, need in needs.items()}
     least = max(LEAST_BYTES, file_systems.smallest_bytes(request.file_system))
     for role, size in sizes.items():
         if size < least:
@@ -156,7 +156,16 @@ def _arranged(request: Request, number: int, placed: set[str], estimate_bytes: i
     return Device(request.model, partitions, request.file_system, backing, depth, rotates)
 
 
-def _needed(role: str, placed: set[str], estimate_bytes: int) -> int:
+def usual_bytes(role: str, placed: Collection[str], estimate_bytes: int) -> int:
+    """Of its partition where nobody gave the device's capacity. `placed`: the roles that are on such devices."""
+    return _whole_pages(_needed(role, placed, estimate_bytes))
+
+
+def _whole_pages(size: int) -> int:
+    return max(PAGE, size // PAGE * PAGE)
+
+
+def _needed(role: str, placed: Collection[str], estimate_bytes: int) -> int:
     if role == "log":
         return LOG_BYTES
     if role == "temp":

@@ -166,6 +166,10 @@ class Engine(ABC):
         """Settings that suit large queries in so many streams on this system; what the user sets wins."""
         return {}
 
+    def for_devices(self, system: System) -> dict[str, str]:
+        """Settings that suit the system's emulated devices; what the user sets wins. InputError."""
+        return {}
+
     def missing(self, needs: Sequence[str]) -> list[str]:
         """Those abilities of `needs` that it does not have."""
         return [ability for ability in needs if not self.can(ability)]

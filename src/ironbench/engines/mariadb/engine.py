@@ -63,7 +63,7 @@ class MariadbEngine(Engine):
             return given.validated(system)
         programs = installation.find(system.settings.get("bin"))
         memory.refuse(system, _NEVER_IDEAL)
-        system = replace(system, settings=settings.for_devices(system) | system.settings)
+        system = replace(system, settings=self.for_devices(system) | system.settings)
         settings.validate(system, clients, programs)
         _identity(programs)
         home = homes.of(system.layout, programs)
@@ -98,6 +98,9 @@ class MariadbEngine(Engine):
         except BaseException:
             os.close(lock)
             raise
+
+    def for_devices(self, system: System) -> dict[str, str]:
+        return settings.for_devices(system)
 
     def basis(self, system: System) -> str:
         if system.dsn is not None:

@@ -69,7 +69,7 @@ class PostgresEngine(Engine):
         programs = installation.find(system.settings.get("bin"))
         if system.ideal:
             system = resources.arranged(system, str(clusters.of(system.layout, programs).place))
-        system = replace(system, settings=settings.for_devices(system, programs) | system.settings)
+        system = replace(system, settings=self.for_devices(system) | system.settings)
         settings.validate(system, clients, programs)
         _identity(programs)
         cluster = clusters.of(system.layout, programs)
@@ -115,6 +115,9 @@ class PostgresEngine(Engine):
 
     def preset(self, system: System, streams: int) -> dict[str, str]:
         return resources.preset(system, streams)
+
+    def for_devices(self, system: System) -> dict[str, str]:
+        return settings.for_devices(system, installation.find(system.settings.get("bin")))
 
     def basis(self, system: System) -> str:
         if system.dsn is not None:
