@@ -99,6 +99,10 @@ class Running:
     def alive(self) -> bool:
         return not self.guard.ended()
 
+    def ended(self, patience_s: float) -> bool:
+        """Whether it has ended, or ends within that time."""
+        return self.guard.ended(patience_s)
+
     def stop(self) -> None:
         """Shuts it down in good order; what the guard could not do is done here. FailureError. May be called twice."""
         self.guard.stop()

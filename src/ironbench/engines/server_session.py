@@ -18,6 +18,8 @@ from ironbench.process.processes import ProcessId
 _T = TypeVar("_T")
 _A = TypeVar("_A")
 _L = TypeVar("_L", bound=Line)
+_DYING_S = 1.0
+"""A dying server closes its connections before its process is gone: so long its end is waited for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +210,7 @@ class ServerSession(ABC, Generic[_A, _L]):
 
     def _explain(self, error: FailureError) -> None:
         """A server of ours that has died says why."""
-        if self._own is not None and not self._own.running.alive():
+        if self._own is not None and self._own.running.ended(0.0 if error.sqlstate else _DYING_S):
             raise FailureError(self.title, f"the server died: {self._own.running.last_words()}") from error
 
     def _drop(self) -> None:
