@@ -127,7 +127,7 @@ def test_too_little_space_is_said_before_anything_is_written(target: Target, mon
         free = 5_000_000
 
     monkeypatch.setattr(space.shutil, "disk_usage", lambda directory: Usage)
-    with pytest.raises(InputError, match=r"\(scale=100 skew=1\) need about .* and 5.0 MB are free") as told:
+    with pytest.raises(InputError, match=r"\(scale=100 skew=1\) need about .* and 5.00\u202fMB are free") as told:
         loaded(target, "igen-oltp", scale="100")
     assert "--with scale" in told.value.hint
     monkeypatch.undo()

@@ -82,8 +82,13 @@ def test_a_plan_of_a_run_that_goes_on_says_what_is_left(user: User) -> None:
     kept = len(user.records())
     told = user(*WORDS, "--plan", "--resume")
     assert f"{kept} trial" in told.stdout and "measured already, which leaves:" in told.stdout
-    assert f"{5 - kept} trials, about" in told.stdout
-    assert user(*WORDS, "--resume").code in (0, 3)
-    assert "all 5 trials were measured already; nothing is left" in user(*WORDS, "--plan", "--resume").stdout
+    (left,) = (line for line in told.stdout.splitlines() if line.startswith(f"{5 - kept} trials, about"))
+    ended = user(*WORDS, "--resume")
+    assert ended.code in (0, 3)
+    assert f"{kept} of 5 trials measured already; {left}" in ended.stderr
+    over = user(*WORDS, "--plan", "--resume").stdout
+    assert "all 5 trials were measured already; nothing is left" in over
+    assert "loaded first" not in over
     again = user(*WORDS, "--resume")
     assert again.stderr.splitlines()[0] == "all 5 trials were measured already; nothing ran", again
+    assert again.code == ended.code, "the code is that of the trials, whoever measured them"

@@ -9,7 +9,7 @@ import labfactory
 import pytest
 from factories import example
 
-from ironbench.experiment.pace import Allowance, Pace, spoken
+from ironbench.experiment.pace import Allowance, Pace
 from ironbench.model.record import Record, Status
 from ironbench.model.system import Cell, Load, Trial
 from ironbench.record import make, progress
@@ -109,8 +109,16 @@ def test_loading_is_part_of_the_budget_and_not_of_the_pace() -> None:
     assert not allowance.holds(49)
 
 
-def test_time_left_is_said_as_people_say_it() -> None:
-    assert [spoken(s) for s in (40, 130, 3600, 11400)] == ["40 s", "2 min", "60 min", "3 h 10"]
+def test_loading_before_the_first_trial_says_nothing_of_the_time_of_the_others() -> None:
+    plan = labfactory.lab({"log": ("disk", "memory")}, blocks=3)
+    trials = [replace(trial, purpose="lab") for trial in plan.trials]
+    now, done, said = [0.0], list[Record](), ""
+    pace = Pace(replace(plan, trials=tuple(trials), estimate_s=240.0), lambda: now[0])
+    for trial, took_s in zip(trials, (600.0, 40.0, 40.0, 40.0, 40.0, 40.0), strict=True):
+        said = pace.title(trial, done)
+        done.append(record(trial))
+        now[0] += took_s
+    assert ", 40 s left: " in said
 
 
 def test_trials_before_the_blocks_count_and_the_first_guess_is_the_plans() -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from factories import Shelf, record
 from labfactory import lab, trials
 
+import ironbench
 from ironbench import units
 from ironbench.analyse.balance import Entry
 from ironbench.analyse.comparability import doubts
@@ -132,3 +135,10 @@ def test_what_only_a_claim_asks_for_has_its_row() -> None:
     text = lab_text.render([lab_study(plan, records, Shelf(records))]).decode()
     _, _, table = text.partition("Findings that only a claim asks for")
     assert "99th-percentile response time" in table.split("\n\n")[0]
+
+
+def test_times_are_written_by_the_units_so_that_no_small_one_reads_as_nothing() -> None:
+    # Lines of progress are worded as pgbench's.
+    sources = [path for path in Path(ironbench.__file__).parent.rglob("*.py") if path.parts[-2:] != ("drive", "run.py")]
+    fixed = re.compile(r"[a-z]_s:\.\df\} s\b|1e6:\.0f\} MB")
+    assert not [path for path in sources if fixed.search(path.read_text(encoding="utf-8"))]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ironbench import ranges
+from ironbench import ranges, units
 from ironbench.cli.mistakes import whole
 from ironbench.errors import in_a_file
 from ironbench.printer import Printer
@@ -226,7 +226,7 @@ def _announce(lab: Lab, directory: LabDirectory, printer: Printer) -> None:
     among = sum(trial.cell.name in rated for trial in lab.trials)
     at_rates = f", {among} of them at shares of the baseline's peak" if among else ""
     printer.say(f"{cells}, {counted(lab.method.blocks, 'block')}, {trials}{at_rates}")
-    printer.say(f"at least {pace.spoken(seconds)}, in {directory.path}")
+    printer.say(f"at least {units.span(seconds)}, in {directory.path}")
     for setup in lab.setups:
         if setup.skipped:
             printer.say(f"skipped: {setup.cell.name}: {setup.skipped}")

@@ -37,8 +37,9 @@ def show(found: Planned, json: bool) -> None:
         Printer().data("\n\n".join(_pages(found)))
 
 
-def show_run(plan: Plan, before: Sequence[Record], drawn: bool, json: bool) -> None:
-    """Prints what a run would do. `before`: what it has measured; `drawn`: each run draws an order of its own."""
+def show_run(plan: Plan, before: Sequence[Record], over: bool, drawn: bool, json: bool) -> None:
+    """Prints what a run would do. `before`: what it has measured; `over`: that is all; `drawn`: each run draws an order
+    of its own."""
     workload = workloads.get(plan.choice.workload)
     data_bytes = workload.estimate_bytes(plan.system.engine, plan.choice.options)
     blocks = 1 + max(trial.block for trial in plan.trials)
@@ -59,9 +60,15 @@ def show_run(plan: Plan, before: Sequence[Record], drawn: bool, json: bool) -> N
         return
     label, engine = plan.system.label, plan.system.engine
     lines = [f"{workload.name} on {label if label == engine else f'{label} ({engine})'}"]
-    lines += _search_lines(plan, before) if plan.search else _sweep_lines(plan, left, before, drawn)
+    if over:
+        lines.append(f"all {counted(len(_counting(before)), 'trial')} were measured already; nothing is left")
+    else:
+        lines += _search_lines(plan, before) if plan.search else _sweep_lines(plan, left, before, drawn)
     if resolution is not None:
         lines.append(_resolved_by_run(resolution, blocks))
+    if over:
+        Printer().data("\n".join(map(plain.clean, lines)))
+        return
     if data_bytes:
         lines.append(f"data of about {quantity(data_bytes, 'bytes')}, loaded first where they are not there yet")
     if said := checkpoints.interval_note(setups[:1], plan.crash, "--checkpoint"):
@@ -87,9 +94,6 @@ def _search_lines(plan: Plan, before: Sequence[Record]) -> Iterator[str]:
 
 def _sweep_lines(plan: Plan, left: Plan, before: Sequence[Record], drawn: bool) -> Iterator[str]:
     if done := _counting(before):
-        if not left.trials:
-            yield f"all {counted(len(done), 'trial')} were measured already; nothing is left"
-            return
         yield f"{counted(len(done), 'trial')} measured already, which leaves:"
     yield f"each trial {_span(plan.trials[0].cell.load)}"
     by_block: dict[tuple[str, int], list[str]] = {}
@@ -320,11 +324,11 @@ def _cost(found: Planned) -> Iterator[str]:
 
 
 def _each(own_s: Sequence[float | None], around_s: float) -> str:
-    lengths = sorted({round(own or 0.0, 1) for own in own_s})
-    span = f"{lengths[0]:g} s" if len(lengths) == 1 else f"{lengths[0]:g} to {lengths[-1]:g} s"
+    lengths = list(dict.fromkeys(units.span(own) for own in sorted(own or 0.0 for own in own_s)))
+    span = " to ".join(dict.fromkeys((lengths[0], lengths[-1])))
     if around_s < 0.5:
         return f"each {span} measured"
-    return f"each {span} measured and about {around_s:.0f} s of warm-up, starting, restoring and checking"
+    return f"each {span} measured and about {units.span(around_s)} of warm-up, starting, restoring and checking"
 
 
 def resolved(found: Planned) -> str:

@@ -205,9 +205,11 @@ def carried_out(asked: Asked, json: bool, plan_only: bool = False, resume: bool 
     plan, secrets = command.resumed(asked, store) if resume else command.planned(asked)
     if plan_only:
         from ironbench.cli import planning
+        from ironbench.experiment import loop
 
-        drawn = asked.seed is None and not resume
-        planning.show_run(plan, command.measured(store, plan.series) if resume else [], drawn, json)
+        before = command.measured(store, plan.series) if resume else []
+        over, drawn = loop.is_over(plan, store, before), asked.seed is None and not resume
+        planning.show_run(plan, before, over, drawn, json)
         return 0
     declare.refuse_in_use([Setup(plan.trials[0].cell, plan.system, plan.choice)])
     store.validate()
@@ -218,7 +220,7 @@ def _measured(plan: Plan, secrets: Secrets, store: Store, protocol: str, json: b
     # What a refused command need not import is imported here: numpy takes longer than the refusal.
     from ironbench import engines, workloads
     from ironbench.cli import verdict
-    from ironbench.experiment import command, loop, search
+    from ironbench.experiment import command, loop, schedule, search
 
     printer = Printer()
     workload = workloads.get(plan.choice.workload)
@@ -236,8 +238,9 @@ def _measured(plan: Plan, secrets: Secrets, store: Store, protocol: str, json: b
         else:
             count = len(plan.trials) + plan.confirmations
             usable = sum(record.status.comparable for record in before)
-            done = f", {min(usable, count)} of them measured already" if usable else ""
-            printer.say(f"{counted(count, 'trial')}, {time_of(plan)}{done}")
+            left = schedule.remaining(plan, before)
+            done = f"{min(usable, count)} of {counted(count, 'trial')} measured already; " if usable else ""
+            printer.say(f"{done}{counted(len(left.trials) + left.confirmations, 'trial')}, {time_of(left)}")
         try:
             records = loop.run(plan, secrets, store, printer, before)
         except KeyboardInterrupt:  # between two trials, or before the first

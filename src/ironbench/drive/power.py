@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ironbench import units
 from ironbench.devices.mounting import Devices
 from ironbench.errors import FailureError, IronbenchError
 from ironbench.model.record import Check
@@ -53,7 +54,8 @@ def cut(session: Session, planned: PowerCut, seed: int) -> dict[str, str]:
         words = f"{_at_stake(at_stake)}; afterwards the database does not start: {error}"
         raise FailureError(subject, words, "were fsync, full_page_writes and synchronous as they should be?") from error
     took_s = time.monotonic() - began_s
-    return {"power": f"cut after the measured time: {_at_stake(at_stake)}; the engine was back after {took_s:.1f} s"}
+    back = f"the engine was back after {units.span(took_s)}"
+    return {"power": f"cut after the measured time: {_at_stake(at_stake)}; {back}"}
 
 
 def held(how: str, check: Callable[[], tuple[Check, ...]]) -> tuple[Check, ...]:

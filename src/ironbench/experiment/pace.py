@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
+from statistics import median
 
+from ironbench import units
 from ironbench.model.lab import Lab
 from ironbench.model.record import Record
 from ironbench.model.system import Trial
@@ -17,13 +19,15 @@ _BORNE = 1.1
 
 
 class Pace:
-    """Counts trials while they pass. `now` gives seconds that only grow."""
+    """Times trials while they pass. `now` gives seconds that only grow."""
 
     def __init__(self, lab: Lab, now: Callable[[], float] = time.monotonic) -> None:
         self._lab = lab
         self._now = now
-        self._began_s = 0.0
-        self._done: int | None = None
+        self._took: list[tuple[tuple[str, str], float]] = []
+        """Purpose and cell of each trial that has passed, and its seconds."""
+        self._current: tuple[tuple[str, str], float] | None = None
+        """Of the one that runs, and when it began."""
 
     def title(self, trial: Trial, records: Sequence[Record]) -> str:
         """`trial 7 of 24, 12 min left: log=memory, block 2`"""
@@ -31,24 +35,32 @@ class Pace:
         before = blocks.trials_before(self._lab)
         total = before + len(planned)
         if trial.purpose == "lab":
-            done = total - max(1, len(progress.missing(planned, records)))
+            waiting = progress.missing(planned, records) or (trial,)
+            done = total - len(waiting)
             what = f"{trial.cell.name}, block {trial.block + 1}"
         else:
             places = {(one.purpose, one.cell.name, one.block) for one in records if one.status.comparable}
             done = min(before - 1, sum(purpose != "lab" for purpose, _, _ in places))
+            waiting = (trial,) * (total - done)
             what = f"{trial.purpose} of {trial.cell.name}"
-        if self._done is None:
-            self._done, self._began_s = done, self._now()
+        if self._current is not None:
+            self._took.append((self._current[0], self._now() - self._current[1]))
+        self._current = _kind(trial), self._now()
         again = "" if trial.attempt == 1 else f", attempt {trial.attempt}"
-        left_s = (total - done) * self._each_s(trial, done - self._done)
-        return f"trial {done + 1} of {total}, {spoken(left_s)} left: {what}{again}"
+        left = units.span(sum(map(self._expected_s, waiting)))
+        return f"trial {done + 1} of {total}, {left} left: {what}{again}"
 
-    def _each_s(self, trial: Trial, passed: int) -> float:
-        """What a trial takes: as planned, until some have passed; the plan counts as one of them."""
+    def _expected_s(self, trial: Trial) -> float:
+        """The median of what such trials took, of all as long as none has passed; the plan counts as one of them. The
+        first trials also load the data: a mean would expect that of all others, too."""
         planned = len(self._lab.trials) + blocks.trials_before(self._lab)
-        expected_s = max(span_s(trial), self._lab.estimate_s / planned if planned else 0.0)
-        elapsed_s = self._now() - self._began_s if passed else 0.0
-        return (expected_s + elapsed_s) / (1 + passed)
+        least_s = max(span_s(trial), self._lab.estimate_s / planned if planned else 0.0)
+        own = [took_s for kind, took_s in self._took if kind == _kind(trial)]
+        return median([least_s, *(own or [took_s for _, took_s in self._took])])
+
+
+def _kind(trial: Trial) -> tuple[str, str]:
+    return trial.purpose, trial.cell.name
 
 
 class Allowance:
@@ -81,8 +93,8 @@ class Allowance:
         if spent_s + needed_s <= _BORNE * self._budget_s:
             return True
         self.said = (
-            f"the budget of {spoken(self._budget_s)} ends the lab at this look, after {spoken(spent_s)}: the next "
-            f"blocks would take {spoken(needed_s)}; `ironbench lab resume` goes on with them"
+            f"the budget of {units.span(self._budget_s)} ends the lab at this look, after {units.span(spent_s)}: the "
+            f"next blocks would take {units.span(needed_s)}; `ironbench lab resume` goes on with them"
         )
         return False
 
@@ -90,11 +102,3 @@ class Allowance:
 def span_s(trial: Trial) -> float:
     """What a trial takes at least."""
     return (trial.cell.load.duration_s or 0.0) + trial.cell.load.warmup_s
-
-
-def spoken(seconds: float) -> str:
-    """`40 s`, `12 min` or `3 h 10`, rounded to what matters to somebody who waits."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60:02d}"

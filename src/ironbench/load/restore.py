@@ -63,11 +63,11 @@ def restored(setup: Setup, snapshot: Snapshot) -> dict[str, str]:
     if snapshot.kind == "snapshot" and snapshot.folder is not None:
         done = engines.get(setup.system.engine).restore(setup.system, snapshot.folder)
         took_s = time.perf_counter() - begin
-        amount = f"{units.stored(done.bytes)} in {took_s:.1f} s"
+        amount = f"{units.stored(done.bytes)} in {units.span(took_s)}"
         return {"data": f"snapshot {snapshot.folder.name} ({snapshot.key})", "restored": f"{done.how}, {amount}"}
     if snapshot.kind == "reload":
         _loaded_anew(setup, snapshot)
-        return {"data": f"loaded anew ({snapshot.key})", "restored": f"load, {time.perf_counter() - begin:.1f} s"}
+        return {"data": f"loaded anew ({snapshot.key})", "restored": f"load, {units.span(time.perf_counter() - begin)}"}
     return {"data": "as found", "restored": "no"}
 
 
@@ -101,7 +101,7 @@ def untouched(session: Session, system: System, load: Load, choice: Choice, prin
     printer.say(f"data: {dataset.key} is loaded anew, for trials have changed it and answers are to be checked")
     began = time.perf_counter()
     _anew(session, dataset, printer, system.dsn is None)
-    return {"data": f"loaded anew ({dataset.key})", "restored": f"load, {time.perf_counter() - began:.1f} s"}
+    return {"data": f"loaded anew ({dataset.key})", "restored": f"load, {units.span(time.perf_counter() - began)}"}
 
 
 def _anew(session: Session, dataset: Dataset, printer: Printer, own_server: bool) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from ironbench import engines
+from ironbench import engines, units
 from ironbench.engines.administration import DENIED
 from ironbench.errors import FailureError, IronbenchError
 from ironbench.load.loaded import Loaded
@@ -93,13 +93,14 @@ def loaded(
         resumed=resume,
     )
     if resume:
-        printer.say(f"data: {dataset.key}, {counted(rows, 'row')}, an interrupted load completed in {elapsed_s:.1f} s")
+        completed = f"an interrupted load completed in {units.span(elapsed_s)}"
+        printer.say(f"data: {dataset.key}, {counted(rows, 'row')}, {completed}")
         return done
     copying = phases["rows"]
     printer.say(
         f"data: {dataset.key}, {counted(done.rows, 'row')} by {counted(done.connections, 'connection')} "
-        f"at {grouped(done.rows / copying)} rows/s ({done.bytes / copying / 1e6:.0f} MB/s), "
-        f"{grouped(done.data_bytes / 1e6)} MB with keys, {elapsed_s:.1f} s in all"
+        f"at {grouped(done.rows / copying)} rows/s ({units.stored(done.bytes / copying)}/s), "
+        f"{units.stored(done.data_bytes)} with keys, {units.span(elapsed_s)} in all"
     )
     return done
 
@@ -148,7 +149,7 @@ def _copied(session: Session, dataset: Dataset, connections: int, show: Show, pi
 
     def show_rows(rows: int, size: int) -> None:
         spent = max(time.perf_counter() - begin, 1e-9)
-        note = f"{counted(rows, 'row')}, {size / spent / 1e6:.0f} MB/s"
+        note = f"{counted(rows, 'row')}, {units.stored(size / spent)}/s"
         show(min(0.9, 0.9 * rows / max(dataset.rows, 1)), note)
 
     if pieces:

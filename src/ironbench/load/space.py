@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 
-from ironbench import engines
+from ironbench import engines, units
 from ironbench.engines import ideal
 from ironbench.errors import InputError, written
 from ironbench.model.session import Session
@@ -24,7 +24,7 @@ def enough_memory(dataset: Dataset, available_bytes: int | None = None) -> None:
     if dataset.large and available < CHILD_BYTES:
         raise InputError(
             f"data {dataset.key}",
-            f"making the rows takes about {_human(CHILD_BYTES)} of memory, and {_human(available)} are available",
+            f"making the rows takes about {units.memory(CHILD_BYTES)}, and {units.memory(available)} are available",
             "end other programs, or load on a machine with more memory",
         )
 
@@ -50,15 +50,7 @@ def enough_space(session: Session, dataset: Dataset) -> None:
             option = next(iter(dataset.facts), "scale")
             raise InputError(
                 directory,
-                f"the data ({what}) need about {_human(size)} and {_human(free)} are free",
+                f"the data ({what}) need about {units.stored(size)} and {units.stored(free)} are free",
                 f"choose a smaller {option} by {written('workload.with', f'{option}=N')}, "
                 f"or a directory on a larger device by {written('layout.data')} D",
             )
-
-
-def _human(size: int) -> str:
-    """Decimal units, as drives are sold."""
-    for unit, factor in (("TB", 10**12), ("GB", 10**9), ("MB", 10**6)):
-        if size >= factor:
-            return f"{size / factor:.1f} {unit}"
-    return f"{size / 1000:.0f} kB"

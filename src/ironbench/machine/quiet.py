@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ironbench import units
 from ironbench.machine.tree import Tree
 from ironbench.model.record import Warning
 from ironbench.words import in_percent
@@ -40,11 +41,11 @@ class Look:
         if self.busy > BUSY:
             complaints.append(f"{in_percent(self.busy, limits=(BUSY,))} of the CPUs were busy")
         if self.device_bytes_per_s > DEVICE_BYTES_PER_S:
-            complaints.append(f"devices moved {self.device_bytes_per_s / 1e6:.0f} MB/s")
+            complaints.append(f"devices moved {units.stored(self.device_bytes_per_s)}/s")
             if self.in_flight:
                 complaints.append(f"requests in flight at the last look: {self.in_flight}")
         if self.dirty_bytes > DIRTY_BYTES:
-            complaints.append(f"{self.dirty_bytes / 1e6:.0f} MB waited to be written")
+            complaints.append(f"{units.stored(self.dirty_bytes)} waited to be written")
         return tuple(complaints)
 
 
@@ -67,9 +68,9 @@ def wait(
         complaints = _look(before, after).complaints
         waited_s = now() - begin
         if not complaints:
-            return {"quiet": "yes" if waited_s < 2 * LOOK_S else f"after {waited_s:.1f} s"}, ()
+            return {"quiet": "yes" if waited_s < 2 * LOOK_S else f"after {units.span(waited_s)}"}, ()
         if waited_s >= limit_s:
-            text = f"the machine was not quiet before the trial, after {waited_s:.0f} s of waiting: "
+            text = f"the machine was not quiet before the trial, after {units.span(waited_s)} of waiting: "
             return {"quiet": "no"}, (Warning("not-quiet", text + ", ".join(complaints)),)
         before = after
 

@@ -327,4 +327,4 @@ def _steadiness(load: Load, driven: Driven) -> list[Warning]:
     if shift.kind == "drift":
         return [Warning("not-steady", f"{ends.format('drifted')} during the trial")]
     at_s = shift.place / _BATCHES * driven.summary["elapsed_s"]
-    return [Warning("not-steady", f"{ends.format('changed')} at {at_s:.0f} s and stayed there")]
+    return [Warning("not-steady", f"{ends.format('changed')} at {units.span(at_s)} and stayed there")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from statistics import median
 
+from ironbench import units
 from ironbench.machine.doctor import probe
 from ironbench.machine.host_view import HostView, Place
 from ironbench.machine.mounts import device_number, emulated, in_memory, is_network
@@ -236,7 +237,7 @@ def sync_time(host: HostView) -> list[Reading]:
         if not took or place.mount is None or in_memory(place.mount):
             continue
         middle = median(took)
-        seen = f"{place.directory}: {_duration(middle)} (half of {len(took)} writes), {_duration(max(took))} at most"
+        seen = f"{place.directory}: {units.span(middle)} (half of {len(took)} writes), {units.span(max(took))} at most"
         rotating = place.block is not None and place.block.rotational
         if middle > _SLOW_SYNC_S:
             readings.append(
@@ -293,7 +294,3 @@ def encryption(host: HostView) -> list[Reading]:
                     )
                 )
     return readings or [ok("none seen")]
-
-
-def _duration(seconds: float) -> str:
-    return f"{seconds * 1e6:.0f} µs" if seconds < 1e-3 else f"{seconds * 1e3:.1f} ms"
