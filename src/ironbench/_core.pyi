@@ -1,7 +1,7 @@
 """Typed face of the Rust core. Held to it by stubtest."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import final
+from typing import Any, final
 
 __all__ = [
     "BUILD_PROFILE",
@@ -25,6 +25,8 @@ __all__ = [
     "cut_rows",
     "device_capacity",
     "drive",
+    "drive_called",
+    "hand_rows",
     "load_rows",
     "mandelbrot_png",
     "normal_device",
@@ -179,6 +181,11 @@ class DriveResult:
 def drive(plan: bytes, progress: Progress | None = None) -> DriveResult:
     """Runs one trial by its plan (JSON, see `drive/plan.py`). Releases the GIL; Ctrl-C ends it and keeps the result."""
 
+def drive_called(
+    plan: bytes, connect: Callable[[int, list[tuple[str, bool, bool]]], Any], progress: Progress | None = None
+) -> DriveResult:
+    """As `drive`, over connections that `connect` makes: see crates/ironbench-python/src/called.rs."""
+
 @final
 class Sampler:
     """The sampling threads, for trials that `drive` does not run: made, started, marked, stopped, each once."""
@@ -297,6 +304,16 @@ class ArrowRows:
 
     def __new__(cls, generator: bytes, table: str, first: int, past: int, progress: LoadProgress) -> ArrowRows: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+def hand_rows(
+    generator: bytes,
+    table: str,
+    units: tuple[int, int],
+    most: int,
+    insert: Callable[[list[str], list[tuple[Any, ...]]], object],
+    progress: LoadProgress,
+) -> None:
+    """Calls `insert` with column names and at most so many rows, until a piece of `cut_rows` is handed over."""
 
 def write_rows(generator: bytes, table: str, threads: int, path: str) -> int:
     """Writes one table's rows into a file in PostgreSQL's COPY text format; the number of rows."""

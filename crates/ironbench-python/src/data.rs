@@ -40,6 +40,13 @@ impl LoadProgress {
     }
 }
 
+impl LoadProgress {
+    /// FailureError once the load was stopped.
+    pub fn add(&self, rows: u64, bytes: u64) -> PyResult<()> {
+        self.shared.add(rows, bytes).map_err(raise)
+    }
+}
+
 #[pyfunction]
 pub fn load_rows<'py>(py: Python<'py>, plan: &[u8], progress: &LoadProgress) -> PyResult<Bound<'py, PyBytes>> {
     let plan: LoadPlan = serde_json::from_slice(plan).map_err(unreadable("load plan"))?;
@@ -106,7 +113,7 @@ pub fn wide_sums(py: Python<'_>, wide: &[u8]) -> PyResult<(u64, i64, i64)> {
 }
 
 /// Of the error only the place is shown: its text may hold a value, and that may be the password.
-fn unreadable(what: &str) -> impl Fn(serde_json::Error) -> PyErr {
+pub fn unreadable(what: &str) -> impl Fn(serde_json::Error) -> PyErr {
     move |error| {
         let place = format!("line {} column {}", error.line(), error.column());
         raise(Error::input(what, format!("cannot be read ({place})")))

@@ -39,6 +39,10 @@ struct Shown {
 type Passed = (f64, u64, u64, f64, f64);
 
 impl Progress {
+    pub fn control(&self) -> Arc<Control> {
+        Arc::clone(&self.control)
+    }
+
     fn shown(&self) -> MutexGuard<'_, Option<Shown>> {
         self.shown.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -110,6 +114,12 @@ impl Progress {
 #[pyclass(module = "ironbench._core", frozen)]
 pub struct DriveResult(Outcome);
 
+impl From<Outcome> for DriveResult {
+    fn from(outcome: Outcome) -> Self {
+        Self(outcome)
+    }
+}
+
 type Packed<'py> = BTreeMap<String, Bound<'py, PyBytes>>;
 
 fn packed<'py>(py: Python<'py>, columns: &Columns) -> Packed<'py> {
@@ -160,16 +170,21 @@ impl DriveResult {
     }
 }
 
+/// The plan from its JSON.
+pub fn plan_of(json: &[u8]) -> PyResult<Plan> {
+    // The text of a JSON error may show the value it is about, and that may be the password.
+    serde_json::from_slice(json).map_err(|error| {
+        let place = format!("line {} column {}", error.line(), error.column());
+        raise(Error::input("drive plan", format!("cannot be read ({place})")))
+    })
+}
+
 /// Runs one trial by its plan (JSON). Releases the GIL; Ctrl-C ends it and keeps the result.
 #[pyfunction]
 #[pyo3(signature = (plan, progress=None))]
 pub fn drive(py: Python<'_>, plan: &[u8], progress: Option<&Bound<'_, Progress>>) -> PyResult<DriveResult> {
-    // The text of a JSON error may show the value it is about, and that may be the password.
-    let plan: Plan = serde_json::from_slice(plan).map_err(|error| {
-        let place = format!("line {} column {}", error.line(), error.column());
-        raise(Error::input("drive plan", format!("cannot be read ({place})")))
-    })?;
-    let control = progress.map_or_else(|| Arc::new(Control::new()), |progress| Arc::clone(&progress.get().control));
+    let plan = plan_of(plan)?;
+    let control = progress.map_or_else(|| Arc::new(Control::new()), |progress| progress.get().control());
     door::leave(py, |poll| driven(&plan, &control, poll)).map(DriveResult)
 }
 

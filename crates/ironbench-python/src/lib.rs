@@ -2,6 +2,7 @@
 
 use pyo3::prelude::*;
 
+mod called;
 mod connection;
 mod data;
 mod device;
@@ -12,6 +13,7 @@ mod histogram;
 mod kernels;
 mod live;
 mod mysql;
+mod rows;
 mod sampler;
 mod script;
 mod session;
@@ -22,6 +24,8 @@ mod storage;
 mod _core {
     use super::*;
 
+    #[pymodule_export]
+    use crate::called::drive_called;
     #[pymodule_export]
     use crate::connection::Connection;
     #[pymodule_export]
@@ -38,6 +42,8 @@ mod _core {
     use crate::live::LiveDevice;
     #[pymodule_export]
     use crate::mysql::MysqlConnection;
+    #[pymodule_export]
+    use crate::rows::hand_rows;
     #[pymodule_export]
     use crate::sampler::{Sampled, Sampler};
     #[pymodule_export]

@@ -1,4 +1,4 @@
-//! One client of an engine that lives in a library: a call returns when its work is done, so it has a thread of its own.
+//! One client of an engine that is called: a call returns when its work is done, so the client has a thread of its own.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
@@ -9,7 +9,7 @@ use super::pace::Pace;
 use super::script::{Action, SCRIPT_ERROR, ScriptClient};
 use crate::measure::clock::{self, MILLISECOND};
 use crate::measure::{Recorder, Tally};
-use crate::wire::sqlite::{Client, INTERRUPTED, Parameter, Trouble};
+use crate::wire::library::{INTERRUPTED, Library, Parameter, Trouble};
 use pgbench_script::{Gather, Given, Slot, Sql, Value, Variables};
 
 /// Longest sleep without looking whether to stop.
@@ -71,43 +71,35 @@ impl Patience {
     }
 }
 
-pub struct BlockingLoop<'a> {
-    engine: Client,
+pub struct BlockingLoop<'a, C> {
+    engine: C,
     script: ScriptClient<'a>,
     shared: &'a SharedPace,
     give_up: &'a AtomicBool,
 }
 
-impl<'a> BlockingLoop<'a> {
-    pub fn new(engine: Client, script: ScriptClient<'a>, shared: &'a SharedPace, give_up: &'a AtomicBool) -> Self {
+impl<'a, C> BlockingLoop<'a, C> {
+    pub fn new(engine: C, script: ScriptClient<'a>, shared: &'a SharedPace, give_up: &'a AtomicBool) -> Self {
         Self { engine, script, shared, give_up }
     }
 }
 
-impl Worker for BlockingLoop<'_> {
+impl<C: Library> Worker for BlockingLoop<'_, C> {
     fn io(&self) -> &'static str {
         "blocking"
     }
 
     fn run(&mut self, start: &Start, recorder: &mut Recorder) -> Ended {
         let Self { engine, script, shared, give_up } = self;
-        Running {
-            engine,
-            script,
-            shared,
-            give_up,
-            start,
-            recorder,
-            left: u64::MAX,
-            unfinished_since: None,
-            ended: Ended::default(),
-        }
-        .run()
+        engine.within(|engine| {
+            let (left, unfinished_since, ended) = (u64::MAX, None, Ended::default());
+            Running { engine, script, shared, give_up, start, recorder, left, unfinished_since, ended }.run()
+        })
     }
 }
 
-struct Running<'a, 'r, 's> {
-    engine: &'s mut Client,
+struct Running<'a, 'r, 's, C> {
+    engine: &'s mut C,
     script: &'s mut ScriptClient<'a>,
     shared: &'a SharedPace,
     give_up: &'a AtomicBool,
@@ -128,9 +120,9 @@ enum Attempt {
     Unfinished,
 }
 
-impl Running<'_, '_, '_> {
+impl<C: Library> Running<'_, '_, '_, C> {
     fn run(mut self) -> Ended {
-        clock::sleep_until(self.start.origin);
+        self.engine.sleep_until(self.start.origin);
         let mut now = clock::now();
         self.look(now);
         while self.left > 0 && !self.recorder.is_closed() {
@@ -186,7 +178,7 @@ impl Running<'_, '_, '_> {
             if now >= instant {
                 return true;
             }
-            clock::sleep_until(instant.min(now + LOOK_NS).min(self.recorder.boundary()));
+            self.engine.sleep_until(instant.min(now + LOOK_NS).min(self.recorder.boundary()));
         }
     }
 
@@ -254,7 +246,7 @@ impl Running<'_, '_, '_> {
                 Action::Sleep(ns) => {
                     let due = clock::now() + ns;
                     while clock::now() < due && !self.give_up.load(Relaxed) {
-                        clock::sleep_until(due.min(clock::now() + LOOK_NS));
+                        self.engine.sleep_until(due.min(clock::now() + LOOK_NS));
                     }
                     if clock::now() < due {
                         self.roll_back();
@@ -281,7 +273,7 @@ impl Running<'_, '_, '_> {
         let (Gather::Gset { prefix } | Gather::Aset { prefix }) = &sql.gather else { return Ok(()) };
         if matches!(sql.gather, Gather::Gset { .. }) && answer.rows != 1 {
             let message = format!("\\gset wants one row, the engine gave {}", answer.rows);
-            return Err(Trouble { class: SCRIPT_ERROR, message, retryable: false, lasting: false });
+            return Err(Trouble { class: SCRIPT_ERROR.into(), message, retryable: false, lasting: false });
         }
         for (name, value) in answer.gathered {
             if let Some(slot) = self.script.program.symbols.get(&format!("{prefix}{name}")) {
@@ -308,9 +300,9 @@ impl Running<'_, '_, '_> {
         let repeat = trouble.retryable && script.repeat(tally);
         let words = || script.words(at, &cause);
         if repeat {
-            tally.error(trouble.class, words);
+            tally.error(&trouble.class, words);
         } else {
-            tally.failure(script.kind(), trouble.class, trouble.retryable, words);
+            tally.failure(script.kind(), &trouble.class, trouble.retryable, words);
         }
         self.roll_back();
         if repeat { Attempt::Repeat } else { Attempt::GivenUp }

@@ -14,6 +14,7 @@ use super::postgres::{PostgresScript, Statements};
 use super::script::Clients;
 use super::transaction::Transaction;
 use crate::measure::{Recorder, clock};
+use crate::wire::library::Library;
 use crate::wire::transport::epoll::{Epoll, Socket};
 use crate::wire::transport::null::Null;
 use crate::wire::transport::uring::Uring;
@@ -30,18 +31,12 @@ pub fn run(orders: &Orders, program: &Program, poll: Poll) -> Result<Haul> {
     match &orders.plan.engine {
         Engine::Null { service_ns } => null(orders, *service_ns, |client| NullScript(clients.client(client)), poll),
         Engine::Sqlite { path, pragmas } => {
-            let pace = SharedPace::default();
-            let mut patience = Patience::default();
+            let patience = Patience::default();
             let give_up = patience.give_up();
-            let make = |_, share: Range<usize>| {
-                let connection = sqlite::Client::open(path, pragmas, program.statements, give_up.clone())?;
-                Ok(BlockingLoop::new(connection, clients.client(share.start), &pace, &give_up))
-            };
-            crew::run(orders, make, &mut || {
-                patience.check(orders.control, clock::now());
-                poll()
-            })
+            let open = |_| sqlite::Client::open(path, pragmas, program.statements, give_up.clone());
+            blocking(orders, &clients, open, patience, poll)
         }
+        Engine::Called {} => Err(Error::input("drive plan", "its connections were not brought")),
         Engine::Postgres { connection, protocol, io } => {
             let (statements, timed) = (Statements::of(program), orders.plan.statements);
             let script = |client| PostgresScript::new(clients.client(client), *protocol, &statements, timed);
@@ -58,6 +53,36 @@ pub fn run(orders: &Orders, program: &Program, poll: Poll) -> Result<Haul> {
             served(orders, *io, connect, script, poll)
         }
     }
+}
+
+/// Runs the scripts of a program over connections that `open` makes, one for the client of each number.
+pub fn called<C: Library>(
+    orders: &Orders,
+    program: &Program,
+    open: impl Fn(usize) -> Result<C> + Sync,
+    patience: Patience,
+    poll: Poll,
+) -> Result<Haul> {
+    let Plan { variables, clients, seed, max_tries, .. } = orders.plan;
+    blocking(orders, &Clients::new(program, variables, *clients, *seed, *max_tries), open, patience, poll)
+}
+
+fn blocking<C: Library>(
+    orders: &Orders,
+    clients: &Clients,
+    open: impl Fn(usize) -> Result<C> + Sync,
+    mut patience: Patience,
+    poll: Poll,
+) -> Result<Haul> {
+    let pace = SharedPace::default();
+    let give_up = patience.give_up();
+    let make = |_, share: Range<usize>| {
+        Ok(BlockingLoop::new(open(share.start)?, clients.client(share.start), &pace, &give_up))
+    };
+    crew::run(orders, make, &mut || {
+        patience.check(orders.control, clock::now());
+        poll()
+    })
 }
 
 /// Runs the transactions that `make` gives for each client against nothing.

@@ -25,7 +25,9 @@ pub use kind::Kind;
 pub use outcome::Outcome;
 pub use transaction::{Ending, Step, Transaction};
 
+use crate::drive::blocking::Patience;
 use crate::drive::crew::{Haul, Orders};
+use crate::wire::library::Library;
 use crate::{Error, Result};
 use pgbench_script::{Program, Source};
 use plan::{Engine, Plan, Protocol, Schedule, Stop};
@@ -42,6 +44,24 @@ const MOST_CLIENTS: usize = 10_000;
 pub fn drive(plan: &Plan, control: &Control, poll: &mut dyn FnMut() -> bool) -> Result<Outcome> {
     let program = compile(plan)?;
     work(plan, control, threads(plan), &Kind::of_program(&program), |orders| engines::run(orders, &program, poll))
+}
+
+/// As [`drive`], over connections that the caller brings: `open` gets the program and the number of a client, in the
+/// thread that the client then works in.
+///
+/// # Errors
+/// As of [`drive`], and whatever `open` returns.
+pub fn called<C: Library>(
+    plan: &Plan,
+    control: &Control,
+    open: impl Fn(&Program, usize) -> Result<C> + Sync,
+    patience: Patience,
+    poll: &mut dyn FnMut() -> bool,
+) -> Result<Outcome> {
+    let program = compile(plan)?;
+    let open = |client| open(&program, client);
+    let run = |orders: &Orders| engines::called(orders, &program, open, patience, poll);
+    work(plan, control, threads(plan), &Kind::of_program(&program), run)
 }
 
 /// Runs a trial of work that is no script, under the same stopwatch: `run` puts `threads` workers on it, whose
@@ -65,7 +85,7 @@ pub fn work(
 /// Engines that block have a thread for every client.
 fn threads(plan: &Plan) -> usize {
     match plan.engine {
-        Engine::Sqlite { .. } => plan.clients,
+        Engine::Sqlite { .. } | Engine::Called {} => plan.clients,
         Engine::Postgres { .. } | Engine::Mysql { .. } | Engine::Null { .. } => plan.threads,
     }
 }
@@ -107,7 +127,7 @@ fn compile(plan: &Plan) -> Result<Program> {
     let sources: Vec<_> = plan.scripts.iter().map(source).collect();
     let program = Program::compile(&sources, &plan.variables)?;
     match plan.engine {
-        Engine::Sqlite { .. } => program.check_library()?,
+        Engine::Sqlite { .. } | Engine::Called {} => program.check_library()?,
         Engine::Postgres { protocol: Protocol::Simple, .. } => program.check_simple()?,
         Engine::Mysql { protocol: Protocol::Simple, .. } => program.check_mysql_simple()?,
         Engine::Mysql { .. } => program.check_mysql_prepared()?,

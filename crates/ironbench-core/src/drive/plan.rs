@@ -55,6 +55,8 @@ pub enum Engine {
         /// Run on every connection after opening, e.g. `PRAGMA synchronous=FULL`.
         pragmas: Vec<String>,
     },
+    /// Its connections are objects that the caller brings (`drive::called`): a driver in another language.
+    Called {},
     /// Answers at once, or after `service_ns` without using CPU: measures the harness.
     Null {
         #[serde(default)]
@@ -143,7 +145,7 @@ impl Engine {
         match self {
             Self::Postgres { connection, .. } => Some(Server::Postgres(connection.clone())),
             Self::Mysql { connection, .. } => Some(Server::Mysql(connection.clone())),
-            Self::Sqlite { .. } | Self::Null { .. } => None,
+            Self::Sqlite { .. } | Self::Called {} | Self::Null { .. } => None,
         }
     }
 }

@@ -41,7 +41,11 @@ impl Progress {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    pub(crate) fn add(&self, rows: u64, bytes: u64) -> Result<()> {
+    /// Counts what has been handed over.
+    ///
+    /// # Errors
+    /// Failure: the load was stopped.
+    pub fn add(&self, rows: u64, bytes: u64) -> Result<()> {
         self.rows.fetch_add(rows, Ordering::Relaxed);
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         if self.stop.load(Ordering::Relaxed) {
@@ -164,6 +168,7 @@ pub fn load(plan: &LoadPlan, progress: &Progress) -> Result<Loaded> {
             sqlite::insert(path, pragmas, &plan.generator, &cut(&tables, 1, &plan.done), &plan.note, progress)?;
             1
         }
+        Engine::Called {} => return Err(Error::input("load plan", "whoever brings the connections loads by them")),
         Engine::Null { .. } => {
             let queue = Queue::new(cut(&tables, plan.connections, &plan.done));
             in_parallel(plan.connections, || discard(&plan.generator, &queue, progress), || progress.stop())?;

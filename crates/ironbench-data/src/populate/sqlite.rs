@@ -8,7 +8,8 @@ use ironbench_core::drive::blocking::Patience;
 use ironbench_core::drive::crew::{self, Ended, Haul, Orders, Start, Worker};
 use ironbench_core::drive::engines::Poll;
 use ironbench_core::measure::{Recorder, clock};
-use ironbench_core::wire::sqlite::{Client, INTERRUPTED, Parameter, Trouble};
+use ironbench_core::wire::library::{INTERRUPTED, Library, Parameter, Trouble};
+use ironbench_core::wire::sqlite::Client;
 use ironbench_core::{Error, Result};
 use pgbench_script::Sql;
 
@@ -93,7 +94,7 @@ impl Filler<'_> {
             if trouble.class == INTERRUPTED || start.must_end() {
                 return false;
             }
-            recorder.tally.error(trouble.class, || trouble.message.clone());
+            recorder.tally.error(&trouble.class, || trouble.message.clone());
             if !trouble.retryable {
                 start.abort.abort(format!("{} ({})", trouble.message, trouble.class));
                 return false;

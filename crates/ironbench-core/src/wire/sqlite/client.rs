@@ -6,47 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use fallible_iterator::FallibleIterator;
 use rusqlite::{Batch, Connection, OpenFlags, Statement};
 
-use super::error::Trouble;
 use super::patience::Patience;
 use super::session::{self, connect, text};
 use crate::Result;
+use crate::wire::library::{Answer, Library, Parameter, Trouble};
 use pgbench_script::{Gather, Sql};
-
-/// A variable's value, typed: SQLite does not find 1 when it looks for '1'.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Parameter<'a> {
-    Null,
-    Integer(i64),
-    Double(f64),
-    Text(&'a str),
-}
-
-impl<'a> Parameter<'a> {
-    /// The number that `text` is, if writing that number gives `text` again (`007` stays text).
-    pub fn of_text(text: &'a str) -> Self {
-        if let Ok(integer) = text.parse::<i64>()
-            && integer.to_string() == text
-        {
-            return Self::Integer(integer);
-        }
-        if text.contains(['.', 'e'])
-            && let Ok(double) = text.parse::<f64>()
-            && (format!("{double:?}") == text || format!("{double}") == text)
-        {
-            return Self::Double(double);
-        }
-        Self::Text(text)
-    }
-}
-
-/// What one SQL command of a script gave.
-#[derive(Debug, Default)]
-pub struct Answer {
-    /// Rows of the last statement.
-    pub rows: u64,
-    /// For `\gset`: the columns of the last row. For `\aset`: those of the last row of each statement that had any.
-    pub gathered: Vec<(String, Option<String>)>,
-}
 
 /// Statements borrow the connection, which is why both live here and are dropped in this order.
 pub struct Client {
@@ -100,7 +64,7 @@ impl Client {
     /// Connects to a file that is there. `statements`: how many SQL commands the program has.
     ///
     /// SQLite waits up to 5 s for another writer, unless a pragma sets `busy_timeout` otherwise. Setting `give_up` ends
-    /// what the client runs or waits for, as `SQLITE_INTERRUPT`, now and from then on.
+    /// what the client runs or waits for, as interrupted, now and from then on.
     pub fn open(path: &str, pragmas: &[String], statements: usize, give_up: Arc<AtomicBool>) -> Result<Self> {
         let connection = connect(path, pragmas, OpenFlags::empty())?;
         let connection =
@@ -108,40 +72,9 @@ impl Client {
         Ok(Self { statements: (0..statements).map(|_| Vec::new()).collect(), connection, give_up })
     }
 
-    /// Runs one SQL command to its last row. `value` gives the parameter at a place in `sql.parameters`.
-    pub fn run<'v>(
-        &mut self,
-        sql: &Sql,
-        value: impl Fn(usize) -> Parameter<'v>,
-    ) -> std::result::Result<Answer, Trouble> {
-        let mut answer = Answer::default();
-        let mut prepared = std::mem::take(&mut self.statements[sql.id]);
-        let outcome = if prepared.is_empty() {
-            self.prepare_and_run(sql, &value, &mut answer).map(|made| prepared = made)
-        } else {
-            let outcome = prepared.iter_mut().try_for_each(|one| one.run(&value, &sql.gather, &mut answer));
-            outcome.map_err(|error| Trouble::of(&error))
-        };
-        self.statements[sql.id] = prepared;
-        match outcome {
-            Ok(()) => Ok(answer),
-            Err(trouble) if self.give_up.load(Ordering::Relaxed) => Err(trouble.given_up()),
-            Err(trouble) => Err(trouble),
-        }
-    }
-
     /// The SQL command with that id has another text from now on.
     pub fn forget(&mut self, id: usize) {
         self.statements[id].clear();
-    }
-
-    /// Whether a transaction is open: a failed one must be rolled back before it is tried again.
-    pub fn in_transaction(&self) -> bool {
-        !self.connection.get().is_autocommit()
-    }
-
-    pub fn rollback(&mut self) -> std::result::Result<(), Trouble> {
-        self.connection.get().execute_batch("ROLLBACK").map_err(|error| Trouble::of(&error))
     }
 
     /// The statements of a combined command are prepared one after the other, each after the last one ran: one may
@@ -163,6 +96,33 @@ impl Client {
             prepared.push(one);
         }
         Ok(prepared)
+    }
+}
+
+impl Library for Client {
+    fn run<'v>(&mut self, sql: &Sql, value: impl Fn(usize) -> Parameter<'v>) -> std::result::Result<Answer, Trouble> {
+        let mut answer = Answer::default();
+        let mut prepared = std::mem::take(&mut self.statements[sql.id]);
+        let outcome = if prepared.is_empty() {
+            self.prepare_and_run(sql, &value, &mut answer).map(|made| prepared = made)
+        } else {
+            let outcome = prepared.iter_mut().try_for_each(|one| one.run(&value, &sql.gather, &mut answer));
+            outcome.map_err(|error| Trouble::of(&error))
+        };
+        self.statements[sql.id] = prepared;
+        match outcome {
+            Ok(()) => Ok(answer),
+            Err(trouble) if self.give_up.load(Ordering::Relaxed) => Err(trouble.given_up()),
+            Err(trouble) => Err(trouble),
+        }
+    }
+
+    fn in_transaction(&self) -> bool {
+        !self.connection.get().is_autocommit()
+    }
+
+    fn rollback(&mut self) -> std::result::Result<(), Trouble> {
+        self.connection.get().execute_batch("ROLLBACK").map_err(|error| Trouble::of(&error))
     }
 }
 
@@ -211,7 +171,7 @@ fn places(statement: &Statement<'_>, known: usize) -> std::result::Result<Vec<us
             let name = statement.parameter_name(index).unwrap_or("?");
             let number = name.strip_prefix('$').and_then(|digits| digits.parse::<usize>().ok());
             number.filter(|number| (1..=known).contains(number)).map(|number| number - 1).ok_or_else(|| Trouble {
-                class: "SQLITE_ERROR",
+                class: "SQLITE_ERROR".into(),
                 message: format!("parameter {name} is not a variable of the script"),
                 retryable: false,
                 lasting: false,
@@ -224,6 +184,7 @@ fn places(statement: &Statement<'_>, known: usize) -> std::result::Result<Vec<us
 mod tests {
     use super::*;
     use crate::testing::Folder;
+    use crate::wire::library::INTERRUPTED;
     use crate::wire::sqlite::Session;
 
     struct Database {
@@ -258,17 +219,6 @@ mod tests {
 
     fn none(_: usize) -> Parameter<'static> {
         panic!("there are no parameters")
-    }
-
-    #[test]
-    fn text_that_is_a_number_is_bound_as_one_and_other_text_stays_text() {
-        assert_eq!(Parameter::of_text("42"), Parameter::Integer(42));
-        assert_eq!(Parameter::of_text("-0"), Parameter::Text("-0"));
-        assert_eq!(Parameter::of_text("007"), Parameter::Text("007"));
-        assert_eq!(Parameter::of_text("0.5"), Parameter::Double(0.5));
-        assert_eq!(Parameter::of_text("1.50"), Parameter::Text("1.50"));
-        assert_eq!(Parameter::of_text("nan"), Parameter::Text("nan"));
-        assert_eq!(Parameter::of_text("9223372036854775808"), Parameter::Text("9223372036854775808"));
     }
 
     #[test]
@@ -315,11 +265,11 @@ mod tests {
         first.run(&begin, none).unwrap();
         first.run(&insert, none).unwrap();
         let busy = second.run(&begin, none).unwrap_err();
-        assert_eq!((busy.class, busy.retryable, second.in_transaction()), ("SQLITE_BUSY", true, false));
+        assert_eq!((&*busy.class, busy.retryable, second.in_transaction()), ("SQLITE_BUSY", true, false));
         first.run(&plain(2, "COMMIT"), none).unwrap();
         second.run(&begin, none).unwrap();
         let twice = second.run(&insert, none).unwrap_err();
-        assert_eq!((twice.class, twice.retryable), ("SQLITE_CONSTRAINT_PRIMARYKEY", false));
+        assert_eq!((&*twice.class, twice.retryable), ("SQLITE_CONSTRAINT_PRIMARYKEY", false));
         assert!(second.in_transaction());
         second.rollback().unwrap();
         assert!(!second.in_transaction());
@@ -334,7 +284,7 @@ mod tests {
         let insert = plain(2, "INSERT INTO t VALUES (1)");
         first.run(&insert, none).unwrap();
         let stale = second.run(&insert, none).unwrap_err();
-        assert_eq!((stale.class, stale.retryable, second.in_transaction()), ("SQLITE_BUSY_SNAPSHOT", true, true));
+        assert_eq!((&*stale.class, stale.retryable, second.in_transaction()), ("SQLITE_BUSY_SNAPSHOT", true, true));
     }
 
     #[test]
@@ -354,7 +304,7 @@ mod tests {
                 scope.spawn(|| give_up.store(true, Ordering::Relaxed));
                 client.run(&plain(0, text), none).unwrap_err()
             });
-            assert_eq!((trouble.class, trouble.retryable), ("SQLITE_INTERRUPT", false));
+            assert_eq!((&*trouble.class, trouble.retryable), (INTERRUPTED, false));
             client.statements[0].clear();
         }
     }

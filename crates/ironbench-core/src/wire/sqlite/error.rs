@@ -2,20 +2,7 @@
 
 use rusqlite::ffi;
 
-/// Class of a statement that was ended because its client had been told to give up.
-pub const INTERRUPTED: &str = "SQLITE_INTERRUPT";
-
-/// A statement that failed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Trouble {
-    /// SQLite's own name of the result code, e.g. `SQLITE_BUSY`: the class that records count it under.
-    pub class: &'static str,
-    pub message: String,
-    /// Another client was in the way: the transaction may succeed when it is run again.
-    pub retryable: bool,
-    /// The file or its device is no longer usable.
-    pub lasting: bool,
-}
+use crate::wire::library::Trouble;
 
 impl Trouble {
     pub fn of(error: &rusqlite::Error) -> Self {
@@ -27,7 +14,7 @@ impl Trouble {
             other => other.to_string(),
         };
         Self {
-            class: class(code).or_else(|| class(primary)).unwrap_or("SQLITE_ERROR"),
+            class: class(code).or_else(|| class(primary)).unwrap_or("SQLITE_ERROR").into(),
             message,
             retryable: matches!(primary, ffi::SQLITE_BUSY | ffi::SQLITE_LOCKED),
             lasting: matches!(
@@ -35,11 +22,6 @@ impl Trouble {
                 ffi::SQLITE_IOERR | ffi::SQLITE_FULL | ffi::SQLITE_CORRUPT | ffi::SQLITE_NOTADB | ffi::SQLITE_CANTOPEN
             ),
         }
-    }
-
-    /// The client had been told to give up: whatever SQLite says, that is why.
-    pub fn given_up(self) -> Self {
-        Self { class: INTERRUPTED, retryable: false, lasting: false, ..self }
     }
 }
 
@@ -53,7 +35,7 @@ fn class(code: i32) -> Option<&'static str> {
         ffi::SQLITE_LOCKED => "SQLITE_LOCKED",
         ffi::SQLITE_NOMEM => "SQLITE_NOMEM",
         ffi::SQLITE_READONLY => "SQLITE_READONLY",
-        ffi::SQLITE_INTERRUPT => INTERRUPTED,
+        ffi::SQLITE_INTERRUPT => "SQLITE_INTERRUPT",
         ffi::SQLITE_IOERR => "SQLITE_IOERR",
         ffi::SQLITE_CORRUPT => "SQLITE_CORRUPT",
         ffi::SQLITE_FULL => "SQLITE_FULL",

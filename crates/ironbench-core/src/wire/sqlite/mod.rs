@@ -9,6 +9,5 @@ mod error;
 mod patience;
 mod session;
 
-pub use client::{Client, Parameter};
-pub use error::{INTERRUPTED, Trouble};
+pub use client::Client;
 pub use session::{Session, Table};

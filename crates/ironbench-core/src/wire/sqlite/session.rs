@@ -8,7 +8,7 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Batch, Connection, InterruptHandle, OpenFlags};
 
 use super::copy;
-use super::error::Trouble;
+use crate::wire::library::Trouble;
 use crate::{Error, Result};
 
 /// Instructions of SQLite's virtual machine between two looks at the clock: less than a millisecond.

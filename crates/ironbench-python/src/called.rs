@@ -1,0 +1,155 @@
+//! Trials over connections that Python brings: a database driver that is a Python package.
+//!
+//! The GIL is held while a client works; the driver releases it while it waits for its server, and so do our own sleeps.
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ironbench_core::Error;
+use ironbench_core::drive::blocking::Patience;
+use ironbench_core::drive::{self as core, Control};
+use ironbench_core::measure::clock;
+use ironbench_core::wire::library::{Answer, Library, Parameter, Trouble};
+use pgbench_script::{Gather, Program, Sql};
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+use crate::door;
+use crate::drive::{DriveResult, Progress, plan_of};
+
+/// Runs one trial as `drive` does. `connect` gets the number of a client and its SQL commands, each a text with `?` for
+/// parameters, whether its rows are wanted (`\gset`), and whether it is several statements (`\;`). What it returns has:
+///
+/// - `run(number, values)`, which runs a command to its last row: whether a transaction is open then; or, where rows
+///   are wanted, that, the number of rows, and names and texts of the last row's columns
+/// - `rollback()`
+/// - `cancel()`, called by another thread, again and again, when what runs must end
+///
+/// What they raise may have the attributes `sqlstate`, `cause`, `retryable` and `lasting`.
+#[pyfunction]
+#[pyo3(signature = (plan, connect, progress=None))]
+pub fn drive_called(
+    py: Python<'_>,
+    plan: &[u8],
+    connect: Py<PyAny>,
+    progress: Option<&Bound<'_, Progress>>,
+) -> PyResult<DriveResult> {
+    let plan = plan_of(plan)?;
+    let control = progress.map_or_else(|| Arc::new(Control::new()), |progress| progress.get().control());
+    let connected = Mutex::new(Vec::<Py<PyAny>>::new());
+    let known = || connected.lock().unwrap_or_else(PoisonError::into_inner);
+    let patience = Patience::default();
+    let give_up = patience.give_up();
+    let open = |program: &Program, client: usize| {
+        Python::attach(|py| {
+            let object = connect.bind(py).call1((client, commands(program))).map_err(|error| failure(py, &error))?;
+            known().push(object.clone().unbind());
+            Client::new(&object, give_up.clone()).map_err(|error| failure(py, &error))
+        })
+    };
+    door::leave(py, |poll| {
+        let mut poll = || {
+            if give_up.load(Relaxed) {
+                // Not under the lock: each of these may wait for the GIL.
+                let all: Vec<_> = Python::attach(|py| known().iter().map(|one| one.clone_ref(py)).collect());
+                Python::attach(|py| all.iter().for_each(|one| drop(one.call_method0(py, "cancel"))));
+            }
+            poll()
+        };
+        core::called(&plan, &control, open, patience, &mut poll)
+    })
+    .map(DriveResult::from)
+}
+
+fn commands(program: &Program) -> Vec<(String, bool, bool)> {
+    let wanted = |gather: &Gather| !matches!(gather, Gather::Discard);
+    program.sqls().map(|(_, sql)| (sql.with_question_marks(), wanted(&sql.gather), sql.combined)).collect()
+}
+
+/// An error of the connecting, in Python's words if it has such.
+fn failure(py: Python<'_>, error: &PyErr) -> Error {
+    let text = |name: &str| error.value(py).getattr(name).and_then(|value| value.extract::<String>());
+    let Ok(cause) = text("cause") else { return Error::failure("connection", error.to_string()) };
+    Error::failure(text("subject").unwrap_or_default(), cause).hint(text("hint").unwrap_or_default())
+}
+
+struct Client {
+    connection: Py<PyAny>,
+    /// Its method, looked up once.
+    run: Py<PyAny>,
+    open: bool,
+    give_up: Arc<AtomicBool>,
+}
+
+impl Client {
+    fn new(connection: &Bound<'_, PyAny>, give_up: Arc<AtomicBool>) -> PyResult<Self> {
+        let run = connection.getattr("run")?.unbind();
+        Ok(Self { connection: connection.clone().unbind(), run, open: false, give_up })
+    }
+
+    fn trouble(&self, py: Python<'_>, error: &PyErr) -> Trouble {
+        let value = error.value(py);
+        let text = |name: &str| value.getattr(name).and_then(|value| value.extract::<String>());
+        let is = |name: &str| value.getattr(name).and_then(|value| value.is_truthy());
+        let trouble = Trouble {
+            class: text("sqlstate").unwrap_or_else(|_| "driver".to_owned()).into(),
+            message: text("cause").unwrap_or_else(|_| error.to_string()),
+            retryable: is("retryable").unwrap_or(false),
+            // What nobody foresaw would come again and again.
+            lasting: is("lasting").unwrap_or(true),
+        };
+        if self.give_up.load(Relaxed) { trouble.given_up() } else { trouble }
+    }
+}
+
+impl Library for Client {
+    fn run<'v>(&mut self, sql: &Sql, value: impl Fn(usize) -> Parameter<'v>) -> Result<Answer, Trouble> {
+        Python::attach(|py| {
+            let wanted = !matches!(sql.gather, Gather::Discard);
+            let values = (0..sql.parameters.len()).map(|place| object(py, value(place))).collect::<PyResult<Vec<_>>>();
+            let answer = values
+                .and_then(|values| PyTuple::new(py, values))
+                .and_then(|values| self.run.bind(py).call1((sql.id, values)))
+                .and_then(|answer| if wanted { answer.extract() } else { Ok((answer.is_truthy()?, 0, Vec::new())) });
+            match answer {
+                Ok((open, rows, gathered)) => {
+                    self.open = open;
+                    Ok(Answer { rows, gathered })
+                }
+                Err(error) => Err(self.trouble(py, &error)),
+            }
+        })
+    }
+
+    fn in_transaction(&self) -> bool {
+        self.open
+    }
+
+    fn rollback(&mut self) -> Result<(), Trouble> {
+        self.open = false;
+        let done = Python::attach(|py| {
+            self.connection.call_method0(py, "rollback").map(drop).map_err(|error| self.trouble(py, &error))
+        });
+        // A connection that is told to end may well refuse.
+        if self.give_up.load(Relaxed) { Ok(()) } else { done }
+    }
+
+    fn within<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
+        Python::attach(|_| work(self))
+    }
+
+    fn sleep_until(&self, instant: u64) {
+        if instant > clock::now() {
+            Python::attach(|py| py.detach(|| clock::sleep_until(instant)));
+        }
+    }
+}
+
+fn object<'py>(py: Python<'py>, value: Parameter<'_>) -> PyResult<Bound<'py, PyAny>> {
+    match value {
+        Parameter::Null => Ok(py.None().into_bound(py)),
+        Parameter::Integer(integer) => Ok(integer.into_pyobject(py)?.into_any()),
+        Parameter::Double(double) => Ok(double.into_pyobject(py)?.into_any()),
+        Parameter::Text(text) => Ok(text.into_pyobject(py)?.into_any()),
+    }
+}
