@@ -117,9 +117,9 @@ def engines() -> str:
     from ironbench.engines.base import ABILITIES
 
     parts = ["# Engines", ""]
-    for name in known.names():
-        traits = known.get(name).traits
-        parts += [f"## {name}", "", traits.doc, ""]
+    for one in known.with_variants():
+        traits = one.traits
+        parts += [f"## {one.name}", "", traits.doc, ""]
         if traits.abilities:
             parts += [f"Abilities: {', '.join(sorted(traits.abilities))}.", ""]
     parts += ["# Abilities", "", "A workload runs on every engine that has what it needs.", ""]

@@ -57,7 +57,7 @@ def workloads() -> Rows:
 def engines() -> Rows:
     from ironbench import engines
 
-    return [{"name": name, "what": engines.get(name).traits.doc} for name in engines.names()]
+    return [{"name": one.name, "what": one.traits.doc} for one in engines.with_variants()]
 
 
 def devices() -> Rows:

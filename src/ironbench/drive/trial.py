@@ -171,14 +171,9 @@ class _Drive:
         tasks = Tasks(self._scripts, variables, workload.core_work(session.engine, self._options))
         sampled = tuple(sources())
         # `target` last: a library engine closes its own connection then, so that none of its locks is in the way.
-        compiled = compiled_plan(
-            session.target(load.protocol, load.io),
-            tasks,
-            load,
-            sampled,
-            plan.system.client_cpus or (),
-        )
-        in_child = engines.get(session.engine).can("in client")
+        target = session.target(load.protocol, load.io)
+        compiled = compiled_plan(target, tasks, load, sampled, plan.system.client_cpus or ())
+        in_child = engines.get(session.engine).can("in client") or "driver" in target
         child = Placement(self._begun.log, plan.system.server_cpus or (), session.within()) if in_child else None
         return _unpacked(run(compiled, load, show, child, lines), self._begun.at)
 

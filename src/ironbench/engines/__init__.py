@@ -28,14 +28,34 @@ def names() -> tuple[str, ...]:
 def get(name: str) -> Engine:
     """The engine of that name; InputError with the nearest name when there is none."""
     known = names()
-    if name not in known:
-        raise InputError(f"engine {name}", "there is no such engine", nearest(name, list(known)))
-    return cast("Engine", importlib.import_module(f"{__name__}.{name}.engine").ENGINE)
+    folder = name.partition("-")[0]
+    engine = _of_folder(folder) if folder in known else None
+    if engine is not None and name in (found := {folder: engine, **engine.variants}):
+        return found[name]
+    raise InputError(f"engine {name}", "there is no such engine", nearest(name, list(known)))
+
+
+def _of_folder(folder: str) -> Engine:
+    return cast("Engine", importlib.import_module(f"{__name__}.{folder}.engine").ENGINE)
 
 
 def find(name: str) -> Engine | None:
     """The engine of that name; None for one that this version does not know, as a record may name it."""
-    return get(name) if name in names() else None
+    try:
+        return get(name)
+    except InputError:
+        return None
+
+
+def with_variants() -> list[Engine]:
+    """All engines, each with its variants behind it."""
+    return [one for engine in map(get, names()) for one in (engine, *engine.variants.values())]
+
+
+def texts(name: str) -> tuple[str, ...]:
+    """Suffixes of the SQL texts that are right for the engine of that name, the first there is counts."""
+    engine = find(name)
+    return (name,) if engine is None else (name, *engine.traits.texts)
 
 
 def default(needs: Sequence[str], dsn: str | None = None) -> Engine:
@@ -45,12 +65,12 @@ def default(needs: Sequence[str], dsn: str | None = None) -> Engine:
     return max((get(name) for name in able(needs)), key=lambda engine: engine.traits.preference)
 
 
-_SCHEME = re.compile(r"([A-Za-z][\w+.-]*)://")
+_SCHEME = re.compile(r"([A-Za-z][\w+.-]*):")
 """Of a URI (RFC 3986, 3.1); a DSN of another form has none."""
 
 
 def scheme(dsn: str) -> str:
-    """What a DSN begins with: `name`, of `name://…`, or nothing."""
+    """What a DSN begins with: `name`, of `name://…` or `name:…`, or nothing."""
     return match[1] if (match := _SCHEME.match(dsn)) else ""
 
 

@@ -91,6 +91,10 @@ class Traits:
     """Python packages that carry it: their versions are in every record."""
     events: Mapping[str, str] = field(default_factory=dict)
     """Wait event, as its observer names it → what a backend in it does, to be read after "the holder"."""
+    texts: tuple[str, ...] = ()
+    """Suffixes, beside its name, of the SQL texts that it takes: those of the same database reached otherwise."""
+    products: tuple[str, ...] = ()
+    """Names that drivers of others give this database when they are asked what it is."""
     writers: int | None = None
     """How many connections may write at the same time; None: as many as there are."""
 
@@ -103,6 +107,16 @@ class Engine(ABC):
 
     administration: Administration = Administration()
     """What is done to it, or asked of it, around a trial."""
+
+    @property
+    def variants(self) -> Mapping[str, Engine]:
+        """Name, which begins with ours and a hyphen → this engine with the dialect of one database."""
+        return {}
+
+    def behind(self, dsn: str | None) -> Engine:
+        """The engine that a DSN leads to: itself, or one of its variants, which may have to be asked for.
+        InputError, FailureError."""
+        return self
 
     @abstractmethod
     def validated(self, system: System, clients: int) -> tuple[System, Secrets]:

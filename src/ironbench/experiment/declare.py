@@ -239,7 +239,7 @@ class Builder:
             raise InputError("workload.name", "is missing", "`ironbench list workloads` shows all")
         workload = workloads.get(sections.workload.name)
         named, dsn = sections.system.engine, sections.system.dsn
-        engine = engines.get(named) if named else engines.default(workload.needs, dsn)
+        engine = (engines.get(named) if named else engines.default(workload.needs, dsn)).behind(dsn)
         available = os.sched_getaffinity(0)
         label = self._label(cell, workload.name if engine.can("bare machine") else engine.name)
         system = replace(resolve.system(sections, label, folder, available), engine=engine.name)
@@ -256,7 +256,7 @@ class Builder:
                 f"to run your own: ironbench run script {' '.join(choice.scripts)}",
             )
         choice = workload.identified(choice)
-        if engine.name in workload.engines:
+        if not engine.missing(workload.needs):
             workload.accepts(system, load, choice)
             workload.compile(engine.name, choice, engine.protocol(load.protocol))
         if search and "throughput" not in workload.scores:
@@ -270,10 +270,10 @@ class Builder:
         """The setup as the engine knows it, on devices that this machine can emulate."""
         system, choice, load = setup.system, setup.choice, setup.cell.load
         workload, crash = workloads.get(choice.workload), self.declared.measure.crash
-        if system.engine not in workload.engines:
+        if missing := engines.get(system.engine).missing(workload.needs):
             raise InputError(
                 written("system.engine", system.engine),
-                f"workload {workload.name} does not run on it",
+                f"workload {workload.name} does not run on it, which lacks: {', '.join(missing)}",
                 f"it runs on: {', '.join(workload.engines)}",
             )
         _require_checkpoints(system, load)

@@ -152,7 +152,7 @@ def _copied(session: Session, dataset: Dataset, connections: int, show: Show, pi
         note = f"{counted(rows, 'row')}, {units.stored(size / spent)}/s"
         show(min(0.9, 0.9 * rows / max(dataset.rows, 1)), note)
 
-    if pieces:
+    if pieces or "loader" in plan["engine"]:
         return copied_in_child(msgspec.json.encode(plan), show_rows)
     progress = _core.LoadProgress()
     with ThreadPoolExecutor(1) as one:

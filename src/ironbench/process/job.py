@@ -131,8 +131,14 @@ def _wait(child: Child, answers: _Answers, stopping: Callable[[], bool]) -> bool
     return interrupted
 
 
+def _brought(by: dict[str, str]) -> Any:
+    """A module of an engine, and the packages that it needs."""
+    sys.path.append(by["packages"])
+    return importlib.import_module(by["module"])
+
+
 class _Drive:
-    """A trial."""
+    """A trial. An engine may bring the connections."""
 
     patience_s = 0.0
 
@@ -155,7 +161,9 @@ class _Drive:
         )
 
     def result(self) -> bytes:
-        return bytes(self._core.drive(self._plan, self._progress).to_bytes())
+        driver = json.loads(self._plan)["engine"].get("driver")
+        drive = self._core.drive if driver is None else _brought(driver).drive
+        return bytes(drive(self._plan, self._progress).to_bytes())
 
 
 class _Load:
@@ -176,8 +184,7 @@ class _Load:
         loader = plan["engine"].get("loader")
         if loader is None:
             return bytes(self._core.load_rows(self._plan, self._progress))
-        sys.path.append(loader["packages"])
-        return json.dumps(importlib.import_module(loader["module"]).load(plan, self._progress)).encode()
+        return json.dumps(_brought(loader).load(plan, self._progress)).encode()
 
 
 class _Write:

@@ -294,7 +294,7 @@ class Workload(ABC):
 
 def text(folder: Path, name: str, engine: str) -> str:
     """`NAME.ENGINE.sql` where the engine's dialect needs a text of its own, else `NAME.sql`; "" without either."""
-    for path in (folder / f"{name}.{engine}.sql", folder / f"{name}.sql"):
+    for path in (*(folder / f"{name}.{suffix}.sql" for suffix in engines.texts(engine)), folder / f"{name}.sql"):
         if path.exists():
             return path.read_text()
     return ""

@@ -52,6 +52,7 @@ class MariadbEngine(Engine):
             queries_read=10.0,
         ),
         dialect=MariadbDialect(),
+        products=("MariaDB", "MySQL"),
         schemes=dsn.SCHEMES,
         events=HOLDER,
     )

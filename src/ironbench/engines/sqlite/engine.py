@@ -84,6 +84,7 @@ class SqliteEngine(LibraryEngine):
             queries_s=150.0,
         ),
         dialect=SqliteDialect(),
+        products=("SQLite",),
         writers=1,
     )
 

@@ -43,6 +43,8 @@ class Script(Workload):
         return sources
 
     def where(self, system: System) -> str:
+        if system.dsn is not None and "://" not in system.dsn:
+            return f"the scripts run in the database that {written('system.dsn')} names"
         if system.dsn is not None:
             place = urlsplit(system.dsn)
             host = unquote(place.hostname or "")

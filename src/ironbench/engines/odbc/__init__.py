@@ -1,0 +1,1 @@
+"""ODBC: any database that has a driver, reached through pyodbc in child processes."""

@@ -1,0 +1,97 @@
+"""Addresses: `odbc:Driver={Name};Server=…;…` or `odbc:NAME`, a data source of odbc.ini.
+
+Form: ODBC Programmer's Reference, SQLDriverConnect, "Connection Strings": a value in braces may hold a semicolon, and a
+closing brace is written twice.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from ironbench.errors import InputError, written
+from ironbench.model.secrets import Secrets
+
+SCHEME = "odbc"
+_PREFIX = f"{SCHEME}:"
+_PAIR = re.compile(r"\s*([^=;{}]+?)\s*=\s*(\{(?:[^}]|\}\})*\}|(?!\{)[^;]*)\s*(?:;|$)")
+_SECRET = re.compile(r"pwd|pass|secret|token|credential|^u(ser )?id$|^user(name)?$", re.IGNORECASE)
+"""Keywords of users and passwords, of whichever driver."""
+_USER = re.compile(r"^u(ser )?id$|^user(name)?$", re.IGNORECASE)
+_EXAMPLE = "write odbc:Driver={NAME};Server=…;Database=…, or odbc:NAME for a data source of odbc.ini"
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """What a connection string says, without user and password."""
+
+    pairs: tuple[tuple[str, str], ...]
+    """As written, braces included."""
+
+    def text(self) -> str:
+        return _PREFIX + _joined(self.pairs)
+
+    def whole(self, secrets: Secrets) -> str:
+        """The connection string that the driver manager gets."""
+        return ";".join(filter(None, (_joined(self.pairs), secrets.password)))
+
+    def value(self, keyword: str) -> str:
+        """Without braces; "" where it is not there."""
+        return next((_bare(value) for name, value in self.pairs if name.lower() == keyword), "")
+
+
+def parse(text: str) -> tuple[Address, Secrets]:
+    """The address, and the part of it that is nobody's business. InputError."""
+    rest = text[len(_PREFIX) :] if text[: len(_PREFIX)].lower() == _PREFIX else text
+    if not rest.strip():
+        raise InputError(written("system.dsn"), "names no driver and no data source", _EXAMPLE)
+    if "=" not in rest:
+        rest = f"DSN={rest}"
+    pairs = list(_pairs(rest))
+    told = [(name, _placed(name, value)) for name, value in pairs if not _SECRET.search(name)]
+    hidden = [(name, value) for name, value in pairs if _SECRET.search(name)]
+    for name, value in hidden:
+        if not _USER.search(name):
+            for form in (value, _bare(value)):
+                Secrets(form)  # from here on no message shows it
+    address = Address(tuple(told))
+    if not address.value("driver") and not address.value("dsn") and not address.value("filedsn"):
+        raise InputError(written("system.dsn"), "names no driver and no data source", _EXAMPLE)
+    return address, Secrets(_joined(hidden) or None)
+
+
+def _pairs(text: str) -> Iterator[tuple[str, str]]:
+    at = 0
+    while at < len(text):
+        if not text[at:].strip(" ;"):
+            return
+        pair = _PAIR.match(text, at)
+        if pair is None:
+            # What stands there may be a part of a password.
+            raise InputError(
+                written("system.dsn"), "is no list of KEYWORD=value;…", "a value with ; or } stands in braces: {a;b}"
+            )
+        yield pair[1], pair[2].strip()
+        at = pair.end()
+
+
+def _placed(name: str, value: str) -> str:
+    """A file is named whole: the processes that open it work elsewhere."""
+    path = Path(_bare(value))
+    if name.lower() not in ("database", "dbq", "filedsn") or not value or path.is_absolute():
+        return value
+    return _braced(str(path.absolute())) if "/" in value or path.exists() else value
+
+
+def _joined(pairs: tuple[tuple[str, str], ...] | list[tuple[str, str]]) -> str:
+    return ";".join(f"{name}={value}" for name, value in pairs)
+
+
+def _bare(value: str) -> str:
+    return value[1:-1].replace("}}", "}") if value.startswith("{") else value
+
+
+def _braced(value: str) -> str:
+    return "{" + value.replace("}", "}}") + "}" if re.search(r"[;{}\s]", value) else value

@@ -1,0 +1,124 @@
+"""Any database with an ODBC driver: which one it is, the driver says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cached_property
+
+from ironbench import engines
+from ironbench.engines.base import Engine, Traits
+from ironbench.engines.dialect import Dialect
+from ironbench.engines.given import refuse_configuring
+from ironbench.engines.odbc import dsn, kinds
+from ironbench.engines.odbc.kinds import KINDS, Kind
+from ironbench.engines.odbc.process import OdbcLine
+from ironbench.engines.odbc.session import OdbcSession
+from ironbench.errors import InputError, written
+from ironbench.model.secrets import Secrets
+from ironbench.model.system import System
+
+NAME = dsn.SCHEME
+_SHARED = ("scripts", "data", "queries", "parallel statements", "full joins", "whole numbers", "in client")
+"""Abilities of a database that do not depend on how it is reached."""
+_PORTABLE = frozenset({"scripts"})
+
+
+def _nobody() -> InputError:
+    return InputError(written("system.engine", NAME), "no data source is named", f"add {written('system.dsn')} odbc:…")
+
+
+class OdbcEngine(Engine):
+    """Before it is known which database answers."""
+
+    name = NAME
+    traits = Traits(
+        doc='any database with an ODBC driver, by `--dsn "odbc:Driver={…};Server=…"` or `--dsn odbc:NAME`',
+        preference=-100,
+        schemes=(dsn.SCHEME,),
+        packages=("pyodbc",),
+    )
+
+    def __init__(self) -> None:
+        self._answered: dict[str, str] = {}
+
+    @cached_property
+    def variants(self) -> Mapping[str, Engine]:
+        found = (Through(kind) for kind in KINDS)
+        return {engine.name: engine for engine in found}
+
+    def behind(self, dsn_: str | None) -> Engine:
+        """Connects, to ask the driver what it drives."""
+        if dsn_ is None:
+            raise _nobody()
+        if dsn_ not in self._answered:
+            address, secrets = dsn.parse(dsn_)
+            line = OdbcLine(address.whole(secrets))
+            line.close()
+            self._answered[dsn_] = line.said["product"]
+        kind = kinds.of(self._answered[dsn_])
+        return next(engine for engine in self.variants.values() if isinstance(engine, Through) and engine.kind is kind)
+
+    def validated(self, system: System, clients: int) -> tuple[System, Secrets]:
+        raise _nobody()
+
+    def identity(self, system: System, secrets: Secrets) -> dict[str, str]:
+        raise _nobody()
+
+    def start(self, system: System, secrets: Secrets, clients: int) -> OdbcSession:
+        raise _nobody()
+
+
+class Through(Engine):
+    """One database through ODBC. Where another engine knows it, its dialect and its SQL texts are that one's."""
+
+    def __init__(self, kind: Kind) -> None:
+        self.kind = kind
+        self.name = f"{NAME}-{kind.title.replace(' ', '').lower()}" if kind is not kinds.OTHER else f"{NAME}-other"
+        native = _native(kind)
+        traits = Traits(
+            doc=f"{kind.title} through ODBC{'' if kind.tried else ' (untried: no server of it was at hand)'}",
+            abilities=_PORTABLE,
+            preference=-100,
+            protocols=("library",),
+            dialect=Dialect(),
+            packages=("pyodbc",),
+            texts=kind.texts,
+        )
+        if native is not None:
+            known = native.traits
+            traits = replace(
+                traits,
+                abilities=known.abilities & frozenset(_SHARED),
+                costs=replace(known.costs, start_stop_s=1.0),
+                dialect=known.dialect,
+                texts=(native.name,),
+                writers=known.writers,
+            )
+        self.traits = traits
+
+    def validated(self, system: System, clients: int) -> tuple[System, Secrets]:
+        refuse_configuring(system)
+        address, secrets = dsn.parse(system.dsn or "")
+        return replace(system, dsn=address.text()), secrets
+
+    def identity(self, system: System, secrets: Secrets) -> dict[str, str]:
+        session = self.start(system, secrets, 1)
+        try:
+            said = session.said
+            return {"version": session.version(), "driver": f"{said['driver']} {said['driver_version']}"}
+        finally:
+            session.stop()
+
+    def start(self, system: System, secrets: Secrets, clients: int) -> OdbcSession:
+        address, _ = dsn.parse(system.dsn or "")
+        return OdbcSession(self.name, address, secrets)
+
+
+def _native(kind: Kind) -> Engine | None:
+    """The engine that knows this database without ODBC."""
+    others = (engines.get(name) for name in engines.names() if name != NAME)
+    return next((one for one in others if set(one.traits.products) & set(kind.products)), None)
+
+
+ENGINE = OdbcEngine()

@@ -1,0 +1,120 @@
+"""Loads, in their own process: rows of the core's generators, by the way that is best with each driver."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any
+
+from ironbench.engines.odbc import driver, kinds
+from ironbench.engines.odbc.kinds import Kind
+from ironbench.errors import FailureError, IronbenchError
+
+CONNECT_S = 15
+_ROWS_AT_ONCE = 1000
+Row = tuple[Any, ...]
+
+
+def load(plan: dict[str, Any], progress: Any) -> dict[str, Any]:
+    """What the core's `load_rows` does for engines whose wire it speaks. FailureError."""
+    import ironbench._core as core
+
+    begin = time.perf_counter()
+    generator = json.dumps(plan["generator"]).encode()
+    done = json.dumps(plan.get("done", [])).encode()
+    workers = int(plan["connections"])
+    waiting = _Pieces(iter(core.cut_rows(generator, workers, done)))
+    failures: list[IronbenchError] = []
+
+    def work() -> None:
+        try:
+            _work(plan, generator, waiting, progress, failures)
+        except IronbenchError as error:
+            failures.append(error)
+        except driver.package().Error as error:
+            failures.append(driver.failure(error))
+        except Exception as error:  # a thread that ends without a word would leave its rows out
+            failures.append(FailureError("load", f"{type(error).__name__}: {error}"))
+
+    threads = [threading.Thread(target=work) for _ in range(workers)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if failures:
+        raise FailureError("load", failures[0].cause, failures[0].hint)
+    elapsed_s = time.perf_counter() - begin
+    return {"rows": progress.rows, "bytes": progress.bytes, "elapsed_s": elapsed_s, "connections": workers}
+
+
+def _work(plan: dict[str, Any], generator: bytes, waiting: _Pieces, progress: Any, failures: list[Any]) -> None:
+    import ironbench._core as core
+
+    engine = plan["engine"]
+    kind = kinds.of(engine["product"])
+    connection = driver.connect(engine["connection"], CONNECT_S)
+    connection.autocommit = False
+    cursor = connection.cursor()
+    while not failures and (piece := waiting.take()) is not None:
+        table, first, past = piece
+        core.hand_rows(generator, table, (first, past), _ROWS_AT_ONCE, _inserting(cursor, table, kind), progress)
+        if note := plan.get("note", ""):
+            for name, value in (("table", table), ("first", first), ("past", past)):
+                note = note.replace(f":{name}", str(value))
+            cursor.execute(note)
+        connection.commit()
+    connection.close()
+
+
+def _inserting(cursor: Any, table: str, kind: Kind) -> Callable[[Sequence[str], list[Row]], None]:
+    """What inserts a list of rows."""
+    texts: dict[int, str] = {}
+    cursor.fast_executemany = kind.insertion == "arrays"
+
+    def text(columns: Sequence[str], rows: int) -> str:
+        if rows not in texts:
+            row = f"({', '.join('?' * len(columns))})"
+            texts[rows] = f"insert into {table} ({', '.join(columns)}) values {', '.join([row] * rows)}"
+        return texts[rows]
+
+    def insert(columns: Sequence[str], rows: list[Row]) -> None:
+        if kind.insertion != "rows":
+            if kind.insertion == "arrays":
+                # Some drivers say of every text that it may be as long as any: arrays of such would fill the memory.
+                cursor.setinputsizes([_size([row[at] for row in rows]) for at in range(len(columns))])
+            cursor.executemany(text(columns, 1), rows)
+            return
+        at_once = max(1, kind.most_parameters // len(columns))
+        for start in range(0, len(rows), at_once):
+            some = rows[start : start + at_once]
+            cursor.execute(text(columns, len(some)), [value for row in some for value in row])
+
+    return insert
+
+
+def _size(values: Sequence[Any]) -> tuple[int, int, int]:
+    """SQL type, size and digits of the values of a column."""
+    pyodbc, value = driver.package(), values[0]
+    if isinstance(value, str):
+        return pyodbc.SQL_WVARCHAR, max(1, *map(len, values)), 0
+    if isinstance(value, Decimal):
+        return pyodbc.SQL_DECIMAL, 18, 2
+    if isinstance(value, datetime):
+        return pyodbc.SQL_TYPE_TIMESTAMP, 19, 0
+    return (pyodbc.SQL_TYPE_DATE, 10, 0) if isinstance(value, date) else (pyodbc.SQL_BIGINT, 0, 0)
+
+
+class _Pieces:
+    """Pieces that nobody has taken yet."""
+
+    def __init__(self, pieces: Iterator[tuple[str, int, int]]) -> None:
+        self._pieces = pieces
+        self._lock = threading.Lock()
+
+    def take(self) -> tuple[str, int, int] | None:
+        with self._lock:
+            return next(self._pieces, None)

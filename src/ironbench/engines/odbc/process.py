@@ -1,0 +1,132 @@
+"""The child's end of a connection: opens it, says what is there, and answers requests until our end hangs up."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+from ironbench.engines.odbc import driver
+from ironbench.errors import FailureError, InputError, written
+from ironbench.process.child import Channel, Child, answer, raise_refusal
+from ironbench.process.line import Line, Served
+
+CONNECT_S = 15
+"""For a driver to log in (SQL_ATTR_LOGIN_TIMEOUT)."""
+_PATIENCE_S = 60.0
+"""For a driver that does not heed that."""
+_STOP_S = 5.0
+_ROWS_AT_ONCE = 2048
+
+
+def package_folder() -> str:
+    """Where Python finds pyodbc; without importing it, for that needs the system's libodbc. InputError."""
+    spec = importlib.util.find_spec("pyodbc")
+    if spec is None or spec.origin is None:
+        raise InputError(
+            written("system.engine", "odbc"),
+            "the Python package pyodbc is not installed",
+            "pip install 'ironbench[odbc]'; it needs the system's unixODBC, too (apt install unixodbc)",
+        )
+    return str(Path(spec.origin).parent)
+
+
+class OdbcLine(Line):
+    """Our end: a connection, and a process of its own, so that no crash of a driver is ours."""
+
+    def __init__(self, connection: str, own: tuple[str, ...] = (), *, splits: bool = False) -> None:
+        """`connection`: the whole connection string; `own`: statements at its start. InputError, FailureError."""
+        self._child = Child(__name__, driver.SUBJECT, packages=[package_folder()])
+        try:
+            self._child.send({"connection": connection, "own": own, "splits": splits})
+            if not self._child.waiting(_PATIENCE_S):
+                raise FailureError(driver.SUBJECT, f"the driver did not connect within {_PATIENCE_S:.0f} s")
+            frame = self._child.receive()
+            if frame is None:
+                raise self._child.died("before it was connected")
+            raise_refusal(frame[0])
+            self.said: dict[str, str] = frame[0]
+            """What the driver says of itself and of the database."""
+        except BaseException:
+            self._child.process.kill()
+            self._child.stop()
+            raise
+        super().__init__(self._child, self._child.died)
+
+    def close(self) -> None:
+        super().close()
+        self._child.stop(_STOP_S)
+
+
+def main(parent: Channel) -> None:
+    frame = parent.receive()
+    if frame is None:
+        return
+    asked = frame[0]
+    connection = driver.connect(asked["connection"], CONNECT_S)
+    cursor = connection.cursor()
+    for statement in asked["own"]:
+        cursor.execute(statement)
+    answer(parent, driver.said(connection))
+    Served(parent, _Answers(cursor, splits=asked["splits"]).done, cursor.cancel).serve()
+    connection.close()
+
+
+class _Answers:
+    """Answers the requests of one connection."""
+
+    def __init__(self, cursor: Any, *, splits: bool) -> None:
+        self._cursor = cursor
+        self._splits = splits
+
+    def done(self, message: dict[str, str], data: bytes) -> dict[str, Any]:
+        try:
+            if "measure" in message:
+                return self._measured(message["measure"])
+            if "query" in message:
+                return self._queried(message["query"])
+        except driver.package().Error as error:
+            raise driver.failure(error) from None
+        raise FailureError(driver.SUBJECT, "rows do not come as a stream")
+
+    def _queried(self, sql: str) -> dict[str, Any]:
+        columns: list[str] = []
+        rows: list[Any] = []
+        for statement in statements(sql) if self._splits else (sql,):
+            self._cursor.execute(statement)
+            while True:
+                columns = [column[0] for column in self._cursor.description or ()]
+                rows = self._cursor.fetchall() if columns else []
+                if not self._cursor.nextset():
+                    break
+        return {"columns": columns, "rows": [[driver.text(value) for value in row] for row in rows]}
+
+    def _measured(self, sql: str) -> dict[str, Any]:
+        """Times of the clock that all processes share (CLOCK_MONOTONIC, clock_gettime(2)); rows are let go."""
+        rows = 0
+        submitted_s = time.perf_counter()
+        self._cursor.execute(sql)
+        while part := self._cursor.fetchmany(_ROWS_AT_ONCE):
+            rows += len(part)
+        return {"measured": (rows, submitted_s, time.perf_counter())}
+
+
+_WHOLE = re.compile(
+    r"\s*(create\s+(or\s+replace\s+)?(function|procedure|trigger)|begin\s+not\s+atomic|declare)\b", re.IGNORECASE
+)
+_PART = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|--[^\n]*|/\*.*?\*/|;|[^;'\"/-]+|.", re.DOTALL)
+
+
+def statements(sql: str) -> list[str]:
+    """One by one; a body with semicolons of its own stays whole."""
+    if _WHOLE.match(sql):
+        return [sql]
+    found = [""]
+    for part in _PART.findall(sql):
+        if part == ";":
+            found.append("")
+        else:
+            found[-1] += part
+    return [one for one in found if one.strip()]

@@ -1,0 +1,116 @@
+"""A database behind a driver: our own connection to it, and how trials and loads reach it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from ironbench.engines.base import SessionDefaults
+from ironbench.engines.odbc import driver, kinds, load, trial
+from ironbench.engines.odbc.dsn import Address
+from ironbench.engines.odbc.process import OdbcLine, package_folder
+from ironbench.errors import FailureError, IronbenchError, written
+from ironbench.model.secrets import Secrets
+from ironbench.model.session import Row
+
+_T = TypeVar("_T")
+
+
+class OdbcSession(SessionDefaults):
+    """Nothing is configured, started or stopped: the database was there before."""
+
+    def __init__(self, engine: str, address: Address, secrets: Secrets) -> None:
+        """Connects. InputError, FailureError."""
+        self.engine = engine
+        self._whole = address.whole(secrets)
+        self._using = threading.Lock()
+        self._stopped = False
+        self._connection: OdbcLine | None = OdbcLine(self._whole)
+        self.said = self._connection.said
+        self.kind = kinds.of(self.said["product"])
+        if self.kind.own or self.kind.splits:
+            self._connection.close()
+            self._connection = self.line()
+
+    def line(self, cpus: Sequence[int] = ()) -> OdbcLine:
+        return OdbcLine(self._whole, self.kind.own, splits=self.kind.splits)
+
+    def query(self, sql: str) -> list[Row]:
+        return self._attempt(lambda connection: connection.query(sql))
+
+    def copy_in(self, sql: str, data: bytes) -> int:
+        raise FailureError(driver.SUBJECT, "rows do not come as a stream")
+
+    def target(self, load_protocol: str = "prepared", io: str = "auto") -> dict[str, Any]:
+        packages = package_folder()
+        return {
+            "kind": "called",
+            "connection": self._whole,
+            "product": self.said["product"],
+            "driver": {"module": trial.__name__, "packages": packages},
+            "loader": {"module": load.__name__, "packages": packages},
+        }
+
+    def facts(self) -> dict[str, Any]:
+        kind, said = self.kind, self.said
+        settings: dict[str, str] = {}
+        if kind.settings:
+            try:
+                settings = {str(row[0]): row[1] or "" for row in self.query(kind.settings)}
+            except FailureError as error:
+                settings = {"unknown": error.cause}
+        return {
+            "engine": self.engine,
+            "version": self.version(),
+            "product": f"{said['product']} {said['version']}",
+            "driver": f"{said['driver']} {said['driver_version']}",
+            "odbc": f"{said['driver_odbc']}, driver manager {said['manager']}, pyodbc {said['pyodbc']}",
+            "dialect": kind.title if kind.tried else f"{kind.title} (untried)",
+            "settings": settings,
+            "server": "running already; neither configured nor stopped by ironbench",
+        }
+
+    def version(self) -> str:
+        """As exactly as the database tells."""
+        if not self.kind.version:
+            return self.said["version"]
+        return self.query(self.kind.version)[0][0] or ""
+
+    def alive(self) -> bool:
+        if self._stopped:
+            return False
+        try:
+            self.query("select 1")
+        except IronbenchError:
+            return False
+        return True
+
+    def restart(self) -> None:
+        raise FailureError(
+            driver.SUBJECT, f"a running database ({written('system.dsn')}) is not restarted by ironbench"
+        )
+
+    def stop(self) -> None:
+        if not self._stopped:
+            self._stopped = True
+            self._drop()
+
+    def _attempt(self, use: Callable[[OdbcLine], _T]) -> _T:
+        """Uses the connection; one that broke is replaced at the next use."""
+        with self._using:
+            if self._stopped:
+                raise FailureError(driver.SUBJECT, "the session was stopped")
+            if self._connection is None:
+                self._connection = self.line()
+            try:
+                return use(self._connection)
+            except FailureError as error:
+                if not error.sqlstate or driver.is_lasting(error):
+                    self._drop()
+                raise
+
+    def _drop(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None

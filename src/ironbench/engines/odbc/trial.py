@@ -1,0 +1,170 @@
+"""Trials, in their own process: the core's loop calls a connection of ours for each client."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ironbench.engines.odbc import driver, kinds
+from ironbench.engines.odbc.kinds import Kind
+
+CONNECT_S = 15
+_CANCEL_S = 15.0
+"""How long a driver may go on with a statement that was cancelled."""
+_LEFT = 4
+"""Exit code of a process whose driver does not come back."""
+_BEGIN = re.compile(
+    r"\s*(begin|start\s+transaction)(\s+(transaction|tran|work|deferred|immediate|exclusive))?\s*;?\s*$", re.I
+)
+_END = re.compile(r"\s*(end|commit)(\s+(transaction|tran|work))?\s*;?\s*$", re.IGNORECASE)
+_ROLLBACK = re.compile(r"\s*rollback(\s+(transaction|tran|work))?\s*;?\s*$", re.IGNORECASE)
+
+Command = tuple[str, bool, bool]
+"""Its text, whether its rows are wanted, whether it is several statements."""
+Answer = bool | tuple[bool, int, list[tuple[str, str | None]]]
+Step = Callable[[tuple[Any, ...]], Answer]
+
+
+class TroubleError(Exception):
+    """A statement that failed, as the core wants it."""
+
+    def __init__(self, error: Any, kind: Kind) -> None:
+        found = driver.failure(error)
+        super().__init__(found.cause)
+        self.sqlstate = found.sqlstate or "driver"
+        self.cause = found.cause
+        self.lasting = driver.is_lasting(found)
+        self.retryable = not self.lasting and (
+            found.sqlstate in ("40001", *kind.retryable) or found.number in kind.retryable_numbers
+        )
+
+
+class Client:
+    """One client's connection: a cursor for every command, so that each is prepared once."""
+
+    def __init__(self, connection: Any, commands: Sequence[Command], kind: Kind) -> None:
+        self._connection, self._kind = connection, kind
+        self._error = driver.package().Error
+        self._open = [False]
+        """Whether a transaction is open; shared with the steps."""
+        self._cursors: list[Any] = []
+        self._steps = [self._step(*command) for command in commands]
+        self._cancelled_at = 0.0
+
+    def run(self, number: int, values: tuple[Any, ...]) -> Answer:
+        try:
+            return self._steps[number](values)
+        except self._error as error:
+            raise TroubleError(error, self._kind) from None
+
+    def rollback(self) -> None:
+        if not self._open[0]:
+            return
+        self._open[0] = False
+        try:
+            if self._kind.calls:
+                self._connection.rollback()
+                self._connection.autocommit = True
+            else:
+                self._connection.cursor().execute("rollback")
+        except self._error as error:
+            trouble = TroubleError(error, self._kind)
+            if trouble.lasting:  # else the database has rolled it back already
+                raise trouble from None
+
+    def cancel(self) -> None:
+        now = time.monotonic()
+        self._cancelled_at = self._cancelled_at or now
+        if now > self._cancelled_at + _CANCEL_S:
+            sys.stderr.write(f"the ODBC driver does not come back {_CANCEL_S:.0f} s after SQLCancel\n")
+            sys.stderr.flush()
+            os._exit(_LEFT)
+        for cursor in self._cursors:
+            cursor.cancel()
+
+    def _cursor(self) -> Any:
+        self._cursors.append(self._connection.cursor())
+        return self._cursors[-1]
+
+    def _step(self, text: str, wanted: bool, several: bool) -> Step:
+        begins, ends, rolls_back = (bool(one.match(text)) for one in (_BEGIN, _END, _ROLLBACK))
+        if self._kind.calls and (begins or ends or rolls_back):
+            return self._called(begins, self._connection.rollback if rolls_back else self._connection.commit)
+        if begins or ends or rolls_back:
+            return self._bracket(text, begins)
+        if wanted or several:
+            return self._gathered(text, wanted, several)
+        return self._plain(text)
+
+    def _plain(self, text: str) -> Step:
+        cursor, is_open = self._cursor(), self._open
+        execute, fetchall = cursor.execute, cursor.fetchall
+
+        def step(values: tuple[Any, ...]) -> bool:
+            execute(text, values)
+            if cursor.description is not None:
+                fetchall()
+            return is_open[0]
+
+        return step
+
+    def _bracket(self, text: str, begins: bool) -> Step:
+        execute, is_open = self._cursor().execute, self._open
+
+        def step(values: tuple[Any, ...]) -> bool:
+            execute(text)
+            is_open[0] = begins
+            return begins
+
+        return step
+
+    def _called(self, begins: bool, end: Callable[[], None]) -> Step:
+        connection, is_open = self._connection, self._open
+
+        def step(values: tuple[Any, ...]) -> bool:
+            if begins:
+                connection.autocommit = False
+            else:
+                end()
+                connection.autocommit = True
+            is_open[0] = begins
+            return begins
+
+        return step
+
+    def _gathered(self, text: str, wanted: bool, several: bool) -> Step:
+        cursor, is_open = self._cursor(), self._open
+
+        def step(values: tuple[Any, ...]) -> Answer:
+            cursor.execute(text, values)
+            gathered: list[tuple[str, str | None]] = []
+            while True:
+                names = [column[0] for column in cursor.description or ()]
+                rows = cursor.fetchall() if names else []
+                if rows:
+                    gathered += zip(names, map(driver.text, rows[-1]), strict=True)
+                if not (several and cursor.nextset()):
+                    break
+            return (is_open[0], len(rows), gathered) if wanted else is_open[0]
+
+        return step
+
+
+def drive(plan: bytes, progress: Any) -> Any:
+    """What the core's `drive` does for engines whose wire it speaks."""
+    import ironbench._core as core
+
+    asked = json.loads(plan)
+    engine = asked["engine"]
+    asked["engine"] = {"kind": "called"}
+    kind = kinds.of(engine["product"])
+
+    def connect(client: int, commands: Sequence[Command]) -> Client:
+        return Client(driver.connect(engine["connection"], CONNECT_S), commands, kind)
+
+    return core.drive_called(json.dumps(asked).encode(), connect, progress)

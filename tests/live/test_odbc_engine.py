@@ -1,0 +1,201 @@
+"""ODBC: real drivers against real databases; what they are refused for, and what becomes of a driver that crashes."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from raw_mysql import RawMysql
+from raw_server import PASSWORD, RawServer
+from user import User
+
+from ironbench import engines
+from ironbench.errors import FailureError, InputError
+from ironbench.model.session import Session
+from ironbench.model.system import System
+from ironbench.process import processes
+
+pytestmark = pytest.mark.live
+
+ENGINE = engines.get("odbc")
+RUN = ("--duration", "0.5s", "--warmup", "0s", "--no-observe", "--clients", "2")
+
+
+def _drivers() -> set[str]:
+    if importlib.util.find_spec("pyodbc") is None:
+        return set()
+    try:
+        import pyodbc
+    except ImportError:
+        return set()
+    return set(pyodbc.drivers())
+
+
+DRIVERS = _drivers()
+needs = {
+    name: pytest.mark.skipif(name not in DRIVERS, reason=f"there is no ODBC driver {name} (Debian's package {package})")
+    for name, package in (
+        ("SQLite3", "libsqliteodbc"),
+        ("PostgreSQL Unicode", "odbc-postgresql"),
+        ("MariaDB Unicode", "odbc-mariadb"),
+    )
+}
+
+
+@pytest.fixture
+def user(tmp_path: Path) -> User:
+    return User(tmp_path)
+
+
+@pytest.fixture
+def file(place: Path) -> str:
+    return f"odbc:Driver=SQLite3;Database={place}/x.db"
+
+
+@pytest.fixture
+def served(raw_server: RawServer, database: str) -> str:
+    server = f"Server={raw_server.host};Port={raw_server.port};Database={database}"
+    return f"odbc:Driver={{PostgreSQL Unicode}};{server};UID=postgres"
+
+
+@pytest.fixture
+def mysql(raw_mysql: RawMysql) -> Iterator[str]:
+    raw_mysql.query("create database through_odbc; grant all on through_odbc.* to password_user")
+    here = f"Server=127.0.0.1;Port={raw_mysql.port};Database=through_odbc"
+    yield f"odbc:Driver={{MariaDB Unicode}};{here};UID=password_user;PWD=secret"
+    raw_mysql.query("drop database through_odbc")
+
+
+@pytest.fixture(
+    params=[
+        pytest.param("file", marks=needs["SQLite3"]),
+        pytest.param("served", marks=needs["PostgreSQL Unicode"]),
+        pytest.param("mysql", marks=needs["MariaDB Unicode"]),
+    ]
+)
+def dsn(request: pytest.FixtureRequest) -> str:
+    return str(request.getfixturevalue(request.param))
+
+
+def session(dsn: str) -> Session:
+    engine = ENGINE.behind(dsn)
+    return engine.start(*engine.validated(System(engine.name, "test", dsn=dsn), 2), 2)
+
+
+def test_tpcb_like_runs_and_its_checks_hold_whatever_the_driver(user: User, dsn: str) -> None:
+    told = user("run", "tpcb-like", "--dsn", dsn, *RUN, "--max-tries", "10")
+    assert told.code in (0, 3), told.stderr
+    [record] = user.records()
+    assert record["status"] in ("ok", "suspect") and all(check["passed"] for check in record["checks"])
+    assert record["system"]["engine"].startswith("odbc-") and record["metrics"]["throughput"] > 0
+    assert record["metrics"]["client_cpu_per_transaction_s"] > 0
+    assert "UID" not in str(record) and "PWD" not in str(record)
+    for path in user.results.rglob("*"):
+        assert path.is_dir() or b"PWD=secret" not in path.read_bytes(), path
+
+
+def test_a_session_answers_as_those_of_other_engines_do(dsn: str) -> None:
+    running = session(dsn)
+    try:
+        assert running.query("select 1 as a, 'x' as b, null as c; select 2 as d")[-1] == ("2",)
+        line = running.line()
+        assert line.query("select 1 as a, 'x' as b, null as c") == [("1", "x", None)]
+        assert line.columns() == ["a", "b", "c"]
+        rows, begun_s, ended_s = line.measure("select 1 union all select 2")
+        assert rows == 2 and begun_s < ended_s
+        with pytest.raises(FailureError, match="no_such_table"):
+            line.query("select * from no_such_table")
+        assert line.query("select 3") == [("3",)]
+        line.close()
+        facts = running.facts()
+        assert facts["version"] and facts["driver"] and facts["settings"] and "untried" not in facts["dialect"]
+    finally:
+        running.stop()
+
+
+@needs["SQLite3"]
+def test_gset_gives_variables_and_a_failed_statement_counts(user: User, file: str, tmp_path: Path) -> None:
+    script = tmp_path / "s.sql"
+    script.write_text(
+        "begin;\nselect 7 as seven, 'a b' as text \\gset p_\n"
+        "\\if :p_seven = 7\ninsert into made values (:p_seven, :p_text);\n\\endif\ncommit;\n"
+    )
+    running = session(file)
+    running.query("create table made (n integer, t text)")
+    told = user("run", "script", str(script), "--dsn", file, *RUN[2:-1], "1", "--transactions", "5")
+    assert told.code in (0, 3), told.stderr
+    assert running.query("select n, t, typeof(n), count(*) from made group by 1, 2") == [("7", "a b", "integer", "5")]
+    running.stop()
+    script.write_text("select * from no_such_table;\n")
+    told = user("run", "script", str(script), "--dsn", file, *RUN)
+    assert told.code == 1 and "no such table" in told.stderr + told.stdout
+
+
+def test_a_missing_driver_is_refused_by_naming_those_that_are_there(user: User) -> None:
+    if not DRIVERS:
+        pytest.skip("pyodbc or libodbc is not installed")
+    told = user("run", "select-only", "--dsn", "odbc:Driver={No Such};Server=h;PWD=geheim")
+    assert told.code == 2 and "geheim" not in told.stderr
+    assert all(name in told.stderr for name in DRIVERS)
+    told = user("run", "select-only", "--dsn", "odbc:nowhere")
+    assert told.code == 2 and "data sources:" in told.stderr
+
+
+def test_without_pyodbc_the_refusal_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(InputError) as caught:
+        ENGINE.behind("odbc:Driver=X;Server=other")
+    assert "pip install 'ironbench[odbc]'" in caught.value.hint and "apt install unixodbc" in caught.value.hint
+
+
+@needs["PostgreSQL Unicode"]
+def test_a_wrong_password_is_refused_and_shown_nowhere(user: User, raw_server: RawServer) -> None:
+    wrong = "w r0ng;{pw"
+    here = f"Driver={{PostgreSQL Unicode}};Server=127.0.0.1;Port={raw_server.port};Database=postgres;UID=scram_user"
+    told = user("run", "select-only", "--dsn", f"odbc:{here};PWD={{{wrong}}}", *RUN)
+    assert told.code == 2 and "password" in told.stderr and wrong not in told.stderr + told.stdout
+    assert session(f"odbc:{here};PWD={{{PASSWORD}}}").query("select current_user") == [("scram_user",)]
+
+
+def _children(of: int) -> list[int]:
+    direct = processes.children(of)
+    return [*direct, *(deeper for one in direct for deeper in _children(one))]
+
+
+def _when_driving(pid: int, what: Callable[[int], None]) -> None:
+    """Does `what` to the process that drives, once it does."""
+    for _ in range(600):
+        for child in _children(pid):
+            try:
+                if b"ironbench.process.job" in Path(f"/proc/{child}/cmdline").read_bytes() and _busy(child):
+                    return what(child)
+            except OSError:
+                continue
+        time.sleep(0.05)
+    return None
+
+
+def _busy(pid: int) -> bool:
+    """Whether it has connected: its clients have threads."""
+    return any((task / "comm").read_text().startswith("drive-") for task in Path(f"/proc/{pid}/task").iterdir())
+
+
+@needs["SQLite3"]
+def test_a_driver_that_crashes_its_process_voids_the_trial(user: User, file: str) -> None:
+    crash = threading.Thread(target=_when_driving, args=(os.getpid(), lambda pid: os.kill(pid, signal.SIGSEGV)))
+    crash.start()
+    told = user("run", "select-only", "--dsn", file, "--duration", "15s", "--warmup", "0s", "--no-observe")
+    crash.join()
+    record = user.records()[-1]
+    assert told.code != 0 and record["status"] == "voided" and "SIGSEGV" in record["cause"]
+
+
+def test_an_unknown_database_gets_portable_sql_alone() -> None:
+    other = next(one for one in ENGINE.variants.values() if not one.can("data"))
+    assert other.can("scripts") and "untried" in other.traits.doc

@@ -1,0 +1,70 @@
+"""ODBC connection strings: what is told, and what is nobody's business."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ironbench.engines.odbc import dsn
+from ironbench.engines.odbc.process import statements
+from ironbench.errors import FailureError, InputError
+from ironbench.model.secrets import Secrets
+
+
+@pytest.mark.parametrize(
+    ("written", "told", "hidden"),
+    [
+        (
+            "odbc:Driver={A B};Server=h;UID=me;PWD=geheim;Port=1",
+            "odbc:Driver={A B};Server=h;Port=1",
+            "UID=me;PWD=geheim",
+        ),
+        ("odbc:sales", "odbc:DSN=sales", None),
+        ("Driver=X; Database=d ;Password={a;b}}c};", "odbc:Driver=X;Database=d", "Password={a;b}}c}"),
+        ("ODBC:DSN=x;AccessToken=abc;User ID=u", "odbc:DSN=x", "AccessToken=abc;User ID=u"),
+    ],
+)
+def test_users_and_passwords_are_kept_apart_and_put_back(written: str, told: str, hidden: str | None) -> None:
+    address, secrets = dsn.parse(written)
+    assert (address.text(), secrets.password) == (told, hidden)
+    again, nothing = dsn.parse(address.text())
+    assert again == address and nothing == Secrets()
+    assert again.whole(secrets) == ";".join(filter(None, (told.removeprefix("odbc:"), hidden)))
+
+
+def test_no_message_shows_a_password_once_it_is_known() -> None:
+    dsn.parse("odbc:Driver=X;PWD={ge;heim}")
+    assert "heim" not in str(FailureError("ODBC", "login with ge;heim refused, {ge;heim}"))
+
+
+def test_a_string_that_cannot_be_read_is_refused_without_being_shown() -> None:
+    for text in ("odbc:Driver=X;PWD={geheim", "odbc:Driver=X;geheim;PWD=1", "odbc:", "odbc:Server=geheim"):
+        with pytest.raises(InputError) as caught:
+            dsn.parse(text)
+        assert "geheim" not in f"{caught.value} {caught.value.hint}"
+
+
+def test_a_file_is_named_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    address, _ = dsn.parse("odbc:Driver=SQLite3;Database=sub/x.db")
+    assert address.value("database") == str(tmp_path / "sub" / "x.db")
+    assert dsn.parse("odbc:Driver=X;Database=sales")[0].value("database") == "sales"
+
+
+@given(st.text(st.characters(exclude_categories=("Cs", "Cc")), max_size=30))
+def test_any_password_in_braces_comes_back_and_stays_out(password: str) -> None:
+    braced = "{" + password.replace("}", "}}") + "}"
+    address, secrets = dsn.parse(f"odbc:Driver=X;PWD={braced};Server=h")
+    assert secrets.password == f"PWD={braced}"
+    assert address.text() == "odbc:Driver=X;Server=h"
+
+
+def test_statements_are_parted_at_semicolons_that_end_them() -> None:
+    assert statements("select ';' ; select \"a;b\" -- ;\n; /* ; */ select 1-2/3;") == [
+        "select ';' ",
+        ' select "a;b" -- ;\n',
+        " /* ; */ select 1-2/3",
+    ]
+    body = "create procedure p() begin select 1; select 2; end"
+    assert statements(body) == [body]
