@@ -12,11 +12,15 @@ from pathlib import Path
 
 import pytest
 from raw_mysql import LACKING, RawMysql
-from raw_server import RawServer, free_port
+from raw_mysql import PASSWORD as MYSQL_PASSWORD
+from raw_server import PASSWORD, RawServer, free_port
 from tls_proxy import TlsProxy
 from workload_trial import Filed, Served, Target
 
 from ironbench import engines
+from ironbench.engines.mariadb.dsn import Address
+from ironbench.engines.mariadb.session import MariadbSession
+from ironbench.model.secrets import Secrets
 from ironbench.model.session import Session
 from ironbench.model.system import System
 
@@ -112,11 +116,22 @@ def postgres(dsn: str) -> Iterator[Session]:
         yield session
 
 
-@pytest.fixture(params=["postgres", "sqlite"])
+@pytest.fixture
+def joined(raw_mysql: RawMysql) -> Iterator[MariadbSession]:
+    """The engine's session on a running server, in a database of this test's alone."""
+    name = f"test_{next(_numbers)}"
+    raw_mysql.query(f"CREATE DATABASE {name} CHARACTER SET utf8mb4 COLLATE utf8mb4_bin")
+    session = MariadbSession(Address("root", name, socket=str(raw_mysql.socket), tls="disable"), Secrets())
+    yield session
+    session.stop()
+    raw_mysql.query(f"DROP DATABASE {name}")
+
+
+@pytest.fixture(params=["postgres", "sqlite", "mariadb"])
 def target(request: pytest.FixtureRequest, place: Path) -> Iterator[Target]:
-    """The same test on PostgreSQL and on an SQLite file."""
-    if request.param == "postgres":
-        yield request.getfixturevalue("served")
+    """The same test on PostgreSQL, on an SQLite file and on MariaDB, where that is installed."""
+    if request.param != "sqlite":
+        yield request.getfixturevalue({"postgres": "served", "mariadb": "joined"}[request.param])
         return
     session = Filed(place)
     yield session
@@ -128,3 +143,15 @@ def tls_proxy(raw_server: RawServer) -> Iterator[TlsProxy]:
     """TLS in front of `raw_server`, with a certificate for `localhost` signed by tests/data/tls/root.crt."""
     with TlsProxy(f"{raw_server.host}/.s.PGSQL.{raw_server.port}") as proxy:
         yield proxy
+
+
+@pytest.fixture
+def guarded(engine: str, request: pytest.FixtureRequest) -> Callable[[str], str]:
+    """Addresses of a user with a password on a running server of `engine`; "" stands for the right one."""
+    if engine == "postgres":
+        port = request.getfixturevalue("raw_server").port
+        return lambda password: (
+            f"host=127.0.0.1 port={port} user=scram_user dbname=postgres password='{password or PASSWORD}'"
+        )
+    port = request.getfixturevalue("raw_mysql").port
+    return lambda password: f"mysql://password_user:{password or MYSQL_PASSWORD}@127.0.0.1:{port}/d?tls=disable"

@@ -1,4 +1,4 @@
-"""Servers for the tests of their life: each test its own directory, made by copying one cluster."""
+"""Servers for the tests of their life: each test its own directory."""
 
 import json
 import os
@@ -13,49 +13,51 @@ from dataclasses import replace
 from pathlib import Path
 
 from ironbench import engines
-from ironbench.engines.postgres.session import PostgresSession
+from ironbench.engines.server_session import ServerSession
 from ironbench.model.system import Layout, System
 from ironbench.process import processes
 
 SOURCE = Path(__file__).parents[2] / "src"
 
 
-def system(data: Path, **told: object) -> System:
+FILES = {"postgres": "cluster", "mariadb": "files"}
+"""Name of the server's own directory below `--data`, in which it works."""
+
+
+def system(data: Path, engine: str = "postgres", **told: object) -> System:
     """A system with its data there; `told` are other fields of System."""
     layout = replace(told.pop("layout", Layout()), data=str(data))
-    return System("postgres", "test", layout=layout, **told)
+    return System(engine, "test", layout=layout, **told)
 
 
-def start(wanted: System, clients: int = 4) -> PostgresSession:
-    engine = engines.get("postgres")
+def start(wanted: System, clients: int = 4) -> ServerSession:
+    engine = engines.get(wanted.engine)
     checked, secrets = engine.validated(wanted, clients)
     return engine.start(checked, secrets, clients)
 
 
-def pid_of(session: PostgresSession) -> int:
+def pid_of(session: ServerSession) -> int:
     """The server's own process."""
     return session.processes()[0]
 
 
-def sockets(session: PostgresSession) -> Path:
-    return Path(session.target()["connection"]["host"])
+def sockets(session: ServerSession) -> Path:
+    connection = session.target()["connection"]
+    return Path(connection["socket"]).parent if connection.get("socket") else Path(connection["host"])
 
 
 class Parent:
     """Another ironbench, in a process of its own, with a server; to be killed."""
 
-    def __init__(self, data: Path, ideal: tuple[str, ...] = ()) -> None:
+    def __init__(self, data: Path, engine: str = "postgres", ideal: tuple[str, ...] = ()) -> None:
         code = f"""
             import json, sys, time
-            sys.path.insert(0, {str(SOURCE)!r})
-            from ironbench import engines
+            sys.path[:0] = [{str(SOURCE)!r}, {str(Path(__file__).parent)!r}]
+            from pathlib import Path
+            import own_server
             from ironbench.process import register
-            from ironbench.model.system import Layout, System
-            system = System("postgres", "test", layout=Layout(data={str(data)!r}), ideal={ideal!r})
-            engine = engines.get("postgres")
-            system, secrets = engine.validated(system, 4)
-            session = engine.start(system, secrets, 4)
-            print(json.dumps({{"server": session.processes()[0], "sockets": session.target()["connection"]["host"],
+            session = own_server.start(own_server.system(Path({str(data)!r}), {engine!r}, ideal={ideal!r}))
+            print(json.dumps({{"server": session.processes()[0], "sockets": str(own_server.sockets(session)),
                                "guard": register.entries()[0].guard.pid}}), flush=True)
             time.sleep(600)
         """

@@ -18,6 +18,8 @@ from ironbench.engines.mariadb.installation import find
 from ironbench.errors import IronbenchError
 
 CERTIFICATES = Path(__file__).parents[1] / "data" / "tls"
+PASSWORD = "open-sesame"
+"""Of the users that have one."""
 LACKING = shutil.which("mariadbd") is None
 
 
@@ -45,8 +47,9 @@ class RawMysql:
         self._wait()
         root = self.connect(database="")
         root.query(
-            "CREATE DATABASE d; CREATE USER password_user IDENTIFIED BY 'secret'; GRANT ALL ON d.* TO password_user;"
-            "CREATE USER tls_user IDENTIFIED BY 'secret' REQUIRE SSL; GRANT ALL ON d.* TO tls_user"
+            f"CREATE DATABASE d; CREATE USER password_user IDENTIFIED BY '{PASSWORD}'; "
+            "GRANT ALL ON d.* TO password_user; "
+            f"CREATE USER tls_user IDENTIFIED BY '{PASSWORD}' REQUIRE SSL; GRANT ALL ON d.* TO tls_user"
         )
         root.close()
 

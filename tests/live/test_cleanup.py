@@ -10,6 +10,7 @@ from pathlib import Path
 
 import own_server as pg
 import pytest
+from factories import require_installed
 
 from ironbench.cli.cleanup import cleanup as clean_up
 from ironbench.cli.run import carried_out
@@ -30,32 +31,38 @@ def own_register(monkeypatch, tmp_path: Path) -> Path:
     return tmp_path / "ironbench"
 
 
+@pytest.fixture(params=pg.FILES)
+def engine(request: pytest.FixtureRequest) -> str:
+    require_installed(request.param)
+    return request.param
+
+
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
-def test_a_server_ends_with_its_ironbench_however_that_ends(place: Path, number: int) -> None:
-    with pg.Parent(place / "d") as parent:
+def test_a_server_ends_with_its_ironbench_however_that_ends(place: Path, engine: str, number: int) -> None:
+    with pg.Parent(place / "d", engine) as parent:
         parent.kill(number)
         assert pg.eventually(lambda: not parent.server.alive())
         assert pg.eventually(lambda: not parent.guard.alive())
         assert not parent.sockets.exists()
         assert register.entries() == []
-        assert not processes.working_in(place / "d" / "cluster")
-        session = pg.start(pg.system(place / "d"))
+        assert not processes.working_in(place / "d" / pg.FILES[engine])
+        session = pg.start(pg.system(place / "d", engine))
         session.stop()
 
 
-def test_what_outlives_both_ironbench_and_guard_is_ended_by_cleanup(place: Path) -> None:
-    with pg.Parent(place / "d") as parent:
+def test_what_outlives_both_ironbench_and_guard_is_ended_by_cleanup(place: Path, engine: str) -> None:
+    with pg.Parent(place / "d", engine) as parent:
         os.kill(parent.guard.pid, signal.SIGKILL)
         parent.kill(signal.SIGKILL)
         assert parent.server.alive()
-        assert leftovers() == [f"postgres in {place / 'd'}"]
+        assert leftovers() == [f"{engine} in {place / 'd'}"]
         cleaned = cleanup(remove_data=False)
         assert leftovers() == []
         assert [entry.server for entry in cleaned.ended] == [parent.server]
         assert not parent.server.alive()
         assert not parent.sockets.exists()
         assert register.entries() == []
-        assert any(f"ended: postgres in {place / 'd'}" in line for line in lines_of(cleaned))
+        assert any(f"ended: {engine} in {place / 'd'}" in line for line in lines_of(cleaned))
         assert lines_of(cleanup(remove_data=False)) == ["nothing of ours is left"]
 
 
@@ -78,8 +85,8 @@ def test_a_directory_whose_server_outlived_its_ironbench_is_refused_until_cleanu
         session.stop()
 
 
-def test_a_session_whose_guard_was_killed_still_stops_its_server(place: Path) -> None:
-    session = pg.start(pg.system(place / "d"))
+def test_a_session_whose_guard_was_killed_still_stops_its_server(place: Path, engine: str) -> None:
+    session = pg.start(pg.system(place / "d", engine))
     server, sockets = processes.identify(pg.pid_of(session)), pg.sockets(session)
     os.kill(register.entries()[0].guard.pid, signal.SIGKILL)
     assert session.alive()

@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from factories import require_installed
+from raw_mysql import RawMysql
 from raw_server import RawServer
 
 from ironbench import engines, load, workloads
@@ -52,10 +54,14 @@ class Watching(Printer):
         yield show
 
 
-@pytest.fixture(params=["postgres", "sqlite"])
+@pytest.fixture(params=["postgres", "sqlite", "mariadb"])
 def system(request: pytest.FixtureRequest, place: Path) -> System:
     if request.param == "sqlite":
         return System("sqlite", "test", {"synchronous": "off"}, Layout(data=str(place / "d")))
+    if request.param == "mariadb":
+        raw: RawMysql = request.getfixturevalue("raw_mysql")
+        name = request.getfixturevalue("joined").target()["connection"]["database"]
+        return System("mariadb", "test", dsn=f"mysql://root@localhost/{name}?socket={raw.socket}")
     server: RawServer = request.getfixturevalue("raw_server")
     name = request.getfixturevalue("database")
     return System("postgres", "test", dsn=f"host={server.host} port={server.port} user=postgres dbname={name}")
@@ -95,14 +101,21 @@ def test_a_load_whose_process_was_killed_is_never_taken_for_complete(system: Sys
         assert_incomplete_and_made_anew(session, system)
 
 
+@pytest.mark.parametrize(("engine", "size_mb", "error"), [("postgres", 100, "No space left"), ("mariadb", 200, "full")])
 def test_a_full_disk_leaves_a_server_of_ours_that_works_and_stops(
-    small_disk: Callable[[int], Path], place: Path, monkeypatch: pytest.MonkeyPatch
+    small_disk: Callable[[int], Path],
+    place: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    engine: str,
+    size_mb: int,
+    error: str,
 ) -> None:
+    require_installed(engine)
     monkeypatch.setattr(prepare, "enough_space", lambda session, dataset: None)
-    disk = small_disk(100)
-    system = System("postgres", "test", layout=Layout(data=str(disk / "data"), log=str(place / "log")))
+    disk = small_disk(size_mb)
+    system = System(engine, "test", layout=Layout(data=str(disk / "data"), log=str(place / "log")))
     with running(system) as session:
-        with pytest.raises(FailureError, match="No space left on device") as caught:
+        with pytest.raises(FailureError, match=error) as caught:
             load.ready(session, plan(system, 20), Watching())
         assert "smaller scale" in caught.value.hint
         assert_incomplete_and_made_anew(session, system)

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import os
-import signal
-import subprocess
-import sys
-import textwrap
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-import own_server
 import pytest
 from factories import require_installed
 
 from ironbench import engines
 from ironbench.engines.mariadb.session import MariadbSession
-from ironbench.errors import FailureError, InputError
+from ironbench.errors import InputError
 from ironbench.model.system import Layout, System
-from ironbench.process import processes, register
+from ironbench.process import register
 
 pytestmark = pytest.mark.live
 
@@ -92,14 +86,6 @@ def test_what_was_committed_is_there_after_a_kill_and_a_restart(start: Start) ->
     assert kept(session) == [("7",), ("8",)]
 
 
-def test_a_server_that_died_says_why(start: Start) -> None:
-    session = start()
-    os.kill(session.processes()[0], signal.SIGKILL)
-    assert own_server.eventually(lambda: not session.alive())
-    with pytest.raises(FailureError, match="the server died: killed by SIGKILL"):
-        session.query("select 1")
-
-
 def test_a_checkpoint_leaves_no_log_to_replay(start: Start) -> None:
     session = start()
     session.query("create table kept (n int primary key, filler char(200))")
@@ -128,35 +114,6 @@ def test_a_snapshot_brings_back_what_was_there_and_keeps_what_no_snapshot_made(s
     ENGINE.restore(elsewhere, place / "snapshot")
     assert kept(start(layout=elsewhere.layout)) == [("7",)]
     assert not (place / "d" / "files.kept-2").exists()
-
-
-def test_a_running_directory_is_refused(start: Start, place: Path) -> None:
-    session = start()
-    assert str(session.processes()[0]) in ENGINE.in_use(ENGINE.validated(system(place), 4)[0]).cause
-    with pytest.raises(InputError, match="another ironbench uses it"):
-        start()
-
-
-def test_nothing_of_a_killed_ironbench_stays(start: Start, place: Path) -> None:
-    code = f"""
-        import json, sys, time
-        sys.path.insert(0, {str(own_server.SOURCE)!r})
-        from ironbench import engines
-        from ironbench.model.system import Layout, System
-        engine = engines.get("mariadb")
-        system, secrets = engine.validated(System("mariadb", "t", layout=Layout({str(place / "d")!r})), 4)
-        session = engine.start(system, secrets, 4)
-        print(json.dumps([session.processes()[0], session.target()["connection"]["socket"]]), flush=True)
-        time.sleep(600)
-    """
-    owner = subprocess.Popen([sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE, text=True)
-    pid, socket = json.loads(owner.stdout.readline())
-    server = processes.identify(pid)
-    owner.kill()
-    owner.wait(30)
-    owner.stdout.close()
-    assert own_server.eventually(lambda: not server.alive() and not Path(socket).parent.exists())
-    assert own_server.eventually(lambda: register.entries() == [])
 
 
 @pytest.mark.parametrize(

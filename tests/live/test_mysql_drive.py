@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from raw_mysql import RawMysql
+from raw_mysql import PASSWORD, RawMysql
 
 from ironbench import _core
 from ironbench.drive.run import Tasks, compiled_plan
@@ -61,7 +61,7 @@ def test_every_transaction_is_one_of_the_servers_own_count(server: RawMysql, pro
 
 
 def test_a_load_over_tls_and_many_clients_on_an_open_schedule_runs(server: RawMysql) -> None:
-    tls = target(server, socket=None, user="tls_user", password="secret")
+    tls = target(server, socket=None, user="tls_user", password=PASSWORD)
     assert drive(tls, POINT)["transactions"] == 200
     open_loop = drive(
         target(server), POINT, clients=100, transactions=None, duration_s=0.5, rate=400.0, arrivals="fixed"

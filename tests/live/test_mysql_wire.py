@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator
 
 import pytest
-from raw_mysql import CERTIFICATES, RawMysql
+from raw_mysql import CERTIFICATES, PASSWORD, RawMysql
 
 from ironbench import _core
 from ironbench.errors import FailureError, InputError
@@ -30,7 +30,7 @@ def test_a_user_with_a_password_is_let_in_on_every_road(
     raw_mysql: RawMysql, road: str, tls: str, expected: bool
 ) -> None:
     address = {"socket": None} if road == "tcp" else {}
-    connection = raw_mysql.connect(**address, user="password_user", password="secret", tls=tls)
+    connection = raw_mysql.connect(**address, user="password_user", password=PASSWORD, tls=tls)
     assert connection.query("SELECT current_user()") == [("password_user@%",)]
     [(cipher,)] = connection.query(
         "SELECT variable_value FROM information_schema.session_status WHERE variable_name = 'ssl_cipher'"
@@ -42,7 +42,7 @@ def test_a_user_with_a_password_is_let_in_on_every_road(
 
 def test_a_certificate_is_verified_with_the_authority_and_the_name_asked_for(raw_mysql: RawMysql) -> None:
     good = {"socket": None, "host": "localhost", "tls": "verify-full", "tls_ca": str(CERTIFICATES / "root.crt")}
-    user = {"user": "tls_user", "password": "secret"}
+    user = {"user": "tls_user", "password": PASSWORD}
     assert raw_mysql.connect(**good, **user).tls
     with pytest.raises(InputError, match="UnknownIssuer") as refused:
         raw_mysql.connect(**good | {"tls_ca": str(CERTIFICATES / "other_root.crt")}, **user)

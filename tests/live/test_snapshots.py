@@ -16,6 +16,7 @@ from pathlib import Path
 
 import own_server as pg
 import pytest
+from factories import require_installed
 
 from ironbench import engines, workloads
 from ironbench.engines.cleanup import cleanup, lines_of
@@ -42,6 +43,7 @@ def own_cache(monkeypatch: pytest.MonkeyPatch, place: Path, tmp_path: Path) -> P
 
 
 def setup(place: Path, engine: str = "postgres", workload: str = "tpcb-like", **told: object) -> Setup:
+    require_installed(engine)
     layout = replace(told.pop("layout", Layout()), data=str(place / "data"))
     system = System(engine, "test", layout=layout, **told)
     system, _ = engines.get(engine).validated(system, 4)
@@ -71,7 +73,7 @@ def spoil(wanted: Setup) -> None:
         session.query("create table another (x int)")
 
 
-@pytest.mark.parametrize("engine", ["postgres", "sqlite"])
+@pytest.mark.parametrize("engine", ["postgres", "sqlite", "mariadb"])
 def test_what_a_trial_changed_is_undone(place: Path, engine: str) -> None:
     wanted = setup(place, engine)
     kept, _ = ready(wanted)
@@ -86,7 +88,7 @@ def test_what_a_trial_changed_is_undone(place: Path, engine: str) -> None:
         session.query("select * from another")
 
 
-@pytest.mark.parametrize("engine", ["postgres", "sqlite"])
+@pytest.mark.parametrize("engine", ["postgres", "sqlite", "mariadb"])
 def test_a_later_run_finds_the_snapshot_again(place: Path, engine: str) -> None:
     wanted = setup(place, engine)
     first, said = ready(wanted)
@@ -143,7 +145,7 @@ def test_a_system_with_log_and_temp_of_its_own_can_be_copied_and_put_back(place:
             session.query("drop table mine")
 
 
-@pytest.mark.parametrize("engine", ["postgres", "sqlite"])
+@pytest.mark.parametrize("engine", ["postgres", "sqlite", "mariadb"])
 def test_what_no_snapshot_made_is_kept_aside(place: Path, engine: str) -> None:
     wanted = setup(place, engine)
     with engines.running(wanted.system, Secrets(), 4) as session:
@@ -153,11 +155,12 @@ def test_what_no_snapshot_made_is_kept_aside(place: Path, engine: str) -> None:
     assert len(kept) == 1
     restore.restored(wanted, ready(wanted)[0])
     assert list((place / "data").glob("*.kept-*")) == kept
-    kept[0].rename(place / "data" / ("moved" if engine == "postgres" else "moved.sqlite"))
+    kept[0].rename(place / "data" / ("moved.sqlite" if engine == "sqlite" else "moved"))
 
 
-def test_a_stranger_s_directory_is_not_touched(place: Path) -> None:
-    wanted = setup(place)
+@pytest.mark.parametrize("engine", ["postgres", "mariadb"])
+def test_a_stranger_s_directory_is_not_touched(place: Path, engine: str) -> None:
+    wanted = setup(place, engine)
     kept, _ = ready(wanted)
     (place / "data").mkdir()
     (place / "data" / "letter.txt").write_text("dear aunt")
@@ -166,14 +169,15 @@ def test_a_stranger_s_directory_is_not_touched(place: Path) -> None:
     assert (place / "data" / "letter.txt").read_text() == "dear aunt"
 
 
-def test_a_running_server_s_files_are_neither_copied_nor_replaced(place: Path) -> None:
-    wanted = setup(place)
+@pytest.mark.parametrize("engine", ["postgres", "mariadb"])
+def test_a_running_server_s_files_are_neither_copied_nor_replaced(place: Path, engine: str) -> None:
+    wanted = setup(place, engine)
     kept, _ = ready(wanted)
     restore.restored(wanted, kept)
     with engines.running(wanted.system, Secrets(), 4):
         for act in (
             lambda: restore.restored(wanted, kept),
-            lambda: engines.get("postgres").snapshot(wanted.system, place / "c"),
+            lambda: engines.get(engine).snapshot(wanted.system, place / "c"),
         ):
             with pytest.raises(InputError, match=r"uses it|already runs"):
                 act()
@@ -203,7 +207,7 @@ def test_a_snapshot_whose_files_were_changed_is_made_anew(place: Path) -> None:
 
 LOADER = """
 import sys
-sys.path[:0] = [{source!r}, {tests!r}]
+sys.path[:0] = [{source!r}, {tests!r}, {tests!r} + "/.."]
 from pathlib import Path
 from test_snapshots import ready, setup
 print("begin", flush=True)
@@ -211,13 +215,13 @@ ready(setup(Path({place!r}), {engine!r}))
 """
 
 
-@pytest.mark.parametrize("engine", ["postgres", "sqlite"])
+@pytest.mark.parametrize("engine", ["postgres", "sqlite", pytest.param("mariadb", marks=pytest.mark.long)])
 @pytest.mark.parametrize("delay_s", [0.3, 0.7, 1.0, 1.3])
 def test_a_killed_load_leaves_nothing_half(place: Path, own_cache: Path, engine: str, delay_s: float) -> None:
     code = LOADER.format(source=str(SOURCE), tests=str(Path(__file__).parent), place=str(place), engine=engine)
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as child:
         assert child.stdout is not None
-        child.stdout.readline()
+        assert child.stdout.readline() == b"begin\n"
         time.sleep(delay_s)
         child.kill()
     assert pg.eventually(lambda: not _initdb_works(own_cache), 1), "it would remove what the next one makes there"

@@ -12,6 +12,7 @@ from raw_server import RawServer
 
 from ironbench import _core, workloads
 from ironbench.drive.run import Tasks, compiled_plan
+from ironbench.engines.mariadb.session import MariadbSession
 from ironbench.load import Loaded
 from ironbench.load.prepare import brought
 from ironbench.model.record import Check
@@ -72,13 +73,15 @@ class Filed:
         self._session.close()
 
 
-Target = Served | Filed
+Target = Served | Filed | MariadbSession
 
 
 def without_references(session: Target) -> None:
     """From here on this session may break references, and no trigger runs for it."""
     if session.engine == "postgres":
         session.query("set session_replication_role = replica")
+    elif session.engine == "mariadb":
+        session.query("set foreign_key_checks = off")
     else:
         session.query("drop trigger igen_order_lines_go")
 

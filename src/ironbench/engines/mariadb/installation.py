@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import re
 import shutil
 from dataclasses import dataclass
@@ -19,6 +20,8 @@ _SYSTEM_TABLES = ("system_tables", "performance_tables", "system_tables_data", "
 _GRAVE = re.compile(r"\[ERROR\] (.*)")
 _HOLLOW = ("Aborting", "Plugin 'InnoDB' registration", "Unknown/unsupported storage engine")
 """What follows from the error before it."""
+_NUMBERED = re.compile(r"\b(?:failed with error|error number) (\d{1,3})\b(?! \()")
+"""An error of the operating system (errno(3)), as InnoDB tells it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +93,10 @@ def _texts(server: Path, part: str) -> list[Path]:
 
 def complaint(text: str) -> str:
     """What a server died of: the errors in its messages, else its last words."""
-    errors = [match[1].strip() for match in _GRAVE.finditer(text)]
+    errors = [_NUMBERED.sub(_explained, match[1].strip()) for match in _GRAVE.finditer(text)]
     telling = [error for error in errors if not error.startswith(_HOLLOW)]
     return " / ".join(dict.fromkeys(telling[:3])) or last_words(text)
+
+
+def _explained(match: re.Match[str]) -> str:
+    return f"{match[0]} ({os.strerror(int(match[1]))})"

@@ -53,6 +53,7 @@ def launch(
 
 
 def _write_settings(home: Home, identity: Identity, settings: Mapping[str, str]) -> None:
+    home.options.unlink(missing_ok=True)  # it may be another identity's
     home.options.write_text(server_settings.as_file(settings))
     home.options.chmod(0o600)  # a file that others may write to is ignored
     identity.give(home.options)

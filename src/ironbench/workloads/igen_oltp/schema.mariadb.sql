@@ -1,5 +1,5 @@
 -- The order system. Rows arrive in the order of their keys, which are the tables.
--- bytes: 20000000
+-- bytes: 9000000
 create table igen_region (region_id smallint primary key, name varchar(20) not null);
 insert into igen_region values
     (1, 'Asia'), (2, 'Europe'), (3, 'North America'), (4, 'South America'), (5, 'Africa'), (6, 'Oceania');

@@ -1,5 +1,5 @@
 -- pgbench's tables in MariaDB's words. Rows come in the order of their key, which is the table.
--- bytes: 20000000
+-- bytes: 13000000
 create table pgbench_history (
     tid integer,
     bid integer,
