@@ -237,7 +237,12 @@ def test_another_installation_is_used_by_its_directory(place: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
-def test_an_ordinary_user_needs_no_other_identity(place: Path) -> None:
+@pytest.mark.parametrize(("user", "runs_as"), [(65534, "own user"), (54321, "user namespace")])
+def test_an_ordinary_user_needs_no_other_identity_but_a_name(place: Path, user: int, runs_as: str) -> None:
+    alone = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"]
+    server = [*alone, "unshare", "--user", installation.find().program("postgres"), "--version"]
+    if runs_as != "own user" and subprocess.run(server, capture_output=True).returncode:
+        pytest.skip("this user may make no namespace, or not read the server's program")
     place.chmod(0o777)
     place.parent.chmod(0o755)
     code = f"""
@@ -250,8 +255,7 @@ with engines.running(system, secrets, 4) as session:
     print(session.facts()["runs_as"], session.query("SELECT 40 + 2")[0][0], len(session.processes()) > 3)
 """
     # The capability only lets it read Python and ironbench where root keeps them.
-    become = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
-    become += ["--inh-caps=+dac_override", "--ambient-caps=+dac_override"]
+    become = [*alone, "--inh-caps=+dac_override", "--ambient-caps=+dac_override"]
     environ = {name: value for name, value in os.environ.items() if name != "XDG_RUNTIME_DIR"}
     done = subprocess.run([*become, sys.executable, "-c", code], capture_output=True, text=True, env=environ)
-    assert done.stdout.strip() == "own user 42 True", done.stderr
+    assert done.stdout.strip() == f"{runs_as} 42 True", done.stderr

@@ -1,4 +1,4 @@
-"""As whom a server of ours runs. Database servers refuse to run as root, so root needs a way around it."""
+"""As whom a server of ours runs. Database servers refuse to run as root, and as a user without a name."""
 
 from __future__ import annotations
 
@@ -53,7 +53,9 @@ def choose(program: str, title: str, forbidden: frozenset[str] = frozenset()) ->
     `title`: the server's name in messages.
     """
     if os.geteuid() != 0:
-        return Identity("own user")
+        # initdb looks its user's name up, and a container may run us as a number alone. A server that needs no name
+        # starts where there is no such namespace, too.
+        return next((way for way in _named_otherwise() if _trial(way, program) is None), Identity("own user"))
     reasons = []
     for candidate in _ways_for_root():
         if candidate.mechanism in forbidden:
@@ -69,9 +71,29 @@ def choose(program: str, title: str, forbidden: frozenset[str] = frozenset()) ->
     )
 
 
+def _named_otherwise() -> list[Identity]:
+    try:
+        pwd.getpwuid(os.geteuid())
+    except KeyError:
+        return [_in_a_namespace()]
+    return []
+
+
+_USUAL = 1000
+"""The first ordinary user of most systems (login.defs(5), UID_MIN)."""
+
+
+def _in_a_namespace() -> Identity:
+    """A user with a name, for the server looks it up. No owner and no permission changes: files stay ours, the server
+    merely sees another number."""
+    nobody = 65534  # owner of all that the namespace does not map (user_namespaces(7)), so not told from a stranger
+    known = [user.pw_uid for user in pwd.getpwall() if user.pw_uid not in (0, nobody)]
+    uid = known[0] if known and _USUAL not in known else _USUAL
+    return Identity(NAMESPACE, ("unshare", "--user", f"--map-user={uid}", f"--map-group={uid}"))
+
+
 def _ways_for_root() -> list[Identity]:
-    # The namespace changes no owner and no permission: files stay root's, the server merely sees another number.
-    ways = [Identity(NAMESPACE, ("unshare", "--user", "--map-user=1000", "--map-group=1000"))]
+    ways = [_in_a_namespace()]
     try:
         nobody = pwd.getpwnam("nobody")
     except KeyError:
