@@ -161,6 +161,15 @@ def test_frequencies_of_one_kind_only_are_compared(of_a: dict, of_b: dict, ratio
     assert shown.hertz_kind == kind
 
 
+def test_of_one_machine_neither_cores_nor_clock_frequency_are_compared() -> None:
+    old, new = sweep(DISK, 3000, 5), sweep(MEMORY, 4800, 5, seed=2)
+    for machine in (OLD, {"cpu": {"model": "no frequency in its name", "cores": 8}}):
+        shown = leads("old", old, "new", new, Shelf([*old, *new], machines={"m1": machine}), 0.05)
+        text = report.text(shown)
+        assert "frequenc" not in text and "cores" not in text
+        assert shown.cores == (8, 8)
+
+
 def test_trials_of_one_rate_are_not_mixed_with_those_of_a_closed_loop() -> None:
     open_loop = Load(rate=500.0, duration_s=30.0)
     sides = [

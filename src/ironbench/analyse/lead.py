@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import isclose
 from statistics import geometric_mean
 from typing import Any
 
@@ -96,9 +97,9 @@ class Leads:
     works: tuple[WorkLead, ...]
     cores: tuple[int | None, int | None]
     hertz_ratio: float | None
-    """B over A; None where not the same kind of frequency is known of both."""
+    """B over A, 1 on one machine; None where not the same kind of frequency is known of both."""
     hertz_kind: str
-    """`highest`: from the kernel; `nominal`: in the processor's name; empty: unknown for one of them."""
+    """`highest`: from the kernel; `nominal`: in the processor's name; empty: unknown, or one machine."""
     differences: tuple[Difference, ...]
     """Of machines, engines, settings, layouts, versions and load, in the works that both did."""
     cautions: tuple[str, ...]
@@ -109,6 +110,16 @@ class Leads:
     """Work that only one of them did, or did with another ironbench."""
     in_turns: bool
     """Whether both are cells of one lab, measured block by block."""
+
+    @property
+    def clock(self) -> float | None:
+        """The ratio of the frequencies where it is known and not 1: what a reader is shown."""
+        return None if self.hertz_ratio is None or isclose(self.hertz_ratio, 1.0) else self.hertz_ratio
+
+    @property
+    def cores_differ(self) -> bool:
+        """Whether they do, as far as is known."""
+        return None in self.cores or self.cores[0] != self.cores[1]
 
 
 def leads(
@@ -125,7 +136,7 @@ def leads(
     pairs = [(sides[0][work][0], sides[1][work][0]) for work in both]
     rows = [row for pair in pairs for row in differences([facts(one, archive) for one in pair])]
     machines = [archive.machine(one.machine) for one in pairs[0]]
-    ratio, kind = _hertz(*machines)
+    ratio, kind = _hertz(*machines) if pairs[0][0].machine != pairs[0][1].machine else (1.0, "")
     works = tuple(_work(work, Subject(a, sides[0][work]), Subject(b, sides[1][work]), margin) for work in both)
     names = dict.fromkeys(sides[0][work][0].choice.workload for work in both)
     return Leads(

@@ -138,7 +138,7 @@ def _drawn(chart: Chart | None) -> tuple[Chart, ...]:
 
 def sentences(leads: Leads) -> list[str]:
     """What the hardware would let expect, and each work's peak in words."""
-    lines = [_hardware(leads)]
+    lines = [text for text in (_hardware(leads),) if text]
     for work in leads.works:
         if work.peaks is None:
             lines.append(f"{work.work}: one of them has no usable trial.")
@@ -191,19 +191,13 @@ def peaks(leads: Leads) -> Table:
                     at,
                 )
             )
-    rows.append(
-        (
-            f"{leads.hertz_kind} clock frequency".strip(),
-            "",
-            "",
-            number(leads.hertz_ratio) if leads.hertz_ratio else NOT_KNOWN,
-            "",
-            "",
-        )
-    )
-    cores = [str(count) if count else NOT_KNOWN for count in leads.cores]
-    a_cores, b_cores = leads.cores
-    rows.append(("cores", *cores, number(b_cores / a_cores) if a_cores and b_cores else NOT_KNOWN, "", ""))
+    if leads.clock or leads.hertz_ratio is None:
+        clock = number(leads.clock) if leads.clock else NOT_KNOWN
+        rows.append((f"{leads.hertz_kind} clock frequency".strip(), "", "", clock, "", ""))
+    if leads.cores_differ:
+        cores = [str(count) if count else NOT_KNOWN for count in leads.cores]
+        a_cores, b_cores = leads.cores
+        rows.append(("cores", *cores, number(b_cores / a_cores) if a_cores and b_cores else NOT_KNOWN, "", ""))
     return Table(("", leads.a, leads.b, f"{leads.b} / {leads.a}", "95 % interval", "at"), tuple(rows), numbers=True)
 
 
@@ -222,12 +216,16 @@ def _title(leads: Leads) -> str:
 
 
 def _hardware(leads: Leads) -> str:
+    """In what the two differ; empty where in neither cores nor clock frequency."""
     known = [str(count) if count else NOT_KNOWN for count in leads.cores]
-    cores = f"{known[1]} {'core' if leads.cores[1] == 1 else 'cores'} against {known[0]}"
-    if not leads.hertz_ratio:
-        return f"Compared with {leads.a}, {leads.b} has {cores}. Their clock frequencies cannot be compared."
-    clock = f"the {leads.hertz_kind} clock frequency × {number(leads.hertz_ratio)}"
-    return f"Compared with {leads.a}, {leads.b} has {clock}, and {cores}."
+    has = []
+    if leads.clock:
+        has.append(f"the {leads.hertz_kind} clock frequency × {number(leads.clock)}")
+    if leads.cores_differ:
+        has.append(f"{known[1]} {'core' if leads.cores[1] == 1 else 'cores'} against {known[0]}")
+    texts = [f"Compared with {leads.a}, {leads.b} has {', and '.join(has)}."] if has else []
+    texts += [] if leads.hertz_ratio else ["Their clock frequencies cannot be compared."]
+    return " ".join(texts)
 
 
 def _differences(leads: Leads) -> str:

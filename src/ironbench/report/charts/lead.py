@@ -33,7 +33,7 @@ def peaks(leads: Leads) -> Chart | None:
         ]
     named = rows.named(data)
     metrics = list(dict.fromkeys(row["metric"] for row in data))
-    reach = [row[end] for row in named for end in ("low", "high")] + [1.0, leads.hertz_ratio or 1.0]
+    reach = [row[end] for row in named for end in ("low", "high")] + [1.0, leads.clock or 1.0]
     domain = [min(0.9, min(reach) * 0.92), max(1.1, max(reach) * 1.08)]
     x = {
         "type": "quantitative",
@@ -47,9 +47,9 @@ def peaks(leads: Leads) -> Chart | None:
     }
     layers = [*rows.frame(len(named), "names", "text"), *_lines(leads), *_marks(len(named), x, metrics)]
     datasets = {"names": named, "points": named, "one": [{"at": 1.0}]}
-    datasets |= {"clock": [{"at": leads.hertz_ratio}]} if leads.hertz_ratio else {}
+    datasets |= {"clock": [{"at": leads.clock}]} if leads.clock else {}
     keys = list(base.keys(metrics))
-    keys += [Key("ratio of the clock frequencies", "muted", "dash")] if leads.hertz_ratio else []
+    keys += [Key("ratio of the clock frequencies", "muted", "dash")] if leads.clock else []
     table = Table(
         ("peak", f"ratio to {leads.a}", "95 % interval"),
         tuple((row["name"], times(row["ratio"]), _interval(row)) for row in named),
@@ -79,7 +79,7 @@ def _interval(row: dict[str, Any]) -> str:
 
 def _lines(leads: Leads) -> list[dict[str, Any]]:
     """Rules at 1 and at the ratio of the clock frequencies."""
-    names = [("one", "@ink", [1, 0])] + ([("clock", "@muted", [5, 4])] if leads.hertz_ratio else [])
+    names = [("one", "@ink", [1, 0])] + ([("clock", "@muted", [5, 4])] if leads.clock else [])
     return [
         {
             "data": {"name": name},
@@ -122,12 +122,12 @@ def by_clients(leads: Leads) -> Chart | None:
         for place, work in enumerate(works)
         for clients, one in work.by_clients
     ]
-    reach = [row[end] for row in points for end in ("low", "high")] + [1.0, leads.hertz_ratio or 1.0]
+    reach = [row[end] for row in points for end in ("low", "high")] + [1.0, leads.clock or 1.0]
     scale = {"type": "log", "domain": [min(0.9, min(reach) * 0.95), max(1.1, max(reach) * 1.05)], "nice": False}
-    lines = [{"at": 1.0}], [{"at": leads.hertz_ratio}] if leads.hertz_ratio else []
+    lines = [{"at": 1.0}], [{"at": leads.clock}] if leads.clock else []
     keys = list(base.keys(names))
     keys += [Key("95 % interval", "muted", "line")] if any(row["low"] < row["high"] for row in points) else []
-    keys += [Key("ratio of the clock frequencies", "muted", "dash")] if leads.hertz_ratio else []
+    keys += [Key("ratio of the clock frequencies", "muted", "dash")] if leads.clock else []
     x = places("clients or threads", [str(count) for count in counts])
     return Chart(
         "lead-by-clients",
