@@ -75,6 +75,16 @@ def test_a_plan_shows_the_order_that_the_run_takes_or_that_it_is_drawn(user: Use
     assert "block 6: clients=" in user(*words, "--plan", "--seed", "1").stdout
 
 
+def test_a_plan_of_repeats_promises_no_verdict_and_resolves_nothing_of_unknown_length(user: User) -> None:
+    one = ("run", "select-only", "--engine", "sqlite", "--rate", "50", "--duration", "2s", "--repeats", "3", "--plan")
+    text = user(*one).stdout
+    assert "each with clients=1" in text and "50/s asked for" in text
+    assert "a run gives no verdict; a lab of 3 such blocks gives none either, 6 are the fewest" in text
+    counted = ("run", "select-only", "--engine", "sqlite", "--transactions", "5", "--repeats", "3", "--plan")
+    assert "power" not in user(*counted).stdout
+    assert user(*counted, "--json").document["resolution"] is None
+
+
 def test_a_plan_of_a_run_that_goes_on_says_what_is_left(user: User) -> None:
     with user.begun(*WORDS) as run:
         assert eventually(lambda: len(list(user.results.glob("trials/*/record.json"))) == 1)

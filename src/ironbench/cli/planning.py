@@ -45,7 +45,9 @@ def show_run(plan: Plan, before: Sequence[Record], over: bool, drawn: bool, json
     blocks = 1 + max(trial.block for trial in plan.trials)
     setups = [Setup(one.cell, plan.system, plan.choice) for one in plan.trials if one.block == 0]
     left = plan if plan.search else schedule.remaining(plan, before)
-    resolution = size.of_blocks(setups, blocks) if blocks > 1 and not plan.search else None
+    # Of trials that last as long as their transactions take, no spread is known beforehand.
+    timed = all(setup.cell.load.duration_s is not None for setup in setups)
+    resolution = size.of_blocks(setups, blocks) if blocks > 1 and timed and not plan.search else None
     if json:
         import msgspec
 
@@ -95,7 +97,9 @@ def _search_lines(plan: Plan, before: Sequence[Record]) -> Iterator[str]:
 def _sweep_lines(plan: Plan, left: Plan, before: Sequence[Record], drawn: bool) -> Iterator[str]:
     if done := _counting(before):
         yield f"{counted(len(done), 'trial')} measured already, which leaves:"
-    yield f"each trial {_span(plan.trials[0].cell.load)}"
+    load = plan.trials[0].cell.load
+    rate = f", {units.rate(load.rate)} asked for" if load.rate is not None else ""
+    yield f"each trial {_span(load)}{rate}"
     by_block: dict[tuple[str, int], list[str]] = {}
     for trial in left.trials:
         by_block.setdefault((trial.purpose, trial.block), []).append(trial.cell.name)
@@ -103,6 +107,8 @@ def _sweep_lines(plan: Plan, left: Plan, before: Sequence[Record], drawn: bool) 
         cells = sorted({one.cell.load.clients: one.cell.name for one in left.trials}.items())
         yield f"{counted(len(by_block), 'block')} of {', '.join(name for _, name in cells)}"
         yield "each block in an order that is drawn when the run starts; --seed fixes it"
+    elif len({trial.cell.name for trial in plan.trials}) == 1:
+        yield f"each with {plan.trials[0].cell.name}"
     else:
         for (purpose, block), names in list(by_block.items())[:_SHOWN_BLOCKS]:
             yield f"{'block' if purpose == SWEEP else purpose} {block + 1}: {', '.join(names)}"
@@ -336,7 +342,8 @@ def resolved(found: Planned) -> str:
     lab, resolution = found.lab, found.resolution
     time_s = _needed_s(found)
     needs = "takes more than 500 blocks" if time_s is None else f"needs {units.span(time_s)}"
-    return _resolved(resolution, units.span(lab.estimate_s), lab.method.blocks, needs)
+    none = f"{counted(lab.method.blocks, 'block')} carry no verdict, {LEAST_BLOCKS} are the fewest"
+    return _resolved(resolution, units.span(lab.estimate_s), none, needs)
 
 
 def _needed_s(found: Planned) -> float | None:
@@ -350,15 +357,18 @@ def _resolved_by_run(resolution: Resolution, count: int) -> str:
     needs = (
         "takes more than 500 blocks" if resolution.needed is None else f"needs {counted(resolution.needed, 'block')}"
     )
-    return _resolved(resolution, f"a lab of {count} such blocks", count, needs)
+    lab = f"a lab of {count} such blocks"
+    text = _resolved(resolution, lab, f"{lab} gives none either, {LEAST_BLOCKS} are the fewest", needs)
+    return f"a run gives no verdict; {text}"
 
 
-def _resolved(resolution: Resolution, what: str, count: int, needs: str) -> str:
+def _resolved(resolution: Resolution, what: str, none: str, needs: str) -> str:
+    """`none`: said in place of what so few blocks resolve."""
     smaller = f"{in_percent(resolution.target)} {needs}"
     spread = f"spread {in_percent(resolution.varies)} from block to block, in trials of {resolution.trial_s:g} s"
     basis = f"(90 % power; {spread}: {resolution.spread.source})"
     if resolution.detectable is None:
-        return f"{counted(count, 'block')} carry no verdict, six are the fewest; {smaller} {basis}"
+        return f"{none}; {smaller} {basis}"
     return f"{what} resolves a difference of {in_percent(resolution.detectable)} or more; {smaller} {basis}"
 
 
