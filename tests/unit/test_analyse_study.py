@@ -10,7 +10,7 @@ from factories import DISK, MACHINE, MEMORY, OLTP, Shelf, SortedHistogram, examp
 from ironbench.analyse.balance import balance
 from ironbench.analyse.compare import compare
 from ironbench.analyse.curve import little
-from ironbench.analyse.differences import differences, flattened, shared
+from ironbench.analyse.differences import chosen, differences, flattened, shared
 from ironbench.analyse.reproduce import run_command
 from ironbench.analyse.shares import MOST_EVENTS, OTHER, budgets, main_events, waits
 from ironbench.analyse.study import studies
@@ -333,3 +333,16 @@ def test_a_shortfall_without_a_cpu_budget_blames_nobody() -> None:
 def test_littles_law_says_nothing_of_work_that_ends_by_itself() -> None:
     metrics = {"response_time_mean_s": 0.1}
     assert little(record(clients=1, throughput=2, metrics=metrics, load=Load(duration_s=None))) is None
+
+
+def test_facts_of_the_other_kind_of_loop_are_no_facts_of_this_one() -> None:
+    closed, opened = (chosen(DISK, load) for load in (Load(), Load(rate=5.0)))
+    assert "load.arrivals" not in closed and "load.think_time_s" in closed
+    assert "load.think_time_s" not in opened and "load.arrivals" in opened
+
+
+@pytest.mark.parametrize(("workload", "word"), [("tpch", "query"), ("igen-oltp", "transaction")])
+def test_a_footnote_names_the_work_as_its_workload_does(workload: str, word: str) -> None:
+    trials = [record(choice=Choice(workload, {}))]
+    (study,) = studies(trials, Shelf(trials), {})
+    assert any(f"before it sends the next {word}," in note for note in study.footnotes)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ironbench import engines, units
-from ironbench.engines import cleanup, ideal
+from ironbench.engines import cleanup, ideal, identity
 from ironbench.engines.base import Engine, Traits
 from ironbench.engines.postgres import facts, settings
 from ironbench.errors import InputError
@@ -188,6 +188,15 @@ def test_without_a_home_variable_nothing_goes_where_others_may_write(monkeypatch
         place.base({})
     assert "IRONBENCH_DATA" in caught.value.hint
     assert place.base({"IRONBENCH_DATA": "/srv/d"}) == Path("/srv/d")
+
+
+@pytest.mark.parametrize(("uids", "chosen"), [((0, 1, 1000), 1000), ((0, 1, 65534), 1), ((0, 65534), 1000)])
+def test_a_namespace_of_ours_has_a_user_with_a_name(
+    monkeypatch: pytest.MonkeyPatch, uids: tuple[int, ...], chosen: int
+) -> None:
+    users = [pwd.struct_passwd((f"u{uid}", "x", uid, uid, "", "/", "")) for uid in uids]
+    monkeypatch.setattr(pwd, "getpwall", lambda: users)
+    assert f"--map-user={chosen}" in identity._in_a_namespace().prefix
 
 
 def test_a_directory_in_memory_that_others_may_write_is_refused(

@@ -54,7 +54,7 @@ def test_no_knee_is_named_where_contention_cannot_be_told_from_none() -> None:
 
 def test_an_end_far_beyond_what_was_measured_is_no_bound() -> None:
     assert _rate(Estimate(65_749, 40_373, 109_494_715)) == (
-        "65\u202f749/s (40\u202f373 with no upper end that these trials can tell)"
+        "65\u202f749/s (from 40\u202f373 on, with no upper end that these trials can tell)"
     )
     assert _rate(Estimate(1000, 900, 1100)).endswith("(900 to 1\u202f100)")
 

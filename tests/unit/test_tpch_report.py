@@ -43,7 +43,7 @@ def shown(*records: Record) -> tuple[Study, presentation.Presentation]:
 @pytest.mark.parametrize(("sf", "how", "figure"), [("0.01", "unrounded", "2\u202f880"), ("1", "by the rules", "360")])
 def test_card_table_and_sentence_lead_with_the_same_figure(sf: str, how: str, figure: str) -> None:
     study, page = shown(single(DISK, 1.0, sf))
-    assert page.headline(study)[0][1].startswith(f"power {figure}, throughput ")
+    assert page.headline(study)[0][1].startswith(f"reaches power {figure}, throughput ")
     assert how in page.headline(study)[0][1]
     assert page.card(study.parts[0])[:2] == (figure, f"{UNIT} power, {how}")
     assert page.peaks(study).rows[0] == (f"power, {how}", f"{figure}\u202f{UNIT}")

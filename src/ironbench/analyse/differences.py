@@ -53,8 +53,9 @@ def chosen(system: System, load: Load) -> dict[str, str]:
     """What the user chose, known before anything is measured."""
     every = asdict(system), asdict(load)
     every[0].pop("label")
-    for varied in ("clients", "threads", "seed"):
-        every[1].pop(varied)
+    # What belongs to the other kind of loop would read as if it had been so.
+    for left_out in ("clients", "threads", "seed", "arrivals" if load.rate is None else "think_time_s"):
+        every[1].pop(left_out)
     return {**flattened("system", every[0]), **flattened("load", every[1])}
 
 

@@ -67,7 +67,7 @@ def _peak(fit: Fit) -> str:
     peak, throughput = fit.peak_clients, fit.peak_throughput
     if math.isinf(peak.value):
         rising = f" towards an asymptote of {_rate(throughput)}" if math.isfinite(throughput.value) else ""
-        end = "" if math.isinf(peak.low) else f"; its peak, if there is one, lies at {_up(peak.low)} clients or more"
+        end = f"; its peak, if there is one, lies at {_up(peak.low)} clients or more" if _says(peak.low) else ""
         return f"The fitted curve still rises at {_count(fit.last)} clients{rising}{end}."
     sentence = f"The fitted curve peaks at {_estimate(peak)} with {_rate(throughput)}"
     if fit.peak_is_beyond:
@@ -87,7 +87,7 @@ def _knee(fit: Fit) -> str:
             "beyond the measured range are worth little."
         )
     if not math.isfinite(knee.high):
-        least = f"; if there is one, it lies at {_up(knee.low)} clients or more" if math.isfinite(knee.low) else ""
+        least = f"; if there is one, it lies at {_up(knee.low)} clients or more" if _says(knee.low) else ""
         return f"Contention cannot be told from none, so no knee is named{least}."
     where = "" if knee.value <= fit.last else " (beyond what was measured)"
     return (
@@ -125,15 +125,22 @@ def _cautions(fit: Fit) -> list[str]:
     return sentences
 
 
+def _says(least: float) -> bool:
+    """Whether a lower end excludes something: every number of clients is 1 or more."""
+    return 1 < least < math.inf
+
+
 def _estimate(estimate: Estimate) -> str:
-    high = f"to {_count(estimate.high)}" if math.isfinite(estimate.high) else "with no upper end"
-    return f"{_count(estimate.value)} clients (95 % interval {_count(estimate.low)} {high})"
+    low, high = _count(estimate.low), _count(estimate.high) if math.isfinite(estimate.high) else ""
+    interval = f"95 % interval {low} to {high}" if high else f"95 % interval from {low} on, with no upper end"
+    return f"{_count(estimate.value)} clients ({interval})"
 
 
 def _rate(estimate: Estimate) -> str:
     bounded = estimate.high < _FAR * estimate.value
-    high = f"to {grouped(estimate.high)}" if bounded else "with no upper end that these trials can tell"
-    return f"{grouped(estimate.value)}/s ({grouped(estimate.low)} {high})"
+    low, high = grouped(estimate.low), grouped(estimate.high) if bounded else ""
+    interval = f"{low} to {high}" if high else f"from {low} on, with no upper end that these trials can tell"
+    return f"{grouped(estimate.value)}/s ({interval})"
 
 
 def _share(estimate: Estimate) -> str:

@@ -360,19 +360,16 @@ def _footnotes(records: Sequence[Record]) -> tuple[str, ...]:
     few = too_few([one for one in records if one.status.comparable], counted_in(records)[1], IN_TABLES)
     notes = [few] if few else []
     loads = [record.cell.load for record in records]
+    one, many = counted_in(records)
     if any(load.rate is None for load in loads):
         notes.append(
-            "Closed loop: each client waits for its answer before it sends the next transaction, so response time is "
+            f"Closed loop: each client waits for its answer before it sends the next {one}, so response time is "
             "service time; a slow server is asked less often, which hides waiting that real users would feel."
         )
     if any(load.rate is not None for load in loads):
         notes.append(
-            "Open loop: response time counts from the moment a transaction was due, service time from the moment it "
-            "was sent; transactions that were due but never began are counted apart."
-        )
-    if any(load.rate is None for load in loads):
-        notes.append(
-            "Each point is one trial; lines join medians of repeats, bands span their smallest to largest value."
+            f"Open loop: response time counts from the moment a {one} was due, service time from the moment it was "
+            f"sent; {many} that were due but never began are counted apart."
         )
     if any(record.purpose == "confirmation" for record in records):
         answers = dict.fromkeys(r.conditions[SEARCH] for r in records if SEARCH in r.conditions)

@@ -184,7 +184,7 @@ def _of_effect(effect: Effect) -> Card:
         (f"{confidence(finding.confidence)} interval", interval(finding)),
         *([("the ratio", finding.changed)] if finding.changed else []),
         ("blocks", str(finding.blocks)),
-        ("finds differences from", resolved(finding)),
+        *([("finds differences from", resolved(finding))] if finding.detectable is not None else []),
     )
     return Card(finding.conclusion.value, mark, colour, ratio(finding.ratio), metric_words(finding.metric), facts)
 

@@ -55,15 +55,15 @@ def headline(study: Study) -> list[tuple[str, str]]:
 
 
 def _sentence(part: Part) -> str:
-    """`power 2 880, throughput 3 960, composite 3 380 queries/h × SF, unrounded; a query in 12.1 ms …`."""
+    """`reaches power 2 880, throughput 3 960 queries/h × SF, unrounded; answers a query in 12.1 ms …`."""
     metrics, leads = metrics_of(part), leading(part.subject.records[0].choice)
     merits = [metric for metric in leads if metric in metrics and _stem(metric) in _WORDS]
     texts = [", ".join(f"{_WORDS[_stem(metric)]} {_bare(metrics[metric], unit_of(metric))}" for metric in merits)]
     if merits:
-        texts[0] += f" {unit_of(merits[0])}, {_how(merits[0])}"
+        texts[0] = f"reaches {texts[0]} {unit_of(merits[0])}, {_how(merits[0])}"
     mean = metrics.get("query_time_geomean_s")
     if mean is not None:
-        texts.append(f"a query in {_shown(mean, 's')} (geometric mean)")
+        texts.append(f"answers a query in {_shown(mean, 's')} (geometric mean)")
     texts = [words for words in texts if words]
     trials = len(part.curve.peak.trials) if part.curve.peak else 0
     texts.append("n=1: no spread" if trials == 1 else f"medians of {counted(trials, 'trial')}, in brackets their range")

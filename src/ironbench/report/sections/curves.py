@@ -105,11 +105,9 @@ def _curve(study: Study, metric: str, title: str, words: str, height: int) -> Ch
 
 def _note(points: list[tuple[str, Point]], place: str) -> str:
     """Explains lines, bands and the figures above the marks."""
-    texts = (
-        ["Lines join the medians of repeats; bands span all of them."]
-        if any(len(p.trials) > 1 for _, p in points)
-        else []
-    )
+    repeated = any(len(p.trials) > 1 for _, p in points)
+    lines = "; lines join the medians of repeats, bands span their smallest to largest value" if repeated else ""
+    texts = [f"Each point is one trial{lines}."]
     texts += [f"Each figure is the throughput {place}; a dotted line leads to it."] if place else []
     return " ".join(texts)
 
