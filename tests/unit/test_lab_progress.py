@@ -82,9 +82,9 @@ def test_a_budget_holds_what_fits_at_the_pace_of_the_trials_so_far() -> None:
     allowance = Allowance(1200.0, lambda: now[0])
     assert allowance.holds(1000), "nobody knows yet"
     allowance.passed, now[0] = 24, 700.0
-    assert allowance.holds(24) and not allowance.said
+    assert allowance.holds(24) and not allowance.reason
     assert not allowance.holds(30)
-    assert allowance.said.startswith("the budget of 20 min ends the lab at this look, after 10 min")
+    assert allowance.reason.startswith("the budget of 20 min ends the lab at this look, after 10 min")
     assert Allowance(None).holds(10**9)
 
 

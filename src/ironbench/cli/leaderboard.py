@@ -90,7 +90,7 @@ def _own(names: Sequence[str], results: str, order: str, sheet: Sheet, licence: 
     for workload in names:
         did = [record for record in records if record.choice.workload == workload]
         left_out = analysis.without_peak([row for row in rows if row.workload == workload])
-        said = tuple(f"{label}, {why}" for label, why in left_out.items())
+        reasons = tuple(f"{label}, {why}" for label, why in left_out.items())
         ranked = analysis.own(did, store, order, sheet, licence)
-        found += [*ranked[:-1], *(replace(last, left_out=said) for last in ranked[-1:])]
+        found += [*ranked[:-1], *(replace(last, left_out=reasons) for last in ranked[-1:])]
     return found

@@ -112,8 +112,8 @@ def unforeseen(error: Exception) -> IronbenchError:
 
 def mistake(error: Any) -> InputError | None:
     """What the parser found wrong, as an error of ours; None for an exception that is not the parser's."""
-    said = getattr(error, "format_message", None)
-    if said is None:
+    message = getattr(error, "format_message", None)
+    if message is None:
         return None
     context = getattr(error, "ctx", None)
     verb = context.command_path if context else "ironbench"
@@ -122,25 +122,25 @@ def mistake(error: Any) -> InputError | None:
     if kind == "NoSuchOption":
         return InputError(error.option_name, f"{verb} has no such option", _meant(error.possibilities) or see)
     if kind == "BadOptionUsage":
-        return InputError(error.option_name, "takes no value" if "not take" in str(said()) else "takes a value", see)
+        return InputError(error.option_name, "takes no value" if "not take" in str(message()) else "takes a value", see)
     if kind == "MissingParameter":
         return InputError(verb, f"{_name(error)} is missing", f"`{verb} --help` says what it is")
     if kind == "BadParameter":
         return InputError(_name(error), _lower(error.message), see)
-    return _usage(verb, str(said()), context)
+    return _usage(verb, str(message()), context)
 
 
-def _usage(verb: str, said: str, context: Any) -> InputError:
+def _usage(verb: str, message: str, context: Any) -> InputError:
     import difflib
 
     see = f"see `{verb} --help`"
-    command, extra = _COMMAND.search(said), _EXTRA.search(said)
+    command, extra = _COMMAND.search(message), _EXTRA.search(message)
     if command:
         near = difflib.get_close_matches(command[1], list(context.command.commands), n=2)
         return InputError(command[1], f"{verb} has no such verb", _meant(near) or see)
     if extra:
         return InputError(extra[1], f"{verb} does not expect it", see)
-    return InputError(verb, _lower(said).rstrip("."), see)
+    return InputError(verb, _lower(message).rstrip("."), see)
 
 
 def _name(error: Any) -> str:

@@ -73,8 +73,8 @@ def show_run(plan: Plan, before: Sequence[Record], over: bool, drawn: bool, json
         return
     if data_bytes:
         lines.append(f"data of about {quantity(data_bytes, 'bytes')}, loaded first where they are not there yet")
-    if said := checkpoints.interval_note(setups[:1], plan.crash, "--checkpoint"):
-        lines.append(said)
+    if note := checkpoints.interval_note(setups[:1], plan.crash, "--checkpoint"):
+        lines.append(note)
     protocol = engines.get(plan.system.engine).protocol(plan.trials[0].cell.load.protocol)
     cautions = [*workload.cautions(plan.system.engine, plan.choice, protocol), *declare.in_use(setups[:1])]
     Printer().data("\n".join(map(plain.clean, [*lines, *(f"caution: {one}" for one in cautions)])))
@@ -375,8 +375,8 @@ def _resolved(resolution: Resolution, what: str, none: str, needs: str) -> str:
 def _notes(lab: Lab) -> Iterator[str]:
     """What the plan can know of records that will be suspect."""
     able = [setup for setup in lab.setups if not setup.skipped]
-    if said := checkpoints.interval_note(able, lab.method.crash):
-        yield plain.clean(said)
+    if note := checkpoints.interval_note(able, lab.method.crash):
+        yield plain.clean(note)
     shorter = [setup for setup in able if _short_of_two_checkpoints(checkpoints.settled(setup, lab.method.crash))]
     if shorter:
         yield plain.clean(

@@ -72,7 +72,7 @@ class Allowance:
         self._began_s = self._ready_s = now()
         self.passed = 0
         """Trials so far."""
-        self.said = ""
+        self.reason = ""
         """Why the lab ends, once it does."""
 
     def ready(self) -> None:
@@ -92,7 +92,7 @@ class Allowance:
         needed_s = trials * (self._now() - self._ready_s) / self.passed
         if spent_s + needed_s <= _BORNE * self._budget_s:
             return True
-        self.said = (
+        self.reason = (
             f"the budget of {units.span(self._budget_s)} ends the lab at this look, after {units.span(spent_s)}: the "
             f"next blocks would take {units.span(needed_s)}; `ironbench lab resume` goes on with them"
         )

@@ -133,7 +133,7 @@ class Blocks:
     @property
     def why(self) -> str:
         """Why the budget ended the lab; empty when it did not."""
-        return self._allowance.said
+        return self._allowance.reason
 
     def next(self, records: Sequence[Record]) -> Due | None:
         """FailureError: trial after trial fails, or a search leaves nothing to compare."""

@@ -118,8 +118,9 @@ def _table(search: Search, tried: Sequence[Record]) -> tuple[Tried, ...]:
 def _doubt(found: Answer, tried: Sequence[Record]) -> str:
     """Which limits the answer hangs on by percentiles of too few of what is counted."""
     at = [record for record in tried if _point(found.search, record) in (found.point, found.ended_at)]
-    said = lacking([record for record in at if record.status.comparable], [one.metric for one in found.search.limits])
-    return f"the limit was held against percentiles of too few {counted_in(at)[1]}, {said}" if said else ""
+    comparable = [record for record in at if record.status.comparable]
+    missing = lacking(comparable, [one.metric for one in found.search.limits])
+    return f"the limit was held against percentiles of too few {counted_in(at)[1]}, {missing}" if missing else ""
 
 
 def _point(search: Search, record: Record) -> int:
