@@ -52,7 +52,7 @@ def main() -> int:
         if verdict.word == "documented difference":
             counts["", verdict.difference] += 1
         if verdict.word != "agree":
-            text = "; ".join(verdict.disagreements) or TITLES[verdict.difference]
+            text = "; ".join(verdict.disagreements) or TITLES.get(verdict.difference, "the case says nothing about us")
             print(f"{verdict.word}: {verdict.case.name}: {text}", flush=True)
     words = ("cases", "agree", "documented difference", "disagree", "pgbench itself fails")
     print(f"\n{'':30}" + "".join(f"{word:>23}" for word in words))
