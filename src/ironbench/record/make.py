@@ -137,5 +137,13 @@ def software() -> dict[str, str]:
         "ironbench": _core.VERSION,
         "build": _core.BUILD_PROFILE,
         "python": platform.python_version(),
-        **{name: importlib.metadata.version(name) for name in sorted(packages)},
+        **{name: version for name in sorted(packages) if (version := _version(name))},
     }
+
+
+def _version(package: str) -> str:
+    """ "" for one of an extra that is not installed."""
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return ""
