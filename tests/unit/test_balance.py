@@ -6,10 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from factories import record
+from factories import Shelf, record
 
 from ironbench.analyse.balance import balance
+from ironbench.analyse.study import studies
 from ironbench.model.system import Device, Layout, Partition, System
+from ironbench.report.sections.differences import balance as sheet
+
+VDA = "vda, 256\u202fGiB"
 
 
 def mount(path: str, source: str, number: str) -> dict[str, Any]:
@@ -18,7 +22,10 @@ def mount(path: str, source: str, number: str) -> dict[str, Any]:
 
 MACHINE: Mapping[str, Any] = {
     "cpu": {"cores": 1, "threads": 1},
-    "blocks": [{"name": "vda", "number": "254:0"}, {"name": "nvme0n1", "number": "259:0"}],
+    "blocks": [
+        {"name": "vda", "number": "254:0", "model": None, "size_bytes": 256 << 30},
+        {"name": "nvme0n1", "number": "259:0", "model": "SSD 9", "size_bytes": 1 << 40},
+    ],
     "mounts": [
         mount("/", "/dev/vda", "254:0"),
         mount("/fast", "/dev/nvme0n1p1", "259:1"),
@@ -31,30 +38,57 @@ def used(layout: Layout, of_data: float, of_log: float, **shares: float) -> dict
     """Rows of operations by device; `shares`: how full the file system of a role is."""
     metrics = {"device_reads_per_s{role=data}": of_data, "device_reads_per_s{role=log}": of_log}
     metrics |= {f"capacity_used_share{{role={role}}}": share for role, share in shares.items()}
-    sheet = balance([record(System("postgres", "a", layout=layout), metrics=metrics)], MACHINE)
-    rows = {entry.name: entry.value for entry in sheet if "operations used" in entry.name}
-    return {name.partition(" device")[0]: value for name, value in rows.items()}
+    entries = balance([record(System("postgres", "a", layout=layout), metrics=metrics)], MACHINE)
+    return {
+        f"{entry.name.partition(':')[0]} {entry.note}".strip(): entry.value
+        for entry in entries
+        if "operations used" in entry.name
+    }
 
 
 def test_roles_on_one_device_are_one_row_though_their_counters_were_read_apart() -> None:
-    assert used(Layout("/srv/d"), 3.0, 4.0) == {"data and log": 3.0}
+    assert used(Layout("/srv/d"), 3.0, 4.0) == {f"{VDA} data and log": 3.0}
 
 
 def test_two_devices_are_two_rows_though_their_counters_are_alike() -> None:
-    assert used(Layout("/srv/d", log="/fast/l"), 100.0, 101.0) == {"data": 100.0, "log": 101.0}
+    assert used(Layout("/srv/d", log="/fast/l"), 100.0, 101.0) == {
+        f"{VDA} data": 100.0,
+        "nvme0n1, SSD 9 log": 101.0,
+    }
 
 
 def test_partitions_of_a_disk_are_one_row_of_their_sum() -> None:
-    assert used(Layout("/fast/d", log="/fast/log/l"), 100.0, 40.0) == {"data and log": 140.0}
+    assert used(Layout("/fast/d", log="/fast/log/l"), 100.0, 40.0) == {"nvme0n1, SSD 9 data and log": 140.0}
 
 
 def test_partitions_of_an_emulated_device_are_one_row_of_their_sum() -> None:
     parts = Partition("data", 1 << 30, "/tmp/x/data"), Partition("log", 1 << 30, "/tmp/x/log")
-    layout = Layout("/tmp/x/data", log="/tmp/x/log", devices=(Device("hdd-15k", parts),))
-    assert used(layout, 100.0, 40.0) == {"data and log": 140.0}
+    layout = Layout("/tmp/x/data", log="/tmp/x/log", devices=(Device("hdd-7200", parts),))
+    assert used(layout, 100.0, 40.0) == {"emulated hdd-7200 data and log": 140.0}
 
 
-@pytest.mark.parametrize(("log_share", "rows"), [(0.3, {"data and log"}), (0.9, {"data", "log"})])
+@pytest.mark.parametrize(("log_share", "rows"), [(0.3, {f"{VDA} data and log"}), (0.9, {"data device", "log device"})])
 def test_a_mount_that_is_in_no_fingerprint_is_told_by_how_full_it_is(log_share: float, rows: set[str]) -> None:
     layout = Layout("/srv/d", log="/srv/loop")
     assert used(layout, 100.0, 140.0, data=0.3, log=log_share).keys() == rows
+
+
+def test_devices_of_two_emulated_drives_of_one_model_are_two() -> None:
+    drives = (Device("hdd-7200", (Partition(role, 1 << 30, f"/tmp/x/{role}"),)) for role in ("data", "log"))
+    layout = Layout("/tmp/x/data", log="/tmp/x/log", devices=tuple(drives))
+    rows = {"emulated hdd-7200, number 1 data": 100.0, "emulated hdd-7200, number 2 log": 40.0}
+    assert used(layout, 100.0, 40.0) == rows
+
+
+@pytest.mark.parametrize(("other", "rows"), [("m1", 1), ("m2", 2)])
+def test_sides_share_a_row_for_one_device_and_have_one_each_for_two_machines(other: str, rows: int) -> None:
+    """The log of the second is elsewhere, so that its device holds other roles."""
+    metrics = {f"device_reads_per_s{{role={role}}}": 10.0 for role in ("data", "log")}
+    first = record(System("postgres", "a", layout=Layout("/srv/d")), metrics=metrics, machine="m1")
+    second = record(System("postgres", "b", layout=Layout("/srv/d", log="/fast/l")), metrics=metrics, machine=other)
+    shelf = Shelf([first, second], machines={"m1": MACHINE, "m2": MACHINE})
+    (study,) = studies([first, second], shelf, {})
+    found = [row for row in sheet(study).rows if row[0].startswith(f"{VDA}: operations")]
+    assert len(found) == rows
+    if rows == 1:
+        assert found[0][1:] == ("10.0/s (data and log)", "10.0/s (data)")

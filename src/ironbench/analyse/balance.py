@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isclose
 from pathlib import Path
 from types import MappingProxyType
@@ -31,6 +31,8 @@ class Entry:
     note: str = ""
     words: str = ""
     """Shown instead of a number."""
+    machine: str = ""
+    """Of a device that is known by more than its roles: devices of two machines are two, whatever they are called."""
 
 
 def balance(
@@ -45,12 +47,13 @@ def balance(
         _data_to(data, _number(machine.get("memory_bytes")), "data to machine's memory"),
         Entry("clients per core", "1", _over(float(records[0].cell.load.clients), cores), core_note),
         Entry("throughput per core", "1/s", _over(_metric(records, "throughput"), cores)),
-        *(_bandwidth(records, device, cores) for device in devices),
-        *(_operations(records, device, cores) for device in devices),
-        *(() if devices else (Entry("device bandwidth per core", "bytes/s", None, "no device was seen"),)),
         _checkpoints(records),
         _log(records),
         Entry("data file system in use", "share", _metric(records, "capacity_used_share{role=data}")),
+        # Last, for each cell of a lab may have other devices.
+        *(_bandwidth(records, device, cores) for device in devices),
+        *(_operations(records, device, cores) for device in devices),
+        *(() if devices else (Entry("device bandwidth per core", "bytes/s", None, "no device was seen"),)),
     )
 
 
@@ -83,20 +86,27 @@ class _Device:
     roles: tuple[str, ...]
     counted: tuple[str, ...]
     """One role of each of its partitions: the kernel counts partitions apart."""
+    called: str = ""
+    """Empty where nothing but its roles is known."""
 
     @property
-    def name(self) -> str:
-        return f"{' and '.join(self.roles)} device"
+    def holds(self) -> str:
+        return " and ".join(self.roles)
+
+    def entry(self, what: str, unit: str, value: float | None, machine: str) -> Entry:
+        if self.called:
+            return Entry(f"{self.called}: {what}", unit, value, self.holds, machine=machine)
+        return Entry(f"{self.holds} device: {what}", unit, value)
 
 
 def _bandwidth(records: Sequence[Record], device: _Device, cores: float | None) -> Entry:
     used = _used(records, device, "device_read_bytes_per_s", "device_write_bytes_per_s")
-    return Entry(f"{device.name}: bandwidth used per core", "bytes/s", _over(used, cores))
+    return device.entry("bandwidth used per core", "bytes/s", _over(used, cores), records[0].machine)
 
 
 def _operations(records: Sequence[Record], device: _Device, cores: float | None) -> Entry:
     used = _used(records, device, "device_reads_per_s", "device_writes_per_s")
-    return Entry(f"{device.name}: operations used per core", "1/s", _over(used, cores))
+    return device.entry("operations used per core", "1/s", _over(used, cores), records[0].machine)
 
 
 def _used(records: Sequence[Record], device: _Device, *metrics: str) -> float | None:
@@ -112,11 +122,14 @@ def _devices(record: Record, machine: Mapping[str, Any]) -> tuple[_Device, ...]:
         for number, one in enumerate(devices):
             if any(_shared(record, other, role, machine).device for other in one.roles):
                 twin = any(_shared(record, other, role, machine).partition for other in one.counted)
-                devices[number] = _Device((*one.roles, role), one.counted if twin else (*one.counted, role))
+                counted = one.counted if twin else (*one.counted, role)
+                devices[number] = replace(one, roles=(*one.roles, role), counted=counted)
                 break
         else:
-            devices.append(_Device((role,), (role,)))
-    return tuple(devices)
+            devices.append(_Device((role,), (role,), next(iter(_place(record, role, machine)), "")))
+    names = [one.called for one in devices]
+    # A mount that the fingerprint lacks seems to be on the disk of another.
+    return tuple(replace(one, called="") if names.count(one.called) > 1 else one for one in devices)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,10 +161,12 @@ def _place(record: Record, role: str, machine: Mapping[str, Any]) -> tuple[str, 
     if not directory:
         return ()
     path = Path(directory)
-    for number, device in enumerate(layout.devices):
+    for number, device in enumerate(layout.devices, 1):
         for partition in device.partitions:
             if path.is_relative_to(partition.directory):
-                return f"emulated device {number}", partition.directory
+                alike = sum(one.model == device.model for one in layout.devices)
+                which = f", number {number}" if alike > 1 else ""
+                return f"emulated {device.model}{which}", partition.directory
     mounts = [mount for mount in machine.get("mounts", ()) if path.is_relative_to(mount["path"])]
     if not mounts:
         return ()
@@ -161,11 +176,12 @@ def _place(record: Record, role: str, machine: Mapping[str, Any]) -> tuple[str, 
 
 
 def _disk(mount: Mapping[str, Any], machine: Mapping[str, Any]) -> str:
-    """The disk's name in /sys/block; the file system's source where no such disk is recorded."""
+    """The disk's name in /sys/block with its model or size; the file system's source where none is recorded."""
     for block in machine.get("blocks", ()):
         of_disk = re.fullmatch(rf"/dev/{re.escape(block['name'])}(p?\d+)?", mount["source"])
         if block["number"] == mount["number"] or of_disk:
-            return str(block["name"])
+            size = units.memory(block["size_bytes"]) if block.get("size_bytes") else ""
+            return ", ".join(filter(None, (block["name"], block.get("model") or size)))
     return str(mount["source"])
 
 

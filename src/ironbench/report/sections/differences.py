@@ -42,15 +42,18 @@ _SIDE_BY_SIDE = 4
 def balance(study: Study) -> Table:
     """A row for each ratio, a column for each side; of many cells a row for each value and the cells that have it."""
     sides: Sequence[Part | Measured] = [*study.parts, *(cell for cell in study.cells if cell.balance)]
-    names = dict.fromkeys(entry.name for side in sides for entry in side.balance)
-    shown = {
-        name: [(side.name, ratio_of(next((e for e in side.balance if e.name == name), None))) for side in sides]
-        for name in names
-    }
+    kinds = dict.fromkeys((entry.name, entry.machine) for side in sides for entry in side.balance)
+    names = [name for name, _ in kinds]
+    shown: dict[str, list[tuple[str, str]]] = {}
+    for name, machine in kinds:
+        found = [next((e for e in side.balance if (e.name, e.machine) == (name, machine)), None) for side in sides]
+        those = ", ".join(side.name for side, entry in zip(sides, found, strict=True) if entry)
+        title = name if names.count(name) == 1 else f"{name} ({those})"
+        shown[title] = [(side.name, ratio_of(entry)) for side, entry in zip(sides, found, strict=True)]
     if study.parts or len(sides) <= _SIDE_BY_SIDE:
         rows = [(name, *(words for _, words in values)) for name, values in shown.items()]
         return Table((study.place if study.parts else "ratio", *(side.name for side in sides)), tuple(rows), words=True)
-    rows = [(name, value, cells) for name in names for value, cells in by_value(shown[name])]
+    rows = [(name, value, cells) for name in shown for value, cells in by_value(shown[name])]
     return Table(("ratio", "value", "in"), tuple(rows), words=True)
 
 
