@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from emulated import needs_devices, nothing_left
+from factories import require_installed
 from user import User
 
 from ironbench.record.labs import LabDirectory
@@ -32,19 +33,34 @@ def test_what_sqlite_confirmed_survives_a_power_cut(user: User) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("engine", ["postgres", "mariadb"])
 @pytest.mark.parametrize("how", ["lose", "subset", "torn"])
-def test_what_postgres_confirmed_survives_a_power_cut(user: User, how: str) -> None:
-    words = ("--data", "hdd-7200", "--log", "ssd-sata-2011", "--clients", "4", "--duration", "5s", "--checkpoint", "1s")
-    told, record = crashed(user, how, *words)
+def test_what_a_server_confirmed_survives_a_power_cut(user: User, engine: str, how: str) -> None:
+    require_installed(engine)
+    places = ("--engine", engine, "--data", "hdd-7200", "--log", "ssd-sata-2011")
+    told, record = crashed(user, how, *places, "--clients", "4", "--duration", "5s", "--checkpoint", "1s")
     assert told.code in (0, 3), told.stderr
     assert record["metrics"]["transactions"] > 10 and all(check["passed"] for check in record["checks"])
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("setting", ["fsync=off", "synchronous_commit=off"])
-def test_what_postgres_did_not_make_safe_is_missed_by_the_checks(user: User, setting: str) -> None:
-    """Without a reason to write, the last 200 ms of commits are in the server's memory alone."""
-    words = ("--data", "free", "--clients", "4", "--duration", "3s", "--set", setting, "--set", "wal_writer_delay=10s")
+@pytest.mark.parametrize(
+    ("engine", "settings"),
+    [
+        # Without a reason to write, the last 200 ms of commits are in the server's memory alone.
+        ("postgres", ("fsync=off", "wal_writer_delay=10s")),
+        ("postgres", ("synchronous_commit=off", "wal_writer_delay=10s")),
+        # 2: written at each commit, and 0: not even that; flushed once in so many seconds.
+        ("mariadb", ("innodb_flush_log_at_trx_commit=2", "innodb_flush_log_at_timeout=60")),
+        ("mariadb", ("innodb_flush_log_at_trx_commit=0", "innodb_flush_log_at_timeout=60")),
+    ],
+)
+def test_what_a_server_did_not_make_safe_is_missed_by_the_checks(
+    user: User, engine: str, settings: tuple[str, ...]
+) -> None:
+    require_installed(engine)
+    set_them = [word for setting in settings for word in ("--set", setting)]
+    words = ("--engine", engine, "--data", "free", "--clients", "4", "--duration", "3s", *set_them)
     told, record = crashed(user, "lose", *words)
     assert told.code == 1 and record["status"] == "voided", told.stderr
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,8 +12,9 @@ import pytest
 from factories import require_installed
 
 from ironbench import engines
+from ironbench.engines import ideal
 from ironbench.engines.mariadb.session import MariadbSession
-from ironbench.errors import InputError
+from ironbench.errors import FailureError, InputError
 from ironbench.model.system import Layout, System
 from ironbench.process import register
 
@@ -84,6 +86,55 @@ def test_what_was_committed_is_there_after_a_kill_and_a_restart(start: Start) ->
     session.restart()
     assert session.processes() != first
     assert kept(session) == [("7",), ("8",)]
+
+
+@pytest.mark.parametrize(("flush", "survives"), [("1", True), ("2", True), ("0", False)])
+def test_a_kill_of_the_server_takes_only_commits_that_were_not_even_written(
+    start: Start, tmp_path_factory: pytest.TempPathFactory, flush: str, survives: bool
+) -> None:
+    """2 differs from 1 only where the machine itself stops (test_power_cut). A log in tmpfs would be mapped into
+    memory, which every commit writes to."""
+    lazy = {"innodb_flush_log_at_trx_commit": flush, "innodb_flush_log_at_timeout": "600"}
+    session = start(layout=Layout(log=str(tmp_path_factory.mktemp("log") / "l")), settings=lazy)
+    session.query("create table kept (n int primary key)")
+    for number in range(500):
+        session.query(f"insert into kept values ({number})")
+    os.kill(session.processes()[0], signal.SIGKILL)
+    session.lose_power(lambda: None, lambda: None)
+    try:
+        rows = session.query("select count(*) from kept")
+    except FailureError:
+        rows = []  # not even the table
+    assert (rows == [("500",)]) == survives
+
+
+def test_free_temporary_files_lie_in_memory_and_go_with_the_server(start: Start, place: Path) -> None:
+    root = ideal.root(str(place / "d"))
+    for _ in range(2):
+        session = start(ideal=("temp",))
+        assert session.query("select @@tmpdir") == [(str(root / "temp" / "temp"),)]
+        session.query("set sort_buffer_size = 32768")
+        session.query("select seq from seq_1_to_200000 order by concat(-seq) limit 1 offset 199999")
+        assert session.counters()["temp_files"] > 0
+        session.stop()
+        assert not root.exists()
+    assert start().query("select @@tmpdir") == [(str(place / "d" / "temp"),)]
+
+
+def test_a_free_cache_is_larger_than_the_data(start: Start) -> None:
+    session = start()
+    session.query("create table large as select seq, repeat('x', 1000) filler from seq_1_to_200000")
+    session.stop()
+    session = start(ideal=("data",), settings={"innodb_buffer_pool_size": "16M"})
+    [(cache,)] = session.query("select @@innodb_buffer_pool_size")
+    assert int(cache) > 1.2 * 200e6
+    assert ENGINE.cache_bytes(session.facts()["settings"], 4) == int(cache)
+
+
+def test_a_free_log_is_refused_with_the_reason(place: Path) -> None:
+    require_installed("mariadb")
+    with pytest.raises(InputError, match="opens no data without their log"):
+        ENGINE.validated(system(place, ideal=("log",)), 4)
 
 
 def test_a_checkpoint_leaves_no_log_to_replay(start: Start) -> None:

@@ -1,4 +1,4 @@
-"""The power goes while PostgreSQL writes: what it confirmed is there afterwards, unless it was told not to care."""
+"""The power goes while a server writes: what it confirmed is there afterwards, unless it was told not to care."""
 
 import contextlib
 import signal
@@ -10,7 +10,9 @@ from pathlib import Path
 import own_server as pg
 import pytest
 from emulated import needs_devices
+from factories import require_installed
 
+from ironbench import engines
 from ironbench.devices import arrange
 from ironbench.devices.mounting import Mounted
 from ironbench.errors import IronbenchError
@@ -20,6 +22,25 @@ from ironbench.process import register
 pytestmark = [pytest.mark.live, pytest.mark.alone, pytest.mark.long, needs_devices]
 ROWS = 20_000
 BEFORE_S = 3.0
+
+
+@dataclass(frozen=True)
+class Make:
+    """What differs between the servers that are tried."""
+
+    small: dict[str, str]
+    """Settings with a small cache, so that pages are written all the time."""
+    numbers: str
+    kill: signal.Signals
+    """After which it writes nothing more."""
+
+
+MAKES = {
+    "postgres": Make(
+        {"shared_buffers": "16MB", "max_wal_size": "1GB"}, f"generate_series(1, {ROWS}) n", signal.SIGQUIT
+    ),
+    "mariadb": Make({"innodb_buffer_pool_size": "16M"}, f"(select seq n from seq_1_to_{ROWS}) s", signal.SIGKILL),
+}
 
 
 @dataclass
@@ -45,29 +66,40 @@ def own_register(monkeypatch, tmp_path: Path) -> None:
 
 
 def cut_while_writing(
-    point: Path, how: str, seed: int, into_checkpoint_s: float | None = None, **settings: str
+    point: Path,
+    how: str,
+    seed: int,
+    into_checkpoint_s: float | None = None,
+    engine: str = "postgres",
+    checkpoints: bool = True,
+    **settings: str,
 ) -> After:
     """A client inserts and updates, with checkpoints in between; then the power goes, so long into one if told."""
     device = Device("hdd-7200", (Partition("data", 1 << 30, str(point)),), "ext4", arrange.RAM)
     one = Mounted(device, seed, cuttable=True)
     try:
-        system = pg.system(point, settings={"shared_buffers": "16MB", "max_wal_size": "1GB"} | settings)
+        system = pg.system(point, engine, settings=MAKES[engine].small | settings)
         session = pg.start(system)
         session.query("CREATE TABLE t (id bigint PRIMARY KEY, pad text)")
-        session.query(f"INSERT INTO t SELECT -n, repeat('x', 200) FROM generate_series(1, {ROWS}) n; CHECKPOINT")
+        session.query(f"INSERT INTO t SELECT -n, repeat('x', 200) FROM {MAKES[engine].numbers}")
+        session.query(checkpoint(engine))
         one.set_model_timing(on=True)
-        confirmed, at_stake = written_until_cut(session, one, how, seed, into_checkpoint_s)
+        confirmed, at_stake = written_until_cut(session, one, how, seed, into_checkpoint_s, checkpoints)
         one.restore_power()
         return examined(system, confirmed, at_stake)
     finally:
         one.stop()
 
 
+def checkpoint(engine: str) -> str:
+    return engines.get(engine).traits.dialect.checkpoint()
+
+
 def written_until_cut(
-    session, one: Mounted, how: str, seed: int, into_checkpoint_s: float | None
+    session, one: Mounted, how: str, seed: int, into_checkpoint_s: float | None, checkpoints: bool
 ) -> tuple[list[int], int]:
     confirmed: list[int] = []
-    over, checkpoint = threading.Event(), threading.Event()
+    over, begun = threading.Event(), threading.Event()
 
     def write() -> None:
         number = 0
@@ -80,21 +112,21 @@ def written_until_cut(
                     f"UPDATE t SET pad = repeat('z', 200) WHERE id = {changed}; COMMIT"
                 )
                 confirmed.append(number)
-                if number % 20 == 0:
-                    checkpoint.set()
-                    session.query("CHECKPOINT")
+                if checkpoints and number % 20 == 0:
+                    begun.set()
+                    session.query(checkpoint(session.engine))
 
     writer = threading.Thread(target=write)
     writer.start()
     time.sleep(BEFORE_S)
     if into_checkpoint_s is not None:
-        checkpoint.clear()
-        assert checkpoint.wait(30)
+        begun.clear()
+        assert begun.wait(30)
         time.sleep(into_checkpoint_s)
     at_stake = one.cut(how, seed)
     for entry in register.entries():
-        if entry.kind == "postgres" and entry.server:
-            entry.server.signal(signal.SIGQUIT)
+        if entry.kind == session.engine and entry.server:
+            entry.server.signal(MAKES[session.engine].kill)
     over.set()
     writer.join()
     with contextlib.suppress(IronbenchError):
@@ -123,21 +155,46 @@ def examined(system, confirmed: list[int], at_stake: int) -> After:
     return after
 
 
+@pytest.fixture(params=MAKES)
+def engine(request: pytest.FixtureRequest) -> str:
+    require_installed(request.param)
+    return request.param
+
+
 @pytest.mark.parametrize("how", ["lose", "subset", "torn"])
-def test_every_confirmed_row_survives_a_power_cut(tmp_path: Path, how: str) -> None:
-    after = cut_while_writing(tmp_path / "d", how, 1)
+def test_every_confirmed_row_survives_a_power_cut(tmp_path: Path, engine: str, how: str) -> None:
+    after = cut_while_writing(tmp_path / "d", how, 1, engine=engine)
     assert after.confirmed > 10
     assert after.whole, after
 
 
-def test_without_fsync_the_loss_is_found(tmp_path: Path) -> None:
-    after = cut_while_writing(tmp_path / "d", "lose", 1, fsync="off")
-    assert after.at_stake > 0
+@pytest.mark.parametrize(
+    ("engine", "setting", "value"),
+    [
+        ("postgres", "fsync", "off"),
+        ("mariadb", "innodb_flush_log_at_trx_commit", "2"),
+        ("mariadb", "innodb_flush_log_at_trx_commit", "0"),
+    ],
+)
+def test_without_flushing_the_loss_is_found(tmp_path: Path, engine: str, setting: str, value: str) -> None:
+    require_installed(engine)
+    # Without checkpoints in between, which would make the log safe for their own sake.
+    after = cut_while_writing(tmp_path / "d", "lose", 1, engine=engine, checkpoints=False, **{setting: value})
     assert not after.whole
 
 
-def test_without_full_page_writes_torn_pages_are_found(tmp_path: Path) -> None:
-    settings = {"full_page_writes": "off", "checkpoint_timeout": "30s", "bgwriter_delay": "10ms"}
+@pytest.mark.parametrize(
+    ("engine", "settings"),
+    [
+        ("postgres", {"full_page_writes": "off", "checkpoint_timeout": "30s", "bgwriter_delay": "10ms"}),
+        ("mariadb", {"innodb_doublewrite": "OFF"}),
+    ],
+)
+def test_without_copies_of_whole_pages_torn_ones_are_found(tmp_path: Path, engine: str, settings) -> None:
+    require_installed(engine)
     # Pages are torn while a checkpoint writes them: somewhere in its first tenths of a second.
-    tries = (cut_while_writing(tmp_path / f"d{seed}", "torn", seed, seed * 25e-3, **settings) for seed in range(1, 9))
+    tries = (
+        cut_while_writing(tmp_path / f"d{seed}", "torn", seed, seed * 25e-3, engine=engine, **settings)
+        for seed in range(1, 9)
+    )
     assert any(not after.whole for after in tries)

@@ -13,11 +13,12 @@ import os
 import shutil
 import stat
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from ironbench import units
 from ironbench.errors import InputError, written
-from ironbench.machine import space
+from ironbench.machine import copies, space
 from ironbench.machine.limits import memory_left
 from ironbench.machine.tree import Tree
 from ironbench.model.system import System
@@ -27,6 +28,11 @@ MEMORY = Path("/dev/shm")
 _TMPFS = "tmpfs"
 _NOTE = "data"
 """File in our directory in memory that names the data directory it belongs to."""
+TEMP_BYTES = 1 << 30
+"""Memory that must be there for temporary files; statements that need more fail as on a full device."""
+GROWTH = 1.25
+ROOM_BYTES = 256 << 20
+"""Cache beyond the data's present size, as a factor and on top: tables grow, and catalogs need buffers too."""
 MOST_OF_MEMORY = 0.7
 """Share of the available memory that may be taken: the engine, the clients and the page cache need the rest."""
 
@@ -36,6 +42,43 @@ def refuse(system: System, possible: Mapping[str, str]) -> None:
     for part in system.ideal:
         if part in possible:
             raise InputError(written("system.ideal", part), possible[part], "leave it out, or use another engine")
+
+
+def arranged(system: System, data: str, needed: Mapping[str, int], cache: str) -> System:
+    """The system with its ideal parts in memory. InputError when there is too little of it. Makes nothing.
+
+    `needed`: part → bytes that its directory may take; `cache`: the setting that `data` grows (`with_cache`).
+    """
+    for part, count in needed.items():
+        where = directory(data, part)
+        require(part, count, MEMORY)
+        limit = system.memory_total_bytes
+        system = replace(
+            system,
+            layout=system.layout.at({part: where}),
+            memory_total_bytes=None if limit is None else limit + count,
+        )
+    if "data" in system.ideal:
+        kept = {name: value for name, value in system.settings.items() if name != cache}
+        system = replace(system, settings=kept, memory_total_bytes=None)
+    return system
+
+
+def with_cache(system: System, files: Path, least_bytes: int) -> System:
+    """With an engine's own cache for all data that are in `files` now. InputError when the memory is not."""
+    if "data" not in system.ideal:
+        return system
+    enough = int(copies.size(files) * GROWTH) + ROOM_BYTES if files.is_dir() else ROOM_BYTES
+    cache_bytes = max(enough, system.memory_bytes or least_bytes)
+    require("data", cache_bytes)
+    return replace(system, memory_bytes=cache_bytes)
+
+
+def directories(system: System) -> tuple[str, ...]:
+    """Directories that go with the server."""
+    if system.layout.data is None or not {"log", "temp"} & set(system.ideal):
+        return ()
+    return (str(root(system.layout.data)),)
 
 
 def directory(data: str, role: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -27,6 +28,7 @@ from ironbench.machine.copies import Copied
 from ironbench.model.secrets import Secrets
 from ironbench.model.system import Layout, System
 from ironbench.process import place
+from ironbench.units import size_of_1024
 
 USER = "root"
 """The installation's own user, without a password: only we can reach the socket."""
@@ -64,6 +66,8 @@ class MariadbEngine(Engine):
             return given.validated(system)
         programs = installation.find(system.settings.get("bin"))
         memory.refuse(system, _NEVER_IDEAL)
+        place_of_data = str(homes.of(system.layout, programs).place)
+        system = memory.arranged(system, place_of_data, self.ideal_bytes(system), _CACHE)
         system = replace(system, settings=self.for_devices(system) | system.settings)
         settings.validate(system, clients, programs)
         _identity(programs)
@@ -103,6 +107,13 @@ class MariadbEngine(Engine):
     def for_devices(self, system: System) -> dict[str, str]:
         return settings.for_devices(system)
 
+    def ideal_bytes(self, system: System) -> dict[str, int]:
+        return {part: memory.TEMP_BYTES for part in ("temp",) if part in system.ideal}
+
+    def cache_bytes(self, settings: Mapping[str, str], clients: int) -> int | None:
+        text = settings.get(_CACHE)
+        return size_of_1024(_CACHE, text, bare=1) if text else None
+
     def basis(self, system: System) -> str:
         if system.dsn is not None:
             return ""
@@ -133,10 +144,9 @@ class MariadbEngine(Engine):
 
 
 _NEVER_IDEAL = {
-    "log": "InnoDB opens no data without their log, so the log cannot lie in memory",
-    "temp": "MariaDB with temporary files in memory is not written yet",
-    "data": "MariaDB with all data in memory is not written yet",
+    "log": "InnoDB opens no data without their log, so a log in memory would take the data with it",
 }
+_CACHE = "innodb_buffer_pool_size"
 
 
 def _version_of(session: MariadbSession) -> dict[str, str]:
@@ -196,9 +206,12 @@ class _Start:
         home, programs = self.home, self.installation
         declared = settings.own(self.system.settings)
         shape = {name: declared[name] for name in settings.INSTALLING if name in declared}
+        if in_memory := memory.directories(self.system):
+            memory.claim(str(home.place))
         homes.prepare(home, programs, who, shape)
-        settings_for = partial(settings.effective, self.system, self.clients, home, installation=programs)
-        running = server.start(launch(home, programs, who, settings_for, lock, self.system))
+        system = memory.with_cache(self.system, home.files / homes.DATABASE, settings.DEFAULT_CACHE_BYTES)
+        settings_for = partial(settings.effective, system, self.clients, home, installation=programs)
+        running = server.start(launch(home, programs, who, settings_for, lock, system), remove=in_memory)
         try:
             _furnish(_address(running, ""))
         except BaseException:

@@ -69,7 +69,8 @@ class PostgresEngine(Engine):
             return given.validated(system)
         programs = installation.find(system.settings.get("bin"))
         if system.ideal:
-            system = resources.arranged(system, str(clusters.of(system.layout, programs).place))
+            data = str(clusters.of(system.layout, programs).place)
+            system = memory.arranged(system, data, resources.memory_bytes(system), resources.CACHE)
         system = replace(system, settings=self.for_devices(system) | system.settings)
         settings.validate(system, clients, programs)
         _identity(programs)
@@ -206,7 +207,7 @@ class _Start:
     def _running(self, who: Identity, lock: int) -> server.Running:
         """A server with everything where the layout wants it."""
         cluster, programs = self.cluster, self.installation
-        in_memory = resources.in_memory(self.system)
+        in_memory = memory.directories(self.system)
         if in_memory:
             memory.claim(str(cluster.place))
         clusters.prepare(cluster, programs, who)

@@ -13,12 +13,11 @@ with `data`.
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from pathlib import Path
 
 from ironbench.engines import ideal
 from ironbench.engines.postgres.cluster import Cluster
-from ironbench.machine import copies, space
+from ironbench.machine import space
 from ironbench.model.system import System
 from ironbench.units import size_of_1024
 
@@ -93,55 +92,21 @@ def _kilobytes(size: float) -> str:
     return f"{int(size) // 1024}kB"
 
 
-TEMP_BYTES = 1 << 30
-"""Memory that must be there for temporary files; statements that need more fail as on a full device."""
 LOG_SLACK = 1.25
 """PostgreSQL's log may grow beyond `max_wal_size`, a soft limit, 1GB by default (PostgreSQL 18 documentation,
 19.5.2)."""
 LEAST_CACHE_BYTES = 128 << 20
 """The server's own default."""
-GROWTH = 1.25
-ROOM_BYTES = 256 << 20
-"""Cache beyond the data's present size, as a factor and on top: tables grow, and catalogs need buffers too."""
-
-
-def arranged(system: System, data: str) -> System:
-    """The system with its ideal parts in memory. InputError when there is too little of it. Makes nothing."""
-    for part, needed in memory_bytes(system).items():
-        where = ideal.directory(data, part)
-        ideal.require(part, needed, ideal.MEMORY)
-        limit = system.memory_total_bytes
-        system = replace(
-            system,
-            layout=system.layout.at({part: where}),
-            memory_total_bytes=None if limit is None else limit + needed,
-        )
-    if "data" in system.ideal:
-        kept = {name: value for name, value in system.settings.items() if name != "shared_buffers"}
-        system = replace(system, settings=kept, memory_total_bytes=None)
-    return system
+CACHE = "shared_buffers"
 
 
 def with_cache(system: System, cluster: Cluster) -> System:
-    """With shared buffers for all data that are there now. InputError when the memory is not."""
-    if "data" not in system.ideal:
-        return system
-    enough = int(copies.size(cluster.files / "base") * GROWTH) + ROOM_BYTES
-    cache_bytes = max(enough, system.memory_bytes or LEAST_CACHE_BYTES)
-    ideal.require("data", cache_bytes)
-    return replace(system, memory_bytes=cache_bytes)
-
-
-def in_memory(system: System) -> tuple[str, ...]:
-    """Directories that go with the server."""
-    if system.layout.data is None or not {"log", "temp"} & set(system.ideal):
-        return ()
-    return (str(ideal.root(system.layout.data)),)
+    return ideal.with_cache(system, cluster.files / "base", LEAST_CACHE_BYTES)
 
 
 def memory_bytes(system: System) -> dict[str, int]:
     """Ideal part → what it may need in memory."""
-    needed = {"log": _log_bytes(system), "temp": TEMP_BYTES}
+    needed = {"log": _log_bytes(system), "temp": ideal.TEMP_BYTES}
     return {part: count for part, count in needed.items() if part in system.ideal}
 
 
