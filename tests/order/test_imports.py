@@ -9,8 +9,8 @@ import pytest
 
 SOURCE = Path(__file__).parents[2] / "src" / "ironbench"
 
-SHARED = {"model", "errors", "catalogue", "printer", "words", "units", "ranges", "_core"}
-"""Seen by all: values, errors, shipped data, the mouth, how counts and units are written, the range of
+SHARED = {"model", "errors", "paths", "catalogue", "printer", "words", "units", "ranges", "_core"}
+"""Seen by all: values, errors, paths, shipped data, the mouth, how counts and units are written, the range of
 every quantity, the core."""
 
 STAGES = [

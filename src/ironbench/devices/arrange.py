@@ -13,6 +13,7 @@ from ironbench.engines import ideal
 from ironbench.errors import InputError, written
 from ironbench.machine import space
 from ironbench.model.system import Device, Layout, Partition
+from ironbench.paths import expanded
 from ironbench.plan.sections import DeviceSection, LayoutSection
 from ironbench.process import place
 
@@ -73,7 +74,7 @@ def _request(name: str, roles: tuple[str, ...], declared: str | DeviceSection | 
         raise InputError(f"{subject}.model", "is missing", "name a model: `ironbench list devices`")
     size = section.capacity
     capacity_bytes = int(ranges.read("capacity", written(f"{subject}.capacity"), size)) if size != "" else None
-    backing = Path(section.backing or RAM).expanduser()
+    backing = expanded(section.backing or RAM)
     return Request(
         expression.normal(written(f"{subject}.model"), section.model),
         roles,

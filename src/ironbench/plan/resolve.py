@@ -10,6 +10,7 @@ from pathlib import Path
 from ironbench import ranges
 from ironbench.errors import InputError, nearest, quoted, written
 from ironbench.model.system import Choice, Layout, Load, System
+from ironbench.paths import expanded
 from ironbench.plan import rates
 from ironbench.plan.sections import LoadSection, Sections, Setting
 
@@ -179,7 +180,7 @@ def _directory(text: str, folder: Path | None) -> str | None:
 
 
 def _path(text: str, folder: Path | None) -> str:
-    path = Path(text).expanduser()
+    path = expanded(text)
     return str(path if path.is_absolute() else (folder or Path()).joinpath(path).absolute())
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from ironbench.errors import FailureError, InputError, written
 from ironbench.machine import space
+from ironbench.paths import expanded
 
 MARKER = "ironbench.json"
 LOCK = "ironbench.lock"
@@ -54,7 +55,7 @@ def _home(environ: Mapping[str, str]) -> Path:
 
 def check(path: str, role: str) -> str:
     """The absolute path of a directory that we may use for `role`; InputError. Makes nothing."""
-    place = Path(path).expanduser().absolute()
+    place = expanded(path).absolute()
     subject = f"{role} directory {place}"
     there = space.existing(place)
     if not there.is_dir():

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ironbench.errors import InputError, written
+from ironbench.paths import expanded
 from ironbench.process.programs import last_words, output
 
 TITLE = "MariaDB"
@@ -51,7 +52,7 @@ class Installation:
 def find(directory: str | None = None) -> Installation:
     """The installation whose server lies in `directory`, or is on PATH. InputError, FailureError."""
     if directory is not None:
-        folder = Path(directory).expanduser().absolute()
+        folder = expanded(directory).absolute()
         subject = written("system.set", f"bin={directory}")
         server = next((folder / name for name in _SERVERS if (folder / name).is_file()), None)
         hint = f"name the directory that holds {_SERVERS[0]}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from ironbench.engines import ideal
@@ -12,6 +11,7 @@ from ironbench.errors import FailureError, InputError, written
 from ironbench.model.secrets import Secrets
 from ironbench.model.session import Row
 from ironbench.model.system import Layout, System
+from ironbench.paths import expanded
 
 
 class NoEngine(Engine):
@@ -83,7 +83,7 @@ def _directory(role: str, path: str | None) -> str | None:
     """Absolute; InputError when it is not there: a mistyped mount point must not be measured as the disk below it."""
     if path is None:
         return None
-    place = Path(path).expanduser().absolute()
+    place = expanded(path).absolute()
     if not place.is_dir():
         cause = "it is no directory" if place.exists() else "there is no such directory"
         raise InputError(f"{role} directory {place}", cause, "name one that exists, on the device to be measured")

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ironbench.errors import FailureError, InputError, nearest, written
+from ironbench.paths import expanded
 from ironbench.process.programs import last_words, output
 
 OLDEST = 14
@@ -76,7 +77,7 @@ def _folder(directory: str | None) -> Path:
     if directory is None:
         return _of_the_wheel()[-1]
     if not directory.startswith(WHEEL):
-        return Path(directory).expanduser().absolute()
+        return expanded(directory).absolute()
     version = directory.removeprefix(WHEEL)
     by_version = {str(_major(folder)): folder for folder in _of_the_wheel()}
     if version not in by_version:

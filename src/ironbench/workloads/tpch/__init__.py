@@ -13,6 +13,7 @@ from ironbench.errors import InputError, written
 from ironbench.model.session import Session
 from ironbench.model.system import Choice, Load, System
 from ironbench.model.work import Outcome, Work
+from ironbench.paths import expanded
 from ironbench.workloads import tpch_tables
 from ironbench.workloads.base import Dataset, Option, Workload
 from ironbench.workloads.tpch import figures
@@ -166,7 +167,7 @@ class Tpch(Workload):
 
 def _folder(option: str, text: str) -> Path:
     """The absolute path; InputError for what cannot be such a directory."""
-    place = Path(text).expanduser().absolute()
+    place = expanded(text).absolute()
     subject = written("workload.with", f"{option}={text}")
     if option == "expected" and not place.is_dir():
         raise InputError(
