@@ -69,7 +69,7 @@ def test_noise_that_lasts_is_a_warning_and_noise_that_ends_is_waited_for(
 def test_requests_in_flight_are_named_where_there_are_any(in_flight: int) -> None:
     look = quiet.Look(busy=0.0, device_bytes_per_s=9e6, in_flight=in_flight, dirty_bytes=0)
     named = ("requests in flight at the last look: 3",) if in_flight else ()
-    assert look.complaints == ("devices moved 9 MB/s", *named)
+    assert look.complaints == ("devices moved 9.00\u202fMB/s", *named)
 
 
 def test_a_quiet_machine_costs_one_look(tmp_path: Path) -> None:

@@ -56,7 +56,8 @@ class Validator:
             return _without_checks("not checked, as requested (check=no)")
         known = self._ledger.read()
         if known and _once(self._work.choice.options):
-            return _without_checks(f"{known}, in an earlier trial on the same data")
+            data = "on the same data" if self._at.fresh else "before refresh functions changed the data"
+            return _without_checks(f"{known}, in an earlier trial {data}")
         if changed or not self._at.fresh:
             return _unchecked("refresh functions have changed the data before their answers were checked")
         expected = self._right()
