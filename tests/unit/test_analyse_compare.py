@@ -13,7 +13,8 @@ from ironbench.analyse.comparability import unlike
 from ironbench.analyse.compare import NO_VERDICT, Row, compare, ratio
 from ironbench.analyse.subjects import Subject
 from ironbench.analyse.summarise import summarise
-from ironbench.model.record import Status
+from ironbench.model.plan import SEED_GIVEN
+from ironbench.model.record import Record, Status
 from ironbench.model.system import Choice, Load
 from ironbench.report.comparison import text as comparison
 
@@ -113,6 +114,19 @@ def test_runs_of_the_same_series_and_system_are_alike() -> None:
 def test_what_is_unlike_is_said(other: object, word: str) -> None:
     base = record(software={"ironbench": "0.1"})
     assert any(word in text for text in unlike([base], [replace(other, software=other.software or base.software)]))  # type: ignore[type-var,attr-defined]
+
+
+def test_seeds_are_unlike_where_somebody_chose_them() -> None:
+    def of(seed: int, *, chosen: bool) -> Record:
+        made = record(load=Load(duration_s=30.0, seed=seed))
+        return replace(made, conditions={SEED_GIVEN: "chosen"} if chosen else {})
+
+    for chosen, named in ((True, True), (False, False)):
+        said = unlike([of(1, chosen=chosen)], [of(2, chosen=chosen)])
+        assert any("seed differs: 1 against 2" in text for text in said) is named
+    assert (
+        unlike([of(1, chosen=True)], [of(1, chosen=False)]) == unlike([of(1, chosen=True)], [of(1, chosen=True)]) == ()
+    )
 
 
 def test_settings_and_layout_are_what_is_compared_and_no_flaw() -> None:

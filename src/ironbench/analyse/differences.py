@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from ironbench.model.plan import SEED_GIVEN
 from ironbench.model.record import Record
 from ironbench.model.system import Load, System
 from ironbench.record.redact import redacted
 
 NOT_SET = "not set"
+SEED = "load.seed"
 NOT_SEEN = "not seen by the role"
 NOT_MEASURED = "not measured"
 # Facts that differ from run to run and do not describe the system.
@@ -45,8 +47,10 @@ class Difference:
 
 
 def facts_of(record: Record) -> dict[str, str]:
-    """The record's facts of system, load and versions, flat: `system.settings.work_mem` → `64MB`."""
-    return {**chosen(record.system, record.cell.load), **flattened("software", record.software)}
+    """The record's facts of system, load and versions, flat: `system.settings.work_mem` → `64MB`. Of seeds only what
+    somebody chose: every other run draws its own."""
+    seed = {SEED: str(record.cell.load.seed)} if SEED_GIVEN in record.conditions else {}
+    return {**chosen(record.system, record.cell.load), **seed, **flattened("software", record.software)}
 
 
 def chosen(system: System, load: Load) -> dict[str, str]:
@@ -85,10 +89,12 @@ def flattened(prefix: str, value: Any) -> dict[str, str]:
 
 
 def differing(facts: Sequence[Mapping[str, str]]) -> list[str]:
-    """Names whose value is not the same in all, in order of first mention."""
+    """Names whose value is not the same in all, in order of first mention. A seed counts where all were chosen."""
     names: dict[str, None] = {}
     for flat in facts:
         names.update(dict.fromkeys(flat))
+    if any(SEED not in flat for flat in facts):
+        names.pop(SEED, None)
     return [name for name in names if len({flat.get(name) for flat in facts}) > 1]
 
 

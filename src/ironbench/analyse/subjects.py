@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from ironbench import engines, workloads
-from ironbench.analyse.differences import differing, facts_of
+from ironbench.analyse.differences import SEED, differing, facts_of
 from ironbench.errors import InputError
 from ironbench.model.record import FAILED_LIMITS, Record, Status
 from ironbench.model.system import PRELIMINARY, Choice
@@ -123,7 +123,7 @@ def _counting(records: Sequence[Record]) -> list[Record]:
 def _distinct_name(label: str, group: tuple[Record, ...], rivals: list[tuple[Record, ...]]) -> str:
     rows = differing([facts_of(rival[0]) for rival in rivals])
     own = facts_of(group[0])
-    words = [f"{row.split('.')[-1]}={own[row]}" for row in rows if row in own][:2]
+    words = [f"{row.split('.')[-1]}={own[row]}" for row in rows if row in own and row != SEED][:2]
     return f"{label} ({', '.join(words)})" if words else label
 
 

@@ -15,7 +15,7 @@ from ironbench.errors import InputError, quoted, written
 from ironbench.experiment import size
 from ironbench.experiment.declare import Builder
 from ironbench.machine.fingerprint import content_key, fingerprint
-from ironbench.model.plan import Plan
+from ironbench.model.plan import SEED_GIVEN, Plan
 from ironbench.model.record import Record
 from ironbench.model.search import Search
 from ironbench.model.secrets import Secrets
@@ -99,6 +99,7 @@ def planned(asked: Asked) -> tuple[Plan, Secrets]:
     plan = sweep.plan(last.system, last.choice, cells, repeats, search)
     traces = str(Path(asked.trace).absolute()) if asked.trace else ""
     plan = replace(plan, observe=asked.observe, traces=traces, crash=asked.crash, progress_s=asked.progress)
+    plan = replace(plan, seed_given=asked.seed is not None)
     return plan, builder.secrets[last.cell.name]
 
 
@@ -118,7 +119,7 @@ def resumed(asked: Asked, store: Store) -> tuple[Plan, Secrets]:
         # The seed decides the order of trials, and is the only thing that nobody need have written.
         if before and asked.seed in (None, before[0].cell.load.seed):
             plan, secrets = planned(replace(asked, seed=before[0].cell.load.seed))
-            return replace(plan, series=series), secrets
+            return replace(plan, series=series, seed_given=SEED_GIVEN in before[0].conditions), secrets
     cause = f"no run of this command on this machine is in {asked.results}"
     raise InputError("--resume", cause, "leave it out to begin one")
 

@@ -16,7 +16,7 @@ from ironbench.experiment.schedule import Due
 from ironbench.load import Loaded, restore
 from ironbench.model.driven import Driven
 from ironbench.model.lab import Lab
-from ironbench.model.plan import Plan
+from ironbench.model.plan import SEED_GIVEN, Plan
 from ironbench.model.record import Record, Status
 from ironbench.model.secrets import Secrets
 from ironbench.model.session import Session
@@ -76,6 +76,7 @@ class OneEngine:
         dataset = workloads.get(plan.choice.workload).dataset(session.engine, plan.choice.options)
         settled = restore.untouched(session, plan.system, due.trial.cell.load, plan.choice, self.printer)
         settled |= restore.without_garbage(session, dataset) if dataset else {}
+        settled |= {SEED_GIVEN: "chosen by --seed"} if plan.seed_given else {}
         due = replace(due, notes=due.notes.merge(settled))
         return measure(plan, session, self.loaded, due, self.store, self.printer, self.storage)
 

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from ironbench.model.search import Search
 from ironbench.model.system import Cell, Choice, System, Trial
 
+SEED_GIVEN = "seed"
+"""Condition of a trial whose seed somebody chose."""
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -27,6 +30,8 @@ class Plan:
     crash: str = ""
     """What a power cut after each trial makes of unflushed writes: `lose`, `subset`, `torn`; empty: there is none."""
 
+    seed_given: bool = False
+    """Whether somebody chose the seed: runs differ in those that are drawn by nature."""
     progress_s: int | None = None
     """A line of progress on stderr this often; None: only the bar."""
 
