@@ -117,7 +117,7 @@ def test_lead_takes_the_levels_of_a_lab_and_confirms_its_peaks_in_other_blocks(
     assert work["peaks"]["confirmed"] is True
     assert work["peaks"]["leads"]["throughput"]["trials"] == [8, 8]
     assert lead(old, new, 0.05, "", directory, False) == 0
-    assert "measured in turns" in capsys.readouterr().out
+    assert "Both were measured in turns" in capsys.readouterr().out
 
 
 def test_a_word_that_is_no_level_and_no_label_is_refused(directory: str) -> None:
@@ -161,7 +161,7 @@ def test_every_verb_resolves_names_alike(tmp_path: Path, capsys: pytest.CaptureF
         assert compare(*words, here, False, False) == 0
         assert "log=memory is faster than log=disk" in capsys.readouterr().out
         assert lead(*words, 0.05, "", here, False) == 0
-        assert "measured in turns" in capsys.readouterr().out
+        assert "Both were measured in turns" in capsys.readouterr().out
     assert compare(f"{here}/disk", f"{there}/disk", here, False, False) == 0
     assert "No verdict" in capsys.readouterr().out
     assert report(["memory"], "", "text", here) == 0

@@ -161,6 +161,13 @@ def test_frequencies_of_one_kind_only_are_compared(of_a: dict, of_b: dict, ratio
     assert shown.hertz_kind == kind
 
 
+def test_trials_before_the_first_block_of_a_lab_leave_its_cells_measured_in_turns() -> None:
+    old, new = ([record(side, purpose="lab", block=block, series="x") for block in range(3)] for side in (DISK, MEMORY))
+    peak = record(DISK, purpose="peak", series="x")
+    assert leads("old", [peak, *old], "new", new, Shelf([peak, *old, *new]), 0.05).in_turns
+    assert not leads("old", old, "new", [replace(one, series="y") for one in new], Shelf([*old, *new]), 0.05).in_turns
+
+
 def test_of_one_machine_neither_cores_nor_clock_frequency_are_compared() -> None:
     old, new = sweep(DISK, 3000, 5), sweep(MEMORY, 4800, 5, seed=2)
     for machine in (OLD, {"cpu": {"model": "no frequency in its name", "cores": 8}}):

@@ -150,7 +150,7 @@ def leads(
         tuple(caution for work in works for caution in _suspicions(work)),
         tuple(workload.derived for name in names if (workload := workloads.find(name)) and workload.derived),
         tuple(_apart(a, b, sides, both)),
-        {record.purpose for record in (*records_a, *records_b)} == {LAB}
+        {record.purpose for record in (*records_a, *records_b)} - {*PRELIMINARY} == {LAB}
         and len({record.series for record in (*records_a, *records_b)}) == 1,
     )
 
