@@ -177,3 +177,12 @@ def test_shares_next_to_nothing_are_compared_in_points(a: float, b: float, shown
     row = found.cells[0].row("psi_io_some_share")
     assert row is not None and (row.ratio is None) == ("points" in shown)
     assert shown in comparison(found)
+
+
+def test_doubts_are_those_of_the_trials_that_are_compared() -> None:
+    sides = []
+    for system in (DISK, MEMORY):
+        before = suspect(record(system, purpose="peak", series="lab"))
+        sides.append(Subject(system.label, (before, suspect(record(system, purpose="lab", series="lab")))))
+    doubts = compare(*sides).warnings
+    assert doubts and all("1 of 1 trial]" in text for text in doubts)

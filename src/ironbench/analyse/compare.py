@@ -131,7 +131,7 @@ def compare(
         _cells(*entered, *curves, archive),
         differences(known) if all(known) else (),
         unlike(*entered),
-        tuple(f"{side.name}: {text}" for side in sides for text in doubts(side.records)),
+        tuple(f"{side.name}: {text}" for side in sides for text in doubts(side.usable)),
         tuple(f"{side.name}: {text}" for side in sides for text in left_out(side.records)),
         tuple(derived),
         _only_clients(*curves),
