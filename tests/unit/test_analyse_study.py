@@ -16,7 +16,7 @@ from ironbench.analyse.shares import MOST_EVENTS, OTHER, budgets, main_events, w
 from ironbench.analyse.study import studies
 from ironbench.analyse.subjects import Subject, subjects
 from ironbench.analyse.timelines import MOST_POINTS, percentiles, timeline, typical
-from ironbench.model.record import Budget, Status
+from ironbench.model.record import Budget, Record, Status
 from ironbench.model.system import Choice, Load
 from ironbench.record.redact import HIDDEN, redacted
 from ironbench.report import comparison, trial
@@ -214,6 +214,22 @@ def test_cpu_budgets_are_averaged_and_absent_ones_left_out() -> None:
     assert bar.clients == 8
     assert bar.parts["server"] == pytest.approx(0.3)
     assert sum(bar.parts.values()) == pytest.approx(1.0)
+
+
+def test_cpu_budgets_and_waits_are_those_of_all_trials_of_a_number_of_clients() -> None:
+    def spent(trial: Record) -> Record:
+        fresh = trial.purpose == "confirmation"
+        budget = Budget(server=0.9, idle=0.1) if fresh else Budget(server=0.5, idle=0.5)
+        shares = {"wait_share{event=CPU}": 1.0 if fresh else 0.5}
+        return replace(trial, budget=budget, metrics={**trial.metrics, **shares})
+
+    trials = [spent(trial) for trial in sweep(DISK, 3000, 6, clients=(1, 8), repeats=1)]
+    part = studies(trials, Shelf(trials))[0].parts[0]
+    fresh = [trial for trial in trials if trial.purpose == "confirmation"]
+    shown = {bar.clients: bar.parts["server"] for bar in part.budgets}
+    peak = fresh[0].cell.load.clients
+    assert shown[peak] == pytest.approx((0.5 + 0.9 * len(fresh)) / (1 + len(fresh)))
+    assert {bar.clients: bar.parts["CPU"] for bar in part.waits}[peak] == 1.0
 
 
 def test_rare_waits_are_summed_as_other() -> None:

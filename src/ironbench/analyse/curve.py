@@ -89,6 +89,10 @@ class Curve:
     """The peak of a closed loop or the rate of an open one; details are of its trials."""
 
     @property
+    def clients(self) -> tuple[int, ...]:
+        return tuple(point.clients for point in self.points)
+
+    @property
     def peak(self) -> Peak | None:
         """None for an open loop."""
         return self.main if isinstance(self.main, Peak) else None

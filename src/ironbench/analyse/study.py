@@ -321,7 +321,8 @@ def script_texts(records: Sequence[Record], archive: Archive) -> tuple[tuple[str
 
 def _part(subject: Subject, own: Curve, first: Curve | None, events: Sequence[str], archive: Archive) -> Part:
     at_peak = own.main.trials if own.main else ()
-    bars = [(point.clients, point.trials) for point in own.points]
+    # Their shares of time chose no peak: trials of the sweep count beside fresh ones.
+    bars = [(clients, [one for one in subject.usable if one.cell.load.clients == clients]) for clients in own.clients]
     open_loop = subject.records[0].cell.load.rate is not None
     reference = (at_peak or subject.records)[0]
     return Part(

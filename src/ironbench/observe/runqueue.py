@@ -24,6 +24,8 @@ from ironbench.model.points import (
 )
 from ironbench.model.session import Session
 
+_WAITING = "run_queue_waiting_per_core"
+"""Seconds of waiting per second and core: no share of time, for several threads wait at once."""
 _SCHEDSTAT = "runqueue.schedstat"
 _PROCESSES = "runqueue.processes"
 _THREADS = "runqueue.threads"
@@ -58,13 +60,13 @@ class RunQueue:
         shares = [_delay(grown) / cores for track in delays if (grown := growth(track, window_s)) is not None]
         metrics = present(
             {
-                "run_queue_delay_share": sum(shares) if shares else None,
+                _WAITING: sum(shares) if shares else None,
                 "run_queue_length": mean_within(load, "runnable", window_s),
             }
         )
         series = [gauge_series("run_queue_length", load, "runnable")] if load else []
         if shares:
-            series.append(rate_series("run_queue_delay_share", steps(delays[0]), lambda step: _delay(step) / cores))
+            series.append(rate_series(_WAITING, steps(delays[0]), lambda step: _delay(step) / cores))
         return Observation(metrics, tuple(series))
 
 
