@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 from factories import require_installed
+from raw_mysql import CERTIFICATES, PASSWORD, RawMysql
+from user import SHORT, User
+from workload_trial import loaded
 
 from ironbench import engines
 from ironbench.engines import ideal
@@ -137,6 +140,21 @@ def test_a_free_log_is_refused_with_the_reason(place: Path) -> None:
         ENGINE.validated(system(place, ideal=("log",)), 4)
 
 
+@pytest.mark.parametrize(("settings", "tables"), [({"innodb_compression_default": "ON"}, "plain"), ({}, "compressed")])
+def test_compressed_tables_take_less_room_than_raw_ones(start: Start, place: Path, settings, tables: str) -> None:
+    def stored(session: MariadbSession, tables: str) -> int:
+        loaded(session, "tpch", sf="0.01", tables=tables)
+        session.query(ENGINE.traits.dialect.checkpoint())
+        file = place / "d" / "files" / "ironbench" / "lineitem.ibd"
+        return file.stat().st_blocks * 512
+
+    session = start()
+    raw = stored(session, "plain")
+    session.query("drop database ironbench")
+    session.stop()
+    assert stored(start(settings=settings), tables) < 0.7 * raw
+
+
 def test_a_checkpoint_leaves_no_log_to_replay(start: Start) -> None:
     session = start()
     session.query("create table kept (n int primary key, filler char(200))")
@@ -213,3 +231,22 @@ def test_a_running_server_is_used_and_neither_configured_nor_stopped(start: Star
     assert own.query("select count(*) from theirs") == [("0",)]
     with pytest.raises(InputError, match="connections"):
         ENGINE.start(given, secrets, 200)
+
+
+def test_a_trial_over_tls_verifies_the_server_and_a_user_who_needs_tls_is_let_in_no_other_way(
+    raw_mysql: RawMysql, tmp_path: Path
+) -> None:
+    user = User(tmp_path / "home")
+    (user.home / "one.sql").write_text("SELECT 1;\n")
+    at = f"mysql://tls_user:{PASSWORD}@localhost:{raw_mysql.port}/d"
+    verified = f"{at}?tls=verify-full&tls_ca={CERTIFICATES / 'root.crt'}"
+    told = user("run", "script", "one.sql", "--dsn", verified, *SHORT, "--json")
+    assert told.code in (0, 3), told.stderr
+    assert told.document["trials"][0]["metrics"]["transactions"] > 0
+    for wrong, words in (
+        (f"{at}?tls=disable", "tls_user"),
+        (f"{at}?tls=verify-full&tls_ca={CERTIFICATES / 'other_root.crt'}", "UnknownIssuer"),
+    ):
+        told = user("run", "script", "one.sql", "--dsn", wrong, *SHORT)
+        assert told.code == 2 and words in told.stderr, told
+        assert PASSWORD not in told.stderr

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from factories import require_installed
 from user import User
 
 from ironbench import catalogue, engines
@@ -44,10 +45,11 @@ def _steps(folder: Path, stream: int) -> dict[str, float]:
     return {row["step"]: float(row["elapsed_s"]) for row in rows if row["stream"] == str(stream)}
 
 
-@pytest.mark.parametrize("engine", ["postgres", "duckdb", "sqlite"])
+@pytest.mark.parametrize("engine", ["postgres", "duckdb", "sqlite", "mariadb"])
 def test_both_tests_give_right_answers_and_all_figures_and_use_each_refresh_set_once(
     user: User, engine: str, tmp_path: Path
 ) -> None:
+    require_installed(engine)
     first = tried(user, engine, "--with", "test=both", "--with", f"answers={tmp_path}")
     assert first["status"] in ("ok", "suspect"), first["cause"]
     assert {"name": "answers", "passed": True, "expected": "22 right", "actual": "22 right"} in first["checks"]

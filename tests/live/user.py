@@ -108,12 +108,12 @@ class Begun:
         assert eventually(lambda: words in self.stderr.read_text() or self.process.poll() is not None, 60.0)
         assert words in self.stderr.read_text(), self.stderr.read_text()
 
-    def end(self, number: int | None = None) -> tuple[Told, float]:
+    def end(self, number: int | None = None, within_s: float = 60.0) -> tuple[Told, float]:
         """Sends a signal, if one is given, and waits for the end: what it told, and how many seconds that took."""
         began = time.monotonic()
         if number is not None:
             self.process.send_signal(number)
-        stdout, _ = self.process.communicate(timeout=60)
+        stdout, _ = self.process.communicate(timeout=within_s)
         return Told(self.process.returncode, stdout, self.stderr.read_text()), time.monotonic() - began
 
 

@@ -104,6 +104,18 @@ def test_explicit_cells_choose_levels_or_have_names() -> None:
     assert (plain.sections.system.memory, tuned.sections.system.memory) == ("", "1GB")
 
 
+ARRAY = '[devices.array]\nmodel = "hdd-7200"\n[layout]\ndata = "array"\n'
+
+
+@pytest.mark.parametrize(
+    "written", ["devices.array.fs = 'xfs'", "'devices.array.fs' = 'xfs'", "devices = { array = { fs = 'xfs' } }"]
+)
+def test_a_level_changes_a_field_of_a_declared_device(written: str) -> None:
+    plain, other = design.cells(read(f"{ARRAY}[vary.system]\na = {{}}\nb = {{ {written} }}\n"))
+    assert (plain.sections.devices["array"].fs, other.sections.devices["array"].fs) == ("", "xfs")
+    assert other.sections.devices["array"].model == "hdd-7200"
+
+
 def test_the_seed_follows_from_the_text_unless_it_is_declared() -> None:
     assert read(CLIENTS).seed == read(CLIENTS).seed != read(CLIENTS + "\n").seed
     assert read(CLIENTS + "[measure]\nseed = 7\n").seed == 7
@@ -126,6 +138,9 @@ def test_the_seed_follows_from_the_text_unless_it_is_declared() -> None:
         ("[vary.m]\na = { memroy = '1GB' }\nb = {}\n", "labs/x.toml, vary.m.a", "memory"),
         ("[vary]\nclients = [1, 'two']\n", "labs/x.toml, vary.clients, level two, load.clients", "whole number"),
         ("[vary.m]\na = { memory = '1GB' }\nb = {}\n[vary.n]\nc = { memory = '2GB' }\nd = {}\n", "vary", "both set"),
+        (ARRAY + "[vary.m]\na = { devices.arry.fs = 'xfs' }\nb = {}\n", "labs/x.toml, vary.m.a", "array"),
+        (ARRAY + "[vary.m]\na = { devices.array.fz = 'xfs' }\nb = {}\n", "labs/x.toml, vary.m.a", "fs"),
+        ("[devices]\nd = 'hdd-7200'\n[vary.m]\na = { devices.d.fs = 'xfs' }\nb = {}\n", "vary.m.a", "[devices.d]"),
         ("", "labs/x.toml, vary", "nothing varies"),
         ("[[cell]]\nname = 'a'\n", "labs/x.toml, cell", "explicit"),
         (CLIENTS + "[measure]\nrepeats = 0\n", "labs/x.toml, measure.repeats", "out of range"),

@@ -28,6 +28,7 @@ ABILITIES: Mapping[str, str] = {
     "copy": "it takes rows as a stream (COPY)",
     "population": "many connections can fill a table of it: row by row, in batches or by a stream",
     "full joins": "a join can keep the rows of both sides that have no partner (FULL JOIN)",
+    "compressed tables": "it can keep a table compressed, page by page",
     "checkpoints": "it makes checkpoints when it is asked, and reports them",
     "power cut": "it starts again, within one run, on what a power cut left",
     "whole numbers": "it has no exact decimals: rows come with amounts as whole numbers",

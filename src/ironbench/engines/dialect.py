@@ -74,6 +74,10 @@ class Dialect:
         """Before rows in COPY's text format that all go into a table (`Line.copy_in`)."""
         return f"COPY {table} FROM STDIN"
 
+    def compressed(self, table: str) -> str:
+        """A statement that has an empty table compressed. Only asked of engines with `compressed tables`."""
+        raise NotImplementedError
+
     def code(self, character: str) -> str:
         """Number of a character, as an expression."""
         return f"ascii({character})"

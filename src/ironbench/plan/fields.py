@@ -12,7 +12,7 @@ import msgspec
 
 from ironbench.catalogue import typed
 from ironbench.errors import InputError, collected, nearest, written
-from ironbench.plan.sections import SEARCHES, Sections
+from ironbench.plan.sections import SEARCHES, DeviceSection, Sections
 
 Path = tuple[str, ...]
 """`("system", "set", "work_mem")`."""
@@ -36,6 +36,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     name: tuple(_types(kind)) for name, kind in _types(Sections).items() if isinstance(kind, type)
 }
 """Section → its fields; [devices] has names of the user's own."""
+DEVICES = "devices"
 SHORT: dict[str, Path] = {name: (section, name) for section, names in SECTIONS.items() for name in names}
 """Last word → path; no two fields of different sections share one."""
 
@@ -116,6 +117,8 @@ def converted(document: object, struct: type[_S], where: str) -> _S:
 def found(name: str, base: Mapping[str, Any], where: str) -> Path:
     """The path that `load.clients`, `clients` or, where the file sets it, `work_mem` stands for. InputError."""
     section, dot, rest = name.partition(".")
+    if section == DEVICES:
+        return (DEVICES, *_of_a_device(rest, base.get(DEVICES, {}), where)) if dot else (DEVICES,)
     if dot and section in SECTIONS:
         field, dot, key = rest.partition(".")
         if field not in SECTIONS[section]:
@@ -133,6 +136,18 @@ def found(name: str, base: Mapping[str, Any], where: str) -> Path:
     if own:
         raise InputError(where, f"{name} means {' or '.join(map(text, own))}", "write the whole path")
     raise InputError(where, f"there is no field {name}", _hint(name))
+
+
+def _of_a_device(name: str, devices: Mapping[str, Any], where: str) -> Path:
+    """`array` or `array.fs`, of a device that the file declares."""
+    device, dot, field = name.partition(".")
+    if device not in devices:
+        raise InputError(where, f"there is no device {device} in [devices]", nearest(device, list(devices)))
+    if not isinstance(devices[device], Mapping):
+        raise InputError(where, f"device {device} is one expression", f"write [devices.{device}] model = …")
+    if dot and field not in (known := _types(DeviceSection)):
+        raise InputError(where, f"there is no field {DEVICES}.{name}", nearest(field, list(known)))
+    return (device, field) if dot else (device,)
 
 
 def _hint(name: str) -> str:
@@ -154,13 +169,13 @@ def _flat(level: Mapping[str, Any], base: Mapping[str, Any], where: str) -> Iter
     for name, value in level.items():
         path = found(name, base, where)
         if isinstance(value, Mapping):
-            if len(path) == 1:
-                yield from _flat({f"{path[0]}.{key}": inner for key, inner in value.items()}, base, where)
+            if len(path) == 1 or (path[0] == DEVICES and len(path) == 2):
+                yield from _flat({f"{text(path)}.{key}": inner for key, inner in value.items()}, base, where)
             elif path in OPEN:
                 yield from _keys(path, value)
             else:
                 raise InputError(where, f"{text(path)} takes a value, not a table", f"write {name} = …")
-        elif len(path) == 1 or path in OPEN:
+        elif len(path) == 1 or path in OPEN or (path[0] == DEVICES and len(path) == 2):
             raise InputError(where, f"{text(path)} takes a table", f"write {name} = {{ … }}")
         else:
             yield path, value

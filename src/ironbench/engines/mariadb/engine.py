@@ -39,7 +39,10 @@ class MariadbEngine(Engine):
     traits = Traits(
         doc="MariaDB that is installed here; another by `--set bin=/path`, a running one (MySQL too) by `--dsn`",
         abilities=frozenset(
-            {"scripts", "data", "queries", "parallel statements", "checkpoints", "power cut", "counters", "waits"}
+            {
+                *("scripts", "data", "queries", "parallel statements", "checkpoints", "power cut", "counters", "waits"),
+                *("copy", "population", "compressed tables"),
+            }
         ),
         preference=-10,
         protocols=("prepared", "simple"),

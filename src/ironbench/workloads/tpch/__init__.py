@@ -44,6 +44,7 @@ class Tpch(Workload):
         tpch_tables.SCALE_FACTOR,
         tpch_tables.INDEXES,
         tpch_tables.REFERENCES,
+        tpch_tables.STORED,
         Option(
             "test",
             "power",
@@ -108,6 +109,7 @@ class Tpch(Workload):
 
     def accepts(self, system: System, load: Load, choice: Choice) -> None:
         super().accepts(system, load, choice)
+        tpch_tables.require_stored(system.engine, choice.options)
         if load.duration_s is not None:
             raise InputError(
                 written("load.duration"),

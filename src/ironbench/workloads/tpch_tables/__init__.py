@@ -33,7 +33,7 @@ def rows_of(table: str, sf: float) -> int:
     return _FIXED.get(table) or int(_ROWS[table] * sf)
 
 
-__all__ = ["INDEXES", "REFERENCES", "SCALE_FACTOR", "TABLES", "dataset"]
+__all__ = ["INDEXES", "REFERENCES", "SCALE_FACTOR", "STORED", "TABLES", "dataset", "require_stored"]
 
 FOLDER = Path(__file__).parent
 VERSION = 1
@@ -81,6 +81,24 @@ REFERENCES = Option(
     choices=("yes", "no"),
 )
 
+STORED = Option(
+    "tables",
+    "plain",
+    "plain, or compressed: page by page, by an engine that has such tables",
+    choices=("plain", "compressed"),
+)
+
+
+def require_stored(engine: str, options: Mapping[str, str]) -> None:
+    """InputError: the engine has no such tables."""
+    ability = "compressed tables"
+    if options.get("tables") == "compressed" and not engines.get(engine).can(ability):
+        raise InputError(
+            written("workload.with", "tables=compressed"),
+            f"engine {engine} has no {ability}",
+            f"use {' or '.join(engines.able((ability,)))}, or a file system that compresses (btrfs:compress=zstd)",
+        )
+
 
 def scale_factor(options: Mapping[str, str]) -> float:
     return float(options["sf"])
@@ -94,9 +112,13 @@ def dataset(engine: str, options: Mapping[str, str]) -> Dataset:
     key = "bigint" if sf > WIDE_ABOVE else "integer"
     schema = base.statements(FOLDER, "schema", engine)
     with_references = "yes" if references else "no"
+    compressed = options.get("tables") == "compressed"
+    if compressed:
+        schema = (*schema, *(engines.get(engine).traits.dialect.compressed(table) for table in TABLES))
     return Dataset(
         name="tpch",
-        key=f"tpch version={VERSION} sf={sf:g} indexes={'yes' if indexes else 'no'} references={with_references}",
+        key=f"tpch version={VERSION} sf={sf:g} indexes={'yes' if indexes else 'no'} references={with_references}"
+        + (" tables=compressed" if compressed else ""),
         tables=TABLES,
         schema=tuple(statement.replace(":key", key) for statement in schema),
         generator={"rows": "tpch", "scale_factor": sf, "whole_numbers": engines.get(engine).can("whole numbers")},

@@ -1,6 +1,6 @@
 -- Tables and types as the TPC-H specification defines them (clause 1.4): fixed text is char, money decimal(15,2).
 -- A table lies in the order of its primary key, as its rows arrive; above scale factor 300 keys are bigint.
--- bytes: 1900000000
+-- bytes: 1300000000
 create table region (
     r_regionkey :key not null,
     r_name char(25) not null,

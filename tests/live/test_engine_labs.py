@@ -1,0 +1,85 @@
+"""Labs whose levels are engines: each runs from end to end, shortened."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from emulated import needs_devices, nothing_left
+from factories import lacking, require_installed
+from user import User
+
+from ironbench.record.labs import LabDirectory
+
+pytestmark = pytest.mark.live
+
+LABS = Path(__file__).parents[2] / "labs"
+ONE = """
+question = "Do two clients do more of the order system than one?"
+[system]
+engine = "{engine}"
+[layout]
+data = "{data}"
+[workload]
+name = "igen-oltp"
+[load]
+duration = "0.5s"
+warmup = "0s"
+[vary]
+clients = [1, 2]
+[measure]
+repeats = 1
+quiet = "0s"
+"""
+
+
+@pytest.fixture
+def user(tmp_path: Path) -> User:
+    return User(tmp_path / "home")
+
+
+def records(user: User, text: str) -> list:
+    """Of a lab of that text, run to its end."""
+    file = user.home / "short.toml"
+    file.write_text(text)
+    with user.begun("lab", "run", str(file), "--results", str(user.home / "lab")) as run:
+        told, _ = run.end(within_s=1500)
+    assert told.code in (0, 3, 4), told.stderr
+    assert user.nothing_runs()
+    return LabDirectory(user.home / "lab").records()
+
+
+@pytest.mark.parametrize("engine", ["postgres", "sqlite", "mariadb"])
+def test_one_lab_runs_on_another_engine_by_changing_one_word(user: User, engine: str) -> None:
+    require_installed(engine)
+    found = records(user, ONE.format(engine=engine, data=user.home / "d"))
+    assert {(record.system.engine, record.cell.name) for record in found} == {
+        (engine, "clients=1"),
+        (engine, "clients=2"),
+    }
+    assert all(record.metrics["transactions"] > 0 for record in found)
+    assert {record.status.value for record in found} <= {"ok", "suspect"}, [record.cause for record in found]
+
+
+@pytest.mark.long
+@needs_devices
+@pytest.mark.skipif(bool(lacking("mariadb")), reason="MariaDB is a level of them")
+@pytest.mark.parametrize(
+    ("name", "shorter"),
+    [
+        ("engines", {"scale = 16": "scale = 2", '"20s"': '"2s"', '"3s"': '"0s"'}),
+        ("page-compression", {"sf = 0.04": "sf = 0.01", '"1,9,13"': '"1,13"'}),
+    ],
+)
+def test_a_lab_of_engines_runs_to_its_end(user: User, name: str, shorter: dict[str, str]) -> None:
+    text = (LABS / f"{name}.toml").read_text()
+    for long, short in shorter.items():
+        assert long in text
+        text = text.replace(long, short)
+    text = re.sub(r"^\[measure\]$", '[measure]\nrepeats = 1\nquiet = "0s"', text, flags=re.MULTILINE)
+    found = records(user, text)
+    assert len(found) == {"engines": 4, "page-compression": 15}[name]
+    assert {record.status.value for record in found} <= {"ok", "suspect"}, [record.cause for record in found]
+    assert {record.system.engine for record in found} == {"postgres", "mariadb"}
+    assert nothing_left(user.home)
