@@ -46,6 +46,28 @@ def judged(system: System, metrics: dict[str, float], **shares: float) -> tuple[
     return status(driven, found)
 
 
+@pytest.mark.parametrize(
+    ("io", "threads", "cpu_s", "words"),
+    [
+        ("driver", 4, 28.5, "used 0.95 cores, and its connections take turns"),
+        ("driver", 1, 20.0, ""),
+        ("epoll", 1, 28.5, "add --threads"),
+        ("epoll", 4, 28.5, ""),
+        ("blocking", 1, 28.5, ""),
+    ],
+)
+def test_a_client_is_the_limit_where_its_threads_or_its_one_process_are_busy(
+    io: str, threads: int, cpu_s: float, words: str
+) -> None:
+    summary = SUMMARY | {"io": io, "client_cpu_s": {"user": cpu_s, "system": 0.0}}
+    driven = Driven(NOW, alive=True, summary=summary)
+    budget = Budget(server=0.2, client=0.01, idle=0.7)
+    found = warnings(OURS, Load(threads=threads), driven, Observation(COUNTED), budget, writes=False)
+    texts = [one.text for one in found if one.code == "client-saturated"]
+    assert [words in text for text in texts] == ([True] if words else [])
+    assert ("--threads" in "".join(texts)) == (io == "epoll" and bool(words))
+
+
 @pytest.mark.parametrize("shares", [{"other": 0.06}, {"steal": 0.06}, {"other": 0.03, "steal": 0.03}])
 def test_whatever_took_cpu_time_from_the_work_makes_a_trial_suspect(shares: dict[str, float]) -> None:
     found, cause = judged(OURS, COUNTED, **shares)

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ironbench.engines.odbc import dsn
+from ironbench.engines.odbc.dialects import with_from
 from ironbench.engines.odbc.process import statements
 from ironbench.errors import FailureError, InputError
 from ironbench.model.secrets import Secrets
@@ -67,4 +68,13 @@ def test_statements_are_parted_at_semicolons_that_end_them() -> None:
         " /* ; */ select 1-2/3",
     ]
     body = "create procedure p() begin select 1; select 2; end"
-    assert statements(body) == [body]
+    assert statements(f"select 0; {body}; end") == ["select 0", f" {body}; end"]
+
+
+def test_a_query_without_a_table_reads_the_one_of_a_single_row() -> None:
+    assert with_from("select 1", "dual") == "select 1 from dual"
+    sums = "select (select sum(a) from t), (select count(*) from (select 1 from u) v)"
+    assert with_from(sums, "dual") == f"{sums} from dual"
+    for whole in ("select a from t", "update t set a = 1", "select 'x' from t where b in (select 1 from u)"):
+        assert with_from(whole, "dual") == whole
+    assert with_from("select ' from (' as a", "dual") == "select ' from (' as a from dual"

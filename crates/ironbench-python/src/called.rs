@@ -20,12 +20,12 @@ use crate::drive::{DriveResult, Progress, plan_of};
 /// Runs one trial as `drive` does. `connect` gets the number of a client and its SQL commands, each a text with `?` for
 /// parameters, whether its rows are wanted (`\gset`), and whether it is several statements (`\;`). What it returns has:
 ///
-/// - `run(number, values)`, which runs a command to its last row: whether a transaction is open then; or, where rows
-///   are wanted, that, the number of rows, and names and texts of the last row's columns
+/// - `steps`, a function for each command, which runs it with its values to its last row: whether a transaction is open
+///   then; or, where rows are wanted, that, the number of rows, and names and texts of the last row's columns
+/// - `inside`: whether the engine does its work in the thread that calls
 /// - `rollback()`
+/// - `trouble(error)`: of what one of these raised, an object with `sqlstate`, `cause`, `retryable` and `lasting`
 /// - `cancel()`, called by another thread, again and again, when what runs must end
-///
-/// What they raise may have the attributes `sqlstate`, `cause`, `retryable` and `lasting`.
 #[pyfunction]
 #[pyo3(signature = (plan, connect, progress=None))]
 pub fn drive_called(
@@ -75,27 +75,31 @@ fn failure(py: Python<'_>, error: &PyErr) -> Error {
 
 struct Client {
     connection: Py<PyAny>,
-    /// Its method, looked up once.
-    run: Py<PyAny>,
+    steps: Vec<Py<PyAny>>,
+    inside: bool,
     open: bool,
     give_up: Arc<AtomicBool>,
 }
 
 impl Client {
     fn new(connection: &Bound<'_, PyAny>, give_up: Arc<AtomicBool>) -> PyResult<Self> {
-        let run = connection.getattr("run")?.unbind();
-        Ok(Self { connection: connection.clone().unbind(), run, open: false, give_up })
+        let steps = connection.getattr("steps")?.extract()?;
+        let inside = connection.getattr("inside")?.is_truthy()?;
+        Ok(Self { connection: connection.clone().unbind(), steps, inside, open: false, give_up })
     }
 
     fn trouble(&self, py: Python<'_>, error: &PyErr) -> Trouble {
-        let value = error.value(py);
+        let Ok(value) = self.connection.bind(py).call_method1("trouble", (error.value(py),)) else {
+            // What nobody foresaw would come again and again.
+            let (class, message) = ("driver".into(), error.to_string());
+            return Trouble { class, message, retryable: false, lasting: true };
+        };
         let text = |name: &str| value.getattr(name).and_then(|value| value.extract::<String>());
         let is = |name: &str| value.getattr(name).and_then(|value| value.is_truthy());
         let trouble = Trouble {
             class: text("sqlstate").unwrap_or_else(|_| "driver".to_owned()).into(),
             message: text("cause").unwrap_or_else(|_| error.to_string()),
             retryable: is("retryable").unwrap_or(false),
-            // What nobody foresaw would come again and again.
             lasting: is("lasting").unwrap_or(true),
         };
         if self.give_up.load(Relaxed) { trouble.given_up() } else { trouble }
@@ -109,7 +113,7 @@ impl Library for Client {
             let values = (0..sql.parameters.len()).map(|place| object(py, value(place))).collect::<PyResult<Vec<_>>>();
             let answer = values
                 .and_then(|values| PyTuple::new(py, values))
-                .and_then(|values| self.run.bind(py).call1((sql.id, values)))
+                .and_then(|values| self.steps[sql.id].bind(py).call1((values,)))
                 .and_then(|answer| if wanted { answer.extract() } else { Ok((answer.is_truthy()?, 0, Vec::new())) });
             match answer {
                 Ok((open, rows, gathered)) => {
@@ -119,6 +123,10 @@ impl Library for Client {
                 Err(error) => Err(self.trouble(py, &error)),
             }
         })
+    }
+
+    fn io(&self) -> &'static str {
+        if self.inside { "blocking" } else { "driver" }
     }
 
     fn in_transaction(&self) -> bool {

@@ -259,6 +259,7 @@ class Builder:
         if not engine.missing(workload.needs):
             workload.accepts(system, load, choice)
             workload.compile(engine.name, choice, engine.protocol(load.protocol))
+            _require_tables(workload, engine.name, choice)
         if search and "throughput" not in workload.scores:
             cause = f"workload {workload.name} has no throughput to search by"
             raise InputError(written(f"load.{search.of}"), cause, "name the numbers")
@@ -318,6 +319,14 @@ class Builder:
         own = cell.levels.get("cell", "") if not self.declared.factors else ""
         parts = [cell.sections.system.label, own, *changed]
         return " ".join(part for part in parts if part) or usual
+
+
+def _require_tables(workload: Workload, engine: str, choice: Choice) -> None:
+    """InputError where nobody has written the workload's tables in the engine's dialect."""
+    dataset = workload.dataset(engine, choice.options)
+    if dataset is not None and not dataset.schema:
+        cause = f"the tables of workload {workload.name} are not written in its dialect yet"
+        raise InputError(written("system.engine", engine), cause, f"it runs on: {', '.join(workload.engines)}")
 
 
 def _require_checkpoints(system: System, load: Load) -> None:

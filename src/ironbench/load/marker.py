@@ -10,9 +10,10 @@ from ironbench.model.session import Session
 
 TABLE = "ironbench_load"
 _SCHEMA = (
-    # `rows` is a reserved word of some engines, and a key there has to be of bounded length.
-    f"create table {TABLE} (data varchar(200) primary key, content_key text not null, loaded_at text, "
-    '"rows" bigint not null, bytes bigint not null, elapsed_s double precision not null)'
+    # `rows` is a reserved word of some engines, and these types are known to all.
+    f"create table {TABLE} (data varchar(200) not null primary key, content_key varchar(1000) not null, "
+    'loaded_at varchar(40), "rows" decimal(19) not null, bytes decimal(19) not null, '
+    "elapsed_s double precision not null)"
 )
 
 

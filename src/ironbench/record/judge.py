@@ -208,9 +208,14 @@ def _client(load: Load, driven: Driven) -> list[Warning]:
     if driven.inside or driven.drives_itself:
         # The engine works in these threads, or a workload that has no such threads: busy is what they should be.
         return []
-    busy = summary_cpu_s(driven.summary) / (elapsed_s * load.threads) if elapsed_s else 0.0
+    cores = summary_cpu_s(driven.summary) / elapsed_s if elapsed_s else 0.0
+    by_driver = driven.summary.get("io") == "driver"
+    busy = cores if by_driver else cores / load.threads
     if busy <= CLIENT_SATURATED:
         return []
+    if by_driver:
+        text = f"the client's process used {cores:.2f} cores, and its connections take turns: it may be the limit"
+        return [Warning("client-saturated", f"{text}; use fewer clients, or a protocol that ironbench speaks itself")]
     share = in_percent(busy, limits=(CLIENT_SATURATED,))
     return [Warning("client-saturated", f"{_threads(load.threads)} {share} busy: it may be the limit; add --threads")]
 

@@ -86,7 +86,7 @@ impl<'a, C> BlockingLoop<'a, C> {
 
 impl<C: Library> Worker for BlockingLoop<'_, C> {
     fn io(&self) -> &'static str {
-        "blocking"
+        self.engine.io()
     }
 
     fn run(&mut self, start: &Start, recorder: &mut Recorder) -> Ended {

@@ -55,7 +55,7 @@ pub struct Summary {
     pub lateness_mean_s: f64,
     pub lateness_p99_s: f64,
     pub lateness_max_s: f64,
-    /// `io_uring`, `epoll`, `blocking` or `null`.
+    /// `io_uring`, `epoll`, `blocking`, `driver` or `null`.
     pub io: String,
     /// Somebody stopped the trial before its end.
     pub cut_short: bool,

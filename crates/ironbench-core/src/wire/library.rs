@@ -18,6 +18,11 @@ pub trait Library {
 
     fn rollback(&mut self) -> Result<(), Trouble>;
 
+    /// How records call it: `blocking`, where the engine does its work in the calling thread, or `driver`.
+    fn io(&self) -> &'static str {
+        "blocking"
+    }
+
     /// Does the client's whole work, its waiting included.
     fn within<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
         work(self)

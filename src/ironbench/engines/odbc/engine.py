@@ -21,7 +21,6 @@ from ironbench.model.system import System
 NAME = dsn.SCHEME
 _SHARED = ("scripts", "data", "queries", "parallel statements", "full joins", "whole numbers", "in client")
 """Abilities of a database that do not depend on how it is reached."""
-_PORTABLE = frozenset({"scripts"})
 
 
 def _nobody() -> InputError:
@@ -76,12 +75,13 @@ class Through(Engine):
         self.kind = kind
         self.name = f"{NAME}-{kind.title.replace(' ', '').lower()}" if kind is not kinds.OTHER else f"{NAME}-other"
         native = _native(kind)
+        abilities = ("scripts",) if kind.dialect is None else ("scripts", "data")
         traits = Traits(
             doc=f"{kind.title} through ODBC{'' if kind.tried else ' (untried: no server of it was at hand)'}",
-            abilities=_PORTABLE,
+            abilities=frozenset(abilities),
             preference=-100,
             protocols=("library",),
-            dialect=Dialect(),
+            dialect=kind.dialect or Dialect(),
             packages=("pyodbc",),
             texts=kind.texts,
         )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+
+from ironbench.engines.dialect import Dialect
+from ironbench.engines.odbc.dialects import Db2Dialect, OracleDialect, SqlServerDialect
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +29,8 @@ class Kind:
     """Whether transactions begin and end by ODBC's calls, since there is no statement, or not these, for it."""
     splits: bool = True
     """Whether several statements are sent one after the other, because its driver takes one at a time."""
+    inside: bool = False
+    """Whether its driver is the database, too: client and engine cannot be told apart."""
     own: tuple[str, ...] = ()
     """Statements at the start of a connection for ironbench's own statements, which are standard SQL."""
     retryable: tuple[str, ...] = ()
@@ -37,7 +41,10 @@ class Kind:
     """A query of its own for the exact version; "": what the driver says."""
     settings: str = ""
     """A query for names and values of its settings."""
-    own_names: Mapping[str, str] = field(default_factory=dict)
+    dialect: Dialect | None = None
+    """Where no other engine knows this database."""
+    one_row: str = ""
+    """A table of one row, where every query has to read one."""
 
 
 KINDS = (
@@ -68,6 +75,7 @@ KINDS = (
         "SQLite",
         ("SQLite",),
         tried=True,
+        inside=True,
         retryable_numbers=(5, 6),  # SQLITE_BUSY, SQLITE_LOCKED
         version="select sqlite_version()",
         settings=(
@@ -76,6 +84,41 @@ KINDS = (
             "select 'page_size', page_size from pragma_page_size union all "
             "select 'cache_size', cache_size from pragma_cache_size"
         ),
+    ),
+    Kind(
+        "SQL Server",
+        ("Microsoft SQL",),
+        texts=("sqlserver",),
+        insertion="arrays",
+        calls=True,
+        splits=False,
+        retryable_numbers=(1205,),  # deadlock victim
+        version="select @@version",
+        settings="select name, cast(value_in_use as varchar(200)) from sys.configurations order by name",
+        dialect=SqlServerDialect(),
+    ),
+    Kind(
+        "Oracle",
+        ("Oracle",),
+        texts=("oracle",),
+        insertion="arrays",
+        calls=True,
+        splits=False,
+        retryable_numbers=(60, 8177),  # ORA-00060 deadlock, ORA-08177 cannot serialize
+        settings="select name, value from v$parameter order by name",
+        dialect=OracleDialect(),
+        one_row="dual",
+    ),
+    Kind(
+        "Db2",
+        ("DB2",),
+        texts=("db2",),
+        insertion="arrays",
+        calls=True,
+        retryable=("57033",),
+        settings="select name, value from sysibmadm.dbcfg order by name",
+        dialect=Db2Dialect(),
+        one_row="sysibm.sysdummy1",
     ),
     Kind(
         "another database",

@@ -56,7 +56,7 @@ def _work(plan: dict[str, Any], generator: bytes, waiting: _Pieces, progress: An
 
     engine = plan["engine"]
     kind = kinds.of(engine["product"])
-    connection = driver.connect(engine["connection"], CONNECT_S)
+    connection = driver.connect(engine["address"], CONNECT_S)
     connection.autocommit = False
     cursor = connection.cursor()
     while not failures and (piece := waiting.take()) is not None:

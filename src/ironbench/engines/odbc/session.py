@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from ironbench.engines.base import SessionDefaults
 from ironbench.engines.odbc import driver, kinds, load, trial
+from ironbench.engines.odbc.dialects import with_from
 from ironbench.engines.odbc.dsn import Address
 from ironbench.engines.odbc.process import OdbcLine, package_folder
 from ironbench.errors import FailureError, IronbenchError, written
@@ -37,16 +38,17 @@ class OdbcSession(SessionDefaults):
         return OdbcLine(self._whole, self.kind.own, splits=self.kind.splits)
 
     def query(self, sql: str) -> list[Row]:
-        return self._attempt(lambda connection: connection.query(sql))
+        asked = with_from(sql, self.kind.one_row) if self.kind.one_row else sql
+        return self._attempt(lambda connection: connection.query(asked))
 
     def copy_in(self, sql: str, data: bytes) -> int:
-        raise FailureError(driver.SUBJECT, "rows do not come as a stream")
+        return self._attempt(lambda connection: connection.copy_in(sql, data))
 
     def target(self, load_protocol: str = "prepared", io: str = "auto") -> dict[str, Any]:
         packages = package_folder()
         return {
             "kind": "called",
-            "connection": self._whole,
+            "address": self._whole,
             "product": self.said["product"],
             "driver": {"module": trial.__name__, "packages": packages},
             "loader": {"module": load.__name__, "packages": packages},
@@ -68,6 +70,7 @@ class OdbcSession(SessionDefaults):
             "odbc": f"{said['driver_odbc']}, driver manager {said['manager']}, pyodbc {said['pyodbc']}",
             "dialect": kind.title if kind.tried else f"{kind.title} (untried)",
             "settings": settings,
+            "client": "threads of one Python process: a limit earlier than the core's own wires",
             "server": "running already; neither configured nor stopped by ironbench",
         }
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from ironbench.engines.odbc import driver, kinds
 from ironbench.engines.odbc.kinds import Kind
+from ironbench.errors import FailureError
 
 CONNECT_S = 15
 _CANCEL_S = 15.0
@@ -30,12 +31,10 @@ Answer = bool | tuple[bool, int, list[tuple[str, str | None]]]
 Step = Callable[[tuple[Any, ...]], Answer]
 
 
-class TroubleError(Exception):
+class Trouble:
     """A statement that failed, as the core wants it."""
 
-    def __init__(self, error: Any, kind: Kind) -> None:
-        found = driver.failure(error)
-        super().__init__(found.cause)
+    def __init__(self, found: FailureError, kind: Kind) -> None:
         self.sqlstate = found.sqlstate or "driver"
         self.cause = found.cause
         self.lasting = driver.is_lasting(found)
@@ -49,18 +48,18 @@ class Client:
 
     def __init__(self, connection: Any, commands: Sequence[Command], kind: Kind) -> None:
         self._connection, self._kind = connection, kind
+        self.inside = kind.inside
         self._error = driver.package().Error
         self._open = [False]
         """Whether a transaction is open; shared with the steps."""
         self._cursors: list[Any] = []
-        self._steps = [self._step(*command) for command in commands]
+        self.steps = [self._step(*command) for command in commands]
         self._cancelled_at = 0.0
 
-    def run(self, number: int, values: tuple[Any, ...]) -> Answer:
-        try:
-            return self._steps[number](values)
-        except self._error as error:
-            raise TroubleError(error, self._kind) from None
+    def trouble(self, error: Exception) -> Trouble:
+        if not isinstance(error, self._error):
+            raise error  # a mistake of ours, which would come again and again
+        return Trouble(driver.failure(error), self._kind)
 
     def rollback(self) -> None:
         if not self._open[0]:
@@ -73,9 +72,8 @@ class Client:
             else:
                 self._connection.cursor().execute("rollback")
         except self._error as error:
-            trouble = TroubleError(error, self._kind)
-            if trouble.lasting:  # else the database has rolled it back already
-                raise trouble from None
+            if self.trouble(error).lasting:  # else the database has rolled it back already
+                raise
 
     def cancel(self) -> None:
         now = time.monotonic()
@@ -165,6 +163,6 @@ def drive(plan: bytes, progress: Any) -> Any:
     kind = kinds.of(engine["product"])
 
     def connect(client: int, commands: Sequence[Command]) -> Client:
-        return Client(driver.connect(engine["connection"], CONNECT_S), commands, kind)
+        return Client(driver.connect(engine["address"], CONNECT_S), commands, kind)
 
     return core.drive_called(json.dumps(asked).encode(), connect, progress)

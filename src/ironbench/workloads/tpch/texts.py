@@ -6,6 +6,7 @@ import string
 from functools import cache
 from pathlib import Path
 
+from ironbench.workloads import base
 from ironbench.workloads.tpch.parameters import Values
 
 _FOLDER = Path(__file__).with_name("queries")
@@ -19,9 +20,8 @@ def text(query: int, engine: str, values: Values) -> str:
 @cache
 def template(query: int, engine: str) -> str:
     """`qNN.ENGINE.sql` where the engine needs a wording of its own, else `qNN.sql`; without its comment."""
-    own = _FOLDER / f"{name(query)}.{engine}.sql"
-    path = own if own.exists() else _FOLDER / f"{name(query)}.sql"
-    return "".join(line for line in path.read_text().splitlines(keepends=True) if not line.startswith("--")).rstrip()
+    lines = base.text(_FOLDER, name(query), engine).splitlines(keepends=True)
+    return "".join(line for line in lines if not line.startswith("--")).rstrip()
 
 
 def about(query: int) -> str:

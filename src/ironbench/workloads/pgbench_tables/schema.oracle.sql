@@ -1,0 +1,27 @@
+-- pgbench's tables in Oracle's words (untried).
+-- bytes: 20000000
+create table pgbench_history (
+    tid integer,
+    bid integer,
+    aid number(19),
+    delta integer,
+    mtime timestamp,
+    filler char(22)
+);
+create table pgbench_tellers (
+    tid integer not null primary key,
+    bid integer,
+    tbalance integer,
+    filler char(84)
+);
+create table pgbench_accounts (
+    aid number(19) not null primary key,
+    bid integer,
+    abalance integer,
+    filler char(84)
+);
+create table pgbench_branches (
+    bid integer not null primary key,
+    bbalance integer,
+    filler char(88)
+);
