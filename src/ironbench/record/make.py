@@ -127,14 +127,6 @@ def capacity(session: Session) -> dict[str, float]:
     return shares
 
 
-def _version(package: str) -> str:
-    """ "" of one that is not installed: some are for those who ask for them."""
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return ""
-
-
 @functools.cache
 def software() -> dict[str, str]:
     """ironbench's version and build profile, Python, and the packages that matter to a result."""

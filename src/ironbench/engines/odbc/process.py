@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
+import select
+import threading
 import time
 from pathlib import Path
 from typing import Any
 
 from ironbench.engines.odbc import driver
 from ironbench.errors import FailureError, InputError, written
-from ironbench.process.child import Channel, Child, answer, raise_refusal
+from ironbench.process.child import ORPHANED, Channel, Child, answer, raise_refusal
 from ironbench.process.line import Line, Served
 
 CONNECT_S = 15
@@ -56,6 +59,10 @@ class OdbcLine(Line):
             raise
         super().__init__(self._child, self._child.died)
 
+    def give_up(self) -> None:
+        """Ends the process, whatever its driver does; what waits for it raises EngineDiedError."""
+        self._child.process.kill()
+
     def close(self) -> None:
         super().close()
         self._child.stop(_STOP_S)
@@ -66,6 +73,7 @@ def main(parent: Channel) -> None:
     if frame is None:
         return
     asked = frame[0]
+    threading.Thread(target=_leave_with, args=(parent,), daemon=True).start()
     connection = driver.connect(asked["connection"], CONNECT_S)
     cursor = connection.cursor()
     for statement in asked["own"]:
@@ -73,6 +81,15 @@ def main(parent: Channel) -> None:
     answer(parent, driver.said(connection))
     Served(parent, _Answers(cursor, splits=asked["splits"]).done, cursor.cancel).serve()
     connection.close()
+
+
+def _leave_with(parent: Channel) -> None:
+    """Not even a driver that does not come back keeps this process when our end is gone."""
+    gone = select.poll()
+    gone.register(parent.socket, 0)  # an end that is closed is told without being asked for (poll(2))
+    gone.poll()
+    time.sleep(_STOP_S)
+    os._exit(ORPHANED)
 
 
 class _Answers:

@@ -16,6 +16,8 @@ from ironbench.model.secrets import Secrets
 from ironbench.model.session import Row
 
 _T = TypeVar("_T")
+_PATIENCE_S = 10.0
+"""For an answer to a question that takes no time."""
 
 
 class OdbcSession(SessionDefaults):
@@ -83,11 +85,20 @@ class OdbcSession(SessionDefaults):
     def alive(self) -> bool:
         if self._stopped:
             return False
+        # A server that hangs would never answer, and its driver never come back.
+        patience = threading.Timer(_PATIENCE_S, self._give_up)
+        patience.start()
         try:
             self.query("select 1")
         except IronbenchError:
             return False
+        finally:
+            patience.cancel()
         return True
+
+    def _give_up(self) -> None:
+        if self._connection is not None:
+            self._connection.give_up()
 
     def restart(self) -> None:
         raise FailureError(

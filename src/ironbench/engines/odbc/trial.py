@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
 import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -17,6 +19,7 @@ from ironbench.errors import FailureError
 CONNECT_S = 15
 _CANCEL_S = 15.0
 """How long a driver may go on with a statement that was cancelled."""
+_AGAIN_S = 0.1
 _LEFT = 4
 """Exit code of a process whose driver does not come back."""
 _BEGIN = re.compile(
@@ -77,13 +80,21 @@ class Client:
 
     def cancel(self) -> None:
         now = time.monotonic()
-        self._cancelled_at = self._cancelled_at or now
-        if now > self._cancelled_at + _CANCEL_S:
+        if not self._cancelled_at:
+            self._cancelled_at = now
+            # Some drivers hold a lock while they wait for their server, and do not come back from this either.
+            threading.Thread(target=self._cancel_all, daemon=True).start()
+        elif now > self._cancelled_at + _CANCEL_S:
             sys.stderr.write(f"the ODBC driver does not come back {_CANCEL_S:.0f} s after SQLCancel\n")
             sys.stderr.flush()
             os._exit(_LEFT)
-        for cursor in self._cursors:
-            cursor.cancel()
+
+    def _cancel_all(self) -> None:
+        while True:
+            for cursor in self._cursors:
+                with contextlib.suppress(self._error):
+                    cursor.cancel()
+            time.sleep(_AGAIN_S)
 
     def _cursor(self) -> Any:
         self._cursors.append(self._connection.cursor())
