@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from raw_mysql import PASSWORD as MYSQL_PASSWORD
 from raw_mysql import RawMysql
 from raw_server import PASSWORD, RawServer
 from user import User
@@ -69,7 +70,7 @@ def served(raw_server: RawServer, database: str) -> str:
 def mysql(raw_mysql: RawMysql) -> Iterator[str]:
     raw_mysql.query("create database through_odbc; grant all on through_odbc.* to password_user")
     here = f"Server=127.0.0.1;Port={raw_mysql.port};Database=through_odbc"
-    yield f"odbc:Driver={{MariaDB Unicode}};{here};UID=password_user;PWD=secret"
+    yield f"odbc:Driver={{MariaDB Unicode}};{here};UID=password_user;PWD={{{MYSQL_PASSWORD}}}"
     raw_mysql.query("drop database through_odbc")
 
 
@@ -98,7 +99,7 @@ def test_tpcb_like_runs_and_its_checks_hold_whatever_the_driver(user: User, dsn:
     assert record["metrics"]["client_cpu_per_transaction_s"] > 0
     assert "UID" not in str(record) and "PWD" not in str(record)
     for path in user.results.rglob("*"):
-        assert path.is_dir() or b"PWD=secret" not in path.read_bytes(), path
+        assert path.is_dir() or MYSQL_PASSWORD.encode() not in path.read_bytes(), path
 
 
 def test_a_session_answers_as_those_of_other_engines_do(dsn: str) -> None:
