@@ -30,11 +30,13 @@ demo: setup ## A lab of 3 minutes: what would a faster device for its log do for
 	@$(VENV)/bin/python scripts/demo.py
 
 test: setup ## All tests but the long ones: Rust, Python, live engines
+	@scripts/servers
 	@cargo test --locked --quiet --release --workspace
 	@$(VENV)/bin/python -m pytest -m 'not alone and not long' -n auto --dist loadgroup || $(AGAIN)
 	@$(VENV)/bin/python -m pytest -m 'alone and not long' || $(AGAIN)
 
 test-long: setup ## The tests that take minutes
+	@scripts/servers
 	@$(VENV)/bin/python -m pytest -m long --timeout 1800
 
 pgbench-cases: setup ## PostgreSQL's own tests of pgbench through pgbench and ironbench (PGBENCH_TESTS=DIR)

@@ -50,7 +50,7 @@ class IndexState:
 class Maintaining(Protocol):
     @property
     def vacuums(self) -> Mapping[str, str]:
-        """Kind → statement, with `{}` for the table."""
+        """Kind → statement, with `{}` for the table; a kind that is not there cannot be had."""
         ...
 
     @property
@@ -58,8 +58,18 @@ class Maintaining(Protocol):
         """`off` and `on` (concurrently) → statement, with `{}` for index and table."""
         ...
 
-    def require_backup(self, system: System) -> None:
-        """InputError: the programs are missing."""
+    @property
+    def index_removal(self) -> str:
+        """Statement, with `{}` for index and table."""
+        ...
+
+    @property
+    def restorable(self) -> str:
+        """Format of backups that `unpack` takes."""
+        ...
+
+    def require_backup(self, system: System, options: Mapping[str, str]) -> None:
+        """InputError: the programs are missing, or cannot do what the options ask for."""
         ...
 
     def backup_bytes(self, session: Session) -> int:
@@ -75,15 +85,15 @@ class Maintaining(Protocol):
         ...
 
     def unpack(self, backup: Path, data: Path) -> Sequence[Program]:
-        """Commands, one after the other, that make a data directory of ours of a backup in format `tar`."""
+        """Commands, one after the other, that make a data directory of ours of a backup in format `restorable`."""
         ...
 
-    def keep_garbage(self, session: Session, table: str) -> None:
-        """From now on only `vacuums` take away the table's dead rows."""
+    def litter(self, session: Session, table: str, percent: int) -> None:
+        """Makes garbage of so many rows in a hundred, which only `vacuums` take away; it is in the counters now."""
         ...
 
-    def settle_counts(self, session: Session) -> None:
-        """What was done is in the counters now."""
+    def packed_pages(self, rows: int, row_bytes: int) -> int:
+        """Of a table of wide rows that was written anew."""
         ...
 
     def table_state(self, session: Session, table: str) -> TableState: ...

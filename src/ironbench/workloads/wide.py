@@ -49,15 +49,13 @@ class Wide:
         return Wide(max(1, round(float(options["gb"]) * 1e9 / row)), row - FIXED_BYTES, keys)
 
     @property
-    def value_bytes(self) -> int:
-        return self.rows * (self.width + FIXED_BYTES)
+    def row_bytes(self) -> int:
+        """Of a row's values."""
+        return self.width + FIXED_BYTES
 
     @property
-    def pages(self) -> int:
-        """Of a packed table in pages of 8 kB: a row's header, four numbers, the text behind its length, and a
-        line pointer (PostgreSQL 18 documentation, 66.6)."""
-        row = 24 + FIXED_BYTES + 4 + self.width
-        return -(-self.rows // (8168 // (-(-row // 8) * 8 + 4)))
+    def value_bytes(self) -> int:
+        return self.rows * self.row_bytes
 
     def stored_bytes(self, engine: str) -> int:
         """About how large the table will be with its key."""

@@ -9,6 +9,7 @@ from ironbench.engines.administration import REQUEST, Administration, Made, Writ
 from ironbench.engines.dialect import listed
 from ironbench.engines.mariadb import facts
 from ironbench.engines.mariadb.dialect import CHECKPOINT
+from ironbench.engines.mariadb.maintenance import MariadbMaintaining
 from ironbench.errors import FailureError
 from ironbench.model.observation import Source
 from ironbench.model.session import Session
@@ -40,6 +41,7 @@ _INDEXES = """
 
 
 class MariadbAdministration(Administration):
+    maintaining = MariadbMaintaining()
     marks = True
 
     def mark(self, session: Session, tables: Sequence[str]) -> None:

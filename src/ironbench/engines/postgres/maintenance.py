@@ -31,7 +31,10 @@ class PostgresMaintaining:
         "on": "create index concurrently {} on {} (amount, number)",
     }
 
-    def require_backup(self, system: System) -> None:
+    index_removal = "drop index if exists {}"
+    restorable = "tar"
+
+    def require_backup(self, system: System, options: Mapping[str, str]) -> None:
         _program(system, _BACKUP)
 
     def backup_bytes(self, session: Session) -> int:
@@ -73,11 +76,16 @@ class PostgresMaintaining:
         files.chmod(0o700)
         return [_extracted(backup / "base.tar", files), _extracted(backup / "pg_wal.tar", files / "pg_wal")]
 
-    def keep_garbage(self, session: Session, table: str) -> None:
+    def litter(self, session: Session, table: str, percent: int) -> None:
         session.query(f"alter table {table} set (autovacuum_enabled = off)")
+        session.query(f"update {table} set amount = amount where number % 100 < {percent}")
+        facts.flush_counts(session)  # else the dead rows might be counted after the vacuum
 
-    def settle_counts(self, session: Session) -> None:
-        facts.flush_counts(session)
+    def packed_pages(self, rows: int, row_bytes: int) -> int:
+        """In pages of 8 kB: a row's header, four numbers, the text behind its length, and a line pointer
+        (PostgreSQL 18 documentation, 66.6)."""
+        row = 24 + row_bytes + 4
+        return -(-rows // (8168 // (-(-row // 8) * 8 + 4)))
 
     def table_state(self, session: Session, table: str) -> TableState:
         sql = (

@@ -47,7 +47,7 @@ class Backup(Maintenance):
     def accepts(self, system: System, load: Load, choice: Choice) -> None:
         super().accepts(system, load, choice)
         refuse_tablespaces(system, self.name)
-        engines.get(system.engine).administration.maintaining.require_backup(system)
+        engines.get(system.engine).administration.maintaining.require_backup(system, choice.options)
         if choice.options["to"]:
             place.check(choice.options["to"], "backup")
         elif system.dsn is not None and choice.options["format"] != "discard":

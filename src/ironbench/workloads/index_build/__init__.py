@@ -29,9 +29,10 @@ class IndexBuild(Maintenance):
     @contextmanager
     def prepared(self, work: Work) -> Iterator[Ready]:
         engine = engines.get(work.session.engine)
-        work.session.query(f"drop index if exists {INDEX}")
+        maintaining = engine.administration.maintaining
+        work.session.query(maintaining.index_removal.format(INDEX, TABLE))
         work.session.query(engine.traits.dialect.checkpoint())
-        sql = engine.administration.maintaining.index_builds[work.choice.options["concurrently"]].format(INDEX, TABLE)
+        sql = maintaining.index_builds[work.choice.options["concurrently"]].format(INDEX, TABLE)
         yield Ready(Statement(work.session, sql), lambda: _done(work))
 
 

@@ -59,11 +59,11 @@ class Restore(Maintenance):
     def accepts(self, system: System, load: Load, choice: Choice) -> None:
         super().accepts(system, load, choice)
         refuse_tablespaces(system, self.name)
-        engines.get(system.engine).administration.maintaining.require_backup(system)
         if system.dsn is not None:
             raise InputError(
                 written("system.dsn"), "ironbench restores only servers that it starts itself", "leave it out"
             )
+        engines.get(system.engine).administration.maintaining.require_backup(system, {})
         if choice.options["to"]:
             place.check(choice.options["to"], "backup")
 
@@ -77,7 +77,7 @@ class Restore(Maintenance):
             ExitStack() as stack,
         ):
             work.show(0.0, "a backup to restore")
-            maintaining.backup(work.system, work.session, Backup(backup, "tar")).run()
+            maintaining.backup(work.system, work.session, Backup(backup, maintaining.restorable)).run()
             server = Server(work.system, restored, stack)
             programs = maintaining.unpack(backup, restored)
             steps = Steps(*(lambda one=one: one for one in programs), lambda: server)

@@ -7,6 +7,9 @@ from contextlib import contextmanager
 
 from ironbench import engines
 from ironbench.engines.administration import CHECKPOINT
+from ironbench.errors import InputError, written
+from ironbench.model.record import Check
+from ironbench.model.system import Choice, Load, System
 from ironbench.model.work import Work
 from ironbench.workloads.base import Option, checked
 from ironbench.workloads.maintenance import Done, Maintenance, Ready, table
@@ -33,23 +36,32 @@ class Vacuum(Maintenance):
         Option("kind", "plain", "plain, freeze, or full, which writes the table anew and locks it", choices=_KINDS),
     )
 
+    def accepts(self, system: System, load: Load, choice: Choice) -> None:
+        super().accepts(system, load, choice)
+        known = engines.get(system.engine).administration.maintaining.vacuums
+        if (kind := choice.options["kind"]) not in known:
+            subject = written("workload.with", f"kind={kind}")
+            hint = f"use {' or '.join(written('workload.with', f'kind={name}') for name in known)}"
+            raise InputError(subject, f"{system.engine} has no such vacuum", hint)
+
     @contextmanager
     def prepared(self, work: Work) -> Iterator[Ready]:
         session, options = work.session, work.choice.options
         engine = engines.get(session.engine)
         maintaining = engine.administration.maintaining
-        maintaining.keep_garbage(session, TABLE)
-        session.query(f"update {TABLE} set amount = amount where number % 100 < {options['garbage']}")
-        maintaining.settle_counts(session)  # else the dead rows might be counted after the vacuum
+        maintaining.litter(session, TABLE, int(options["garbage"]))
         session.query(engine.traits.dialect.checkpoint())
         yield Ready(Statement(session, maintaining.vacuums[options["kind"]].format(TABLE)), lambda: _done(work))
 
 
 def _done(work: Work) -> Done:
-    state = engines.get(work.session.engine).administration.maintaining.table_state(work.session, TABLE)
+    maintaining = engines.get(work.session.engine).administration.maintaining
+    state = maintaining.table_state(work.session, TABLE)
     check = checked("dead rows left", 0, state.dead_rows)
     if work.choice.options["kind"] == "full":  # it writes a new table and leaves the old one's count as it was
-        check = checked("pages of the new table", table(work.choice.options).pages, state.pages)
+        rows = table(work.choice.options)
+        most = maintaining.packed_pages(rows.rows, rows.row_bytes)
+        check = Check("pages of the new table", state.pages <= most, f"at most {most}", str(state.pages))
     return Done(state.bytes, {"maintenance_result_bytes": float(state.bytes)}, (check,))
 
 
