@@ -23,6 +23,12 @@ from ironbench.model.secrets import Secrets
         ),
         ("odbc:sales", "odbc:DSN=sales", None),
         ("Driver=X; Database=d ;Password={a;b}}c};", "odbc:Driver=X;Database=d", "Password={a;b}}c}"),
+        (
+            "odbc:DSN=x;pqopt={sslmode=require password=geheim};Url=https://u:geheim@h/",
+            "odbc:DSN=x",
+            "pqopt={sslmode=require password=geheim};Url=https://u:geheim@h/",
+        ),
+        ("odbc:DSN=x;AccountKey=geheim;KeyStore=/k", "odbc:DSN=x;KeyStore=/k", "AccountKey=geheim"),
         ("ODBC:DSN=x;AccessToken=abc;User ID=u", "odbc:DSN=x", "AccessToken=abc;User ID=u"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from ironbench.model.record import Status, Warning
 from ironbench.model.secrets import Secrets, hidden
 from ironbench.record import Store
 from ironbench.record.evidence import Evidence
+from ironbench.record.redact import redacted, redacted_toml
 
 
 @pytest.fixture(autouse=True)
@@ -51,6 +53,29 @@ def test_no_piece_of_an_address_that_cannot_be_read_is_quoted(text: str) -> None
         dsn.parse(text, {"HOME": "/nonexistent"})
     assert "S3cr3t" not in f"{caught.value} {caught.value.hint}"
     assert caught.value.subject == "--dsn"
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [
+        "PWD={S3;cr3t}",
+        "PWD={a}};S3cr3t}",
+        "PWD=my S3cr3t",
+        "Pwd=a,S3cr3t",
+        "PWD = {a S3cr3t}",
+        "TrustStorePassword=S3cr3t",
+        "Proxy_Pwd=S3cr3t",
+        "AccessToken=S3cr3t",
+        "Account Key=S3cr3t",
+    ],
+)
+def test_a_kept_text_has_no_piece_of_a_password_of_a_list_of_keywords(pair: str) -> None:
+    for text in (f"Driver=X;{pair};Port=1", f"odbc:{pair};DSN=x", f"odbc:DSN=x;{pair}"):
+        lab = f'[system]\ndsn = "{text}"  # as "{text}"\nengine = "x"\n'
+        kept = redacted_toml(lab)
+        assert "cr3t" not in kept and redacted_toml(kept) == kept
+        assert tomllib.loads(kept)["system"].keys() == {"dsn", "engine"}
+        assert "cr3t" not in redacted(text) and ("Port=1" in redacted(text)) == ("Port=1" in text)
 
 
 def test_what_a_server_says_is_searched_for_the_password_first() -> None:

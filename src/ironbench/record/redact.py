@@ -9,6 +9,14 @@ from ironbench.model.secrets import HIDDEN as HIDDEN
 _SECRET_NAME = re.compile(r"passw|passphrase|secret|token|credential|private_key", re.IGNORECASE)
 _URL = re.compile(r"(\w+://[^\s:/@]*):[^\s@]*@")
 _PAIR = re.compile(rf"\b(password|passwd|pwd)\s*=\s*(?![\"']?{HIDDEN})('(?:[^'\\]|\\.)*'|[^\s&;,]+)", re.IGNORECASE)
+_LIST = re.compile(r"\b(driver|(file)?dsn)\s*=.*;|;.*\b(driver|(file)?dsn)\s*=", re.IGNORECASE)
+"""A connection string that is a list of KEYWORD=value;…"""
+_LISTED = re.compile(
+    r"((?:pwd|pass|secret|token|credential|(?:api|access|account|shared)[ _]?key)[\w ]*=)\s*"
+    rf"(?!{HIDDEN})(?:\{{(?:[^}}\n]|\}}\}})*\}}?|[^;\n]+)",
+    re.IGNORECASE,
+)
+"""Of such a list: a secret in braces, which may hold semicolons, or up to the next semicolon."""
 _STRING = re.compile(
     r'"""(?:[^\\]|\\.)*?"""' r"|'''.*?'''" r'|"(?:[^"\\\n]|\\.)*"' r"|'[^'\n]*'" r"|\#[^\n]*", re.DOTALL
 )
@@ -29,6 +37,8 @@ def redacted(value: str, name: str = "") -> str:
     # password_encryption names a method, md5_password_warnings is a switch: neither is a secret.
     if value and _SECRET_NAME.search(last) and last != "password_encryption" and value not in ("on", "off"):
         return HIDDEN
+    if _LIST.search(value):
+        value = _LISTED.sub(rf"\1{HIDDEN}", value)
     return _PAIR.sub(rf"\1={HIDDEN}", _URL.sub(rf"\1:{HIDDEN}@", value))
 
 

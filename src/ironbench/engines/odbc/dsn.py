@@ -17,8 +17,12 @@ from ironbench.model.secrets import Secrets
 SCHEME = "odbc"
 _PREFIX = f"{SCHEME}:"
 _PAIR = re.compile(r"\s*([^=;{}]+?)\s*=\s*(\{(?:[^}]|\}\})*\}|(?!\{)[^;]*)\s*(?:;|$)")
-_SECRET = re.compile(r"pwd|pass|secret|token|credential|^u(ser )?id$|^user(name)?$", re.IGNORECASE)
+_SECRET = re.compile(
+    r"pwd|pass|secret|token|credential|(api|access|account|shared)[ _]?key|^u(ser )?id$|^user(name)?$", re.IGNORECASE
+)
 """Keywords of users and passwords, of whichever driver."""
+_WITHIN = re.compile(r"(pwd|pass\w*|secret|token)\s*=|://[^\s/@:]*:[^\s@]*@", re.IGNORECASE)
+"""In a value that is a connection string itself (`pqopt` of PostgreSQL's driver)."""
 _USER = re.compile(r"^u(ser )?id$|^user(name)?$", re.IGNORECASE)
 _EXAMPLE = "write odbc:Driver={NAME};Server=…;Database=…, or odbc:NAME for a data source of odbc.ini"
 
@@ -50,8 +54,8 @@ def parse(text: str) -> tuple[Address, Secrets]:
     if "=" not in rest:
         rest = f"DSN={rest}"
     pairs = list(_pairs(rest))
-    told = [(name, _placed(name, value)) for name, value in pairs if not _SECRET.search(name)]
-    hidden = [(name, value) for name, value in pairs if _SECRET.search(name)]
+    hidden = [(name, value) for name, value in pairs if _SECRET.search(name) or _WITHIN.search(value)]
+    told = [(name, _placed(name, value)) for name, value in pairs if (name, value) not in hidden]
     for name, value in hidden:
         if not _USER.search(name):
             for form in (value, _bare(value)):
