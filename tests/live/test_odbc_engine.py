@@ -148,6 +148,13 @@ def test_a_missing_driver_is_refused_by_naming_those_that_are_there(user: User) 
     assert told.code == 2 and "data sources:" in told.stderr
 
 
+@needs["SQLite3"]
+def test_an_engine_that_is_named_and_is_not_the_one_behind_the_driver_is_refused(user: User, file: str) -> None:
+    told = user("run", "select-only", "--engine", "odbc-mariadb", "--dsn", file, *RUN)
+    assert told.code == 2 and "odbc-sqlite" in told.stderr
+    assert user("run", "select-only", "--engine", "odbc-sqlite", "--dsn", file, "--plan").code == 0
+
+
 def test_without_pyodbc_the_refusal_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(InputError) as caught:

@@ -97,6 +97,14 @@ class Through(Engine):
             )
         self.traits = traits
 
+    def behind(self, dsn: str | None) -> Engine:
+        """Itself: its SQL would be wrong for another database."""
+        if dsn is not None and (found := ENGINE.behind(dsn)) is not self:
+            raise InputError(
+                written("system.engine", self.name), f"behind {written('system.dsn')} is {found.name}", "leave it out"
+            )
+        return self
+
     def validated(self, system: System, clients: int) -> tuple[System, Secrets]:
         refuse_configuring(system)
         address, secrets = dsn.parse(system.dsn or "")
