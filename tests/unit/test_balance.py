@@ -34,11 +34,13 @@ MACHINE: Mapping[str, Any] = {
 }
 
 
-def used(layout: Layout, of_data: float, of_log: float, **shares: float) -> dict[str, float | None]:
+def used(
+    layout: Layout, of_data: float, of_log: float, machine: Mapping[str, Any] = MACHINE, **shares: float
+) -> dict[str, float | None]:
     """Rows of operations by device; `shares`: how full the file system of a role is."""
     metrics = {"device_reads_per_s{role=data}": of_data, "device_reads_per_s{role=log}": of_log}
     metrics |= {f"capacity_used_share{{role={role}}}": share for role, share in shares.items()}
-    entries = balance([record(System("postgres", "a", layout=layout), metrics=metrics)], MACHINE)
+    entries = balance([record(System("postgres", "a", layout=layout), metrics=metrics)], machine)
     return {
         f"{entry.name.partition(':')[0]} {entry.note}".strip(): entry.value
         for entry in entries
@@ -65,6 +67,17 @@ def test_partitions_of_an_emulated_device_are_one_row_of_their_sum() -> None:
     parts = Partition("data", 1 << 30, "/tmp/x/data"), Partition("log", 1 << 30, "/tmp/x/log")
     layout = Layout("/tmp/x/data", log="/tmp/x/log", devices=(Device("hdd-7200", parts),))
     assert used(layout, 100.0, 40.0) == {"emulated hdd-7200 data and log": 140.0}
+
+
+def test_a_disk_whose_name_begins_with_that_of_another_is_no_partition_of_it() -> None:
+    blocks = [{"name": name, "number": f"9:{name[2:]}", "size_bytes": 1 << 40} for name in ("md1", "md12")]
+    mounts = [mount("/data", "/dev/md12", "9:12"), mount("/log", "/dev/md1p2", "259:2")]
+    assert used(
+        Layout("/data/d", log="/log/l"), 100.0, 40.0, machine={**MACHINE, "blocks": blocks, "mounts": mounts}
+    ) == {
+        "md12, 1.00\u202fTiB data": 100.0,
+        "md1, 1.00\u202fTiB log": 40.0,
+    }
 
 
 @pytest.mark.parametrize(("log_share", "rows"), [(0.3, {f"{VDA} data and log"}), (0.9, {"data device", "log device"})])

@@ -178,7 +178,9 @@ def _place(record: Record, role: str, machine: Mapping[str, Any]) -> tuple[str, 
 def _disk(mount: Mapping[str, Any], machine: Mapping[str, Any]) -> str:
     """The disk's name in /sys/block with its model or size; the file system's source where none is recorded."""
     for block in machine.get("blocks", ()):
-        of_disk = re.fullmatch(rf"/dev/{re.escape(block['name'])}(p?\d+)?", mount["source"])
+        name = block["name"]
+        # Behind a digit a partition's number has a p, else md12 would be one of md1 (bdevname in block/partitions).
+        of_disk = re.fullmatch(rf"/dev/{re.escape(name)}({'p' if name[-1:].isdigit() else ''}\d+)?", mount["source"])
         if block["number"] == mount["number"] or of_disk:
             size = units.memory(block["size_bytes"]) if block.get("size_bytes") else ""
             return ", ".join(filter(None, (block["name"], block.get("model") or size)))
