@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from factories import DISK, MACHINE, MEMORY, OLTP, Shelf, SortedHistogram, example, record, sweep
@@ -17,7 +18,7 @@ from ironbench.analyse.study import studies
 from ironbench.analyse.subjects import Subject, subjects
 from ironbench.analyse.timelines import MOST_POINTS, percentiles, timeline, typical
 from ironbench.model.record import Budget, Record, Status
-from ironbench.model.system import Choice, Load
+from ironbench.model.system import Choice, Load, System
 from ironbench.record.redact import HIDDEN, redacted
 from ironbench.report import comparison, trial
 from ironbench.report.document import peaks
@@ -300,6 +301,14 @@ def test_the_command_makes_the_same_trials_again() -> None:
     assert "--clients 1,4 --duration 30s --warmup 5s --seed 1 --repeats 2 -D x=1" in said
     assert "--memory 256MiB --server-cpus 0,1" in said
     assert "'it'\"'\"'s mine'" in said
+
+
+def test_a_command_is_told_though_programs_of_its_engine_no_longer_run(tmp_path: Path) -> None:
+    for program in ("postgres", "initdb", "pg_controldata", "pg_resetwal"):
+        (tmp_path / program).write_text("#!/bin/sh\nexit 1\n")
+        (tmp_path / program).chmod(0o755)
+    system = System("postgres", "mine", settings={"bin": str(tmp_path), "work_mem": "7MB"})
+    assert "--set work_mem=7MB" in run_command([record(system)])
 
 
 def test_roles_on_one_device_are_told_once() -> None:

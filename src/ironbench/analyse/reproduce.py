@@ -11,7 +11,7 @@ from pathlib import Path
 from ironbench import engines, workloads
 from ironbench.analyse.subjects import bare
 from ironbench.devices import arrange, file_systems
-from ironbench.errors import InputError
+from ironbench.errors import InputError, IronbenchError
 from ironbench.model.record import Record
 from ironbench.model.system import Choice, Layout, Load, System
 from ironbench.process import place
@@ -106,7 +106,7 @@ def _declared(system: System, workload_name: str, options: Mapping[str, str]) ->
         usual = with_added({})
         own = {name: value for name, value in system.settings.items() if usual.get(name) != value}
         again = with_added(own)
-    except (InputError, OSError):  # programs or devices of another machine
+    except (IronbenchError, OSError):  # programs or devices of another machine
         return replace(told, settings=system.settings)
     follows = all(again.get(name) == value for name, value in system.settings.items())
     return replace(told, settings=own if follows else system.settings)
