@@ -90,6 +90,9 @@ class OdbcSession(SessionDefaults):
         patience.start()
         try:
             self.query("select 1")
+        except FailureError as error:
+            # Whoever refuses a statement is alive: not every database knows this one.
+            return bool(error.sqlstate) and not driver.is_lasting(error)
         except IronbenchError:
             return False
         finally:
