@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from factories import OLTP, Shelf, knee
@@ -17,7 +18,7 @@ from ironbench.model.finding import Conclusion, Noise
 from ironbench.model.lab import Claim, Lab
 from ironbench.model.record import Record, Status
 from ironbench.report import document, formats
-from ironbench.report.answer import answer
+from ironbench.report.answer import answer, comparison
 from ironbench.report.findings import bounds, effect_table
 from ironbench.report.sections import sections
 from ironbench.report.sections.differences import between_cells
@@ -65,6 +66,24 @@ def test_too_few_blocks_for_a_verdict_are_named_as_such_without_p_or_an_interval
     assert decision.startswith(start) and decision.endswith(f"{known}).")
     (row,) = effect_table(study.effects).rows
     assert row[-2:] == ("–", "–"), "neither what they would find nor p"
+
+
+@pytest.mark.parametrize(("memory", "spread", "blocks"), [(70_000.0, 0.5, 4), (1004.0, 0.008, 10), (1010.0, 0.08, 10)])
+def test_a_ratio_without_a_winner_names_the_cell_above_and_the_cell_below(
+    memory: float, spread: float, blocks: int
+) -> None:
+    text = answer(two_cells(memory, spread, blocks)).decision.text
+    assert "log=memory has " in text and " the throughput of log=disk (" in text and " its " not in text
+    (effect,) = two_cells(memory, spread, blocks).effects
+    assert "log=memory over log=disk " in comparison(effect, metric_named=True).text
+
+
+def test_finds_from_is_explained_with_the_largest_likely_spread_wherever_it_is_explained() -> None:
+    root = Path(__file__).parents[2]
+    pages = [root / "docs" / "guide" / "reading-a-lab-report.md", root / "docs" / "concepts" / "verdicts.md"]
+    texts = [next(note for note in document.notes(two_cells(1010.0)) if note.startswith("Finds from"))]
+    texts += [next(line for line in page.read_text().splitlines() if "finds from" in line) for page in pages]
+    assert all("largest" in text and "likely" in text for text in texts)
 
 
 @pytest.mark.parametrize("kind", ["text", "md", "html", "csv"])
@@ -130,6 +149,7 @@ def test_a_verdict_that_a_drifting_ratio_bears_at_one_end_only_is_none() -> None
     assert effect.finding.conclusion is Conclusion.CANNOT_TELL
     decision = answer(study).decision
     assert "cannot be told apart: the ratio drifted from 3." in decision.text and "over the blocks" in decision.text
+    assert "; on average log=memory has " in decision.text
     assert "To tell: find what changed from block to block" in decision.doubt
     assert study.claims[0].outcome == "undecided"
     (card,) = document.cards(study)

@@ -85,28 +85,31 @@ def comparison(effect: Effect, confidence_named: str = "", metric_named: bool = 
     """Says how one comparison ended, by how much, how sure. `confidence_named`: the one the reader saw last."""
     finding, contrast = effect.finding, effect.contrast
     where = f" at {contrast.where}" if contrast.where else ""
-    times = ratio(finding.ratio) if metric_named else f"{ratio(finding.ratio)} its {metric_words(finding.metric)}"
+    times, metric = ratio(finding.ratio), metric_words(finding.metric)
     sure = confidence(finding.confidence)
     known = interval(finding)
     level = "" if sure == confidence_named or known == NO_INTERVAL else f"{sure} interval, "
     doubt = f"{known}, {level}{counted(finding.blocks, 'block')}"
     though = f", though the ratio {finding.changed}" if finding.changed else ""
     if finding.conclusion in (Conclusion.FASTER, Conclusion.SLOWER):
-        words = finding.conclusion.value
-        return Point(f"{contrast.cell} is {words} than {contrast.baseline}{where}: {times} ({doubt}){though}.")
+        words, of = finding.conclusion.value, "" if metric_named else f" its {metric}"
+        return Point(f"{contrast.cell} is {words} than {contrast.baseline}{where}: {times}{of} ({doubt}){though}.")
     sides = f"{contrast.cell} and {contrast.baseline}{where}"
+    whose = f"{contrast.cell} has {times} the {metric} of {contrast.baseline} ({doubt})"
+    if metric_named:
+        whose = f"{contrast.cell} over {contrast.baseline} {times} ({doubt})"
     if finding.conclusion is Conclusion.EQUIVALENT:
-        return Point(f"{sides} are equivalent within {percent(finding.margin)}: {times} ({doubt}){though}.")
+        return Point(f"{sides} are equivalent within {percent(finding.margin)}: {whose}{though}.")
     if not finding.blocks:
         return Point(f"{sides} cannot be compared: no block has both.")
     if finding.blocks < LEAST_BLOCKS:
         some = f"{finding.blocks} of {LEAST_BLOCKS}"
-        text = f"{sides}: too few blocks for a verdict ({some}); so far {times} ({doubt})."
+        text = f"{sides}: too few blocks for a verdict ({some}); so far {whose}."
         return Point(text, doubt=_why_open(effect))
     if finding.changed:
-        mean = f"on average {times} ({doubt})"
-        return Point(f"{sides} cannot be told apart: the ratio {finding.changed}, {mean}.", doubt=_why_open(effect))
-    return Point(f"{sides} cannot be told apart: {times} ({doubt}).", doubt=_why_open(effect))
+        text = f"{sides} cannot be told apart: the ratio {finding.changed}; on average {whose}."
+        return Point(text, doubt=_why_open(effect))
+    return Point(f"{sides} cannot be told apart: {whose}.", doubt=_why_open(effect))
 
 
 def _why_open(effect: Effect) -> str:

@@ -263,7 +263,8 @@ def notes(study: Study) -> list[str]:
         f"one above {1 + margin:.3g}. That is when the 90{THIN}% interval lies between the two; the interval shown is "
         "wider and may reach beyond. Several looks or comparisons share that chance out, too. Cannot tell means that "
         "these blocks show neither a difference nor its absence.",
-        "Finds from: the smallest difference that this many blocks with this spread would find nine times in ten.",
+        "Finds from: the smallest difference that this many blocks would find nine times in ten if the spread were the "
+        f"largest that they leave likely, its upper 90{THIN}% limit; with the spread shown it would be smaller.",
         "p is two-sided and corrected for the number of comparisons.",
         _confidence_note(study),
         chosen,
