@@ -138,6 +138,33 @@ def test_gset_gives_variables_and_a_failed_statement_stops(user: User, dsn: str,
     assert told.code == 1 and "no_such_table" in told.stderr + told.stdout
 
 
+def test_combined_commands_run_with_every_driver_and_are_rolled_back(dsn: str) -> None:
+    from ironbench.engines.odbc import driver, kinds, trial
+    from ironbench.engines.odbc.dsn import parse
+
+    address, secrets = parse(dsn)
+    connection = driver.connect(address.whole(secrets), 15)
+    connection.cursor().execute("create table combined (n integer, t varchar(9))")
+    commands = [
+        ("begin; insert into combined values (?, '?;')", False, True),
+        ("insert into nowhere values (2, '')", False, False),
+        ("insert into combined values (?, ?); select count(*) as c from combined where n > ?", True, True),
+        ("insert into combined values (5, ''); commit", False, True),
+    ]
+    client = trial.Client(connection, commands, kinds.of(driver.said(connection)["product"]))
+    begin, fail, count, end = client.steps
+    for _ in range(2):
+        assert begin((1,)) is True
+        with pytest.raises(driver.package().Error, match="nowhere"):
+            fail(())
+        client.rollback()
+    assert connection.cursor().execute("select count(*) from combined").fetchval() == 0
+    assert (begin((1,)), count((7, "x", 6)), end(())) == (True, (True, 1, [("c", "1")]), False)
+    assert connection.cursor().execute("select count(*) from combined").fetchval() == 3
+    connection.cursor().execute("drop table combined")
+    connection.close()
+
+
 def test_a_missing_driver_is_refused_by_naming_those_that_are_there(user: User) -> None:
     if not DRIVERS:
         pytest.skip("pyodbc or libodbc is not installed")

@@ -164,3 +164,8 @@ def statements(sql: str) -> list[str]:
         else:
             found[-1] += part
     return [one for one in found if one.strip()]
+
+
+def parameters(sql: str) -> int:
+    """How many question marks stand for values."""
+    return sum(part.count("?") for part in _PART.findall(sql) if not part.startswith(("'", '"', "--", "/*")))

@@ -14,6 +14,7 @@ from typing import Any
 
 from ironbench.engines.odbc import driver, kinds
 from ironbench.engines.odbc.kinds import Kind
+from ironbench.engines.odbc.process import parameters, statements
 from ironbench.errors import FailureError
 
 CONNECT_S = 15
@@ -27,6 +28,7 @@ _BEGIN = re.compile(
 )
 _END = re.compile(r"\s*(end|commit)(\s+(transaction|tran|work))?\s*;?\s*$", re.IGNORECASE)
 _ROLLBACK = re.compile(r"\s*rollback(\s+(transaction|tran|work))?\s*;?\s*$", re.IGNORECASE)
+_BRACKETS = (_BEGIN, _END, _ROLLBACK)
 
 Command = tuple[str, bool, bool]
 """Its text, whether its rows are wanted, whether it is several statements."""
@@ -106,6 +108,8 @@ class Client:
             return self._called(begins, self._connection.rollback if rolls_back else self._connection.commit)
         if begins or ends or rolls_back:
             return self._bracket(text, begins)
+        if several and self._kind.splits:
+            return self._one_by_one(statements(text), wanted)
         if wanted or several:
             return self._gathered(text, wanted, several)
         return self._plain(text)
@@ -146,10 +150,29 @@ class Client:
 
         return step
 
-    def _gathered(self, text: str, wanted: bool, several: bool) -> Step:
-        cursor, is_open = self._cursor(), self._open
+    def _one_by_one(self, texts: Sequence[str], wanted: bool) -> Step:
+        is_open, parts = self._open, [(self._step(text, wanted, False), parameters(text)) for text in texts]
 
         def step(values: tuple[Any, ...]) -> Answer:
+            rows, at = 0, 0
+            gathered: list[tuple[str, str | None]] = []
+            for run, count in parts:
+                answer = run(values[at : at + count])
+                at += count
+                if isinstance(answer, tuple):
+                    rows = answer[1]
+                    gathered += answer[2]
+            return (is_open[0], rows, gathered) if wanted else is_open[0]
+
+        return step
+
+    def _gathered(self, text: str, wanted: bool, several: bool) -> Step:
+        cursor, is_open = self._cursor(), self._open
+        brackets = [one for one in statements(text) if any(bracket.match(one) for bracket in _BRACKETS)]
+        begins = [bool(_BEGIN.match(one)) for one in brackets]
+
+        def step(values: tuple[Any, ...]) -> Answer:
+            is_open[0] = is_open[0] or any(begins)  # a statement behind it may fail
             cursor.execute(text, values)
             gathered: list[tuple[str, str | None]] = []
             while True:
@@ -159,6 +182,8 @@ class Client:
                     gathered += zip(names, map(driver.text, rows[-1]), strict=True)
                 if not (several and cursor.nextset()):
                     break
+            if begins:
+                is_open[0] = begins[-1]
             return (is_open[0], len(rows), gathered) if wanted else is_open[0]
 
         return step
