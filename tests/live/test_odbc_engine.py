@@ -19,6 +19,7 @@ from user import User
 
 from ironbench import engines
 from ironbench.errors import FailureError, InputError
+from ironbench.model.secrets import Secrets
 from ironbench.model.session import Session
 from ironbench.model.system import Choice, System
 from ironbench.process import processes
@@ -162,6 +163,23 @@ def test_combined_commands_run_with_every_driver_and_are_rolled_back(dsn: str) -
     assert (begin((1,)), count((7, "x", 6)), end(())) == (True, (True, 1, [("c", "1")]), False)
     assert connection.cursor().execute("select count(*) from combined").fetchval() == 3
     connection.cursor().execute("drop table combined")
+    connection.close()
+
+
+@needs["SQLite3"]
+def test_a_transaction_of_combined_commands_is_one_of_odbcs_calls_where_there_is_no_statement_for_it(file: str) -> None:
+    from dataclasses import replace
+
+    from ironbench.engines.odbc import driver, kinds, trial
+    from ironbench.engines.odbc.dsn import parse
+
+    connection = driver.connect(parse(file)[0].whole(Secrets()), 15)
+    connection.cursor().execute("create table called (n integer)")
+    kind = replace(kinds.of("SQLite"), calls=True, splits=False)
+    client = trial.Client(connection, [("begin; insert into called values (?)", False, True)], kind)
+    assert client.steps[0]((1,)) is True and not connection.autocommit
+    client.rollback()
+    assert connection.autocommit and connection.cursor().execute("select count(*) from called").fetchval() == 0
     connection.close()
 
 

@@ -108,7 +108,7 @@ class Client:
             return self._called(begins, self._connection.rollback if rolls_back else self._connection.commit)
         if begins or ends or rolls_back:
             return self._bracket(text, begins)
-        if several and self._kind.splits:
+        if several and (self._kind.splits or self._kind.calls):
             return self._one_by_one(statements(text), wanted)
         if wanted or several:
             return self._gathered(text, wanted, several)
