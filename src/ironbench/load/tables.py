@@ -10,6 +10,9 @@ from ironbench.errors import InputError
 from ironbench.model.session import Session
 from ironbench.workloads import Dataset
 
+_ELSEWHERE = "name another database"
+"""The first way out wherever tables are in the way: they may be somebody's only copy."""
+
 
 def present(session: Session, tables: Sequence[str]) -> list[str]:
     """Those of `tables` that exist where an unqualified name would find them, in the same order."""
@@ -23,7 +26,7 @@ def refuse_occupied(session: Session, tables: Sequence[str]) -> None:
     for name, kind in session.query(dialect.strangers(tables)):
         what = dialect.kinds.get(kind or "", kind or "relation")
         cause = "exists, and ironbench needs that name for a table"
-        raise InputError(f"{what} {name}", cause, "rename or drop it yourself, or name another database")
+        raise InputError(f"{what} {name}", cause, _ELSEWHERE)
 
 
 def refuse_foreign_routines(session: Session, statements: Sequence[str]) -> None:
@@ -56,7 +59,7 @@ def refuse_strangers(session: Session, dataset: Dataset, there: Sequence[str]) -
     complete = len(there) == len(dataset.tables) and dataset.recognised
     if complete and true(session, dataset.recognised):
         return
-    hint = f"ironbench drops only what it made: drop {', '.join(there)} yourself, or name another database"
+    hint = f"{_ELSEWHERE}: ironbench drops only what it made"
     if not complete:
         raise InputError(f"table {there[0]}", "exists, and was not loaded by ironbench", hint)
     asked = " ".join(f"{name}={value}" for name, value in dataset.facts.items())
@@ -64,17 +67,17 @@ def refuse_strangers(session: Session, dataset: Dataset, there: Sequence[str]) -
     raise InputError(
         f"tables {', '.join(there)}",
         f"exist, were not loaded by ironbench, and together are not what `pgbench -i` makes at {asked}",
-        f"if `pgbench -i` made them, give its values ({given}); {hint}",
+        f"{hint}; if `pgbench -i` made them, give its values ({given})",
     )
 
 
 def refuse_changed(session: Session, dataset: Dataset, key: str, there: Sequence[str], own_server: bool) -> None:
     """InputError when tables that we loaded completely hold something else by now, or something else is wanted."""
-    hint = f"ironbench drops only what is surely its own: drop {', '.join(there)} yourself"
+    hint = f"{_ELSEWHERE}: ironbench drops only what is surely its own"
     whole = len(there) == len(dataset.tables)
     if key == dataset.key and whole and dataset.intact and not true(session, dataset.intact):
         raise InputError(f"table {there[0]}", f"no longer holds what ironbench loaded ({key})", hint)
     if key != dataset.key and not own_server:
         raise InputError(
-            f"table {there[0]}", f"holds {key}, and {dataset.key} is wanted", f"{hint}, or ask for the same"
+            f"table {there[0]}", f"holds {key}, and {dataset.key} is wanted", f"{_ELSEWHERE}, or ask for the same"
         )
