@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,6 +11,8 @@ import typer
 from ironbench.printer import Printer
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ironbench.machine.host_view import HostView
     from ironbench.model.diagnosis import Diagnosis
 
@@ -108,7 +111,7 @@ def _as_text(diagnoses: tuple[Diagnosis, ...], host: HostView, everything: bool)
         lines += [f"         remedy: {one.remedy}"] if one.remedy else []
     if not shown:
         lines.append("nothing found that spoils numbers")
-    well = sorted({one.name for one in visible if one.severity == "ok"} - {one.name for one in shown})
+    well = _well(visible)
     unseen = [one for one in diagnoses if not one.visible]
     if well and not everything:
         lines += ["", f"well: {', '.join(well)}"]
@@ -117,6 +120,13 @@ def _as_text(diagnoses: tuple[Diagnosis, ...], host: HostView, everything: bool)
     counts = {mark: sum(one.severity == mark for one in visible) for mark in ("severe", "warning", "note", "ok")}
     lines += ["", ", ".join(f"{count} {mark}" for mark, count in counts.items()) + f", {len(unseen)} not visible"]
     return "\n".join(lines)
+
+
+def _well(visible: Sequence[Diagnosis]) -> list[str]:
+    """Names of what is well; with the number of readings where there are several, or where not all are well."""
+    readings, fine = Counter(one.name for one in visible), Counter(one.name for one in visible if one.severity == "ok")
+    several = {name: f" ({count} of {readings[name]})" for name, count in fine.items() if readings[name] > 1}
+    return [name + several.get(name, "") for name in sorted(fine)]
 
 
 def _what(host: HostView) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -33,6 +34,17 @@ def test_text_shows_the_worst_first_and_every_probe(host: MakePatient) -> None:
     assert lines[0].startswith("bare metal") and lines[2].startswith("SEVERE   core build: debug")
     for one in probes():
         assert one.name in text
+
+
+def test_what_is_well_is_as_many_by_name_as_by_number(host: MakePatient) -> None:
+    out = io.StringIO()
+    view = host(directories=("/fast/db", "/db", "/mnt/nfs/db"))
+    diagnose(Printer(out, io.StringIO()), view, everything=False, json=False)
+    lines = out.getvalue().splitlines()
+    (well,) = [line.removeprefix("well: ").split(", ") for line in lines if line.startswith("well: ")]
+    several = [re.search(r" \((\d+) of \d+\)$", name) for name in well]
+    assert any(several)
+    assert f"{sum(int(found[1]) if found else 1 for found in several)} ok" in lines[-1]
 
 
 def test_json_is_one_document_with_everything(host: MakePatient) -> None:
