@@ -1,0 +1,27 @@
+"""`make setup` names what is missing before it begins, with the way to get it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).parents[2] / "scripts" / "prerequisites"
+
+
+@pytest.mark.parametrize(("cargo", "way"), [("exit 0", ""), ("exit 1", "rustup default stable")])
+def test_a_cargo_that_has_no_toolchain_to_call_is_not_taken_for_one(tmp_path: Path, cargo: str, way: str) -> None:
+    for name, text in (("cargo", cargo), ("cc", "exit 0"), ("uname", "echo Linux")):
+        (tmp_path / name).write_text(f"#!/bin/bash\n{text}\n")
+        (tmp_path / name).chmod(0o755)
+    words = ["/bin/bash", SCRIPT, sys.executable]
+    done = subprocess.run(words, env={"PATH": str(tmp_path)}, capture_output=True, text=True, check=False)
+    assert (done.returncode, way in done.stderr) == (int(bool(way)), True), done.stderr
+
+
+def test_without_cargo_the_way_to_get_it_is_named(tmp_path: Path) -> None:
+    words = ["/bin/bash", SCRIPT, sys.executable]
+    done = subprocess.run(words, env={"PATH": str(tmp_path)}, capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and "https://rustup.rs" in done.stderr and "default stable" not in done.stderr
