@@ -164,3 +164,11 @@ def test_our_own_cpu_share_names_those_that_used_some(shares: dict[str, float], 
     driven = Driven(NOW, alive=True, summary=SUMMARY)
     (own,) = warnings(OURS, Load(), driven, Observation(COUNTED), budget, writes=False)
     assert own.code == "own-cpu-share" and own.text.startswith(who)
+
+
+def test_who_waits_at_the_end_of_an_open_loop_is_counted_as_people_write_and_from_where_it_began() -> None:
+    behind = Driven(NOW, alive=True, summary={**SUMMARY, "not_started": 397_520, "unfinished": 6})
+    for warmup_s, since in ((5.0, " due since the warm-up began"), (0.0, "")):
+        load = Load(rate=1000.0, warmup_s=warmup_s)
+        (found,) = warnings(OURS, load, behind, Observation(), None, writes=False)
+        assert found.text.endswith(f", 397\u202f526{since} were waiting at the end")

@@ -235,7 +235,11 @@ def _rate(load: Load, driven: Driven) -> list[Warning]:
     if kept >= RATE_KEPT - chance:
         return []
     waiting = summary["not_started"] + summary["unfinished"]
-    done = f"{in_percent(kept, limits=(RATE_KEPT,))} of it was finished, {waiting} were waiting at the end"
+    # Those due in the warm-up wait, too.
+    since = " due since the warm-up began" if load.warmup_s else ""
+    done = (
+        f"{in_percent(kept, limits=(RATE_KEPT,))} of it was finished, {grouped(waiting)}{since} were waiting at the end"
+    )
     text = f"the rate of {units.rate(load.rate)} was not kept: {done}"
     return [Warning(RATE_NOT_KEPT, text)]
 
