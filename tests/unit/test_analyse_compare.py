@@ -142,7 +142,11 @@ def test_other_work_or_another_ironbench_is_named_before_anything_is_compared() 
     one = record()
     assert other_work([one], [record(MEMORY)]) == ()
     larger = replace(one, choice=replace(one.choice, options={"scale": "8", "weight": "light"}))
-    assert "they did different work" in other_work([one], [larger])[0]
+    assert other_work([one], [larger]) == (
+        f"they did different work: igen-oltp scale={one.choice.options['scale']} against scale=8",
+    )
+    plain = replace(one, choice=replace(one.choice, options={"scale": "8"}))
+    assert other_work([plain], [larger]) == ("they did different work: igen-oltp without weight against weight=light",)
     old, new = (replace(one, software={"ironbench": version}) for version in ("0.1.0", "0.2.0"))
     assert other_work([old], [new]) == ("ironbench 0.1.0 measured one, 0.2.0 the other",)
 

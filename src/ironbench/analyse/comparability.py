@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ironbench.analyse.differences import differing, fact_text, facts_of
 from ironbench.analyse.rate import loop_words
-from ironbench.analyse.subjects import work_name
+from ironbench.analyse.subjects import work_name, works_apart
 from ironbench.model.record import Record, Status, Warning
 from ironbench.record.judge import SUSPECT
 from ironbench.words import THIN, counted
@@ -30,7 +30,7 @@ def unlike(a: Sequence[Record], b: Sequence[Record]) -> tuple[str, ...]:
         return ()
     rows = []
     if work_name(a[0].choice) != work_name(b[0].choice):
-        rows.append(f"The work differs: {work_name(a[0].choice)} against {work_name(b[0].choice)}.")
+        rows.append(f"The work differs: {works_apart(a[0].choice, b[0].choice)}.")
     rows += [f"The work differs: {script} has other contents." for script in _rewritten(a, b)]
     if a[0].machine != b[0].machine:
         rows.append("The machines differ, or the same machine was set up differently.")
@@ -57,7 +57,9 @@ def other_work(a: Sequence[Record], b: Sequence[Record]) -> tuple[str, ...]:
     rows = []
     works = [sorted({work_name(record.choice) for record in side}) for side in (a, b)]
     if works[0] != works[1]:
-        rows.append(f"they did different work: {', '.join(works[0])} against {', '.join(works[1])}")
+        alone = all(len(side) == 1 for side in works)
+        apart = works_apart(a[0].choice, b[0].choice) if alone else " against ".join(map(", ".join, works))
+        rows.append(f"they did different work: {apart}")
     rows += [f"{script} has other contents" for script in _rewritten(a, b)]
     versions = [sorted({record.software.get("ironbench", "") for record in side} - {""}) for side in (a, b)]
     if all(versions) and versions[0] != versions[1]:

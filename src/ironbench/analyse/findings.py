@@ -11,7 +11,7 @@ from ironbench.analyse.comparability import causes
 from ironbench.analyse.differences import differing, fact_text, facts_of, flattened
 from ironbench.analyse.looks import Look, at
 from ironbench.analyse.rate import NEXT_TO_NOTHING, is_share, no_ratio, without_ratio
-from ironbench.analyse.subjects import counted_in, work_name
+from ironbench.analyse.subjects import counted_in, work_name, works_apart
 from ironbench.analyse.verdict import ALONE, Comparison, Holm, drift_warnings, finding, ratio_change
 from ironbench.catalogue import base_name, metrics
 from ironbench.model.finding import Finding, Noise
@@ -284,7 +284,7 @@ def _unintended(metric: str, lab: Lab, a: Sequence[Record], b: Sequence[Record])
         return ()
     sentences = []
     if work_name(a[0].choice) != work_name(b[0].choice):
-        sentences.append(f"The work differs: {work_name(a[0].choice)} against {work_name(b[0].choice)}.")
+        sentences.append(f"The work differs: {works_apart(a[0].choice, b[0].choice)}.")
     if len({record.machine for record in (*a, *b)}) > 1:
         sentences.append("The machine, or how it was set up, changed between trials.")
     meant = _meant(lab, a[0].cell.name, b[0].cell.name)

@@ -52,10 +52,23 @@ def work(record: Record) -> str:
 
 def work_name(choice: Choice) -> str:
     """`igen-oltp scale=2 weight=light`, in the words of the command line."""
-    words = [choice.workload, *choice.scripts]
-    words += [f"{key}={value}" for key, value in sorted(_of_work(choice).items())]
-    words += [f"{key}={value}" for key, value in sorted(choice.defines.items())]
-    return " ".join(words)
+    values = (f"{key}={value}" for key, value in _values(choice).items())
+    return " ".join([choice.workload, *choice.scripts, *values])
+
+
+def works_apart(a: Choice, b: Choice) -> str:
+    """`igen-oltp scale=2 against scale=4`: of the same workload only the options that differ."""
+    if (a.workload, a.scripts) != (b.workload, b.scripts):
+        return " against ".join(" ".join([one.workload, *one.scripts]) for one in (a, b))
+    known = [_values(one) for one in (a, b)]
+    keys = [key for key in known[0] | known[1] if known[0].get(key) != known[1].get(key)]
+    sides = (" ".join(f"{key}={of[key]}" if key in of else f"without {key}" for key in keys) for of in known)
+    return f"{a.workload} {' against '.join(sides)}"
+
+
+def _values(choice: Choice) -> dict[str, str]:
+    """Options and defines, as the command line gives them."""
+    return dict([*sorted(_of_work(choice).items()), *sorted(choice.defines.items())])
 
 
 def _of_work(choice: Choice) -> dict[str, str]:
