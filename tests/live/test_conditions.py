@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from factories import require_installed
 
 from ironbench import engines, load, observe, workloads
 from ironbench.drive import before, caches
@@ -71,9 +72,11 @@ def codes(driven: Driven) -> set[str]:
     return {warning.code for warning in driven.prepared.warnings}
 
 
-def test_requested_checkpoints_are_made_and_counted(place: Path) -> None:
+@pytest.mark.parametrize("engine", ["postgres", "mariadb"])
+def test_requested_checkpoints_are_made_and_counted(place: Path, engine: str) -> None:
+    require_installed(engine)
     how = Load(clients=2, duration_s=3.0, checkpoint_s=1.0)
-    with Bench(place / "d", how, "tpcb-like") as bench:
+    with Bench(place / "d", how, "tpcb-like", engine=engine) as bench:
         driven = bench.drive()
     assert driven.failure == "" and all(check.passed for check in driven.checks)
     assert driven.prepared.conditions["checkpoints"].startswith("requested every 1 s")
@@ -119,8 +122,9 @@ def test_a_checkpoint_that_takes_long_delays_no_observer(place: Path) -> None:
 
 
 @pytest.mark.alone
-@pytest.mark.parametrize("engine", ["postgres", "sqlite"])
+@pytest.mark.parametrize("engine", ["postgres", "sqlite", "mariadb"])
 def test_cold_is_cold_and_warm_is_warm(on_disk: Path, engine: str) -> None:
+    require_installed(engine)
     reads = {}
     for state in ("cold", "warm"):
         how = Load(clients=2, duration_s=1.0, cache=state)
@@ -196,8 +200,10 @@ def test_a_server_that_is_not_ours_is_not_made_cold(place: Path) -> None:
         caches.require(system, Load(cache="tepid"))
 
 
-def test_a_restarted_server_is_the_same_server_with_empty_caches(place: Path) -> None:
-    with Bench(place / "d", Load(), "select-only") as bench:
+@pytest.mark.parametrize("engine", ["postgres", "mariadb"])
+def test_a_restarted_server_is_the_same_server_with_empty_caches(place: Path, engine: str) -> None:
+    require_installed(engine)
+    with Bench(place / "d", Load(), "select-only", engine=engine) as bench:
         pids = list(bench.session.processes())
         bench.session.restart()
         assert not set(pids) & set(bench.session.processes())

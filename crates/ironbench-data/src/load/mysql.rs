@@ -46,9 +46,9 @@ pub(super) fn copy(
     Ok(())
 }
 
-/// 1114: the table, or the disk, is full; 1021: the disk is.
+/// 1114: the table, or the disk, is full; 1021: the disk is; 14: a table's file cannot grow (`EE_CANT_CHSIZE`).
 fn explain(error: Error) -> Error {
-    if matches!(error.number, 1021 | 1114) {
+    if matches!(error.number, 14 | 1021 | 1114) {
         return error.hint("free some space or choose a smaller scale; the part that was loaded is not used");
     }
     error

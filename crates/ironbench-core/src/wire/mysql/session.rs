@@ -244,7 +244,7 @@ impl Drop for Session {
 fn refused(error: &ServerError, sql: &str) -> Error {
     let hint = match error.number {
         1148 | 3948 | 4166 => "let the server take data from clients (SET GLOBAL local_infile = ON)",
-        1114 | 1021 => "free some space on the server's disk",
+        14 | 1021 | 1114 => "free some space on the server's disk",
         _ => "",
     };
     Error {
