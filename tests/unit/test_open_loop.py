@@ -221,3 +221,12 @@ def test_response_times_of_a_rate_that_was_not_kept_stand_in_no_table_or_list() 
     sides = [Subject("a", tuple(late)), Subject("b", tuple(late))]
     assert compared(*sides).cells[0].row("response_time_p99_s") is None
     assert "4.00" in trial.one(late[0], {}, {})
+
+
+def test_a_system_without_a_line_is_in_no_legend_and_the_chart_says_why() -> None:
+    trials = [*opened("late", 5000, 2900, 4.0, kept=False), *opened("asked", 500, 495, 0.02)]
+    (chart,) = latency(studies(trials, Shelf(trials))[0])
+    assert [key.label for key in chart.legend if key.colour != "muted"] == ["asked"]
+    (layer,) = chart.specification["layer"]
+    assert layer["encoding"]["color"]["scale"] == {"domain": ["asked"], "range": ["@s1"]}, "its colour everywhere"
+    assert "No line of late: the rate was not kept" in chart.note

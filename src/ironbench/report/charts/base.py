@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -84,9 +84,13 @@ def specification(
     }
 
 
-def colour(names: list[str]) -> dict[str, Any]:
-    """Colours by system, the same in every chart."""
-    return {"field": "system", "type": "nominal", "scale": theme.system_colours(names)}
+def colour(names: list[str], drawn: Collection[str] | None = None) -> dict[str, Any]:
+    """Colours by system, the same in every chart. `drawn`: those that this chart has; all when left out."""
+    scale = theme.system_colours(names)
+    if drawn is not None:
+        known = [pair for pair in zip(scale["domain"], scale["range"], strict=True) if pair[0] in drawn]
+        scale = {**scale, "domain": [name for name, _ in known], "range": [token for _, token in known]}
+    return {"field": "system", "type": "nominal", "scale": scale}
 
 
 def shape(names: list[str]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from ironbench.analyse.study import Part, Study
@@ -22,7 +22,10 @@ PLACE = 1200
 def sections(study: Study) -> Iterator[Section]:
     yield Section("latency", "Latency", charts=tuple(latency(study)), self_titled=True)
     by_statement = f"Statement by statement, {study.place}"
-    yield Section("scripts", f"Script by script, {study.place}", tables=tuple(scripts(study)), at_end=True)
+    by_script, tables = f"Script by script, {study.place}", tuple(scripts(study))
+    several = any(part.curve.main and len(part.curve.main.trials) > 1 for part in study.parts)
+    medians = (_MEDIANS,) if tables and several else ()
+    yield Section("scripts", by_script, tables=tables, sentences=medians, at_end=True)
     yield Section("statements", by_statement, _LEAD, tables=tuple(statements(study)), at_end=True)
 
 
@@ -39,11 +42,11 @@ def latency(study: Study) -> list[Chart]:
     ]
     if not lines:
         return []
-    names = [part.name for part in study.parts]
+    names, drawn = [part.name for part in study.parts], {name for name, _ in lines}
     suffix, factor = scale("s", [seconds for _, line in lines for share, seconds in line.points if share <= 0.999])
     rows = [row for name, line in lines for row in _rows(name, line, factor)]
     kind, axis = base.value_scale([row["value"] for row in rows], 25)
-    layers = [_layer(names, {"scale": kind, "axis": {**axis, "title": None}}, study)]
+    layers = [_layer(names, drawn, {"scale": kind, "axis": {**axis, "title": None}}, study)]
     strokes = (Key("response time", "muted", "line"), Key("service time", "muted", "dash")) if study.open_loop else ()
     return [
         Chart(
@@ -53,11 +56,22 @@ def latency(study: Study) -> list[Chart]:
             base.specification(layers, {"percentiles": rows}, 300),
             _table(lines, study.counts[1]),
             suffix + (", logarithmic" if kind.get("type") == "log" else ""),
-            (*base.keys(names, "line"), *strokes),
-            f"Read it so: at 99 %, one {study.counts[0]} in a hundred took longer than the line shows.",
+            (*(key for key in base.keys(names, "line") if key.label in drawn), *strokes),
+            f"Read it so: at 99 %, one {study.counts[0]} in a hundred took longer than the line shows."
+            + _without_line([part for part in study.parts if part.name not in drawn]),
             wide=True,
         )
     ]
+
+
+def _without_line(parts: Sequence[Part]) -> str:
+    """Says which systems have no line, and why."""
+    late = [part.name for part in parts if _is_late(part)]
+    rest = [part.name for part in parts if not _is_late(part)]
+    text = (
+        f" No line of {', '.join(late)}: the rate was not kept; response times then grow without end." if late else ""
+    )
+    return text + (f" No line of {', '.join(rest)}: no response times were kept." if rest else "")
 
 
 def _is_late(part: Part) -> bool:
@@ -74,7 +88,7 @@ def _rows(name: str, line: Percentiles, factor: float) -> list[dict[str, Any]]:
     ]
 
 
-def _layer(names: list[str], value: dict[str, Any], study: Study) -> dict[str, Any]:
+def _layer(names: list[str], drawn: Collection[str], value: dict[str, Any], study: Study) -> dict[str, Any]:
     encoding: dict[str, Any] = {
         "x": {
             "field": "odds",
@@ -89,7 +103,7 @@ def _layer(names: list[str], value: dict[str, Any], study: Study) -> dict[str, A
             },
         },
         "y": {"field": "value", "type": "quantitative", **value},
-        "color": base.colour(names),
+        "color": base.colour(names, drawn),
         "tooltip": [{"field": name} for name in ("system", "kind", "share", "text")],
     }
     if study.open_loop:
@@ -128,6 +142,10 @@ def _table(lines: list[tuple[str, Percentiles]], units: str) -> Table:
 _BY_SCRIPT = (
     *(("throughput", "1/s"), ("response_time_mean_s", "s"), ("response_time_p50_s", "s")),
     ("response_time_p99_s", "s"),
+)
+_MEDIANS = (
+    "Each figure is the median of the trials, taken script by script: the throughputs of the scripts need not add up "
+    "to that of the whole, which is a median of its own."
 )
 _LEAD = "From sending a command to its answer; the time between commands is not in it."
 
