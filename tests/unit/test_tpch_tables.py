@@ -22,7 +22,7 @@ def test_a_scale_factor_that_is_none_is_refused(text: str) -> None:
 
 
 def test_a_scale_factor_that_is_too_large_is_refused_with_the_space_it_needs() -> None:
-    with pytest.raises(InputError, match=r"up to 2\u202f700\u202fPB"):
+    with pytest.raises(InputError, match=r"up to 2\u202f100\u202fPB"):
         tpch_tables.SCALE_FACTOR.validated("1e9")
 
 
