@@ -105,6 +105,21 @@ def test_a_statement_that_the_role_may_not_run_names_the_grant_as_the_way_out(
     assert "granted" in told.stderr and "--on-error continue" not in told.stderr
 
 
+def test_a_cache_that_the_role_may_not_warm_fails_the_trial_and_leaves_the_server_alive(
+    user: User, dsn_of: Callable[[Collection[str]], str], raw_server: RawServer, database: str
+) -> None:
+    dsn = dsn_of(RIGHTS.keys())
+    boss = raw_server.connect(database=database)
+    boss.query("create table secret (id int primary key)")
+    boss.close()
+    told = user("run", "script", "one.sql", "--cache", "hot", *SHORT, "--dsn", dsn)
+    assert told.code == 1 and "permission denied for table secret" in told.stderr, told.stderr
+    assert "--cache warm or hot reads every table of the database: leave it out, or have role worker" in told.stderr
+    (trial,) = user.records()
+    assert trial["status"] == "failed" and "died" not in trial["cause"]
+    assert user("run", "script", "one.sql", *SHORT, "--dsn", dsn).code in (0, 3)
+
+
 def test_a_lab_whose_role_lacks_a_right_does_not_begin(user: User, dsn_of: Callable[[Collection[str]], str]) -> None:
     (user.home / "lab.toml").write_text(
         f"""question = "Does it matter?"

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ironbench import engines, units
-from ironbench.errors import InputError, written
+from ironbench.engines.administration import DENIED
+from ironbench.errors import FailureError, InputError, written
 from ironbench.machine import copies
 from ironbench.machine.fingerprint import virtualisation
 from ironbench.machine.tree import Tree
@@ -166,7 +167,14 @@ def warm(session: Session, system: System, tables: tuple[str, ...]) -> str:
     if data is not None and system.memory_total_bytes is None and system.dsn is None:
         copies.touch(Path(data))
         ways.append("files read")
-    if own := engines.get(session.engine).administration.warm(session, tables):
+    try:
+        own = engines.get(session.engine).administration.warm(session, tables)
+    except FailureError as error:
+        if error.sqlstate == DENIED:
+            what = "the workload's tables" if tables else "every table of the database"
+            error.hint = f"{written('load.cache')} warm or hot reads {what}: leave it out, or {error.hint}"
+        raise
+    if own:
         ways.append(own)
     return " and ".join(ways) or "nothing could be read beforehand"
 

@@ -127,8 +127,8 @@ class ServerSession(ABC, Generic[_A, _L]):
             return False
         try:
             self.query("SELECT 1")
-        except IronbenchError:
-            return False
+        except IronbenchError as error:
+            return error.sqlstate[:2] not in self.broken  # who refuses a statement lives
         return True
 
     def last_words(self) -> str:

@@ -218,9 +218,10 @@ def _warm_by_index(session: Session, tables: tuple[str, ...]) -> int:
         what = "*" if table not in seen else columns
         only = "off" if table not in seen else "on"
         seen.add(table)
+        # Sent together they are one transaction, which an error ends: no `begin` would be left open.
         session.query(
-            f"begin; {_IN_INDEX_ORDER} set local enable_indexonlyscan = {only}; "
-            f"select count(t.*) from (select {what} from {table} where {predicate} order by {columns}) t; commit"
+            f"{_IN_INDEX_ORDER} set local enable_indexonlyscan = {only}; "
+            f"select count(t.*) from (select {what} from {table} where {predicate} order by {columns}) t"
         )
         done += 1
     return done

@@ -1,0 +1,41 @@
+"""A server that answers lives, whatever it answers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ironbench.engines.postgres.session import PostgresSession
+from ironbench.engines.server_session import Place
+from ironbench.errors import FailureError
+from ironbench.model.secrets import Secrets
+
+
+class Refusing(PostgresSession):
+    """Of a server that has one answer to every statement."""
+
+    sqlstate = ""
+
+    def connect(self) -> Any:
+        return self
+
+    def close(self) -> None:
+        pass
+
+    def query(self, sql: str) -> Any:
+        error = FailureError("PostgreSQL", "refused")
+        error.sqlstate = self.sqlstate
+        raise error
+
+    def found(self) -> Place:
+        return Place()
+
+
+@pytest.mark.parametrize(("sqlstate", "lives"), [("25P02", True), ("53300", True), ("57P01", False), ("", False)])
+def test_a_server_that_refuses_a_statement_lives_and_one_that_shuts_down_or_is_silent_does_not(
+    sqlstate: str, lives: bool
+) -> None:
+    session = Refusing(None, Secrets())  # type: ignore[arg-type]
+    session.sqlstate = sqlstate
+    assert session.alive() is lives
