@@ -96,3 +96,28 @@ def test_a_budget_buys_a_run_blocks_before_length_and_never_exceeds_itself() -> 
     assert budget.sized_run([5.0, 5.0], 3, 10.0, budget.LENGTHS_S, 60.0) == (1, 5.0)
     with pytest.raises(InputError):
         budget.sized_run([5.0, 5.0], 3, 10.0, budget.LENGTHS_S, 59.0)
+
+
+@pytest.mark.parametrize(
+    ("around_s", "confirmations", "once_s", "budget_s", "cause", "hint"),
+    [
+        ([5.0], 0, 0.0, 5.0, "1 trial of 5 s is needed, besides warm-up", "allow 10 s, or give --warmup 0s"),
+        ([5.0], 0, 0.0, 8.0, "besides warm-up", "allow 10 s, or give --warmup 0s, or give --duration 3s"),
+        ([0.0], 0, 0.0, 3.0, "1 trial of 5 s is needed", "allow 5 s, or give --duration 3s"),
+        ([5.0], 0, 9.0, 5.0, "is needed, besides loading and warm-up", "allow 19 s"),
+        (
+            [5.0, 5.0],
+            3,
+            0.0,
+            20.0,
+            "5 trials of 5 s are needed, besides warm-up",
+            "allow 50 s, or name fewer numbers in --clients",
+        ),
+    ],
+)
+def test_a_budget_that_is_too_small_names_only_what_helps_and_only_what_takes_time(
+    around_s: list[float], confirmations: int, once_s: float, budget_s: float, cause: str, hint: str
+) -> None:
+    with pytest.raises(InputError) as caught:
+        budget.sized_run(around_s, confirmations, once_s, budget.LENGTHS_S, budget_s)
+    assert caught.value.cause.endswith(cause) and caught.value.hint == hint

@@ -215,12 +215,30 @@ def sized_run(
         if (count := min(MOST_BLOCKS, int((budget_s - fixed_s(trial_s)) / block_s(trial_s)))) >= 1
     ]
     if not found:
-        least = _spoken_up(fixed_s(min(lengths)) + block_s(min(lengths)))
-        fewest = counted(len(around_s) + confirmations, "trial")
-        cause = f"at least {fewest} of {min(lengths):g} s are needed, which take longer with loading and warm-up"
-        raise InputError(f"--budget {units.span(budget_s)}", cause, f"allow {units.span(least)}, or fewer clients")
+        raise _too_little(around_s, confirmations, once_s, min(lengths), budget_s)
     _, negative_s, count = min(found)
     return count, -negative_s
+
+
+def _too_little(
+    around_s: Sequence[float], confirmations: int, once_s: float, shortest_s: float, budget_s: float
+) -> InputError:
+    """The fewest trials and what they take, with each way out that suffices by itself."""
+    trials = len(around_s) + confirmations
+    around = sum(around_s) + confirmations * max(around_s)
+    besides = [name for name, taken_s in (("loading", once_s), ("warm-up", around)) if taken_s]
+    ways = [f"allow {units.span(_spoken_up(once_s + around + trials * shortest_s))}"]
+    if around and once_s + trials * shortest_s <= budget_s:
+        ways.append("give --warmup 0s")
+    # Shorter ones are not chosen, but measured where they are asked for; checkpoints may need longer ones.
+    fitting_s = math.floor((budget_s - once_s - around) / trials)
+    if shortest_s <= LENGTHS_S[0] and fitting_s >= 1:
+        ways.append(f"give --duration {fitting_s}s")
+    if len(around_s) > 1:
+        ways.append("name fewer numbers in --clients")
+    needed = f"at least {counted(trials, 'trial')} of {shortest_s:g} s {'is' if trials == 1 else 'are'} needed"
+    cause = f"{needed}, besides {' and '.join(besides)}" if besides else needed
+    return InputError(f"--budget {units.span(budget_s)}", cause, ", or ".join(ways))
 
 
 def needed(trial_s: float, target: float, looks: int | None, spread: Spread, detect: Detect) -> int | None:
