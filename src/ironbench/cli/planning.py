@@ -309,7 +309,7 @@ def _cost(found: Planned) -> Iterator[str]:
         f", after {units.span(costs.once_s)} of loading where the data are not kept yet" if costs.once_s > 1 else ""
     )
     unknown = any(own == 0 for own in costs.own_s)
-    measured = "plus the transactions, whose time is not known" if unknown else _each(costs.own_s, around)
+    measured = "plus the transactions, whose time is not known" if unknown else _each(lab, costs.own_s, around)
     yield f"{counted(len(lab.trials) + before, 'trial')}, {measured}: {units.span(lab.estimate_s)} in all{loading}"
     if costs.copies_s > 1:
         yield f"in that, {units.span(costs.copies_s)} of copying the data: once for all blocks, which only read"
@@ -321,20 +321,48 @@ def _cost(found: Planned) -> Iterator[str]:
     if pilots := len(blocks.piloted(lab.setups)):
         yield f"of these {pilots} before the first block, pilots that decide warm-ups"
     if lab.method.quiet_s:
-        yield (
-            f"waiting for a quiet machine comes on top: at most {units.span(lab.method.quiet_s)} before a trial, "
-            "and never longer than the trial itself"
-            + (" or than the other trials leave of the budget" if lab.method.budget_s else "")
-        )
-    yield f"about {quantity(lab.estimate_bytes, 'bytes')} of space for data, snapshots and records"
+        yield _quiet(lab)
+    ours = [setup for setup in size.possible(lab.setups) if setup.system.dsn is None]
+    kept = [*(["data"] if ours else []), *(["snapshots"] if any(map(_loads, ours)) else []), "records"]
+    yield f"about {quantity(lab.estimate_bytes, 'bytes')} of space for {_and(kept)}"
 
 
-def _each(own_s: Sequence[float | None], around_s: float) -> str:
+def _quiet(lab: Lab) -> str:
+    """How long a trial waits at most, which is no longer than it lasts (`drive.before.at_last`)."""
+    most_s = lab.method.quiet_s
+    loads = [setup.cell.load for setup in size.possible(lab.setups)]
+    lasting = [min(most_s, (load.duration_s or most_s) + load.warmup_s) for load in loads]
+    text = (
+        f"waiting for a quiet machine comes on top: at most {units.span(max(lasting, default=most_s))} before a trial"
+    )
+    limits = ["than the trial itself"] if len(set(lasting)) > 1 else []
+    limits += ["than the other trials leave of the budget"] if lab.method.budget_s else []
+    return f"{text}, and never longer {' or '.join(limits)}" if limits else text
+
+
+def _loads(setup: Setup) -> bool:
+    return bool(workloads.get(setup.choice.workload).content_key(setup.system.engine, setup.choice.options))
+
+
+def _and(words: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
+
+
+def _each(lab: Lab, own_s: Sequence[float | None], around_s: float) -> str:
     lengths = list(dict.fromkeys(units.span(own) for own in sorted(own or 0.0 for own in own_s)))
     span = " to ".join(dict.fromkeys((lengths[0], lengths[-1])))
     if around_s < 0.5:
         return f"each {span} measured"
-    return f"each {span} measured and about {units.span(around_s)} of warm-up, starting, restoring and checking"
+    setups = size.possible(lab.setups)
+    ours = [setup for setup in setups if setup.system.dsn is None]
+    parts = {
+        "warm-up": any(setup.cell.load.warmup_s or setup.cell.load.cache for setup in setups),
+        "starting": bool(ours),
+        "restoring": any(map(_loads, ours)),
+        "checking": any(map(_loads, setups)),
+    }
+    around = _and([part for part, there in parts.items() if there] or ["preparing"])
+    return f"each {span} measured and about {units.span(around_s)} of {around}"
 
 
 def resolved(found: Planned) -> str:

@@ -109,8 +109,11 @@ def _own_s(setup: Setup, content: Content, own_times: bool) -> float | None:
 
 
 def space_bytes(setups: Sequence[Setup], contents: Mapping[str, Content], trials: int) -> int:
-    """A snapshot of each content, data and log of each directory in use, and the records."""
-    snapshots = {content.key: content.bytes for content in contents.values() if content.key}
+    """A snapshot of each content, data and log of each directory in use, and the records. A server that is not ours
+    has room for its data, or has them already."""
+    setups = [setup for setup in setups if setup.system.dsn is None]
+    loaded = (contents[setup.cell.name] for setup in setups)
+    snapshots = {content.key: content.bytes for content in loaded if content.key}
     used: dict[str, int] = {}
     for setup in setups:
         place, size = setup.system.layout.data or "", contents[setup.cell.name].bytes
@@ -122,12 +125,15 @@ def space_bytes(setups: Sequence[Setup], contents: Mapping[str, Content], trials
 
 
 def _around_s(setup: Setup, data_bytes: int, pilot: bool = False) -> float:
-    """Of a pilot also what it measures, which no budget chooses; it has no warm-up."""
+    """Of a pilot also what it measures, which no budget chooses; it has no warm-up.
+
+    A server that is not ours is neither started nor given a copy.
+    """
     warming = data_bytes / READ_BYTES_PER_S if setup.cell.load.cache in ("warm", "hot") else 0.0
     warming += REHEARSING_S if setup.cell.load.cache == "hot" else 0.0
     engine = _costs(setup).start_stop_s + (MOUNT_S if setup.system.layout.devices else 0.0)
     driven = blocks.PILOT_S if pilot else setup.cell.load.warmup_s
-    return driven + engine + data_bytes / COPY_BYTES_PER_S + warming
+    return driven + warming + (0.0 if setup.system.dsn else engine + data_bytes / COPY_BYTES_PER_S)
 
 
 def _costs(setup: Setup) -> Costs:
