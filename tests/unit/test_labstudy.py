@@ -10,6 +10,8 @@ import pytest
 from factories import OLTP, Shelf, knee
 from labfactory import lab, said, trials
 
+from ironbench.analyse.bottleneck import OTHERS, Limit, TimeSpent
+from ironbench.analyse.ceiling import Ceiling
 from ironbench.analyse.factors import contrasts
 from ironbench.analyse.labstudy import lab_study
 from ironbench.analyse.study import Study
@@ -111,6 +113,19 @@ def test_what_it_takes_to_tell_what_a_free_part_brings_is_said_once() -> None:
     text = said(studied(plan, trials(plan, {"log=disk": 1000.0, "log=memory": 1010.0}, 0.1)))
     assert text.startswith("With a free log it would run")
     assert text.lower().count("to tell: ") == 1
+
+
+def test_a_part_that_holds_back_and_other_programs_that_do_are_one_sentence() -> None:
+    study = two_cells(1800.0)
+    (effect,) = study.effects
+    held = Ceiling(("log",), 1.8, 1.7, 1.9, True, "", effect.finding)
+    taken = Limit(OTHERS, 0.66, 2.0, "The limit is other programs on the machine: 66 %.")
+    spent = TimeSpent("log=disk", 10, 0.01, (), taken, {}, {})
+    cells = tuple(replace(cell, time=spent if cell.name == "log=disk" else None) for cell in study.cells)
+    text = answer(replace(study, cells=cells, ceilings=(held,))).limit
+    assert text.startswith("At log=disk, the limit is the log, by the trials with a free log; but 66")
+    assert "which distorts that gain" in text and text.count("the limit is") == 1
+    assert answer(replace(study, cells=cells)).limit.startswith("At log=disk, the limit is other programs")
 
 
 @pytest.mark.parametrize("format", ["text", "md", "html", "json"])

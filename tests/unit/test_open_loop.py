@@ -230,3 +230,14 @@ def test_a_system_without_a_line_is_in_no_legend_and_the_chart_says_why() -> Non
     (layer,) = chart.specification["layer"]
     assert layer["encoding"]["color"]["scale"] == {"domain": ["asked"], "range": ["@s1"]}, "its colour everywhere"
     assert "No line of late: the rate was not kept" in chart.note
+
+
+def test_unlike_numbers_of_clients_of_open_loops_are_named() -> None:
+    a, b = opened("asked", 500, 495, 0.02, clients=4), opened("same", 500, 495, 0.02, clients=2)
+    (study,) = studies([*a, *b], Shelf([*a, *b]))
+    assert ("load", "clients", ("4", "2")) in [(row.room, row.name, row.values) for row in study.differences]
+    assert "The number of clients differs: 4 against 2." in study.unlike
+    found = compared(Subject("a", tuple(a)), Subject("b", tuple(b)))
+    assert ("clients", ("4", "2")) in [(row.name, row.values) for row in found.differences]
+    closed = [replace(one, cell=replace(one.cell, load=replace(one.cell.load, rate=None))) for one in (*a, *b)]
+    assert not any("clients" in text for text in studies(closed, Shelf(closed))[0].unlike), "there they are the axis"

@@ -130,3 +130,23 @@ def test_planning_times_that_an_engine_does_not_report_are_named_once(engine: st
     assert ("of it planning" in table.head, section.sentences) == (
         (False, ("duckdb does not report planning times.",)) if told else (True, ())
     )
+
+
+def test_streams_that_ran_are_shown_and_the_rate_of_the_whole_trial_is_not_the_throughput_tests() -> None:
+    ran = [replace(single(one, 1.0), choice=Choice("tpch", {"sf": "0.01", "test": "both"})) for one in (DISK, MEMORY)]
+    study, page = shown(*ran)
+    assert page.peaks(study).rows[-1][:2] == ("in the throughput test", "2 streams and a refresh session")
+    assert study.place == "over the whole trial"
+    names = {entry.name: entry for entry in study.parts[0].balance}
+    assert "throughput per core" not in names and "clients per core" not in names
+    assert "queries per second of the whole trial, per core" in names
+    assert names["sessions per core"].note.startswith("2 streams and a refresh session; ")
+    text = comparison(compare(Subject("a", (ran[0],)), Subject("b", (ran[1],))))
+    assert "throughput of the whole trial ↑" in text and "\n  throughput ↑" not in text
+    assert "A: 2 streams and a refresh session, 1 trial" in text
+
+
+def test_a_power_test_has_the_one_client_that_it_has() -> None:
+    study, page = shown(single(DISK, 1.0))
+    assert "clients per core" in {entry.name for entry in study.parts[0].balance}
+    assert all(row[0] != "in the throughput test" for row in page.peaks(study).rows)

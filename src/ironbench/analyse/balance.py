@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ironbench import engines, units, workloads
-from ironbench.analyse.subjects import bare, cores_held, held_to, machine_cores
+from ironbench.analyse.subjects import bare, cores_held, counted_in, held_to, leading, machine_cores, sessions
 from ironbench.analyse.summarise import summarise
 from ironbench.analyse.timelines import ONE_DEVICE
 from ironbench.model.record import Record
@@ -45,8 +45,8 @@ def balance(
     return (
         _data_to(data, _cache_bytes(records[0], engine), "data to engine's cache"),
         _data_to(data, _number(machine.get("memory_bytes")), "data to machine's memory"),
-        Entry("clients per core", "1", _over(float(records[0].cell.load.clients), cores), core_note),
-        Entry("throughput per core", "1/s", _over(_metric(records, "throughput"), cores)),
+        _at_work(records[0], cores, core_note),
+        Entry(_throughput_name(records), "1/s", _over(_metric(records, "throughput"), cores)),
         _checkpoints(records),
         _log(records),
         Entry("data file system in use", "share", _metric(records, "capacity_used_share{role=data}")),
@@ -55,6 +55,20 @@ def balance(
         *(_operations(records, device, cores) for device in devices),
         *(() if devices else (Entry("device bandwidth per core", "bytes/s", None, "no device was seen"),)),
     )
+
+
+def _at_work(record: Record, cores: int | None, core_note: str) -> Entry:
+    if (known := sessions(record)) is None:
+        return Entry("clients per core", "1", _over(float(record.cell.load.clients), cores), core_note)
+    count, words = known
+    return Entry("sessions per core", "1", _over(float(count), cores), f"{words}; {core_note}")
+
+
+def _throughput_name(records: Sequence[Record]) -> str:
+    """Work with a throughput of its own kind leads with that; this one is of everything in the trial."""
+    if leading(records[0].choice)[0] == "throughput":
+        return "throughput per core"
+    return f"{counted_in(records)[1]} per second of the whole trial, per core"
 
 
 def _cores(record: Record, machine: Mapping[str, Any]) -> tuple[int | None, str]:

@@ -49,6 +49,16 @@ class Ceiling:
     bound: str = ""
     """The end of the sentence: the gain that the parts' share of the time predicts; empty where that is unknown."""
 
+    @property
+    def name(self) -> str:
+        """`the log`, or of several parts all."""
+        return _and([_PART[part] for part in self.parts])
+
+    @property
+    def free(self) -> str:
+        """`a free log`, or of several parts all."""
+        return _and([_FREE[part] for part in self.parts])
+
 
 def ceilings(findings: Sequence[Finding], lab: Lab, spent: Mapping[str, TimeSpent] | None = None) -> list[Ceiling]:
     """Of every finding whose cell differs from its baseline in ideal parts alone. `spent`: by name of cell."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ironbench.analyse.differences import differing, fact_text, facts_of
-from ironbench.analyse.rate import loop_words
+from ironbench.analyse.rate import clients_asked, loop_words
 from ironbench.analyse.subjects import work_name, works_apart
 from ironbench.model.record import Record, Status, Warning
 from ironbench.record.judge import SUSPECT
@@ -38,6 +38,9 @@ def unlike(a: Sequence[Record], b: Sequence[Record]) -> tuple[str, ...]:
     loads = a[0].cell.load, b[0].cell.load
     if loads[0].rate != loads[1].rate:
         rows.append(f"The load differs: {loop_words(loads[0])} against {loop_words(loads[1])}.")
+    clients = [asked.get("load.clients", "") for asked in clients_asked((a, b))]
+    if clients[0] != clients[1]:
+        rows.append(f"The number of clients differs: {clients[0]} against {clients[1]}.")
     for name in differing(facts):
         if not name.startswith((*_MEANT_TO_VARY, *_TOLD)):
             left, right = (fact_text(flat, name) for flat in facts)

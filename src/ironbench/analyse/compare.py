@@ -10,8 +10,8 @@ from ironbench.analyse.archive import EMPTY, Archive
 from ironbench.analyse.comparability import doubts, left_out, unlike
 from ironbench.analyse.curve import Curve, curve, metrics_of
 from ironbench.analyse.differences import Difference, differences, facts_of
-from ironbench.analyse.rate import Rate, no_ratio, without_ratio
-from ironbench.analyse.subjects import Subject, leading
+from ironbench.analyse.rate import Rate, clients_asked, no_ratio, without_ratio
+from ironbench.analyse.subjects import Subject, leading, sessions
 from ironbench.analyse.summarise import Summary, overlap
 from ironbench.catalogue import base_name, metrics
 from ironbench.model.record import Record
@@ -120,7 +120,8 @@ def compare(
     sides = (a, b)
     curves = (curve(a, archive), curve(b, archive))
     entered = (a.usable, b.usable)
-    known = [{**facts_of(side[0]), **extra} if side else {} for side, extra in zip(entered, _pair(facts), strict=True)]
+    extras = [asked | extra for asked, extra in zip(clients_asked(entered), _pair(facts), strict=True)]
+    known = [{**facts_of(side[0]), **extra} if side else {} for side, extra in zip(entered, extras, strict=True)]
     return Comparison(
         a.name,
         b.name,
@@ -144,7 +145,10 @@ def _pair(facts: Sequence[dict[str, str]]) -> Sequence[dict[str, str]]:
 
 
 def _basis(side: Curve) -> str:
-    return f"{counted(side.main.clients, 'client')}, {side.main.basis}" if side.main else "no usable trial"
+    if side.main is None:
+        return "no usable trial"
+    known = sessions(side.main.trials[0])
+    return f"{known[1] if known else counted(side.main.clients, 'client')}, {side.main.basis}"
 
 
 def _only_clients(a: Curve, b: Curve) -> int | None:

@@ -95,6 +95,14 @@ def alike(a: Sequence[Record], b: Sequence[Record]) -> bool:
     return len(asked) == 1 and not any(record.kept_rate is False for record in (*a, *b))
 
 
+def clients_asked(sides: Sequence[Sequence[Record]]) -> list[dict[str, str]]:
+    """The number of clients of each side as a fact; none where a loop is closed: there they are the axis."""
+    if not all(records and all(record.cell.load.rate is not None for record in records) for records in sides):
+        return [{} for _ in sides]
+    counts = [sorted({record.cell.load.clients for record in records}) for records in sides]
+    return [{"load.clients": ", ".join(map(str, clients))} for clients in counts]
+
+
 def loop_words(load: Load) -> str:
     """`a closed loop`, `an open loop at 500/s`."""
     return "a closed loop" if load.rate is None else f"an open loop at {units.rate(load.rate)}"

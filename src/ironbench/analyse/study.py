@@ -15,10 +15,11 @@ from ironbench.analyse.curve import Curve, Little, curve, little, shortfall
 from ironbench.analyse.device_io import ReadCost, RoleLatency, Spread, read_costs, role_latencies, spreads
 from ironbench.analyse.differences import Difference, differences, facts_of, flattened, shared
 from ironbench.analyse.queries import Against, Queries, against, queries
+from ironbench.analyse.rate import clients_asked
 from ironbench.analyse.reproduce import run_command
 from ironbench.analyse.scaling import Scaling, scalings
 from ironbench.analyse.shares import Shares, budgets, main_events, waits
-from ironbench.analyse.subjects import Subject, by_work, counted_in, subjects, work_name
+from ironbench.analyse.subjects import Subject, by_work, counted_in, sessions, subjects, work_name
 from ironbench.analyse.summarise import Summary, overlap
 from ironbench.model.record import Record
 from ironbench.model.sample import IN_TABLES, too_few
@@ -226,6 +227,8 @@ class Study:
         """Where the details of all parts were measured, in words."""
         peaks = [part.curve.peak for part in self.closed if part.curve.peak]
         clients = {peak.clients for peak in peaks}
+        if any(sessions(part.subject.records[0]) for part in self.parts):
+            return "over the whole trial"
         at_peak = "at the peak"
         if peaks and all(peak.alone for peak in peaks):
             at_peak = f"with {counted(clients.pop(), 'client')}" if len(clients) == 1 else "with the clients measured"
@@ -287,7 +290,8 @@ def _study(records: Sequence[Record], archive: Archive, derived: Mapping[str, st
         _part(subject, own, None if own is first_peak else first_peak, events, archive)
         for subject, own in zip(systems, curves, strict=True)
     )
-    known = [facts(_reference(part), archive) for part in parts]
+    clients = clients_asked([part.subject.records for part in parts])
+    known = [own | facts(_reference(part), archive) for own, part in zip(clients, parts, strict=True)]
     first = systems[0].usable
     usable = [(subject.name, subject.usable) for subject in systems if subject.usable]
     by_query = queries(usable, in_blocks=False)

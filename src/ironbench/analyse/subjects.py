@@ -93,6 +93,12 @@ def counted_in(records: Sequence[Record]) -> tuple[str, str]:
     return known.pop() if len(known) == 1 else workloads.Workload.counts
 
 
+def sessions(record: Record) -> tuple[int, str] | None:
+    """How many sessions work at once in its trial, and which, where those are not the clients of its load."""
+    known = workloads.find(record.choice.workload)
+    return known.sessions(record.choice.options) if known else None
+
+
 def failed_share(trials: Sequence[Record]) -> float | None:
     """Failed transactions as a share of those that ended, all trials together; None where nobody counted."""
     known = [one.metrics for one in trials if "failed" in one.metrics and "transactions" in one.metrics]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
+from ironbench.analyse.bottleneck import OTHERS
 from ironbench.analyse.ceiling import Ceiling
 from ironbench.analyse.growth import ALL, Course, Growth, Step
 from ironbench.analyse.study import Effect, Study
@@ -234,6 +235,13 @@ def limit(study: Study) -> str:
     spent = next((cell.time for cell in study.cells if cell.name == study.baseline and cell.time), None)
     if spent is None:
         return ""
+    held = next((one for one in study.ceilings if one.holds_back and one.finding.baseline == spent.cell), None)
+    if held and spent.limit.resource == OTHERS:
+        return (
+            f"At {study.baseline}, the limit is {held.name}, by the trials with {held.free}; but "
+            f"{percent(spent.limit.share)} of the time goes to the CPU, most of it waiting for a core that {OTHERS} "
+            "take, which distorts that gain. Measure when the machine is quiet."
+        )
     words = spent.limit.sentence.replace("Cannot tell what limits:", "What limits cannot be told:")
     return f"At {study.baseline}, {words[:1].lower()}{words[1:]}"
 

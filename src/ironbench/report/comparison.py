@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import textwrap
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ironbench import units
@@ -30,6 +31,7 @@ _MAIN = (
     "response_time_p99_s",
 )
 
+_WHOLE = {"throughput": "throughput of the whole trial"}
 _VALUES = "  values are medians of the trials, percentiles pooled; `ironbench lead` takes geometric means"
 _UNDECLARED = (
     "No verdict: the lab does not declare this comparison, and one that is chosen after the numbers were seen would "
@@ -178,6 +180,8 @@ def _peaks(comparison: Comparison) -> str:
     twice = [row.metric for row in rows if closed and row.metric.startswith("service_time")]
     shown = [row for row in rows if row.metric not in (*zero, *twice)]
     head = ("metric", "A", "B", "B / A", "A repeats", "B repeats", "ranges")
+    if comparison.leading[0] != "throughput":  # work with a throughput of its own kind leads with that
+        shown = [replace(row, metric=_WHOLE.get(row.metric, row.metric)) for row in shown]
     lines = [basis, plain.table(Table(head, tuple(_row(row) for row in shown)))]
     lines += [_VALUES] if any(row.a.n > 1 or row.b.n > 1 for row in shown) else []
     lines += (
@@ -193,7 +197,7 @@ def _peaks(comparison: Comparison) -> str:
 
 
 def _row(row: Row) -> tuple[str, ...]:
-    unit = unit_of(row.metric)
+    unit = "1/s" if row.metric in _WHOLE.values() else unit_of(row.metric)
     better = {"higher": " ↑", "lower": " ↓"}.get(row.better, "")
     return (
         row.metric + better,

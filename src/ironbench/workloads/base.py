@@ -154,6 +154,10 @@ class Workload(ABC):
         """Metrics that a comparison of two systems begins with, the most telling first; those that were measured."""
         return LEADING
 
+    def sessions(self, options: Mapping[str, str]) -> tuple[int, str] | None:
+        """How many work at once at most, and which they are, where those are not the clients of a load; else None."""
+        return None
+
     def scripts(self, engine: str, choice: Choice) -> list[ScriptSource]:
         """The scripts in the engine's dialect, with their weights; none where the workload drives itself."""
         return []

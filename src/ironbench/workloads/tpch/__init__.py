@@ -14,6 +14,7 @@ from ironbench.model.session import Session
 from ironbench.model.system import Choice, Load, System
 from ironbench.model.work import Outcome, Work
 from ironbench.paths import expanded
+from ironbench.words import counted
 from ironbench.workloads import tpch_tables
 from ironbench.workloads.base import Dataset, Option, Workload
 from ironbench.workloads.tpch import figures
@@ -116,6 +117,13 @@ class Tpch(Workload):
                 "a trial of tpch ends when its queries are answered",
                 f"leave it out; {written('workload.with', 'limit=SECONDS')} bounds each query",
             )
+
+    def sessions(self, options: Mapping[str, str]) -> tuple[int, str] | None:
+        valid = self.validated(options)
+        if valid["test"] not in ("throughput", "both"):
+            return None
+        streams = int(valid["streams"]) or merits.minimum_streams(float(valid["sf"]))
+        return streams + 1, f"{counted(streams, 'stream')} and a refresh session"
 
     def usual_duration_s(self, options: Mapping[str, str]) -> float | None:
         return None
