@@ -69,6 +69,25 @@ def test_a_run_says_what_stays_and_cleanup_removes_that_and_only_that(
     assert "nothing that ironbench made" in user("cleanup", "--dsn", dsn).stderr
 
 
+def test_what_an_experiment_did_not_load_is_not_said_to_be_left_by_it(user: User, boss: Connection, dsn: str) -> None:
+    assert user("run", "igen-oltp", "--dsn", dsn, *SHORT).code in (0, 3)
+    (user.home / "one.sql").write_text("SELECT 1;\n")
+    assert "left there" not in user("run", "script", "one.sql", "--dsn", dsn, *SHORT).stderr
+    told = user("run", "tpcb-like", "--dsn", dsn, *SHORT)
+    (line,) = [line for line in told.stderr.splitlines() if line.startswith("left there: ")]
+    assert "pgbench_accounts" in line and "igen" not in line
+
+
+def test_what_a_lab_leaves_is_said_once_for_each_database(user: User, boss: Connection, dsn: str) -> None:
+    others = dsn.replace("host=", "application_name=other host=")
+    words = "".join(f'{name} = {{ system.dsn = "{one}" }}\n' for name, one in (("one", dsn), ("other", others)))
+    lab = 'question = "Which?"\n[workload]\nname = "select-only"\n[load]\nduration = "0.5s"\nwarmup = "0s"\n'
+    (user.home / "lab.toml").write_text(f"{lab}[vary.place]\n{words}[measure]\nrepeats = 1\n")
+    told = user("lab", "run", "lab.toml")
+    lines = [line for line in told.stderr.splitlines() if line.startswith("left there: ")]
+    assert len(lines) == 1, told.stderr
+
+
 def test_a_table_that_somebody_made_again_under_the_same_name_stays(user: User, boss: Connection, dsn: str) -> None:
     assert user("run", "igen-oltp", "--dsn", dsn, *SHORT).code in (0, 3)
     boss.query("drop table igen_stock; create table igen_stock (mine int)")

@@ -6,7 +6,7 @@ Everything is done over the session that is given; nothing here starts or stops 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ironbench import units
@@ -46,12 +46,12 @@ class Made:
     """What ironbench made in a database and marked there as its own."""
 
     database: str = ""
-    tables: tuple[str, ...] = ()
-    """As SQL names them."""
+    tables: Mapping[str, int] = field(default_factory=dict)
+    """As SQL names them, with their bytes: indexes and partitions are counted with their table."""
     routines: tuple[str, ...] = ()
     """With the types of their arguments."""
-    bytes: int = 0
-    """Of the tables with their indexes and partitions."""
+    server: str = ""
+    """Equal for every address of the same server."""
 
     @property
     def words(self) -> str:
@@ -60,8 +60,9 @@ class Made:
             return ""
         parts = [counted(len(self.tables), "table")]
         parts += [counted(len(self.routines), "routine")] if self.routines else []
-        names = ", ".join(self.tables[:_NAMED]) + (", …" if len(self.tables) > _NAMED else "")
-        return f"{' and '.join(parts)} in database {self.database} ({names}; {units.stored(self.bytes)})"
+        names = ", ".join(list(self.tables)[:_NAMED]) + (", …" if len(self.tables) > _NAMED else "")
+        size = units.stored(sum(self.tables.values()))
+        return f"{' and '.join(parts)} in database {self.database} ({names}; {size})"
 
 
 _NAMED = 8

@@ -13,11 +13,12 @@ from ironbench.experiment import freeze
 from ironbench.experiment.data import Data
 from ironbench.experiment.schedule import BestLoad, Blocks, Due, Schedule, Sweep
 from ironbench.experiment.trial import EngineEach, OneEngine
+from ironbench.model.lab import Lab
 from ironbench.model.plan import Plan
 from ironbench.model.record import Record, Status
 from ironbench.model.secrets import Secrets
 from ironbench.model.session import Session
-from ironbench.model.system import Setup, System
+from ironbench.model.system import Choice, Setup
 from ironbench.model.trial_notes import NO_NOTES, TrialNotes
 from ironbench.printer import Printer
 from ironbench.record import Store
@@ -58,7 +59,8 @@ def run(plan: Plan, secrets: Secrets, store: Store, printer: Printer, before: Se
         engines.running(plan.system, secrets, plan.most_clients) as session,
         ExitStack() as stack,
     ):
-        stack.callback(_say_what_stays, session, plan.system, printer)
+        if plan.system.dsn is not None:
+            stack.callback(_say_what_stays, session, plan.system.dsn, [plan.choice], printer, set())
         wanted = freeze.rights_of(Setup(plan.trials[0].cell, plan.system, plan.choice))
         engines.get(session.engine).administration.require_rights(session, wanted)
         loaded = load.ready(session, plan, printer)
@@ -103,22 +105,35 @@ def conduct(
     bench = EngineEach(lab, secrets, directory.store, Data(lab, secrets, printer), printer, known, traces)
     schedule.ready()
     records = measured(schedule, bench, before)
-    theirs = {setup.system.dsn: setup for setup in lab.setups if setup.system.dsn and not setup.skipped}
-    for setup in theirs.values():
-        with (
-            suppress(IronbenchError),
-            engines.running(setup.system, secrets.get(setup.origin, Secrets()), 1) as session,
-        ):
-            _say_what_stays(session, setup.system, printer)
+    _say_what_stays_of(lab, secrets, printer)
     if schedule.why:
         printer.say(schedule.why)
     return records
 
 
-def _say_what_stays(session: Session, system: System, printer: Printer) -> None:
-    """Of a server of others, however the run ended."""
-    if system.dsn is not None:
-        with suppress(IronbenchError):  # one that died keeps what it has
-            if words := engines.get(session.engine).administration.made(session).words:
-                kept = f"left there: {words}, so that the next run need not load"
-                printer.say(f"{kept}; ironbench cleanup --dsn '{system.dsn}' removes all of it")
+def _say_what_stays_of(lab: Lab, secrets: Mapping[str, Secrets], printer: Printer) -> None:
+    theirs: dict[str, list[Setup]] = {}
+    for setup in lab.setups:
+        if setup.system.dsn and not setup.skipped:
+            theirs.setdefault(setup.system.dsn, []).append(setup)
+    told: set[tuple[str, str]] = set()
+    for dsn, setups in theirs.items():
+        first = setups[0]
+        with (
+            suppress(IronbenchError),
+            engines.running(first.system, secrets.get(first.origin, Secrets()), 1) as session,
+        ):
+            _say_what_stays(session, dsn, [setup.choice for setup in setups], printer, told)
+
+
+def _say_what_stays(
+    session: Session, dsn: str, choices: Sequence[Choice], printer: Printer, told: set[tuple[str, str]]
+) -> None:
+    """The data of these choices on a server of others, however the run ended. `told`: server and database of those that
+    were spoken of: one database may have several addresses."""
+    with suppress(IronbenchError):  # one that died keeps what it has
+        made = load.left(session, choices)
+        if made.words and (made.server, made.database) not in told:
+            told.add((made.server, made.database))
+            kept = f"left there: {made.words}, so that the next run need not load"
+            printer.say(f"{kept}; ironbench cleanup --dsn '{dsn}' removes all that ironbench made there")

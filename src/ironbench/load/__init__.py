@@ -2,5 +2,6 @@
 
 from ironbench.load.loaded import Loaded
 from ironbench.load.prepare import ready
+from ironbench.load.remains import left
 
-__all__ = ["Loaded", "ready"]
+__all__ = ["Loaded", "left", "ready"]

@@ -58,12 +58,12 @@ class MariadbAdministration(Administration):
         return [row[0] or "" for row in session.query(_FOREIGN.format(names=listed(names)))] if names else []
 
     def made(self, session: Session) -> Made:
-        tables = session.query(_TABLES)
+        ((database, server),) = session.query("select database(), concat_ws(' ', @@hostname, @@port, @@datadir)")
         return Made(
-            session.query("select database()")[0][0] or "",
-            tuple(name or "" for name, _ in tables),
+            database or "",
+            {name or "": int(size or 0) for name, size in session.query(_TABLES)},
             tuple(row[0] or "" for row in session.query(_ROUTINES)),
-            sum(int(size or 0) for _, size in tables),
+            server or "",
         )
 
     def remove_made(self, session: Session) -> Made:

@@ -88,12 +88,12 @@ class PostgresAdministration(Administration):
         return [row[0] or "" for row in session.query(_FOREIGN.format(names=listed(names)))] if names else []
 
     def made(self, session: Session) -> Made:
-        tables = session.query(_TABLES)
+        ((database, started),) = session.query("select current_database(), pg_postmaster_start_time()")
         return Made(
-            session.query("select current_database()")[0][0] or "",
-            tuple(name or "" for name, _ in tables),
+            database or "",
+            {name or "": int(size or 0) for name, size in session.query(_TABLES)},
             tuple(row[0] or "" for row in session.query(_ROUTINES)),
-            sum(int(size or 0) for _, size in tables),
+            started or "",
         )
 
     def remove_made(self, session: Session) -> Made:
