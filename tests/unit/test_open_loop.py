@@ -11,7 +11,7 @@ from factories import DISK, MACHINE, MEMORY, Shelf, record
 
 from ironbench.analyse.compare import compare as compared
 from ironbench.analyse.curve import curve
-from ironbench.analyse.study import studies
+from ironbench.analyse.study import SEARCH, Study, studies
 from ironbench.analyse.subjects import Subject, subjects
 from ironbench.cli.compare import compare
 from ironbench.cli.cost import cost
@@ -24,7 +24,9 @@ from ironbench.model.system import Cell, Load, System
 from ironbench.plan.sweep import plan
 from ironbench.record import Evidence, Store
 from ironbench.record.index import short
-from ironbench.report import trial
+from ironbench.report import document, trial
+from ironbench.report.headline import headline
+from ironbench.report.sections.curves import rates
 from ironbench.report.sections.latency import latency
 
 
@@ -241,3 +243,39 @@ def test_unlike_numbers_of_clients_of_open_loops_are_named() -> None:
     assert ("clients", ("4", "2")) in [(row.name, row.values) for row in found.differences]
     closed = [replace(one, cell=replace(one.cell, load=replace(one.cell.load, rate=None))) for one in (*a, *b)]
     assert not any("clients" in text for text in studies(closed, Shelf(closed))[0].unlike), "there they are the axis"
+
+
+def searched(kept: bool) -> tuple[list[Record], Study]:
+    """A search over five rates; its confirmations keep the rate that it chose, or do not."""
+    trials = [one for rate in (100, 200, 400, 450) for one in opened("a", rate, rate, 0.02)]
+    trials += opened("a", 800, 600, 4.0, kept=False)
+    fresh = opened("a", 450, 440, 0.02, kept=kept)
+    said = {SEARCH: "best rate: 450 with 445/s, by 15 trials; 400 to 450 cannot be told apart"}
+    trials += [
+        replace(one, id=f"{one.id}-c", purpose="confirmation", conditions=said, started_at="2026-11-21T02:00:00")
+        for one in fresh
+    ]
+    (study,) = studies(trials, Shelf(trials))
+    return trials, study
+
+
+@pytest.mark.parametrize(("kept", "judged"), [(True, "3 confirmations kept 450/s"), (False, "but none of 3 conf")])
+def test_a_rate_search_is_headed_by_its_answer_and_by_what_the_confirmations_say_of_it(kept: bool, judged: str) -> None:
+    _, study = searched(kept)
+    ((name, text),) = headline(study)
+    assert name == "a" and text.startswith("was searched for its best rate: 450 with 445/s, by 15 trials; ")
+    assert judged in text
+
+
+def test_a_row_of_confirmations_says_so_wherever_their_trials_are_counted() -> None:
+    _, study = searched(False)
+    (row,) = [row for row in rates(study).rows if row[1] == "450/s"]
+    assert row[3] == "not kept in 3 confirmation trials" and row[6] == "3 confirmations of 6"
+
+
+def test_points_of_one_search_are_one_system_and_no_unlike_loads() -> None:
+    _, study = searched(True)
+    assert len(study.parts) == 5 and len(study.systems) == 1
+    assert document.title(study) == "a at 5 rates"
+    assert "1 system," in document.contents([study])
+    assert not any("load differs" in text for text in study.unlike)

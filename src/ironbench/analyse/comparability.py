@@ -24,8 +24,9 @@ _NUMBER = re.compile(r"(?<![\w.,-])(?:\d{1,3}(?:[,\u202f]\d{3})+|\d+)(?:\.\d+)?(
 """In a sentence; not in a name such as `hdd-15k`."""
 
 
-def unlike(a: Sequence[Record], b: Sequence[Record]) -> tuple[str, ...]:
-    """Differences besides the systems that may explain a ratio of A and B, one sentence each."""
+def unlike(a: Sequence[Record], b: Sequence[Record], rates_vary: bool = False) -> tuple[str, ...]:
+    """Differences besides the systems that may explain a ratio of A and B, one sentence each. `rates_vary`: they are
+    meant to, as between points of one search."""
     if not a or not b:
         return ()
     rows = []
@@ -36,7 +37,7 @@ def unlike(a: Sequence[Record], b: Sequence[Record]) -> tuple[str, ...]:
         rows.append("The machines differ, or the same machine was set up differently.")
     facts = [facts_of(a[0]), facts_of(b[0])]
     loads = a[0].cell.load, b[0].cell.load
-    if loads[0].rate != loads[1].rate:
+    if loads[0].rate != loads[1].rate and not rates_vary:
         rows.append(f"The load differs: {loop_words(loads[0])} against {loop_words(loads[1])}.")
     clients = [asked.get("load.clients", "") for asked in clients_asked((a, b))]
     if clients[0] != clients[1]:

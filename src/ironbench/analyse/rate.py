@@ -6,7 +6,7 @@ Its throughput follows from that rate, so it is no peak, no score and gives no r
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ironbench import units
 from ironbench.analyse.summarise import Summary
@@ -47,15 +47,27 @@ class Rate:
         return self.kept == len(self.trials)
 
     @property
+    def confirmed(self) -> bool:
+        """Whether it rests on fresh trials alone, after a search that chose it by others."""
+        return all(record.purpose == "confirmation" for record in self.trials)
+
+    @property
+    def tally(self) -> str:
+        """`3 trials`, `3 confirmation trials`."""
+        return counted(len(self.trials), "confirmation trial" if self.confirmed else "trial")
+
+    @property
     def basis(self) -> str:
-        return f"{units.rate(self.rate)}, {counted(len(self.trials), 'trial')}"
+        return f"{units.rate(self.rate)}, {self.tally}"
 
     @property
     def words(self) -> str:
-        """`kept`, `not kept`, `kept in 2 of 3 trials`."""
-        if self.is_kept or not self.kept:
-            return "kept" if self.is_kept else "not kept"
-        return f"kept in {self.kept} of {counted(len(self.trials), 'trial')}"
+        """`kept`, `not kept`, `kept in 2 of 3 trials`; of a rate that is not kept whether confirmations say so."""
+        if self.is_kept:
+            return "kept"
+        if not self.kept:
+            return f"not kept in {self.tally}" if self.confirmed else "not kept"
+        return f"kept in {self.kept} of {self.tally}"
 
 
 NEXT_TO_NOTHING = 0.01
@@ -93,6 +105,13 @@ def alike(a: Sequence[Record], b: Sequence[Record]) -> bool:
     """Whether both had the same rate and arrivals, if any, and kept the rate."""
     asked = {(record.cell.load.rate, record.cell.load.arrivals) for record in (*a, *b)}
     return len(asked) == 1 and not any(record.kept_rate is False for record in (*a, *b))
+
+
+def of_one_system(a: Record, b: Record) -> bool:
+    """Whether two open loops differ in their rate alone: points of one search or one row of rates."""
+    shapes = [replace(one.cell.load.shape, rate=None, rate_share=None) for one in (a, b)]
+    opened = all(one.cell.load.rate is not None for one in (a, b))
+    return opened and (a.system, a.machine, shapes[0]) == (b.system, b.machine, shapes[1])
 
 
 def clients_asked(sides: Sequence[Sequence[Record]]) -> list[dict[str, str]]:

@@ -15,7 +15,7 @@ from ironbench.analyse.curve import Curve, Little, curve, little, shortfall
 from ironbench.analyse.device_io import ReadCost, RoleLatency, Spread, read_costs, role_latencies, spreads
 from ironbench.analyse.differences import Difference, differences, facts_of, flattened, shared
 from ironbench.analyse.queries import Against, Queries, against, queries
-from ironbench.analyse.rate import clients_asked
+from ironbench.analyse.rate import clients_asked, of_one_system
 from ironbench.analyse.reproduce import run_command
 from ironbench.analyse.scaling import Scaling, scalings
 from ironbench.analyse.shares import Shares, budgets, main_events, waits
@@ -218,6 +218,19 @@ class Study:
         return any(part.open_loop for part in self.parts)
 
     @property
+    def systems(self) -> list[list[Part]]:
+        """The parts by system: rates of one system are one."""
+        groups: list[list[Part]] = []
+        for part in self.parts:
+            one = part.subject.records[0]
+            own = next((group for group in groups if of_one_system(group[0].subject.records[0], one)), None)
+            if own is None:
+                groups.append([part])
+            else:
+                own.append(part)
+        return groups
+
+    @property
     def closed(self) -> tuple[Part, ...]:
         """Those that were driven in a closed loop: only they have a peak."""
         return tuple(part for part in self.parts if not part.open_loop)
@@ -292,7 +305,6 @@ def _study(records: Sequence[Record], archive: Archive, derived: Mapping[str, st
     )
     clients = clients_asked([part.subject.records for part in parts])
     known = [own | facts(_reference(part), archive) for own, part in zip(clients, parts, strict=True)]
-    first = systems[0].usable
     usable = [(subject.name, subject.usable) for subject in systems if subject.usable]
     by_query = queries(usable, in_blocks=False)
     at_peaks = [(part.name, part.curve.main.trials) for part in parts if part.curve.main]
@@ -312,9 +324,20 @@ def _study(records: Sequence[Record], archive: Archive, derived: Mapping[str, st
         scalings=scalings(
             [(part.name, [trial for point in part.curve.points for trial in point.trials]) for part in parts]
         ),
-        unlike=tuple(dict.fromkeys(text for other in systems[1:] for text in unlike(first, other.usable))),
+        unlike=_unlike(systems),
         footnotes=(*_footnotes(records), *(() if pool_points else (_NOT_POOLED,))),
     )
+
+
+def _unlike(systems: Sequence[Subject]) -> tuple[str, ...]:
+    """Each against the first system: at the same rate, where that was measured."""
+    texts: dict[str, None] = {}
+    own = [one for one in systems if one is systems[0] or of_one_system(one.records[0], systems[0].records[0])]
+    for other in systems[1:]:
+        rate, same = other.records[0].cell.load.rate, other in own
+        first = next((one for one in own if not same and one.records[0].cell.load.rate == rate), systems[0])
+        texts.update(dict.fromkeys(unlike(first.usable, other.usable, same)))
+    return tuple(texts)
 
 
 def script_texts(records: Sequence[Record], archive: Archive) -> tuple[tuple[str, str], ...]:

@@ -99,8 +99,13 @@ def report(study: Study) -> Report:
 def title(study: Study) -> str:
     if study.lab:
         return study.lab.question
-    names = [part.name for part in study.parts]
+    names = [_system_name(parts) for parts in study.systems]
     return " against ".join(names) if len(names) <= NAMED else f"{len(names)} systems: {', '.join(names)}"
+
+
+def _system_name(parts: Sequence[Part]) -> str:
+    system = parts[0].subject.records[0].system
+    return parts[0].name if len(parts) == 1 else f"{system.label or system.engine} at {len(parts)} rates"
 
 
 def kicker(study: Study) -> list[str]:
@@ -225,20 +230,20 @@ def cautions(study: Study) -> list[str]:
         incoherent = (part.little.sentence,) if part.little and not part.little.holds else ()
         for text in (*part.left_out, *part.warnings, *incoherent):
             systems_by_text.setdefault(text, []).append(part.name)
-    everyone = len(study.parts)
+    everyone, all_words = len(study.parts), "all systems" if len(study.systems) > 1 else "all rates"
     return [
         *(f"{name} was not measured: {why}" for name, why in study.skipped),
         *study.left_out,
         *(f"Left out of the comparison: {text}" for text in study.dropped),
         *study.warnings,
-        *(f"{_who(names, everyone)}: {text}" for text, names in systems_by_text.items()),
+        *(f"{_who(names, everyone, all_words)}: {text}" for text, names in systems_by_text.items()),
         *scalability.cautions(study.scalings),
         *study.unlike,
     ]
 
 
-def _who(names: list[str], everyone: int) -> str:
-    return "all systems" if len(names) == everyone > 1 else ", ".join(names)
+def _who(names: list[str], everyone: int, all_words: str) -> str:
+    return all_words if len(names) == everyone > 1 else ", ".join(names)
 
 
 def commands(study: Study) -> list[Command]:
@@ -302,7 +307,7 @@ def overview(studies: Sequence[Study]) -> Table | None:
 
 def contents(studies: Sequence[Study]) -> str:
     """Counts what a report of many records holds."""
-    systems, trials = sum(len(study.parts) for study in studies), sum(study.trials for study in studies)
+    systems, trials = sum(len(study.systems) for study in studies), sum(study.trials for study in studies)
     works = f"{counted(len(studies), 'kind')} of work"
     return (
         f"{works}, {counted(systems, 'system')}, {counted(trials, 'trial')}; each kind of work has a part of its own."

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from ironbench.analyse.compare import ratio as compared
 from ironbench.analyse.rate import Rate
-from ironbench.analyse.study import Part, Study
+from ironbench.analyse.study import SEARCH, Part, Study
 from ironbench.analyse.subjects import counted_in, failed_percent, failed_share, leading
 from ironbench.analyse.summarise import overlap
 from ironbench.report import presentation
@@ -39,17 +40,12 @@ def headline(study: Study) -> list[tuple[str, str]]:
 
 def _rate_sentences(study: Study) -> list[tuple[str, str]]:
     """Of each system driven in open loops: which rates it kept."""
-    systems: list[list[Part]] = []
-    for part in study.parts:
-        if part.curve.rate:
-            system = part.subject.records[0].system
-            own = next((parts for parts in systems if parts[0].subject.records[0].system == system), None)
-            if own is None:
-                systems.append([part])
-            else:
-                own.append(part)
+    opened = [[part for part in parts if part.curve.rate] for parts in study.systems]
     texts = []
-    for parts in systems[:NAMED]:
+    for parts in [parts for parts in opened if parts][:NAMED]:
+        if answer := _searched(parts):
+            texts.append((_label(parts[0]), answer))
+            continue
         if len(parts) <= NAMED:
             texts += [(part.name, _rate_sentence(part.curve.rate)) for part in parts if part.curve.rate]
             continue
@@ -57,14 +53,34 @@ def _rate_sentences(study: Study) -> list[tuple[str, str]]:
         kept = [one.rate for one in rates if one.is_kept]
         text = f"kept {len(kept)} of the {len(rates)} rates asked for"
         text += f", up to {rate(max(kept))}" if kept else ""
-        texts.append((parts[0].subject.records[0].system.label, f"{text}."))
+        texts.append((_label(parts[0]), f"{text}."))
     return texts
+
+
+def _label(part: Part) -> str:
+    system = part.subject.records[0].system
+    return system.label or system.engine
+
+
+def _searched(parts: Sequence[Part]) -> str:
+    """The answer of the last search for a rate, and whether its confirmations bear it out; empty without a search."""
+    fresh = [
+        (record, part.curve.rate) for part in parts for record in part.subject.records if SEARCH in record.conditions
+    ]
+    if not fresh:
+        return ""
+    record, one = max(fresh, key=lambda pair: pair[0].started_at)
+    if one is None:
+        return ""
+    asked, trials = rate(one.rate), counted(len(one.trials), "confirmation")
+    judged = f"{trials} kept {asked}" if one.is_kept else f"but {one.kept or 'none'} of {trials} kept {asked}"
+    return f"was searched for its {record.conditions[SEARCH]}; {judged}."
 
 
 def _rate_sentence(one: Rate) -> str:
     units = counted_in(one.trials)[1]
     asked = f"{rate(one.rate).removesuffix('/s')} {units} per second with {counted(one.clients, 'client')}"
-    trials = counted(len(one.trials), "trial")
+    trials = one.tally
     if one.is_kept:
         slow = one.metrics.get("response_time_p99_s")
         tail = f"; 99 % of them took {quantity(slow.centre, 's')} or less" if slow else ""

@@ -8,7 +8,8 @@ from typing import Any
 
 from ironbench import units
 from ironbench.analyse.curve import Point
-from ironbench.analyse.study import Study
+from ironbench.analyse.rate import Rate
+from ironbench.analyse.study import Part, Study
 from ironbench.analyse.subjects import failed_percent, failed_share
 from ironbench.model.record import Record, Status
 from ironbench.model.sample import sampled
@@ -322,6 +323,12 @@ def rates(study: Study) -> Table:
             finished = one.metrics.get("throughput")
             slow = [one.metrics.get(f"response_time_{name}_s") for name in ("p50", "p99")]
             times = [measured(time, "s") if time and one.is_kept else "–" for time in slow]
-            done = (one.words, measured(finished, "1/s"), failed(one.trials), str(len(one.trials)))
+            done = (one.words, measured(finished, "1/s"), failed(one.trials), _tried(part, one))
             rows.append((part.name, asked, str(one.clients), *done, *times))
     return Table(head, tuple(rows))
+
+
+def _tried(part: Part, one: Rate) -> str:
+    """Trials that the row shows; after a search confirmations alone."""
+    count = len(one.trials)
+    return f"{count} confirmations of {len(part.subject.usable)}" if one.confirmed else str(count)
