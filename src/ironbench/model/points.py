@@ -44,6 +44,13 @@ class Growth:
     def rate(self, key: str) -> float:
         return self.by.get(key, 0.0) / self.span_s
 
+    def count(self, key: str) -> float:
+        """Of a counter of events. None happens in part, though the edges of the window lie between samples."""
+        return float(round(self.by.get(key, 0.0)))
+
+    def count_rate(self, key: str) -> float:
+        return self.count(key) / self.span_s
+
     def ratio(self, over: str, under: str) -> float | None:
         """Growth of one counter per growth of another; None when the latter stood still."""
         below = self.by.get(under, 0.0)
@@ -117,6 +124,11 @@ def rate_series(name: str, grown: Sequence[tuple[float, Growth]], value: Callabl
 def rate_of(key: str) -> Callable[[Growth], float]:
     """For `rate_series`: growth of one counter per second."""
     return lambda grown: grown.rate(key)
+
+
+def count_rate_of(key: str) -> Callable[[Growth], float]:
+    """For `rate_series`: events of one counter per second."""
+    return lambda grown: grown.count_rate(key)
 
 
 def ratio_of(over: str, under: str) -> Callable[[Growth], float | None]:

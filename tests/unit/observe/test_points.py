@@ -42,6 +42,14 @@ def test_a_counter_that_was_reset_is_left_out() -> None:
     assert grown is not None and "n" not in grown.by
 
 
+@pytest.mark.parametrize(("edge", "count"), [((2.99, 3.8), 0.0), ((2.1, 3.1), 1.0)])
+def test_an_event_at_the_edge_of_the_window_happened_in_it_or_did_not(edge: tuple[float, float], count: float) -> None:
+    """By chance of the samples; but a page of three seconds is 0.33/s and never 0.004/s."""
+    grown = growth(track((-0.1, 7), (edge[0], 7), (edge[1], 8)), 3.0)
+    assert grown is not None and 0 < grown.by["n"] < 1
+    assert (grown.count("n"), grown.count_rate("n")) == (count, count / 3.0)
+
+
 def test_a_small_step_back_is_no_reset() -> None:
     grown = growth(track((0, 1000), (1, 999), (2, 1100)), 2.0)
     assert grown is not None and grown.by["n"] == 100

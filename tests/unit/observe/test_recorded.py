@@ -149,3 +149,10 @@ def test_the_log_is_counted_by_its_position_which_is_known_at_once() -> None:
     late = '{{"wal_bytes": 0, "wal_records": 0, "wal_fpi": 0, "wal_buffers_full": 0, "insert_position": {}}}'
     samples = {"pg_wal.view": [Sample(t_s, late.format(position).encode()) for t_s, position in ((0, 5000), (2, 9000))]}
     assert observe.parse(samples, 2.0).metrics["wal_bytes_per_s"] == 2000
+
+
+def test_one_page_at_the_edge_of_the_window_is_one_page_or_none() -> None:
+    row = '{{"wal_records": 9, "wal_fpi": {}, "wal_buffers_full": 0}}'
+    pages = ((-0.1, 7), (2.99, 7), (3.8, 8))
+    samples = {"pg_wal.view": [Sample(t_s, row.format(count).encode()) for t_s, count in pages]}
+    assert observe.parse(samples, 3.0).metrics["wal_full_pages_per_s"] == 0

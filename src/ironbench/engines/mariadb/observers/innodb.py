@@ -91,7 +91,7 @@ class Innodb:
         each = steps(readings)
         rates = {name: keys for name, keys in _RATES.items() if grown.by.keys() >= set(keys)}
         metrics |= {name: _rate(grown, keys) for name, keys in rates.items()}
-        metrics |= {name: grown.by[key] for name, key in _COUNTS.items() if key in grown.by}
+        metrics |= {name: grown.count(key) for name, key in _COUNTS.items() if key in grown.by}
         metrics |= present({"cache_hit_share": _hit_share(grown)})
         if (end := last_within(readings, window_s)) is not None:
             gauges = {"wal_since_checkpoint_bytes": _AGE, "dirty_buffers_left_bytes": _DIRTY, "purge_lag": _PURGE}
@@ -107,7 +107,7 @@ class Innodb:
 
 
 def _rate(grown: Growth, keys: tuple[str, ...]) -> float:
-    return sum(grown.rate(key) for key in keys)
+    return sum(grown.count_rate(key) for key in keys)
 
 
 def _hit_share(grown: Growth) -> float | None:

@@ -42,7 +42,7 @@ class PgCheckpoint:
         if (grown := growth(readings, window_s)) is None:
             return Observation(requested)
         metrics = requested | {
-            "checkpoints": round(grown.by.get("done", 0.0)) * 1.0,
+            "checkpoints": grown.count("done"),
             "checkpoint_write_bytes_per_s": grown.rate("bytes"),
             "checkpoint_write_share": grown.rate("write_s"),
             "checkpoint_sync_share": grown.rate("sync_s"),

@@ -59,8 +59,8 @@ class PgDatabase:
         each = steps(readings)
         rates = {name: columns for name, columns in _RATES.items() if grown.by.keys() >= set(columns)}
         metrics = {name: _rate(grown, columns) for name, columns in rates.items()}
-        metrics["deadlocks"] = grown.by.get("deadlocks", 0.0)
-        metrics["spill_files"] = grown.by.get("temp_files", 0.0)
+        metrics["deadlocks"] = grown.count("deadlocks")
+        metrics["spill_files"] = grown.count("temp_files")
         series = [rate_series(name, each, partial(_rate, columns=columns)) for name, columns in rates.items()]
         series.append(rate_series("cache_hit_share", each, _hit_share))
         observation = Observation(metrics | present({"cache_hit_share": _hit_share(grown)}), tuple(series))
@@ -68,7 +68,7 @@ class PgDatabase:
 
 
 def _rate(grown: Growth, columns: tuple[str, ...]) -> float:
-    return sum(grown.rate(column) for column in columns)
+    return sum(grown.count_rate(column) for column in columns)
 
 
 def _hit_share(grown: Growth) -> float | None:

@@ -10,7 +10,7 @@ from ironbench.engines.postgres.observers.catalog import as_published, has_relat
 from ironbench.machine.tree import Tree
 from ironbench.model.observation import Observation, Source
 from ironbench.model.observer import Samples
-from ironbench.model.points import Values, growth, number, points, rate_of, rate_series, rows, steps
+from ironbench.model.points import Values, count_rate_of, growth, number, points, rate_series, rows, steps
 from ironbench.model.session import Session
 
 _SOURCE = "pg_wal.view"
@@ -40,8 +40,8 @@ class PgWal:
             return Observation()
         each = steps(readings)
         observation = Observation(
-            {name: grown.rate(key) for name, key in _RATES.items() if key in grown.by},
-            tuple(rate_series(name, each, rate_of(key)) for name, key in _RATES.items()),
+            {name: grown.count_rate(key) for name, key in _RATES.items() if key in grown.by},
+            tuple(rate_series(name, each, count_rate_of(key)) for name, key in _RATES.items()),
         )
         return as_published(observation, at_once=("wal_bytes_per_s",))
 
