@@ -11,12 +11,13 @@ from ironbench.analyse.labstudy import lab_study
 from ironbench.analyse.lead import leads
 from ironbench.analyse.study import Study, studies
 from ironbench.analyse.subjects import Subject
-from ironbench.model.record import Record
+from ironbench.model.record import Budget, Record
 from ironbench.model.system import Choice, System
 from ironbench.report import lead as lead_report
 from ironbench.report import presentation
 from ironbench.report.charts.effects import effects
 from ironbench.report.comparison import text as comparison
+from ironbench.report.sections.cpu_and_waits import of_parts
 
 UNIT = "queries/h × SF"
 
@@ -134,7 +135,10 @@ def test_planning_times_that_an_engine_does_not_report_are_named_once(engine: st
 
 def test_streams_that_ran_are_shown_and_the_rate_of_the_whole_trial_is_not_the_throughput_tests() -> None:
     ran = [replace(single(one, 1.0), choice=Choice("tpch", {"sf": "0.01", "test": "both"})) for one in (DISK, MEMORY)]
+    ran = [replace(one, budget=Budget(0.5, 0.1, 0.0, 0.0, 0.1, 0.0, 0.3)) for one in ran]
     study, page = shown(*ran)
+    chart = of_parts(study)[0]
+    assert chart.table.head[0] == "sessions" and chart.table.rows[0][0] == "2 streams and a refresh session"
     assert page.peaks(study).rows[-1][:2] == ("in the throughput test", "2 streams and a refresh session")
     assert study.place == "over the whole trial"
     names = {entry.name: entry for entry in study.parts[0].balance}
@@ -143,7 +147,7 @@ def test_streams_that_ran_are_shown_and_the_rate_of_the_whole_trial_is_not_the_t
     assert names["sessions per core"].note.startswith("2 streams and a refresh session; ")
     text = comparison(compare(Subject("a", (ran[0],)), Subject("b", (ran[1],))))
     assert "throughput of the whole trial ↑" in text and "\n  throughput ↑" not in text
-    assert "A: 2 streams and a refresh session, 1 trial" in text
+    assert "A: 2 streams and a refresh session, 1 trial" in text and "1 client" not in text
 
 
 def test_a_power_test_has_the_one_client_that_it_has() -> None:

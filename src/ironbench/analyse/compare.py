@@ -176,7 +176,7 @@ def _cells(
     points = {point.clients: point for point in curve_b.points}
     cells = [
         CellComparison(
-            counted(point.clients, "client"),
+            known[1] if (known := sessions(point.trials[0])) else counted(point.clients, "client"),
             _rows(
                 metrics_of(point.trials, None, archive),
                 metrics_of(points[point.clients].trials, None, archive),

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ironbench.analyse.shares import OTHER, Shares
-from ironbench.analyse.study import Study
+from ironbench.analyse.study import Part, Study
+from ironbench.analyse.subjects import sessions
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Key, Table
 from ironbench.report.charts.rows import Bar, keys, stacked
@@ -27,7 +28,15 @@ _SCALE = {"scale": {"domain": [0, 1], "nice": False}, "axis": {"title": None, "f
 
 def of_parts(study: Study) -> list[Chart]:
     return [
-        by_clients(f"budget-{place}", part.name, "CPU time", part.budgets, BUDGET, "of the CPU time of all cores")
+        by_clients(
+            f"budget-{place}",
+            part.name,
+            "CPU time",
+            part.budgets,
+            BUDGET,
+            "of the CPU time of all cores",
+            at_work(part),
+        )
         for place, part in enumerate(study.parts)
         if part.budgets
     ]
@@ -72,7 +81,7 @@ def waits(study: Study) -> list[Chart]:
     colours |= {event: _EVENTS[place % len(_EVENTS)] for place, event in enumerate(others)}
     colours |= {OTHER: "@p4"} if OTHER in events else {}
     return [
-        by_clients(f"waits-{place}", part.name, "Backends", part.waits, colours, "of the backends")
+        by_clients(f"waits-{place}", part.name, "Backends", part.waits, colours, "of the backends", at_work(part))
         for place, part in enumerate(study.parts)
         if part.waits
     ]
@@ -91,38 +100,57 @@ BUDGET = {
 }
 
 
-def by_clients(id: str, name: str, subject: str, bars: Sequence[Shares], colours: dict[str, str], what: str) -> Chart:
+def at_work(part: Part) -> str:
+    """The sessions of work that has other ones than the clients of its load."""
+    known = sessions(part.subject.records[0])
+    return known[1] if known else ""
+
+
+def by_clients(
+    id: str,
+    name: str,
+    subject: str,
+    bars: Sequence[Shares],
+    colours: dict[str, str],
+    what: str,
+    sessions_words: str = "",
+) -> Chart:
+    """A bar for each number of clients; `sessions_words` stands for it where other sessions did the work."""
+    axis = "sessions" if sessions_words else "clients"
     parts = [part for part in colours if any(bar.parts.get(part, 0.0) >= 0.0005 for bar in bars)]
     rows = [
-        {"clients": bar.clients, "part": part, "order": place, "share": bar.parts.get(part, 0.0)}
+        {"clients": sessions_words or bar.clients, "part": part, "order": place, "share": bar.parts.get(part, 0.0)}
         | {"text": quantity(bar.parts.get(part, 0.0), "share")}
         for bar in bars
         for place, part in enumerate(parts)
     ]
     layer = {"data": {"name": "shares"}, "mark": {"type": "bar", "stroke": "@paper", "strokeWidth": 0.6}}
-    layer["encoding"] = _encoding(parts, colours, max(1.0, *(sum(bar.parts.values()) for bar in bars)))
+    layer["encoding"] = _encoding(parts, colours, max(1.0, *(sum(bar.parts.values()) for bar in bars)), axis)
     busiest = max(bars, key=lambda bar: bar.clients)
     words = ", ".join(f"{part} {quantity(busiest.parts.get(part, 0.0), 'share')}" for part in parts)
     return Chart(
         id,
         name,
-        f"{subject} of {name}, share {what}. With {counted(busiest.clients, 'client')}: {words}.",
+        f"{subject} of {name}, share {what}. With {sessions_words or counted(busiest.clients, 'client')}: {words}.",
         base.specification([layer], {"shares": rows}, 230),
         Table(
-            ("clients", *parts),
-            tuple((str(bar.clients), *(quantity(bar.parts.get(p, 0.0), "share") for p in parts)) for bar in bars),
+            (axis, *parts),
+            tuple(
+                (sessions_words or str(bar.clients), *(quantity(bar.parts.get(p, 0.0), "share") for p in parts))
+                for bar in bars
+            ),
         ),
         f"% {what}",
         tuple(Key(part, colours[part].removeprefix("@"), "square") for part in parts),
     )
 
 
-def _encoding(parts: list[str], colours: dict[str, str], most: float) -> dict[str, Any]:
+def _encoding(parts: list[str], colours: dict[str, str], most: float, axis: str = "clients") -> dict[str, Any]:
     return {
         "x": {
             "field": "clients",
             "type": "ordinal",
-            "axis": {"title": "clients", "labelAngle": 0, "domain": False, "ticks": False},
+            "axis": {"title": axis, "labelAngle": 0, "domain": False, "ticks": False},
         },
         "y": {
             "field": "share",
