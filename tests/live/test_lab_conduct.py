@@ -72,7 +72,7 @@ def test_a_clock_that_is_set_during_a_lab_is_told_and_nothing_is_lost(
     assert all(0.1 < record.elapsed_s < 5 for record in records)
     study = lab_study(directory.lab(), records, directory.store)
     assert study.complete
-    assert "The clock was set during 1 of 6 trials." in said(study)
+    assert "The clock was set during 1 of 6 compared trials." in said(study)
 
 
 def test_both_cells_of_a_block_draw_the_same_numbers_and_other_blocks_others() -> None:
