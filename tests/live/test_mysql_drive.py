@@ -261,4 +261,5 @@ def test_a_bystander_reads_rows_and_opens_connections(server: RawMysql) -> None:
     load = Load(clients=2, threads=2, transactions=None, duration_s=0.5, rate=100.0, arrivals="fixed")
     summary = json.loads(_core.drive(compiled_plan(target(server), Tasks(work=work), load, [])).summary)
     assert summary["errors"] == {}
-    assert summary["transactions"] + summary["unfinished"] + summary["not_started"] == 50
+    # The last is due at the very end of the window, or just after it.
+    assert summary["transactions"] + summary["unfinished"] + summary["not_started"] in (49, 50)
