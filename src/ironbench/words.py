@@ -27,6 +27,11 @@ def counted(count: float, one: str, many: str = "") -> str:
     return f"{grouped(count)} {one if count == 1 else many or one + 's'}"
 
 
+def listed(words: Sequence[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
+
+
 def roughly_times(factor: float) -> str:
     """`6.4 ×`, `120 ×`: a bound, of which two digits are enough."""
     return f"{factor:.2g} ×" if factor < 99.5 else f"{factor:.0f} ×"

@@ -17,7 +17,7 @@ from ironbench.model.finding import FEWEST_TOLD, Conclusion, Finding
 from ironbench.model.lab import Lab
 from ironbench.model.observer import CLIENT, DATA_READ, DATA_WRITE, LOG_FLUSH, RUN_QUEUE, TEMP
 from ironbench.model.system import Choice, Load, Setup, System
-from ironbench.words import counted, grouped, in_percent, roughly_times
+from ironbench.words import counted, grouped, in_percent, listed, roughly_times
 
 _FREE = {
     "log": "a free log",
@@ -52,12 +52,12 @@ class Ceiling:
     @property
     def name(self) -> str:
         """`the log`, or of several parts all."""
-        return _and([_PART[part] for part in self.parts])
+        return listed([_PART[part] for part in self.parts])
 
     @property
     def free(self) -> str:
         """`a free log`, or of several parts all."""
-        return _and([_FREE[part] for part in self.parts])
+        return listed([_FREE[part] for part in self.parts])
 
 
 def ceilings(findings: Sequence[Finding], lab: Lab, spent: Mapping[str, TimeSpent] | None = None) -> list[Ceiling]:
@@ -107,8 +107,8 @@ def ceiling(finding: Finding, parts: Sequence[str], spent: TimeSpent | None = No
     that memory's; without a gain they cost nothing all the same.
     """
     speedup, low, high = _as_speedup(finding)
-    name = _and([_PART[part] for part in parts])
-    free = _and([_FREE[part] for part in parts])
+    name = listed([_PART[part] for part in parts])
+    free = listed([_FREE[part] for part in parts])
     if not finding.ratios:
         return Ceiling(tuple(parts), math.nan, 0.0, math.inf, None, f"What {name} costs was not measured.", finding)
     holds_back, verdict = _verdict(finding, low, high, name, "is" if len(parts) == 1 and parts[0] != "temp" else "are")
@@ -191,7 +191,3 @@ def _bound(parts: Sequence[str], spent: TimeSpent | None, speedup: float, low: f
 
 def _times(value: float) -> str:
     return f"{value:.2f}" if value < 10 else grouped(value)
-
-
-def _and(words: Sequence[str]) -> str:
-    return words[0] if len(words) == 1 else ", ".join(words[:-1]) + f" and {words[-1]}"

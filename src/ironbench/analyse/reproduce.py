@@ -95,10 +95,10 @@ def _declared(system: System, workload_name: str, options: Mapping[str, str]) ->
     if limit is not None and system.ideal:
         limit -= sum(engine.ideal_bytes(system).values())
     layout = system.layout.at(elsewhere)
-    told = replace(system, layout=layout, memory_total_bytes=limit, settings={})
+    declared = replace(system, layout=layout, memory_total_bytes=limit, settings={})
 
     def with_added(settings: dict[str, str]) -> dict[str, str]:
-        chosen = replace(told, settings=settings)
+        chosen = replace(declared, settings=settings)
         chosen = replace(chosen, settings=workload.preset(chosen, options) | settings)
         return engine.for_devices(chosen) | chosen.settings
 
@@ -107,9 +107,9 @@ def _declared(system: System, workload_name: str, options: Mapping[str, str]) ->
         own = {name: value for name, value in system.settings.items() if usual.get(name) != value}
         again = with_added(own)
     except (IronbenchError, OSError):  # programs or devices of another machine
-        return replace(told, settings=system.settings)
+        return replace(declared, settings=system.settings)
     follows = all(again.get(name) == value for name, value in system.settings.items())
-    return replace(told, settings=own if follows else system.settings)
+    return replace(declared, settings=own if follows else system.settings)
 
 
 def _is_usual(directory: str | None, engine: str) -> bool:

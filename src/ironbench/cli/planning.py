@@ -22,7 +22,7 @@ from ironbench.report.charts.base import Table
 from ironbench.report.findings import better
 from ironbench.report.numbers import quantity, unit_of
 from ironbench.stats.multiplicity import LEAST_BLOCKS
-from ironbench.words import THIN, counted, in_percent
+from ironbench.words import THIN, counted, in_percent, listed
 
 _SHOWN_BLOCKS = 12
 
@@ -324,7 +324,7 @@ def _cost(found: Planned) -> Iterator[str]:
         yield _quiet(lab)
     ours = [setup for setup in size.possible(lab.setups) if setup.system.dsn is None]
     kept = [*(["data"] if ours else []), *(["snapshots"] if any(map(_loads, ours)) else []), "records"]
-    yield f"about {quantity(lab.estimate_bytes, 'bytes')} of space for {_and(kept)}"
+    yield f"about {quantity(lab.estimate_bytes, 'bytes')} of space for {listed(kept)}"
 
 
 def _quiet(lab: Lab) -> str:
@@ -344,10 +344,6 @@ def _loads(setup: Setup) -> bool:
     return bool(workloads.get(setup.choice.workload).content_key(setup.system.engine, setup.choice.options))
 
 
-def _and(words: Sequence[str]) -> str:
-    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
-
-
 def _each(lab: Lab, own_s: Sequence[float | None], around_s: float) -> str:
     lengths = list(dict.fromkeys(units.span(own) for own in sorted(own or 0.0 for own in own_s)))
     span = " to ".join(dict.fromkeys((lengths[0], lengths[-1])))
@@ -361,7 +357,7 @@ def _each(lab: Lab, own_s: Sequence[float | None], around_s: float) -> str:
         "restoring": any(map(_loads, ours)),
         "checking": any(map(_loads, setups)),
     }
-    around = _and([part for part, there in parts.items() if there] or ["preparing"])
+    around = listed([part for part, there in parts.items() if there] or ["preparing"])
     return f"each {span} measured and about {units.span(around_s)} of {around}"
 
 

@@ -116,24 +116,24 @@ def _say_what_stays_of(lab: Lab, secrets: Mapping[str, Secrets], printer: Printe
     for setup in lab.setups:
         if setup.system.dsn and not setup.skipped:
             theirs.setdefault(setup.system.dsn, []).append(setup)
-    told: set[tuple[str, str]] = set()
+    named: set[tuple[str, str]] = set()
     for dsn, setups in theirs.items():
         first = setups[0]
         with (
             suppress(IronbenchError),
             engines.running(first.system, secrets.get(first.origin, Secrets()), 1) as session,
         ):
-            _say_what_stays(session, dsn, [setup.choice for setup in setups], printer, told)
+            _say_what_stays(session, dsn, [setup.choice for setup in setups], printer, named)
 
 
 def _say_what_stays(
-    session: Session, dsn: str, choices: Sequence[Choice], printer: Printer, told: set[tuple[str, str]]
+    session: Session, dsn: str, choices: Sequence[Choice], printer: Printer, named: set[tuple[str, str]]
 ) -> None:
-    """The data of these choices on a server of others, however the run ended. `told`: server and database of those that
-    were spoken of: one database may have several addresses."""
+    """The data of these choices on a server of others, however the run ended. `named`: server and database of those
+    that were spoken of: one database may have several addresses."""
     with suppress(IronbenchError):  # one that died keeps what it has
         made = load.left(session, choices)
-        if made.words and (made.server, made.database) not in told:
-            told.add((made.server, made.database))
+        if made.words and (made.server, made.database) not in named:
+            named.add((made.server, made.database))
             kept = f"left there: {made.words}, so that the next run need not load"
             printer.say(f"{kept}; ironbench cleanup --dsn '{dsn}' removes all that ironbench made there")

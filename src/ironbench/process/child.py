@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import faulthandler
 import importlib
+import importlib.util
 import json
 import os
 import select
@@ -27,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from ironbench import errors
-from ironbench.errors import EngineDiedError, FailureError, IronbenchError
+from ironbench.errors import EngineDiedError, FailureError, InputError, IronbenchError, written
 
 ORPHANED = 3
 """Exit code of a child whose parent is gone."""
@@ -183,6 +184,15 @@ class Child(Channel):
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
+
+
+def package_folder(package: str, engine: str, hint: str) -> str:
+    """Where Python finds an engine's package, without importing it here. InputError: it is not installed."""
+    spec = importlib.util.find_spec(package)
+    if spec is None or spec.origin is None:
+        cause = f"the Python package {package} is not installed"
+        raise InputError(written("system.engine", engine), cause, hint)
+    return str(Path(spec.origin).parents[1 if spec.submodule_search_locations else 0])
 
 
 def run(module: str) -> None:

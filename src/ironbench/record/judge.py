@@ -28,7 +28,7 @@ from ironbench.model.system import Load, System
 from ironbench.observe import late
 from ironbench.record.measures import summary_cpu_s
 from ironbench.stats import steadiness
-from ironbench.words import counted, grouped, in_percent
+from ironbench.words import counted, grouped, in_percent, listed
 
 CLIENT_SATURATED = 0.90
 """Share of one thread's time: above it the client, not the server, sets the pace."""
@@ -264,7 +264,7 @@ def _ours(budget: Budget) -> list[Warning]:
     ours = (budget.client + budget.observers + budget.emulation) / used if used > 0 else 0.0
     if ours > OUR_SHARE:
         took = [name for name in ("client", "observers", "emulation") if getattr(budget, name) > 0]
-        who = " and ".join(filter(None, (", ".join(took[:-1]), took[-1])))
+        who = listed(took)
         share = in_percent(ours, limits=(OUR_SHARE,))
         text = f"{who} used {share} of the CPU time used: verdicts about CPU do not hold"
         warnings.append(Warning("own-cpu-share", text))

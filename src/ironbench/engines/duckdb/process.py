@@ -7,7 +7,6 @@ could connect to. Every connection is a cursor with a thread of its own.
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import socket
@@ -16,11 +15,10 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any
 
-from ironbench.errors import FailureError, InputError, written
-from ironbench.process import processes
+from ironbench.errors import FailureError
+from ironbench.process import child, processes
 from ironbench.process.child import Channel, Child, answer
 from ironbench.process.line import CANCELLED, Line, Served
 from ironbench.process.processes import ProcessId
@@ -32,13 +30,8 @@ _ROWS_AT_ONCE = 2048
 
 
 def package_folder() -> str:
-    """Where Python finds duckdb; without importing it, for it takes 30 MB."""
-    spec = importlib.util.find_spec("duckdb")
-    if spec is None or spec.origin is None:
-        raise InputError(
-            written("system.engine", "duckdb"), "the Python package duckdb is not installed", "pip install duckdb"
-        )
-    return str(Path(spec.origin).parents[1])
+    """Of duckdb, whose import would take 30 MB. InputError."""
+    return child.package_folder("duckdb", "duckdb", "pip install duckdb")
 
 
 @dataclass(frozen=True, slots=True)

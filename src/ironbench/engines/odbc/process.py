@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 import select
 import threading
 import time
-from pathlib import Path
 from typing import Any
 
 from ironbench.engines.odbc import driver
-from ironbench.errors import FailureError, InputError, written
+from ironbench.errors import FailureError
+from ironbench.process import child
 from ironbench.process.child import ORPHANED, Channel, Child, answer, raise_refusal
 from ironbench.process.line import Line, Served
 
@@ -26,15 +25,9 @@ _ROWS_INSERTED = 200
 
 
 def package_folder() -> str:
-    """Where Python finds pyodbc; without importing it, for that needs the system's libodbc. InputError."""
-    spec = importlib.util.find_spec("pyodbc")
-    if spec is None or spec.origin is None:
-        raise InputError(
-            written("system.engine", "odbc"),
-            "the Python package pyodbc is not installed",
-            "pip install 'ironbench[odbc]'; it needs the system's unixODBC, too (apt install unixodbc)",
-        )
-    return str(Path(spec.origin).parent)
+    """Of pyodbc, which needs the system's libodbc when it is imported. InputError."""
+    hint = "pip install 'ironbench[odbc]'; it needs the system's unixODBC, too (apt install unixodbc)"
+    return child.package_folder("pyodbc", "odbc", hint)
 
 
 class OdbcLine(Line):
