@@ -24,8 +24,8 @@ VERBS = {
     "lead": "Say how far B is ahead of A in every work that both did: at each number of clients and at the peaks.",
     "leaderboard": "Rank published results, and own ones by themselves: never together.",
     "cost": "Say what systems cost, what they do for it, and which is the cheapest that meets a target.",
-    "doctor": "Look for what silently spoils numbers on this machine: each with its meaning and remedy. "
-    "Exit 3 if severe.",
+    "doctor": "Look for what silently spoils numbers on this machine or in a database: each with its meaning and "
+    "remedy. Exit 3 if severe.",
     "cleanup": "End servers whose ironbench was killed, and remove what they and unfinished records left.",
 }
 """Verb → what it does. The module of that name in this folder holds its function, or `app` where it has verbs of its

@@ -1,4 +1,4 @@
-"""`ironbench doctor`: what silently spoils numbers on this machine."""
+"""`ironbench doctor`: what silently spoils numbers on this machine, or in a database."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from ironbench.printer import Printer
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ironbench.engines.examination import Examined
     from ironbench.machine.host_view import HostView
     from ironbench.model.diagnosis import Diagnosis
 
@@ -26,9 +27,14 @@ def doctor(
         list[str] | None,
         typer.Option("--data", help="A directory to judge; again for more. Default: where data would go."),
     ] = None,
+    dsn: Annotated[
+        str, typer.Option(help="Examine this database of a running server instead; nothing is changed.")
+    ] = "",
     everything: Annotated[bool, typer.Option("--all", help="Show also what is well and what is not visible.")] = False,
     json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
 ) -> int:
+    if dsn:
+        return _database(dsn, data, everything, json)
     from ironbench._core import BUILD_PROFILE
     from ironbench.machine.capability_tests import LiveAttempts
     from ironbench.machine.host_view import Ourselves, watch_host
@@ -55,12 +61,60 @@ def _hint_at_leftovers(printer: Printer) -> None:
 
 def diagnose(printer: Printer, host: HostView, everything: bool, json: bool) -> int:
     """Examines and prints; 3 when something is severe, else 0."""
-    from ironbench.machine.doctor import examine, worst
-    from ironbench.model.diagnosis import Severity
+    from ironbench.machine.doctor import examine
 
     diagnoses = examine(host)
-    printer.data(_as_json(diagnoses, host) if json else _as_text(diagnoses, host, everything))
-    return _SUSPECT if worst(diagnoses) is Severity.SEVERE else 0
+    if json:
+        printer.data(_as_json(diagnoses, host))
+    else:
+        unseen = [one.name for one in diagnoses if not one.visible]
+        hidden = [f"not visible here{_why(host)}: {', '.join(unseen)}"] if unseen else []
+        printer.data(_as_text(diagnoses, _what(host), hidden, everything))
+    return _code(diagnoses)
+
+
+def _database(dsn: str, data: list[str] | None, everything: bool, json: bool) -> int:
+    from ironbench.engines.examination import examine
+    from ironbench.errors import InputError
+
+    if data:
+        raise InputError("--data", "is about this machine, --dsn about one database", "leave one of them out")
+    printer = Printer()
+    examined = examine(dsn)
+    if json:
+        printer.data(_database_as_json(examined))
+    else:
+        printer.data(_as_text(examined.diagnoses, examined.words, _hidden(examined), everything))
+    return _code(examined.diagnoses)
+
+
+def _code(diagnoses: Sequence[Diagnosis]) -> int:
+    from ironbench.machine.doctor import worst
+    from ironbench.model.diagnosis import Severity
+
+    return _SUSPECT if worst(one for one in diagnoses if one.visible) is Severity.SEVERE else 0
+
+
+def _hidden(examined: Examined) -> list[str]:
+    """What is not visible, by its reason, with what makes it visible."""
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for one in examined.diagnoses:
+        if not one.visible:
+            reasons.setdefault((one.seen, one.remedy), []).append(one.name)
+    return [
+        f"not visible: {', '.join(names)} ({why})" + (f"\n         remedy: {remedy}" if remedy else "")
+        for (why, remedy), names in reasons.items()
+    ]
+
+
+def _database_as_json(examined: Examined) -> str:
+    import msgspec
+
+    from ironbench.machine.doctor import worst
+
+    server = msgspec.to_builtins(examined.server)
+    document = {"schema": 1, "worst": worst(examined.diagnoses), "server": server, "diagnoses": examined.diagnoses}
+    return msgspec.json.encode(document).decode()
 
 
 def _places(data: list[str] | None) -> tuple[Path, ...]:
@@ -100,25 +154,26 @@ def _as_json(diagnoses: tuple[Diagnosis, ...], host: HostView) -> str:
     return msgspec.json.encode(document).decode()
 
 
-def _as_text(diagnoses: tuple[Diagnosis, ...], host: HostView, everything: bool) -> str:
+def _as_text(diagnoses: Sequence[Diagnosis], what: str, hidden: Sequence[str], everything: bool) -> str:
     """The worst first; what is well and what is not visible in one line each, unless asked for."""
-    lines = [_what(host), ""]
+    lines = [what, ""]
     visible = [one for one in diagnoses if one.visible]
     shown = [one for one in visible if everything or one.severity != "ok"]
     for one in sorted(shown, key=lambda one: -one.severity.rank):
         lines.append(f"{_MARKS[one.severity]:8} {one.name}: {one.seen}")
-        lines += [f"         {one.meaning}"] if one.meaning else []
-        lines += [f"         remedy: {one.remedy}"] if one.remedy else []
+        query = one.query if one.severity != "ok" else ""
+        details = (one.meaning, one.remedy and f"remedy: {one.remedy}", query and f"query: {query}")
+        lines += [f"         {detail}" for detail in details if detail]
     if not shown:
         lines.append("nothing found that spoils numbers")
     well = _well(visible)
-    unseen = [one for one in diagnoses if not one.visible]
     if well and not everything:
         lines += ["", f"well: {', '.join(well)}"]
-    if unseen:
-        lines += ["", f"not visible here{_why(host)}: {', '.join(one.name for one in unseen)}"]
+    if hidden:
+        lines += ["", *hidden]
     counts = {mark: sum(one.severity == mark for one in visible) for mark in ("severe", "warning", "note", "ok")}
-    lines += ["", ", ".join(f"{count} {mark}" for mark, count in counts.items()) + f", {len(unseen)} not visible"]
+    unseen = len(diagnoses) - len(visible)
+    lines += ["", ", ".join(f"{count} {mark}" for mark, count in counts.items()) + f", {unseen} not visible"]
     return "\n".join(lines)
 
 

@@ -15,6 +15,7 @@ from ironbench.model.session import Session
 from ironbench.words import counted
 
 if TYPE_CHECKING:
+    from ironbench.engines.examination import Examination
     from ironbench.engines.maintenance import Maintaining
 
 REQUEST = "checkpoints.request"
@@ -134,6 +135,11 @@ class Administration:
     def log_since_checkpoint(self, session: Session, log_bytes: int) -> int:
         """Log that a crash would have to replay; `log_bytes`: `Written.log_bytes` now."""
         return 0
+
+    @property
+    def examination(self) -> Examination | None:
+        """What looks for what spoils a database; None: nothing does."""
+        return None
 
     @property
     def maintaining(self) -> Maintaining:

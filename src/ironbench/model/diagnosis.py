@@ -33,6 +33,8 @@ class Reading:
     """Its effect on a database or on a measurement; empty when all is well."""
     remedy: str = ""
     """The exact command, or what to do where no command helps."""
+    visible: bool = True
+    """False: it cannot be seen here; `seen` says why, `remedy` how to see it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,8 @@ class Diagnosis:
     """One reading, with what it is about."""
 
     area: str
-    """`cpu`, `memory`, `time`, `storage`, `power`, `facilities`, `load` or `software`."""
+    """Of a machine: `cpu`, `memory`, `time`, `storage`, `power`, `facilities`, `load` or `software`. Of a database: as
+    its engine says."""
     name: str
     """Of the probe, e.g. `governor`."""
     about: str
@@ -49,7 +52,13 @@ class Diagnosis:
     meaning: str
     remedy: str
     visible: bool = True
-    """False: this machine does not show it; `seen` says so."""
+    """False: this machine or server does not show it; `seen` says so."""
+    query: str = ""
+    """Of a database: the statement that shows it."""
+
+
+def unseen(why: str, remedy: str = "") -> Reading:
+    return Reading(Severity.NOTE, why, "", remedy, visible=False)
 
 
 def ok(seen: str) -> Reading:

@@ -58,6 +58,8 @@ def find(address: Address, query: Query) -> Place:
 
 def require_room(session: MariadbSession, clients: int) -> None:
     """InputError when not all of `clients` could connect besides who is connected now."""
+    if clients == 0:
+        return
     most, used = (
         int(value or 0)
         for value in (

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from ironbench.engines.administration import REQUEST, Administration, Made, Written
 from ironbench.engines.dialect import listed
+from ironbench.engines.examination import Examination
 from ironbench.engines.postgres import facts, given
 from ironbench.engines.postgres.maintenance import PostgresMaintaining
 from ironbench.errors import FailureError
@@ -74,6 +75,12 @@ _BUSY = """
 class PostgresAdministration(Administration):
     maintaining = PostgresMaintaining()
     marks = True
+
+    @property
+    def examination(self) -> Examination:
+        from ironbench.engines.postgres.probes import EXAMINATION
+
+        return EXAMINATION
 
     def mark(self, session: Session, tables: Sequence[str]) -> None:
         if tables:

@@ -183,6 +183,8 @@ TOO_MANY = ("53300", "53400")
 
 def require_room(session: PostgresSession, clients: int) -> None:
     """InputError when not all of `clients` could connect besides who is connected now."""
+    if clients == 0:
+        return
     free, most = (int(value or 0) for value in session.query(_FREE)[0])
     if clients + _OBSERVER <= free or _connect(session, clients + _OBSERVER):
         return

@@ -1,0 +1,78 @@
+"""What spoils a PostgreSQL database. Every module here registers its probes with `EXAMINATION`.
+
+Statements read catalogs and statistics views only, which cost milliseconds whatever the size of the data.
+"""
+
+from __future__ import annotations
+
+from ironbench.engines import examination
+from ironbench.engines.examination import Examination, Needed, Server
+from ironbench.engines.postgres.given import MONITOR, RIGHTS
+from ironbench.engines.postgres.resources import rotates
+from ironbench.model.session import Session
+
+AREAS = (
+    "durability",
+    "memory",
+    "checkpoints",
+    "planner",
+    "tables",
+    "indexes",
+    "sessions",
+    "replication",
+    "observation",
+)
+MONITORING = Needed("pg_monitor", RIGHTS[MONITOR].grant)
+"""Without it the role sees its own sessions alone, and no directories."""
+
+_SERVER = f"""
+    select current_setting('server_version'), current_setting('server_version_num'), quote_ident(current_database()),
+           quote_ident(current_user), {RIGHTS[MONITOR].held}
+"""
+_EXTENSIONS = """
+    select e.extname, quote_ident(n.nspname)
+      from pg_extension e join pg_namespace n on n.oid = e.extnamespace
+     where has_schema_privilege(n.oid, 'usage')
+"""
+STATEMENTS = "pg_stat_statements"
+LOADED = f"exists (select from pg_settings where name = '{STATEMENTS}.max')"
+"""Whether the server has loaded the library: pg_settings shows no settings of libraries that are not there."""
+
+
+def _server(session: Session) -> Server:
+    version, number, database, role, monitors = session.query(_SERVER)[0]
+    extensions = {str(name): str(schema) for name, schema in session.query(_EXTENSIONS)}
+    if session.query(f"select {LOADED}") != [("t",)]:
+        extensions.pop(STATEMENTS, None)
+    return Server(
+        "PostgreSQL",
+        str(version),
+        int(number or 0),
+        str(database),
+        str(role),
+        frozenset({MONITORING.name}) if monitors == "t" else frozenset(),
+        extensions,
+        examination.memory_bytes(session),
+        rotates(data) if (data := session.directories().get("data")) else None,
+    )
+
+
+# Sent together, statements are one transaction, and its settings end with it: nothing stays with a connection that
+# a pooler gives to somebody else afterwards (PostgreSQL 18 documentation, 54.2.2.1).
+_WRAPPED = (
+    f"set transaction read only; set local statement_timeout = '{examination.TIMEOUT_S}s'; "
+    "set local lock_timeout = '1s'; {}"
+)
+EXAMINATION = Examination(__name__, AREAS, _server, _WRAPPED)
+probe = EXAMINATION.probe
+
+
+def changed(name: str, value: str, *, restart: bool = False) -> str:
+    """The command that sets it for the whole server."""
+    command = f"ALTER SYSTEM SET {name} = '{value}'"
+    return f"{command}; and restart the server" if restart else f"{command}; SELECT pg_reload_conf()"
+
+
+def since(column: str = "stats_reset") -> str:
+    """SQL: seconds that statistics have been counted for; null where they were never reset."""
+    return f"extract(epoch from now() - {column})"

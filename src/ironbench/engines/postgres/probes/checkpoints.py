@@ -1,0 +1,102 @@
+"""Checkpoints: each is a burst of writes, and after each every page goes into the log as a whole once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ironbench.engines.examination import Readings, Server
+from ironbench.engines.postgres.probes import changed, probe, since
+from ironbench.model.diagnosis import note, ok, unseen, warning
+from ironbench.model.session import Row
+from ironbench.units import memory, span, stored
+from ironbench.words import counted, in_percent
+
+_ENOUGH = 5
+"""Checkpoints before anything is said of how they come."""
+_MOST_REQUESTED = 0.3
+_CLOSEST_S = 120.0
+_ROOM = 2.5
+"""Log between two checkpoints → max_wal_size: it begins a checkpoint when 1 / (1 + completion target) of it is used
+(src/backend/access/transam/xlog.c, CalculateCheckpointSegments), and leaves room for load that comes and goes."""
+_LEAST_TIMEOUT_S = 300.0
+
+
+def _counts(server: Server) -> str:
+    view, timed, requested = "pg_stat_checkpointer", "num_timed", "num_requested"
+    if server.number < 170000:
+        view, timed, requested = "pg_stat_bgwriter", "checkpoints_timed", "checkpoints_req"
+    return f"select {timed}, {requested}, {since()}, current_setting('max_wal_size') from {view}"
+
+
+@probe("checkpoints", "checkpoints", _counts)
+def checkpoints(rows: Sequence[Row], server: Server) -> Readings:
+    """How far apart checkpoints are, and what begins them."""
+    timed, requested, over_s = (float(value or 0) for value in rows[0][:3])
+    total = timed + requested
+    if total < _ENOUGH:
+        return ok(f"{counted(total, 'checkpoint')} since {span(over_s)} ago: too few to judge")
+    seen = (
+        f"{counted(total, 'checkpoint')} in {span(over_s)}, {in_percent(requested / total)} of them before their time; "
+        f"max_wal_size is {rows[0][3]}"
+    )
+    if requested / total <= _MOST_REQUESTED and over_s / total >= _CLOSEST_S:
+        return ok(seen)
+    return warning(
+        seen,
+        "The log reached max_wal_size before checkpoint_timeout (or somebody asked: CHECKPOINT, backups). After each "
+        "checkpoint every page that changes goes into the log as a whole: the closer they are, the more is written.",
+        "raise max_wal_size until most checkpoints come by time; recovery after a crash then takes longer",
+    )
+
+
+def _log(server: Server) -> str:
+    if server.number < 140000:
+        return ""
+    return f"""
+        select wal_bytes, {since()}, pg_size_bytes(current_setting('max_wal_size')),
+               extract(epoch from current_setting('checkpoint_timeout')::interval)
+          from pg_stat_wal
+    """
+
+
+@probe("checkpoints", "room for the log", _log)
+def room(rows: Sequence[Row], server: Server) -> Readings:
+    """Whether max_wal_size holds what is written between two checkpoints."""
+    written, over_s, most, timeout_s = (float(value or 0) for value in rows[0])
+    if over_s < timeout_s:
+        return unseen(f"statistics of the log begin {span(over_s)} ago, less than checkpoint_timeout")
+    between = written / over_s * timeout_s
+    seen = f"{stored(written / over_s)}/s of log, {stored(between)} in a checkpoint_timeout of {span(timeout_s)}"
+    if between * _ROOM <= most:
+        return ok(f"{seen}; max_wal_size is {memory(most)}")
+    return warning(
+        f"{seen}; max_wal_size is {memory(most)}",
+        "Checkpoints come before their time as often as the load is above its average.",
+        changed("max_wal_size", f"{max(1024, int(between * _ROOM) >> 20)}MB"),
+    )
+
+
+_PACE = """
+    select current_setting('checkpoint_completion_target'),
+           extract(epoch from current_setting('checkpoint_timeout')::interval)
+"""
+
+
+@probe("checkpoints", "pace", _PACE)
+def pace(rows: Sequence[Row], server: Server) -> Readings:
+    """Over how much of the time between them checkpoints spread their writes."""
+    target, timeout_s = (float(value or 0) for value in rows[0])
+    seen = f"over {in_percent(target)} of {span(timeout_s)}"
+    if timeout_s < _LEAST_TIMEOUT_S:
+        return note(
+            f"checkpoint_timeout is {span(timeout_s)}",
+            "Every page that changes goes into the log as a whole after each checkpoint: short intervals write more.",
+            changed("checkpoint_timeout", "15min"),
+        )
+    if target < 0.8:
+        return note(
+            f"checkpoint_completion_target is {target:g}",
+            "Checkpoints write in bursts, which delay everybody's reads and commits.",
+            changed("checkpoint_completion_target", "0.9"),
+        )
+    return ok(seen)

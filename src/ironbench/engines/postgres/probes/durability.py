@@ -1,0 +1,95 @@
+"""Whether what is committed stays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ironbench.engines.examination import Readings, Server
+from ironbench.engines.postgres.probes import changed, probe
+from ironbench.model.diagnosis import note, ok, severe, warning
+from ironbench.model.session import Row
+from ironbench.words import counted
+
+
+@probe("durability", "fsync", "show fsync")
+def fsync(rows: Sequence[Row], server: Server) -> Readings:
+    """Whether the server makes sure that its writes reach the disk."""
+    if rows[0][0] == "on":
+        return ok("on")
+    return severe(
+        "off",
+        "A crash of the machine can destroy the whole cluster. Commits cost no disk: a server that keeps its data is "
+        "slower than these numbers, often by a factor.",
+        changed("fsync", "on"),
+    )
+
+
+@probe("durability", "full pages", "show full_page_writes")
+def full_page_writes(rows: Sequence[Row], server: Server) -> Readings:
+    """Whether pages that were written in part can be restored from the log."""
+    if rows[0][0] == "on":
+        return ok("on")
+    return severe(
+        "full_page_writes is off",
+        "A crash in the midst of a write leaves pages that are half old and half new, unless the file system writes "
+        "whole pages (ZFS). The log is smaller than that of a safe server, so writing looks faster.",
+        changed("full_page_writes", "on"),
+    )
+
+
+@probe("durability", "commits", "show synchronous_commit")
+def commits(rows: Sequence[Row], server: Server) -> Readings:
+    """Whether a commit waits until the log is safe."""
+    value = rows[0][0] or ""
+    if value != "off":
+        return ok(f"synchronous_commit is {value}")
+    return warning(
+        "synchronous_commit is off",
+        "A crash loses the commits of the last moments (up to three times wal_writer_delay), and no commit waits for "
+        "the disk: throughput does not compare with that of a server that keeps every commit.",
+        changed("synchronous_commit", "on"),
+    )
+
+
+@probe("durability", "checksums", "show data_checksums")
+def checksums(rows: Sequence[Row], server: Server) -> Readings:
+    """Whether damage done to a page by a drive is noticed."""
+    if rows[0][0] == "on":
+        return ok("on")
+    return note(
+        "off",
+        "Pages that a drive or a controller changed are read as if they were right. Since version 18 new clusters "
+        "have checksums; they cost a little CPU time and log.",
+        "stop the server, then pg_checksums --enable -D DIRECTORY",
+    )
+
+
+_FAILURES = """
+    select coalesce(datname, 'shared tables'), checksum_failures from pg_stat_database where checksum_failures > 0
+"""
+
+
+@probe("durability", "damaged pages", _FAILURES)
+def damage(rows: Sequence[Row], server: Server) -> Readings:
+    """Pages whose checksum was wrong when they were read."""
+    if not rows:
+        return ok("none seen")
+    places = ", ".join(f"{name}: {counted(int(count or 0), 'page')}" for name, count in rows)
+    return severe(places, "The storage has damaged data.", "restore from a backup, and replace the device")
+
+
+_IGNORED = """
+    select name from pg_settings
+     where name in ('zero_damaged_pages', 'ignore_checksum_failure', 'ignore_invalid_pages') and setting = 'on'
+"""
+
+
+@probe("durability", "ignored damage", _IGNORED)
+def ignored(rows: Sequence[Row], server: Server) -> Readings:
+    """Settings that go on over damaged pages."""
+    if not rows:
+        return ok("no")
+    names = [str(name) for (name,) in rows]
+    return severe(
+        f"{', '.join(names)} on", "Damaged pages are taken for empty or right: data vanish.", changed(names[0], "off")
+    )

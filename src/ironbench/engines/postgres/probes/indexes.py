@@ -1,0 +1,139 @@
+"""Indexes: not used, missing, broken, twice there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ironbench.engines.examination import Readings, Server
+from ironbench.engines.postgres.probes import probe, since
+from ironbench.engines.postgres.probes.tables import named
+from ironbench.model.diagnosis import note, ok, warning
+from ironbench.model.session import Row
+from ironbench.units import span, stored
+from ironbench.words import counted, grouped
+
+_WEEK_S = 7 * 86400.0
+
+_UNUSED = f"""
+    select s.indexrelid::regclass, pg_relation_size(s.indexrelid),
+           (select {since("coalesce(stats_reset, pg_postmaster_start_time())")}
+              from pg_stat_database where datname = current_database())
+      from pg_stat_user_indexes s join pg_index i on i.indexrelid = s.indexrelid
+     where s.idx_scan = 0 and not i.indisunique and i.indisvalid and pg_relation_size(s.indexrelid) >= 1000000
+       and not exists (select from pg_constraint where conindid = s.indexrelid)
+     order by 2 desc
+"""
+
+
+@probe("indexes", "unused indexes", _UNUSED)
+def unused(rows: Sequence[Row], server: Server) -> Readings:
+    """Indexes of more than 1 MB that no statement has read since statistics began."""
+    if not rows:
+        return ok("none")
+    over_s = float(rows[0][2] or 0)
+    seen = f"{named([f'{name} ({stored(float(size or 0))})' for name, size, _ in rows])}: not read in {span(over_s)}"
+    meaning = "Every insert, and most updates, write them; they take cache, log and vacuum's time."
+    remedy = f"when no replica reads it either: DROP INDEX CONCURRENTLY {rows[0][0]}"
+    if over_s < _WEEK_S:
+        return note(seen, meaning, f"look again when a week was counted; {remedy}")
+    return warning(seen, meaning, remedy)
+
+
+_MISSING = """
+    select relid::regclass, seq_scan, seq_tup_read / seq_scan, pg_table_size(relid)
+      from pg_stat_user_tables
+     where seq_scan >= 50 and seq_tup_read / seq_scan >= 10000
+     order by seq_tup_read desc
+"""
+
+
+@probe("indexes", "missing indexes", _MISSING)
+def missing(rows: Sequence[Row], server: Server) -> Readings:
+    """Large tables that are read as a whole again and again."""
+    if not rows:
+        return ok("no large table is read as a whole often")
+    tables = [
+        f"{name} ({stored(float(size or 0))}, {grouped(int(scans or 0))} × {grouped(int(read or 0))} rows)"
+        for name, scans, read, size in rows
+    ]
+    return warning(
+        named(tables),
+        "Statements read the whole table; where they want few of its rows, an index would spare nearly all of that.",
+        "find the statements (pg_stat_statements) and their plans (EXPLAIN); whether an index pays, a lab with and "
+        "without it says",
+    )
+
+
+_INVALID = """
+    select i.indexrelid::regclass, i.indrelid::regclass, pg_relation_size(i.indexrelid)
+      from pg_index i
+     where not i.indisvalid
+       and not exists (select from pg_stat_progress_create_index p where p.index_relid = i.indexrelid)
+"""
+
+
+@probe("indexes", "invalid indexes", _INVALID)
+def invalid(rows: Sequence[Row], server: Server) -> Readings:
+    """Indexes that a CREATE INDEX CONCURRENTLY left unfinished."""
+    if not rows:
+        return ok("none")
+    return warning(
+        named([f"{name} of {table}" for name, table, _ in rows]),
+        "They are written with every change and never read.",
+        f"REINDEX INDEX CONCURRENTLY {rows[0][0]}; or DROP INDEX CONCURRENTLY {rows[0][0]}",
+    )
+
+
+_TWICE = """
+    select string_agg(i.indexrelid::regclass::text, ' = ' order by i.indisunique desc, i.indexrelid),
+           sum(pg_relation_size(i.indexrelid)) - max(pg_relation_size(i.indexrelid)),
+           (array_agg(i.indexrelid::regclass::text order by i.indisunique desc, i.indexrelid))[2]
+      from pg_index i join pg_class c on c.oid = i.indexrelid
+     where i.indrelid >= 16384
+     group by i.indrelid, c.relam, i.indkey::text, i.indclass::text, i.indcollation::text, i.indoption::text,
+              coalesce(pg_get_expr(i.indexprs, i.indrelid), ''), coalesce(pg_get_expr(i.indpred, i.indrelid), '')
+    having count(*) > 1
+     order by 2 desc
+"""
+
+
+@probe("indexes", "duplicate indexes", _TWICE)
+def duplicate(rows: Sequence[Row], server: Server) -> Readings:
+    """Indexes of the same columns in the same order."""
+    if not rows:
+        return ok("none")
+    size = sum(float(more or 0) for _, more, _ in rows)
+    return warning(
+        f"{named([str(names) for names, _, _ in rows])}; {stored(size)} too much",
+        "Every change writes both; one would do.",
+        f"DROP INDEX CONCURRENTLY {rows[0][2]} (of a constraint: ALTER TABLE … DROP CONSTRAINT)",
+    )
+
+
+_KEYS = """
+    select c.conrelid::regclass, c.confrelid::regclass, pg_table_size(c.conrelid), p.n_tup_del + p.n_tup_upd,
+           (select string_agg(quote_ident(a.attname), ', ' order by k.place)
+              from unnest(c.conkey) with ordinality k (number, place)
+              join pg_attribute a on a.attrelid = c.conrelid and a.attnum = k.number)
+      from pg_constraint c join pg_stat_user_tables p on p.relid = c.confrelid
+     where c.contype = 'f' and p.n_tup_del > 0 and pg_table_size(c.conrelid) >= 1000000
+       and not exists (select from pg_index i
+                        where i.indrelid = c.conrelid and i.indisvalid and i.indpred is null
+                          and (i.indkey::int2[])[0:cardinality(c.conkey) - 1] @> c.conkey)
+     order by pg_table_size(c.conrelid) desc
+"""
+
+
+@probe("indexes", "foreign keys without an index", _KEYS)
+def foreign_keys(rows: Sequence[Row], server: Server) -> Readings:
+    """Tables that are read as a whole when a row that they refer to is deleted."""
+    if not rows:
+        return ok("none that matters")
+    child, parent, size, _, columns = rows[0]
+    names = [f"{one[0]} ({one[4]}) → {one[1]}" for one in rows]
+    return warning(
+        named(names),
+        f"Each deleted row of {parent} makes the server look through {stored(float(size or 0))} of {child}; "
+        f"{counted(len(rows), 'key')} in all.",
+        f"CREATE INDEX CONCURRENTLY ON {child} ({columns})",
+    )

@@ -1,0 +1,109 @@
+"""What can be seen of the server, and what seeing costs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ironbench.engines.examination import Readings, Server
+from ironbench.engines.postgres.probes import LOADED, STATEMENTS, changed, probe
+from ironbench.model.diagnosis import note, ok, severe, warning
+from ironbench.model.session import Row
+
+_STATE = f"""
+    select {LOADED}, exists (select from pg_extension where extname = '{STATEMENTS}'),
+           exists (select from pg_available_extensions where name = '{STATEMENTS}')
+"""
+
+
+@probe("observation", "statements", _STATE)
+def statements(rows: Sequence[Row], server: Server) -> Readings:
+    """Whether the server counts what each statement costs (pg_stat_statements)."""
+    loaded, made, there = (value == "t" for value in rows[0])
+    if loaded and made:
+        return ok("counted")
+    if not there:
+        return note(
+            f"{STATEMENTS} is not installed",
+            "Which statement takes the time is not known.",
+            "install the server's contrib modules (Debian: part of postgresql-NN)",
+        )
+    make = f"CREATE EXTENSION {STATEMENTS}"
+    if loaded:
+        return note(
+            f"{STATEMENTS} is loaded, but not in this database",
+            "What each statement costs is counted and cannot be read from here.",
+            make,
+        )
+    return note(
+        f"{STATEMENTS} is not loaded",
+        "Which statement takes the time is not known.",
+        f"add it to shared_preload_libraries ({changed('shared_preload_libraries', STATEMENTS, restart=True)}); "
+        f"then {make}",
+    )
+
+
+@probe("observation", "I/O times", "show track_io_timing")
+def io_times(rows: Sequence[Row], server: Server) -> Readings:
+    """Whether the server measures how long its reads and writes take."""
+    if rows[0][0] == "on":
+        return ok("measured")
+    return note(
+        "track_io_timing is off",
+        "How long reads and writes take is missing in records, plans and pg_stat_statements.",
+        f"{changed('track_io_timing', 'on')}; pg_test_timing says what the clock costs",
+    )
+
+
+@probe("observation", "activity", "show track_activities")
+def activity(rows: Sequence[Row], server: Server) -> Readings:
+    """Whether sessions say what they are doing."""
+    if rows[0][0] == "on":
+        return ok("shown")
+    return warning(
+        "track_activities is off",
+        "What sessions wait for is not shown: no bottleneck can be named.",
+        changed("track_activities", "on"),
+    )
+
+
+_LOGGED = """
+    select name || ' = ' || setting from pg_settings
+     where (name = 'log_statement' and setting = 'all') or (name = 'log_duration' and setting = 'on')
+        or (name in ('log_min_duration_statement', 'auto_explain.log_min_duration') and setting = '0')
+        or (name in ('log_executor_stats', 'log_parser_stats', 'log_planner_stats', 'log_statement_stats',
+                     'auto_explain.log_analyze') and setting = 'on')
+"""
+
+
+@probe("observation", "messages", _LOGGED)
+def messages(rows: Sequence[Row], server: Server) -> Readings:
+    """Settings by which every statement writes to the server's log file."""
+    names = [str(name) for (name,) in rows]
+    if not names:
+        return ok("not every statement")
+    return warning(
+        ", ".join(names),
+        "Every statement writes a message or is timed step by step: short statements become slower by a good part, "
+        "and the messages fill a disk.",
+        "log those alone that take long, e.g. " + changed("log_min_duration_statement", "1s"),
+    )
+
+
+@probe("observation", "build", "show debug_assertions")
+def build(rows: Sequence[Row], server: Server) -> Readings:
+    """Whether the server was built to be used, or to be debugged."""
+    if rows[0][0] == "off":
+        return ok("without assertions")
+    return severe("built with assertions", "It checks itself all the time, and is slower by a factor.", "another build")
+
+
+@probe("observation", "pending restart", "select name from pg_settings where pending_restart order by name")
+def pending(rows: Sequence[Row], server: Server) -> Readings:
+    """Settings that were changed and wait for a restart."""
+    if not rows:
+        return ok("none")
+    return note(
+        ", ".join(str(name) for (name,) in rows),
+        "Files say one value and the server works with another: after the next restart numbers differ.",
+        "restart the server before you measure",
+    )

@@ -1,0 +1,99 @@
+"""Replicas and archives: what is behind, and what keeps log that nobody fetches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ironbench.engines.examination import Readings, Server
+from ironbench.engines.postgres.probes import MONITORING, probe
+from ironbench.model.diagnosis import note, ok, severe, warning
+from ironbench.model.session import Row
+from ironbench.units import span, stored
+from ironbench.words import counted
+
+_MUCH, _TOO_MUCH = 1e9, 10e9
+_LATE_S = 10.0
+_HERE = "case when pg_is_in_recovery() then pg_last_wal_replay_lsn() else pg_current_wal_lsn() end"
+
+_SLOTS = f"""
+    select slot_name, coalesce(pg_wal_lsn_diff({_HERE}, restart_lsn), 0), wal_status
+      from pg_replication_slots where not active order by 2 desc
+"""
+
+
+@probe("replication", "inactive slots", _SLOTS)
+def slots(rows: Sequence[Row], server: Server) -> Readings:
+    """Replication slots that nobody reads: the server keeps all log since."""
+    if not rows:
+        return ok("none")
+    name, kept, state = str(rows[0][0]), float(rows[0][1] or 0), rows[0][2]
+    seen = f"{counted(len(rows), 'slot')}: {name} keeps {stored(kept)} of log"
+    remedy = (
+        f"SELECT pg_drop_replication_slot('{name}'), unless its reader comes back; max_slot_wal_keep_size bounds it"
+    )
+    if kept >= _TOO_MUCH or state in ("unreserved", "lost"):
+        return severe(f"{seen} (state {state})", "The log fills its disk, and then the server stops.", remedy)
+    if kept >= _MUCH:
+        return warning(seen, "The log grows until its disk is full; a logical slot also keeps dead rows.", remedy)
+    return note(seen, "The log that it keeps grows from now on.", remedy)
+
+
+_LAG = f"""
+    select coalesce(nullif(application_name, ''), pid::text), extract(epoch from replay_lag),
+           pg_wal_lsn_diff({_HERE}, replay_lsn), sync_state
+      from pg_stat_replication order by 3 desc nulls last
+"""
+
+
+@probe("replication", "replicas", _LAG, MONITORING)
+def lag(rows: Sequence[Row], server: Server) -> Readings:
+    """How far replicas are behind."""
+    if not rows:
+        return ok("no replica is connected")
+    late = [row for row in rows if float(row[1] or 0) >= _LATE_S or float(row[2] or 0) >= _MUCH]
+    if not late:
+        return ok(f"{counted(len(rows), 'replica')}, none behind by {span(_LATE_S)}")
+    name, behind_s, size, state = late[0]
+    waits = " Commits wait for it (synchronous)." if state in ("sync", "quorum") else ""
+    return warning(
+        f"{name} is behind by {stored(float(size or 0))}" + (f", {span(float(behind_s))}" if behind_s else ""),
+        f"Numbers of this server are those of one whose replica does not keep up.{waits}",
+        "look at the replica's disk and at max_standby_streaming_delay there; compare with the replica stopped",
+    )
+
+
+_STANDBY = "select pg_is_in_recovery(), extract(epoch from now() - pg_last_xact_replay_timestamp())"
+
+
+@probe("replication", "standby", _STANDBY)
+def standby(rows: Sequence[Row], server: Server) -> Readings:
+    """Whether this server is itself a replica."""
+    replica, behind_s = rows[0]
+    if replica != "t":
+        return ok("this is no replica")
+    when = f"; the last commit replayed is {span(float(behind_s))} old" if behind_s else ""
+    return note(
+        f"this server is a replica{when}", "It takes no writes, and replays those of its primary while you measure.", ""
+    )
+
+
+_ARCHIVE = """
+    select current_setting('archive_mode'), failed_count, last_failed_time > coalesce(last_archived_time, '-infinity'),
+           extract(epoch from now() - last_failed_time)
+      from pg_stat_archiver
+"""
+
+
+@probe("replication", "archive", _ARCHIVE)
+def archive(rows: Sequence[Row], server: Server) -> Readings:
+    """Whether the log is archived as it should be."""
+    mode, failed, behind, ago = rows[0]
+    if mode == "off":
+        return ok("not asked for")
+    if behind != "t":
+        return ok("keeps up")
+    return severe(
+        f"the last attempt failed, {span(float(ago or 0))} ago; {counted(int(failed or 0), 'failure')} in all",
+        "The server keeps all log until it is archived: its disk fills, and then the server stops.",
+        "see the server's messages for what archive_command said",
+    )

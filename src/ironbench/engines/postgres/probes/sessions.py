@@ -1,0 +1,122 @@
+"""Sessions: how many there may be, and those that hold others back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ironbench.engines.examination import Readings, Server
+from ironbench.engines.postgres.probes import MONITORING, changed, probe
+from ironbench.model.diagnosis import ok, severe, warning
+from ironbench.model.session import Row
+from ironbench.units import span
+from ironbench.words import counted, in_percent
+
+_FULL, _NEARLY = 0.95, 0.8
+_HOUR_S = 3600.0
+
+_CONNECTIONS = """
+    select sum(numbackends),
+           current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
+      from pg_stat_database
+"""
+
+
+@probe("sessions", "connections", _CONNECTIONS)
+def connections(rows: Sequence[Row], server: Server) -> Readings:
+    """How many connections there are of those that there may be."""
+    used, most = (int(value or 0) for value in rows[0])
+    seen = f"{counted(used, 'connection')} of {most}"
+    if used < _NEARLY * most:
+        return ok(seen)
+    reading = severe if used >= _FULL * most else warning
+    return reading(
+        f"{seen} ({in_percent(used / most)})",
+        "Who comes next is refused; a trial with more clients cannot begin.",
+        "a pooler in front of the server; or raise max_connections and restart it",
+    )
+
+
+_IDLE = """
+    select pid, usename, extract(epoch from now() - state_change)
+      from pg_stat_activity
+     where state like 'idle in transaction%' and state_change < now() - interval '1 minute'
+     order by state_change
+"""
+
+
+@probe("sessions", "idle in a transaction", _IDLE, MONITORING)
+def idle(rows: Sequence[Row], server: Server) -> Readings:
+    """Sessions that began a transaction and do nothing."""
+    if not rows:
+        return ok("none for a minute or more")
+    pid, who, age = rows[0]
+    seen = f"{counted(len(rows), 'session')}, the oldest for {span(float(age or 0))} (process {pid}, role {who})"
+    reading = severe if float(age or 0) >= _HOUR_S else warning
+    return reading(
+        seen,
+        "They hold their locks, and no vacuum removes a row that they might still see: tables grow while you measure.",
+        f"SELECT pg_terminate_backend({pid}); for good: {changed('idle_in_transaction_session_timeout', '5min')}",
+    )
+
+
+_LONG = """
+    select pid, usename, extract(epoch from now() - xact_start)
+      from pg_stat_activity
+     where backend_type = 'client backend' and state = 'active' and xact_start < now() - interval '1 hour'
+     order by xact_start
+"""
+
+
+@probe("sessions", "long transactions", _LONG, MONITORING)
+def long(rows: Sequence[Row], server: Server) -> Readings:
+    """Transactions that have been at work for an hour or more."""
+    if not rows:
+        return ok("none of an hour or more")
+    pid, who, age = rows[0]
+    return warning(
+        f"{counted(len(rows), 'transaction')}, the oldest for {span(float(age or 0))} (process {pid}, role {who})",
+        "No vacuum removes a row that they might still see; they also take part in every trial.",
+        f"wait for it; or SELECT pg_cancel_backend({pid})",
+    )
+
+
+_PREPARED = """
+    select gid, owner, extract(epoch from now() - prepared)
+      from pg_prepared_xacts where prepared < now() - interval '10 minutes' order by prepared
+"""
+
+
+@probe("sessions", "prepared transactions", _PREPARED)
+def prepared(rows: Sequence[Row], server: Server) -> Readings:
+    """Transactions that were prepared for a commit in two phases and forgotten."""
+    if not rows:
+        return ok("none of ten minutes or more")
+    name, who, age = rows[0]
+    reading = severe if float(age or 0) >= _HOUR_S else warning
+    return reading(
+        f"{counted(len(rows), 'transaction')}, the oldest for {span(float(age or 0))} (of role {who})",
+        "They hold their locks whatever happens, restarts included, and vacuum removes nothing that is younger.",
+        f"ROLLBACK PREPARED '{str(name).replace(chr(39), chr(39) * 2)}', or commit it",
+    )
+
+
+def _waiting(server: Server) -> str:
+    if server.number < 140000:
+        return ""
+    return """
+        select count(*), extract(epoch from now() - min(waitstart)) from pg_locks
+         where not granted and waitstart < now() - interval '10 seconds'
+    """
+
+
+@probe("sessions", "waits for locks", _waiting)
+def waits(rows: Sequence[Row], server: Server) -> Readings:
+    """Sessions that have waited for a lock for ten seconds or more."""
+    waiting, longest_s = int(rows[0][0] or 0), float(rows[0][1] or 0)
+    if not waiting:
+        return ok("none of ten seconds or more")
+    return warning(
+        f"{counted(waiting, 'session')}, the longest for {span(longest_s)}",
+        "Somebody holds a lock and does not end; what waits behind it takes no part in a trial.",
+        "SELECT pid, pg_blocking_pids(pid), query FROM pg_stat_activity WHERE wait_event_type = 'Lock'",
+    )

@@ -1,0 +1,145 @@
+"""Tables: dead rows, empty space, whether they are cleaned, and how old their oldest row is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ironbench.engines.examination import Readings, Server
+from ironbench.engines.postgres.probes import probe
+from ironbench.model.diagnosis import ok, severe, warning
+from ironbench.model.session import Row
+from ironbench.units import stored
+from ironbench.words import grouped, in_percent
+
+_SHOWN = 5
+_AGE_SEVERE = 1_500_000_000
+"""Of about 2.1e9 transactions, after which the server takes no more of them."""
+
+
+def named(names: Sequence[str], of: int | None = None) -> str:
+    """The first of them, and how many more there are."""
+    rest = (of or len(names)) - min(len(names), _SHOWN)
+    return ", ".join(names[:_SHOWN]) + (f" and {rest} more" if rest > 0 else "")
+
+
+_DEAD = """
+    select relid::regclass, n_dead_tup, n_live_tup
+      from pg_stat_user_tables
+     where n_dead_tup > 10000 and n_dead_tup > 0.2 * n_live_tup
+     order by n_dead_tup desc
+"""
+
+
+@probe("tables", "dead rows", _DEAD)
+def dead(rows: Sequence[Row], server: Server) -> Readings:
+    """Old versions of rows that no vacuum has removed yet."""
+    if not rows:
+        return ok("few")
+    return warning(
+        named(
+            [f"{name} ({grouped(int(gone or 0))} dead, {grouped(int(live or 0))} live)" for name, gone, live in rows]
+        ),
+        "Scans read them, and the next vacuum comes in the midst of a trial. Where they stay after a vacuum, an old "
+        "transaction, a prepared one or a replication slot holds them.",
+        f"VACUUM (VERBOSE, ANALYZE) {rows[0][0]}; for good: ALTER TABLE … SET (autovacuum_vacuum_scale_factor = 0.02)",
+    )
+
+
+# A row takes its header of 23 bytes, aligned, its line pointer, and its values (PostgreSQL 18 documentation, 66.6);
+# the padding between values is not known, so that only twice the size that follows is called bloat.
+_BLOAT = """
+    select relation, bytes, expected
+      from (select c.oid::regclass as relation, c.relpages::bigint * bs.size as bytes,
+                   ceil(c.reltuples * (4 + ceil((24 + sum((1 - s.null_frac) * s.avg_width)) / 8) * 8)
+                        / (bs.size - 24)
+                        / (coalesce(substring(c.reloptions::text from 'fillfactor=(\\d+)')::int, 100) / 100.0))
+                   * bs.size as expected
+              from pg_class c
+              join pg_namespace n on n.oid = c.relnamespace
+              join pg_stats s on s.schemaname = n.nspname and s.tablename = c.relname and not s.inherited,
+                   (select current_setting('block_size')::int as size) bs
+             where c.relkind = 'r' and c.oid >= 16384 and c.reltuples >= 0 and c.relpages > 1000
+             group by c.oid, n.nspname, bs.size
+            having count(*) = (select count(*) from pg_attribute a
+                                where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped)) t
+     where bytes > 2 * expected
+     order by bytes - expected desc
+"""
+
+
+@probe("tables", "bloat", _BLOAT)
+def bloat(rows: Sequence[Row], server: Server) -> Readings:
+    """Tables that take much more space than their rows would."""
+    if not rows:
+        return ok("none above 8 MB is twice as large as its rows")
+    tables = [
+        f"{name} ({stored(float(size or 0))}, about {stored(float(least or 0))} of it rows)"
+        for name, size, least in rows
+    ]
+    return warning(
+        named(tables),
+        "Scans and caches hold empty space. This is an estimate by the statistics of columns; the extension "
+        "pgstattuple counts.",
+        f"VACUUM FULL {rows[0][0]} (locks it), or pg_repack; first see why vacuum did not keep up",
+    )
+
+
+@probe("tables", "autovacuum", "select current_setting('autovacuum'), current_setting('track_counts')")
+def autovacuum(rows: Sequence[Row], server: Server) -> Readings:
+    """Whether tables are cleaned and analysed by themselves."""
+    missing = [name for name, value in zip(("autovacuum", "track_counts"), rows[0], strict=True) if value != "on"]
+    if not missing:
+        return ok("on")
+    return severe(
+        f"{' and '.join(missing)} off",
+        "Nobody removes dead rows or renews statistics: every day is slower than the one before, and in the end the "
+        "server stops to protect itself.",
+        "; ".join(f"ALTER SYSTEM SET {name} = 'on'" for name in missing) + "; SELECT pg_reload_conf()",
+    )
+
+
+_EXCEPTED = """
+    select oid::regclass from pg_class
+     where relkind in ('r', 'm') and reloptions::text ~ 'autovacuum_enabled=(false|off|no|0)'
+"""
+
+
+@probe("tables", "tables without autovacuum", _EXCEPTED)
+def excepted(rows: Sequence[Row], server: Server) -> Readings:
+    """Tables that are excepted from autovacuum."""
+    if not rows:
+        return ok("none")
+    return warning(
+        named([str(name) for (name,) in rows]),
+        "Their dead rows stay and their statistics grow old until somebody vacuums them.",
+        f"ALTER TABLE {rows[0][0]} RESET (autovacuum_enabled)",
+    )
+
+
+_AGE = """
+    select datname, age(datfrozenxid), mxid_age(datminmxid),
+           current_setting('autovacuum_freeze_max_age')::bigint,
+           current_setting('autovacuum_multixact_freeze_max_age')::bigint
+      from pg_database order by greatest(age(datfrozenxid), mxid_age(datminmxid)) desc limit 1
+"""
+
+
+@probe("tables", "wraparound", _AGE)
+def wraparound(rows: Sequence[Row], server: Server) -> Readings:
+    """How many transactions ago rows were last frozen: numbers of transactions come again after two billion."""
+    name = rows[0][0]
+    age, many, most, most_many = (int(value or 0) for value in rows[0][1:])
+    seen = f"{grouped(age)} transactions in database {name}"
+    if max(age, many) >= _AGE_SEVERE:
+        return severe(
+            seen,
+            f"At 2 147 million the server takes no more transactions ({in_percent(max(age, many) / 2**31)} is used).",
+            "end old transactions and slots, then VACUUM (FREEZE) the oldest tables, today",
+        )
+    if age > 1.5 * most or many > 1.5 * most_many:
+        return warning(
+            f"{seen}; autovacuum begins at {grouped(most)}",
+            "Autovacuum does not keep up. It reads whole tables to freeze them, in the midst of trials, too.",
+            "VACUUM (FREEZE) the oldest tables at a quiet time; look for old transactions and slots",
+        )
+    return ok(seen)

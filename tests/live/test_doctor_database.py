@@ -1,0 +1,256 @@
+"""`ironbench doctor --dsn`: what spoils a database is found on a real server, whoever asks, and nothing is changed."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from raw_server import RawServer
+from user import User
+
+from ironbench import engines
+from ironbench.engines.examination import Examination, Server, examine
+from ironbench.engines.postgres.probes import EXAMINATION
+from ironbench.model.diagnosis import Diagnosis, Severity, ok
+from ironbench.model.system import System
+
+pytestmark = pytest.mark.live
+
+ROOT = Path(__file__).parents[2]
+DEBIAN = Path("/usr/lib/postgresql/15/bin")
+SPOILED = (
+    *("full_page_writes=off", "synchronous_commit=off", "autovacuum=off", "enable_hashjoin=off", "log_statement=all"),
+    *("track_activities=off", "checkpoint_timeout=1min", "max_prepared_transactions=2", "work_mem=64kB"),
+    *("effective_cache_size=16MB", "checkpoint_completion_target=0.5", "max_connections=20"),
+)
+TABLES = """
+    create table parent (id int primary key, label text);
+    create table child (id int, parent int references parent, filler text);
+    insert into parent select n, 'p' from generate_series(1, 100) n;
+    insert into child select n, 1 + n % 100, repeat('x', 200) from generate_series(1, 60000) n;
+    delete from parent where id not in (select parent from child);
+    insert into parent values (1000, 'p');
+    delete from parent where id = 1000;
+    create index twice_a on child (id);
+    create index twice_b on child (id);
+    create table kept (id int) with (autovacuum_enabled = false);
+    create table puffed (id int, filler text);
+    insert into puffed select n, repeat('x', 1000) from generate_series(1, 20000) n;
+    delete from puffed where id % 10 <> 0;
+"""
+
+
+@pytest.fixture(scope="module")
+def spoiled() -> Iterator[str]:
+    """A server on which nearly everything is wrong: its DSN."""
+    with RawServer(*SPOILED) as server:
+        boss = server.connect()
+        boss.query(TABLES)
+        boss.query("vacuum analyze puffed")
+        boss.query("update child set filler = filler where id % 2 = 0")
+        for _ in range(55):
+            boss.query("set enable_indexscan = off; set enable_bitmapscan = off; select count(*) from child")
+        boss.query("select count(*) from (select * from child order by filler, id) t")
+        boss.query("update pg_index set indisvalid = false where indexrelid = 'twice_b'::regclass")
+        boss.query("select pg_create_physical_replication_slot('forgotten', true)")
+        boss.query("select pg_stat_force_next_flush()")
+        boss.close()
+        yield f"host={server.host} port={server.port} user=postgres dbname=postgres"
+
+
+def found(dsn: str) -> dict[str, Diagnosis]:
+    return {one.name: one for one in examine(dsn).diagnoses}
+
+
+WRONG = {
+    "fsync": Severity.SEVERE,
+    "full pages": Severity.SEVERE,
+    "autovacuum": Severity.SEVERE,
+    "commits": Severity.WARNING,
+    "methods": Severity.WARNING,
+    "messages": Severity.WARNING,
+    "activity": Severity.WARNING,
+    "dead rows": Severity.WARNING,
+    "bloat": Severity.WARNING,
+    "tables without autovacuum": Severity.WARNING,
+    "statistics": Severity.WARNING,
+    "missing indexes": Severity.WARNING,
+    "invalid indexes": Severity.WARNING,
+    "foreign keys without an index": Severity.WARNING,
+    "duplicate indexes": Severity.WARNING,
+    "unused indexes": Severity.NOTE,
+    "spills": Severity.NOTE,
+    "pace": Severity.NOTE,
+    "cache that is known": Severity.NOTE,
+    "inactive slots": Severity.NOTE,
+    "I/O times": Severity.NOTE,
+    "statements": Severity.NOTE,
+}
+
+
+def test_what_is_wrong_is_found_with_meaning_remedy_and_query(spoiled: str) -> None:
+    diagnoses = found(spoiled)
+    assert {name: diagnoses[name].severity for name in WRONG} == WRONG
+    for name in WRONG:
+        one = diagnoses[name]
+        assert one.visible and one.seen and one.meaning and one.remedy and one.query, name
+    assert "child" in diagnoses["foreign keys without an index"].remedy
+    assert "puffed" in diagnoses["bloat"].seen and "child" not in diagnoses["bloat"].seen
+    assert diagnoses["duplicate indexes"].remedy.startswith("DROP INDEX CONCURRENTLY twice_b")
+
+
+def test_every_query_can_be_repeated_by_hand(spoiled: str) -> None:
+    system, secrets = engines.get("postgres").validated(System("postgres", "test", dsn=spoiled), 1)
+    with engines.running(system, secrets, 1) as session:
+        for one in found(spoiled).values():
+            session.query(one.query)
+
+
+def test_nothing_can_be_changed_and_no_setting_stays(postgres) -> None:
+    greedy = Examination(EXAMINATION._package, ("tables",), EXAMINATION._server, EXAMINATION._wrapped)
+    greedy.probe("tables", "greedy", "create table taken (a int)")(_greedy)
+    greedy.probe("tables", "slow", "select pg_sleep(60)")(_greedy)
+    diagnoses = {one.name: one for one in greedy.examine(postgres).diagnoses}
+    assert "read-only transaction" in diagnoses["greedy"].seen and not diagnoses["greedy"].visible
+    assert "statement timeout" in diagnoses["slow"].seen
+    assert postgres.query("show statement_timeout") == [("0",)]
+    assert postgres.query("show transaction_read_only") == [("off",)]
+
+
+def _greedy(rows: object, server: object):
+    """Would change something."""
+    return ok("done")
+
+
+@pytest.fixture(params=[None, DEBIAN], ids=["embedded", "distribution"])
+def plain_role(request: pytest.FixtureRequest) -> Iterator[tuple[RawServer, str]]:
+    """A server with a role that has no rights but to connect; its DSN."""
+    if request.param and not request.param.is_dir():
+        pytest.skip(f"there is no PostgreSQL in {request.param}")
+    with RawServer(programs=request.param) as server:
+        boss = server.connect()
+        boss.query("create role plain login")
+        boss.close()
+        yield server, f"host={server.host} port={server.port} user=plain dbname=postgres"
+
+
+LATER = {"room for the log", "compilation"}
+"""Not visible at once: what has been counted for too short a time, or only with an extension."""
+
+
+def test_an_ordinary_role_sees_most_and_is_told_what_lets_it_see_the_rest(plain_role: tuple[RawServer, str]) -> None:
+    server, dsn = plain_role
+    hidden = {name: one for name, one in found(dsn).items() if not one.visible and name not in LATER}
+    assert hidden.keys() == {"idle in a transaction", "long transactions", "replicas"}
+    assert {one.remedy for one in hidden.values()} == {"GRANT pg_monitor TO plain"}
+    boss = server.connect()
+    boss.query("GRANT pg_monitor TO plain")
+    boss.close()
+    assert {name for name, one in found(dsn).items() if not one.visible} <= LATER
+    assert "ERROR" not in (server.directory / "log").read_text()
+
+
+def test_a_server_that_takes_no_more_connections_is_examined(spoiled: str) -> None:
+    system, secrets = engines.get("postgres").validated(System("postgres", "test", dsn=spoiled), 1)
+    with engines.running(system, secrets, 1) as session:
+        held = [session.line() for _ in range(18)]
+        try:
+            one = found(spoiled)["connections"]
+        finally:
+            for line in held:
+                line.close()
+    assert one.severity is Severity.SEVERE and "of 17" in one.seen
+
+
+LONG_AGO = [
+    ("idle in a transaction", [("7", "app", "90")], Severity.WARNING),
+    ("idle in a transaction", [("7", "app", "7200")], Severity.SEVERE),
+    ("long transactions", [("7", "app", "7200")], Severity.WARNING),
+    ("prepared transactions", [("it's", "app", "700")], Severity.WARNING),
+    ("waits for locks", [("2", "30")], Severity.WARNING),
+    ("wraparound", [("shop", "1900000000", "5", "200000000", "400000000")], Severity.SEVERE),
+    ("wraparound", [("shop", "400000000", "5", "200000000", "400000000")], Severity.WARNING),
+    ("wraparound", [("shop", "210000000", "5", "200000000", "400000000")], Severity.OK),
+    ("checkpoints", [("2", "98", "3600", "1GB")], Severity.WARNING),
+    ("checkpoints", [("12", "1", "3600", "1GB")], Severity.OK),
+    ("room for the log", [("36e9", "3600", str(1 << 30), "300")], Severity.WARNING),
+    ("room for the log", [("36e6", "3600", str(1 << 30), "300")], Severity.OK),
+    ("inactive slots", [("old", "2e9", "extended")], Severity.WARNING),
+    ("inactive slots", [("old", "2e10", "extended")], Severity.SEVERE),
+    ("replicas", [("b", "30", "5", "async")], Severity.WARNING),
+    ("archive", [("on", "4", "t", "20")], Severity.SEVERE),
+    ("unused indexes", [("i", "5e6", str(8 * 86400))], Severity.WARNING),
+    ("damaged pages", [("shop", "3")], Severity.SEVERE),
+    ("compilation", [("t", "70", "40", "100")], Severity.WARNING),
+    ("build", [("on",)], Severity.SEVERE),
+    ("spills", [("100", "9e12", "86400", "4MB")], Severity.WARNING),
+    ("random page cost", [("4", "1")], Severity.WARNING),
+    ("shared buffers", [(str(128 << 20), "9e9")], Severity.WARNING),
+    ("shared buffers", [(str(4 << 30), "9e9")], Severity.OK),
+    ("shared buffers", [(str(12 << 30), "99e9")], Severity.WARNING),
+    ("huge pages", [(str(8 << 30), "off", None)], Severity.NOTE),
+]
+HERE = Server("PostgreSQL", "18.0", 180000, "shop", "bench", memory_bytes=16 << 30, rotates=False)
+
+
+@pytest.mark.parametrize(("name", "rows", "severity"), LONG_AGO, ids=lambda value: str(value)[:20])
+def test_what_takes_long_to_come_about_is_judged_by_what_the_server_would_show(
+    name: str, rows: list[tuple[str | None, ...]], severity: Severity
+) -> None:
+    probe = {one.name: one for one in EXAMINATION.probes()}[name]
+    reading = probe.look(rows, HERE)
+    assert reading.severity is severity
+    assert severity is Severity.OK or (reading.meaning and reading.remedy)
+
+
+def test_memory_is_not_judged_where_the_server_is_elsewhere() -> None:
+    probe = {one.name: one for one in EXAMINATION.probes()}["shared buffers"]
+    away = replace(HERE, memory_bytes=None)
+    assert probe.look([(str(1 << 30), "9e9")], away).severity is Severity.OK
+    assert probe.look([(str(128 << 20), "9e9")], away).severity is Severity.NOTE
+
+
+def test_every_probe_of_a_database_is_in_the_guide() -> None:
+    text = " ".join((ROOT / "docs" / "guide" / "doctor.md").read_text().split())
+    every = [one for engine in map(engines.get, engines.names()) if (one := engine.administration.examination)]
+    for probe in (probe for one in every for probe in one.probes()):
+        assert f"*{probe.name}*" in text, f"{probe.name} is not in the guide"
+        assert probe.about.endswith((".", ":")), probe.name
+
+
+def test_the_commands_of_the_guide_run(place: Path, dsn: str) -> None:
+    text = (ROOT / "docs" / "guide" / "doctor.md").read_text()
+    commands = [shlex.split(line)[1:] for line in re.findall(r"^ironbench doctor --dsn postgresql:.*$", text, re.M)]
+    assert len(commands) == 3
+    user = User(place)
+    for words in commands:
+        told = user(*[dsn if word.startswith("postgresql://") else word for word in words])
+        assert told.code == 3, told.stderr  # its fsync is off
+        if "--json" in words:
+            assert told.document["worst"] == "severe"
+            assert all(one["query"] for one in told.document["diagnoses"] if one["visible"])
+        else:
+            assert told.stdout.startswith("PostgreSQL 18") and "query: show fsync" in told.stdout
+
+
+def test_what_has_no_doctor_and_what_is_no_database_is_refused(place: Path) -> None:
+    user = User(place)
+    for words, cause in (
+        (("--dsn", "odbc:Driver={x};Server=y"), "engine odbc has no doctor"),
+        (("--dsn", "what://ever"), "there is no engine for what://"),
+        (("--dsn", "postgresql://h/d", "--data", "."), "--dsn about one database"),
+    ):
+        told = user("doctor", *words)
+        assert told.code == 2 and cause in told.stderr, told.stderr
+
+
+def test_a_wrong_password_is_an_error_that_does_not_show_it(place: Path, raw_server: RawServer) -> None:
+    address = f"host=127.0.0.1 port={raw_server.port} user=scram_user dbname=postgres password=not-this-one"
+    told = User(place)("doctor", "--dsn", address)
+    assert told.code in (1, 2) and "not-this-one" not in told.stdout + told.stderr
+    assert json.dumps(told.stdout) == '""'
