@@ -5,15 +5,21 @@ from __future__ import annotations
 import io
 import json
 import statistics
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
-from factories import DISK, MACHINE, MEMORY, Shelf, SortedHistogram, record
+from factories import DISK, MACHINE, MEMORY, Shelf, SortedHistogram, record, sweep
 from labfactory import lab, trials
 
+from ironbench.analyse import compare as analysis
+from ironbench.analyse import study
+from ironbench.analyse.curve import NOT_POOLED
 from ironbench.analyse.labstudy import lab_study
+from ironbench.analyse.subjects import Subject
 from ironbench.cli.compare import compare
 from ironbench.cli.cost import cost
 from ironbench.cli.report import report
@@ -103,14 +109,14 @@ def test_a_lab_shows_the_percentile_of_all_trials_of_a_cell() -> None:
     plan = replace(plan, method=replace(plan.method, metric=P99))
     records = trials(plan, {f"clients={n}": 1000.0 * n for n in (1, 2, 4, 8)})
     shelf = Shelf(records)
-    study = lab_study(plan, records, shelf)
-    for cell in study.cells:
+    found = lab_study(plan, records, shelf)
+    for cell in found.cells:
         values = SortedHistogram()
         for one in cell.usable:
             values.merge(shelf.histograms(one.id)["response_time"])
         (expected,) = values.quantiles([0.99])
         assert cell.metric is not None and cell.metric.centre == expected
-        assert study.growths[0].summaries[cell.setup.cell.load.clients][P99].centre == expected
+        assert found.growths[0].summaries[cell.setup.cell.load.clients][P99].centre == expected
 
 
 def test_where_histograms_are_gone_the_median_of_the_trials_stands(tmp_path: Path) -> None:
@@ -118,3 +124,51 @@ def test_where_histograms_are_gone_the_median_of_the_trials_stands(tmp_path: Pat
 
     records = [record(DISK, 4, 400.0, block=block, metrics={P99: slow}) for block, slow in enumerate(SLOW)]
     assert metrics_of(records, [P99], Store(tmp_path))[P99].centre == SLOW[1]
+
+
+class Counting(Shelf):
+    """Counts how often each trial's histograms are read."""
+
+    def __init__(self, records: Sequence[Record]) -> None:
+        super().__init__(records)
+        self.read: Counter[str] = Counter()
+
+    def histograms(self, id: str) -> dict[str, Any]:
+        self.read[id] += 1
+        return super().histograms(id)
+
+
+def sides() -> tuple[list[Record], list[Record]]:
+    """Sweeps of two systems, without confirmations: the trials of the peak are those of a point."""
+    runs = sweep(DISK, 2000.0, 6, series="a"), sweep(MEMORY, 2500.0, 6, series="b")
+    disk, memory = ([one for one in run if one.purpose == "sweep"] for run in runs)
+    return disk, memory
+
+
+def test_a_comparison_reads_the_histograms_of_a_trial_once() -> None:
+    a, b = sides()
+    shelf = Counting([*a, *b])
+    analysis.compare(Subject("a", tuple(a)), Subject("b", tuple(b)), archive=shelf)
+    assert set(shelf.read.values()) == {1}
+    assert len(shelf.read) == len(a) + len(b)
+
+
+def test_of_very_many_trials_report_and_compare_pool_the_percentiles_of_the_peak_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    a, b = sides()
+    for module in (analysis, study):
+        monkeypatch.setattr(module, "MOST_POOLED", len(a) + len(b) - 1)
+    shelf = Counting([*a, *b])
+    found = analysis.compare(Subject("a", tuple(a)), Subject("b", tuple(b)), archive=shelf)
+    (whole,) = study.studies([*a, *b], shelf)
+    assert NOT_POOLED in found.warnings and NOT_POOLED in whole.footnotes
+    peaks = [part.curve.peak for part in whole.parts]
+    assert set(shelf.read) == {one.id for peak in peaks if peak for one in peak.trials}
+    assert found.peaks is not None and peaks[0] is not None
+    pooled = found.peaks.row(P99)
+    assert pooled is not None and pooled.a == peaks[0].metrics[P99]
+    for cell, point in zip(found.cells, whole.parts[0].curve.points, strict=True):
+        row = cell.row(P99)
+        assert row is not None and row.a == point.metrics[P99]
+        assert row.a.centre == statistics.median(one.metrics[P99] for one in point.trials)

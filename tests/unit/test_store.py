@@ -232,3 +232,12 @@ def test_a_kill_at_any_instant_leaves_only_whole_records(tmp_path: Path) -> None
     assert len(found) >= len(done) >= 1
     for one in found:
         assert len(store.timeline(one.id)["t_s"]) == 5000
+
+
+def test_a_file_that_records_share_is_read_once(tmp_path: Path) -> None:
+    key = Store(tmp_path).keep_shared("engines", {"version": "18.1"})
+    store = Store(tmp_path)
+    assert store.engine(key) == {"version": "18.1"}
+    (tmp_path / "engines" / f"{key}.json").unlink()
+    assert store.engine(key) == {"version": "18.1"}
+    assert Store(tmp_path).engine(key) == {}

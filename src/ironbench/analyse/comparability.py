@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from ironbench.analyse.differences import differing, fact_text, facts_of
 from ironbench.analyse.rate import clients_asked, loop_words
 from ironbench.analyse.subjects import work_name, works_apart
-from ironbench.model.record import Record, Status, Warning
-from ironbench.record.judge import SUSPECT
+from ironbench.model.record import SUSPICIOUS, Record, Status, Warning
 from ironbench.words import THIN, counted
 
 # What a comparison is meant to vary: that these differ is the question, not a flaw of the answer.
@@ -127,7 +126,7 @@ def causes(suspect: Sequence[Record]) -> list[str]:
     most of them carry."""
     by_code: dict[str, list[str]] = {}
     for record in suspect:
-        known = {code: text for code, text in _by_code(record.warnings).items() if code in SUSPECT}
+        known = {code: text for code, text in _by_code(record.warnings).items() if code in SUSPICIOUS}
         for code, text in known.items() or [(_NUMBER.sub("#", record.cause), record.cause)]:
             by_code.setdefault(code, []).append(text)
     ranked = sorted((texts for code, texts in by_code.items() if code), key=len, reverse=True)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from ironbench.analyse.archive import EMPTY, Archive
 from ironbench.analyse.comparability import doubts, left_out, unlike
-from ironbench.analyse.curve import Curve, curve, metrics_of
+from ironbench.analyse.curve import MOST_POOLED, NOT_POOLED, Curve, curve, metrics_of
 from ironbench.analyse.differences import Difference, differences, facts_of
-from ironbench.analyse.rate import Rate, clients_asked, no_ratio, without_ratio
+from ironbench.analyse.rate import Rate, Ratios, clients_asked, without_ratio
 from ironbench.analyse.subjects import Subject, leading, sessions
 from ironbench.analyse.summarise import Summary, overlap
 from ironbench.catalogue import base_name, metrics
@@ -118,7 +118,11 @@ def compare(
     `facts`: flat facts of A and B (machine, engine) beyond what records hold. `archive`: where their histograms are.
     """
     sides = (a, b)
-    curves = (curve(a, archive), curve(b, archive))
+    pooled = len(a.records) + len(b.records) <= MOST_POOLED
+    curves = (
+        curve(a, archive, pool_points=pooled, names=None),
+        curve(b, archive, pool_points=pooled, names=None),
+    )
     entered = (a.usable, b.usable)
     extras = [asked | extra for asked, extra in zip(clients_asked(entered), _pair(facts), strict=True)]
     known = [{**facts_of(side[0]), **extra} if side else {} for side, extra in zip(entered, extras, strict=True)]
@@ -129,10 +133,13 @@ def compare(
         (curves[0].rate, curves[1].rate),
         _peaks(*curves),
         (_basis(curves[0]), _basis(curves[1])),
-        _cells(*entered, *curves, archive),
+        _cells(*entered, *curves, archive if pooled else EMPTY),
         differences(known) if all(known) else (),
         unlike(*entered),
-        tuple(f"{side.name}: {text}" for side in sides for text in doubts(side.usable)),
+        (
+            *(f"{side.name}: {text}" for side in sides for text in doubts(side.usable)),
+            *(() if pooled else (NOT_POOLED,)),
+        ),
         tuple(f"{side.name}: {text}" for side in sides for text in left_out(side.records)),
         tuple(derived),
         _only_clients(*curves),
@@ -178,8 +185,8 @@ def _cells(
         CellComparison(
             known[1] if (known := sessions(point.trials[0])) else counted(point.clients, "client"),
             _rows(
-                metrics_of(point.trials, None, archive),
-                metrics_of(points[point.clients].trials, None, archive),
+                point.metrics,
+                points[point.clients].metrics,
                 point.trials,
                 points[point.clients].trials,
             ),
@@ -198,7 +205,9 @@ def _rows(
     """Metrics of both sides, whole before part, in the catalogue's order; unknown metrics last, without direction."""
     known = metrics()
     order = {name: place for place, name in enumerate(known)}
-    both = [name for name in a if name in b and not any(late(record, name) for record in (*of_a, *of_b))]
+    unkept = [record for record in (*of_a, *of_b) if record.kept_rate is False][:1]
+    both = [name for name in a if name in b and not any(late(record, name) for record in unkept)]
+    reasons = Ratios(of_a, of_b)
     both.sort(key=lambda name: (order.get(base_name(name), len(order)), name))
     return tuple(
         Row(
@@ -206,7 +215,7 @@ def _rows(
             known[base_name(name)].better if base_name(name) in known else "neither",
             a[name],
             b[name],
-            no_ratio(name, of_a, of_b),
+            reasons.lacking(name),
         )
         for name in both
     )

@@ -12,9 +12,9 @@ from ironbench.analyse.rate import Rate
 from ironbench.analyse.subjects import Subject, counted_in, failed_percent, failed_share, subjects
 from ironbench.analyse.summarise import Summary, summarise, with_pooled
 from ironbench.model.record import Record, Status
-from ironbench.model.sample import sampled
+from ironbench.model.sample import is_percentile, sampled
 from ironbench.model.system import Cell
-from ironbench.words import counted, in_percent
+from ironbench.words import counted, grouped, in_percent
 
 SWEEP = "sweep"
 CONFIRMATION = "confirmation"
@@ -25,6 +25,12 @@ to two standard deviations (order statistics of a normal sample: Harter 1961, Bi
 machines."""
 _NOTABLE = 0.05
 """Share of the machine's CPU time that is worth naming as a cause."""
+MOST_POOLED = 2000
+"""Trials of which all histograms are read, up to a millisecond each; of more only those at the peak."""
+NOT_POOLED = (
+    f"Percentiles are those of all transactions of a peak's trials together. Of other points they are medians of the "
+    f"trials, since there are more than {grouped(MOST_POOLED)} trials."
+)
 CURVE_METRICS = (
     "throughput",
     "failed_fraction",
@@ -103,22 +109,28 @@ class Curve:
         return self.main if isinstance(self.main, Rate) else None
 
 
-def curve(subject: Subject, archive: Archive = EMPTY, *, pool_points: bool = True) -> Curve:
+def curve(
+    subject: Subject,
+    archive: Archive = EMPTY,
+    *,
+    pool_points: bool = True,
+    names: Sequence[str] | None = CURVE_METRICS,
+) -> Curve:
     """Only trials that may be compared enter; trials without throughput (loads) do not.
 
     `archive`: histograms that percentiles of several trials are pooled from; `pool_points`: also where it is not the
-    peak, which takes the time of reading every trial's.
+    peak, which takes the time of reading every trial's; `names`: metrics of the points, None for all.
     """
     usable = [record for record in subject.usable if "throughput" in record.metrics]
     swept = [record for record in usable if record.purpose != CONFIRMATION]
     confirmations = [record for record in usable if record.purpose == CONFIRMATION]
     points = tuple(
-        Point(clients, group, metrics_of(group, CURVE_METRICS, archive if pool_points else EMPTY))
+        Point(clients, group, metrics_of(group, names, archive if pool_points else EMPTY))
         for clients, group in _by_clients(swept or usable)
     )
     opened = subject.records[0].cell.load.rate is not None if subject.records else False
     rates = _rates(points, confirmations, archive) if opened else ()
-    main = _main_rate(rates) if opened else _peak(points, confirmations, archive)
+    main = _main_rate(rates) if opened else _peak(points, confirmations, archive, whole=pool_points and names is None)
     return Curve(subject.name, points, tuple(confirmations), rates, main)
 
 
@@ -130,9 +142,10 @@ def metrics_of(
     wanted = names if names is not None else list(dict.fromkeys(name for record in records for name in record.metrics))
     summaries = {}
     for name in wanted:
-        summary = summarise(
-            [record.metrics[name] for record in records if name in record.metrics and sampled(record, name)]
-        )
+        of = [record for record in records if name in record.metrics]
+        if is_percentile(name):
+            of = [record for record in of if sampled(record, name)]
+        summary = summarise([record.metrics[name] for record in of])
         if summary is not None:
             summaries[name] = summary
     return with_pooled(summaries, records, archive)
@@ -145,7 +158,10 @@ def _by_clients(records: Sequence[Record]) -> list[tuple[int, tuple[Record, ...]
     return [(clients, tuple(groups[clients])) for clients in sorted(groups)]
 
 
-def _peak(points: Sequence[Point], confirmations: Sequence[Record], archive: Archive = EMPTY) -> Peak | None:
+def _peak(
+    points: Sequence[Point], confirmations: Sequence[Record], archive: Archive = EMPTY, *, whole: bool = False
+) -> Peak | None:
+    """`whole`: the points have all metrics already."""
     with_throughput = [point for point in points if "throughput" in point.metrics]
     if not with_throughput:
         return None
@@ -157,7 +173,8 @@ def _peak(points: Sequence[Point], confirmations: Sequence[Record], archive: Arc
     fresh = tuple(record for record in confirmations if record.cell.load.clients == best.clients)
     trials = fresh or best.trials
     alone = len(with_throughput) == 1
-    return Peak(best.clients, best.metrics["throughput"], metrics_of(trials, None, archive), trials, bool(fresh), alone)
+    summaries = best.metrics if whole and not fresh else metrics_of(trials, None, archive)
+    return Peak(best.clients, best.metrics["throughput"], summaries, trials, bool(fresh), alone)
 
 
 def _rates(points: Sequence[Point], confirmations: Sequence[Record], archive: Archive) -> tuple[Rate, ...]:

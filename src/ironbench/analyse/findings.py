@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from ironbench.analyse.comparability import causes
 from ironbench.analyse.differences import differing, fact_text, facts_of, flattened
 from ironbench.analyse.looks import Look, at
-from ironbench.analyse.rate import NEXT_TO_NOTHING, is_share, no_ratio, without_ratio
+from ironbench.analyse.rate import NEXT_TO_NOTHING, Ratios, is_share, without_ratio
 from ironbench.analyse.subjects import counted_in, work_name, works_apart
 from ironbench.analyse.verdict import ALONE, Comparison, Holm, drift_warnings, finding, ratio_change
 from ironbench.catalogue import base_name, metrics
@@ -242,13 +242,14 @@ def _directed(cell: str, baseline: str, seen: Attempts) -> list[str]:
     there = [{metric for record in side for metric in record.metrics} for side in sides]
     trials = [record for side in sides for record in side]
     closed = all(record.cell.load.rate is None for record in trials)
+    ratios = Ratios(*sides)
     return [
         name
         for name, metric in metrics().items()
         if name in there[0] & there[1]
         and metric.better != "neither"
         and not (closed and name.startswith(OF_AN_OPEN_LOOP))
-        and not no_ratio(name, *sides)
+        and not ratios.lacking(name)
         and not (is_share(name) and _next_to_nothing(name, trials))
     ]
 

@@ -16,7 +16,7 @@ from ironbench.analyse.archive import Archive
 from ironbench.analyse.comparability import causes
 from ironbench.analyse.curve import LAB, Curve, Peak, curve, held_out_peak
 from ironbench.analyse.differences import NOT_SET, Difference, differences, differing
-from ironbench.analyse.rate import Rate, no_ratio
+from ironbench.analyse.rate import Rate, Ratios
 from ironbench.analyse.study import facts
 from ironbench.analyse.subjects import Subject, cores_held, leading, machine_cores, work_name
 from ironbench.errors import InputError
@@ -207,9 +207,9 @@ def _peaks(curves: tuple[Curve, Curve], metrics: Sequence[str], margin: float) -
     a, b = curves[0].main, curves[1].main
     if a is None or b is None:
         return None
-    leads = {}
+    leads, ratios = {}, Ratios(a.trials, b.trials)
     for metric in metrics:
-        if metric in a.metrics and metric in b.metrics and not no_ratio(metric, a.trials, b.trials):
+        if metric in a.metrics and metric in b.metrics and not ratios.lacking(metric):
             higher = catalogue.metrics()[catalogue.base_name(metric)].better == "higher"
             one = lead(_values(a.trials, metric), _values(b.trials, metric), margin, higher)
             if one is not None:
@@ -319,7 +319,12 @@ def require_one_system(name: str, works: Mapping[str, Sequence[Record]], archive
     if len(machines) > 1:
         _refuse(name, "of two machines", list(machines.values())[:2], archive, ("machine.",))
     for work, group in works.items():
-        systems = {_system(record, archive): record for record in group}
+        changed = [
+            record
+            for before, record in zip([None, *group[:-1]], group, strict=True)
+            if before is None or (before.system, before.engine) != (record.system, record.engine)
+        ]
+        systems = {_system(record, archive): record for record in changed}
         if len(systems) > 1:
             _refuse(
                 name,
@@ -328,7 +333,7 @@ def require_one_system(name: str, works: Mapping[str, Sequence[Record]], archive
                 archive,
                 ("system.", "engine.version"),
             )
-        loads = {record.cell.load.shape: record for record in group}
+        loads = {load.shape: record for load, record in {record.cell.load: record for record in group}.items()}
         if len(loads) > 1:
             _refuse(name, f"of {work} under two kinds of load", list(loads.values())[:2], archive, ("load.",))
 

@@ -83,15 +83,24 @@ def without_ratio(metric: str, a: float, b: float) -> bool:
     return is_share(metric) and min(a, b) < NEXT_TO_NOTHING
 
 
-def no_ratio(metric: str, a: Sequence[Record], b: Sequence[Record]) -> str:
-    """Why that metric has no meaningful ratio: one of the reasons above; empty where it has one."""
-    name, trials = base_name(metric), (*a, *b)
-    if name in _ASKED and any(record.cell.load.rate is not None for record in trials):
-        return ASKED
-    if not alike(a, b) and not any(part in name for part in _PER_UNIT):
-        return UNLIKE
-    known = metrics().get(name)
-    return TOTAL if known and known.total and not _equal_work(trials) else ""
+class Ratios:
+    """Which metrics of A and B have a meaningful ratio. Looks at every trial once, not once for each metric."""
+
+    def __init__(self, a: Sequence[Record], b: Sequence[Record]) -> None:
+        trials = (*a, *b)
+        self._opened = any(record.cell.load.rate is not None for record in trials)
+        self._alike = _alike(trials)
+        self._equal_work = _equal_work(trials)
+
+    def lacking(self, metric: str) -> str:
+        """Why that metric has none: one of the reasons above; empty where it has one."""
+        name = base_name(metric)
+        if name in _ASKED and self._opened:
+            return ASKED
+        if not self._alike and not any(part in name for part in _PER_UNIT):
+            return UNLIKE
+        known = metrics().get(name)
+        return TOTAL if known and known.total and not self._equal_work else ""
 
 
 def _equal_work(trials: Sequence[Record]) -> bool:
@@ -101,10 +110,10 @@ def _equal_work(trials: Sequence[Record]) -> bool:
     return (len(given) == 1 and given != {None}) or not any("transactions" in record.metrics for record in trials)
 
 
-def alike(a: Sequence[Record], b: Sequence[Record]) -> bool:
-    """Whether both had the same rate and arrivals, if any, and kept the rate."""
-    asked = {(record.cell.load.rate, record.cell.load.arrivals) for record in (*a, *b)}
-    return len(asked) == 1 and not any(record.kept_rate is False for record in (*a, *b))
+def _alike(trials: Sequence[Record]) -> bool:
+    """Whether all had the same rate and arrivals, if any, and kept the rate."""
+    asked = {(record.cell.load.rate, record.cell.load.arrivals) for record in trials}
+    return len(asked) == 1 and not any(record.kept_rate is False for record in trials)
 
 
 def of_one_system(a: Record, b: Record) -> bool:

@@ -11,7 +11,7 @@ from ironbench.analyse.archive import EMPTY, Archive
 from ironbench.analyse.balance import Entry, balance
 from ironbench.analyse.comparability import doubts, left_out, unlike
 from ironbench.analyse.compare import ratio
-from ironbench.analyse.curve import Curve, Little, curve, little, shortfall
+from ironbench.analyse.curve import MOST_POOLED, NOT_POOLED, Curve, Little, curve, little, shortfall
 from ironbench.analyse.device_io import ReadCost, RoleLatency, Spread, read_costs, role_latencies, spreads
 from ironbench.analyse.differences import Difference, differences, facts_of, flattened, shared
 from ironbench.analyse.queries import Against, Queries, against, queries
@@ -23,7 +23,7 @@ from ironbench.analyse.subjects import Subject, by_work, counted_in, sessions, s
 from ironbench.analyse.summarise import Summary, overlap
 from ironbench.model.record import Record
 from ironbench.model.sample import IN_TABLES, too_few
-from ironbench.words import counted, grouped, in_percent
+from ironbench.words import counted, in_percent
 
 if TYPE_CHECKING:
     from ironbench.analyse.bottleneck import TimeSpent
@@ -37,13 +37,6 @@ if TYPE_CHECKING:
     from ironbench.model.finding import Conclusion, Finding, Noise
     from ironbench.model.lab import Lab
     from ironbench.model.system import Setup
-
-MOST_POOLED = 2000
-"""Trials of which all histograms are read, about a millisecond each; of more only those at the peak."""
-_NOT_POOLED = (
-    f"Percentiles are those of all transactions of a peak's trials together. Of other points they are medians of the "
-    f"trials, since there are more than {grouped(MOST_POOLED)} trials."
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,7 +318,7 @@ def _study(records: Sequence[Record], archive: Archive, derived: Mapping[str, st
             [(part.name, [trial for point in part.curve.points for trial in point.trials]) for part in parts]
         ),
         unlike=_unlike(systems),
-        footnotes=(*_footnotes(records), *(() if pool_points else (_NOT_POOLED,))),
+        footnotes=(*_footnotes(records), *(() if pool_points else (NOT_POOLED,))),
     )
 
 

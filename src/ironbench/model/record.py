@@ -17,6 +17,13 @@ FAILED_VOIDED = 0.05
 FAILED_LIMITS = (FAILED_SUSPECT, FAILED_VOIDED)
 RATE_NOT_KEPT = "rate-not-kept"
 """Code of the warning of an open-loop trial that did not keep its rate."""
+SUSPICIOUS = frozenset(
+    {
+        *("transactions-failed", "failed-outside-window", "client-saturated", "cpu-taken", "own-cpu-share"),
+        *("short-of-two-checkpoints", RATE_NOT_KEPT),
+    }
+)
+"""Codes of the warnings that make a trial suspect."""
 
 
 class Status(StrEnum):

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Protocol
 
 from ironbench.model.record import Record
@@ -28,6 +29,7 @@ _PERCENTILE = re.compile(rf"({'|'.join([*_POOLED, 'lateness', *_IOS_PER_S])})_p(
 """Of other percentiles only who makes them knows how many they are of, and keeps none of too few (`quantiles`)."""
 
 
+@cache
 def needed(share: float) -> int:
     """Transactions that a percentile must rest on."""
     return math.ceil(math.log(_DOUBT) / math.log(share))
@@ -37,10 +39,15 @@ def enough(share: float, count: float) -> bool:
     return count >= needed(share)
 
 
+def is_percentile(metric: str) -> bool:
+    """Whether `sampled` depends on the trial."""
+    return _percentile(metric) is not None
+
+
 def sampled(record: Record, metric: str) -> bool:
     """Whether the trial's value of that metric may be shown; always of what is no percentile, or counts are not known
     of."""
-    match = _PERCENTILE.fullmatch(metric)
+    match = _percentile(metric)
     if match is None:
         return True
     count = record.metrics.get("transactions")
@@ -75,9 +82,14 @@ def late(record: Record, metric: str) -> bool:
     return record.kept_rate is False and metric.startswith("response_time")
 
 
+@cache  # names are few, trials many
+def _percentile(metric: str) -> re.Match[str] | None:
+    return _PERCENTILE.fullmatch(metric)
+
+
 def percentile(metric: str) -> tuple[str, float] | None:
     """`response_time_p99_s{script=x}` → its histogram, `response_time{script=x}`, and 0.99; None for other metrics."""
-    match = _PERCENTILE.fullmatch(metric)
+    match = _percentile(metric)
     return (match[1] + (match[3] or ""), _share(match[2])) if match and match[1] in _POOLED else None
 
 
@@ -99,7 +111,7 @@ def too_few(records: Sequence[Record], units: str, shown: Sequence[str] | None =
 def lacking(records: Sequence[Record], metrics: Sequence[str]) -> str:
     """What those of the metrics need that some trial has too few transactions for: `99 % needs 299`."""
     names = {name for record in records for name in metrics if name in record.metrics and not sampled(record, name)}
-    digits_of = sorted({match[2] for name in names if (match := _PERCENTILE.fullmatch(name))}, key=_share)
+    digits_of = sorted({match[2] for name in names if (match := _percentile(name))}, key=_share)
     return ", ".join(f"{_share(digits) * 100:g} % needs {grouped(needed(_share(digits)))}" for digits in digits_of)
 
 

@@ -122,8 +122,10 @@ class Load:
     def shape(self) -> Load:
         """Without what a sweep varies or what follows from it: clients, threads, seed, a warm-up by pilot."""
         warmup_s = 0.0 if self.warmup_auto else self.warmup_s
-        like = replace(self, clients=0, threads=0, seed=0, warmup_s=warmup_s)
-        return replace(like, on_error="continue", report_per_statement=False)  # neither bears on what was measured
+        # The last two do not bear on what was measured.
+        return replace(
+            self, clients=0, threads=0, seed=0, warmup_s=warmup_s, on_error="continue", report_per_statement=False
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from ironbench.model.record import (
     FAILED_SUSPECT,
     FAILED_VOIDED,
     RATE_NOT_KEPT,
+    SUSPICIOUS,
     Budget,
     Check,
     Status,
@@ -50,7 +51,7 @@ _LEAST_BUCKETS = 100
 def warnings(
     system: System, load: Load, driven: Driven, observation: Observation, budget: Budget | None, writes: bool
 ) -> tuple[Warning, ...]:
-    """Everything a reader must know; those in `SUSPECT` make the trial suspect."""
+    """Everything a reader must know; those in `SUSPICIOUS` make the trial suspect."""
     summary = driven.summary
     if not summary:
         return ()
@@ -71,17 +72,6 @@ NO_LOG_BYTES = 16
 MAINTENANCE = 0.01
 MAINTENANCE_LEAST = 10
 """Share of the transactions, and number, up to which those that wrote are the server's own (autovacuum, statistics)."""
-SUSPECT = frozenset(
-    {
-        "transactions-failed",
-        "failed-outside-window",
-        "client-saturated",
-        "cpu-taken",
-        "own-cpu-share",
-        "short-of-two-checkpoints",
-        "rate-not-kept",
-    }
-)
 _CANCELLED = frozenset({"over-limit", "57014"})
 """Queries that somebody ended: the workload itself at its limit, or whoever stopped the trial."""
 STOPPED_ON_ERROR = "stopped-on-error"
@@ -109,7 +99,7 @@ def status(driven: Driven, warnings: tuple[Warning, ...]) -> tuple[Status, str]:
     worst = _worst(driven)
     if worst is not None and worst.share > FAILED_VOIDED:
         return Status.VOIDED, worst.words
-    suspicious = [warning.text for warning in warnings if warning.code in SUSPECT]
+    suspicious = [warning.text for warning in warnings if warning.code in SUSPICIOUS]
     if suspicious:
         return Status.SUSPECT, "; ".join(suspicious)
     return Status.OK, ""

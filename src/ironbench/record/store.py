@@ -62,6 +62,7 @@ class Store:
         self._printer = printer or Printer()
         self._trials = directory / "trials"
         self._left_out: set[Path] = set()
+        self._shared: dict[tuple[str, str], dict[str, Any]] = {}
 
     def validate(self) -> None:
         """Refuses a results directory that cannot be written, before anything is started. Leaves nothing there."""
@@ -115,14 +116,20 @@ class Store:
         return key
 
     def shared(self, kind: str, key: str) -> dict[str, Any]:
-        """What `keep_shared` stored; empty, with a warning, where it is gone or damaged."""
+        """What `keep_shared` stored; empty, with a warning, where it is gone or damaged.
+
+        Each is read once: thousands of records share it, and its key is made of its content.
+        """
+        if known := self._shared.get((kind, key)):
+            return known
         path = self.directory / kind / f"{key}.json"
         if not key or not path.exists():
             return {}
         if not is_shared(path, key):
             self.leave_out(path, "its content is not what was kept")
             return {}
-        return msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
+        content = self._shared[kind, key] = msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
+        return content
 
     def machine(self, key: str) -> dict[str, Any]:
         return self.shared("machines", key)
