@@ -16,12 +16,14 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from bench.figures import at_least, at_most, said
 from bench.pairs import interleaved, ratio
 from bench.peers import BIN, postgres
 from ironbench import engines
 from ironbench.engines.postgres.session import PostgresSession
+from ironbench.engines.server_session import ServerSession
 from ironbench.load.pieces import Pieces
 from ironbench.load.rows import copied_in_child
 from ironbench.model.session import Session
@@ -31,6 +33,7 @@ from ironbench.workloads import Dataset, tpch_tables
 PAIRS = 4
 SCALE = "1"
 WORKERS = 2
+COPY = "\\copy {table} from '{path}'\n"
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 WRITE = """
 import sys
@@ -65,13 +68,13 @@ def main() -> None:
         _on_duckdb(Path(folder))
 
 
-def _dataset(engine: str) -> Dataset:
-    return tpch_tables.dataset(engine, {"sf": SCALE, "indexes": "no"})
+def tpch_dataset(engine: str, scale: str = SCALE) -> Dataset:
+    return tpch_tables.dataset(engine, {"sf": scale, "indexes": "no"})
 
 
 def _generation() -> None:
     """Rows per second of each, the text that comments are cut from included."""
-    rows = _dataset("postgres").rows
+    rows = tpch_dataset("postgres").rows
     ours, theirs = interleaved(PAIRS, _made_by_us, _made_by_them)
     said(
         f"generation, rows/s by {WORKERS} threads, to tpchgen-cli ({rows / min(theirs) / 1e6:.2f} M rows/s)",
@@ -81,7 +84,7 @@ def _generation() -> None:
 
 
 def _made_by_us() -> float:
-    plan = _plan({"kind": "null"}, _dataset("postgres"))
+    plan = load_plan({"kind": "null"}, tpch_dataset("postgres"))
     begin = time.monotonic()
     copied_in_child(json.dumps(plan).encode(), lambda *_: None)
     return time.monotonic() - begin
@@ -95,11 +98,11 @@ def _made_by_them() -> float:
 
 
 def _on_postgres(folder: Path) -> None:
-    dataset = _dataset("postgres")
+    dataset = tpch_dataset("postgres")
     with postgres(8, "script", {}) as session:
         _ours(session, dataset)
         _said_memory("PostgreSQL")  # before any other child was as large
-        scripts = _files(dataset, folder)
+        scripts = scripts_of(dataset, folder, COPY)
         ours, psql = interleaved(PAIRS, lambda: _ours(session, dataset), lambda: _psql(session, dataset, scripts))
     said(
         f"PostgreSQL, sf={SCALE}, no indexes: our time, generation included / {WORKERS} psql \\copy of ready files",
@@ -111,7 +114,7 @@ def _on_postgres(folder: Path) -> None:
 
 
 def _on_duckdb(folder: Path) -> None:
-    dataset = _dataset("duckdb")
+    dataset = tpch_dataset("duckdb")
     ours, parquet = interleaved(PAIRS, lambda: _into_duckdb(dataset, folder), lambda: _by_parquet(folder))
     said(
         f"DuckDB, sf={SCALE}: our time / generation to Parquet + create table as",
@@ -129,23 +132,22 @@ def _said_memory(engine: str) -> None:
     said(f"memory of loader and harness, {engine} excluded, MB", peak_kb * 1024 / 1e6, at_most(450))
 
 
-def _plan(target: dict[str, object], dataset: Dataset, pieces: Pieces | None = None) -> dict[str, object]:
+def load_plan(target: dict[str, object], dataset: Dataset, pieces: Pieces | None = None) -> dict[str, object]:
     plan: dict[str, object] = {"engine": target, "generator": dataset.generator, "connections": WORKERS}
     return plan | ({"done": [], "note": pieces.note} if pieces else {})
 
 
-def _fresh(session: Session, dataset: Dataset) -> Pieces:
+def empty_tables(session: Session, dataset: Dataset) -> Pieces:
     for table in dataset.tables:
         session.query(f"drop table if exists {table}")
     for statement in dataset.schema:
         session.query(statement)
-    session.query("checkpoint")
     pieces = Pieces(session, dataset.name)
     pieces.begin()
     return pieces
 
 
-def _timed(work: Callable[[], object], server: int | None) -> Took:
+def timed(work: Callable[[], object], server: int | None) -> Took:
     before = _cpu(server)
     begin = time.monotonic()
     work()
@@ -174,30 +176,46 @@ def _server_cpu(postmaster: int) -> float:
 
 
 def _ours(session: PostgresSession, dataset: Dataset) -> Took:
-    plan = json.dumps(_plan(session.target(), dataset, _fresh(session, dataset))).encode()
-    return _timed(lambda: copied_in_child(plan, lambda *_: None), session.processes()[0])
+    pieces = empty_tables(session, dataset)
+    session.query("checkpoint")
+    return loaded(session, dataset, pieces)
+
+
+def loaded(session: ServerSession[Any, Any], dataset: Dataset, pieces: Pieces) -> Took:
+    plan = json.dumps(load_plan(session.target(), dataset, pieces)).encode()
+    return timed(lambda: copied_in_child(plan, lambda *_: None), session.processes()[0])
 
 
 def _psql(session: PostgresSession, dataset: Dataset, scripts: Sequence[Path]) -> Took:
     """As many psql at the same time as there are scripts."""
-    _fresh(session, dataset)
+    empty_tables(session, dataset)
+    session.query("checkpoint")
     connection = session.target()["connection"]
     command = [
         str(BIN / "psql"), "-X", "-q", "-v", "ON_ERROR_STOP=1", "-h", connection["host"], "-p", str(connection["port"]),
         "-U", connection["user"], "-d", connection["database"],
     ]  # fmt: skip
 
+    return together([[*command, "-f", str(script)] for script in scripts], session.processes()[0])
+
+
+def together(commands: Sequence[Sequence[str]], server: int) -> Took:
+    """All at the same time."""
+
     def work() -> None:
-        running = [subprocess.Popen([*command, "-f", str(script)]) for script in scripts]
+        running = [subprocess.Popen(command) for command in commands]
         failed = [process for process in running if process.wait()]
         if failed:
-            raise RuntimeError("psql failed")
+            raise RuntimeError(f"{commands[0][0]} failed")
 
-    return _timed(work, session.processes()[0])
+    return timed(work, server)
 
 
-def _files(dataset: Dataset, folder: Path) -> list[Path]:
-    """The rows as text, every table cut into one part per connection, and a script of \\copy for each."""
+def scripts_of(dataset: Dataset, folder: Path, command: str) -> list[Path]:
+    """The rows as text, every table cut into one part per connection, and a script for each that loads its parts.
+
+    `command`: a line of the script, with `{table}` and `{path}`.
+    """
     generator = json.dumps(dataset.generator).encode()
     scripts = [folder / f"{worker}.sql" for worker in range(WORKERS)]
     commands: list[list[str]] = [[] for _ in scripts]
@@ -207,7 +225,7 @@ def _files(dataset: Dataset, folder: Path) -> list[Path]:
         subprocess.run(["split", "-d", "-n", f"l/{WORKERS}", whole, f"{whole}."], check=True)
         whole.unlink()
         for worker, lines in enumerate(commands):
-            lines.append(f"\\copy {table} from '{whole}.{worker:02}'\n")
+            lines.append(command.format(table=table, path=f"{whole}.{worker:02}"))
     for script, lines in zip(scripts, commands, strict=True):
         script.write_text("".join(lines))
     return scripts
@@ -219,9 +237,11 @@ def _into_duckdb(dataset: Dataset, folder: Path) -> Took:
     engine = engines.get("duckdb")
     system, secrets = engine.validated(System("duckdb", "bench", layout=Layout(str(data))), WORKERS)
     with engines.running(system, secrets, WORKERS) as session:
-        plan = json.dumps(_plan(session.target(), dataset, _fresh(session, dataset))).encode()
+        pieces = empty_tables(session, dataset)
+        session.query("checkpoint")
+        plan = json.dumps(load_plan(session.target(), dataset, pieces)).encode()
         session.restart()
-        return _timed(lambda: copied_in_child(plan, lambda *_: None), None)
+        return timed(lambda: copied_in_child(plan, lambda *_: None), None)
 
 
 def _by_parquet(folder: Path) -> Took:
@@ -230,7 +250,7 @@ def _by_parquet(folder: Path) -> Took:
     shutil.rmtree(files, ignore_errors=True)
     generate = [_tpchgen(), "parquet", "-s", SCALE, "--num-threads", str(WORKERS), "--output-dir", str(files)]
     create = [sys.executable, "-c", FROM_PARQUET, str(files), str(data), str(WORKERS)]
-    return _timed(
+    return timed(
         lambda: [subprocess.run(one, check=True, stdout=subprocess.DEVNULL) for one in (generate, create)], None
     )
 
