@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from ironbench.engines.administration import REQUEST, Administration, Made, Written
 from ironbench.engines.dialect import listed
 from ironbench.engines.mariadb import facts
-from ironbench.engines.mariadb.dialect import CHECKPOINT
+from ironbench.engines.mariadb.dialect import CHECKPOINT, TABLES
 from ironbench.engines.mariadb.maintenance import MariadbMaintaining
 from ironbench.errors import FailureError
 from ironbench.model.observation import Source
@@ -18,8 +18,8 @@ MARK = "made by ironbench"
 """A comment, which the server keeps with the object."""
 _ROUTINE = re.compile(r"create (?:or replace )?(?:function|procedure) (\w+)", re.IGNORECASE)
 _TABLES = f"""
-    select table_name, data_length + index_length from information_schema.tables
-     where table_schema = database() and table_type = 'BASE TABLE' and table_comment = '{MARK}' order by table_name
+    select table_name, coalesce(data_length + index_length, 0) from information_schema.tables
+     where table_schema = database() and table_type in {TABLES} and table_comment = '{MARK}' order by table_name
 """
 _ROUTINES = f"""
     select concat(routine_type, ' ', routine_name) from information_schema.routines

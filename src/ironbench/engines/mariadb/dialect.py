@@ -42,21 +42,25 @@ end
 CHECKPOINT = " ".join(_CHECKPOINT.split())
 
 
+TABLES = "('BASE TABLE', 'SEQUENCE')"
+"""A sequence is a table to every statement but CREATE (manual, "SEQUENCE Overview")."""
+
+
 class MariadbDialect(Dialect):
     true = ("1",)
-    kinds: Mapping[str, str] = {"view": "view", "sequence": "sequence", "system view": "view"}
+    kinds: Mapping[str, str] = {"view": "view", "system view": "view"}
     identity = "auto_increment"
 
     def present(self, tables: Sequence[str]) -> str:
         return (
             "select table_name from information_schema.tables where table_schema = database() "
-            f"and table_type = 'BASE TABLE' and table_name in ({listed(tables)})"
+            f"and table_type in {TABLES} and table_name in ({listed(tables)})"
         )
 
     def strangers(self, tables: Sequence[str]) -> str:
         return (
             "select table_name, lower(table_type) from information_schema.tables where table_schema = database() "
-            f"and table_type <> 'BASE TABLE' and table_name in ({listed(tables)}) order by table_name"
+            f"and table_type not in {TABLES} and table_name in ({listed(tables)}) order by table_name"
         )
 
     def size(self, tables: Sequence[str]) -> str:

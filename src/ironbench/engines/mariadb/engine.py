@@ -41,7 +41,7 @@ class MariadbEngine(Engine):
         abilities=frozenset(
             {
                 *("scripts", "data", "queries", "parallel statements", "checkpoints", "power cut", "counters", "waits"),
-                *("copy", "population", "compressed tables", "maintenance"),
+                *("copy", "population", "compressed tables", "maintenance", "triggers", "partitions"),
             }
         ),
         preference=-10,

@@ -19,7 +19,7 @@ from ironbench.model.secrets import Secrets
 from ironbench.model.system import System
 
 NAME = dsn.SCHEME
-_SHARED = ("scripts", "data", "queries", "parallel statements", "full joins", "whole numbers", "in client")
+_SHARED = ("scripts", "data", "queries", "parallel statements", "triggers", "whole numbers", "in client")
 """Abilities of a database that do not depend on how it is reached."""
 
 

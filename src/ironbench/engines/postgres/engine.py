@@ -38,7 +38,7 @@ class PostgresEngine(Engine):
         abilities=frozenset(
             {
                 *("scripts", "data", "queries", "copy", "checkpoints", "power cut", "parallel statements"),
-                *("partitions", "population", "full joins", "maintenance", "counters", "waits", "plan times"),
+                *("partitions", "population", "triggers", "maintenance", "counters", "waits", "plan times"),
             }
         ),
         preference=100,

@@ -73,7 +73,7 @@ class SqliteEngine(LibraryEngine):
     traits = Traits(
         doc="SQLite in a child process, write-ahead log on, every commit synced; pragmas by --set",
         abilities=frozenset(
-            {"scripts", "data", "queries", "in client", "power cut", "whole numbers", "population", "full joins"}
+            {"scripts", "data", "queries", "in client", "power cut", "whole numbers", "population", "triggers"}
         ),
         preference=50,
         protocols=("library",),

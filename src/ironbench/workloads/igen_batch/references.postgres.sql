@@ -16,7 +16,7 @@ begin
     insert into batch_ledger as l
     select month, product_id % 8, count(*), sum(amount_cents) from entered group by 1, 2 order by 1, 2
     on conflict (month, shard) do update
-    set lines = l.lines + excluded.lines, amount_cents = l.amount_cents + excluded.amount_cents;
+    set line_count = l.line_count + excluded.line_count, amount_cents = l.amount_cents + excluded.amount_cents;
     return null;
 end $$;
 create trigger batch_entered after insert on batch_history
@@ -81,7 +81,7 @@ begin
     select min(month), max(month) into oldest, newest from batch_month;
     insert into batch_archive
     select oldest, count(*), coalesce(sum(amount_cents), 0) from batch_history where month = oldest
-    returning lines into held;
+    returning line_count into held;
     execute format('alter table batch_history detach partition batch_history_%s', oldest) ;
     execute format('drop table batch_history_%s', oldest) ;
     delete from batch_ledger where month = oldest;

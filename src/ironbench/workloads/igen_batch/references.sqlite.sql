@@ -4,7 +4,7 @@ insert into batch_ledger
 create trigger batch_entered after insert on batch_history begin
     insert into batch_ledger values (new.month, new.product_id % 8, 1, new.amount_cents)
     on conflict (month, shard) do update
-    set lines = lines + 1, amount_cents = amount_cents + excluded.amount_cents;
+    set line_count = line_count + 1, amount_cents = amount_cents + excluded.amount_cents;
 end;
 create trigger batch_corrected after update on batch_history begin
     update batch_ledger set amount_cents = amount_cents + new.amount_cents - old.amount_cents

@@ -6,5 +6,5 @@ where product_id between :first and :first + :repriced - 1;
 update batch_history set (price_cents, amount_cents) =
     (select p.price_cents, quantity * p.price_cents from batch_product p where p.product_id = batch_history.product_id)
 where month = (select max(month) from batch_month) and product_id between :first and :first + :repriced - 1;
-insert into batch_job (kind, lines) values ('reprice', changes());
+insert into batch_job (kind, line_count) values ('reprice', changes());
 end;

@@ -8,11 +8,11 @@ create table batch_history (
 create sequence batch_line_seq owned by batch_history.line_id;
 create table batch_month (month integer primary key);
 create table batch_ledger (
-    month integer not null, shard integer not null, lines bigint not null, amount_cents bigint not null,
+    month integer not null, shard integer not null, line_count bigint not null, amount_cents bigint not null,
     primary key (month, shard)) with (fillfactor = 50);
-create table batch_archive (month integer primary key, lines bigint not null, amount_cents bigint not null);
+create table batch_archive (month integer primary key, line_count bigint not null, amount_cents bigint not null);
 create table batch_price_change (product_id integer not null, old_cents integer not null, new_cents integer not null);
-create table batch_job (job_id bigint primary key, kind text not null, lines bigint not null);
+create table batch_job (job_id bigint primary key, kind text not null, line_count bigint not null);
 create sequence batch_job_seq owned by batch_job.job_id;
 do $$
 begin

@@ -1,0 +1,1 @@
+create index batch_history_product on batch_history (product_id);
