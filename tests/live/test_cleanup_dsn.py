@@ -82,7 +82,7 @@ def test_what_a_lab_leaves_is_said_once_for_each_database(user: User, boss: Conn
     others = dsn.replace("host=", "application_name=other host=")
     words = "".join(f'{name} = {{ system.dsn = "{one}" }}\n' for name, one in (("one", dsn), ("other", others)))
     lab = 'question = "Which?"\n[workload]\nname = "select-only"\n[load]\nduration = "0.5s"\nwarmup = "0s"\n'
-    (user.home / "lab.toml").write_text(f"{lab}[vary.place]\n{words}[measure]\nrepeats = 1\n")
+    (user.home / "lab.toml").write_text(f'{lab}[vary.place]\n{words}[measure]\nrepeats = 1\nquiet = "0s"\n')
     told = user("lab", "run", "lab.toml")
     lines = [line for line in told.stderr.splitlines() if line.startswith("left there: ")]
     assert len(lines) == 1, told.stderr

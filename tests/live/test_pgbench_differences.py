@@ -296,7 +296,7 @@ def test_the_plan_and_the_run_of_a_lab_show_cautions_as_a_run_does(both: Program
         "typo.toml",
         'question = "Does one client do as much as two?"\n[system]\nengine = "null"\n'
         '[workload]\nname = "script"\nfiles = ["typo.sql"]\n[load]\nduration = "100ms"\nwarmup = "0s"\n'
-        "[vary]\nclients = [1, 2]\n[measure]\nrepeats = 2\n",
+        '[vary]\nclients = [1, 2]\n[measure]\nrepeats = 2\nquiet = "0s"\n',
     )
     caution = f"{script}:2: the variable :amuont is never defined"
     said = {}

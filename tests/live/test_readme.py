@@ -12,7 +12,7 @@ from factories import lacking
 
 ROOT = Path(__file__).parents[2]
 IRONBENCH = Path(sys.executable).parent / "ironbench"
-SHORT = ["--duration", "1s", "--warmup", "0s"]
+SHORT = ["--duration", "0.4s", "--warmup", "0s"]
 SUSPECT = 3
 
 pytestmark = pytest.mark.live

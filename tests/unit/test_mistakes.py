@@ -1,8 +1,10 @@
 """Mistakes on the command line are told like every other: subject, cause, way out, exit code 2."""
 
+import json
 import os
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -79,7 +81,7 @@ def test_a_path_that_may_not_be_entered_is_named_with_the_directory_that_closes_
     if subprocess.run([*ordinary, "test", "-e", tmp_path], check=False).returncode:
         pytest.skip("no user namespaces here")
     inside = str(closed / "inside")
-    for words in (
+    commands = (
         ("run", "tpcb-like", "--engine", "sqlite", "--data", inside),
         ("run", "tpcb-like", "--engine", "sqlite", "--data", str(tmp_path / "data"), "--results", inside),
         ("run", "storage", "--data", inside),
@@ -90,10 +92,25 @@ def test_a_path_that_may_not_be_entered_is_named_with_the_directory_that_closes_
         ("lab", "resume", inside),
         ("cleanup", "--results", inside),
         ("doctor", "--data", inside),
-    ):
-        command = [*ordinary, sys.executable, "-c", "from ironbench.cli import main; main()", *words]
-        told = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path, timeout=60)
-        assert (told.returncode, told.stdout) == (2, ""), (words, told.stderr)
-        first, second = told.stderr.splitlines()
+    )
+    # Each in a process of its own, of which all imports are done already.
+    program = """
+        import json, os, sys
+        from ironbench.cli import VERBS, main, program
+        program(VERBS)
+        for number, words in enumerate(json.loads(sys.argv[1])):
+            if not (child := os.fork()):
+                for stream, name in ((1, "out"), (2, "err")):
+                    os.dup2(os.open(f"{number}.{name}", os.O_CREAT | os.O_WRONLY, 0o600), stream)
+                sys.argv = ["ironbench", *words]
+                main()
+            print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+    """
+    command = [*ordinary, sys.executable, "-c", textwrap.dedent(program), json.dumps(commands)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path, timeout=60)
+    for number, (words, code) in enumerate(zip(commands, done.stdout.split(), strict=True)):
+        out, err = ((tmp_path / f"{number}.{name}").read_text() for name in ("out", "err"))
+        assert (code, out) == ("2", ""), (words, err)
+        first, second = err.splitlines()
         assert inside in first and str(closed) in first, (words, first)
         assert second.startswith("  hint: "), words
