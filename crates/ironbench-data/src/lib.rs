@@ -1,10 +1,11 @@
 //! Rows of the standard workloads: generated in parallel, streamed straight into an engine.
 //!
 //! A row is a pure function of its table, its number and a seed, so that the same plan gives the same rows however
-//! many threads make them. `row` says how values become bytes; `igen`, `pgbench`, `tpch` and `wide` know the tables; `load`
-//! shares the work among connections, `populate` does so under the stopwatch.
+//! many threads make them. `row` says how values become bytes; `brokerage`, `igen`, `pgbench`, `tpch` and `wide` know the
+//! tables; `load` shares the work among connections, `populate` does so under the stopwatch.
 
 pub mod batch;
+pub mod brokerage;
 pub mod dice;
 pub mod igen;
 pub mod load;

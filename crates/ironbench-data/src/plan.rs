@@ -4,6 +4,7 @@ use ironbench_core::drive::plan::Engine;
 use serde::{Deserialize, Serialize};
 
 use crate::batch::Batch;
+use crate::brokerage::Brokerage;
 use crate::igen::Igen;
 use crate::pgbench::Pgbench;
 use crate::row::Sink;
@@ -40,6 +41,7 @@ pub struct Done {
 #[serde(tag = "rows", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Generator {
     Batch(Batch),
+    Brokerage(Brokerage),
     Igen(Igen),
     Pgbench(Pgbench),
     Tpch(Tpch),
@@ -61,6 +63,7 @@ impl Generator {
     pub fn tables(&self) -> Vec<Table> {
         match self {
             Self::Batch(batch) => batch.tables(),
+            Self::Brokerage(brokerage) => brokerage.tables(),
             Self::Igen(igen) => igen.tables(),
             Self::Pgbench(pgbench) => pgbench.tables(),
             Self::Tpch(tpch) => tpch.tables(),
@@ -72,6 +75,7 @@ impl Generator {
     pub fn emit<S: Sink>(&self, table: &str, units: std::ops::Range<u64>, sink: &mut S) -> Result<(), S::Error> {
         match self {
             Self::Batch(batch) => batch.emit(table, units, sink),
+            Self::Brokerage(brokerage) => brokerage.emit(table, units, sink),
             Self::Igen(igen) => igen.emit(table, units, sink),
             Self::Pgbench(pgbench) => pgbench.emit(table, units, sink),
             Self::Tpch(tpch) => tpch.emit(table, units, sink),

@@ -94,6 +94,11 @@ impl Sink for Inserts<'_> {
         self.text(&text);
     }
 
+    fn moment(&mut self, millisecond: i64) {
+        let text = self.phrase.moment(millisecond).to_owned();
+        self.text(&text);
+    }
+
     fn end_row(&mut self) -> Result<()> {
         let result = match self.failure.take() {
             Some(error) => Err(error),

@@ -1,0 +1,191 @@
+//! Companies, their securities, past prices, figures and news.
+
+use std::sync::OnceLock;
+
+use super::fixed::{exchange_id, industry_id};
+use super::market::{self, PAST_DAYS, PAST_FIRST_DAY, Symbol, business_day};
+use super::shapes::{EXCHANGE_ADDRESSES, INDUSTRIES, NEWS_PER_COMPANY};
+use super::words::{FIRM_BEGINS, FIRM_ENDS, FIRM_MIDDLES, NEWS, PAPERS, RATINGS};
+use super::{Brokerage, Purpose, id};
+use crate::dice::Dice;
+use crate::row::{Phrase, Sink};
+use crate::words::{FIRST_NAMES, LAST_NAMES};
+
+const COMPETITORS: u64 = 3;
+const QUARTERS: u64 = 20;
+/// The day 2000-01-01, counted from 1970-01-01.
+const YEAR_2000: i32 = 10_957;
+/// News are cut from one text, a place of their own each.
+const NEWS_TEXT: usize = 1 << 18;
+const HEADLINE: usize = 60;
+const SUMMARY: usize = 180;
+
+/// Different for every company.
+fn firm<'a>(company: u64, end: &str, phrase: &'a mut Phrase) -> &'a str {
+    let names = (FIRM_BEGINS.len() * FIRM_MIDDLES.len() * FIRM_ENDS.len()) as u64;
+    // One to one: the factor is odd and no multiple of 5.
+    let place = ((company % names) * 6151 + 17) % names;
+    let (round, place) = (company / names, place as usize);
+    let begin = FIRM_BEGINS[place % 32];
+    let middle = FIRM_MIDDLES[place / 32 % 32];
+    let last = FIRM_ENDS[place / 1024];
+    match round {
+        0 => phrase.of(format_args!("{begin} {middle} {last}{end}")),
+        _ => phrase.of(format_args!("{begin} {middle} {last} {}{end}", round + 1)),
+    }
+}
+
+fn news_text() -> &'static str {
+    static TEXT: OnceLock<String> = OnceLock::new();
+    TEXT.get_or_init(|| {
+        let mut dice = Dice::new(0, Purpose::News as u64, 0);
+        let mut text = String::with_capacity(NEWS_TEXT + 16);
+        while text.len() < NEWS_TEXT {
+            text.push_str(dice.pick(&NEWS));
+            text.push(' ');
+        }
+        text
+    })
+}
+
+impl Brokerage {
+    pub(super) fn company<S: Sink>(&self, number: u64, phrase: &mut Phrase, sink: &mut S) -> Result<(), S::Error> {
+        let mut dice = self.dice(Purpose::Company, number);
+        sink.bigint(id(number));
+        sink.text("ACTV");
+        sink.text(firm(number, "", phrase));
+        sink.text(industry_id(number % INDUSTRIES, phrase));
+        sink.text(dice.pick(&RATINGS));
+        sink.text(phrase.of(format_args!("{} {}", dice.pick(FIRST_NAMES), dice.pick(LAST_NAMES))));
+        sink.bigint(id(EXCHANGE_ADDRESSES + number));
+        let since = dice.between(30, 200);
+        sink.text(firm(number, " makes what its trade asks for and has done so for generations.", phrase));
+        sink.date((PAST_FIRST_DAY - since * 365) as i32);
+        sink.end_row()
+    }
+
+    /// The next three of the same industry.
+    pub(super) fn competitors<S: Sink>(&self, number: u64, phrase: &mut Phrase, sink: &mut S) -> Result<(), S::Error> {
+        let industry = number % INDUSTRIES;
+        let firms = (self.companies() - industry).div_ceil(INDUSTRIES);
+        for step in 1..=COMPETITORS {
+            sink.bigint(id(number));
+            sink.bigint(id((number / INDUSTRIES + step) % firms * INDUSTRIES + industry));
+            sink.text(industry_id(industry, phrase));
+            sink.end_row()?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn security<S: Sink>(&self, number: u64, phrase: &mut Phrase, sink: &mut S) -> Result<(), S::Error> {
+        let mut dice = self.dice(Purpose::Security, number);
+        let (company, preferred) = market::issuer(number);
+        let issue = market::issue(preferred);
+        sink.text(Symbol::of(number).as_str());
+        sink.text(issue);
+        sink.text("ACTV");
+        sink.text(firm(company, if preferred { " preferred" } else { " common" }, phrase));
+        sink.text(exchange_id(market::exchange(number)));
+        sink.bigint(id(company));
+        sink.bigint(dice.between(4_000_000, 9_500_000_000));
+        let start = PAST_FIRST_DAY - dice.between(1, 20_000);
+        sink.date(start as i32);
+        sink.date((start + dice.between(0, PAST_FIRST_DAY - start)) as i32);
+        sink.decimal(dice.between(100, 12_000));
+        let last_year = |dice: &mut Dice| business_day(PAST_FIRST_DAY, PAST_DAYS - 1 - dice.below(261)) as i32;
+        sink.decimal(dice.between(2_500, 3_000));
+        sink.date(last_year(&mut dice));
+        sink.decimal(dice.between(2_000, 2_499));
+        sink.date(last_year(&mut dice));
+        sink.decimal(dice.between(0, 1_000));
+        sink.decimal(dice.between(0, 9_000));
+        sink.end_row()
+    }
+
+    /// What was last paid when the initial trades ended; of the next day nothing is sold yet.
+    pub(super) fn last_trade<S: Sink>(&self, number: u64, sink: &mut S) -> Result<(), S::Error> {
+        let end = self.span_ms() - 1;
+        let price = market::price_cents(number, end);
+        sink.text(Symbol::of(number).as_str());
+        sink.moment(market::moment(end));
+        sink.decimal(price);
+        sink.decimal(price);
+        sink.bigint(0);
+        sink.end_row()
+    }
+
+    pub(super) fn daily_market<S: Sink>(&self, number: u64, sink: &mut S) -> Result<(), S::Error> {
+        let symbol = Symbol::of(number);
+        let mut dice = self.dice(Purpose::Prices, number);
+        for day in 0..PAST_DAYS {
+            let (low, high) = (dice.between(2_000, 2_400), dice.between(2_600, 3_000));
+            sink.date(business_day(PAST_FIRST_DAY, day) as i32);
+            sink.text(symbol.as_str());
+            sink.decimal(dice.between(low, high));
+            sink.decimal(high);
+            sink.decimal(low);
+            sink.bigint(dice.between(1_000, 10_000));
+            sink.end_row()?;
+        }
+        Ok(())
+    }
+
+    /// Twenty quarters from 2000 on.
+    pub(super) fn financial<S: Sink>(&self, number: u64, sink: &mut S) -> Result<(), S::Error> {
+        let mut dice = self.dice(Purpose::Financial, number);
+        let shares = dice.between(400_000, 9_500_000_000);
+        for quarter in 0..QUARTERS {
+            let (year, part) = (quarter / 4, quarter % 4);
+            // 2000 and 2004 have a day more, before their second quarter.
+            let before = 365 * year + u64::from(year > 0) + u64::from(year % 4 == 0 && part > 0);
+            let start = before + [0, 90, 181, 273][part as usize];
+            let revenue = dice.between(100_000_000, 1_600_000_000_000);
+            let margin = dice.between(5, 50);
+            let earned = revenue / 100 * margin;
+            let diluted = shares + shares / 10;
+            sink.bigint(id(number));
+            sink.smallint(2000 + year as i16);
+            sink.smallint(part as i16 + 1);
+            sink.date(YEAR_2000 + start as i32);
+            sink.decimal(revenue);
+            sink.decimal(earned);
+            sink.decimal(earned / shares);
+            sink.decimal(earned / diluted);
+            sink.decimal(margin);
+            sink.decimal(dice.between(0, 200_000_000_000));
+            let assets = dice.between(100_000_000, 9_000_000_000_000);
+            sink.decimal(assets);
+            sink.decimal(assets / 100 * dice.between(10, 90));
+            sink.bigint(shares);
+            sink.bigint(diluted);
+            sink.end_row()?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn news_item<S: Sink>(&self, number: u64, phrase: &mut Phrase, sink: &mut S) -> Result<(), S::Error> {
+        let mut dice = self.dice(Purpose::News, number + 1);
+        let text = news_text();
+        let mut cut = |length: usize| {
+            let start = dice.below((NEWS_TEXT - length) as u64) as usize;
+            text[start..start + length].trim()
+        };
+        let (headline, summary) = (cut(HEADLINE), cut(SUMMARY));
+        let item = cut(self.lob.bytes());
+        sink.bigint(id(number));
+        sink.text(headline);
+        sink.text(summary);
+        sink.text(item);
+        let day = business_day(PAST_FIRST_DAY, dice.below(PAST_DAYS));
+        sink.moment(day * 86_400_000 + dice.between(0, 86_399_999));
+        sink.text(dice.pick(&PAPERS));
+        sink.text(phrase.of(format_args!("{} {}", dice.pick(FIRST_NAMES), dice.pick(LAST_NAMES))));
+        sink.end_row()
+    }
+
+    pub(super) fn news_xref<S: Sink>(&self, number: u64, sink: &mut S) -> Result<(), S::Error> {
+        sink.bigint(id(number));
+        sink.bigint(id(number / NEWS_PER_COMPANY));
+        sink.end_row()
+    }
+}

@@ -1,0 +1,74 @@
+//! What accounts hold: the walk through holdings that each trade takes.
+
+use std::collections::VecDeque;
+
+use super::population::{MOST_ACCOUNTS, MOST_HELD};
+use super::trades::Trade;
+
+/// What is left of what one trade brought; below zero: sold and not yet owned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Holding {
+    /// The trade that it came by.
+    pub trade: u64,
+    pub completed_ms: i64,
+    pub price_cents: i64,
+    pub quantity: i64,
+}
+
+/// One holding as a trade changed it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Step {
+    pub holding: u64,
+    pub before: i64,
+    pub after: i64,
+}
+
+/// All holdings of a group of traders, oldest first, by trader, account and place of the security.
+pub struct Holdings {
+    positions: Vec<VecDeque<Holding>>,
+}
+
+impl Holdings {
+    pub fn new(traders: usize) -> Self {
+        Self { positions: vec![VecDeque::new(); traders * (MOST_ACCOUNTS * MOST_HELD) as usize] }
+    }
+
+    pub fn of(&self, trader: usize, account: usize, place: usize) -> &VecDeque<Holding> {
+        &self.positions[index(trader, account, place)]
+    }
+
+    /// A sale takes from what was bought, a purchase from what was sold short: the newest first where the trade says
+    /// so, else the oldest. What is left becomes a holding. Adds the `steps`, and returns what was gained.
+    pub fn apply(&mut self, number: u64, trader: usize, trade: &Trade, steps: &mut Vec<Step>) -> i64 {
+        let position = &mut self.positions[index(trader, trade.account, trade.place)];
+        let mut left = trade.signed();
+        let mut gain = 0;
+        while left != 0 {
+            let met = if trade.lifo { position.back_mut() } else { position.front_mut() };
+            let Some(holding) = met.filter(|holding| holding.quantity.signum() != left.signum()) else { break };
+            let before = holding.quantity;
+            let taken = left.abs().min(before.abs()) * left.signum();
+            holding.quantity += taken;
+            left -= taken;
+            gain += -taken * (trade.price_cents - holding.price_cents);
+            steps.push(Step { holding: holding.trade, before, after: holding.quantity });
+            if holding.quantity == 0 {
+                if trade.lifo {
+                    position.pop_back()
+                } else {
+                    position.pop_front()
+                };
+            }
+        }
+        if left != 0 {
+            let (completed_ms, price_cents) = (trade.completed_ms, trade.price_cents);
+            position.push_back(Holding { trade: number, completed_ms, price_cents, quantity: left });
+            steps.push(Step { holding: number, before: 0, after: left });
+        }
+        gain
+    }
+}
+
+fn index(trader: usize, account: usize, place: usize) -> usize {
+    (trader * MOST_ACCOUNTS as usize + account) * MOST_HELD as usize + place
+}

@@ -1,0 +1,229 @@
+//! Tables that follow from initial trades: the trades themselves, what they moved and what was left.
+
+use std::ops::Range;
+
+use super::costs::tax_cents;
+use super::holdings::{Holdings, Step};
+use super::market::{self, Symbol};
+use super::population::{self, BROKERS, GROUP, LOAD_UNIT, MOST_HELD};
+use super::trades::{Group, Trade, Trader};
+use super::{Brokerage, Purpose, account_id, id, trade_id};
+use crate::row::{Phrase, Sink};
+use crate::words::{FIRST_NAMES, LAST_NAMES};
+
+/// Which of these tables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kept {
+    Trade,
+    TradeHistory,
+    HoldingHistory,
+    Settlement,
+    CashTransaction,
+    Holding,
+    HoldingSummary,
+}
+
+impl Kept {
+    pub fn of(table: &str) -> Option<Self> {
+        match table {
+            "trade" => Some(Self::Trade),
+            "trade_history" => Some(Self::TradeHistory),
+            "holding_history" => Some(Self::HoldingHistory),
+            "settlement" => Some(Self::Settlement),
+            "cash_transaction" => Some(Self::CashTransaction),
+            "holding" => Some(Self::Holding),
+            "holding_summary" => Some(Self::HoldingSummary),
+            _ => None,
+        }
+    }
+}
+
+/// Days from a trade to its settlement.
+const SETTLED_AFTER: i64 = 2;
+/// An account's tax is withheld from what it gets, or paid later.
+const WITHHELD: u64 = 1;
+
+impl Brokerage {
+    /// The rows of these groups.
+    pub(super) fn keep<S: Sink>(&self, kept: Kept, groups: Range<u64>, sink: &mut S) -> Result<(), S::Error> {
+        let counts = population::Trades::new(self.days);
+        let mut phrase = Phrase::default();
+        let mut steps = Vec::new();
+        for group in groups {
+            let mut group = Group::new(self, &counts, group);
+            let mut holdings = Holdings::new(GROUP as usize);
+            let names = if kept == Kept::Trade { self.executors(&group.traders) } else { Vec::new() };
+            while let Some((number, who, trade)) = group.advance() {
+                if kept == Kept::TradeHistory {
+                    history(number, &trade, sink)?;
+                    continue;
+                }
+                steps.clear();
+                let gain = holdings.apply(number, who, &trade, &mut steps);
+                let trader = &group.traders[who];
+                let tax_status = trader.accounts[trade.account].tax_status;
+                let tax = if tax_status == 0 { 0 } else { tax_cents(gain, trader.tax_hundredths) };
+                let settled = trade.settled_cents() - if tax_status == WITHHELD { tax } else { 0 };
+                match kept {
+                    Kept::Trade => {
+                        let (owner, others) = &names[who];
+                        let name = if trade.by_other { &others[trade.account] } else { owner };
+                        trade_row(number, trader, &trade, tax, name, sink)?;
+                    }
+                    Kept::HoldingHistory => held(number, &steps, sink)?,
+                    Kept::Settlement => settlement(number, &trade, settled, sink)?,
+                    Kept::CashTransaction if trade.cash => cash(number, &trade, settled, &mut phrase, sink)?,
+                    _ => {}
+                }
+            }
+            if matches!(kept, Kept::Holding | Kept::HoldingSummary) {
+                left(kept, &group.traders, &holdings, sink)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Of each trader its own name and, for each account, that of who else trades for it.
+    fn executors(&self, traders: &[Trader]) -> Vec<(String, Vec<String>)> {
+        let full = |customer| {
+            let (first, last) = self.name(customer);
+            format!("{first} {last}")
+        };
+        let of = |trader: &Trader| {
+            let others = trader.accounts.iter().map(|account| account.trusted[0].map_or_else(String::new, full));
+            (full(trader.number), others.collect())
+        };
+        traders.iter().map(of).collect()
+    }
+
+    /// The brokers of a load unit, with what they have earned by its trades.
+    pub(super) fn broker<S: Sink>(&self, unit: u64, phrase: &mut Phrase, sink: &mut S) -> Result<(), S::Error> {
+        let counts = population::Trades::new(self.days);
+        let mut totals = [(0, 0); BROKERS as usize];
+        for customer in unit * LOAD_UNIT..(unit + 1) * LOAD_UNIT {
+            let trader = Trader::new(self, &counts, customer);
+            for trade in trader.trades(self) {
+                let broker = trader.accounts[trade.account].broker;
+                let (trades, commissions) = &mut totals[(broker % BROKERS) as usize];
+                *trades += 1;
+                *commissions += trade.commission_cents;
+            }
+        }
+        for (place, (trades, commissions)) in totals.into_iter().enumerate() {
+            let number = unit * BROKERS + place as u64;
+            let mut dice = self.dice(Purpose::Broker, number);
+            sink.bigint(id(number));
+            sink.text("ACTV");
+            sink.text(phrase.of(format_args!("{} {} {}", dice.pick(FIRST_NAMES), dice.pick(LAST_NAMES), number + 1)));
+            sink.integer(trades);
+            sink.decimal(commissions);
+            sink.end_row()?;
+        }
+        Ok(())
+    }
+}
+
+fn trade_row<S: Sink>(
+    number: u64,
+    trader: &Trader,
+    trade: &Trade,
+    tax_cents: i64,
+    executor: &str,
+    sink: &mut S,
+) -> Result<(), S::Error> {
+    sink.bigint(trade_id(number));
+    sink.moment(market::moment(trade.completed_ms));
+    sink.text("CMPT");
+    sink.text(trade.kind.id());
+    sink.smallint(trade.cash.into());
+    sink.text(Symbol::of(trade.security).as_str());
+    sink.integer(trade.quantity as i32);
+    sink.decimal(trade.bid_cents);
+    sink.bigint(account_id(trader.accounts[trade.account].number));
+    sink.text(executor);
+    sink.decimal(trade.price_cents);
+    sink.decimal(trade.charge_cents);
+    sink.decimal(trade.commission_cents);
+    sink.decimal(tax_cents);
+    sink.smallint(trade.lifo.into());
+    sink.end_row()
+}
+
+/// An order with a limit is pending before it is submitted.
+fn history<S: Sink>(number: u64, trade: &Trade, sink: &mut S) -> Result<(), S::Error> {
+    let placed = trade.placed_ms.map(|time| ("PNDG", time));
+    let rest = [("SBMT", trade.submitted_ms), ("CMPT", trade.completed_ms)];
+    for (status, time_ms) in placed.into_iter().chain(rest) {
+        sink.bigint(trade_id(number));
+        sink.text(status);
+        sink.moment(market::moment(time_ms));
+        sink.end_row()?;
+    }
+    Ok(())
+}
+
+fn held<S: Sink>(number: u64, steps: &[Step], sink: &mut S) -> Result<(), S::Error> {
+    for step in steps {
+        sink.bigint(trade_id(step.holding));
+        sink.bigint(trade_id(number));
+        sink.integer(step.before as i32);
+        sink.integer(step.after as i32);
+        sink.end_row()?;
+    }
+    Ok(())
+}
+
+fn settlement<S: Sink>(number: u64, trade: &Trade, settled_cents: i64, sink: &mut S) -> Result<(), S::Error> {
+    sink.bigint(trade_id(number));
+    sink.text(if trade.cash { "cash" } else { "margin" });
+    sink.date((market::day(trade.completed_ms) + SETTLED_AFTER) as i32);
+    sink.decimal(settled_cents);
+    sink.end_row()
+}
+
+fn cash<S: Sink>(
+    number: u64,
+    trade: &Trade,
+    settled_cents: i64,
+    phrase: &mut Phrase,
+    sink: &mut S,
+) -> Result<(), S::Error> {
+    sink.bigint(trade_id(number));
+    sink.moment(market::moment(trade.completed_ms));
+    sink.decimal(settled_cents);
+    let symbol = Symbol::of(trade.security);
+    sink.text(phrase.of(format_args!("{}: {} shares of {}", trade.kind.name(), trade.quantity, symbol.as_str())));
+    sink.end_row()
+}
+
+/// What is held when all trades are done.
+fn left<S: Sink>(kept: Kept, traders: &[Trader], holdings: &Holdings, sink: &mut S) -> Result<(), S::Error> {
+    for (who, trader) in traders.iter().enumerate() {
+        for (which, account) in trader.accounts.iter().enumerate() {
+            debug_assert!(account.securities.count <= MOST_HELD);
+            for place in 0..account.securities.count {
+                let position = holdings.of(who, which, place as usize);
+                let symbol = Symbol::of(account.securities.at(place));
+                if kept == Kept::HoldingSummary {
+                    if !position.is_empty() {
+                        sink.bigint(account_id(account.number));
+                        sink.text(symbol.as_str());
+                        sink.integer(position.iter().map(|holding| holding.quantity).sum::<i64>() as i32);
+                        sink.end_row()?;
+                    }
+                    continue;
+                }
+                for holding in position {
+                    sink.bigint(trade_id(holding.trade));
+                    sink.bigint(account_id(account.number));
+                    sink.text(symbol.as_str());
+                    sink.moment(market::moment(holding.completed_ms));
+                    sink.decimal(holding.price_cents);
+                    sink.integer(holding.quantity as i32);
+                    sink.end_row()?;
+                }
+            }
+        }
+    }
+    Ok(())
+}

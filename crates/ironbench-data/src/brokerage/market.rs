@@ -1,0 +1,146 @@
+//! Where and when things are traded: order types, exchanges, symbols, prices, and the calendar. Pure.
+
+use super::Brokerage;
+use super::population::{COMPANIES, SECURITIES};
+
+pub const EXCHANGES: u64 = 4;
+
+/// Types of orders.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    MarketBuy,
+    MarketSell,
+    StopLoss,
+    LimitSell,
+    LimitBuy,
+}
+
+impl Kind {
+    pub const ALL: [Kind; 5] = [Kind::MarketBuy, Kind::MarketSell, Kind::StopLoss, Kind::LimitSell, Kind::LimitBuy];
+
+    /// By a number below 100: what shares of orders are of which type.
+    pub fn of(percent: u64) -> Self {
+        match percent {
+            0..30 => Self::MarketBuy,
+            30..60 => Self::MarketSell,
+            60..80 => Self::LimitBuy,
+            80..90 => Self::LimitSell,
+            _ => Self::StopLoss,
+        }
+    }
+
+    pub fn id(self) -> &'static str {
+        ["TMB", "TMS", "TSL", "TLS", "TLB"][self as usize]
+    }
+
+    pub fn name(self) -> &'static str {
+        ["buy at market", "sell at market", "sell to stop a loss", "sell at a limit", "buy at a limit"][self as usize]
+    }
+
+    pub fn is_sell(self) -> bool {
+        matches!(self, Self::MarketSell | Self::LimitSell | Self::StopLoss)
+    }
+
+    pub fn is_market(self) -> bool {
+        matches!(self, Self::MarketBuy | Self::MarketSell)
+    }
+
+    /// Whether a falling price, not a rising one, lets it go to the market.
+    pub fn waits_for_fall(self) -> bool {
+        matches!(self, Self::LimitBuy | Self::StopLoss)
+    }
+}
+
+pub const LOWEST_CENTS: i64 = 2000;
+pub const HIGHEST_CENTS: i64 = 3000;
+const SPAN_CENTS: i64 = HIGHEST_CENTS - LOWEST_CENTS;
+/// A price goes from the lowest to the highest and back in 15 minutes.
+const PERIOD_MS: i64 = 900_000;
+const HALF_MS: i64 = PERIOD_MS / 2;
+
+/// Where the price of a security is at a time: milliseconds since it turned, and whether it rises.
+pub fn phase(security: u64, time_ms: i64) -> (i64, bool) {
+    // Odd and no multiple of 3 or 5: securities are spread over the period.
+    let place = (time_ms + (security as i64 * 556_231) % PERIOD_MS).rem_euclid(PERIOD_MS);
+    if place < HALF_MS { (place, true) } else { (place - HALF_MS, false) }
+}
+
+/// A triangular wave between $20 and $30.
+pub fn price_cents(security: u64, time_ms: i64) -> i64 {
+    let (since, rises) = phase(security, time_ms);
+    let moved = since * SPAN_CENTS / HALF_MS;
+    if rises { LOWEST_CENTS + moved } else { HIGHEST_CENTS - moved }
+}
+
+pub fn exchange(security: u64) -> u64 {
+    security % EXCHANGES
+}
+
+/// The company of a security, and whether it is a preferred share: the first 500 of a load unit are common shares.
+pub fn issuer(security: u64) -> (u64, bool) {
+    let (unit, local) = (security / SECURITIES, security % SECURITIES);
+    let preferred = local >= COMPANIES;
+    let company = if preferred { (local - COMPANIES) * COMPANIES / (SECURITIES - COMPANIES) } else { local };
+    (unit * COMPANIES + company, preferred)
+}
+
+pub fn issue(preferred: bool) -> &'static str {
+    if preferred { "PREF" } else { "COMMON" }
+}
+
+/// Five letters for the company, and `P` for its preferred share.
+#[derive(Clone, Copy)]
+pub struct Symbol {
+    letters: [u8; 6],
+    length: usize,
+}
+
+impl Symbol {
+    pub fn of(security: u64) -> Self {
+        let (company, preferred) = issuer(security);
+        // One to one modulo 26⁵: the factor is odd and no multiple of 13.
+        let mut rest = (company * 7_345_679 + 2_718_281) % 26u64.pow(5);
+        let mut letters = [b'P'; 6];
+        for letter in &mut letters[..5] {
+            *letter = b'A' + (rest % 26) as u8;
+            rest /= 26;
+        }
+        Self { letters, length: if preferred { 6 } else { 5 } }
+    }
+
+    pub fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.letters[..self.length]).expect("letters are ASCII")
+    }
+}
+
+/// Business days are Monday to Friday, from this Monday on: 2000-01-03, of past prices.
+pub const PAST_FIRST_DAY: i64 = 10_959;
+/// Five years of prices.
+pub const PAST_DAYS: u64 = 1305;
+/// 2005-01-03, of initial trades.
+pub const TRADE_FIRST_DAY: i64 = 12_786;
+/// Eight hours of business.
+pub const DAY_MS: i64 = 8 * 3_600_000;
+const OPENS_MS: i64 = 9 * 3_600_000;
+
+/// The day of a business day, both counted from 0 and from 1970-01-01.
+pub fn business_day(first: i64, number: u64) -> i64 {
+    first + (number / 5 * 7 + number % 5) as i64
+}
+
+/// The moment of a time of business: milliseconds from 1970-01-01.
+pub fn moment(time_ms: i64) -> i64 {
+    day(time_ms) * 86_400_000 + OPENS_MS + time_ms % DAY_MS
+}
+
+/// The day of a time of business.
+pub fn day(time_ms: i64) -> i64 {
+    business_day(TRADE_FIRST_DAY, (time_ms / DAY_MS) as u64)
+}
+
+impl Brokerage {
+    /// How long initial trades last, in milliseconds of business.
+    pub fn span_ms(&self) -> i64 {
+        self.days as i64 * DAY_MS
+    }
+}

@@ -1,0 +1,132 @@
+//! The brokerage: customers, brokers and a market, in the 33 tables that TPC-E describes, with rows of our own.
+//!
+//! Most rows are functions of their numbers, as everywhere here. What follows from initial trades is made by groups of
+//! 40 customers, whose trades are simulated in the order of time: docs/adr/0024-trades-by-groups.md says why.
+
+pub mod costs;
+mod firms;
+mod fixed;
+pub mod holdings;
+mod ledger;
+pub mod market;
+mod people;
+pub mod population;
+mod shapes;
+#[cfg(test)]
+mod tests;
+pub mod trades;
+mod words;
+
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+
+use crate::dice::Dice;
+use crate::plan::Table;
+use crate::row::{Phrase, Sink};
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Brokerage {
+    /// A multiple of 1000: whole load units.
+    pub customers: u64,
+    /// Business days of initial trades, at least 1.
+    pub days: u64,
+    pub lob: Lob,
+    pub seed: u64,
+}
+
+/// How long the text of a news item is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Lob {
+    /// 100,000 bytes: 100 MB for 1000 customers.
+    Full,
+    Small,
+    None,
+}
+
+impl Lob {
+    pub fn bytes(self) -> usize {
+        match self {
+            Self::Full => 100_000,
+            Self::Small => 1_000,
+            Self::None => 0,
+        }
+    }
+}
+
+/// What is drawn for the same number must not be alike.
+#[derive(Clone, Copy)]
+enum Purpose {
+    Account = 201,
+    Trade,
+    TaxRates,
+    Customer,
+    Name,
+    Address,
+    Watch,
+    Company,
+    Security,
+    Prices,
+    Financial,
+    News,
+    Broker,
+}
+
+/// Identifiers begin above what 32 bits hold, so that no engine gets by with less.
+const IDS: i64 = 4_300_000_000;
+const TRADE_IDS: i64 = 200_000_000_000_000;
+
+/// What the tables call customer, company, broker, … number `number`.
+pub fn id(number: u64) -> i64 {
+    IDS + 1 + number as i64
+}
+
+pub fn account_id(number: u64) -> i64 {
+    IDS * population::MOST_ACCOUNTS as i64 + 1 + number as i64
+}
+
+pub fn trade_id(number: u64) -> i64 {
+    TRADE_IDS + 1 + number as i64
+}
+
+impl Brokerage {
+    pub fn tables(&self) -> Vec<Table> {
+        shapes::SHAPES.iter().map(|shape| shape.table(self)).collect()
+    }
+
+    fn dice(&self, purpose: Purpose, number: u64) -> Dice {
+        Dice::new(self.seed, purpose as u64, number)
+    }
+
+    pub fn emit<S: Sink>(&self, table: &str, units: Range<u64>, sink: &mut S) -> Result<(), S::Error> {
+        if let Some(kept) = ledger::Kept::of(table) {
+            return self.keep(kept, units, sink);
+        }
+        let mut phrase = Phrase::default();
+        for number in units {
+            match table {
+                "broker" => self.broker(number, &mut phrase, sink)?,
+                "account_permission" => self.permissions(number, sink)?,
+                "customer" => self.customer(number, &mut phrase, sink)?,
+                "customer_account" => self.customer_accounts(number, &mut phrase, sink)?,
+                "customer_taxrate" => self.customer_taxrates(number, &mut phrase, sink)?,
+                "watch_list" => self.watch_list(number, sink)?,
+                "watch_item" => self.watch_items(number, sink)?,
+                "address" => self.address(number, &mut phrase, sink)?,
+                "company" => self.company(number, &mut phrase, sink)?,
+                "company_competitor" => self.competitors(number, &mut phrase, sink)?,
+                "daily_market" => self.daily_market(number, sink)?,
+                "financial" => self.financial(number, sink)?,
+                "last_trade" => self.last_trade(number, sink)?,
+                "news_item" => self.news_item(number, &mut phrase, sink)?,
+                "news_xref" => self.news_xref(number, sink)?,
+                "security" => self.security(number, &mut phrase, sink)?,
+                "trade_request" => unreachable!("no order waits at the start"),
+                _ => self.fixed(table, number, &mut phrase, sink)?,
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,202 @@
+//! The initial trades: each a pure function of its customer and its place among that customer's trades.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::costs;
+use super::market::{self, HIGHEST_CENTS, Kind, LOWEST_CENTS};
+use super::population::{self, Account, GROUP};
+use super::{Brokerage, Purpose};
+use crate::dice::Dice;
+
+/// Longest and mean time from a submitted order to its trade.
+const LONGEST_DELAY_MS: u64 = 5000;
+const MEAN_DELAY_MS: u64 = 1000;
+
+/// Times are milliseconds of business since the first opening.
+#[derive(Debug, Clone)]
+pub struct Trade {
+    /// Which of its customer's accounts, and which of that account's securities.
+    pub account: usize,
+    pub place: usize,
+    pub security: u64,
+    pub kind: Kind,
+    pub cash: bool,
+    pub lifo: bool,
+    pub by_other: bool,
+    pub quantity: i64,
+    pub bid_cents: i64,
+    pub price_cents: i64,
+    pub charge_cents: i64,
+    pub commission_cents: i64,
+    /// When the order came, if it had to wait for its price.
+    pub placed_ms: Option<i64>,
+    pub submitted_ms: i64,
+    pub completed_ms: i64,
+}
+
+impl Trade {
+    pub fn signed(&self) -> i64 {
+        if self.kind.is_sell() { -self.quantity } else { self.quantity }
+    }
+
+    /// What its account gets, or, below zero, pays for it.
+    pub fn settled_cents(&self) -> i64 {
+        -self.signed() * self.price_cents - self.charge_cents - self.commission_cents
+    }
+}
+
+/// A customer with what its trades need.
+pub struct Trader {
+    pub number: u64,
+    pub tier: u64,
+    pub accounts: Vec<Account>,
+    pub tax_hundredths: i64,
+    trades: u64,
+}
+
+impl Trader {
+    pub fn new(brokerage: &Brokerage, trades: &population::Trades, number: u64) -> Self {
+        let (country, division) = brokerage.tax_rates(number);
+        Self {
+            number,
+            tier: population::tier(population::place(number)),
+            accounts: brokerage.accounts(number).collect(),
+            tax_hundredths: costs::country_rate(country) + costs::division_rate(division),
+            trades: trades.of(number),
+        }
+    }
+
+    /// All its trades in the order of their completion, without taxes.
+    pub fn trades<'a>(&'a self, brokerage: &'a Brokerage) -> impl Iterator<Item = Trade> + 'a {
+        (0..self.trades).map(|place| {
+            let (completed_ms, dice) = self.completion(brokerage, place);
+            self.trade(completed_ms, dice)
+        })
+    }
+
+    /// When trade number `place` is completed, and the dice for the rest of it.
+    ///
+    /// One trade falls into each of equal parts of the time, so that they are in order without sorting.
+    fn completion(&self, brokerage: &Brokerage, place: u64) -> (i64, Dice) {
+        let mut dice = brokerage.dice(Purpose::Trade, (self.number << 32) + place);
+        let span = brokerage.span_ms() as u64;
+        let (begin, end) = (span * place / self.trades, span * (place + 1) / self.trades);
+        ((begin + dice.below(end - begin)) as i64, dice)
+    }
+
+    fn trade(&self, completed_ms: i64, mut dice: Dice) -> Trade {
+        let account = dice.below(self.accounts.len() as u64) as usize;
+        let owner = &self.accounts[account];
+        let place = dice.below(owner.securities.count);
+        let security = owner.securities.at(place);
+        let kind = Kind::of(dice.below(100));
+        let quantity = 100 << dice.below(4);
+        let cash = kind.is_sell() || dice.below(100) >= 16;
+        let lifo = dice.below(100) < 35;
+        let by_other = owner.trusted[0].is_some() && dice.below(4) == 0;
+        let submitted_ms = (completed_ms - delay_ms(&mut dice)).max(0);
+        let price_cents = market::price_cents(security, completed_ms);
+        let (bid_cents, placed_ms) = if kind.is_market() {
+            (market::price_cents(security, submitted_ms), None)
+        } else {
+            let (bid, waited) = limit(kind, security, submitted_ms, &mut dice);
+            (bid, Some((submitted_ms - waited).max(0)))
+        };
+        let rate = costs::commission_rate(self.tier, kind, market::exchange(security), costs::band(quantity));
+        Trade {
+            account,
+            place: place as usize,
+            security,
+            kind,
+            cash,
+            lifo,
+            by_other,
+            quantity,
+            bid_cents,
+            price_cents,
+            charge_cents: costs::charge_cents(kind, self.tier),
+            commission_cents: costs::commission_cents(rate, quantity, price_cents),
+            placed_ms,
+            submitted_ms,
+            completed_ms,
+        }
+    }
+}
+
+/// The limit of an order that went to the market at this time, and how long it had waited for that.
+///
+/// A price that moves towards the limit has just met it: since when the order may have waited follows from the wave.
+/// One that moves away was better than the limit when the order came, and that was then.
+fn limit(kind: Kind, security: u64, submitted_ms: i64, dice: &mut Dice) -> (i64, i64) {
+    let price = market::price_cents(security, submitted_ms);
+    let (since, rises) = market::phase(security, submitted_ms);
+    if rises != kind.waits_for_fall() {
+        // It was on the other side of the limit from as long before it turned as it has moved since.
+        return (price, dice.between(0, 2 * since));
+    }
+    let bid =
+        if kind.waits_for_fall() { dice.between(price, HIGHEST_CENTS) } else { dice.between(LOWEST_CENTS, price) };
+    (bid, 0)
+}
+
+/// Negative exponential with a longest; whole numbers alone, because logarithms differ from machine to machine.
+///
+/// −log₂ of a uniform number: its leading zeros, and of the rest m in 0..1 the parabola m + 0.3437 m (1 − m), which is
+/// within 0.01 of log₂ (1 + m).
+fn delay_ms(dice: &mut Dice) -> i64 {
+    let drawn = dice.below(1 << 32) | 1;
+    let zeros = u64::from(drawn.leading_zeros()) - 32;
+    let m = ((drawn << (zeros + 1)) & 0xffff_ffff) >> 20;
+    let log = m * 4096 + 1408 * m * (4096 - m) / 4096;
+    let halvings = (zeros + 1) * 4096 * 4096 - log;
+    // ln 2 = 0.6931
+    (halvings * (MEAN_DELAY_MS * 6931 / 10_000) / (4096 * 4096)).min(LONGEST_DELAY_MS) as i64
+}
+
+/// The trades of a group of customers, in the order of their completion: that of their numbers.
+pub struct Group<'a> {
+    brokerage: &'a Brokerage,
+    pub traders: Vec<Trader>,
+    /// The number of the next trade, from 0.
+    next: u64,
+    /// When the next trade of each trader is completed, and who it is.
+    heads: BinaryHeap<Reverse<(i64, usize)>>,
+    /// Of each trader: the place and the dice of that trade.
+    waiting: Vec<(u64, Dice)>,
+}
+
+impl<'a> Group<'a> {
+    pub fn new(brokerage: &'a Brokerage, trades: &population::Trades, group: u64) -> Self {
+        let customers = group * GROUP..(group + 1) * GROUP;
+        let next = trades.before(customers.start);
+        let traders: Vec<Trader> = customers.map(|customer| Trader::new(brokerage, trades, customer)).collect();
+        let (mut heads, mut waiting) = (BinaryHeap::with_capacity(traders.len()), Vec::with_capacity(traders.len()));
+        for (who, trader) in traders.iter().enumerate() {
+            let (completed_ms, dice) = trader.completion(brokerage, 0);
+            heads.push(Reverse((completed_ms, who)));
+            waiting.push((0, dice));
+        }
+        Self { brokerage, traders, next, heads, waiting }
+    }
+
+    /// The next trade: its number, the place of its trader in the group, and the trade itself.
+    pub fn advance(&mut self) -> Option<(u64, usize, Trade)> {
+        let mut head = self.heads.peek_mut()?;
+        let Reverse((completed_ms, who)) = *head;
+        let (trader, (place, dice)) = (&self.traders[who], &mut self.waiting[who]);
+        let drawn = dice.clone();
+        *place += 1;
+        if *place < trader.trades {
+            let (completed_ms, after) = trader.completion(self.brokerage, *place);
+            *dice = after;
+            head.0.0 = completed_ms;
+            drop(head);
+        } else {
+            std::collections::binary_heap::PeekMut::pop(head);
+        }
+        let number = self.next;
+        self.next += 1;
+        Some((number, who, trader.trade(completed_ms, drawn)))
+    }
+}
