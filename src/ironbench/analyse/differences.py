@@ -55,12 +55,19 @@ def facts_of(record: Record) -> dict[str, str]:
 
 def chosen(system: System, load: Load) -> dict[str, str]:
     """What the user chose, known before anything is measured."""
-    every = asdict(system), asdict(load)
+    every = system_facts(system), asdict(load)
     every[0].pop("label")
     # What belongs to the other kind of loop would read as if it had been so.
     for left_out in ("clients", "threads", "seed", "arrivals" if load.rate is None else "think_time_s"):
         every[1].pop(left_out)
     return {**flattened("system", every[0]), **flattened("load", every[1])}
+
+
+def system_facts(system: System) -> dict[str, Any]:
+    """The system's fields, its commands as two texts."""
+    every = asdict(system)
+    commands = every.pop("commands")
+    return every | {when: "; ".join(one[when] for one in commands if one[when]) for when in ("prepare", "cleanup")}
 
 
 def completed(known: Sequence[Mapping[str, str] | None], declared: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
 from ironbench.analyse.comparability import causes
-from ironbench.analyse.differences import differing, fact_text, facts_of, flattened
+from ironbench.analyse.differences import differing, fact_text, facts_of, flattened, system_facts
 from ironbench.analyse.looks import Look, at
 from ironbench.analyse.rate import NEXT_TO_NOTHING, Ratios, is_share, without_ratio
 from ironbench.analyse.subjects import counted_in, work_name, works_apart
@@ -286,7 +286,7 @@ def _unintended(metric: str, lab: Lab, a: Sequence[Record], b: Sequence[Record])
     sentences = []
     if work_name(a[0].choice) != work_name(b[0].choice):
         sentences.append(f"The work differs: {works_apart(a[0].choice, b[0].choice)}.")
-    if len({record.machine for record in (*a, *b)}) > 1:
+    if len({record.machine for record in (*a, *b)}) > 1 and a[0].system.commands == b[0].system.commands:
         sentences.append("The machine, or how it was set up, changed between trials.")
     meant = _meant(lab, a[0].cell.name, b[0].cell.name)
     sides = [_facts_of_all(a), _facts_of_all(b)]
@@ -321,7 +321,7 @@ def _meant(lab: Lab, cell: str, baseline: str) -> set[str]:
 
 
 def _facts(setup: Setup) -> dict[str, str]:
-    return {**flattened("system", asdict(setup.system)), **flattened("load", asdict(setup.cell.load))}
+    return {**flattened("system", system_facts(setup.system)), **flattened("load", asdict(setup.cell.load))}
 
 
 def _facts_of_all(records: Sequence[Record]) -> dict[str, str]:

@@ -12,6 +12,7 @@ from ironbench import engines, workloads
 from ironbench.analyse.subjects import bare
 from ironbench.devices import arrange, file_systems
 from ironbench.errors import InputError, IronbenchError
+from ironbench.model.commands import LIMIT_S, Commands
 from ironbench.model.record import Record
 from ironbench.model.system import Choice, Layout, Load, System
 from ironbench.process import place
@@ -47,6 +48,7 @@ def run_command(records: Sequence[Record]) -> str:
     for option, cpus in (("--server-cpus", system.server_cpus), ("--client-cpus", system.client_cpus)):
         words += [option, ",".join(str(cpu) for cpu in cpus)] if cpus else []
     words += ["--reference-score", _exact(system.reference_score)] if system.reference_score else []
+    words += _commands(system.commands)
     usual_label = choice.workload if bare(records[0]) else system.engine
     words += ["--label", system.label] if system.label not in ("", usual_label) else []
     return shlex.join(words)
@@ -70,6 +72,16 @@ def _load_options(load: Load) -> list[str]:
     words += ["--checkpoint", f"{_exact(load.checkpoint_s)}s"] if load.checkpoint_s else []
     words += ["--io", load.io] if load.io != "auto" else []
     return [*words, "--seed", str(load.seed)]
+
+
+def _commands(every: Sequence[Commands]) -> list[str]:
+    """A run has one pair, which the shell runs like several."""
+    prepare = " && ".join(one.prepare for one in every if one.prepare)
+    cleanup = "; ".join(one.cleanup for one in reversed(every) if one.cleanup)
+    words = ["--prepare", prepare] if prepare else []
+    words += ["--cleanup", cleanup] if cleanup else []
+    limit_s = max((one.limit_s for one in every), default=LIMIT_S)
+    return [*words, *(["--command-limit", f"{_exact(limit_s)}s"] if limit_s != LIMIT_S else [])]
 
 
 def _exact(value: float) -> str:

@@ -25,6 +25,7 @@ def cleanup(
 ) -> int:
     from ironbench.engines import cleanup as engines_cleanup
     from ironbench.errors import InputError
+    from ironbench.experiment.upkeep import make_up
     from ironbench.printer import Printer
     from ironbench.record.durable import remove_abandoned
 
@@ -35,7 +36,8 @@ def cleanup(
         printer.say(engines_cleanup.database(dsn))
         return 0
     cleaned = engines_cleanup.cleanup(remove_data=data)
+    stubborn = make_up(printer.say)  # after the servers: one of them may lie on what is unmounted now
     unfinished = [path for place in (Path(results), Path()) for path in remove_abandoned(place)]
     for line in engines_cleanup.lines_of(cleaned, list(map(str, unfinished))):
         printer.say(line)
-    return 1 if cleaned.stubborn else 0
+    return 1 if cleaned.stubborn or stubborn else 0

@@ -69,11 +69,12 @@ def run(
     json: JSON = False,
 ) -> int:
     """Run a lab from its beginning: every planned trial, in blocks of random order, then the verdict."""
-    from ironbench.experiment import declare, freeze, loop
+    from ironbench.experiment import declare, freeze, loop, upkeep
     from ironbench.record import labs
 
     printer = Printer()
     lab, secrets = declare.lab(Path(file), _seconds(budget))
+    upkeep.require_person(lab.every_command)
     traces = freeze.traced(lab, trace)
     directory = labs.LabDirectory(Path(results) if results else labs.home() / f"{lab.name}-{lab.series}")
     directory.store.validate()
@@ -103,7 +104,7 @@ def resume(
 ) -> int:
     """Go on with a lab that was interrupted: exactly what is missing, in the planned order."""
     from ironbench.cli import verdict
-    from ironbench.experiment import declare, freeze, loop, schedule, search
+    from ironbench.experiment import declare, freeze, loop, schedule, search, upkeep
     from ironbench.record import labs, progress
 
     printer = Printer()
@@ -115,6 +116,8 @@ def resume(
         source = path.read_text(encoding="utf-8") if path.is_file() else directory.source()
         freeze.require_scripts(frozen.lab)
         freeze.end_orphans(frozen.lab)
+        if upkeep.make_up(printer.say, str(directory.path.absolute())):
+            return 1
         declare.refuse_in_use(frozen.lab.setups)
         secrets = freeze.secrets_again(frozen.lab, path, source)
         freeze.require_rights([setup for setup in frozen.lab.setups if not setup.skipped], secrets)
@@ -147,12 +150,13 @@ def noise(
     json: JSON = False,
 ) -> int:
     """Run a lab's baseline against itself: what differs then is the noise of this machine, kept for later findings."""
-    from ironbench.experiment import declare, freeze, loop
+    from ironbench.experiment import declare, freeze, loop, upkeep
     from ironbench.experiment.noise import against_itself
     from ironbench.record import labs
 
     printer = Printer()
     lab, secrets = against_itself(*declare.lab(Path(file)), blocks)
+    upkeep.require_person(lab.every_command)
     directory = labs.LabDirectory(labs.home() / f"{lab.name}-{lab.series}")
     directory.store.validate()
     _announce(lab, directory, printer)
@@ -170,6 +174,7 @@ def _told(directory: LabDirectory, records: Sequence[Record], json: bool, printe
     """Of a lab against itself, the noise floors are kept first, so that the verdict quotes them."""
     from ironbench.cli import verdict
     from ironbench.experiment import noise as noise_lab
+    from ironbench.experiment import upkeep
     from ironbench.record import noise as kept
     from ironbench.record.labs import results
 
@@ -181,6 +186,7 @@ def _told(directory: LabDirectory, records: Sequence[Record], json: bool, printe
             if one.metric == lab.method.metric:
                 printer.say(f"noise floor of {one.metric}: {in_percent(one.floor)} ({one.source})")
     code = verdict.show(directory, records, json, printer)
+    code = upkeep.code(code, str(directory.path.absolute()), printer.say)
     if code == verdict.INTERRUPTED:
         printer.say(_goes_on(directory, records))
     return code
@@ -214,6 +220,7 @@ def _say_cautions(lab: Lab, printer: Printer) -> None:
 
 
 def _announce(lab: Lab, directory: LabDirectory, printer: Printer) -> None:
+    from ironbench.cli import planning
     from ironbench.experiment import pace
     from ironbench.plan import blocks
 
@@ -227,6 +234,8 @@ def _announce(lab: Lab, directory: LabDirectory, printer: Printer) -> None:
     at_rates = f", {among} of them at shares of the baseline's peak" if among else ""
     printer.say(f"{cells}, {counted(lab.method.blocks, 'block')}, {trials}{at_rates}")
     printer.say(f"at least {units.span(seconds)}, in {directory.path}")
+    for line in planning.commands_of(lab.every_command, lab.folder):
+        printer.say(line)
     for setup in lab.setups:
         if setup.skipped:
             printer.say(f"skipped: {setup.cell.name}: {setup.skipped}")

@@ -11,11 +11,12 @@ from ironbench.cli.run import time_of
 from ironbench.drive import checkpoints
 from ironbench.experiment import declare, schedule, size
 from ironbench.experiment.size import Planned, Resolution
+from ironbench.model.commands import Commands, asked
 from ironbench.model.lab import Lab
 from ironbench.model.plan import Plan
 from ironbench.model.record import Record, Status
 from ironbench.model.system import Load, Setup, Trial
-from ironbench.plan import blocks
+from ironbench.plan import blocks, commands
 from ironbench.printer import Printer
 from ironbench.report import plain
 from ironbench.report.charts.base import Table
@@ -75,6 +76,8 @@ def show_run(plan: Plan, before: Sequence[Record], over: bool, drawn: bool, json
         lines.append(f"data of about {quantity(data_bytes, 'bytes')}, loaded first where they are not there yet")
     if note := checkpoints.interval_note(setups[:1], plan.crash, "--checkpoint"):
         lines.append(note)
+    if plan.system.commands:
+        lines += ["commands:", *commands_of(plan.system.commands, "the current directory")]
     protocol = engines.get(plan.system.engine).protocol(plan.trials[0].cell.load.protocol)
     cautions = [*workload.cautions(plan.system.engine, plan.choice, protocol), *declare.in_use(setups[:1])]
     Printer().data("\n".join(map(plain.clean, [*lines, *(f"caution: {one}" for one in cautions)])))
@@ -145,6 +148,8 @@ def document(found: Planned) -> dict[str, Any]:
         "rated": [{"name": one.cell.name, "of": one.of, "share": one.cell.load.rate_share} for one in lab.rated],
         "rated_comparisons": lab.rated_comparisons,
         "claims": lab.claims,
+        "commands": {"lab": lab.commands, "block": lab.block_commands, "folder": lab.folder},
+        "asked": commands.asks(lab),
         "method": lab.method,
         "trials": [{"cell": one.cell.name, "block": one.block, "stage": one.stage} for one in lab.trials],
         "estimate_s": lab.estimate_s,
@@ -169,6 +174,8 @@ def _pages(found: Planned) -> Iterator[str]:
     yield plain.clean(lab.question)
     yield _cells(lab)
     yield _order(lab)
+    if lab.every_command:
+        yield "\n".join(["Commands", *commands_of(lab.every_command, lab.folder)])
     if lab.rated:
         yield "At the same load\n" + "\n".join(f"  {line}" for line in _rated(found))
     if lab.claims:
@@ -182,6 +189,29 @@ def _pages(found: Planned) -> Iterator[str]:
     ]
     if notes:
         yield "Before you run it\n" + "\n".join(f"  - {note}" for note in notes)
+
+
+def commands_of(every: Sequence[Commands], folder: str) -> Iterator[str]:
+    """What will be run, before anything is; nothing where there are no commands."""
+    if not every:
+        return
+    each = ("prepare", "cleanup")
+    rows = tuple((one.of, when, getattr(one, when)) for one in every for when in each if getattr(one, when))
+    yield from plain.facts(Table(("", "", ""), rows)).split("\n")
+    limits = listed(list(dict.fromkeys(units.span(one.limit_s) for one in every)))
+    yield f"  in {folder}, each ended after {limits}; a trial whose prepare fails is a failed one"
+
+
+def _asked(lab: Lab) -> Iterator[str]:
+    """How often a person is wanted, and what that does to the order."""
+    if not (count := commands.asks(lab)):
+        return
+    yield f"somebody is asked {counted(count, 'time')} at the terminal; the time that takes is not in the estimate"
+    if lab.method.order != "fixed":
+        yield (
+            "cells that need the same change by hand come together in each block, and each block has it made anew, so "
+            "that blocks stay independent"
+        )
 
 
 def _meaning(claim: Any) -> str:
@@ -320,6 +350,9 @@ def _cost(found: Planned) -> Iterator[str]:
         yield f"of these about {searching} before the first block, {span} of searching for the best load of each cell"
     if pilots := len(blocks.piloted(lab.setups)):
         yield f"of these {pilots} before the first block, pilots that decide warm-ups"
+    if any(not asked(text) for one in lab.every_command for text in one.both):
+        yield "the time of the commands comes on top, as long as they take"
+    yield from _asked(lab)
     if lab.method.quiet_s:
         yield _quiet(lab)
     ours = [setup for setup in size.possible(lab.setups) if setup.system.dsn is None]

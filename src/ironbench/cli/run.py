@@ -165,6 +165,17 @@ def run(
     ] = "",
     io: Annotated[str, OPTION(help="Client I/O: `auto`, `io_uring` or `epoll`.")] = "auto",
     observe: Annotated[bool, OPTION("--observe/--no-observe", help="Sample machine and server during trials.")] = True,
+    prepare: Annotated[
+        str,
+        OPTION(
+            metavar="COMMAND",
+            help="Run by `sh -c` before the engine starts; `ask: …` asks a person and waits for Enter.",
+        ),
+    ] = "",
+    cleanup: Annotated[str, OPTION(metavar="COMMAND", help="Undoes --prepare, however the run ends.")] = "",
+    command_limit: Annotated[
+        str, OPTION(metavar="TIME", help="Time limit of each of these commands.  [default: 2m]")
+    ] = "",
     label: Annotated[str, OPTION(metavar="NAME", help="Name of this system in tables and charts.")] = "",
     reference_score: Annotated[
         float | None,
@@ -197,7 +208,7 @@ def run(
 
 def carried_out(asked: Asked, json: bool, plan_only: bool = False, resume: bool = False) -> int:
     """Plans, runs, shows; the exit code (docs/guide/statuses.md)."""
-    from ironbench.experiment import command, declare
+    from ironbench.experiment import command, declare, upkeep
     from ironbench.model.system import Setup
     from ironbench.record import Store
 
@@ -211,6 +222,7 @@ def carried_out(asked: Asked, json: bool, plan_only: bool = False, resume: bool 
         over, drawn = loop.is_over(plan, store, before), asked.seed is None and not resume
         planning.show_run(plan, before, over, drawn, json)
         return 0
+    upkeep.require_person(plan.system.commands)
     declare.refuse_in_use([Setup(plan.trials[0].cell, plan.system, plan.choice)])
     store.validate()
     return _measured(plan, secrets, store, asked.protocol, json, resume)
@@ -220,7 +232,7 @@ def _measured(plan: Plan, secrets: Secrets, store: Store, protocol: str, json: b
     # What a refused command need not import is imported here: numpy takes longer than the refusal.
     from ironbench import engines, workloads
     from ironbench.cli import verdict
-    from ironbench.experiment import command, loop, schedule, search
+    from ironbench.experiment import command, loop, schedule, search, upkeep
 
     printer = Printer()
     workload = workloads.get(plan.choice.workload)
@@ -230,6 +242,8 @@ def _measured(plan: Plan, secrets: Secrets, store: Store, protocol: str, json: b
     if where := workload.where(plan.system):
         printer.say(where)
     with store.measuring(plan.series):
+        if upkeep.make_up(printer.say, plan.series):
+            return 1
         before = command.measured(store, plan.series) if resume else []
         if loop.is_over(plan, store, before):
             printer.say(loop.nothing_ran(before))
@@ -259,7 +273,7 @@ def _measured(plan: Plan, secrets: Secrets, store: Store, protocol: str, json: b
         else:
             run_summary(records, store, printer)
         printer.say(f"records: {store.directory / 'trials'}  series: {plan.series}")
-    code = verdict.code_of_run(records)
+    code = upkeep.code(verdict.code_of_run(records), plan.series, printer.say)
     if code == verdict.SUSPECT:
         printer.say(verdict.suspect_words(records))
     elif code == verdict.INTERRUPTED:

@@ -12,9 +12,9 @@ from pathlib import Path
 from ironbench import engines
 from ironbench.engines import ideal
 from ironbench.engines.base import Engine
-from ironbench.errors import InputError
+from ironbench.errors import InputError, shortened
 from ironbench.model.system import System
-from ironbench.process import place, processes, register, scratch
+from ironbench.process import place, processes, register, scratch, undo
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,8 @@ def leftovers() -> list[str]:
     entries = register.entries()
     orphans = [entry for entry in entries if register.orphaned(entry)]
     in_memory = ideal.abandoned([entry.data for entry in entries if entry not in orphans])
-    return [f"{entry.kind} in {entry.data}" for entry in orphans] + [str(path) for path in in_memory]
+    commands = [f"{note.of}, not undone: {shortened(note.cleanup)}" for note in undo.orphans()]
+    return [*(f"{entry.kind} in {entry.data}" for entry in orphans), *map(str, in_memory), *commands]
 
 
 def lines_of(cleaned: Cleaned, unfinished: Sequence[str] = ()) -> list[str]:

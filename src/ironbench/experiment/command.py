@@ -78,6 +78,9 @@ class Asked:
     checkpoint: str = ""
     io: str = "auto"
     observe: bool = True
+    prepare: str = ""
+    cleanup: str = ""
+    command_limit: str = ""
     label: str = ""
     reference_score: float | None = None
     results: str = "ironbench-results"

@@ -32,6 +32,8 @@ class _Left:
     """Nothing was written since they were restored."""
     lasting: bool
     """A trial since then changed them for good."""
+    identity: tuple[int, int] | None = None
+    """Device and inode of the directory: a command of the user may have put another one in its place."""
 
 
 class Data:
@@ -63,7 +65,8 @@ class Data:
         place, layout = _place(setup), setup.system.layout
         left = self._left.pop(place, None)
         often = restore.often(setup, source, self._method.restore)
-        if left is not None and (left.source, left.layout) == (source, layout) and self._enough(often, left, block):
+        same = left is not None and (left.source, left.layout, left.identity) == (source, layout, _identity(place))
+        if left is not None and same and self._enough(often, left, block):
             conditions = {"data": LEFT, "restored": f"once for this {often}"}
         else:
             conditions = restore.restored(setup, source)
@@ -94,11 +97,21 @@ class Data:
             block=block,
             read_only=begun.read_only and not writes,
             lasting=begun.lasting or restore.lasting(setup),
+            identity=_identity(_place(setup)),
         )
 
 
 def _place(setup: Setup) -> str:
     return setup.system.dsn or setup.system.layout.data or ""
+
+
+def _identity(place: str) -> tuple[int, int] | None:
+    """None: no directory of this machine."""
+    try:
+        found = Path(place).stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _content(setup: Setup) -> tuple[str, ...]:

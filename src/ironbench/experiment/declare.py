@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from ironbench import engines, ranges, workloads
 from ironbench.analyse import optimum
@@ -20,13 +21,15 @@ from ironbench.errors import InputError, collected, in_a_file, nearest, written
 from ironbench.experiment import metric_checks, size
 from ironbench.experiment.size import Planned, possible
 from ironbench.machine import space
+from ironbench.model.commands import Commands
 from ironbench.model.lab import Claim, Factor, Lab, Method, Stage
-from ironbench.model.secrets import Secrets
+from ironbench.model.secrets import Secrets, hidden
 from ironbench.model.system import Cell, Choice, Load, Setup, System
-from ironbench.plan import blocks, claims, design, labfile, resolve, same_load, sweep
+from ironbench.plan import blocks, claims, commands, design, labfile, resolve, same_load, sweep
 from ironbench.plan.design import DeclaredCell
 from ironbench.plan.labfile import Declared
 from ironbench.process import place
+from ironbench.record.redact import redacted
 from ironbench.workloads import Workload
 
 
@@ -111,12 +114,30 @@ def _planned(declared: Declared, budget_s: float | None) -> Planned:
         claims=tuple(expected),
         trials=(),
         source=declared.source,
+        **_commands_of_lab(declared),
     )
     draft = same_load.extended(draft, declared.measure.rates, f"{declared.file}, measure.rates", _paced)
     claims.refuse_unrated(expected, draft, declared.file)
     metric_checks.refuse_impossible(expected, declared.measure.metric, possible(draft.all_setups), declared.file)
     contents = {setup.cell.name: size.content(setup, declared.measure.restore) for setup in possible(setups)}
     return size.sized(draft, declared, contents, size.budget_s(declared, budget_s), builder.secrets)
+
+
+def _commands_of_lab(declared: Declared) -> dict[str, Any]:
+    """Fields of the lab. InputError."""
+    limit = declared.commands.command_limit
+    pairs = {"commands": (declared.commands.lab, "lab"), "block_commands": (declared.commands.block, "block")}
+    found = {name: without_password(commands.of_pair(pair, limit, of)) for name, (pair, of) in pairs.items()}
+    return {**found, "folder": str(Path(declared.file).absolute().parent)}
+
+
+def without_password(found: Commands) -> Commands:
+    """The commands, which records and reports show. InputError: one holds a password."""
+    for name, text in (("prepare", found.prepare), ("cleanup", found.cleanup)):
+        if redacted(hidden(text)) != text:
+            hint = "let it read the password from a file, or from a variable of the environment"
+            raise InputError(written(f"commands.{name}"), "holds a password, and records show commands", hint)
+    return found
 
 
 def _refuse_varied_search(declared: Declared, cells: Sequence[DeclaredCell]) -> None:
@@ -180,7 +201,9 @@ def _refuse_equal(declared: Declared, setups: Sequence[Setup]) -> None:
     """`60s` and `1m` are different words for the same cell."""
     known: dict[str, str] = {}
     for setup in setups:
-        key = repr((replace(setup.system, label="", reference_score=None), setup.choice, setup.cell.load))
+        done = tuple(replace(one, of="") for one in setup.system.commands)
+        system = replace(setup.system, label="", reference_score=None, commands=done)
+        key = repr((system, setup.choice, setup.cell.load))
         if key in known:
             raise InputError(
                 f"{declared.file}, vary",
@@ -242,7 +265,8 @@ class Builder:
         engine = (engines.get(named) if named else engines.default(workload.needs, dsn)).behind(dsn)
         available = os.sched_getaffinity(0)
         label = self._label(cell, workload.name if engine.can("bare machine") else engine.name)
-        system = replace(resolve.system(sections, label, folder, available), engine=engine.name)
+        system = resolve.system(sections, label, folder, available)
+        system = replace(system, engine=engine.name, commands=self._commands(cell))
         devices = requested_devices(sections.devices, sections.layout, folder or Path())
         choice = resolve.choice(sections, workload.validated(resolve.options(sections)), folder)
         usual = workload.usual_duration_s(choice.options), workload.usual_warmup_s
@@ -266,6 +290,11 @@ class Builder:
         if search:
             search = replace(search, expected=optimum.expected_trials(search))
         return Setup(Cell(cell.name, load, dict(cell.levels)), system, choice, search=search), devices
+
+    def _commands(self, cell: DeclaredCell) -> tuple[Commands, ...]:
+        """Those of every trial, then those of its levels. InputError."""
+        every = [("trial" if self.declared.file else "run", cell.sections.commands), *cell.added]
+        return tuple(one for of, section in every if (one := without_password(commands.read(section, of))))
 
     def _possible(self, setup: Setup, devices: Sequence[Request]) -> Setup:
         """The setup as the engine knows it, on devices that this machine can emulate."""
@@ -296,7 +325,7 @@ class Builder:
 
     def _validated(self, system: System, clients: int) -> tuple[System, Secrets]:
         """InputError, the same one for the same question."""
-        key = repr((replace(system, label=""), clients))
+        key = repr((replace(system, label="", commands=()), clients))
         if key not in self._asked:
             try:
                 self._asked[key] = engines.get(system.engine).validated(system, clients)
@@ -306,11 +335,11 @@ class Builder:
         if isinstance(answer, InputError):
             raise answer
         found, secrets = answer
-        return replace(found, label=system.label), secrets
+        return replace(found, label=system.label, commands=system.commands), secrets
 
     def _label(self, cell: DeclaredCell, usual: str) -> str:
         """The declared name of the system, and the levels in which it differs from the others."""
-        sections = {"system", "layout", "limits"}
+        sections = {"system", "layout", "limits", "commands"}
         changed = [
             f"{factor.name}={cell.levels[factor.name]}"
             for factor in self.declared.factors

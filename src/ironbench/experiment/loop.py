@@ -9,7 +9,7 @@ from typing import Protocol
 
 from ironbench import devices, engines, load
 from ironbench.errors import IronbenchError
-from ironbench.experiment import freeze
+from ironbench.experiment import freeze, upkeep
 from ironbench.experiment.data import Data
 from ironbench.experiment.schedule import BestLoad, Blocks, Due, Schedule, Sweep
 from ironbench.experiment.trial import EngineEach, OneEngine
@@ -55,6 +55,7 @@ def run(plan: Plan, secrets: Secrets, store: Store, printer: Printer, before: Se
     if before and schedule.next(before) is None:
         return list(before)
     with (
+        upkeep.of_run(plan, printer) as kept,
         devices.mounted(plan) as storage,
         engines.running(plan.system, secrets, plan.most_clients) as session,
         ExitStack() as stack,
@@ -65,7 +66,9 @@ def run(plan: Plan, secrets: Secrets, store: Store, printer: Printer, before: Se
         engines.get(session.engine).administration.require_rights(session, wanted)
         loaded = load.ready(session, plan, printer)
         storage.set_model_timing(on=True)
-        return measured(schedule, OneEngine(plan, session, loaded, store, printer, storage), before)
+        records = measured(schedule, OneEngine(plan, session, loaded, store, printer, kept, storage), before)
+        kept.hurried |= any(record.status is Status.CUT_SHORT for record in records[-1:])
+        return records
 
 
 def is_over(plan: Plan, store: Store, before: Sequence[Record]) -> bool:
@@ -96,15 +99,17 @@ def conduct(
 
     `known`: notes for every record; `forgiven`: failed records that do not count; `traces`: directory for what
     emulated devices are asked, if that is wanted. The caller holds the directory, in which the lab has begun.
-    UnwrittenError when a record cannot be kept, FailureError when trial after trial fails.
+    UnwrittenError when a record cannot be kept, FailureError when trial after trial fails, or a command of the lab.
     """
     before, lab = directory.records(), directory.lab()
-    schedule = Blocks(directory, before, forgiven, printer.say)
-    if schedule.planned(before) is None:
+    if Blocks(directory, before, forgiven, printer.say).planned(before) is None:
         return before
-    bench = EngineEach(lab, secrets, directory.store, Data(lab, secrets, printer), printer, known, traces)
-    schedule.ready()
-    records = measured(schedule, bench, before)
+    with upkeep.of_lab(lab, directory.path, printer) as kept:
+        schedule = Blocks(directory, before, forgiven, printer.say, kept.now)
+        bench = EngineEach(lab, secrets, directory.store, Data(lab, secrets, printer), printer, kept, known, traces)
+        schedule.ready()
+        records = measured(schedule, bench, before)
+        kept.hurried |= any(record.status is Status.CUT_SHORT for record in records[-1:])
     _say_what_stays_of(lab, secrets, printer)
     if schedule.why:
         printer.say(schedule.why)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
@@ -22,7 +23,7 @@ from ironbench.model.search import Search
 from ironbench.model.system import Cell, Trial
 from ironbench.model.trial_notes import NO_NOTES, TrialNotes
 from ironbench.plan import blocks as planned
-from ironbench.plan import rates, same_load
+from ironbench.plan import commands, rates, same_load
 from ironbench.plan.sweep import cell_at
 from ironbench.printer import Printer
 from ironbench.record import Store, progress
@@ -118,13 +119,14 @@ class Blocks:
         before: Sequence[Record],
         forgiven: Collection[str] = (),
         say: Callable[[str], object] = lambda _: None,
+        now: Callable[[], float] = time.monotonic,
     ) -> None:
         """`before`: records of earlier processes; `forgiven`: ids of failed ones that do not count; `say`: shows what
-        a search chose.
+        a search chose; `now`: seconds that count against the budget.
         """
         lab = directory.lab()
         self._directory, self._lab, self._before, self._forgiven = directory, lab, len(before), forgiven
-        self._allowance, self._pace, self._say = Allowance(lab.method.budget_s), Pace(lab), say
+        self._allowance, self._pace, self._say = Allowance(lab.method.budget_s, now), Pace(lab, now), say
 
     def ready(self) -> None:
         """The data are loaded: from here on time is that of trials."""
@@ -241,7 +243,12 @@ def more(directory: LabDirectory, blocks: int) -> None:
     stage = Stage(len(declared) + 1, blocks, added=True)
     cells, rated = ([one.cell for one in setups if not one.skipped] for setups in (lab.setups, lab.rated))
     method, at_rates = lab.method, same_load.in_blocks(blocks)
-    directory.declare(stage, planned.trials(cells, (stage,), method.seed, method.order, rated, at_rates, first))
+    directory.declare(
+        stage,
+        planned.trials(
+            cells, (stage,), method.seed, method.order, rated, at_rates, first, commands.plots(lab.all_setups)
+        ),
+    )
 
 
 def _refuse_futile(lab: Lab, fresh: Sequence[Record]) -> None:

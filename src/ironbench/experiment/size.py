@@ -18,7 +18,7 @@ from ironbench.model.finding import Noise
 from ironbench.model.lab import Lab, Stage
 from ironbench.model.secrets import Secrets
 from ironbench.model.system import Setup
-from ironbench.plan import blocks, budget, same_load
+from ironbench.plan import blocks, budget, commands, same_load
 from ironbench.plan.budget import Cells, Spread
 from ironbench.plan.labfile import Declared
 from ironbench.plan.sweep import CONFIRMATIONS
@@ -127,6 +127,7 @@ def sized(
         sized.method.order,
         [setup.cell for setup in sized.rated],
         rated_blocks,
+        plots=commands.plots([*able, *sized.rated]),
     )
     final = replace(
         sized,

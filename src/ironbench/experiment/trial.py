@@ -11,8 +11,10 @@ from ironbench.devices.mounting import NO_DEVICES, Devices
 from ironbench.drive.power import PowerCut
 from ironbench.drive.trial import Surroundings, drive
 from ironbench.errors import IronbenchError, UnwrittenError
+from ironbench.experiment import upkeep
 from ironbench.experiment.data import Data
 from ironbench.experiment.schedule import Due
+from ironbench.experiment.upkeep import Upkeep
 from ironbench.load import Loaded, restore
 from ironbench.model.driven import Driven
 from ironbench.model.lab import Lab
@@ -69,6 +71,7 @@ class OneEngine:
     loaded: Loaded
     store: Store
     printer: Printer
+    upkeep: Upkeep
     storage: Devices = NO_DEVICES
 
     def measure(self, due: Due) -> Record:
@@ -77,7 +80,7 @@ class OneEngine:
         settled = restore.untouched(session, plan.system, due.trial.cell.load, plan.choice, self.printer)
         settled |= restore.without_garbage(session, dataset) if dataset else {}
         settled |= {SEED_GIVEN: "chosen by --seed"} if plan.seed_given else {}
-        due = replace(due, notes=due.notes.merge(settled))
+        due = replace(due, notes=self.upkeep.taken(due.notes.merge(settled)))
         return measure(plan, session, self.loaded, due, self.store, self.printer, self.storage)
 
     def over(self, record: Record) -> bool:
@@ -96,6 +99,7 @@ class EngineEach:
     store: Store
     data: Data
     printer: Printer
+    upkeep: Upkeep
     known: TrialNotes = NO_NOTES
     """Notes for every record."""
     traces: str = ""
@@ -112,6 +116,8 @@ class EngineEach:
         prepared = self.known.merge(due.notes.conditions, due.notes.warnings)
         secrets = self.secrets.get(setup.origin, Secrets())
         try:
+            upkeep.before_trial(lab, self.upkeep, trial)
+            prepared = self.upkeep.taken(prepared)
             with devices.mounted(plan, make.record_id(plan.series, trial)) as storage:
                 restored = self.data.restored(setup, trial.block)
                 prepared = prepared.merge(restored.conditions, restored.warnings)
@@ -133,7 +139,9 @@ class EngineEach:
             if record is not None:  # it is kept; what failed is the engine's end, and nothing may start beside it
                 raise
             self.printer.error(error)
-            return failed(plan, trial, self.store, str(error), prepared)
+            return failed(plan, trial, self.store, str(error), self.upkeep.taken(prepared))
+        finally:
+            self.upkeep.leave_trial()
         return record
 
 

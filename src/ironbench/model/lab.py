@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ironbench.model.commands import NO_COMMANDS, Commands
 from ironbench.model.system import Setup, Trial
 
 
@@ -98,8 +99,20 @@ class Lab:
     estimate_bytes: int = 0
     rated: tuple[Setup, ...] = ()
     """Cells once more at shares of the baseline's peak: there response times are those of the same load."""
+    commands: Commands = NO_COMMANDS
+    """Of the user: before the first trial and after the last one;"""
+    block_commands: Commands = NO_COMMANDS
+    """the same of each block."""
+    folder: str = ""
+    """In which commands run: that of the lab file."""
     rated_comparisons: tuple[tuple[str, str], ...] = ()
     """Pairs of rated cells at one rate; they carry no verdict unless a claim names them."""
+
+    @property
+    def every_command(self) -> tuple[Commands, ...]:
+        """Those of lab, blocks and cells, each once, in this order."""
+        every = (self.commands, self.block_commands, *(one for setup in self.setups for one in setup.system.commands))
+        return tuple(dict.fromkeys(one for one in every if one))
 
     @property
     def all_setups(self) -> tuple[Setup, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from ironbench.model.commands import CommandRun
 from ironbench.model.system import Cell, Choice, System
 
 SCHEMA = 3
@@ -20,7 +21,7 @@ RATE_NOT_KEPT = "rate-not-kept"
 SUSPICIOUS = frozenset(
     {
         *("transactions-failed", "failed-outside-window", "client-saturated", "cpu-taken", "own-cpu-share"),
-        *("short-of-two-checkpoints", RATE_NOT_KEPT),
+        *("short-of-two-checkpoints", RATE_NOT_KEPT, "not-undone"),
     }
 )
 """Codes of the warnings that make a trial suspect."""
@@ -136,6 +137,8 @@ class Record:
     """What was done and verified before the trial: data restored from, cache state, quiet, limits, checkpoints."""
     files: dict[str, str] = field(default_factory=dict)
     """Each other file of the record → SHA-256 of its content; empty in records before schema 3."""
+    commands: tuple[CommandRun, ...] = ()
+    """Of the user, that ended since the record before, in order: what was undone after it, and done for this trial."""
     statements: tuple[Statement, ...] = ()
     """Only with `--report-per-statement`."""
     schema: int = SCHEMA

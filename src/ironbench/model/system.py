@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from ironbench.model.commands import Commands
 from ironbench.model.search import Best, Search
 
 
@@ -80,6 +81,8 @@ class System:
     """A running server, its password removed (see `Secrets`)."""
     reference_score: float | None = None
     """CPU benchmark score (e.g. SPEC), higher is faster; charts of queries show the ratio it predicts."""
+    commands: tuple[Commands, ...] = ()
+    """The user's own, that make it what it is: done first to last before it is measured, undone last to first after."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from ironbench.model.commands import CommandRun
 from ironbench.model.record import Warning
 
 
@@ -15,10 +16,15 @@ class TrialNotes:
     conditions: Mapping[str, str] = field(default_factory=dict)
     """As in `Record.conditions`."""
     warnings: tuple[Warning, ...] = ()
+    commands: tuple[CommandRun, ...] = ()
+    """As in `Record.commands`."""
+    output: str = ""
+    """What these commands wrote."""
 
     def merge(self, conditions: Mapping[str, str], warnings: Sequence[Warning] = ()) -> TrialNotes:
         """These notes and those of the next step."""
-        return TrialNotes({**self.conditions, **conditions}, (*self.warnings, *warnings))
+        merged = {**self.conditions, **conditions}
+        return replace(self, conditions=merged, warnings=(*self.warnings, *warnings))
 
 
 NO_NOTES = TrialNotes()

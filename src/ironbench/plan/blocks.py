@@ -4,7 +4,7 @@ before them, which decide a load, a warm-up or the rates, and enter no finding."
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ironbench.model.lab import Lab, Stage
 from ironbench.model.system import Cell, Setup, Trial
@@ -19,28 +19,33 @@ def trials(
     rated: Sequence[Cell] = (),
     rated_blocks: int = 0,
     first: int = 0,
+    plots: Mapping[str, str] = {},
 ) -> tuple[Trial, ...]:
     """Of all stages, in the order they will run; blocks count on from `first` across stages. The first `rated_blocks`
     of them hold the `rated` cells, too.
 
     `random` is a randomised complete block design (Fisher, The Design of Experiments, 1935, ch. IV): a block's order
     follows from the seed and the block's number alone, so that a later stage does not change what was planned before.
+    `plots`: cell → what is hard to change for it; in each block, cells of one plot come together (`plan.commands`).
     """
     found: list[Trial] = []
     block = first
     for stage in stages:
         for _ in range(stage.blocks):
             here = [*cells, *rated] if block - first < rated_blocks else cells
-            found += [Trial(cell, block, "lab", stage.number) for cell in ordered(here, block, seed, order)]
+            found += [Trial(cell, block, "lab", stage.number) for cell in ordered(here, block, seed, order, plots)]
             block += 1
     return tuple(found)
 
 
-def ordered(cells: Sequence[Cell], block: int, seed: int, order: str) -> list[Cell]:
-    """The cells of one block in the order they will run."""
+def ordered(cells: Sequence[Cell], block: int, seed: int, order: str, plots: Mapping[str, str] = {}) -> list[Cell]:
+    """The cells of one block in the order they will run: plots in random order, the cells of each in random order."""
     if order == "fixed":
         return list(cells)
-    return random.Random(f"{seed}/{block}").sample(list(cells), len(cells))
+    drawn = random.Random(f"{seed}/{block}").sample(list(cells), len(cells))
+    each = list(dict.fromkeys(plots.get(cell.name, "") for cell in cells))
+    places = random.Random(f"{seed}/{block}/plots").sample(each, len(each))
+    return sorted(drawn, key=lambda cell: places.index(plots.get(cell.name, "")))
 
 
 FIRST = 6

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -14,7 +14,7 @@ from ironbench import units
 from ironbench.errors import InputError, nearest
 from ironbench.plan import fields
 from ironbench.plan.labfile import Declared
-from ironbench.plan.sections import Sections
+from ironbench.plan.sections import CommandsSection, Sections
 from ironbench.plan.vary import Varied
 from ironbench.words import grouped
 
@@ -31,6 +31,8 @@ class DeclaredCell:
     levels: Mapping[str, str]
     """Factor → level."""
     sections: Sections
+    added: tuple[tuple[str, CommandsSection], ...] = ()
+    """Commands besides those of its sections, each with the level that asks for them: `governor=performance`."""
 
 
 def number_of_cells(declared: Declared) -> int:
@@ -61,17 +63,19 @@ def comparisons(declared: Declared, found: Sequence[DeclaredCell]) -> tuple[tupl
     differ in their rate alone are not compared where others are: that more work was asked of a system is no finding,
     and would only make the others less sure (Holm).
     """
-    sections = {cell.name: cell.sections for cell in found}
+    cells = {cell.name: cell for cell in found}
     every = _pairs(declared, found)
     # Throughputs of two workloads count different things.
-    pairs = tuple(p for p in every if len({sections[name].workload.name for name in p}) == 1) or every
-    telling = tuple(pair for pair in pairs if not _differ_in_rate_alone(*(sections[name] for name in pair)))
+    pairs = tuple(p for p in every if len({cells[name].sections.workload.name for name in p}) == 1) or every
+    telling = tuple(pair for pair in pairs if not _differ_in_rate_alone(*(cells[name] for name in pair)))
     return telling or pairs
 
 
-def _differ_in_rate_alone(cell: Sections, baseline: Sections) -> bool:
+def _differ_in_rate_alone(one: DeclaredCell, other: DeclaredCell) -> bool:
+    cell, baseline = one.sections, other.sections
     load = msgspec.structs.replace(cell.load, rate=baseline.load.rate)
-    return cell.load.rate != baseline.load.rate and msgspec.structs.replace(cell, load=load) == baseline
+    alike = msgspec.structs.replace(cell, load=load) == baseline and one.added == other.added
+    return cell.load.rate != baseline.load.rate and alike
 
 
 def _pairs(declared: Declared, found: Sequence[DeclaredCell]) -> tuple[tuple[str, str], ...]:
@@ -126,13 +130,22 @@ def named(levels: Mapping[str, str]) -> str:
 def _cell(
     declared: Declared, levels: Mapping[str, str], name: str, own: Mapping[fields.Path, Any] = {}
 ) -> DeclaredCell:
+    chosen = {
+        f"{factor.name}={levels[factor.name]}": factor.level(levels[factor.name]).changes for factor in declared.factors
+    }
+    chosen[name] = {**chosen.get(name, {}), **own}
     changes: dict[fields.Path, Any] = {}
-    for factor in declared.factors:
-        changes |= factor.level(levels[factor.name]).changes
-    document = fields.applied(declared.base, changes | dict(own))
+    added = []
     where = f"{declared.file}, cell {name}" if declared.file else ""
+    for level, of_level in chosen.items():
+        commands = {path[1]: value for path, value in of_level.items() if path[0] == "commands"}
+        changes |= {path: value for path, value in of_level.items() if path[0] != "commands"}
+        if commands:
+            inherited = {name: one for name, one in declared.base["commands"].items() if name == "command_limit"}
+            added.append((level, fields.converted(inherited | commands, CommandsSection, where)))
+    document = fields.applied(declared.base, changes)
     fields.validate(document, Sections, where)
-    return DeclaredCell(name, dict(levels), fields.converted(document, Sections, where))
+    return DeclaredCell(name, dict(levels), fields.converted(document, Sections, where), tuple(added))
 
 
 def _explicit(declared: Declared) -> Iterator[DeclaredCell]:
@@ -169,7 +182,7 @@ def _cell_of(
     changes: Mapping[fields.Path, Any],
 ) -> DeclaredCell:
     cell = _cell(declared, levels, name, changes)
-    return DeclaredCell(name, dict(shown), cell.sections)
+    return replace(cell, levels=dict(shown))
 
 
 def _level(factor: Varied, value: Any, where: str) -> str:
@@ -188,7 +201,7 @@ def _all_different(found: Sequence[DeclaredCell], file: str) -> None:
         if cell.name in names:
             raise InputError(f"{file}, cell", f"two cells are called {cell.name}", "give each a name of its own")
         names.add(cell.name)
-        key = msgspec.json.encode(cell.sections, order="deterministic")
+        key = msgspec.json.encode((cell.sections, [one for _, one in cell.added]), order="deterministic")
         if key in documents:
             raise InputError(
                 f"{file}, cell",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 from functools import partial
 from pathlib import PurePath
 from typing import Annotated, Any, Literal
@@ -80,6 +81,17 @@ class ExpectSection(Struct, forbid_unknown_fields=True):
     ] = field(default_factory=list)
 
 
+class LabCommandsSection(sections.CommandsSection, forbid_unknown_fields=True):
+    """Commands of your own: what ironbench cannot vary, a command can. Those of a factor's level are added to these."""
+
+    lab: Annotated[sections.PairSection, Meta(description="Once for the whole lab: `lab.prepare`, `lab.cleanup`.")] = (
+        field(default_factory=sections.PairSection)
+    )
+    block: Annotated[sections.PairSection, Meta(description="Once for each block.")] = field(
+        default_factory=sections.PairSection
+    )
+
+
 class LabFile(sections.Sections, forbid_unknown_fields=True):
     """A declared experiment."""
 
@@ -96,6 +108,7 @@ class LabFile(sections.Sections, forbid_unknown_fields=True):
         list[dict[str, Any]],
         Meta(description="For the explicit design: factor = level, or a name with fields; the first is the baseline."),
     ] = field(default_factory=list)
+    commands: LabCommandsSection = field(default_factory=LabCommandsSection)
     measure: MeasureSection = field(default_factory=MeasureSection)
     expect: ExpectSection = field(default_factory=ExpectSection)
 
@@ -116,6 +129,8 @@ class Declared:
     measure: MeasureSection
     claims: tuple[str, ...]
     source: str
+    commands: LabCommandsSection = dataclass_field(default_factory=LabCommandsSection)
+    """Of the lab and its blocks; those of trials are in `base`, too."""
 
     @property
     def seed(self) -> int:
@@ -148,6 +163,7 @@ def read(text: str, name: str) -> Declared:
     collected(partial(check, document, LabFile, name) for check in (fields.validate, fields.validate_kinds))
     file = fields.converted(document, LabFile, name)
     base = {section: document.get(section, {}) for section in (*fields.SECTIONS, "devices")}
+    base["commands"] = {name: one for name, one in base["commands"].items() if name in fields.SECTIONS["commands"]}
     return _mended(text, name, file, base, document.get("vary", {}))
 
 
@@ -185,6 +201,7 @@ def _declared(text: str, name: str, file: LabFile, base: dict[str, Any], factors
         measure=file.measure,
         claims=tuple(file.expect.claims),
         source=text,
+        commands=file.commands,
     )
 
 

@@ -10,7 +10,7 @@ import msgspec
 from ironbench.plan.labfile import LabFile
 from ironbench.plan.sections import DeviceSection
 
-_SECTIONS = ("system", "devices", "layout", "limits", "workload", "load", "measure", "expect")
+_SECTIONS = ("system", "devices", "layout", "limits", "workload", "load", "commands", "measure", "expect")
 
 
 def schema() -> str:
@@ -86,7 +86,13 @@ def _kind(kind: Any) -> str:
     return _WORDS[type(kind).__name__]
 
 
-_WORDS = {"StrType": "text", "IntType": "whole number", "FloatType": "number", "BoolType": "true or false"}
+_WORDS = {
+    "StructType": "table",
+    "StrType": "text",
+    "IntType": "whole number",
+    "FloatType": "number",
+    "BoolType": "true or false",
+}
 
 
 def _default(field: Any) -> str:

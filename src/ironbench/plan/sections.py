@@ -152,6 +152,27 @@ class LoadSection(Struct, forbid_unknown_fields=True):
     checkpoint: Annotated[Time, Meta(description="Interval of checkpoints during trials, e.g. 10s.")] = ""
 
 
+_PREPARE = Meta(description="Run by `sh -c` in the lab file's directory; `ask: …` asks a person and waits for Enter.")
+
+
+class PairSection(Struct, forbid_unknown_fields=True):
+    """A command, and what undoes it."""
+
+    prepare: Annotated[str, _PREPARE] = ""
+    cleanup: Annotated[str, Meta(description="Undoes it, however the lab ends.")] = ""
+
+
+class CommandsSection(Struct, forbid_unknown_fields=True):
+    """Commands of your own, before and after each trial; those of a factor's level are added to these."""
+
+    prepare: Annotated[str, Meta(description=f"Before each trial. {_PREPARE.description}")] = ""
+    cleanup: Annotated[str, Meta(description="After each trial, however it ends: undoes `prepare`.")] = ""
+    command_limit: Annotated[
+        Time,
+        Meta(description="Time limit of each command; beyond it, it is killed with all its processes. Default 2m."),
+    ] = ""
+
+
 class Sections(Struct, forbid_unknown_fields=True):
     """Everything that a level can change."""
 
@@ -163,3 +184,4 @@ class Sections(Struct, forbid_unknown_fields=True):
     limits: LimitsSection = field(default_factory=LimitsSection)
     workload: WorkloadSection = field(default_factory=WorkloadSection)
     load: LoadSection = field(default_factory=LoadSection)
+    commands: CommandsSection = field(default_factory=CommandsSection)

@@ -149,7 +149,8 @@ def _validate(factor: Varied, base: Mapping[str, Any], where: str) -> None:
 def _no_field_twice(found: Sequence[Varied], file: str) -> None:
     setter: dict[Path, str] = {}
     for factor in found:
-        for path in dict.fromkeys(path for level in factor.levels for path in level.changes):
+        paths = dict.fromkeys(path for level in factor.levels for path in level.changes)
+        for path in (path for path in paths if path[0] != "commands"):  # those of all factors are run
             if path in setter:
                 raise InputError(
                     f"{file}, vary",

@@ -10,15 +10,16 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 PROC = Path("/proc")
-_STAT_PPID, _STAT_STATE, _STAT_START = 1, 0, 19
-"""Fields of /proc/PID/stat after the command's closing bracket: 4, 3 and 22 of proc_pid_stat(5)."""
+_STAT_STATE, _STAT_PPID, _STAT_SESSION, _STAT_START = 0, 1, 3, 19
+"""Fields of /proc/PID/stat after the command's closing bracket: 3, 4, 6 and 22 of proc_pid_stat(5)."""
 _STAT_CPU = slice(11, 15)
 """User and system time, its own and of children that it waited for: 14 to 17."""
+_ENDING = (signal.SIGTERM, signal.SIGHUP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +137,32 @@ def end(process: ProcessId, gentle: int, patience_s: float, forceful: int = sign
     return False
 
 
+def end_session(leader: int, patience_s: float, reap: Callable[[], object] = lambda: None) -> None:
+    """Ends every process of the session that `leader` began, and their descendants in sessions of their own.
+
+    The leader lives, or has not been waited for: its id is nobody else's. `reap`: waits for it where it is our child.
+    """
+    deadline = time.monotonic() + patience_s
+    number: int = signal.SIGTERM
+    while left := _of_session(leader):
+        for one in left:
+            one.signal(number)
+        if time.monotonic() >= deadline:
+            if number == signal.SIGKILL:
+                return  # out of reach, as a program of another user
+            number, deadline = signal.SIGKILL, time.monotonic() + patience_s
+        time.sleep(0.02)
+        reap()
+
+
+def _of_session(leader: int) -> list[ProcessId]:
+    fields = {pid: found for pid in _pids() if (found := _stat(pid)) is not None}
+    own = {pid for pid, one in fields.items() if pid == leader or one[_STAT_SESSION] == str(leader)}
+    while more := {pid for pid, one in fields.items() if int(one[_STAT_PPID]) in own} - own:
+        own |= more
+    return [one for pid in sorted(own) if (one := identify(pid)) is not None]
+
+
 def _pids() -> Iterator[int]:
     for path in PROC.iterdir():
         if path.name.isdigit():
@@ -159,19 +186,40 @@ def _boot_id() -> str:
 
 @contextlib.contextmanager
 def interrupt_held() -> Iterator[None]:
-    """A Ctrl-C inside takes effect at the end: nothing may come between starting a thing and knowing that it runs.
+    """A Ctrl-C inside takes effect at the end: nothing may come between starting a thing and knowing that it runs. The
+    same for signals that `ended_as_by_interrupt` turned into one.
 
     Only the main thread is ever interrupted (Python's documentation of `signal`, "Signals and threads").
     """
-    before = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or not callable(before):
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, *_ENDING)}
+    before = {number: handler for number, handler in before.items() if callable(handler)}
+    if threading.current_thread() is not threading.main_thread() or not before:
         yield
         return
     held: list[int] = []
-    signal.signal(signal.SIGINT, lambda number, _: held.append(number))
+    for number in before:
+        signal.signal(number, lambda number, _: held.append(number))
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
         if held:
-            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(held[0])
+
+
+@contextlib.contextmanager
+def ended_as_by_interrupt() -> Iterator[None]:
+    """Inside, a request to end and a terminal that closes do what Ctrl-C does: what was begun is undone first."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.getsignal(number) for number in _ENDING}
+    for number, handler in before.items():
+        if handler is signal.SIG_DFL:  # nohup(1) has the terminal's end ignored
+            signal.signal(number, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -127,6 +127,7 @@ READERS: dict[str, Callable[[Path], Any]] = {
     COUNTED: counted,
     LATENCY: histograms,
     LOG: text,
+    "commands.log": text,
     "plans.txt": text,
     "streams.csv": text,
 }

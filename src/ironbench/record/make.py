@@ -85,12 +85,15 @@ def keep(store: Store, plan: Plan, trial: Trial, measured: Measured, session: Se
         stage=trial.stage,
         attempt=trial.attempt,
         conditions=dict(prepared.conditions),
+        commands=prepared.commands,
         statements=measures.statements(driven),
     )
     series = (*observation.series, *driven.series)
     files = dict(driven.files)
     if timed := driven.summary.get("statements"):
         files["statements.json"] = msgspec.json.format(msgspec.json.encode(timed), indent=1)
+    if prepared.output:
+        files["commands.log"] = prepared.output.encode()
     evidence = Evidence(
         driven.timeline, driven.seconds, series, observation.counted, driven.histograms, driven.log, files
     )

@@ -1,0 +1,109 @@
+"""Commands of a lab: what is in force for a trial, how long it lasts, and how often a person is asked.
+
+A trial finds a stack of scopes: the lab's, its block's, what a person changed for it, its own. What the next trial
+shares with it, from the bottom, stays; the rest is undone from the top. A person is asked once for all trials of a
+block that need the same: these are *whole plots* of a split-plot design, drawn in random order, the trials of each in
+random order. They are set anew in every block, though the last one had ended with the same: two blocks that shared one
+setting would not be independent of each other, and the interval of their ratios would be too narrow (Webb, Lucas and
+Borkowski, "Factorial experiments when factor levels are not necessarily reset", J. Quality Technology 36, 2004).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ironbench import ranges
+from ironbench.errors import InputError, written
+from ironbench.model.commands import ASK, Commands, asked, plot
+from ironbench.model.lab import Lab
+from ironbench.model.system import Setup, Trial
+from ironbench.plan.sections import CommandsSection, PairSection
+
+LONGEST = 1000
+"""Characters of a command: records, which are short, hold it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Commands in force, and what they last as long as."""
+
+    lasts: tuple[object, ...]
+    """Equal for trials between which nothing is undone."""
+    commands: Commands
+
+    @property
+    def own(self) -> bool:
+        """Whether it ends with its trial."""
+        return self.lasts[0] == "trial"
+
+
+def of_lab(lab: Lab) -> list[Scope]:
+    """What lasts as long as the lab."""
+    return [Scope(("lab",), lab.commands)]
+
+
+def scopes(lab: Lab, setup: Setup, trial: Trial) -> list[Scope]:
+    """Of a trial, from the bottom of the stack: what is done first and undone last."""
+    block = (trial.block,) if trial.purpose == "lab" else ("before",)
+    asks = [one for one in setup.system.commands if one.by_hand]
+    own = [one for one in setup.system.commands if not one.by_hand]
+    return [
+        *of_lab(lab),
+        Scope(("block", *block), lab.block_commands),
+        *(Scope(("plot", *block, one), one) for one in asks),
+        *(Scope(("trial", trial.purpose, trial.block, trial.cell.name, trial.attempt, one), one) for one in own),
+    ]
+
+
+def plots(setups: Sequence[Setup]) -> dict[str, str]:
+    """Cell → what a person must have changed for it; equal ones are measured together."""
+    return {setup.cell.name: plot(setup.system.commands) for setup in setups}
+
+
+def asks(lab: Lab) -> int:
+    """How often a person is asked in the blocks of a lab, when every trial succeeds at once."""
+    stack: list[Scope] = []
+    count = 0
+    for trial in lab.trials:
+        wanted = scopes(lab, lab.setup(trial.cell.name), trial)
+        kept = shared(stack, wanted)
+        count += sum(bool(asked(one.commands.cleanup)) for one in stack[kept:])
+        count += sum(bool(asked(one.commands.prepare)) for one in wanted[kept:])
+        stack = wanted
+    return count + sum(bool(asked(one.commands.cleanup)) for one in stack)
+
+
+def shared(stack: Sequence[Scope], wanted: Sequence[Scope]) -> int:
+    """How many scopes from the bottom of the stack stay."""
+    same = (have == want for have, want in zip(stack, wanted, strict=False))
+    return next((place for place, one in enumerate(same) if not one), min(len(stack), len(wanted)))
+
+
+def read(section: CommandsSection, of: str) -> Commands:
+    """Those of a trial, checked. `of`: as in `Commands`. InputError."""
+    return _read(section, of, "commands", section.command_limit)
+
+
+def of_pair(section: PairSection, limit: str | int | float, of: str) -> Commands:
+    """Those of the lab or of its blocks, with the limit of the section. InputError."""
+    return _read(section, of, f"commands.{of}", limit)
+
+
+def _read(pair: CommandsSection | PairSection, of: str, where: str, limit: str | int | float) -> Commands:
+    found = Commands(pair.prepare.strip(), pair.cleanup.strip(), of=of)
+    for name, text in (("prepare", found.prepare), ("cleanup", found.cleanup)):
+        _validate(written(f"{where}.{name}"), text)
+    if limit == "":
+        return found
+    limit_s = ranges.read("command_limit", written("commands.command_limit"), limit)
+    return Commands(found.prepare, found.cleanup, limit_s, of)
+
+
+def _validate(subject: str, text: str) -> None:
+    if "\0" in text:
+        raise InputError(subject, "holds a character with the code 0", "leave it out")
+    if len(text) > LONGEST:
+        raise InputError(subject, f"has more than {LONGEST} characters", "write a script, and run that")
+    if text.startswith(ASK) and not asked(text):
+        raise InputError(subject, "does not say what is asked for", f'write for example "{ASK} change the driver"')

@@ -1,0 +1,47 @@
+"""The user's own commands: what was run how often, how long it took, and what failed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from statistics import median
+
+from ironbench import units
+from ironbench.analyse.study import Study
+from ironbench.model.commands import CommandRun, asked
+from ironbench.report.charts.base import Depth, Table
+from ironbench.report.section import Section
+
+PLACE = 2450
+_HEAD = ("of", "when", "command", "ended", "failed", "median time", "longest")
+_LEAD = (
+    "Commands of the user's own, around the trials; what each wrote is in commands.log of a trial's record. A lab's "
+    "directory holds every one in commands.jsonl, the last cleanups too."
+)
+BY_HAND = (
+    "Where a person makes a change, the trials of a block that need it come together, and each block has it made anew: "
+    "a ratio of two such cells holds what making the change twice differs by, and blocks stay independent. Trials that "
+    "are compared lie further apart in time than in a fully random order, so drift within a block costs precision."
+)
+
+
+def sections(study: Study) -> Iterator[Section]:
+    runs = _runs(study)
+    lead = f"{_LEAD}\n\n{BY_HAND}" if any(asked(one.command) for one in runs) else _LEAD
+    table = Table(_HEAD, tuple(_rows(runs)), words=True)
+    yield Section("commands", "Commands", lead if runs else "", tables=(("", table),), depth=Depth.DOCUMENT)
+
+
+def _runs(study: Study) -> list[CommandRun]:
+    trials = [*(cell.trials for cell in study.cells), *(part.subject.records for part in study.parts)]
+    return [run for records in trials for record in records for run in record.commands]
+
+
+def _rows(runs: list[CommandRun]) -> Iterator[tuple[str, ...]]:
+    groups: dict[tuple[str, str, str], list[CommandRun]] = {}
+    for run in runs:
+        groups.setdefault((run.of, run.when, run.command), []).append(run)
+    for (of, when, command), group in sorted(groups.items()):
+        times = [run.took_s for run in group]
+        failed = [run.cause for run in group if run.cause]
+        words = f"{len(failed)}: {failed[0]}" if failed else ""
+        yield of, when, command, str(len(group)), words, units.span(median(times)), units.span(max(times))
