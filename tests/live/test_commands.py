@@ -173,8 +173,21 @@ def test_a_cleanup_that_fails_makes_later_trials_suspect_and_is_tried_again(user
     assert "nothing of ours is left" in user("cleanup").stderr
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda one: one.name)
-@pytest.mark.parametrize("while_", ["trial", "prepare"])
+def rarely(*words: object) -> Any:
+    """The same by another way, for the long tests."""
+    return pytest.param(*words, marks=pytest.mark.long)
+
+
+@pytest.mark.parametrize(
+    ("number", "while_"),
+    [
+        (signal.SIGINT, "trial"),
+        (signal.SIGTERM, "prepare"),
+        rarely(signal.SIGINT, "prepare"),
+        rarely(signal.SIGTERM, "trial"),
+        rarely(signal.SIGHUP, "trial"),
+    ],
+)
 def test_who_asks_it_to_end_has_it_undone_first(user: User, number: int, while_: str) -> None:
     prepare = "echo on >> done" if while_ == "trial" else "echo on >> done; sleep 4714"
     file = lab(user, f'prepare = "{prepare}", cleanup = "echo off >> done"', duration="20s")
@@ -192,8 +205,10 @@ def test_who_asks_it_to_end_has_it_undone_first(user: User, number: int, while_:
     assert not running("sleep 4714") and not notes(user) and user.nothing_runs()
 
 
-@pytest.mark.parametrize("while_", ["trial", "prepare"])
-@pytest.mark.parametrize("by", ["cleanup", "resume"])
+@pytest.mark.parametrize(
+    ("while_", "by"),
+    [("trial", "cleanup"), ("prepare", "resume"), rarely("trial", "resume"), rarely("prepare", "cleanup")],
+)
 def test_what_sigkill_left_is_undone_by_cleanup_and_by_resume(user: User, while_: str, by: str) -> None:
     prepare = "echo on >> done" if while_ == "trial" else "echo on >> done; test -e again || sleep 4715"
     file = lab(user, f'prepare = "{prepare}", cleanup = "echo off >> done; touch again"', duration="2s")
