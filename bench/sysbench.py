@@ -1,4 +1,7 @@
-"""MariaDB: scripts beside sysbench, prepared, 8 clients on 1 thread, Unix socket; bulk loading beside ready files."""
+"""MariaDB: scripts beside sysbench, prepared, 8 clients on 1 thread, Unix socket; bulk loading beside ready files.
+
+What limits the first two figures: docs/adr/0024-what-a-point-select-costs.md.
+"""
 
 from __future__ import annotations
 
@@ -66,6 +69,7 @@ def main() -> None:
 def _server() -> Iterator[RawMysql]:
     with tempfile.TemporaryDirectory(prefix="ironbench-bench-") as folder:
         settings = ["--innodb-buffer-pool-size=1G", "--innodb-log-file-size=1G", "--innodb-flush-log-at-trx-commit=2"]
+        settings += ["--performance-schema=OFF"]  # as the server comes; it would slow every statement of both sides
         server = RawMysql(Path(folder), free_port(), settings)
         try:
             yield server
@@ -91,6 +95,7 @@ def _sysbench(server: RawMysql, name: str) -> list[str]:
 
 
 def _peer(server: RawMysql, name: str, clients: int) -> Rate:
+    """Its CPU is that of the whole process; the start takes 0.02 s of about 3."""
     run = [f"--threads={clients}", f"--time={SECONDS}", f"--table-size={ROWS}", "--rand-type=uniform", "run"]
     process = subprocess.Popen([*_sysbench(server, name), *run], stdout=subprocess.PIPE, text=True)
     assert process.stdout
