@@ -1,4 +1,4 @@
-"""The examples of docs/guide/lab-files.md can be planned as they stand."""
+"""The examples of the guide's pages about lab files can be planned as they stand."""
 
 import json
 import re
@@ -17,17 +17,25 @@ def own_data(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monke
 
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "guide" / "lab-files.md"
-EXAMPLES = re.findall(r"^```toml\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+EXAMPLES = [
+    example
+    for page in ("lab-files", "vary-anything")
+    for example in re.findall(
+        r"^```toml\n(.*?)^```", (ROOT / "docs" / "guide" / f"{page}.md").read_text(), re.MULTILINE | re.DOTALL
+    )
+]
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda text: text.splitlines()[0])
 def test_an_example_can_be_planned(example: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "example.toml"
     file.write_text(example)
+    scripts = set(re.findall(r'"(\w+\.sql)"', example))
+    for name in scripts:
+        (tmp_path / name).write_text("SELECT :client_id;\n")
     assert planned(str(file), "1h", json=False) == 0
     assert "skipped" not in capsys.readouterr().out
-    assert [path.name for path in tmp_path.iterdir()] == ["example.toml"]
+    assert {path.name for path in tmp_path.iterdir()} == {"example.toml", *scripts}
 
 
 @pytest.mark.parametrize("file", sorted((ROOT / "labs").glob("*.toml")), ids=lambda path: path.name)

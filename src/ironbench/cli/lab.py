@@ -166,6 +166,32 @@ def noise(
     return _told(directory, records, json, printer)
 
 
+@app.command("new")
+def new(
+    kind: Annotated[str, typer.Argument(help="setting, index, query, upgrade, storage or driver.")],
+    dsn: Annotated[str, typer.Option(help="A server that is already running; it is asked what it is.")] = "",
+    engine: Annotated[str, typer.Option(help="See `ironbench list engines`.  [default: the preferred one]")] = "",
+    output: Annotated[str, typer.Option("-o", metavar="FILE", help="New lab file.  [default: KIND.toml]")] = "",
+) -> int:
+    """Write a commented lab file for a question that many have, and the server at hand. Overwrites nothing."""
+    from ironbench.errors import InputError, nearest
+    from ironbench.experiment import new as begun
+
+    if kind not in begun.names():
+        raise InputError(f"lab new {kind}", "there is no such kind", nearest(kind, list(begun.names())))
+    path = Path(output or f"{kind}.toml")
+    if path.exists():
+        raise InputError(str(path), "is there already", "name another file with -o; nothing is overwritten")
+    text = begun.text(kind, begun.at_hand(dsn, engine), str(path))
+    begun.write(path, text)
+    Printer().say(f"written: {path}")
+    for number, line in enumerate(text.splitlines(), 1):
+        if begun.FILL_IN in line and not line.startswith("#"):
+            Printer().say(f"  fill in line {number}: {line.strip()}")
+    Printer().say(f"next: ironbench lab plan {path}")
+    return 0
+
+
 def _seconds(budget: str) -> float | None:
     return ranges.read("budget", "--budget", budget) if budget else None
 

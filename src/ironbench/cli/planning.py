@@ -198,8 +198,11 @@ def commands_of(every: Sequence[Commands], folder: str) -> Iterator[str]:
     each = ("prepare", "cleanup")
     rows = tuple((one.of, when, getattr(one, when)) for one in every for when in each if getattr(one, when))
     yield from plain.facts(Table(("", "", ""), rows)).split("\n")
-    limits = listed(list(dict.fromkeys(units.span(one.limit_s) for one in every)))
-    yield f"  in {folder}, each ended after {limits}; a trial whose prepare fails is a failed one"
+    run = [one for one in every if not all(map(asked, one.both))]
+    limits = listed(list(dict.fromkeys(units.span(one.limit_s) for one in run)))
+    yield (
+        f"  in {folder}, each ended after {limits}; " if run else "  "
+    ) + "a trial whose prepare fails is a failed one"
 
 
 def _asked(lab: Lab) -> Iterator[str]:

@@ -73,6 +73,19 @@ class Costs:
 
 
 @dataclass(frozen=True, slots=True)
+class Knob:
+    """A setting that is often worth a question."""
+
+    name: str
+    levels: tuple[str, ...]
+    """The default first."""
+    about: str
+    """What it is about, as a sentence."""
+    session: bool = False
+    """Whether a connection may set it for itself."""
+
+
+@dataclass(frozen=True, slots=True)
 class Traits:
     """What an engine is, as data."""
 
@@ -96,6 +109,8 @@ class Traits:
     """Suffixes, beside its name, of the SQL texts that it takes: those of the same database reached otherwise."""
     products: tuple[str, ...] = ()
     """Names that drivers of others give this database when they are asked what it is."""
+    knobs: tuple[Knob, ...] = ()
+    """Settings that `ironbench lab new setting` suggests, the most telling first."""
     writers: int | None = None
     """How many connections may write at the same time; None: as many as there are."""
 
@@ -184,6 +199,10 @@ class Engine(ABC):
     def for_devices(self, system: System) -> dict[str, str]:
         """Settings that suit the system's emulated devices; what the user sets wins. InputError."""
         return {}
+
+    def with_session_setting(self, text: str, name: str, value: str) -> str:
+        """The DSN `text` of connections that set this for themselves. InputError: its DSNs cannot say that."""
+        raise InputError("--dsn", f"connections to {self.name} cannot set {name} by their DSN", "vary it by a command")
 
     def missing(self, needs: Sequence[str]) -> list[str]:
         """Those abilities of `needs` that it does not have."""

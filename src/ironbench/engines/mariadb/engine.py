@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ironbench.engines import ideal as memory
 from ironbench.engines import identity, server
-from ironbench.engines.base import Costs, Engine, Traits
+from ironbench.engines.base import Costs, Engine, Knob, Traits
 from ironbench.engines.identity import Identity
 from ironbench.engines.mariadb import dsn, given, installation, settings, snapshots
 from ironbench.engines.mariadb import home as homes
@@ -37,6 +37,10 @@ USER = "root"
 class MariadbEngine(Engine):
     name = "mariadb"
     traits = Traits(
+        knobs=(
+            Knob("innodb_flush_log_at_trx_commit", ("1", "2"), "At 2 a power cut may lose the last commits."),
+            Knob("innodb_doublewrite", ("ON", "OFF"), "Off, a power cut may tear pages."),
+        ),
         doc="MariaDB that is installed here; another by `--set bin=/path`, a running one (MySQL too) by `--dsn`",
         abilities=frozenset(
             {

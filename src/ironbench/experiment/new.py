@@ -1,0 +1,293 @@
+"""Writes the lab file that a question begins with, for the server and the machine at hand."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ironbench import engines, units
+from ironbench.devices import capability
+from ironbench.engines.base import Engine, Knob
+from ironbench.errors import FailureError, InputError
+from ironbench.machine.fingerprint import fingerprint
+from ironbench.model.secrets import Secrets
+from ironbench.model.system import System
+from ironbench.words import clean, counted
+
+FILL_IN = "FILL-IN"
+"""How a place begins that the user must fill."""
+
+
+@dataclass(frozen=True, slots=True)
+class AtHand:
+    """What the file is written for."""
+
+    engine: Engine
+    dsn: str
+    """Without its password; empty: ironbench starts the server itself."""
+    version: str
+    settings: Mapping[str, str]
+    """As they are now; empty where the server is not running."""
+    cores: int
+    memory_bytes: int
+
+    @property
+    def clients(self) -> int:
+        return max(4, 2 * self.cores)
+
+
+def at_hand(dsn: str, engine: str) -> AtHand:
+    """The server of a DSN is asked what it is. InputError, FailureError."""
+    named = engines.get(engine) if engine else engines.default(("scripts", "data"), dsn or None)
+    named = named.behind(dsn or None)
+    if missing := named.missing(("scripts", "data")):
+        cause = f"its labs drive scripts, and {named.name} lacks: {', '.join(missing)}"
+        raise InputError("lab new", cause, f"name one of: {', '.join(engines.able(('scripts', 'data')))}")
+    system, secrets = named.validated(System(named.name, "new", dsn=dsn or None), 1)
+    machine = fingerprint()
+    memory_bytes = min(machine.memory_bytes, machine.limits.memory_bytes or machine.memory_bytes)
+    known = _facts(system, secrets) if system.dsn else {}
+    version = known.get("version") or named.identity(system, secrets).get("version", "")
+    cores = len(os.sched_getaffinity(0))
+    return AtHand(named, system.dsn or "", str(version), known.get("settings", {}), cores, memory_bytes)
+
+
+def _facts(system: System, secrets: Secrets) -> dict[str, Any]:
+    with engines.running(system, secrets, 1) as session:
+        return session.facts()
+
+
+def write(path: Path, text: str) -> None:
+    """A new file. InputError: there is one. FailureError."""
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise InputError(str(path), "is there already", "name another file with -o; nothing is overwritten") from None
+    except OSError as error:
+        raise FailureError(str(path), f"cannot be written: {error.strerror or error}") from error
+
+
+def text(kind: str, here: AtHand, file: str) -> str:
+    """The lab file of a kind. InputError: this engine has nothing of the kind to vary."""
+    body = "\n".join(KINDS[kind].lines(here))
+    marked = FILL_IN in body
+    return "\n".join([*_head(kind, here, file, marked), body, *_measure()])
+
+
+def _head(kind: str, here: AtHand, file: str, marked: bool) -> Iterator[str]:
+    where = "which is running" if here.dsn else "which ironbench starts itself"
+    yield f"# Written by `ironbench lab new {kind}` for {here.engine.name} {here.version}, {where};"
+    machine = f"{counted(here.cores, 'core')} and {units.memory(here.memory_bytes)} of memory"
+    yield f"# ironbench runs on a machine of {machine}."
+    if here.dsn:
+        yield "# The password is not in here: it is read from the environment or from the password file."
+    if marked:
+        yield f"# Replace what begins with {FILL_IN}."
+    yield f"# `ironbench lab plan {file}` shows what it will do and how long that takes; starts nothing."
+    yield f"# `ironbench lab run {file}` does it."
+    yield ""
+
+
+def _measure() -> list[str]:
+    return [
+        "[measure]",
+        "repeats = 6          # blocks: each measures every level once; six are the fewest that carry a verdict",
+        'rates = "none"       # "auto" adds response times at the same load',
+        "",
+    ]
+
+
+def _system(here: AtHand, dsn: bool = True) -> list[str]:
+    if here.dsn:
+        return ["[system]", f"dsn = {_quoted(here.dsn)}", ""] if dsn else []
+    memory = units.exact(max(64 << 20, (here.memory_bytes // 8) >> 20 << 20))
+    return [
+        "[system]",
+        f"engine = {_quoted(here.engine.name)}",
+        f"memory = \"{memory}\"     # the engine's own cache: an eighth of this machine's memory",
+        "",
+    ]
+
+
+def _load(here: AtHand) -> list[str]:
+    cores = "where ironbench runs" if here.dsn else "here"
+    checkpoint = ['checkpoint = "10s"    # log and data writes are those of whole cycles'] if _checkpoints(here) else []
+    clients = here.clients if here.engine.traits.writers is None else here.engine.traits.writers
+    return [
+        "[load]",
+        f"clients = {clients}          # two for each core {cores}, four at least",
+        'duration = "30s"',
+        *checkpoint,
+        "",
+    ]
+
+
+def _checkpoints(here: AtHand) -> bool:
+    return not here.dsn and here.engine.can("checkpoints")
+
+
+def _workload() -> list[str]:
+    return [
+        "[workload]",
+        'name = "igen-oltp"   # an order system; others: `ironbench list workloads`; your own: docs/guide/scripts.md',
+        "",
+    ]
+
+
+def _own_workload(here: AtHand) -> list[str]:
+    template = [f'template = "{FILL_IN}-database"   # on that server; each trial gets a copy of it']
+    dump = [f'dump = "{FILL_IN}.dump"    # of your database: docs/guide/your-own-data.md']
+    return [
+        "[data]",
+        *(template if here.dsn and here.engine.can("copy") else dump),
+        "",
+        "[workload]",
+        'name = "script"',
+    ]
+
+
+def _setting(here: AtHand) -> Iterator[str]:
+    knobs = [knob for knob in here.engine.traits.knobs if knob.session or not here.dsn]
+    if not knobs:
+        cause = f"ironbench knows no setting of {here.engine.name} that it can vary there"
+        hint = "vary it by a command instead: `ironbench lab new driver` writes one with a person in it"
+        raise InputError("lab new setting", cause, hint)
+    first = knobs[0]
+    yield f'question = "What does {first.name} cost, or bring?"'
+    yield ""
+    yield from _workload()
+    yield from _system(here)
+    yield from _load(here)
+    yield from _of_knob(here, first)
+    yield "# Others worth asking about: uncomment one in place of the factor above, and plan again."
+    for knob in knobs[1:]:
+        yield from (f"# {line}".rstrip() for line in _of_knob(here, knob)[:-1])
+        yield ""
+
+
+def _of_knob(here: AtHand, knob: Knob) -> list[str]:
+    now = here.settings.get(knob.name, "")
+    levels = list(dict.fromkeys([now or knob.levels[0], *knob.levels]))
+    head = f"[vary.{knob.name}]"
+    about = f"# {knob.about}" + (f" It is {now} now." if now else f" {knob.levels[0]} is the default.")
+    if here.dsn:
+        other = here.engine.with_session_setting
+        lines = [f"{_quoted(level)} = {{ dsn = {_quoted(other(here.dsn, knob.name, level))} }}" for level in levels]
+    else:
+        lines = [f"{_quoted(level)} = {{ system.set.{knob.name} = {_quoted(level)} }}" for level in levels]
+    return [about, head, *lines, ""]
+
+
+def _index(here: AtHand) -> Iterator[str]:
+    yield 'question = "What does the index bring, and cost where rows are written?"'
+    yield ""
+    yield from _own_workload(here)
+    yield f'files = ["{FILL_IN}.sql"]    # what your application does, as pgbench scripts; FILE@WEIGHT, … mixes several'
+    yield ""
+    yield from _system(here)
+    yield from _load(here)
+    yield "[vary.index]"
+    yield "without = {}"
+    yield "# The file holds for example: CREATE INDEX ON orders (customer);"
+    yield f'with = {{ data.setup = ["{FILL_IN}-index.sql"] }}'
+    yield ""
+
+
+def _query(here: AtHand) -> Iterator[str]:
+    yield 'question = "Is the rewritten query faster?"'
+    yield ""
+    yield from _own_workload(here)
+    yield ""
+    yield from _system(here)
+    yield from _load(here)
+    yield "# Each file holds the statement, and \\set for what varies in it: docs/guide/scripts.md"
+    yield "[vary.query]"
+    yield f'"as it is" = {{ workload.files = ["{FILL_IN}-before.sql"] }}'
+    yield f'rewritten = {{ workload.files = ["{FILL_IN}-after.sql"] }}'
+    yield ""
+
+
+def _upgrade(here: AtHand) -> Iterator[str]:
+    yield 'question = "Is the newer version faster?"'
+    yield ""
+    yield from _workload()
+    yield from _system(here, dsn=False)
+    yield from _load(here)
+    yield "[vary.version]"
+    if here.dsn:
+        yield f"{_quoted(here.version)} = {{ dsn = {_quoted(here.dsn)} }}"
+        yield f'new = {{ dsn = "{FILL_IN}" }}    # the server of the newer version, set up alike, on the same machine'
+    else:
+        yield f"{_quoted(here.version)} = {{}}"
+        yield f'other = {{ bin = "{FILL_IN}" }}    # directory of its programs, for example /usr/lib/…/bin'
+    yield ""
+
+
+def _storage(here: AtHand) -> Iterator[str]:
+    yield 'question = "What would faster storage do?"'
+    yield ""
+    yield from _workload()
+    yield from _system(here)
+    yield from _load(here)
+    if here.dsn:
+        yield from _by_hand("storage", "move the server's data to the other device and start it", "move them back")
+        return
+    yield "[vary.storage]"
+    yield '"as it is" = {}'
+    yield '"log in memory" = { ideal = "log" }    # what no device for the log can better'
+    devices = ['"log on SSD" = { layout.log = "ssd-sata-2011" }', '"log on disk" = { layout.log = "hdd-7200" }']
+    missing = capability.lacking()
+    yield "# Emulated devices (docs/guide/devices.md)" + (f", which need {missing}:" if missing else ":")
+    yield from (f"# {line}" if missing else line for line in devices)
+    yield "# A directory on another device of this machine:"
+    yield '# "log on NVMe" = { layout.log = "/mnt/nvme/log" }'
+    yield ""
+
+
+def _driver(here: AtHand) -> Iterator[str]:
+    yield 'question = "What does the new driver do?"'
+    yield ""
+    yield from _workload()
+    yield from _system(here)
+    yield from _load(here)
+    yield from _by_hand("driver", "install the new driver", "put the old driver back")
+
+
+def _by_hand(factor: str, change: str, back: str) -> Iterator[str]:
+    yield "# A person makes the change when ironbench asks for it, once in each block. Where a command can make it:"
+    yield f'# prepare = "ssh db1 ./{factor}.sh new", cleanup = "ssh db1 ./{factor}.sh old"'
+    yield f"[vary.{factor}]"
+    yield '"as it is" = {}'
+    yield f'new = {{ prepare = "ask: {change}, then press Enter", cleanup = "ask: {back}, then press Enter" }}'
+    yield ""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A question that many begin with."""
+
+    about: str
+    lines: Callable[[AtHand], Iterator[str]]
+
+
+KINDS: Mapping[str, Kind] = {
+    "setting": Kind("one setting at its present value and at others", _setting),
+    "index": Kind("your data without and with an index", _index),
+    "query": Kind("a statement as it is, and rewritten", _query),
+    "upgrade": Kind("two versions of the database", _upgrade),
+    "storage": Kind("other storage, real or emulated, or none to wait for", _storage),
+    "driver": Kind("a change that a person or a command makes: driver, firmware, kernel, governor", _driver),
+}
+
+
+def names() -> Sequence[str]:
+    return list(KINDS)
+
+
+def _quoted(value: str) -> str:
+    """As a basic string of TOML."""
+    return '"' + clean(value).replace("\\", "\\\\").replace('"', '\\"') + '"'

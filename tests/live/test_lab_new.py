@@ -1,0 +1,142 @@
+"""`ironbench lab new` writes lab files that can be planned: at once, or once what only the user knows is filled in."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from raw_server import RawServer
+from user import User
+
+from ironbench.engines.postgres import dsn as addresses
+from ironbench.engines.postgres.engine import PostgresEngine
+from ironbench.plan import fields
+
+pytestmark = pytest.mark.live
+
+PROGRAMS = Path("/usr/lib/postgresql/15/bin")
+ROOT = Path(__file__).parents[2]
+AT_ONCE = ("setting", "storage", "driver")
+OWN_DATA = pytest.mark.skipif("data" not in fields.SECTIONS, reason="labs cannot load a user's own data yet")
+KINDS = [*AT_ONCE, "upgrade", *(pytest.param(kind, marks=OWN_DATA) for kind in ("index", "query"))]
+
+
+@pytest.fixture
+def user(place: Path) -> User:
+    return User(place)
+
+
+@pytest.fixture(scope="module")
+def theirs() -> Iterator[str]:
+    """The address of a server of a distribution."""
+    if not (PROGRAMS / "postgres").exists():
+        pytest.skip(f"no PostgreSQL in {PROGRAMS}")
+    with RawServer("work_mem=9MB", programs=PROGRAMS) as server:
+        yield f"postgresql://postgres@127.0.0.1:{server.port}/postgres"
+
+
+def filled(user: User, text: str, dsn: str) -> str:
+    """What a user writes in place of the marks, with the files that it names."""
+    for name in ("scripts.sql", "before.sql", "after.sql", "index.sql"):
+        (user.home / name).write_text(f"SELECT 1; -- {name}\n")
+    (user.home / "shop.sql").write_text("CREATE TABLE shop (id int);\n")
+    places = {
+        "FILL-IN.dump": "shop.sql",
+        "FILL-IN.sql": "scripts.sql",
+        "FILL-IN-index.sql": "index.sql",
+        "FILL-IN-before.sql": "before.sql",
+        "FILL-IN-after.sql": "after.sql",
+        "FILL-IN-database": "template1",
+        'dsn = "FILL-IN"': f'dsn = "{dsn.replace("/postgres", "/template1")}"',
+        'bin = "FILL-IN"': f'bin = "{PROGRAMS}"',
+    }
+    for mark, content in places.items():
+        text = text.replace(mark, content)
+    assert not re.search("^[^#]*FILL-IN", text, re.MULTILINE)
+    return text
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("server", ["ours", "theirs"])
+def test_every_kind_can_be_planned(user: User, request: pytest.FixtureRequest, kind: str, server: str) -> None:
+    dsn = request.getfixturevalue("theirs")
+    told = user("lab", "new", kind, *(("--dsn", dsn) if server == "theirs" else ()))
+    assert told.code == 0, told
+    file = user.home / f"{kind}.toml"
+    text = file.read_text()
+    assert ("FILL-IN" in text) == (kind not in AT_ONCE)
+    assert ("15." in text) == (server == "theirs")
+    file.write_text(filled(user, text, dsn))
+    plan = user("lab", "plan", file.name)
+    assert plan.code == 0, plan
+    assert "skipped" not in plan.stdout
+
+
+def test_a_setting_starts_from_its_present_value_and_every_suggestion_can_be_planned(user: User, theirs: str) -> None:
+    assert user("lab", "new", "setting", "--dsn", theirs).code == 0
+    text = (user.home / "setting.toml").read_text()
+    assert "It is 9MB now." in text and '# "9MB" = { dsn = ' in text
+    head, *factors = re.split(r"(?=^\[vary|^# \[vary)", text.replace("# Others", "# others"), flags=re.MULTILINE)
+    assert len(factors) > 2
+    measure = text[text.index("[measure]") :]
+    for number, factor in enumerate(factors):
+        lines = [line.removeprefix("# ") for line in factor.splitlines() if re.match(r'(# )?(\[vary|")', line)]
+        (user.home / f"{number}.toml").write_text(head + "\n".join([*lines, measure]))
+        told = user("lab", "plan", f"{number}.toml")
+        assert told.code == 0, told
+
+
+def test_what_is_there_is_not_overwritten(user: User) -> None:
+    (user.home / "setting.toml").write_text("mine")
+    told = user("lab", "new", "setting")
+    assert told.code == 2, told
+    assert "is there already" in told.stderr
+    assert (user.home / "setting.toml").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("words", "cause"),
+    [
+        (("seting",), "did you mean setting"),
+        (("setting", "--engine", "duckdb"), "lacks"),
+        (("setting", "--dsn", "postgresql://nobody@127.0.0.1:1/none"), "127.0.0.1"),
+    ],
+)
+def test_what_cannot_be_written_for_is_refused_and_leaves_no_file(
+    user: User, words: tuple[str, ...], cause: str
+) -> None:
+    told = user("lab", "new", *words)
+    assert told.code in (1, 2), told
+    assert cause in told.stderr
+    assert not list(user.home.glob("*.toml"))
+
+
+def test_a_password_of_the_dsn_is_not_written(user: User, theirs: str) -> None:
+    told = user("lab", "new", "setting", "--dsn", theirs.replace("postgres@", "postgres:geheim-99@"))
+    assert told.code == 0, told
+    assert "geheim-99" not in (user.home / "setting.toml").read_text() + told.stderr
+
+
+def test_a_session_setting_of_a_dsn_reaches_the_server(user: User, theirs: str) -> None:
+    text = PostgresEngine().with_session_setting(theirs + "?options=-c%20jit%3Doff", "search_path", "a, b c")
+    assert addresses.parse(text, {})[0].options["options"] == r"-c jit=off -c search_path=a,\ b\ c"
+    wanted = PostgresEngine().with_session_setting(theirs, "work_mem", "64MB")
+    (user.home / "check.sql").write_text("SELECT 1 / (current_setting('work_mem') = '64MB')::int;\n")
+    options = ("--duration", "0.3s", "--warmup", "0s", "--no-observe")
+    assert user("run", "script", "check.sql", "--dsn", wanted, *options).code in (0, 3)
+    assert user("run", "script", "check.sql", "--dsn", theirs, *options).code == 1
+
+
+def test_the_lines_of_the_guide_run(user: User, theirs: str) -> None:
+    page = (ROOT / "docs" / "guide" / "vary-anything.md").read_text()
+    blocks = re.findall(r"^```(\w*)\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    shown = [line for kind, block in blocks if not kind for line in block.splitlines()]
+    lines = [line for line in shown if line.startswith("ironbench ")]
+    assert len(lines) >= 4
+    for line in lines:
+        words = [theirs if word.startswith("postgresql://") else word for word in shlex.split(line)[1:]]
+        told = user(*words)
+        assert told.code == 0, (line, told)
