@@ -14,6 +14,7 @@ from user import User
 from ironbench.engines.postgres import dsn as addresses
 from ironbench.engines.postgres.engine import PostgresEngine
 from ironbench.plan import fields
+from ironbench.record.labs import LabDirectory
 
 pytestmark = pytest.mark.live
 
@@ -128,6 +129,28 @@ def test_a_session_setting_of_a_dsn_reaches_the_server(user: User, theirs: str) 
     options = ("--duration", "0.3s", "--warmup", "0s", "--no-observe")
     assert user("run", "script", "check.sql", "--dsn", wanted, *options).code in (0, 3)
     assert user("run", "script", "check.sql", "--dsn", theirs, *options).code == 1
+
+
+def test_levels_that_differ_in_a_session_setting_start_from_the_same_data(user: User, theirs: str) -> None:
+    other = PostgresEngine().with_session_setting(theirs, "synchronous_commit", "off")
+    (user.home / "levels.toml").write_text(f"""
+question = "Does waiting for the log matter?"
+workload.name = "tpcb-like"
+load = {{ duration = "0.5s", warmup = "0s" }}
+[vary.commit]
+on = {{ dsn = "{theirs}" }}
+off = {{ dsn = "{other}" }}
+[measure]
+repeats = 1
+quiet = "0s"
+rates = "none"
+""")
+    told = user("lab", "run", "levels.toml")
+    assert told.code in (0, 3), told
+    (directory,) = (path.parent for path in user.results.glob("labs/*/plan.json"))
+    found = {record.cell.name: record.conditions["data"] for record in LabDirectory(directory).records()}
+    assert set(found) == {"commit=on", "commit=off"}
+    assert all(text.startswith("loaded anew") for text in found.values()), found
 
 
 def test_the_lines_of_the_guide_run(user: User, theirs: str) -> None:

@@ -204,6 +204,10 @@ class Engine(ABC):
         """The DSN `text` of connections that set this for themselves. InputError: its DSNs cannot say that."""
         raise InputError("--dsn", f"connections to {self.name} cannot set {name} by their DSN", "vary it by a command")
 
+    def without_session_settings(self, text: str) -> str:
+        """The DSN `text` as the address of its database alone."""
+        return text
+
     def missing(self, needs: Sequence[str]) -> list[str]:
         """Those abilities of `needs` that it does not have."""
         return [ability for ability in needs if not self.can(ability)]

@@ -50,7 +50,7 @@ class Data:
         for setup in lab.setups:
             if setup.skipped:
                 continue
-            key = _content(setup)
+            key = _content(_at_its_database(setup))
             if key not in known:
                 known[key] = snapshot.ready(setup, secrets.get(setup.cell.name, Secrets()), printer)
             self._snapshots[setup.cell.name] = known[key]
@@ -102,7 +102,15 @@ class Data:
 
 
 def _place(setup: Setup) -> str:
-    return setup.system.dsn or setup.system.layout.data or ""
+    return _at_its_database(setup).system.dsn or setup.system.layout.data or ""
+
+
+def _at_its_database(setup: Setup) -> Setup:
+    """Without what its connections set for themselves: two cells that differ in that alone share their data."""
+    if setup.system.dsn is None:
+        return setup
+    dsn = engines.get(setup.system.engine).without_session_settings(setup.system.dsn)
+    return replace(setup, system=replace(setup.system, dsn=dsn))
 
 
 def _identity(place: str) -> tuple[int, int] | None:

@@ -77,6 +77,10 @@ class PostgresEngine(Engine):
         options = f"{address.options.get('options', '')} -c {name}={escaped}".strip()
         return replace(address, options=address.options | {"options": options}).text()
 
+    def without_session_settings(self, text: str) -> str:
+        address, _ = dsn.parse(text, {})
+        return replace(address, options={}).text()
+
     def validated(self, system: System, clients: int) -> tuple[System, Secrets]:
         """Everything that can be known before anything is started. InputError."""
         if system.dsn is not None:
