@@ -20,7 +20,7 @@ def cleanup(
         ),
     ] = "ironbench-results",
     dsn: Annotated[
-        str, typer.Option(help="Only remove the tables and routines that ironbench made in this database.")
+        str, typer.Option(help="Only remove what ironbench made in this database, and its databases on that server.")
     ] = "",
 ) -> int:
     from ironbench.engines import cleanup as engines_cleanup

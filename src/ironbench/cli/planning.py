@@ -11,6 +11,7 @@ from ironbench.cli.run import time_of
 from ironbench.drive import checkpoints
 from ironbench.experiment import declare, schedule, size
 from ironbench.experiment.size import Planned, Resolution
+from ironbench.load import own
 from ironbench.model.commands import Commands, asked
 from ironbench.model.lab import Lab
 from ironbench.model.plan import Plan
@@ -42,7 +43,7 @@ def show_run(plan: Plan, before: Sequence[Record], over: bool, drawn: bool, json
     """Prints what a run would do. `before`: what it has measured; `over`: that is all; `drawn`: each run draws an order
     of its own."""
     workload = workloads.get(plan.choice.workload)
-    data_bytes = workload.estimate_bytes(plan.system.engine, plan.choice.options)
+    data_bytes = size.data_bytes(Setup(plan.trials[0].cell, plan.system, plan.choice))
     blocks = 1 + max(trial.block for trial in plan.trials)
     setups = [Setup(one.cell, plan.system, plan.choice) for one in plan.trials if one.block == 0]
     left = plan if plan.search else schedule.remaining(plan, before)
@@ -67,6 +68,7 @@ def show_run(plan: Plan, before: Sequence[Record], over: bool, drawn: bool, json
         lines.append(f"all {counted(len(_counting(before)), 'trial')} were measured already; nothing is left")
     else:
         lines += _search_lines(plan, before) if plan.search else _sweep_lines(plan, left, before, drawn)
+    lines += _own_data(setups[:1])
     if resolution is not None:
         lines.append(_resolved_by_run(resolution, blocks))
     if over:
@@ -358,6 +360,7 @@ def _cost(found: Planned) -> Iterator[str]:
     yield from _asked(lab)
     if lab.method.quiet_s:
         yield _quiet(lab)
+    yield from _own_data(size.possible(lab.setups))
     ours = [setup for setup in size.possible(lab.setups) if setup.system.dsn is None]
     kept = [*(["data"] if ours else []), *(["snapshots"] if any(map(_loads, ours)) else []), "records"]
     yield f"about {quantity(lab.estimate_bytes, 'bytes')} of space for {listed(kept)}"
@@ -377,7 +380,21 @@ def _quiet(lab: Lab) -> str:
 
 
 def _loads(setup: Setup) -> bool:
-    return bool(workloads.get(setup.choice.workload).content_key(setup.system.engine, setup.choice.options))
+    return _brings(setup) or bool(
+        workloads.get(setup.choice.workload).content_key(setup.system.engine, setup.choice.options)
+    )
+
+
+def _brings(setup: Setup) -> bool:
+    """Its user's own data, into a database of ours wherever it is."""
+    return setup.choice.data is not None and setup.choice.data.brought
+
+
+def _own_data(setups: Sequence[Setup]) -> Iterator[str]:
+    """What is loaded of the user's own, and how large and how long that will be."""
+    found = {setup.choice.data.key: setup.choice.data for setup in setups if setup.choice.data and _brings(setup)}
+    for data in found.values():
+        yield plain.clean(f"data {data.words}: {own.expected(data)}")
 
 
 def _each(lab: Lab, own_s: Sequence[float | None], around_s: float) -> str:
@@ -390,7 +407,7 @@ def _each(lab: Lab, own_s: Sequence[float | None], around_s: float) -> str:
     parts = {
         "warm-up": any(setup.cell.load.warmup_s or setup.cell.load.cache for setup in setups),
         "starting": bool(ours),
-        "restoring": any(map(_loads, ours)),
+        "restoring": any(map(_loads, ours)) or any(map(_brings, setups)),
         "checking": any(map(_loads, setups)),
     }
     around = listed([part for part, there in parts.items() if there] or ["preparing"])

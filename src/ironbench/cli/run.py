@@ -119,6 +119,19 @@ def run(
     define: Annotated[list[str] | None, OPTION("-D", metavar="VAR=VALUE", help="Variable for the scripts.")] = None,
     with_: Annotated[list[str] | None, OPTION("--with", metavar="KEY=VALUE", help="Workload option.")] = None,
     set_: Annotated[list[str] | None, OPTION("--set", metavar="KEY=VALUE", help="Engine setting.")] = None,
+    dump: Annotated[
+        str, OPTION(metavar="FILE", help="A dump of your own database, which the trials start from; or its directory.")
+    ] = "",
+    setup: Annotated[
+        list[str] | None,
+        OPTION(metavar="FILE", help="SQL that makes your own data, or is run when the dump is in; in this order."),
+    ] = None,
+    template: Annotated[
+        str, OPTION(metavar="DB", help="Database on the server of --dsn; the trials start from a copy of it.")
+    ] = "",
+    check: Annotated[
+        str, OPTION(metavar="SQL", help="Query that must answer true after every trial; else the trial is voided.")
+    ] = "",
     data: Annotated[str, OPTION(metavar="DIR|DEVICE", help="Directory or emulated device for the data.")] = "",
     temp: Annotated[str, OPTION(metavar="DIR|DEVICE", help="The same for spills.")] = "",
     log: Annotated[str, OPTION(metavar="DIR|DEVICE", help="The same for the log (WAL).")] = "",
@@ -239,7 +252,8 @@ def _measured(plan: Plan, secrets: Secrets, store: Store, protocol: str, json: b
     compiled_for = engines.get(plan.system.engine).protocol(protocol)
     for caution in workload.cautions(plan.system.engine, plan.choice, compiled_for):
         printer.say(f"caution: {caution}")
-    if where := workload.where(plan.system):
+    own = plan.choice.data is not None and plan.choice.data.brought
+    if (where := workload.where(plan.system)) and not own:
         printer.say(where)
     with store.measuring(plan.series):
         if upkeep.make_up(printer.say, plan.series):

@@ -17,6 +17,7 @@ import msgspec
 from ironbench import engines, workloads
 from ironbench.drive import before as preparing
 from ironbench.drive import power
+from ironbench.drive.own_check import own_check
 from ironbench.drive.power import PowerCut
 from ironbench.drive.run import Lines, Tasks, compiled_plan, run
 from ironbench.drive.work import Begun, run_work
@@ -125,7 +126,8 @@ class _Drive:
             load = replace(trial.cell.load, seed=self._seed)
             result = _with_cpu(session, lambda: self._window(load, lambda: (*sources(), *ready.sources), show, lines))
         alive = session.alive()
-        checkable = has_data and alive and not result.summary["aborted"]
+        ended = alive and not result.summary["aborted"]
+        checkable = has_data and ended
         whole = alive and not result.summary["aborted"] and not result.summary["cut_short"]
         protocol = engines.get(session.engine).protocol(trial.cell.load.protocol)
         doubts = tuple(
@@ -141,6 +143,8 @@ class _Drive:
             prepared = prepared.merge(power.cut(session, around.cut, self._seed))
             summary = {**result.summary, power.SUMMARY: True}
             checks = power.held(around.cut.how, lambda: workload.check(session, self._options, before, summary))
+        if ended:
+            checks = (*checks, *own_check(session, plan.choice.data))
         return replace(
             result,
             alive=alive,

@@ -38,8 +38,9 @@ TABLES = "tables"
 CHECKPOINT = "checkpoint"
 REPLICATION = "replication"
 SIZES = "sizes"
+DATABASES = "databases"
 """What a role may lack on a server that was running already: to create tables, to request checkpoints, to copy the
-server, to see how large all of its databases are."""
+server, to see how large all of its databases are, to create databases."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,20 +54,30 @@ class Made:
     """With the types of their arguments."""
     server: str = ""
     """Equal for every address of the same server."""
+    databases: Mapping[str, int] = field(default_factory=dict)
+    """On the whole server: of the user's own data, with their bytes."""
+    keys: Mapping[str, str] = field(default_factory=dict)
+    """Database → content key of the data that are complete in it."""
 
     @property
     def words(self) -> str:
         """In short; empty where nothing is."""
-        if not self.tables and not self.routines:
-            return ""
-        parts = [counted(len(self.tables), "table")]
-        parts += [counted(len(self.routines), "routine")] if self.routines else []
-        names = ", ".join(list(self.tables)[:_NAMED]) + (", …" if len(self.tables) > _NAMED else "")
-        size = units.stored(sum(self.tables.values()))
-        return f"{' and '.join(parts)} in database {self.database} ({names}; {size})"
+        found = []
+        if self.tables or self.routines:
+            parts = [counted(len(self.tables), "table")]
+            parts += [counted(len(self.routines), "routine")] if self.routines else []
+            found.append(f"{' and '.join(parts)} in database {self.database} ({_short(self.tables)})")
+        if self.databases:
+            found.append(f"{counted(len(self.databases), 'database')} ({_short(self.databases)})")
+        return "; ".join(found)
 
 
 _NAMED = 8
+
+
+def _short(sizes: Mapping[str, int]) -> str:
+    names = ", ".join(list(sizes)[:_NAMED]) + (", …" if len(sizes) > _NAMED else "")
+    return f"{names}; {units.stored(sum(sizes.values()))}"
 
 
 class Administration:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ironbench.engines.administration import Administration
+from ironbench.engines.bringing import Bringing
 from ironbench.engines.dialect import Dialect
 from ironbench.errors import FailureError, InputError, written
 from ironbench.machine.copies import Copied
@@ -123,6 +124,8 @@ class Engine(ABC):
 
     administration: Administration = Administration()
     """What is done to it, or asked of it, around a trial."""
+    bringing: Bringing = Bringing()
+    """How the user's own data get into it."""
 
     @property
     def variants(self) -> Mapping[str, Engine]:

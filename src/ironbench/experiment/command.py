@@ -60,6 +60,10 @@ class Asked:
     define: tuple[str, ...] = ()
     with_: tuple[str, ...] = ()
     set_: tuple[str, ...] = ()
+    dump: str = ""
+    setup: tuple[str, ...] = ()
+    template: str = ""
+    check: str = ""
     data: str = ""
     temp: str = ""
     log: str = ""

@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ironbench import engines, workloads
-from ironbench.load import restore, snapshot
+from ironbench.load import own, restore, snapshot
+from ironbench.load.databases import TrialDatabases
 from ironbench.load.loaded import Loaded
-from ironbench.load.snapshot import Snapshot
+from ironbench.load.source import Snapshot
 from ironbench.model.lab import Lab
 from ironbench.model.secrets import Secrets
 from ironbench.model.session import Session
-from ironbench.model.system import Layout, Setup
+from ironbench.model.system import Layout, Setup, System
 from ironbench.model.trial_notes import TrialNotes
 from ironbench.printer import Printer
 from ironbench.process import place
@@ -46,6 +47,9 @@ class Data:
         self._left: dict[str, _Left] = {}
         self._begun: dict[str, _Left] = {}
         """What the trial that runs now found there."""
+        self._databases = TrialDatabases()
+        self._understood = {""}
+        """Checks that the engine can answer."""
         known: dict[tuple[str, ...], Snapshot] = {}
         for setup in lab.setups:
             if setup.skipped:
@@ -69,10 +73,21 @@ class Data:
         if left is not None and same and self._enough(often, left, block):
             conditions = {"data": LEFT, "restored": f"once for this {often}"}
         else:
-            conditions = restore.restored(setup, source)
+            if source.kind == "database":
+                conditions = self._databases.restored(setup, source)
+            else:
+                conditions = restore.restored(setup, source)
             left = _Left(block, source, layout, read_only=True, lasting=False)
         self._begun[place] = left
         return TrialNotes(conditions, restore.warnings(setup, source))
+
+    def system(self, setup: Setup) -> System:
+        """The system of a cell with its restored data."""
+        return self._databases.system(setup)
+
+    def close(self) -> None:
+        """Nothing that was made for trials alone stays. FailureError."""
+        self._databases.close()
 
     def _enough(self, often: str, left: _Left, block: int) -> bool:
         if often == "lab":
@@ -83,6 +98,9 @@ class Data:
         """`restored`, and the garbage that the trial before left taken away, where its data were left, too."""
         for directory in {setup.system.layout.data} - {None, *setup.system.layout.emulated}:
             place.use(Path(str(directory)))  # its server is stopped between trials, and the next may go on with it
+        if setup.choice.data is not None and setup.choice.data.check not in self._understood:
+            own.require_check(session, setup.choice.data.check)
+            self._understood.add(setup.choice.data.check)
         dataset = workloads.get(setup.choice.workload).dataset(session.engine, setup.choice.options)
         if dataset is None or restored.conditions.get("data") != LEFT:
             return restored
@@ -125,5 +143,7 @@ def _identity(place: str) -> tuple[int, int] | None:
 def _content(setup: Setup) -> tuple[str, ...]:
     """Equal for cells that can start from the same copy; of a server that is not ours, nothing can be copied."""
     engine = engines.get(setup.system.engine)
+    data = setup.choice.data
     key = workloads.get(setup.choice.workload).content_key(engine.name, setup.choice.options)
+    key = data.key if data is not None and data.brought else key
     return engine.name, engine.basis(setup.system), setup.system.dsn or "", key

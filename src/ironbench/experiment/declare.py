@@ -20,6 +20,7 @@ from ironbench.engines.ideal import require as require_memory
 from ironbench.errors import InputError, collected, in_a_file, nearest, written
 from ironbench.experiment import metric_checks, size
 from ironbench.experiment.size import Planned, possible
+from ironbench.load import own
 from ironbench.machine import space
 from ironbench.model.commands import Commands
 from ironbench.model.lab import Claim, Factor, Lab, Method, Stage
@@ -280,6 +281,8 @@ class Builder:
                 f"to run your own: ironbench run script {' '.join(choice.scripts)}",
             )
         choice = workload.identified(choice)
+        if (data := resolve.own_data(sections.data, folder)) is not None:
+            choice = replace(choice, data=own.identified(data, system, workload))
         if not engine.missing(workload.needs):
             workload.accepts(system, load, choice)
             workload.compile(engine.name, choice, engine.protocol(load.protocol))
@@ -307,13 +310,18 @@ class Builder:
                 f"it runs on: {', '.join(workload.engines)}",
             )
         _require_checkpoints(system, load)
-        estimate_bytes = workload.estimate_bytes(system.engine, choice.options)
+        estimate_bytes = size.data_bytes(setup)
         roles = ", ".join(written(f"layout.{role}") for role in arrange.ROLES)
         mounted = arrange.arranged(devices, estimate_bytes, roles, cuttable=bool(crash))
         system = replace(system, layout=arrange.laid_out(system.layout, mounted))
         if system.dsn is None:  # a server of others stays as it is
             system = replace(system, settings=workload.preset(system, choice.options) | system.settings)
-        system, self.secrets[setup.cell.name] = self._validated(system, load.clients)
+        asked = system
+        system, self.secrets[setup.cell.name] = self._validated(asked, load.clients)
+        if choice.data and choice.data.brought and asked.layout.data is None and system.layout.data is not None:
+            # What ironbench keeps by default stays as it is: the user's data get a directory of their own.
+            asked = replace(asked, layout=asked.layout.at({"data": f"{system.layout.data}-own"}))
+            system, self.secrets[setup.cell.name] = self._validated(asked, load.clients)
         caches.require(system, load)
         workload.fits(system, choice)
         _require_room(system, estimate_bytes)
@@ -339,7 +347,7 @@ class Builder:
 
     def _label(self, cell: DeclaredCell, usual: str) -> str:
         """The declared name of the system, and the levels in which it differs from the others."""
-        sections = {"system", "layout", "limits", "commands"}
+        sections = {"system", "layout", "limits", "commands", "data"}
         changed = [
             f"{factor.name}={cell.levels[factor.name]}"
             for factor in self.declared.factors

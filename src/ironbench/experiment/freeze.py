@@ -11,7 +11,7 @@ import msgspec
 
 from ironbench import engines, workloads
 from ironbench.analyse.differences import flattened
-from ironbench.engines.administration import CHECKPOINT
+from ironbench.engines.administration import CHECKPOINT, DATABASES
 from ironbench.errors import InputError
 from ironbench.experiment import declare
 from ironbench.machine.fingerprint import fingerprint
@@ -76,7 +76,9 @@ def rights_of(setup: Setup) -> tuple[tuple[str, str], ...]:
     checkpoint = (
         (("--checkpoint (load.checkpoint in a lab)", CHECKPOINT),) if setup.cell.load.checkpoint_s is not None else ()
     )
-    return (*checkpoint, *((f"workload {workload.name}", right) for right in workload.rights))
+    data = setup.choice.data
+    copies = (("--dump, --template or --setup ([data] in a lab)", DATABASES),) if data and data.brought else ()
+    return (*copies, *checkpoint, *((f"workload {workload.name}", right) for right in workload.rights))
 
 
 def require_scripts(lab: Lab) -> None:

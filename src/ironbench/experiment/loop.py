@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from io import StringIO
 from typing import Protocol
 
@@ -13,12 +13,14 @@ from ironbench.experiment import freeze, upkeep
 from ironbench.experiment.data import Data
 from ironbench.experiment.schedule import BestLoad, Blocks, Due, Schedule, Sweep
 from ironbench.experiment.trial import EngineEach, OneEngine
+from ironbench.load import Loaded, own, restore, snapshot
+from ironbench.load.databases import TrialDatabases
 from ironbench.model.lab import Lab
 from ironbench.model.plan import Plan
 from ironbench.model.record import Record, Status
 from ironbench.model.secrets import Secrets
 from ironbench.model.session import Session
-from ironbench.model.system import Choice, Setup
+from ironbench.model.system import Choice, Setup, System
 from ironbench.model.trial_notes import NO_NOTES, TrialNotes
 from ironbench.printer import Printer
 from ironbench.record import Store
@@ -54,21 +56,38 @@ def run(plan: Plan, secrets: Secrets, store: Store, printer: Printer, before: Se
     schedule = _schedule(plan, store, printer)
     if before and schedule.next(before) is None:
         return list(before)
-    with (
-        upkeep.of_run(plan, printer) as kept,
-        devices.mounted(plan) as storage,
-        engines.running(plan.system, secrets, plan.most_clients) as session,
-        ExitStack() as stack,
-    ):
+    setup = Setup(plan.trials[0].cell, plan.system, plan.choice)
+    with ExitStack() as stack:
+        kept = stack.enter_context(upkeep.of_run(plan, printer))
+        storage = stack.enter_context(devices.mounted(plan))
+        system, restored = _own_data(setup, secrets, printer, stack)
+        session = stack.enter_context(engines.running(system, secrets, plan.most_clients))
         if plan.system.dsn is not None:
             stack.callback(_say_what_stays, session, plan.system.dsn, [plan.choice], printer, set())
-        wanted = freeze.rights_of(Setup(plan.trials[0].cell, plan.system, plan.choice))
-        engines.get(session.engine).administration.require_rights(session, wanted)
-        loaded = load.ready(session, plan, printer)
+        engines.get(session.engine).administration.require_rights(session, freeze.rights_of(setup))
+        loaded = restored or load.ready(session, plan, printer)
+        if plan.choice.data is not None and plan.choice.data.check:
+            own.require_check(session, plan.choice.data.check)
         storage.set_model_timing(on=True)
         records = measured(schedule, OneEngine(plan, session, loaded, store, printer, kept, storage), before)
         kept.hurried |= any(record.status is Status.CUT_SHORT for record in records[-1:])
         return records
+
+
+def _own_data(setup: Setup, secrets: Secrets, printer: Printer, stack: ExitStack) -> tuple[System, Loaded | None]:
+    """The system that a run starts its engine for, after its own data were brought, once for all its trials."""
+    if setup.choice.data is None or not setup.choice.data.brought:
+        return setup.system, None
+    freeze.require_rights([setup], {setup.cell.name: secrets})
+    source = snapshot.ready(setup, secrets, printer)
+    if source.kind == "database":
+        databases = stack.enter_context(closing(TrialDatabases()))
+        conditions = databases.restored(setup, source)
+        system = databases.system(setup)
+    else:
+        conditions, system = restore.restored(setup, source), setup.system
+    printer.say(f"data: {conditions['data']}, {conditions['restored']}")
+    return system, source.loaded
 
 
 def is_over(plan: Plan, store: Store, before: Sequence[Record]) -> bool:
@@ -104,9 +123,9 @@ def conduct(
     before, lab = directory.records(), directory.lab()
     if Blocks(directory, before, forgiven, printer.say).planned(before) is None:
         return before
-    with upkeep.of_lab(lab, directory.path, printer) as kept:
+    with upkeep.of_lab(lab, directory.path, printer) as kept, closing(Data(lab, secrets, printer)) as data:
         schedule = Blocks(directory, before, forgiven, printer.say, kept.now)
-        bench = EngineEach(lab, secrets, directory.store, Data(lab, secrets, printer), printer, kept, known, traces)
+        bench = EngineEach(lab, secrets, directory.store, data, printer, kept, known, traces)
         schedule.ready()
         records = measured(schedule, bench, before)
         kept.hurried |= any(record.status is Status.CUT_SHORT for record in records[-1:])

@@ -204,7 +204,9 @@ def budget_s(declared: Declared, asked_s: float | None) -> float | None:
 
 def content(setup: Setup, restore: str) -> Content:
     workload, engine = workloads.get(setup.choice.workload), setup.system.engine
-    key, size = (ask(engine, setup.choice.options) for ask in (workload.content_key, workload.estimate_bytes))
+    data, size = setup.choice.data, data_bytes(setup)
+    key = workload.content_key(engine, setup.choice.options)
+    key = data.key if data is not None and data.brought else key
     basis = setup.system.dsn or engines.get(engine).basis(setup.system)
     work_s = workload.expected_s(engine, setup.choice.options) if setup.cell.load.transactions is None else None
     if work_s is not None:
@@ -213,6 +215,14 @@ def content(setup: Setup, restore: str) -> Content:
         workload.writes(setup.choice.options) or workload.starts_from_copy or setup.system.dsn
     )
     return Content(f"{engine} {basis} {key}" if key else "", int(size), work_s, once)
+
+
+def data_bytes(setup: Setup) -> int:
+    """About how large the data are that its trials start from."""
+    data, workload = setup.choice.data, workloads.get(setup.choice.workload)
+    if data is not None and data.brought:
+        return data.data_bytes
+    return int(workload.estimate_bytes(setup.system.engine, setup.choice.options))
 
 
 def _reading_s(setup: Setup, workload: workloads.Workload) -> float:

@@ -121,7 +121,7 @@ class EngineEach:
             with devices.mounted(plan, make.record_id(plan.series, trial)) as storage:
                 restored = self.data.restored(setup, trial.block)
                 prepared = prepared.merge(restored.conditions, restored.warnings)
-                with engines.running(setup.system, secrets, _most_clients(lab)) as session:
+                with engines.running(self.data.system(setup), secrets, _most_clients(lab)) as session:
                     loaded = self.data.loaded(setup)
                     prepared = prepared.merge(
                         restore.untouched(session, setup.system, trial.cell.load, setup.choice, self.printer)

@@ -127,13 +127,15 @@ def space_bytes(setups: Sequence[Setup], contents: Mapping[str, Content], trials
 def _around_s(setup: Setup, data_bytes: int, pilot: bool = False) -> float:
     """Of a pilot also what it measures, which no budget chooses; it has no warm-up.
 
-    A server that is not ours is neither started nor given a copy.
+    A server that is not ours is not started, and given a copy of the user's own data alone.
     """
     warming = data_bytes / READ_BYTES_PER_S if setup.cell.load.cache in ("warm", "hot") else 0.0
     warming += REHEARSING_S if setup.cell.load.cache == "hot" else 0.0
     engine = _costs(setup).start_stop_s + (MOUNT_S if setup.system.layout.devices else 0.0)
     driven = blocks.PILOT_S if pilot else setup.cell.load.warmup_s
-    return driven + warming + (0.0 if setup.system.dsn else engine + data_bytes / COPY_BYTES_PER_S)
+    own = setup.choice.data is not None and setup.choice.data.brought
+    copying = data_bytes / COPY_BYTES_PER_S if own or not setup.system.dsn else 0.0
+    return driven + warming + (0.0 if setup.system.dsn else engine) + copying
 
 
 def _costs(setup: Setup) -> Costs:

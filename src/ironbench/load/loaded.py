@@ -27,7 +27,8 @@ class Loaded:
 
     def metrics(self) -> dict[str, float]:
         """By catalogue name. Rates are those of copying alone; a reused load has none, for it may be from long ago."""
-        metrics = {"load_rows": float(self.rows), "data_bytes": float(self.data_bytes)} if self.rows else {}
+        metrics = {"data_bytes": float(self.data_bytes)} if self.data_bytes else {}
+        metrics |= {"load_rows": float(self.rows)} if self.rows else {}
         if self.reused or self.resumed or not self.rows:
             return metrics
         metrics |= {"load_bytes": float(self.bytes), "load_elapsed_s": self.elapsed_s}

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from ironbench import engines, units, workloads
 from ironbench.load import prepare, rows
 from ironbench.load.estimate import COPY_BYTES_PER_S, EXPENSIVE
-from ironbench.load.snapshot import Snapshot
+from ironbench.load.source import Snapshot
 from ironbench.load.tables import present
 from ironbench.machine import copies, space
 from ironbench.model.record import Warning
@@ -51,6 +51,8 @@ def lasting(setup: Setup) -> bool:
 
 def cost_s(setup: Setup, snapshot: Snapshot) -> float:
     """About how long restoring takes."""
+    if snapshot.kind == "database":
+        return snapshot.bytes / COPY_BYTES_PER_S
     if snapshot.kind == "snapshot" and snapshot.folder is not None and setup.system.layout.data is not None:
         shared = copies.can_share(snapshot.folder, space.existing(setup.system.layout.data))
         return 0.0 if shared else snapshot.bytes / COPY_BYTES_PER_S

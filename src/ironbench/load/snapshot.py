@@ -10,7 +10,7 @@ import os
 import shutil
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -18,10 +18,12 @@ from typing import Any
 from ironbench import engines, workloads
 from ironbench.engines.base import Engine
 from ironbench.errors import InputError
-from ironbench.load import prepare, rows
+from ironbench.load import databases, own, prepare, rows
 from ironbench.load.loaded import Loaded
+from ironbench.load.source import Snapshot
 from ironbench.load.space import SLACK
 from ironbench.machine import copies, space
+from ironbench.model.own_data import OwnData
 from ironbench.model.secrets import Secrets
 from ironbench.model.system import Setup, System
 from ironbench.printer import Printer
@@ -33,43 +35,51 @@ NOTE = "snapshot.json"
 """In a snapshot's folder, written last of all."""
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """Where the data come from that a trial starts with."""
-
-    kind: str
-    """`snapshot`: a copy of files; `reload`: loaded anew each time; `as-found`: whatever the trial before left."""
-    key: str = ""
-    """Content key of the data."""
-    folder: Path | None = None
-    bytes: int = 0
-    """Of the files on their device."""
-    loaded: Loaded = field(default_factory=Loaded)
-    secrets: Secrets = field(default_factory=Secrets)
-    """For loading anew on a server that is not ours."""
-
-
 def ready(setup: Setup, secrets: Secrets, printer: Printer) -> Snapshot:
     """The data of a cell, loaded now or found from an earlier run. InputError: no room. FailureError."""
     engine = engines.get(setup.system.engine)
     dataset = workloads.get(setup.choice.workload).dataset(engine.name, setup.choice.options)
-    if dataset is None:
+    data = setup.choice.data
+    if data is not None and data.brought:
+        if setup.system.dsn is not None:
+            with _held(place.snapshots() / data.key, printer):
+                return databases.ready(setup, data, secrets, printer)
+        contents = _Contents("own", data.key, data.words, data.data_bytes, data)
+    elif dataset is not None:
+        contents = _Contents(dataset.name, dataset.key, dataset.key, dataset.bytes, dataset)
+    else:
         return Snapshot("as-found")
     basis = engine.basis(setup.system)
     if not basis:
+        assert dataset is not None
         return _on_their_server(setup, secrets, dataset, printer)
-    digest = hashlib.sha256(f"{basis}\n{dataset.key}".encode()).hexdigest()[:16]
-    folder = place.snapshots() / f"{dataset.name}-{digest}"
+    folder = _folder(contents, basis)
     with _held(folder, printer):
         note = _read_note(folder)
         if note is not None:
-            printer.say(f"data: {dataset.key}, snapshot of {note['made_at']} UTC")
+            printer.say(f"data: {contents.words}, snapshot of {note['made_at']} UTC")
         else:
             _require_unused(folder)
-            _require_room(folder, dataset, engine)
-            note = _made(setup.system, folder, dataset, printer)
+            _require_room(folder, contents, engine)
+            note = _made(setup.system, folder, contents, printer)
         place.use(folder)
         return _snapshot(folder, note)
+
+
+@dataclass(frozen=True, slots=True)
+class _Contents:
+    """What a snapshot is made of."""
+
+    name: str
+    key: str
+    words: str
+    bytes: int
+    source: Dataset | OwnData
+
+
+def _folder(contents: _Contents, basis: str) -> Path:
+    digest = hashlib.sha256(f"{basis}\n{contents.key}".encode()).hexdigest()[:16]
+    return place.snapshots() / f"{contents.name}-{digest}"
 
 
 def _on_their_server(setup: Setup, secrets: Secrets, dataset: Dataset, printer: Printer) -> Snapshot:
@@ -107,21 +117,26 @@ def _require_unused(folder: Path) -> None:
         raise InputError(f"snapshot {folder}", cause, "wait until that one has ended")
 
 
-def _require_room(folder: Path, dataset: Dataset, engine: Engine) -> None:
+def _require_room(folder: Path, contents: _Contents, engine: Engine) -> None:
     shutil.rmtree(folder, ignore_errors=True)  # half of one, or one whose files were changed
-    estimate = int(dataset.bytes * SLACK) + engine.traits.costs.log_of(dataset.bytes)
-    space.require(folder.parent, estimate, f"the data ({dataset.key})")
+    estimate = int(contents.bytes * SLACK) + engine.traits.costs.log_of(contents.bytes)
+    space.require(folder.parent, estimate, f"the data ({contents.words})")
 
 
-def _made(system: System, folder: Path, dataset: Dataset, printer: Printer) -> dict[str, Any]:
+def _made(system: System, folder: Path, contents: _Contents, printer: Printer) -> dict[str, Any]:
     engine = engines.get(system.engine)
     building = folder.with_name(f"{folder.name}.load")
     _clear(building)
     clients = rows.most_connections(system.engine)
     try:
         plain, secrets = engine.validated(engine.plain(system, building), clients)
+        if isinstance(contents.source, OwnData) and contents.source.dump:
+            engine.bringing.placed(plain, Path(contents.source.dump))
         with engines.running(plain, secrets, clients) as session:
-            loaded = prepare.brought(session, dataset, rows.connections(session), printer)
+            if isinstance(contents.source, OwnData):
+                loaded = own.brought(session, contents.source, printer)
+            else:
+                loaded = prepare.brought(session, contents.source, rows.connections(session), printer)
         engine.snapshot(plain, folder, keep=False)
     finally:
         shutil.rmtree(building, ignore_errors=True)

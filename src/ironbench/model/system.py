@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from ironbench.model.commands import Commands
+from ironbench.model.own_data import OwnData
 from ironbench.model.search import Best, Search
 
 
@@ -144,6 +145,8 @@ class Choice:
     """Files (`path` or `path@weight`) of the `script` workload."""
     digests: tuple[str, ...] = ()
     """Of the contents of each, when the trials were planned; empty in records before schema 2."""
+    data: OwnData | None = None
+    """The user's own data that trials start from; None: the workload's, or those that are there."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -114,8 +114,11 @@ def converted(document: object, struct: type[_S], where: str) -> _S:
         raise InputError(error.subject, cause, error.hint) from None
 
 
-def found(name: str, base: Mapping[str, Any], where: str) -> Path:
-    """The path that `load.clients`, `clients` or, where the file sets it, `work_mem` stands for. InputError."""
+def found(name: str, base: Mapping[str, Any], where: str, table: bool = False) -> Path:
+    """The path that `load.clients`, `clients` or, where the file sets it, `work_mem` stands for. InputError.
+
+    `table`: its value is one, so that `data` means the section and not `layout.data`.
+    """
     section, dot, rest = name.partition(".")
     if section == DEVICES:
         return (DEVICES, *_of_a_device(rest, base.get(DEVICES, {}), where)) if dot else (DEVICES,)
@@ -126,7 +129,7 @@ def found(name: str, base: Mapping[str, Any], where: str) -> Path:
         if dot and (section, field) not in OPEN:
             raise InputError(where, f"{section}.{field} is no table", f"write {section}.{field} = …")
         return (section, field, key) if dot else (section, field)
-    if name in SECTIONS:
+    if name in SECTIONS and (table or name not in SHORT):
         return (name,)
     if name in SHORT:
         return SHORT[name]
@@ -167,7 +170,7 @@ def overrides(level: Mapping[str, Any], base: Mapping[str, Any], where: str) -> 
 
 def _flat(level: Mapping[str, Any], base: Mapping[str, Any], where: str) -> Iterator[tuple[Path, Any]]:
     for name, value in level.items():
-        path = found(name, base, where)
+        path = found(name, base, where, isinstance(value, Mapping))
         if isinstance(value, Mapping):
             if len(path) == 1 or (path[0] == DEVICES and len(path) == 2):
                 yield from _flat({f"{text(path)}.{key}": inner for key, inner in value.items()}, base, where)

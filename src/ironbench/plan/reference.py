@@ -10,7 +10,7 @@ import msgspec
 from ironbench.plan.labfile import LabFile
 from ironbench.plan.sections import DeviceSection
 
-_SECTIONS = ("system", "devices", "layout", "limits", "workload", "load", "commands", "measure", "expect")
+_SECTIONS = ("system", "devices", "layout", "limits", "data", "workload", "load", "commands", "measure", "expect")
 
 
 def schema() -> str:

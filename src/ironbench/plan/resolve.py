@@ -9,10 +9,11 @@ from pathlib import Path
 
 from ironbench import ranges
 from ironbench.errors import InputError, nearest, quoted, written
+from ironbench.model.own_data import OwnData
 from ironbench.model.system import Choice, Layout, Load, System
 from ironbench.paths import expanded
 from ironbench.plan import rates
-from ironbench.plan.sections import LoadSection, Sections, Setting
+from ironbench.plan.sections import DataSection, LoadSection, Sections, Setting
 
 IDEAL = ("log", "data", "temp", "client")
 DURATION_S = 30.0
@@ -124,6 +125,24 @@ def choice(sections: Sections, options: Mapping[str, str], folder: Path | None) 
         defines=_texts(section.define),
         scripts=tuple(_path(file, folder) if folder else file for file in section.files),
     )
+
+
+def own_data(section: DataSection, folder: Path | None) -> OwnData | None:
+    """What is declared; nobody has looked at the files yet. InputError: what cannot be together."""
+    if section.dump and section.template:
+        cause = f"given together with {written('data.dump')}"
+        raise InputError(written("data.template"), cause, "name one of them: data come from one place")
+    for name, files in (("dump", [section.dump] if section.dump else []), ("setup", section.setup)):
+        for file in files:
+            if not file.strip():
+                raise InputError(written(f"data.{name}"), "an empty name is no file", "leave it out")
+    found = OwnData(
+        dump=_path(section.dump, folder) if section.dump else "",
+        setup=tuple(_path(file, folder) for file in section.setup),
+        template=section.template,
+        check=section.check.strip().rstrip(";"),
+    )
+    return None if found == OwnData() else found
 
 
 def options(sections: Sections) -> dict[str, str]:

@@ -78,6 +78,25 @@ class LimitsSection(Struct, forbid_unknown_fields=True):
     client_cpus: Annotated[str | int, Meta(description="CPUs of the driving threads.")] = ""
 
 
+class DataSection(Struct, forbid_unknown_fields=True):
+    """Your own data, from which every trial starts."""
+
+    dump: Annotated[
+        str,
+        Meta(description="A dump of your database, from the lab file's directory: see `docs/guide/your-own-data.md`."),
+    ] = ""
+    setup: Annotated[
+        list[str],
+        Meta(description="Files of SQL, run in this order when the dump or template is there, or without one."),
+    ] = []
+    template: Annotated[
+        str, Meta(description="Database on the server of `system.dsn` that each trial gets a copy of.")
+    ] = ""
+    check: Annotated[
+        str, Meta(description="A query that must answer true after every trial; a trial that breaks it is voided.")
+    ] = ""
+
+
 class WorkloadSection(Struct, forbid_unknown_fields=True):
     """The work."""
 
@@ -182,6 +201,7 @@ class Sections(Struct, forbid_unknown_fields=True):
     )
     layout: LayoutSection = field(default_factory=LayoutSection)
     limits: LimitsSection = field(default_factory=LimitsSection)
+    data: DataSection = field(default_factory=DataSection)
     workload: WorkloadSection = field(default_factory=WorkloadSection)
     load: LoadSection = field(default_factory=LoadSection)
     commands: CommandsSection = field(default_factory=CommandsSection)

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import contextlib
 import os
+import queue
 import signal
 import subprocess
 import threading
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 
 from ironbench.errors import FailureError
@@ -72,6 +74,63 @@ class Program:
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(_PATIENCE_S)
         _signal_group(process, signal.SIGKILL)
+
+
+def streamed(
+    words: Sequence[str],
+    environment: Mapping[str, str],
+    heard: Callable[[str], None],
+    idle: Callable[[], None] = lambda: None,
+    folder: str = "/",
+) -> int:
+    """Runs a program to its end and hands on what it says, line by line; its exit status.
+
+    `idle` is called about once a second. Whatever `heard` or `idle` raises ends the program and all its children.
+    FailureError: it cannot be run.
+    """
+    lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+    try:
+        process = subprocess.Popen(
+            [*tied(), *words],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            cwd=folder,
+            process_group=0,
+        )
+    except OSError as error:
+        cause = f"cannot be run: {error.strerror or error}"
+        raise FailureError(words[0], cause, f"is {words[0]} installed?") from error
+    reader = threading.Thread(target=_read_lines, args=(process, lines), daemon=True)
+    reader.start()
+    try:
+        asked_s = time.monotonic()
+        while True:
+            with contextlib.suppress(queue.Empty):
+                if (line := lines.get(timeout=_IDLE_S)) is None:
+                    return process.wait()
+                heard(line)
+            if time.monotonic() - asked_s >= _IDLE_S:
+                asked_s = time.monotonic()
+                idle()
+    except BaseException:
+        _signal_group(process, signal.SIGTERM)
+        Program._end(process)
+        process.wait()
+        raise
+
+
+_IDLE_S = 1.0
+
+
+def _read_lines(process: subprocess.Popen[str], lines: queue.SimpleQueue[str | None]) -> None:
+    assert process.stderr is not None
+    for line in process.stderr:
+        lines.put(line.rstrip("\n"))
+    lines.put(None)
 
 
 def _signal_group(process: subprocess.Popen[str], what: signal.Signals) -> None:

@@ -22,7 +22,7 @@ from ironbench.model.system import Choice, Load, System
 from ironbench.record.durable import unfinished_file
 
 NAME = "index.json"
-VERSION = 6
+VERSION = 7
 Stamp = tuple[int, int, int]
 
 

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from ironbench.engines.administration import REQUEST, Administration, Made, Written
 from ironbench.engines.dialect import listed
 from ironbench.engines.examination import Examination
-from ironbench.engines.postgres import facts, given
+from ironbench.engines.postgres import copies, facts, given
 from ironbench.engines.postgres.maintenance import PostgresMaintaining
 from ironbench.errors import FailureError
 from ironbench.model.observation import Source
@@ -67,7 +67,7 @@ _FOREIGN = f"""
      order by p.oid
 """
 _BUSY = """
-    select pid from pg_stat_activity
+    select datname, pid from pg_stat_activity
      where datname = current_database() and pid <> pg_backend_pid() and application_name like 'ironbench%'
 """
 
@@ -96,19 +96,22 @@ class PostgresAdministration(Administration):
 
     def made(self, session: Session) -> Made:
         ((database, started),) = session.query("select current_database(), pg_postmaster_start_time()")
+        databases = copies.made(session)
         return Made(
             database or "",
             {name or "": int(size or 0) for name, size in session.query(_TABLES)},
             tuple(row[0] or "" for row in session.query(_ROUTINES)),
             started or "",
+            {name: size for name, (size, _) in databases.items()},
+            {name: key for name, (_, key) in databases.items() if key},
         )
 
     def remove_made(self, session: Session) -> Made:
         made = self.made(session)
-        if busy := session.query(_BUSY):
+        for name, process in (*session.query(_BUSY), *_using(session, made.databases)):
             raise FailureError(
-                f"database {made.database}",
-                f"another ironbench is using it (server process {busy[0][0]})",
+                f"database {name}",
+                f"another ironbench is using it (server process {process})",
                 "wait until it has ended",
             )
         # Statements sent together are one transaction (PostgreSQL 18 documentation, 54.2.2.1). Without CASCADE, which
@@ -117,6 +120,8 @@ class PostgresAdministration(Administration):
         drops += [f"drop routine {', '.join(made.routines)}"] if made.routines else []
         if drops:
             session.query("; ".join(drops))
+        for name in made.databases:
+            session.query(f"drop database {name}")
         return made
 
     def require_rights(self, session: Session, needs: Collection[tuple[str, str]]) -> None:
@@ -196,6 +201,16 @@ class PostgresAdministration(Administration):
     def log_since_checkpoint(self, session: Session, log_bytes: int) -> int:
         sql = f"select {log_bytes} - (redo_lsn - '0/0'::pg_lsn) from pg_control_checkpoint()"
         return int(session.query(sql)[0][0] or 0)
+
+
+def _using(session: Session, databases: Mapping[str, int]) -> Sequence[tuple[str | None, ...]]:
+    """Connections to these databases, and those of an ironbench that may copy one at any moment (`copies.KEEPER`)."""
+    if not databases:
+        return ()
+    return session.query(
+        f"select datname, pid from pg_stat_activity where application_name = '{copies.KEEPER}' "
+        f"or datname in ({listed(list(databases))}) and backend_type = 'client backend'"
+    )
 
 
 def _version(session: Session) -> int:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ironbench.engines.administration import CHECKPOINT, REPLICATION, SIZES, TABLES
+from ironbench.engines.administration import CHECKPOINT, DATABASES, REPLICATION, SIZES, TABLES
 from ironbench.engines.given import refuse_configuring
 from ironbench.engines.postgres import dsn
 from ironbench.engines.server_session import Place
@@ -136,6 +136,12 @@ RIGHTS = {
             "pg_has_role('pg_read_all_stats', 'usage') "
             "or (select bool_and(has_database_privilege(oid, 'CONNECT')) from pg_database)",
             "GRANT pg_read_all_stats TO {role}",
+        ),
+        Right(
+            DATABASES,
+            "may not create databases, and trials start from a copy of your data: it lacks CREATEDB",
+            "(select rolcreatedb or rolsuper from pg_roles where rolname = current_user)",
+            "ALTER ROLE {role} CREATEDB",
         ),
         Right(
             MONITOR,

@@ -1,0 +1,101 @@
+"""How the user's own data get into an engine: each engine overrides what it can."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from ironbench.errors import InputError, written
+from ironbench.model.secrets import Secrets
+from ironbench.model.session import Session
+from ironbench.model.system import System
+
+Show = Callable[[float, str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Dump:
+    """A dump as it was found."""
+
+    kind: str
+    """In words, e.g. `custom dump of version 15.8`."""
+    tools: str
+    """Program and version that restores it."""
+    data_bytes: int
+    """About how large the data are once they are restored."""
+
+
+class Bringing:
+    dumps: str = ""
+    """What a dump of this engine can be, in words; "": it takes none."""
+    setup: bool = False
+    """Whether it runs files of SQL."""
+    templates: bool = False
+    """Whether a running server copies databases, so that trials on it can start from data of the user's."""
+
+    def examined(self, system: System, dump: Path) -> Dump:
+        """What a dump is; nothing is started. InputError: it is none, or it cannot be restored here."""
+        raise InputError(
+            written("data.dump"), f"engine {system.engine} takes no dumps", "leave it out, or choose another engine"
+        )
+
+    def examined_setup(self, file: Path) -> None:
+        """InputError: the file would reach outside of the database."""
+
+    def placed(self, system: System, dump: Path) -> None:
+        """Before the engine of a new place starts: puts the dump there, where it is the engine's own file."""
+
+    def restored(self, session: Session, dump: Path, jobs: int, show: Show) -> None:
+        """Into an empty database. FailureError: what is there now must not be used."""
+
+    def set_up(self, session: Session, file: Path, show: Show) -> None:
+        """Runs a file of SQL. FailureError with statement and reason."""
+
+    def settled(self, session: Session) -> int:
+        """After all is in: statistics for the planner, nothing left over that a trial would pay for; bytes in all."""
+        raise NotImplementedError
+
+    def copies(self, system: System, secrets: Secrets) -> DatabaseCopies:
+        """Copies of databases on a running server. Only asked where `templates`."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """A database that ironbench made on a running server."""
+
+    name: str
+    bytes: int
+    how: str
+    """In words, for the record."""
+
+
+class DatabaseCopies:
+    """Databases that ironbench makes, names and drops on a running server; nothing else there is changed."""
+
+    def close(self) -> None:
+        """Ends the connection."""
+
+    def kept(self, key: str) -> Copy | None:
+        """The complete database of these data that an earlier run has left."""
+        raise NotImplementedError
+
+    def new(self, key: str, template: str = "") -> Copy:
+        """An incomplete database, empty or a copy. InputError: no such template, or it is in use. FailureError."""
+        raise NotImplementedError
+
+    def complete(self, copy: Copy, key: str) -> Copy:
+        """All data are in it."""
+        raise NotImplementedError
+
+    def drop(self, name: str) -> None:
+        """FailureError: somebody uses it. One that is not ironbench's, or not there, stays as it is."""
+
+    def within(self, system: System, name: str) -> System:
+        """The system, with another database on the same server."""
+        raise NotImplementedError
+
+    def state(self, template: str) -> str:
+        """Changes when somebody changes what a database holds. InputError: there is none of that name."""
+        raise NotImplementedError

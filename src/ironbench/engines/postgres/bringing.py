@@ -1,0 +1,178 @@
+"""The user's own data in PostgreSQL: dumps by its own programs, copies by CREATE DATABASE."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ironbench import units
+from ironbench.engines.administration import DENIED
+from ironbench.engines.bringing import Bringing, DatabaseCopies, Dump, Show
+from ironbench.engines.postgres import dumps, installation
+from ironbench.engines.postgres.cluster import environment
+from ironbench.engines.postgres.copies import PostgresCopies
+from ironbench.engines.postgres.dumps import PgDump
+from ironbench.errors import FailureError, InputError, written
+from ironbench.model.secrets import Secrets
+from ironbench.model.session import Session
+from ironbench.model.system import System
+from ironbench.process import programs
+
+_LEFT_OUT = (
+    # Roles of the user's server are not here, and none of this changes how fast statements are.
+    *("--no-owner", "--no-privileges", "--no-comments", "--no-publications", "--no-subscriptions"),
+    *("--no-security-labels", "--no-tablespaces"),
+)
+_BY_OTHERS = re.compile(
+    r"(ALTER .* OWNER TO |GRANT |REVOKE |ALTER DEFAULT PRIVILEGES |COMMENT ON |SET default_tablespace"
+    r"|SET transaction_timeout|CREATE PUBLICATION|CREATE SUBSCRIPTION|ALTER PUBLICATION)",
+    re.IGNORECASE | re.DOTALL,
+)
+"""Statements of a plain dump that may fail: what `_LEFT_OUT` leaves out of others, and settings of newer servers."""
+_TIMEOUT = 'unrecognized configuration parameter "transaction_timeout"'
+"""Every pg_restore since 17 sets it, older servers do not know it, and nothing depends on it."""
+_ERROR = re.compile(r"(?:ERROR|FATAL|PANIC):  |pg_restore: error: |psql: error: ")
+_STATEMENT = re.compile(r"(?:STATEMENT:  |Command was: )(.*)")
+
+
+class PostgresBringing(Bringing):
+    dumps = "a dump of pg_dump: custom, directory, tar or plain SQL"
+    setup = True
+    templates = True
+
+    def examined(self, system: System, dump: Path) -> Dump:
+        found = dumps.read(dump)
+        if system.dsn is None:
+            self._refuse_newer(found, installation.find(system.settings.get("bin")).major)
+        origin = f" of version {found.version}" if found.version else ""
+        tool = "psql" if found.form == "plain" else "pg_restore"
+        return Dump(f"{found.form} dump{origin}", f"{tool} {dumps.tools().version}", dumps.data_bytes(found))
+
+    def examined_setup(self, file: Path) -> None:
+        dumps.refuse_outside(file, f"setup file {file}")
+
+    def restored(self, session: Session, dump: Path, jobs: int, show: Show) -> None:
+        found = dumps.read(dump)
+        self._refuse_newer(found, int(session.query("show server_version_num")[0][0] or 0) // 10000)
+        _require_extensions(session, found)
+        if found.form == "plain":
+            _run_text(session, dump, show, tolerant=True)
+            return
+        parallel = ("--jobs", str(jobs)) if found.form in ("custom", "directory") and jobs > 1 else ()
+        connection = session.target()["connection"]
+        program = dumps.tools(connection["sslmode"]).program("pg_restore")
+        words = [program, *_LEFT_OUT, "--verbose", *parallel, f"--dbname={connection['database']}", str(dump)]
+        _Told(f"dump {dump}", session, show, found.items).run(words)
+
+    def set_up(self, session: Session, file: Path, show: Show) -> None:
+        dumps.refuse_outside(file, f"setup file {file}")
+        _run_text(session, file, show, tolerant=False)
+
+    def settled(self, session: Session) -> int:
+        # FREEZE marks rows as visible to all now, which the first reader of each page would have to do and write.
+        session.query("vacuum (freeze, analyze)")
+        try:
+            session.query("checkpoint")
+        except FailureError as error:
+            if error.sqlstate != DENIED:
+                raise
+        return int(session.query("select pg_database_size(current_database())")[0][0] or 0)
+
+    def copies(self, system: System, secrets: Secrets) -> DatabaseCopies:
+        return PostgresCopies(system, secrets)
+
+    @staticmethod
+    def _refuse_newer(dump: PgDump, major: int) -> None:
+        if dump.major > major:
+            raise InputError(
+                f"dump {dump.path}",
+                f"it came from PostgreSQL {dump.version}, and the server is PostgreSQL {major}: an older one",
+                f"name a server of version {dump.major}, e.g. by {written('system.set', 'bin=DIR')}",
+            )
+
+
+def _require_extensions(session: Session, dump: PgDump) -> None:
+    """InputError: before anything of the dump is in, for the extension's objects are all over it."""
+    there = {row[0] for row in session.query("select name from pg_available_extensions")}
+    if missing := [name for name in dump.extensions if name not in there]:
+        raise InputError(
+            f"dump {dump.path}",
+            f"it needs the extension {', '.join(missing)}, which this PostgreSQL does not have",
+            f"use a PostgreSQL that has it: {written('system.set', 'bin=DIR')} starts one (Debian: package "
+            "postgresql-contrib), or drop the extension before the dump is made",
+        )
+
+
+def _run_text(session: Session, file: Path, show: Show, *, tolerant: bool) -> None:
+    connection = session.target()["connection"]
+    words = [dumps.tools(connection["sslmode"]).program("psql"), "--no-psqlrc", "--quiet", "--echo-errors"]
+    words += [f"--dbname={connection['database']}", f"--file={file}"]
+    told = _Told(str(file), session, show, 0, _BY_OTHERS if tolerant else None)
+    told.run(words)
+
+
+class _Told:
+    """Runs a program on a session's database and listens to it: the first error that matters ends it."""
+
+    def __init__(
+        self, subject: str, session: Session, show: Show, items: int, harmless: re.Pattern[str] | None = None
+    ) -> None:
+        self._subject, self._session, self._show = subject, session, show
+        self._items, self._done, self._harmless = items, 0, harmless
+        self._error = ""
+        """Heard, and not yet known whether it matters: its statement follows."""
+        self._before = session.query("select pg_database_size(current_database())")[0][0]
+
+    def run(self, words: Sequence[str]) -> None:
+        """FailureError with the program's own words."""
+        connection = self._session.target()["connection"]
+        status = programs.streamed(words, _environment(connection), self._heard, self._look)
+        self._settle("")
+        if status not in (0, 1):  # 1: errors, each of which was heard and did not matter; psql's 2: connection lost
+            raise FailureError(self._subject, f"{Path(words[0]).name} ended with {status}", "look at the server's log")
+
+    def _heard(self, line: str) -> None:
+        if self._error:
+            statement = _STATEMENT.search(line)
+            if statement is None and not _ERROR.search(line):
+                return  # LINE, DETAIL, CONTEXT
+            self._settle(statement[1] if statement else "")
+            if statement:
+                return
+        if _ERROR.search(line) and "errors ignored on restore" not in line:
+            self._error = line
+        elif "finished item" in line or "processing data for table" in line:
+            self._done += 1
+
+    def _settle(self, statement: str) -> None:
+        error, self._error = self._error, ""
+        if not error or _TIMEOUT in error:
+            return
+        if statement and self._harmless is not None and self._harmless.match(statement):
+            return
+        what = f" (in: {statement[:200]})" if statement else ""
+        cause = re.sub(r"^.*?(?:could not execute query: )?(?:ERROR|FATAL|error): +", "", error)
+        raise FailureError(self._subject, f"{cause}{what}", "nothing of it is measured; mend the file, or the server")
+
+    def _look(self) -> None:
+        size = int(self._session.query("select pg_database_size(current_database())")[0][0] or 0)
+        items = f", {self._done} of {self._items} items" if self._items else ""
+        self._show(min(0.9, self._done / self._items) if self._items else 0.0, f"{units.stored(size)}{items}")
+
+
+def _environment(connection: dict[str, Any]) -> dict[str, str]:
+    """The password is in no command line, which others may read."""
+    given = {
+        "PGHOST": connection["host"],
+        "PGPORT": str(connection["port"]),
+        "PGUSER": connection["user"],
+        "PGPASSWORD": connection["password"] or "",
+        "PGSSLMODE": connection["sslmode"],
+        "PGSSLROOTCERT": connection["sslrootcert"] or "",
+        "PGOPTIONS": dict(connection["options"]).get("options", ""),
+        "PGAPPNAME": "ironbench load",
+        "PGCLIENTENCODING": "UTF8",
+    }
+    return environment() | {name: value for name, value in given.items() if value}

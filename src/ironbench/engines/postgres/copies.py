@@ -1,0 +1,180 @@
+"""Databases that ironbench makes on a running PostgreSQL, each with a name that proves it.
+
+CREATE DATABASE belongs to no transaction, and a comment can only follow it: whoever is killed between the two would
+leave a copy of somebody's data that nobody dares to drop. So the name itself is the mark: its last part is a checksum
+of the part before, which no other database's name has by accident.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import secrets as random
+from dataclasses import replace
+
+from ironbench.engines.bringing import Copy, DatabaseCopies
+from ironbench.engines.postgres import dsn
+from ironbench.engines.postgres.session import PostgresSession
+from ironbench.errors import FailureError, InputError, written
+from ironbench.model.secrets import Secrets
+from ironbench.model.session import Session
+from ironbench.model.system import System
+from ironbench.units import stored
+
+_NAME = re.compile(r"ironbench_([0-9a-f]{10})_([0-9a-f]{8})")
+SMALL_BYTES = 64 << 20
+"""Up to here WAL_LOG is the faster strategy: FILE_COPY needs two checkpoints (PostgreSQL 18, CREATE DATABASE)."""
+KEEPER = "ironbench keeper"
+"""Name of the connection that an ironbench holds as long as it makes and drops databases."""
+IN_USE, MISSING, DENIED, DUPLICATE = "55006", "3D000", "42501", "42P04"
+"""SQLSTATE."""
+_LISTED = """
+    select datname, coalesce(shobj_description(oid, 'pg_database'), ''), pg_database_size(oid)
+      from pg_database
+     where datname ~ '^ironbench_[0-9a-f]{10}_[0-9a-f]{8}$' and pg_has_role(datdba, 'usage')
+     order by datname
+"""
+_STATE = """
+    select md5(coalesce(string_agg(
+               concat_ws(' ', c.oid, c.relfilenode, c.relname, s.n_tup_ins, s.n_tup_upd, s.n_tup_del),
+               ',' order by c.oid), ''))
+      from pg_class c left join pg_stat_user_tables s on s.relid = c.oid
+     where c.oid >= 16384 and c.relkind in ('r', 'm', 'S', 'i', 'p', 'I', 'v')
+"""
+
+
+def new_name() -> str:
+    part = random.token_hex(5)
+    return f"ironbench_{part}_{_checksum(part)}"
+
+
+def is_ours(name: str) -> bool:
+    match = _NAME.fullmatch(name)
+    return match is not None and _checksum(match[1]) == match[2]
+
+
+def _checksum(part: str) -> str:
+    return hashlib.sha256(f"database made by ironbench {part}".encode()).hexdigest()[:8]
+
+
+def made(session: Session) -> dict[str, tuple[int, str]]:
+    """Databases of ours on this server that the role may drop: name → bytes, and the key of complete ones."""
+    return {
+        name: (int(size or 0), _noted(comment or "").get("key", ""))
+        for name, comment, size in session.query(_LISTED)
+        if name and is_ours(name)
+    }
+
+
+def _noted(comment: str) -> dict[str, str]:
+    try:
+        note = json.loads(comment.partition(": ")[2])
+    except ValueError:
+        return {}
+    return note if isinstance(note, dict) else {}
+
+
+class PostgresCopies(DatabaseCopies):
+    def __init__(self, system: System, secrets: Secrets) -> None:
+        self._address, _ = dsn.parse(system.dsn or "", {})
+        self._secrets = secrets
+        # What keeps `cleanup` of somebody else from dropping databases between two trials.
+        self._session = PostgresSession(self._named(KEEPER), secrets)
+        self._version = int(self._session.query("show server_version_num")[0][0] or 0)
+
+    def close(self) -> None:
+        self._session.stop()
+
+    def kept(self, key: str) -> Copy | None:
+        found = [Copy(name, size, "kept") for name, (size, known) in made(self._session).items() if known == key]
+        return found[0] if found else None
+
+    def new(self, key: str, template: str = "") -> Copy:
+        name = new_name()
+        if not template:
+            self._create(f"create database {name} template template0")
+            how = "empty"
+        else:
+            how = self._copied(template, name)
+        size = int(self._session.query(f"select pg_database_size('{name}')")[0][0] or 0)
+        self._note(name, {"of": key})
+        return Copy(name, size, f"{how}, {stored(size)}")
+
+    def complete(self, copy: Copy, key: str) -> Copy:
+        self._note(copy.name, {"key": key})
+        return replace(copy, bytes=int(self._session.query(f"select pg_database_size('{copy.name}')")[0][0] or 0))
+
+    def drop(self, name: str) -> None:
+        if is_ours(name):
+            # FORCE: whoever still works there was started for it, e.g. a restore that was ended.
+            self._session.query(f"drop database if exists {name} with (force)")
+
+    def within(self, system: System, name: str) -> System:
+        address, _ = dsn.parse(system.dsn or "", {})
+        return replace(system, dsn=replace(address, database=name).text())
+
+    def state(self, template: str) -> str:
+        if template == self._address.database:
+            raise InputError(
+                written("data.template", template),
+                f"is the database of {written('system.dsn')}: it is in use as long as that is",
+                f"let {written('system.dsn')} name another one, e.g. postgres",
+            )
+        try:
+            session = PostgresSession(replace(self._named("ironbench look"), database=template), self._secrets)
+        except FailureError as error:
+            raise self._refusal(template, error) from None
+        try:
+            return str(session.query(_STATE)[0][0])
+        finally:
+            session.stop()
+
+    def _copied(self, template: str, name: str) -> str:
+        quoted = '"' + template.replace('"', '""') + '"'
+        begin = f"create database {name} template {quoted}"
+        if self._version < 150000:
+            self._create(begin, template)
+            return "CREATE DATABASE TEMPLATE"
+        sizes = self._session.query("select pg_database_size(oid) from pg_database where datname = " + _text(template))
+        strategy = "WAL_LOG" if sizes and int(sizes[0][0] or 0) <= SMALL_BYTES else "FILE_COPY"
+        if strategy == "FILE_COPY" and self._version >= 180000:
+            self._session.query("set file_copy_method = clone")
+            try:
+                self._create(f"{begin} strategy {strategy}", template)
+            except FailureError as error:
+                if error.sqlstate in (IN_USE, DENIED, DUPLICATE):
+                    raise
+                self._session.query("set file_copy_method = copy")
+            else:
+                return "CREATE DATABASE TEMPLATE by FILE_COPY, cloned"
+        self._create(f"{begin} strategy {strategy}", template)
+        return f"CREATE DATABASE TEMPLATE by {strategy}"
+
+    def _create(self, sql: str, template: str = "") -> None:
+        try:
+            self._session.query(sql)
+        except FailureError as error:
+            raise (self._refusal(template, error) if template else error) from None
+
+    def _refusal(self, template: str, error: FailureError) -> InputError | FailureError:
+        subject = written("data.template", template)
+        if error.sqlstate == IN_USE:
+            hint = "end its connections, or name a database that nobody uses"
+            return InputError(subject, f"cannot be copied while it is in use: {error.cause}", hint)
+        if error.sqlstate == MISSING:
+            return InputError(subject, "there is no such database on this server", "name one that `psql -l` shows")
+        if error.sqlstate == DENIED:
+            hint = f"let its owner run: ALTER DATABASE {template} IS_TEMPLATE true; and give the role CREATEDB"
+            return InputError(subject, f"may not be copied: {error.cause}", hint)
+        return error
+
+    def _named(self, application: str) -> dsn.Address:
+        return replace(self._address, options=self._address.options | {"application_name": application})
+
+    def _note(self, name: str, note: dict[str, str]) -> None:
+        self._session.query(f"comment on database {name} is {_text('made by ironbench: ' + json.dumps(note))}")
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"

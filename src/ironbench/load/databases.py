@@ -1,0 +1,116 @@
+"""The user's own data on a running server: loaded once into a database of ours, of which each trial gets a copy.
+
+A template of the user's is copied as it stands. Whatever ironbench makes there it drops, and nothing else.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
+
+from ironbench import engines, units
+from ironbench.engines.bringing import DatabaseCopies
+from ironbench.errors import InputError, IronbenchError, written
+from ironbench.load import own
+from ironbench.load.loaded import Loaded
+from ironbench.load.source import Snapshot
+from ironbench.load.space import SLACK
+from ironbench.model.own_data import OwnData
+from ironbench.model.secrets import Secrets
+from ironbench.model.session import Session
+from ironbench.model.system import Setup, System
+from ironbench.printer import Printer
+
+
+def ready(setup: Setup, data: OwnData, secrets: Secrets, printer: Printer) -> Snapshot:
+    """The database that trials get copies of, loaded now or found. InputError, FailureError: nothing is left of it."""
+    with closing(engines.get(setup.system.engine).bringing.copies(setup.system, secrets)) as copies:
+        state = copies.state(data.template) if data.template else ""
+        if data.template and not data.setup:
+            return Snapshot("database", data.key, loaded=Loaded(key=data.key), secrets=secrets,
+                            database=data.template, state=state)  # fmt: skip
+        key = f"{data.key} {state}".strip()
+        if (kept := copies.kept(key)) is not None:
+            printer.say(f"data: {data.words}, kept in database {kept.name}")
+            loaded = Loaded(data_bytes=kept.bytes, key=data.key, reused=True)
+            return Snapshot("database", data.key, None, kept.bytes, loaded, secrets, kept.name)
+        made = copies.new(key, data.template)
+        try:
+            with engines.running(copies.within(setup.system, made.name), secrets, 1) as session:
+                _require_room(session, data)
+                loaded = own.brought(session, data, printer)
+            made = copies.complete(made, key)
+        except BaseException:
+            with suppress(IronbenchError):
+                copies.drop(made.name)
+            raise
+        return Snapshot("database", data.key, None, made.bytes, loaded, secrets, made.name)
+
+
+def _require_room(session: Session, data: OwnData) -> None:
+    """InputError where the server's directory is in sight and too small for the data and a copy of them."""
+    if (directory := session.directories().get("data")) is None:
+        return
+    needed, free = int(2 * SLACK * data.data_bytes), shutil.disk_usage(directory).free
+    if free < needed:
+        cause = f"the data and a copy for trials need about {units.stored(needed)}, {units.stored(free)} are free"
+        raise InputError(directory, cause, "free some space, or name a server with more")
+
+
+@dataclass(slots=True)
+class TrialDatabases:
+    """The copies that trials run in, one at a time on each server."""
+
+    _servers: dict[str, DatabaseCopies] = field(default_factory=dict)
+    """By DSN."""
+    _current: dict[str, str] = field(default_factory=dict)
+    """DSN → name of the copy there."""
+
+    def restored(self, setup: Setup, snapshot: Snapshot) -> dict[str, str]:
+        """A new copy in place of the one before; conditions of the trial. InputError, FailureError."""
+        dsn = _dsn(setup)
+        if dsn not in self._servers:
+            self._servers[dsn] = engines.get(setup.system.engine).bringing.copies(setup.system, snapshot.secrets)
+        copies, began = self._servers[dsn], time.perf_counter()
+        self._drop(dsn)
+        if snapshot.state and copies.state(snapshot.database) != snapshot.state:
+            cause = "somebody has changed it since these trials began, so they would not start from the same data"
+            hint = "let nobody use it meanwhile: a copy of it makes a template of its own"
+            raise InputError(written("data.template", snapshot.database), cause, hint)
+        copy = copies.new(snapshot.key, snapshot.database)
+        self._current[dsn] = copy.name
+        took = units.span(time.perf_counter() - began)
+        return {"data": f"copy of database {snapshot.database} ({snapshot.key})", "restored": f"{copy.how}, {took}"}
+
+    def system(self, setup: Setup) -> System:
+        """The system whose engine runs in the copy, where there is one."""
+        dsn = setup.system.dsn
+        if dsn is None or dsn not in self._current:
+            return setup.system
+        return self._servers[dsn].within(setup.system, self._current[dsn])
+
+    def close(self) -> None:
+        """Drops the copies. FailureError: one is still used."""
+        failure: IronbenchError | None = None
+        for dsn, copies in self._servers.items():
+            try:
+                self._drop(dsn)
+            except IronbenchError as error:
+                failure = error
+            finally:
+                copies.close()
+        self._servers.clear()
+        if failure is not None:
+            raise failure
+
+    def _drop(self, dsn: str) -> None:
+        if dsn in self._current:
+            self._servers[dsn].drop(self._current[dsn])
+            del self._current[dsn]
+
+
+def _dsn(setup: Setup) -> str:
+    assert setup.system.dsn is not None
+    return setup.system.dsn

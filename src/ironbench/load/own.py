@@ -1,0 +1,164 @@
+"""The user's own data: what their files are, and how they get into an empty database."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+
+from ironbench import engines, units
+from ironbench.engines.bringing import Show
+from ironbench.errors import FailureError, InputError, written
+from ironbench.load import rows
+from ironbench.load.loaded import Loaded
+from ironbench.model.own_data import OwnData
+from ironbench.model.session import Session
+from ironbench.model.system import System
+from ironbench.printer import Printer
+from ironbench.words import counted, listed
+from ironbench.workloads import Workload
+
+_CHUNK_BYTES = 1 << 22
+SETUP_BYTES = 1_000_000
+"""Where only setup files make the data, nobody knows how large they become."""
+
+
+def identified(data: OwnData, system: System, workload: Workload) -> OwnData:
+    """With digests of the files, and what the dump is. Starts nothing. InputError: they cannot be used."""
+    engine = engines.get(system.engine)
+    bringing = engine.bringing
+    if data.brought and not workload.foreign:
+        cause = f"workload {workload.name} brings its own data"
+        hint = "run your own scripts on them: ironbench run script FILE"
+        raise InputError(_first_field(data), cause, hint)
+    if data.dump and not bringing.dumps:
+        takers = listed([name for name in engines.names() if engines.get(name).bringing.dumps])
+        cause = f"engine {engine.name} takes no dumps"
+        raise InputError(written("data.dump"), cause, f"these engines do: {takers}")
+    if data.setup and not bringing.setup:
+        raise InputError(written("data.setup"), f"engine {engine.name} runs no files of SQL", "leave it out")
+    if data.template and (system.dsn is None or not bringing.templates):
+        cause = f"a template is a database on a running server, and {written('system.dsn')} names none that has them"
+        raise InputError(written("data.template"), cause, f"name the server, or a dump by {written('data.dump')}")
+    if data.brought and system.dsn is not None and not bringing.templates:
+        cause = f"engine {engine.name} makes no databases on a running server"
+        hint = f"leave {written('system.dsn')} out: ironbench then starts a server of its own"
+        raise InputError(_first_field(data), cause, hint)
+    digests = _digests(data)
+    for file in data.setup:
+        bringing.examined_setup(Path(file))
+    if not data.dump:
+        return replace(data, digests=digests, data_bytes=SETUP_BYTES if data.setup and not data.template else 0)
+    found, size = bringing.examined(system, Path(data.dump)), _bytes(Path(data.dump))
+    return replace(data, digests=digests, kind=found.kind, tools=found.tools, bytes=size, data_bytes=found.data_bytes)
+
+
+def _first_field(data: OwnData) -> str:
+    name = next(name for name in ("dump", "template", "setup") if getattr(data, name))
+    return written(f"data.{name}")
+
+
+def refuse_changed(data: OwnData) -> None:
+    """InputError: a file is gone, or is not what it was when the trials were planned."""
+    for file, now, then in zip(data.files, _digests(data), data.digests, strict=True):
+        if now != then:
+            raise InputError(file, "was changed since these trials were planned", "set it back, or begin anew")
+
+
+def brought(session: Session, data: OwnData, printer: Printer) -> Loaded:
+    """Fills an empty database. InputError, FailureError: it is not what was wanted, and nothing may start from it."""
+    refuse_changed(data)
+    bringing = engines.get(session.engine).bringing
+    began = time.perf_counter()
+    with printer.bar(f"load {data.words}: {expected(data)}") as show:
+        if data.dump:
+            bringing.restored(session, Path(data.dump), rows.most_connections(session.engine), show)
+        set_up(session, data, show)
+        show(0.95, "statistics")
+        size = bringing.settled(session)
+    elapsed_s = time.perf_counter() - began
+    printer.say(f"data: {data.words}, {units.stored(size)} with keys, {units.span(elapsed_s)} in all")
+    return Loaded(elapsed_s=elapsed_s, data_bytes=size, key=data.key)
+
+
+def set_up(session: Session, data: OwnData, show: Show) -> None:
+    for file in data.setup:
+        show(0.9, Path(file).name)
+        engines.get(session.engine).bringing.set_up(session, Path(file), show)
+
+
+def expected(data: OwnData) -> str:
+    """`custom dump of version 15.8, 210 MB; about 1.2 GB when loaded, about 30 s`"""
+    if not data.dump:
+        what = [f"a copy of database {data.template}"] if data.template else []
+        return " and ".join([*what, *([counted(len(data.setup), "file") + " of SQL"] if data.setup else [])])
+    from ironbench.load.estimate import LOAD_BYTES_PER_S
+
+    return (
+        f"{data.kind}, {units.stored(data.bytes)}; about {units.stored(data.data_bytes)} when loaded, "
+        f"about {units.span(max(1.0, data.data_bytes / LOAD_BYTES_PER_S))}"
+    )
+
+
+def require_check(session: Session, check: str) -> None:
+    """InputError: the query cannot be understood. Whether it holds is asked after each trial."""
+    try:
+        session.query(check)
+    except FailureError as error:
+        if (
+            error.sqlstate[:2] == "42"
+        ):  # syntax error or access rule violation (PostgreSQL 18 documentation, appendix A)
+            hint = "write a query that answers true or false, for example select count(*) > 0 from orders"
+            raise InputError(written("data.check"), error.cause, hint) from None
+
+
+def _bytes(path: Path) -> int:
+    return sum(os.stat(file).st_size for file in _files(path))  # noqa: PTH116
+
+
+def _digests(data: OwnData) -> tuple[str, ...]:
+    """InputError: a file is not there, or cannot be read."""
+    fields = [*(["data.dump"] if data.dump else []), *("data.setup" for _ in data.setup)]
+    return tuple(_of_path(written(field), Path(file)) for field, file in zip(fields, data.files, strict=True))
+
+
+def _of_path(subject: str, path: Path) -> str:
+    digest = hashlib.sha256()
+    try:
+        found = sorted(_files(path))
+        for file in found:
+            info = file.stat()
+            if not stat.S_ISREG(info.st_mode):
+                raise InputError(f"{subject} {path}", "is not a regular file", "name a file that can be read twice")
+            name = file.name if path.is_dir() else ""
+            digest.update(f"{name} {_of_file(str(file), info.st_size, info.st_mtime_ns, info.st_ino)}\n".encode())
+    except FileNotFoundError:
+        raise InputError(f"{subject} {path}", "no such file", "name a file that is there") from None
+    except OSError as error:
+        cause = f"cannot be read: {error.strerror or error}"
+        raise InputError(f"{subject} {path}", cause, "change its permissions") from None
+    if not found:
+        raise InputError(f"{subject} {path}", "is an empty directory", "name a dump")
+    return digest.hexdigest()[:16]
+
+
+@lru_cache(maxsize=10_000)
+def _of_file(path: str, size: int, mtime_ns: int, inode: int) -> str:
+    """Of the contents. A file of the same size, time and inode is not read again by this process."""
+    digest = hashlib.sha256()
+    with open(path, "rb", buffering=0) as file:  # noqa: PTH123
+        while chunk := file.read(_CHUNK_BYTES):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def _files(path: Path) -> Iterator[Path]:
+    if not path.is_dir():
+        yield path
+        return
+    yield from (entry for entry in path.iterdir() if entry.is_file())
