@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Collection, Mapping, Sequence
 
 from ironbench.engines.administration import REQUEST, Administration, Made, Written
@@ -66,6 +67,7 @@ _FOREIGN = f"""
        and obj_description(p.oid, 'pg_proc') is distinct from '{MARK}'
      order by p.oid
 """
+_LEAVING_S = 3.0
 _BUSY = """
     select datname, pid from pg_stat_activity
      where datname = current_database() and pid <> pg_backend_pid() and application_name like 'ironbench%'
@@ -108,7 +110,11 @@ class PostgresAdministration(Administration):
 
     def remove_made(self, session: Session) -> Made:
         made = self.made(session)
-        for name, process in (*session.query(_BUSY), *_using(session, made.databases)):
+        # The server process of whoever has just ended is there for a moment longer.
+        deadline = time.monotonic() + _LEAVING_S
+        while (busy := _using(session, made.databases)) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        for name, process in busy:
             raise FailureError(
                 f"database {name}",
                 f"another ironbench is using it (server process {process})",
@@ -204,10 +210,12 @@ class PostgresAdministration(Administration):
 
 
 def _using(session: Session, databases: Mapping[str, int]) -> Sequence[tuple[str | None, ...]]:
-    """Connections to these databases, and those of an ironbench that may copy one at any moment (`copies.KEEPER`)."""
+    """Database and server process of an ironbench in this one, of whoever is in these, and of one that may copy one of
+    them at any moment (`copies.KEEPER`)."""
+    found = session.query(_BUSY)
     if not databases:
-        return ()
-    return session.query(
+        return found
+    return found + session.query(
         f"select datname, pid from pg_stat_activity where application_name = '{copies.KEEPER}' "
         f"or datname in ({listed(list(databases))}) and backend_type = 'client backend'"
     )
