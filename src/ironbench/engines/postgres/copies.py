@@ -16,7 +16,7 @@ from dataclasses import replace
 from ironbench.engines.bringing import Copy, DatabaseCopies
 from ironbench.engines.postgres import dsn
 from ironbench.engines.postgres.session import PostgresSession
-from ironbench.errors import FailureError, InputError, written
+from ironbench.errors import FailureError, InputError, IronbenchError, written
 from ironbench.model.secrets import Secrets
 from ironbench.model.session import Session
 from ironbench.model.system import System
@@ -123,7 +123,7 @@ class PostgresCopies(DatabaseCopies):
             )
         try:
             session = PostgresSession(replace(self._named("ironbench look"), database=template), self._secrets)
-        except FailureError as error:
+        except IronbenchError as error:
             raise self._refusal(template, error) from None
         try:
             return str(session.query(_STATE)[0][0])
@@ -157,7 +157,7 @@ class PostgresCopies(DatabaseCopies):
         except FailureError as error:
             raise (self._refusal(template, error) if template else error) from None
 
-    def _refusal(self, template: str, error: FailureError) -> InputError | FailureError:
+    def _refusal(self, template: str, error: IronbenchError) -> IronbenchError:
         subject = written("data.template", template)
         if error.sqlstate == IN_USE:
             hint = "end its connections, or name a database that nobody uses"

@@ -1,0 +1,122 @@
+"""The user's own data in MariaDB: SQL as mariadb-dump writes it, sent statement by statement over our own wire."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from ironbench.engines.bringing import Bringing, Dump, Show
+from ironbench.engines.mariadb.dialect import CHECKPOINT
+from ironbench.errors import FailureError, InputError, shortened
+from ironbench.model.session import Session
+from ironbench.model.system import System
+
+_GROWTH = 1.5
+_HEAD_BYTES = 4096
+_SERVER = re.compile(r"^-- Server version\s+(\S+)", re.MULTILINE)
+_DELIMITER = re.compile(r"\s*DELIMITER\s+(\S+)\s*$", re.IGNORECASE)
+"""A command of the client's (mariadb manual, "Delimiters")."""
+_CLOSES = {
+    "'": re.compile(r"(?:[^'\\]|\\.)*'", re.DOTALL),
+    '"': re.compile(r'(?:[^"\\]|\\.)*"', re.DOTALL),
+    "`": re.compile(r"[^`]*`"),
+    "/*": re.compile(r".*?\*/", re.DOTALL),
+    "--": re.compile(r"[^\n]*\n?"),
+    "#": re.compile(r"[^\n]*\n?"),
+}
+"""What opens → what is skipped behind it."""
+_OUTSIDE = re.compile(
+    r"(?:/\*!\d+\s*)?(?:USE\b|(?:CREATE|DROP|ALTER)\s+(?:/\*.*?\*/\s*)?(?:DATABASE|SCHEMA|USER)\b|SOURCE\b|GRANT\b|SET\s+GLOBAL\b)",
+    re.IGNORECASE,
+)
+
+
+def statements(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
+    """Number of the last line, and text, of each statement; quotes, comments and DELIMITER as the client reads them."""
+    text, at, inside, delimiter, number = "", 0, "", ";", 0
+    for number, line in enumerate(lines, 1):
+        if not inside and not text.strip() and (told := _DELIMITER.match(line)):
+            text, at, delimiter = "", 0, told[1]
+            continue
+        text += line
+        opens = re.compile(rf"{re.escape(delimiter)}|['\"`#]|/\*|--(?=\s|$)")
+        while True:
+            found = _CLOSES[inside].match(text, at) if inside else opens.search(text, at)
+            if found is None:
+                break
+            if not inside and found[0] == delimiter:
+                if text[: found.start()].strip():
+                    yield number, text[: found.start()]
+                text, at = text[found.end() :], 0
+            else:
+                at, inside = found.end(), "" if inside else found[0]
+    if text.strip():
+        yield number, text
+
+
+class MariadbBringing(Bringing):
+    dumps = "SQL as mariadb-dump or mysqldump writes it"
+    setup = True
+
+    def examined(self, system: System, dump: Path) -> Dump:
+        subject = f"dump {dump}"
+        if dump.is_dir():
+            raise InputError(subject, "is a directory", "name the file that mariadb-dump has written")
+        with dump.open("rb") as file:
+            head = file.read(_HEAD_BYTES)
+        if b"\0" in head or head.startswith(b"\x1f\x8b") or not head.strip():
+            raise InputError(subject, "is not SQL", "name what mariadb-dump has written, unpacked")
+        self.examined_setup(dump)
+        server = _SERVER.search(head.decode(errors="replace"))
+        kind = f"SQL dump of version {server[1]}" if server else "SQL dump"
+        return Dump(kind, "ironbench", int(dump.stat().st_size * _GROWTH))
+
+    def examined_setup(self, file: Path) -> None:
+        with file.open(errors="replace", newline="\n") as lines:
+            for number, line in enumerate(lines, 1):
+                if _OUTSIDE.match(line):
+                    raise InputError(
+                        str(file),
+                        f"line {number}, {shortened(line.strip(), 80)!r}, reaches beyond the database of the trials",
+                        "make the dump without --databases, or leave it out",
+                    )
+
+    def restored(self, session: Session, dump: Path, jobs: int, show: Show) -> None:
+        _run(session, dump, show)
+
+    def set_up(self, session: Session, file: Path, show: Show) -> None:
+        _run(session, file, show)
+
+    def settled(self, session: Session) -> int:
+        tables = session.query(
+            "select table_name from information_schema.tables where table_schema = database() "
+            "and table_type = 'BASE TABLE'"
+        )
+        for (table,) in tables:
+            session.query(f"analyze table `{table}`")
+        session.query(CHECKPOINT)
+        size = session.query(
+            "select coalesce(sum(data_length + index_length), 0) from information_schema.tables "
+            "where table_schema = database()"
+        )
+        return int(size[0][0] or 0)
+
+
+def _run(session: Session, file: Path, show: Show) -> None:
+    """FailureError with line, statement and reason."""
+    whole, done = max(1, file.stat().st_size), 0
+    # A newline ends a line, and nothing else: rows hold other separators of Unicode. Bytes that are no UTF-8 survive.
+    with file.open(encoding="utf-8", errors="surrogateescape", newline="\n") as lines:
+        for number, sql in statements(lines):
+            try:
+                session.query(sql)
+            except UnicodeEncodeError:
+                cause = f"the statement that ends in line {number} holds bytes that are not UTF-8"
+                hint = "dump with --hex-blob --default-character-set=utf8mb4"
+                raise InputError(str(file), cause, hint) from None
+            except FailureError as error:
+                where = f"line {number}: {error.cause} (in: {shortened(' '.join(sql.split()), 120)})"
+                raise FailureError(str(file), where, "nothing of it is measured; mend the file") from None
+            done += len(sql)
+            show(min(0.9, 0.9 * done / whole), f"line {number}")

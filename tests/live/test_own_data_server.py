@@ -1,0 +1,238 @@
+"""The user's own data on a running server of the user's: what is made there, dropped, refused and left alone."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from own_data import SCRIPT, dumped, shop, sums
+from raw_server import PASSWORD, RawServer
+from user import SHORT, User, eventually
+
+from ironbench._core import Connection
+from ironbench.engines.postgres.copies import is_ours, new_name
+
+DISTRIBUTION = Path("/usr/lib/postgresql/15/bin")
+pytestmark = [pytest.mark.live, pytest.mark.xdist_group("own-data-server")]
+LAB = """question = "More clients?"
+[system]
+dsn = "{dsn}"
+[workload]
+name = "script"
+files = ["one.sql"]
+[data]
+{data}
+[load]
+duration = "0.5s"
+warmup = "0s"
+[vary]
+clients = [1, 2]
+[measure]
+repeats = 2
+quiet = "0s"
+"""
+
+
+@pytest.fixture(scope="module", params=["wheel", "distribution"])
+def server(request: pytest.FixtureRequest) -> Iterator[RawServer]:
+    """A server with a shop on it; the one of the distribution is of version 15."""
+    if request.param == "distribution" and not DISTRIBUTION.is_dir():
+        pytest.skip("PostgreSQL 15 of the distribution is not installed")
+    with RawServer(programs=DISTRIBUTION if request.param == "distribution" else None) as one:
+        shop(one)
+        boss = one.connect()
+        boss.query("create role plain login; create role maker login createdb")
+        boss.close()
+        yield one
+
+
+@pytest.fixture
+def boss(server: RawServer) -> Iterator[Connection]:
+    connection = server.connect(options=[("application_name", "psql")])
+    yield connection
+    connection.close()
+
+
+@pytest.fixture
+def user(place: Path, server: RawServer) -> User:
+    one = User(place)
+    (one.home / "one.sql").write_text(SCRIPT)
+    dumped(server, one.home / "shop.dump")
+    return one
+
+
+def address(server: RawServer, role: str = "postgres", database: str = "postgres") -> str:
+    return f"postgresql://{role}@/{database}?host={server.host}&port={server.port}"
+
+
+def databases(boss: Connection) -> set[str]:
+    return {str(row[0]) for row in boss.query("select datname from pg_database")}
+
+
+def made(boss: Connection) -> set[str]:
+    return {name for name in databases(boss) if is_ours(name)}
+
+
+def shop_is_whole(server: RawServer, before: list[tuple[str | None, ...]]) -> bool:
+    inside = server.connect(database="shop")
+    try:
+        return sums(inside) == before
+    finally:
+        inside.close()
+
+
+@pytest.fixture
+def before(server: RawServer) -> list[tuple[str | None, ...]]:
+    inside = server.connect(database="shop")
+    try:
+        return sums(inside)
+    finally:
+        inside.close()
+
+
+def test_a_name_of_ours_is_no_accident() -> None:
+    assert is_ours(new_name())
+    for name in ("ironbench", "ironbench_shop", "ironbench_0123456789_01234567", new_name() + "x", "x" + new_name()):
+        assert not is_ours(name)
+
+
+def test_a_dump_is_loaded_once_each_trial_gets_a_copy_and_cleanup_removes_what_stays(
+    user: User, server: RawServer, boss: Connection, before: list[tuple[str | None, ...]]
+) -> None:
+    there, dsn = databases(boss), address(server)
+    check = 'check = "select (select count(*) from item) = 1000 and (select count(*) from sale) between 5001 and 50000"'
+    (user.home / "lab.toml").write_text(LAB.format(dsn=dsn, data=f'dump = "shop.dump"\n{check}'))
+    told = user("lab", "run", "lab.toml", "--results", "lab")
+    assert told.code in (0, 3), told.stderr
+    assert told.stderr.count("when loaded") == 1 and "left there: 1 database" in told.stderr
+    assert len(made(boss)) == 1 and databases(boss) - made(boss) == there
+    assert "kept in database" in user("run", "script", "one.sql", "--dsn", dsn, "--dump", "shop.dump", *SHORT).stderr
+    assert len(made(boss)) == 1
+    cleaned = user("cleanup", "--dsn", dsn)
+    assert cleaned.code == 0 and "removed: 1 database" in cleaned.stderr
+    assert databases(boss) == there and shop_is_whole(server, before)
+
+
+def test_trials_run_in_copies_of_a_template_which_stays_as_it_is(
+    user: User, server: RawServer, boss: Connection, before: list[tuple[str | None, ...]]
+) -> None:
+    there = databases(boss)
+    data = 'template = "shop"\ncheck = "select count(*) between 5001 and 50000 from sale"'
+    (user.home / "lab.toml").write_text(LAB.format(dsn=address(server), data=data))
+    told = user("lab", "run", "lab.toml", "--results", "lab")
+    assert told.code in (0, 3) and "voided" not in told.stderr, told.stderr
+    assert databases(boss) == there and shop_is_whole(server, before)
+
+
+def test_a_role_without_createdb_is_told_what_to_ask_for(user: User, server: RawServer, boss: Connection) -> None:
+    there = databases(boss)
+    for words in (("--dump", "shop.dump"), ("--template", "shop")):
+        told = user("run", "script", "one.sql", "--dsn", address(server, "plain"), *words, *SHORT)
+        assert told.code == 2 and "ALTER ROLE plain CREATEDB" in told.stderr, told.stderr
+    assert databases(boss) == there and not user.records()
+
+
+def test_a_role_with_createdb_alone_restores_a_dump_and_is_refused_the_database_of_another(
+    user: User, server: RawServer, boss: Connection
+) -> None:
+    there, dsn = databases(boss), address(server, "maker")
+    told = user("run", "script", "one.sql", "--dsn", dsn, "--dump", "shop.dump", *SHORT)
+    assert told.code in (0, 3), told.stderr
+    told = user("run", "script", "one.sql", "--dsn", dsn, "--template", "shop", *SHORT)
+    assert told.code in (1, 2) and "shop" in told.stderr and "permission denied" in told.stderr, told.stderr
+    assert user("cleanup", "--dsn", dsn).code == 0
+    assert databases(boss) == there
+
+
+def test_a_template_in_use_is_refused(user: User, server: RawServer, boss: Connection) -> None:
+    there, inside = databases(boss), server.connect(database="shop")
+    told = user("run", "script", "one.sql", "--dsn", address(server), "--template", "shop", *SHORT)
+    inside.close()
+    assert told.code == 2 and "in use" in told.stderr and "1 other session" in told.stderr, told.stderr
+    told = user("run", "script", "one.sql", "--dsn", address(server, database="shop"), "--template", "shop", *SHORT)
+    assert told.code == 2 and "name another one" in told.stderr, told.stderr
+    told = user("run", "script", "one.sql", "--dsn", address(server), "--template", "shoo", *SHORT)
+    assert told.code == 2 and "no such database" in told.stderr, told.stderr
+    assert databases(boss) == there and not user.records()
+
+
+def test_a_template_that_changes_between_trials_ends_them(user: User, server: RawServer, boss: Connection) -> None:
+    boss.query("create database moving template shop")
+    try:
+        (user.home / "lab.toml").write_text(LAB.format(dsn=address(server), data='template = "moving"'))
+        with user.begun("lab", "run", "lab.toml", "--results", "lab") as begun:
+            begun.wait_for("trial 1 of 4")
+            assert eventually(lambda: bool(made(boss)))
+            inside = server.connect(database="moving")
+            inside.query("insert into sale (item) values (1)")
+            inside.close()
+            told, _ = begun.end()
+        assert told.code != 0 and "somebody has changed it" in told.stderr, told.stderr
+        assert not made(boss)
+    finally:
+        boss.query("drop database moving")
+
+
+def test_a_dump_that_does_not_restore_leaves_no_database(user: User, server: RawServer, boss: Connection) -> None:
+    there = databases(boss)
+    plain = dumped(server, user.home / "shop.sql", "plain")
+    plain.write_text(plain.read_text().replace("\n7\t", "\nseven\t"))
+    told = user("run", "script", "one.sql", "--dsn", address(server), "--dump", "shop.sql", *SHORT)
+    assert told.code == 1 and 'invalid input syntax for type integer: "seven"' in told.stderr, told.stderr
+    assert databases(boss) == there and not user.records()
+
+
+def test_two_at_once_load_and_copy_beside_each_other_and_cleanup_waits_for_both(
+    user: User, server: RawServer, boss: Connection, before: list[tuple[str | None, ...]], place: Path
+) -> None:
+    there, dsn = databases(boss), address(server)
+    words = ("run", "script", "one.sql", "--dsn", dsn, "--dump", "shop.dump", "--duration", "8s", "--warmup", "0s")
+    other = User(place / "other")
+    for name in ("one.sql", "shop.dump"):
+        (other.home / name).write_bytes((user.home / name).read_bytes())
+    with user.begun(*words, "--no-observe") as first, other.begun(*words, "--no-observe") as second:
+        for begun in (first, second):
+            begun.wait_for("trial 1")
+        told = user("cleanup", "--dsn", dsn)
+        assert told.code == 1 and "another ironbench is using it" in told.stderr, told.stderr
+        for begun in (first, second):
+            assert begun.end()[0].code in (0, 3)
+    assert user("cleanup", "--dsn", dsn).code == 0
+    assert databases(boss) == there and shop_is_whole(server, before)
+
+
+@pytest.mark.long
+def test_whatever_kills_it_cleanup_leaves_what_was_there(
+    user: User, server: RawServer, boss: Connection, before: list[tuple[str | None, ...]]
+) -> None:
+    """SIGKILL during the load, the copy and the trial, at instants spread over the whole of a run."""
+    there, dsn = databases(boss), address(server)
+    begun_at = ("1 trial", "load shop.dump", "data: copy", "trial 1")
+    for source in (("--dump", "shop.dump"), ("--template", "shop")):
+        for number, words in enumerate(begun_at):
+            if words == "load shop.dump" and source[0] == "--template":
+                continue
+            with user.begun("run", "script", "one.sql", "--dsn", dsn, *source, "--duration", "5s") as begun:
+                begun.wait_for(words)
+                time.sleep(0.05 * number)
+                begun.end(signal.SIGKILL)
+            assert eventually(lambda: user("cleanup", "--dsn", dsn).code == 0)
+            assert databases(boss) == there
+    assert shop_is_whole(server, before)
+    assert user.nothing_runs()
+
+
+def test_a_password_is_in_no_record_and_no_command_line(user: User, server: RawServer, boss: Connection) -> None:
+    boss.query("alter role scram_user createdb")
+    dsn = f"host=127.0.0.1 port={server.port} user=scram_user dbname=postgres"
+    environment = {"PGPASSWORD": PASSWORD}
+    told = user("run", "script", "one.sql", "--dsn", dsn, "--dump", "shop.dump", *SHORT, **environment)
+    assert told.code in (0, 3), told.stderr
+    kept = [path for path in user.home.rglob("*") if path.is_file() and path.stat().st_size < 10_000_000]
+    assert not [path for path in kept if PASSWORD.encode() in path.read_bytes()]
+    assert PASSWORD not in told.stdout + told.stderr
+    assert user("cleanup", "--dsn", dsn, **environment).code == 0
+    assert not made(boss)
