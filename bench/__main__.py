@@ -12,7 +12,7 @@ import bench
 from bench import figures
 
 HELPERS = {"__main__", "figures", "kills", "oltp", "outside", "pairs", "peers", "series", "simulated", "stolen"}
-LONG = {"noise_aa", "power", "resume"}
+LONG = {"noise_aa", "own_data", "power", "resume"}
 """Take long or a quiet machine: run when they are named."""
 
 
