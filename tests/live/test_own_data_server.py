@@ -36,7 +36,7 @@ quiet = "0s"
 """
 
 
-@pytest.fixture(scope="module", params=["wheel", "distribution"])
+@pytest.fixture(scope="module", params=[pytest.param("wheel", marks=pytest.mark.long), "distribution"])
 def server(request: pytest.FixtureRequest) -> Iterator[RawServer]:
     """A server with a shop on it; the one of the distribution is of version 15."""
     if request.param == "distribution" and not DISTRIBUTION.is_dir():
