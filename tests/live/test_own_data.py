@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import signal
+import time
 from collections.abc import Iterator
+from io import StringIO
 from pathlib import Path
 
 import pytest
-from own_data import FORMS, SCRIPT, dumped, shop
+from own_data import FORMS, SCRIPT, SUMS, dumped, shop
 from raw_server import RawServer
-from user import SHORT, User
+from user import SHORT, User, eventually
+
+from ironbench import engines, workloads
+from ironbench.load import own, restore, snapshot
+from ironbench.model.own_data import OwnData
+from ironbench.model.secrets import Secrets
+from ironbench.model.system import Cell, Choice, Layout, Load, Setup, System
+from ironbench.printer import Printer
 
 pytestmark = pytest.mark.live
 
@@ -257,3 +267,50 @@ repeats = 2
     dump.unlink()
     told = user("lab", "resume", "third")
     assert told.code == 2 and "no such file" in told.stderr, told.stderr
+
+
+@pytest.mark.long
+def test_whatever_kills_it_the_dump_stays_and_nothing_of_ours_is_left(user: User, dumps: Path) -> None:
+    """SIGKILL while it loads, restores and measures; then the same command does its work."""
+    dump = dumps / "shop.custom"
+    before = dump.read_bytes()
+    words = ("run", "script", "one.sql", "--dump", str(dump), "--warmup", "0s", "--no-observe", "--duration")
+    for said, delay_s in (
+        *((("load shop.custom"), 0.1 * step) for step in range(4)),
+        *((("data: shop.custom"), 0.1 * step) for step in range(4)),
+        ("trial 1", 0.0),
+        ("trial 1", 0.5),
+    ):
+        with user.begun(*words, "3s") as begun:
+            begun.wait_for(said)
+            time.sleep(delay_s)
+            begun.end(signal.SIGKILL)
+        assert eventually(user.nothing_runs)
+        assert user("cleanup").code == 0
+    assert dump.read_bytes() == before
+    told = user(*words, "0.5s", "--check", "select count(*) > 5000 from sale")
+    assert told.code in (0, 3), told.stderr
+    assert user.records()[-1]["checks"][0]["passed"]
+    assert user("cleanup", "--data").code == 0
+    assert not [path for path in (user.home / "data").rglob("*") if path.is_file() and path.suffix != ".lock"]
+
+
+def test_after_twenty_restores_with_changes_in_between_every_table_has_the_same_checksum(
+    user: User, dumps: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in user.environment.items():
+        monkeypatch.setenv(name, value)
+    engine = engines.get("postgres")
+    system, _ = engine.validated(System("postgres", "test", layout=Layout(str(user.home / "own"))), 2)
+    data = own.identified(OwnData(dump=str(dumps / "shop.custom")), system, workloads.get("script"))
+    setup = Setup(Cell("test", Load()), system, Choice("script", data=data))
+    source = snapshot.ready(setup, Secrets(), Printer(StringIO(), StringIO()))
+    seen = set()
+    for number in range(21):
+        restore.restored(setup, source)
+        if number % 5 == 0:
+            with engines.running(system, Secrets(), 2) as session:
+                sums = [session.query(SUMS.format(table))[0] for table in ("item", "sale", "dear")]
+                seen.add(tuple(sums))
+                session.query("update item set name = 'spoilt'; delete from sale; drop view dear")
+    assert len(seen) == 1

@@ -64,10 +64,19 @@ def other_work(a: Sequence[Record], b: Sequence[Record]) -> tuple[str, ...]:
         apart = works_apart(a[0].choice, b[0].choice) if alone else " against ".join(map(", ".join, works))
         rows.append(f"they did different work: {apart}")
     rows += [f"{script} has other contents" for script in _rewritten(a, b)]
+    data = [sorted({_own_data(record) for record in side}) for side in (a, b)]
+    if data[0] != data[1]:
+        rows.append(f"they started from other data: {' against '.join(', '.join(side) for side in data)}")
     versions = [sorted({record.software.get("ironbench", "") for record in side} - {""}) for side in (a, b)]
     if all(versions) and versions[0] != versions[1]:
         rows.append(f"ironbench {', '.join(versions[0])} measured one, {', '.join(versions[1])} the other")
     return tuple(rows)
+
+
+def _own_data(record: Record) -> str:
+    """The user's own data with what tells them from others of the same name."""
+    data = record.choice.data
+    return f"{data.words} ({data.key})" if data is not None and data.brought else "the workload's"
 
 
 def _rewritten(a: Sequence[Record], b: Sequence[Record]) -> list[str]:

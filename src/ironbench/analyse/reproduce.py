@@ -34,6 +34,7 @@ def run_command(records: Sequence[Record]) -> str:
     words += _load_options(load)
     repeats = 1 + max((record.block for record in records if record.purpose == "sweep"), default=0)
     words += ["--repeats", str(repeats)] if repeats > 1 else []
+    words += _own_data(choice)
     for key, value in sorted(choice.defines.items()):
         words += ["-D", f"{key}={value}"]
     for key, value in sorted(options.items() - _usual_options(choice).items()):
@@ -52,6 +53,17 @@ def run_command(records: Sequence[Record]) -> str:
     usual_label = choice.workload if bare(records[0]) else system.engine
     words += ["--label", system.label] if system.label not in ("", usual_label) else []
     return shlex.join(words)
+
+
+def _own_data(choice: Choice) -> list[str]:
+    """Where the files were: whoever repeats it must hold the same."""
+    data = choice.data
+    if data is None:
+        return []
+    words = ["--dump", data.dump] if data.dump else []
+    words += [word for file in data.setup for word in ("--setup", file)]
+    words += ["--template", data.template] if data.template else []
+    return [*words, "--check", data.check] if data.check else words
 
 
 def _load_options(load: Load) -> list[str]:
