@@ -173,7 +173,15 @@ def test_a_dump_that_needs_an_extension_that_is_not_there_is_refused_by_its_name
 
 
 @pytest.mark.parametrize(
-    "line", ["\\connect shop", "DROP DATABASE shop;", "\\i other.sql", "ALTER ROLE postgres PASSWORD 'x';"]
+    "line",
+    [
+        "\\connect shop",
+        "DROP DATABASE shop;",
+        "\\i other.sql",
+        "  alter role postgres PASSWORD 'x';",
+        "\\! ls",
+        "a; \\c shop",
+    ],
 )
 @pytest.mark.parametrize("option", ["--dump", "--setup"])
 def test_text_that_reaches_beyond_its_database_is_refused(user: User, option: str, line: str) -> None:

@@ -11,7 +11,7 @@ from ironbench import engines, ranges, workloads
 from ironbench.analyse.subjects import work_name
 from ironbench.devices import expression
 from ironbench.errors import InputError
-from ironbench.load import estimate
+from ironbench.load import estimate, snapshot
 from ironbench.load.estimate import Content
 from ironbench.machine.fingerprint import content_key, fingerprint
 from ironbench.model.finding import Noise
@@ -221,7 +221,7 @@ def data_bytes(setup: Setup) -> int:
     """About how large the data are that its trials start from."""
     data, workload = setup.choice.data, workloads.get(setup.choice.workload)
     if data is not None and data.brought:
-        return data.data_bytes
+        return snapshot.known_bytes(setup.system, data) or data.data_bytes
     return int(workload.estimate_bytes(setup.system.engine, setup.choice.options))
 
 

@@ -66,6 +66,15 @@ def ready(setup: Setup, secrets: Secrets, printer: Printer) -> Snapshot:
         return _snapshot(folder, note)
 
 
+def known_bytes(system: System, data: OwnData) -> int | None:
+    """How large the user's own data were when they were loaded; None: no snapshot of them is kept."""
+    basis = "" if system.dsn is not None else engines.get(system.engine).basis(system)
+    if not basis or not data.brought:
+        return None
+    note = _read_note(_folder(_Contents("own", data.key, data.words, 0, data), basis))
+    return int(note["loaded"]["data_bytes"]) if note is not None else None
+
+
 @dataclass(frozen=True, slots=True)
 class _Contents:
     """What a snapshot is made of."""

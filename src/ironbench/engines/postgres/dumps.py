@@ -20,8 +20,10 @@ _GROWTH = {"custom": 6.0, "directory": 6.0, "tar": 1.5, "plain": 1.5}
 plain ones to 1.3 to 1.6 times (rows with their heads, and indexes)."""
 _CHUNK_BYTES = 1 << 24
 _OUTSIDE = re.compile(
-    rb"^(?:\\(?:c|connect|i|ir|include|include_relative|copy|cd|!|o|out|w|write|g|gx|gexec|s|setenv)\b[^\n]{0,80}"
-    rb"|(?:CREATE|DROP|ALTER)[ \t]+(?:DATABASE|TABLESPACE|ROLE|USER[ \t](?!MAPPING)|SUBSCRIPTION|SYSTEM)[^\t\n]{0,80})",
+    rb"(?:^[ \t]*|;[ \t]*)\\(?:!|(?:c|connect|i|ir|include|include_relative|copy|cd|o|out|w|write|g|gx|gexec|setenv)\b)"
+    rb"[^\n]{0,80}"
+    rb"|^[ \t]*(?:CREATE|DROP|ALTER)[ \t]+(?:DATABASE|TABLESPACE|ROLE|USER[ \t](?!MAPPING)|SUBSCRIPTION|SYSTEM)"
+    rb"[^\t\n]{0,80}",
     re.MULTILINE | re.IGNORECASE,
 )
 """Lines of SQL or of psql that reach beyond the one database and the one file."""
@@ -119,7 +121,8 @@ def refuse_outside(path: Path, subject: str) -> None:
     A dump made with --create connects to the database that it came from, which may be there.
     """
     for number, line in _outside(path):
-        hint = "make the dump by pg_dump without --create" if _about_database(line) else "leave it out"
+        hint = "leave it out; the rows and functions of a dump by pg_dump -Fc are not looked at"
+        hint = "make the dump by pg_dump without --create" if _about_database(line) else hint
         raise InputError(subject, f"line {number}, {line!r}, reaches beyond the database of the trials", hint)
 
 
