@@ -72,6 +72,10 @@ class Maintaining(Protocol):
         """InputError: the programs are missing, or cannot do what the options ask for."""
         ...
 
+    def tool(self, system: System) -> str:
+        """The program that makes backups, with its version."""
+        ...
+
     def backup_bytes(self, session: Session) -> int:
         """About how large a backup of the whole server is."""
         ...
@@ -84,8 +88,12 @@ class Maintaining(Protocol):
         """Whether a backup's files are whole."""
         ...
 
-    def unpack(self, backup: Path, data: Path) -> Sequence[Program]:
+    def unpack(self, system: System, backup: Path, data: Path) -> Sequence[Program]:
         """Commands, one after the other, that make a data directory of ours of a backup in format `restorable`."""
+        ...
+
+    def replayed(self, system: System, session: Session, backup: Path) -> Program | None:
+        """The command that fills the server that runs on that directory; None: its files hold everything."""
         ...
 
     def litter(self, session: Session, table: str, percent: int) -> None:

@@ -34,6 +34,7 @@ class Done:
     """Of the table, the backup or whatever was worked on."""
     metrics: Mapping[str, float] = field(default_factory=dict)
     checks: tuple[Check, ...] = ()
+    facts: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +117,7 @@ class Maintenance(Workload):
             histograms={"response_time": whole, **bystander.histograms(calm, busy)},
             metrics={**own, **bystander.metrics(calm, busy), **done.metrics},
             checks=done.checks,
+            facts=done.facts,
             cause=busy.cause and f"the bystander's connection broke: {busy.cause}",
         )
 

@@ -37,6 +37,11 @@ class PostgresMaintaining:
     def require_backup(self, system: System, options: Mapping[str, str]) -> None:
         _program(system, _BACKUP)
 
+    def tool(self, system: System) -> str:
+        return (
+            programs.output([str(_program(system, _BACKUP)), "--version"], _BACKUP).strip().replace(" (PostgreSQL)", "")
+        )
+
     def backup_bytes(self, session: Session) -> int:
         """Of all databases."""
         return int(session.query("select sum(pg_database_size(oid)) from pg_database")[0][0] or 0)
@@ -70,11 +75,14 @@ class PostgresMaintaining:
         name = "files agree with the manifest (pg_verifybackup)"
         return Check(name, done.returncode == 0, "all", words_of_it or "all")
 
-    def unpack(self, backup: Path, data: Path) -> Sequence[Program]:
+    def unpack(self, system: System, backup: Path, data: Path) -> Sequence[Program]:
         files = place.claim(str(data), "data") / "cluster"
         (files / "pg_wal").mkdir(parents=True, mode=0o700)
         files.chmod(0o700)
         return [_extracted(backup / "base.tar", files), _extracted(backup / "pg_wal.tar", files / "pg_wal")]
+
+    def replayed(self, system: System, session: Session, backup: Path) -> Program | None:
+        return None
 
     def litter(self, session: Session, table: str, percent: int) -> None:
         session.query(f"alter table {table} set (autovacuum_enabled = off)")

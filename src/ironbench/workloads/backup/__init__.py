@@ -70,9 +70,10 @@ class Backup(Maintenance):
 
 def _done(work: Work, folder: Path) -> Done:
     maintaining = engines.get(work.session.engine).administration.maintaining
+    tool = {"backup": maintaining.tool(work.system)}
     if not folder.exists():
-        return Done(maintaining.backup_bytes(work.session))
-    return Done(backup_folder.size(folder), checks=(maintaining.verified(work.system, folder),))
+        return Done(maintaining.backup_bytes(work.session), facts=tool)
+    return Done(backup_folder.size(folder), checks=(maintaining.verified(work.system, folder),), facts=tool)
 
 
 def refuse_tablespaces(system: System, name: str) -> None:

@@ -17,7 +17,7 @@ from ironbench.process import place
 from ironbench.workloads import backup_folder
 from ironbench.workloads.backup import TO, refuse_tablespaces
 from ironbench.workloads.maintenance import Done, Maintenance, Ready, table
-from ironbench.workloads.operations import Steps
+from ironbench.workloads.operations import Operation, Steps
 
 CONNECTIONS = 5
 RESTORED = "ironbench-restored"
@@ -27,14 +27,14 @@ class Server:
     """Starts the restored one: it replays the log of the backup before it answers."""
 
     def __init__(self, system: System, folder: Path, stack: ExitStack) -> None:
-        self._system = system
+        self.system = system
         self._folder = folder
         self._stack = stack
         self.session: Session | None = None
 
     def run(self) -> None:
-        engine = engines.get(self._system.engine)
-        plain = replace(self._system, layout=Layout(str(self._folder)), memory_total_bytes=None)
+        engine = engines.get(self.system.engine)
+        plain = replace(self.system, layout=Layout(str(self._folder)), memory_total_bytes=None)
         system, secrets = engine.validated(plain, CONNECTIONS)
         self.session = self._stack.enter_context(engines.running(system, secrets, CONNECTIONS))
         self.session.query("select 1")
@@ -79,18 +79,24 @@ class Restore(Maintenance):
             work.show(0.0, "a backup to restore")
             maintaining.backup(work.system, work.session, Backup(backup, maintaining.restorable)).run()
             server = Server(work.system, restored, stack)
-            programs = maintaining.unpack(backup, restored)
-            steps = Steps(*(lambda one=one: one for one in programs), lambda: server)
+            programs = maintaining.unpack(work.system, backup, restored)
+            steps = Steps(*(lambda one=one: one for one in programs), lambda: server, lambda: _replay(server, backup))
             yield Ready(steps, lambda: _done(work, backup, server, steps))
+
+
+def _replay(server: Server, backup: Path) -> Operation | None:
+    assert server.session is not None
+    return engines.get(server.system.engine).administration.maintaining.replayed(server.system, server.session, backup)
 
 
 def _done(work: Work, backup: Path, server: Server, steps: Steps) -> Done:
     assert server.session is not None
-    *copies_s, start_s = steps.took_s
+    *copies_s, start_s, replay_s = steps.took_s
     return Done(
         backup_folder.size(backup),
-        {"restore_copy_s": sum(copies_s), "restore_recovery_s": start_s},
+        {"restore_copy_s": sum(copies_s), "restore_recovery_s": start_s + replay_s},
         table(work.choice.options).checks(server.session),
+        {"restore": engines.get(work.system.engine).administration.maintaining.tool(work.system)},
     )
 
 

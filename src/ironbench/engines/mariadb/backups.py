@@ -1,0 +1,169 @@
+"""Backups of a server of ours: its files by mariadb-backup, or by mariadb-dump the rows as SQL, by what is there.
+
+Manual, "Full Backup and Restore with mariadb-backup", which reads the server's files and so runs beside it; and
+"mariadb-dump", which reads one snapshot over a connection.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from ironbench.engines.maintenance import Backup
+from ironbench.engines.mariadb import home as homes
+from ironbench.engines.mariadb import installation
+from ironbench.errors import InputError, written
+from ironbench.model.record import Check
+from ironbench.model.session import Session
+from ironbench.model.system import System
+from ironbench.process import place
+from ironbench.process.programs import Program, output
+
+_COPY, _DUMP, _CLIENT = "mariadb-backup", "mariadb-dump", "mariadb"
+_FILE = "dump.sql"
+_POSSIBLE = {
+    "format": ("plain", "discard"),
+    "checkpoint": ("fast",),
+    "rate": ("0",),
+}
+"""Option of a backup → its values that these programs know; to mariadb-backup a rate is a number of chunks."""
+
+
+class Tool(Protocol):
+    """A program that makes backups, and how they become a server."""
+
+    name: str
+
+    def backup(self, system: System, session: Session, backup: Backup) -> Program: ...
+
+    def verified(self, folder: Path) -> Check: ...
+
+    def unpack(self, backup: Path, data: Path) -> Sequence[Program]: ...
+
+    def replayed(self, system: System, session: Session, backup: Path) -> Program | None: ...
+
+
+class _Copies:
+    """Files, and the log that was written meanwhile."""
+
+    name = _COPY
+
+    def backup(self, system: System, session: Session, backup: Backup) -> Program:
+        options = homes.of(system.layout, installation.find(system.settings.get("bin"))).options
+        words = [str(_program(system, _COPY)), f"--defaults-file={options}", "--backup", *_where(session)]
+        # A stream of which nobody keeps anything: standard output of a program is not read.
+        aside = backup.folder.with_name(f"{backup.folder.name}.discarded")
+        to = ["--stream=xbstream", f"--target-dir={aside}"] if backup.format == "discard" else [_into(backup.folder)]
+        return Program([*words, *to], homes.environment())
+
+    def verified(self, folder: Path) -> Check:
+        """The program has no manifest: it notes at its end how far the copy of the log came."""
+        notes = (folder / f"{name}_checkpoints" for name in ("mariadb_backup", "xtrabackup"))
+        text = next((path.read_text() for path in notes if path.is_file()), "")
+        known = dict(line.split(" = ") for line in text.splitlines() if " = " in line)
+        kind = known.get("backup_type", "none")
+        return Check("the program notes a complete backup", kind == "full-backuped", "full-backuped", kind)
+
+    def unpack(self, backup: Path, data: Path) -> Sequence[Program]:
+        """The log is applied to the copied files first; then they are a server's."""
+        files = place.claim(str(data), "data") / "files"
+        files.mkdir(mode=0o700)
+        homes.write_note(files, {"version": installation.find().major})
+        prepare = [shutil.which(_COPY) or _COPY, "--prepare", _into(backup)]
+        copy = ["cp", "--archive", f"{backup}/.", str(files)]
+        return [Program(prepare, homes.environment()), Program(copy, dict(os.environ))]
+
+    def replayed(self, system: System, session: Session, backup: Path) -> Program | None:
+        return None
+
+
+class _Dumps:
+    """The statements that make the session's database again."""
+
+    name = _DUMP
+
+    def backup(self, system: System, session: Session, backup: Backup) -> Program:
+        if backup.format != "discard":
+            backup.folder.mkdir()
+        to = os.devnull if backup.format == "discard" else str(backup.folder / _FILE)
+        words = [str(_program(system, _DUMP)), "--no-defaults", *_where(session), f"--result-file={to}"]
+        # A snapshot without locks, row by row, with all that belongs to tables.
+        what = ["--single-transaction", "--quick", "--hex-blob", "--routines", "--databases", homes.DATABASE]
+        return Program([*words, *what], homes.environment())
+
+    def verified(self, folder: Path) -> Check:
+        """The last line tells that no error ended it."""
+        with (folder / _FILE).open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - 200))
+            last = file.read().decode(errors="replace").strip().rpartition("\n")[2]
+        name = "the last line of the dump says that it is complete"
+        return Check(name, last.startswith("-- Dump completed"), "-- Dump completed", last[:80])
+
+    def unpack(self, backup: Path, data: Path) -> Sequence[Program]:
+        return []
+
+    def replayed(self, system: System, session: Session, backup: Path) -> Program | None:
+        words = [str(_program(system, _CLIENT)), "--no-defaults", *_where(session), "--batch"]
+        return Program([*words, f"--execute=source {backup / _FILE}"], homes.environment())
+
+
+_TOOLS: Sequence[tuple[Tool, Sequence[str]]] = ((_Copies(), (_COPY,)), (_Dumps(), (_DUMP, _CLIENT)))
+
+
+def tool(system: System) -> Tool:
+    """mariadb-backup where it is: it copies files as they are, and so much faster. InputError."""
+    for one, programs in _TOOLS:
+        if all(_found(system, name) for name in programs):
+            return one
+    raise InputError(
+        f"{_COPY} and {_DUMP}", "are not on PATH", "install one: `apt install mariadb-backup` or `mariadb-client`"
+    )
+
+
+def require(system: System, options: Mapping[str, str]) -> None:
+    """InputError for whatever no program here can do."""
+    if system.dsn is not None:
+        cause = f"backups are made of servers that ironbench starts: {_COPY} reads their files"
+        raise InputError(written("system.dsn"), cause, "leave it out: ironbench then starts a server of its own")
+    for name, values in _POSSIBLE.items():
+        if options.get(name, values[0]) not in values:
+            subject = written("workload.with", f"{name}={options[name]}")
+            cause = f"neither {_COPY} nor {_DUMP} makes such backups"
+            raise InputError(subject, cause, f"use {name}={' or '.join(values)}")
+    tool(system)
+
+
+def version(system: System) -> str:
+    """The tool and its version: `mariadb-dump 10.11.19-MariaDB`."""
+    name = tool(system).name
+    program = str(_program(system, name))
+    words = output([program, "--no-defaults", "--version"] if name == _DUMP else [program, "--version"], name)
+    number = re.search(r"\d+\.\d+\.\d+\S*", words.replace(",", " "))
+    return f"{name} {number[0]}" if number else name
+
+
+def _into(folder: Path) -> str:
+    return f"--target-dir={folder}"
+
+
+def _where(session: Session) -> list[str]:
+    connection = session.target()["connection"]
+    return [f"--user={connection['user']}", f"--socket={connection['socket']}"]
+
+
+def _found(system: System, name: str) -> Path | None:
+    """Beside the server, or on PATH."""
+    beside = installation.find(system.settings.get("bin")).server.with_name(name)
+    found = beside if beside.is_file() else shutil.which(name)
+    return None if found is None else Path(found)
+
+
+def _program(system: System, name: str) -> Path:
+    found = _found(system, name)
+    if found is None:
+        raise InputError(name, "is not on PATH any more", "install it again")
+    return found
