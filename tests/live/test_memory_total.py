@@ -14,11 +14,13 @@ from pathlib import Path
 
 import own_server as pg
 import pytest
+from factories import require_installed
 
 from ironbench import engines, load, workloads
 from ironbench.drive.trial import drive
 from ironbench.engines.cleanup import cleanup
 from ironbench.errors import InputError
+from ironbench.load import tables
 from ironbench.machine import control_groups
 from ironbench.machine.tree import Tree
 from ironbench.model.plan import Plan
@@ -67,24 +69,33 @@ def members(group: Path) -> set[int]:
     return {int(word) for word in (group / "cgroup.procs").read_text().split()}
 
 
-def system(data: Path, **told: object) -> System:
-    return replace(pg.system(data), memory_bytes=32 * MiB, memory_total_bytes=LIMIT, **told)
+def system(data: Path, engine: str = "postgres", **told: object) -> System:
+    return replace(pg.system(data, engine), memory_bytes=32 * MiB, memory_total_bytes=LIMIT, **told)
+
+
+BIG = {
+    "postgres": "create table big as select n, repeat('x', 1000) as filler from generate_series(1, {}) n",
+    "mariadb": "create table big as select seq as n, repeat('x', 1000) as filler from seq_1_to_{}",
+}
+BUFFERED = {"postgres": {}, "mariadb": {"innodb_flush_method": "fsync"}}
+"""Settings with which a server reads through the page cache."""
 
 
 @pytest.mark.alone
 @pytest.mark.long
-def test_the_server_and_the_page_cache_of_its_files_stay_within_the_limit(on_disk: Path) -> None:
+@pytest.mark.parametrize("engine", list(BIG))
+def test_the_server_and_the_page_cache_of_its_files_stay_within_the_limit(on_disk: Path, engine: str) -> None:
+    require_installed(engine)
     before = groups()
-    session = pg.start(system(on_disk / "d"))
+    session = pg.start(system(on_disk / "d", engine, settings=BUFFERED[engine]))
     try:
         (group,) = groups() - before
         assert set(session.processes()) <= members(group)
         assert os.getpid() not in members(group)
-        session.query("create table big as select n, repeat('x', 1000) as filler from generate_series(1, 300000) n")
+        session.query(BIG[engine].format(300_000))
         for _ in range(2):
             session.query("select count(*), sum(length(filler)) from big")
-        size = int(session.query("select pg_relation_size('big')")[0][0])
-        assert size > LIMIT + 64 * MiB
+        assert tables.size(session, ["big"]) > LIMIT + 64 * MiB
         assert 48 * MiB < used(group) <= LIMIT
     finally:
         session.stop()
@@ -92,26 +103,29 @@ def test_the_server_and_the_page_cache_of_its_files_stay_within_the_limit(on_dis
 
 
 @pytest.mark.alone
-def test_what_was_cached_before_counts_too(on_disk: Path) -> None:
+@pytest.mark.parametrize("engine", list(BIG))
+def test_what_was_cached_before_counts_too(on_disk: Path, engine: str) -> None:
     """Pages that another group read first would be free of charge; they are dropped before the server starts."""
-    session = pg.start(pg.system(on_disk / "d"))
-    session.query("create table big as select n, repeat('x', 1000) as filler from generate_series(1, 100000) n")
-    session.query("checkpoint")
+    require_installed(engine)
+    session = pg.start(pg.system(on_disk / "d", engine, settings=BUFFERED[engine]))
+    session.query(BIG[engine].format(100_000))
     session.stop()
     before = groups()
-    session = pg.start(system(on_disk / "d"))
+    session = pg.start(system(on_disk / "d", engine, settings=BUFFERED[engine]))
     try:
         (group,) = groups() - before
         session.query("select count(*), sum(length(filler)) from big")
-        assert used(group) > int(session.query("select pg_relation_size('big')")[0][0])
+        assert used(group) > tables.size(session, ["big"])
     finally:
         session.stop()
 
 
 @pytest.mark.alone
-def test_a_restarted_server_is_limited_too(place: Path) -> None:
+@pytest.mark.parametrize("engine", list(BIG))
+def test_a_restarted_server_is_limited_too(place: Path, engine: str) -> None:
+    require_installed(engine)
     before = groups()
-    session = pg.start(system(place / "d"))
+    session = pg.start(system(place / "d", engine))
     session.restart()
     (group,) = groups() - before
     assert set(session.processes()) <= members(group)
@@ -151,8 +165,9 @@ def test_after_a_kill_the_group_is_removed_with_its_server(place: Path, guard_to
 
 
 @pytest.mark.alone
-@pytest.mark.parametrize("engine", ["postgres", "sqlite"])
+@pytest.mark.parametrize("engine", ["postgres", "sqlite", "mariadb"])
 def test_a_trial_runs_within_its_limit_and_says_so(place: Path, engine: str) -> None:
+    require_installed(engine)
     before = groups()
     told = System(engine, "x", layout=Layout(str(place / "d")), memory_bytes=32 * MiB, memory_total_bytes=LIMIT)
     told, secrets = engines.get(engine).validated(told, 2)
@@ -186,11 +201,13 @@ def test_a_server_that_is_killed_for_memory_is_said_to_be(tmp_path: Path) -> Non
     assert "out of memory: the kernel killed" in cause
 
 
-def test_limits_that_cannot_hold_are_refused_before_anything_starts(place: Path) -> None:
+@pytest.mark.parametrize("engine", list(BIG))
+def test_limits_that_cannot_hold_are_refused_before_anything_starts(place: Path, engine: str) -> None:
+    require_installed(engine)
     for total, cache, words in ((8 * MiB, None, "holds no engine"), (LIMIT, 256 * MiB, "take about")):
-        told = replace(pg.system(place / "d"), memory_bytes=cache, memory_total_bytes=total)
+        told = replace(pg.system(place / "d", engine), memory_bytes=cache, memory_total_bytes=total)
         with pytest.raises(InputError, match=words):
-            engines.get("postgres").validated(told, 4)
+            engines.get(engine).validated(told, 4)
 
 
 def test_without_permission_the_refusal_names_the_way_out(tmp_path: Path) -> None:
