@@ -68,7 +68,7 @@ def prepared(
     if not load.cache or not engines.get(session.engine).can("data"):
         return State("")
     require(system, load)
-    fits = data_bytes <= FITS * _memory_bytes(system)
+    fits = data_bytes <= FITS * _memory_bytes(session, system, load.clients)
     if load.cache == "cold":
         word = "guest-cold (the host may hold the files in its memory)" if virtual() else "cold"
         return State("cold", TrialNotes({"cache": f"{word}: engine restarted, files evicted"}), data_bytes, fits)
@@ -142,7 +142,10 @@ def _hot(session: Session, how: str, rehearse: Rehearse, data_bytes: int, fits: 
     return State("hot", TrialNotes({"cache": f"hot: {how}, not steady"}, (warning,)), data_bytes, fits)
 
 
-def _memory_bytes(system: System) -> int:
+def _memory_bytes(session: Session, system: System, clients: int) -> int:
+    settings = session.facts().get("settings", {})
+    if (own := engines.get(session.engine).data_memory(settings, clients)) is not None:
+        return own
     if system.memory_total_bytes is not None:
         return system.memory_total_bytes
     return Tree().table("/proc/meminfo").get("MemAvailable", 0)

@@ -191,6 +191,10 @@ class Engine(ABC):
         """Size of its own data cache by the settings of its facts, of all `clients` together; None: not known."""
         return None
 
+    def data_memory(self, settings: Mapping[str, str], clients: int) -> int | None:
+        """Memory that data can stay in, where it reads past the page cache; None: all that there is."""
+        return None
+
     def ideal_bytes(self, system: System) -> dict[str, int]:
         """Ideal part → memory that it may need besides the engine's; a limit on all memory grows by as much."""
         return {}

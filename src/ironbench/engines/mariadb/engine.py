@@ -123,6 +123,10 @@ class MariadbEngine(Engine):
         text = settings.get(_CACHE)
         return size_of_1024(_CACHE, text, bare=1) if text else None
 
+    def data_memory(self, settings: Mapping[str, str], clients: int) -> int | None:
+        direct = settings.get("innodb_flush_method", "").startswith("O_DIRECT")
+        return self.cache_bytes(settings, clients) if direct else None
+
     def basis(self, system: System) -> str:
         if system.dsn is not None:
             return ""
