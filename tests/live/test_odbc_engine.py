@@ -122,6 +122,56 @@ def test_a_session_answers_as_those_of_other_engines_do(dsn: str) -> None:
         running.stop()
 
 
+def test_a_statement_that_fails_at_the_start_of_a_connection_is_named(dsn: str) -> None:
+    from ironbench.engines.odbc.dsn import parse
+    from ironbench.engines.odbc.process import OdbcLine
+
+    address, secrets = parse(dsn)
+    with pytest.raises(FailureError, match="at the start of the connection, 'set no such': ") as told:
+        OdbcLine(address.whole(secrets), ("set no such",))
+    assert "exit" not in told.value.cause and "signal" not in told.value.cause
+
+
+def _counted(user: User, dsn: str, read: Callable[[], list[int]]) -> tuple[dict[str, object], list[int]]:
+    """The record of a run on data that are there already, and by how much the server's counters grew meanwhile."""
+    assert user("run", "tpcb-like", "--dsn", dsn, *RUN, "--max-tries", "10").code in (0, 3)
+    before = read()
+    told = user("run", "tpcb-like", "--dsn", dsn, *RUN[2:], "--transactions", "200", "--max-tries", "10")
+    assert told.code in (0, 3), told.stderr
+    return user.records()[-1], [now - then for then, now in zip(before, read(), strict=True)]
+
+
+@needs["PostgreSQL Unicode"]
+def test_commits_and_rows_are_those_that_postgres_counted(user: User, raw_server: RawServer, served: str) -> None:
+    database = served.partition("Database=")[2].partition(";")[0]
+
+    def read() -> list[int]:
+        time.sleep(1.2)  # a backend tells its counts once a second (PostgreSQL 18 documentation, 27.2.2)
+        boss = raw_server.connect(database=database)
+        [rows] = boss.query(
+            f"select xact_commit, (select n_tup_ins from pg_stat_user_tables where relname = 'pgbench_history'), "
+            f"(select sum(n_tup_upd) from pg_stat_user_tables where relname like 'pgbench_%') "
+            f"from pg_stat_database where datname = '{database}'"
+        )
+        boss.close()
+        return [int(value or 0) for value in rows]
+
+    record, (commits, inserted, updated) = _counted(user, served, read)
+    assert (inserted, updated) == (400, 1200), record["cause"]
+    assert 400 <= commits < 400 + 150, "the rest is what both sides ask around a trial"
+
+
+@needs["MariaDB Unicode"]
+def test_commits_and_rows_are_those_that_mariadb_counted(user: User, raw_mysql: RawMysql, mysql: str) -> None:
+    def read() -> list[int]:
+        found = (raw_mysql.status(name) for name in ("Com_commit", "Com_rollback", "Handler_update"))
+        return [*found, int(raw_mysql.query("select count(*) from through_odbc.pgbench_history")[0][0] or 0)]
+
+    record, (commits, rollbacks, updated, inserted) = _counted(user, mysql, read)
+    assert (commits, rollbacks, inserted) == (400, 0, 400), record["cause"]
+    assert 1200 - 20 <= updated <= 1200 + 20, "an update that changes nothing is not counted"
+
+
 def test_gset_gives_variables_and_a_failed_statement_stops(user: User, dsn: str, tmp_path: Path) -> None:
     script = tmp_path / "s.sql"
     script.write_text(

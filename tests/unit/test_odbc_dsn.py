@@ -1,14 +1,16 @@
 """ODBC connection strings: what is told, and what is nobody's business."""
 
+from datetime import date, datetime
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ironbench.engines.odbc import dsn
+from ironbench.engines.odbc import dsn, load
 from ironbench.engines.odbc.dialects import with_from
-from ironbench.engines.odbc.process import statements
+from ironbench.engines.odbc.process import parameters, statements
 from ironbench.errors import FailureError, InputError
 from ironbench.model.secrets import Secrets
 
@@ -65,6 +67,44 @@ def test_any_password_in_braces_comes_back_and_stays_out(password: str) -> None:
     address, secrets = dsn.parse(f"odbc:Driver=X;PWD={braced};Server=h")
     assert secrets.password == f"PWD={braced}"
     assert address.text() == "odbc:Driver=X;Server=h"
+
+
+def test_strings_names_and_bodies_of_each_database_stay_whole() -> None:
+    assert statements("select $$a;b$$, $x$;$y$;$x$, E'it\\'s;'; select '\\'; select \"a;b\"") == [
+        "select $$a;b$$, $x$;$y$;$x$, E'it\\'s;'",
+        " select '\\'",
+        ' select "a;b"',
+    ]
+    maria = "select 'it\\'s;', \"a\\\";b\", `c;d`; # it's;\nselect 5--1; select 2"
+    assert statements(maria, backslashes=True) == [
+        "select 'it\\'s;', \"a\\\";b\", `c;d`",
+        " # it's;\nselect 5--1",
+        " select 2",
+    ]
+    assert parameters("select ?, '?', \"?\", `?`, $$?$$, E'\\'?' -- ?\n, ? /* ? */") == 2
+    assert parameters("select ?, '\\'?', 5--?, # ?\n ?", backslashes=True) == 3
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([1, 2], ("SQL_BIGINT", 0, 0)),
+        ([None, 3], ("SQL_BIGINT", 0, 0)),
+        ([1, Decimal("2.125")], ("SQL_DECIMAL", 18, 3)),
+        ([date(2026, 1, 2), datetime(2026, 1, 2, 3)], ("SQL_TYPE_TIMESTAMP", 19, 0)),
+        ([7, "seven"], ("SQL_WVARCHAR", 5, 0)),
+        ([None], ("SQL_WVARCHAR", 1, 0)),
+    ],
+)
+def test_a_column_of_an_array_has_the_type_that_holds_all_of_its_values(
+    monkeypatch: pytest.MonkeyPatch, values: list[object], expected: tuple[object, ...]
+) -> None:
+    class Names:
+        def __getattr__(self, name: str) -> str:
+            return name
+
+    monkeypatch.setattr("ironbench.engines.odbc.driver.package", Names)
+    assert load._size(values) == expected
 
 
 def test_statements_are_parted_at_semicolons_that_end_them() -> None:

@@ -29,6 +29,8 @@ class Kind:
     """Whether transactions begin and end by ODBC's calls, since there is no statement, or not these, for it."""
     splits: bool = True
     """Whether several statements are sent one after the other, because its driver takes one at a time."""
+    backslashes: bool = False
+    """Whether a backslash in a string stands before a character that is meant as it is."""
     inside: bool = False
     """Whether its driver is the database, too: client and engine cannot be told apart."""
     own: tuple[str, ...] = ()
@@ -66,6 +68,7 @@ KINDS = (
         ("MariaDB", "MySQL"),
         tried=True,
         insertion="arrays",
+        backslashes=True,
         own=("set session sql_mode = concat(@@sql_mode, ',ANSI_QUOTES,PIPES_AS_CONCAT')",),
         retryable_numbers=(1205, 1213),
         version="select version()",

@@ -97,15 +97,19 @@ def _inserting(cursor: Any, table: str, kind: Kind) -> Callable[[Sequence[str], 
 
 
 def _size(values: Sequence[Any]) -> tuple[int, int, int]:
-    """SQL type, size and digits of the values of a column."""
-    pyodbc, value = driver.package(), values[0]
-    if isinstance(value, str):
-        return pyodbc.SQL_WVARCHAR, max(1, *map(len, values)), 0
-    if isinstance(value, Decimal):
-        return pyodbc.SQL_DECIMAL, 18, 2
-    if isinstance(value, datetime):
+    """SQL type, size and digits that hold every value of a column."""
+    pyodbc, known = driver.package(), [value for value in values if value is not None]
+    types = {type(value) for value in known}
+    if types == {int}:
+        return pyodbc.SQL_BIGINT, 0, 0
+    if types and types <= {int, Decimal}:
+        digits = max(2, *(len(str(value).partition(".")[2]) for value in known))
+        return pyodbc.SQL_DECIMAL, max(18, *(len(str(abs(int(value)))) + digits for value in known)), digits
+    if types == {date}:
+        return pyodbc.SQL_TYPE_DATE, 10, 0
+    if types and types <= {date, datetime}:
         return pyodbc.SQL_TYPE_TIMESTAMP, 19, 0
-    return (pyodbc.SQL_TYPE_DATE, 10, 0) if isinstance(value, date) else (pyodbc.SQL_BIGINT, 0, 0)
+    return pyodbc.SQL_WVARCHAR, max([1, *(len(str(value)) for value in known)]), 0
 
 
 class _Pieces:

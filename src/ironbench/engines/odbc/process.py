@@ -7,6 +7,7 @@ import re
 import select
 import threading
 import time
+from collections.abc import Iterator
 from typing import Any
 
 from ironbench.engines.odbc import driver
@@ -33,11 +34,13 @@ def package_folder() -> str:
 class OdbcLine(Line):
     """Our end: a connection, and a process of its own, so that no crash of a driver is ours."""
 
-    def __init__(self, connection: str, own: tuple[str, ...] = (), *, splits: bool = False) -> None:
+    def __init__(
+        self, connection: str, own: tuple[str, ...] = (), *, splits: bool = False, backslashes: bool = False
+    ) -> None:
         """`connection`: the whole connection string; `own`: statements at its start. InputError, FailureError."""
         self._child = Child(__name__, driver.SUBJECT, packages=[package_folder()])
         try:
-            self._child.send({"connection": connection, "own": own, "splits": splits})
+            self._child.send({"connection": connection, "own": own, "splits": splits, "backslashes": backslashes})
             if not self._child.waiting(_PATIENCE_S):
                 raise FailureError(driver.SUBJECT, f"the driver did not connect within {_PATIENCE_S:.0f} s")
             frame = self._child.receive()
@@ -70,9 +73,17 @@ def main(parent: Channel) -> None:
     connection = driver.connect(asked["connection"], CONNECT_S)
     cursor = connection.cursor()
     for statement in asked["own"]:
-        cursor.execute(statement)
+        try:
+            cursor.execute(statement)
+        except driver.package().Error as error:
+            found = driver.failure(error)
+            raise FailureError(
+                driver.SUBJECT, f"at the start of the connection, {statement!r}: {found.cause}"
+            ) from None
     answer(parent, driver.said(connection))
-    Served(parent, _Answers(cursor, splits=asked["splits"]).done, cursor.cancel).serve()
+    Served(
+        parent, _Answers(cursor, splits=asked["splits"], backslashes=asked["backslashes"]).done, cursor.cancel
+    ).serve()
     connection.close()
 
 
@@ -88,9 +99,10 @@ def _leave_with(parent: Channel) -> None:
 class _Answers:
     """Answers the requests of one connection."""
 
-    def __init__(self, cursor: Any, *, splits: bool) -> None:
+    def __init__(self, cursor: Any, *, splits: bool, backslashes: bool) -> None:
         self._cursor = cursor
         self._splits = splits
+        self._backslashes = backslashes
 
     def done(self, message: dict[str, str], data: bytes) -> dict[str, Any]:
         try:
@@ -105,7 +117,7 @@ class _Answers:
     def _queried(self, sql: str) -> dict[str, Any]:
         columns: list[str] = []
         rows: list[Any] = []
-        for statement in statements(sql) if self._splits else (sql,):
+        for statement in statements(sql, backslashes=self._backslashes) if self._splits else (sql,):
             self._cursor.execute(statement)
             while True:
                 columns = [column[0] for column in self._cursor.description or ()]
@@ -145,13 +157,34 @@ _TABLE = re.compile(r"\b(?:copy|table)\s+(\w+)", re.IGNORECASE)
 _WHOLE = re.compile(
     r"\s*(create\s+(or\s+replace\s+)?(function|procedure|trigger)|begin\s+not\s+atomic|declare)\b", re.IGNORECASE
 )
-_PART = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|--[^\n]*|/\*.*?\*/|;|[^;'\"/-]+|.", re.DOTALL)
+_STRINGS = r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\""
+_ESCAPED = r"'(?:[^'\\]|''|\\.)*'|\"(?:[^\"\\]|\"\"|\\.)*\""
+_COMMENTS = r"--[^\n]*|/\*.*?\*/"
+_TEXT = r"[^\W\d][\w]*|[^;'\"`$#/\w-]+|."
+_PART = re.compile(
+    # PostgreSQL 18 documentation, 4.1.2: E'…' has escapes, $tag$…$tag$ has none.
+    rf"(?<=\b[eE])(?:{_ESCAPED})|(?P<tag>\$(?:[^\W\d]\w*)?\$).*?(?P=tag)|{_STRINGS}|`[^`]*`|{_COMMENTS}|{_TEXT}",
+    re.DOTALL,
+)
+# Manual, "String Literals" and "Comment Syntax": a comment of two dashes goes on with a space.
+_PART_BACKSLASHES = re.compile(rf"{_ESCAPED}|`[^`]*`|--(?=\s|$)[^\n]*|#[^\n]*|/\*.*?\*/|{_TEXT}", re.DOTALL)
+
+_NO_VALUES = ("'", '"', "`", "$", "#", "--", "/*")
+"""What strings, names and comments begin with."""
 
 
-def statements(sql: str) -> list[str]:
-    """One by one; one that has a body, with semicolons of its own, goes on to the end."""
+def _parts(sql: str, *, backslashes: bool) -> Iterator[str]:
+    found = (_PART_BACKSLASHES if backslashes else _PART).finditer(sql)
+    return (match[0] for match in found)
+
+
+def statements(sql: str, *, backslashes: bool = False) -> list[str]:
+    """One by one; one that has a body, with semicolons of its own, goes on to the end.
+
+    `backslashes`: as MariaDB reads strings and comments; else as the standard and PostgreSQL do.
+    """
     found = [""]
-    for part in _PART.findall(sql):
+    for part in _parts(sql, backslashes=backslashes):
         if part == ";" and not _WHOLE.match(found[-1]):
             found.append("")
         else:
@@ -159,6 +192,7 @@ def statements(sql: str) -> list[str]:
     return [one for one in found if one.strip()]
 
 
-def parameters(sql: str) -> int:
+def parameters(sql: str, *, backslashes: bool = False) -> int:
     """How many question marks stand for values."""
-    return sum(part.count("?") for part in _PART.findall(sql) if not part.startswith(("'", '"', "--", "/*")))
+    parts = _parts(sql, backslashes=backslashes)
+    return sum(part.count("?") for part in parts if not (len(part) > 1 and part.startswith(_NO_VALUES)))

@@ -37,7 +37,8 @@ class OdbcSession(SessionDefaults):
             self._connection = self.line()
 
     def line(self, cpus: Sequence[int] = ()) -> OdbcLine:
-        return OdbcLine(self._whole, self.kind.own, splits=self.kind.splits)
+        kind = self.kind
+        return OdbcLine(self._whole, kind.own, splits=kind.splits, backslashes=kind.backslashes)
 
     def query(self, sql: str) -> list[Row]:
         asked = with_from(sql, self.kind.one_row) if self.kind.one_row else sql

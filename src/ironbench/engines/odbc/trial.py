@@ -109,7 +109,7 @@ class Client:
         if begins or ends or rolls_back:
             return self._bracket(text, begins)
         if several and (self._kind.splits or self._kind.calls):
-            return self._one_by_one(statements(text), wanted)
+            return self._one_by_one(statements(text, backslashes=self._kind.backslashes), wanted)
         if wanted or several:
             return self._gathered(text, wanted, several)
         return self._plain(text)
@@ -151,7 +151,8 @@ class Client:
         return step
 
     def _one_by_one(self, texts: Sequence[str], wanted: bool) -> Step:
-        is_open, parts = self._open, [(self._step(text, wanted, False), parameters(text)) for text in texts]
+        is_open, escapes = self._open, self._kind.backslashes
+        parts = [(self._step(text, wanted, False), parameters(text, backslashes=escapes)) for text in texts]
 
         def step(values: tuple[Any, ...]) -> Answer:
             rows, at = 0, 0
@@ -168,7 +169,8 @@ class Client:
 
     def _gathered(self, text: str, wanted: bool, several: bool) -> Step:
         cursor, is_open = self._cursor(), self._open
-        brackets = [one for one in statements(text) if any(bracket.match(one) for bracket in _BRACKETS)]
+        found = statements(text, backslashes=self._kind.backslashes)
+        brackets = [one for one in found if any(bracket.match(one) for bracket in _BRACKETS)]
         begins = [bool(_BEGIN.match(one)) for one in brackets]
 
         def step(values: tuple[Any, ...]) -> Answer:
