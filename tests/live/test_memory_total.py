@@ -57,7 +57,18 @@ def on_disk() -> Iterator[Path]:
 
 
 def groups() -> set[Path]:
-    return set(control_groups.parent().directory.glob("ironbench-*"))
+    """Those with the limit of these tests: others may be measuring here, too."""
+    return {path for path in control_groups.parent().directory.glob("ironbench-*") if limit(path) == LIMIT}
+
+
+def limit(group: Path) -> int:
+    """0: it is not there any more, or not limited yet."""
+    name = "memory.max" if (group / "memory.max").exists() else "memory.limit_in_bytes"
+    try:
+        text = (group / name).read_text().strip()
+    except OSError:
+        return 0
+    return int(text) if text.isdigit() and int(text) < 1 << 60 else 0
 
 
 def used(group: Path) -> int:
