@@ -11,7 +11,7 @@ VENV := .venv
 AGAIN = { echo "once more, alone:"; $(VENV)/bin/python -m pytest --last-failed --last-failed-no-failures none -m 'not long'; }
 UV := $(VENV)/bin/uv
 
-.PHONY: help setup demo test test-rust test-together test-long pgbench-cases lint format wheel bench labs docs clean
+.PHONY: help setup demo test test-rust test-together test-long pgbench-cases lint format wheel bench labs findings docs clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-13s %s\n", $$1, $$2}'
@@ -70,6 +70,9 @@ bench: setup ## Measure ironbench itself beside pgbench and psql; fails when an 
 
 labs: setup ## Every lab in labs/ in full (many hours), one after another; goes on where it was stopped
 	@$(VENV)/bin/python scripts/labs.py $(LABS)
+
+findings: setup ## The measured part of docs/findings/LAB.md from that lab's records: make findings LAB=engines
+	@$(VENV)/bin/python scripts/findings.py $(LAB)
 
 docs: setup ## Regenerate docs/reference
 	@$(VENV)/bin/python scripts/reference.py

@@ -1,7 +1,7 @@
 """`make labs`: every lab in labs/ in full, one after another; called again, it goes on where it was stopped.
 
-`make labs LABS="labs/spill.toml labs/upgrade.toml"` runs those alone. Each lies in ironbench-results/labs/full/NAME;
-remove that to measure it anew.
+`make labs LABS="labs/spill.toml labs/upgrade.toml"` runs those alone, `LABS="--budget 15m labs/spill.toml"` within that
+time. Each lies in ironbench-results/labs/full/NAME; remove that to measure it anew.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -22,11 +23,13 @@ INTERRUPTED = 130
 def main() -> int:
     """0 when every lab came to its end."""
     signal.signal(signal.SIGINT, lambda *_: None)  # Ctrl-C is the running lab's, which keeps what it has and ends
-    named = [Path(word).absolute() for word in sys.argv[1:]]
+    given = sys.argv[1:]
+    budget = given[:2] if given[:1] == ["--budget"] else []
+    named = [Path(word).absolute() for word in given[len(budget) :]]
     stopped = []
     for file in named or sorted((ROOT / "labs").glob("*.toml")):
         sys.stderr.write(f"\n== {file.stem}\n")
-        code = subprocess.run([IRONBENCH, "lab", *words(file, RESULTS / file.stem)], check=False).returncode
+        code = subprocess.run([IRONBENCH, "lab", *words(file, RESULTS / file.stem, budget)], check=False).returncode
         if code == INTERRUPTED:
             return code
         if code not in MEASURED:
@@ -36,11 +39,11 @@ def main() -> int:
     return int(bool(stopped))
 
 
-def words(file: Path, directory: Path) -> list[str]:
+def words(file: Path, directory: Path, budget: Sequence[str] = ()) -> list[str]:
     """A lab that has begun goes on; of one that is over it tells the answer again."""
     if (directory / "plan.json").exists():
         return ["resume", str(directory)]
-    return ["run", str(file), "--results", str(directory)]
+    return ["run", str(file), "--results", str(directory), *budget]
 
 
 if __name__ == "__main__":

@@ -35,17 +35,18 @@ def _report(content: Report) -> str:
         *([table(content.peaks)] if content.peaks.rows else []),
     ]
     blocks += ["## Before you use these numbers", bullets(content.cautions)] if content.cautions else []
-    blocks += [block for section in content.sections for block in _section(section)]
+    blocks += [block for part in content.sections for block in section(part)]
     blocks += ["## How to reproduce", *(block for one in content.commands for block in _command(one))]
     return "\n\n".join([*blocks, "## Notes", bullets(content.notes)])
 
 
-def _section(section: Section) -> list[str]:
-    charts, tables = section.charts_at(Depth.DOCUMENT), section.tables_at(Depth.DOCUMENT)
-    texts = section.texts if section.depth is not Depth.PAGE else ()
+def section(part: Section) -> list[str]:
+    """A heading over the tables of its charts, its own tables and texts; nothing of an empty one."""
+    charts, tables = part.charts_at(Depth.DOCUMENT), part.tables_at(Depth.DOCUMENT)
+    texts = part.texts if part.depth is not Depth.PAGE else ()
     if not (charts or tables or texts):
         return []
-    blocks = [f"## {escaped(section.title)}", *map(escaped, section.paragraphs)]
+    blocks = [f"## {escaped(part.title)}", *map(escaped, part.paragraphs)]
     for chart in charts:
         blocks += [f"### {escaped(chart.title)}", table(chart.table)]
     for name, content in tables:

@@ -1,0 +1,50 @@
+"""`make findings`: the measured part of a page comes from a lab's records, the words around it stay."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from factories import Shelf
+from labfactory import lab, trials
+
+from ironbench.analyse.labstudy import lab_study
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def script(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location("findings", ROOT / "scripts" / "findings.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    plan = lab({"log": ("disk", "memory")}, blocks=8)
+    records = trials(plan, {setup.cell.name: 1000.0 + 150 * place for place, setup in enumerate(plan.setups)})
+    monkeypatch.setattr(module, "study_of", lambda _: lab_study(plan, records, Shelf(records)))
+    monkeypatch.setattr(module, "ROOT", tmp_path)
+    monkeypatch.setattr(module, "PAGES", tmp_path)
+    (tmp_path / "docs" / "img").mkdir(parents=True)
+    monkeypatch.setattr(sys, "argv", ["findings.py", "page"])
+    return module
+
+
+def test_the_measured_part_is_written_anew_and_the_words_around_it_stay(script: ModuleType, tmp_path: Path) -> None:
+    (tmp_path / "page.md").write_text("# Words\n\n<!-- measured -->\nearlier figures\n<!-- end -->\n\nIn words.\n")
+    for _ in range(2):
+        assert script.main() == 0
+        page = (tmp_path / "page.md").read_text()
+        assert page.startswith("# Words\n\n<!-- measured -->\n") and page.endswith("\n<!-- end -->\n\nIn words.\n")
+        assert "earlier figures" not in page and page.count("## Findings") == 1
+        assert "(../img/page.png)" in page
+    assert (tmp_path / "docs" / "img" / "page.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs" / "findings").glob("*.md")), ids=lambda path: path.stem)
+def test_every_page_has_its_lab_and_a_place_for_what_is_measured(page: Path) -> None:
+    text = page.read_text()
+    assert text.count("<!-- measured -->") == text.count("<!-- end -->") == 1
+    assert f"labs/{page.stem}.toml" in text and (ROOT / "labs" / f"{page.stem}.toml").exists()
