@@ -42,17 +42,8 @@ def on_disk() -> Iterator[Path]:
 class Bench:
     """One system with its data, on which trials are driven."""
 
-    def __init__(
-        self,
-        data: Path,
-        how: Load,
-        workload: str,
-        purpose: str = "sweep",
-        engine: str = "postgres",
-        memory_bytes: int | None = None,
-    ) -> None:
-        wanted = System(engine, "test", layout=Layout(str(data)), memory_bytes=memory_bytes)
-        system, secrets = engines.get(engine).validated(wanted, 4)
+    def __init__(self, data: Path, how: Load, workload: str, purpose: str = "sweep", engine: str = "postgres") -> None:
+        system, secrets = engines.get(engine).validated(System(engine, "test", layout=Layout(str(data))), 4)
         choice = Choice(workload, workloads.get(workload).validated({}))
         self.trial = Trial(Cell("c", how), 0, purpose)
         self.plan = Plan("s", system, choice, (self.trial,), 0)
@@ -170,15 +161,6 @@ def test_files_in_memory_that_are_declared_cold_are_a_warning(place: Path) -> No
         pytest.skip("no file system in memory here")
     with Bench(place / "d", Load(clients=2, duration_s=1.0, cache="cold"), "select-only") as bench:
         assert codes(bench.drive()) == {"cache-not-cold"}
-
-
-def test_a_server_that_reads_past_the_page_cache_keeps_no_more_than_its_own_cache_holds(on_disk: Path) -> None:
-    require_installed("mariadb")
-    how = Load(clients=2, duration_s=1.0, cache="warm")
-    with Bench(on_disk / "d", how, "select-only", engine="mariadb", memory_bytes=8 << 20) as bench:
-        driven = bench.drive()
-    assert "the data are larger than the memory for them" in driven.prepared.conditions["cache verified"]
-    assert codes(driven) == set()
 
 
 def test_a_state_that_does_not_hold_is_a_warning() -> None:

@@ -30,7 +30,7 @@ from ironbench.printer import Printer
 from ironbench.process import register
 from ironbench.record import judge
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.xdist_group("memory")]
 
 LIMIT = 192 << 20
 MiB = 1 << 20
