@@ -30,7 +30,7 @@ from ironbench.printer import Printer
 from ironbench.process import register
 from ironbench.record import judge
 
-pytestmark = [pytest.mark.live, pytest.mark.xdist_group("memory")]
+pytestmark = pytest.mark.live
 
 LIMIT = 192 << 20
 MiB = 1 << 20
@@ -56,19 +56,13 @@ def on_disk() -> Iterator[Path]:
         yield Path(folder)
 
 
-def groups() -> set[Path]:
-    """Those with the limit of these tests: others may be measuring here, too."""
-    return {path for path in control_groups.parent().directory.glob("ironbench-*") if limit(path) == LIMIT}
-
-
-def limit(group: Path) -> int:
-    """0: it is not there any more, or not limited yet."""
-    name = "memory.max" if (group / "memory.max").exists() else "memory.limit_in_bytes"
-    try:
-        text = (group / name).read_text().strip()
-    except OSError:
-        return 0
-    return int(text) if text.isdigit() and int(text) < 1 << 60 else 0
+def group_of(pid: int) -> Path:
+    """The group of a process: others may have theirs beside it."""
+    lines = Path(f"/proc/{pid}/cgroup").read_text().splitlines()
+    of_memory = next((line for line in lines if ":memory:" in line), lines[-1])
+    found = control_groups.parent().directory / Path(of_memory.rpartition(":")[2]).name
+    assert found.name.startswith("ironbench-") and found.is_dir(), lines
+    return found
 
 
 def used(group: Path) -> int:
@@ -97,10 +91,9 @@ BUFFERED = {"postgres": {}, "mariadb": {"innodb_flush_method": "fsync"}}
 @pytest.mark.parametrize("engine", list(BIG))
 def test_the_server_and_the_page_cache_of_its_files_stay_within_the_limit(on_disk: Path, engine: str) -> None:
     require_installed(engine)
-    before = groups()
     session = pg.start(system(on_disk / "d", engine, settings=BUFFERED[engine]))
     try:
-        (group,) = groups() - before
+        group = group_of(session.processes()[0])
         assert set(session.processes()) <= members(group)
         assert os.getpid() not in members(group)
         session.query(BIG[engine].format(300_000))
@@ -110,7 +103,7 @@ def test_the_server_and_the_page_cache_of_its_files_stay_within_the_limit(on_dis
         assert 48 * MiB < used(group) <= LIMIT
     finally:
         session.stop()
-    assert groups() == before
+    assert not group.exists()
 
 
 @pytest.mark.alone
@@ -121,10 +114,9 @@ def test_what_was_cached_before_counts_too(on_disk: Path, engine: str) -> None:
     session = pg.start(pg.system(on_disk / "d", engine, settings=BUFFERED[engine]))
     session.query(BIG[engine].format(100_000))
     session.stop()
-    before = groups()
     session = pg.start(system(on_disk / "d", engine, settings=BUFFERED[engine]))
     try:
-        (group,) = groups() - before
+        group = group_of(session.processes()[0])
         session.query("select count(*), sum(length(filler)) from big")
         assert used(group) > tables.size(session, ["big"])
     finally:
@@ -135,18 +127,17 @@ def test_what_was_cached_before_counts_too(on_disk: Path, engine: str) -> None:
 @pytest.mark.parametrize("engine", list(BIG))
 def test_a_restarted_server_is_limited_too(place: Path, engine: str) -> None:
     require_installed(engine)
-    before = groups()
     session = pg.start(system(place / "d", engine))
     session.restart()
-    (group,) = groups() - before
+    group = group_of(session.processes()[0])
     assert set(session.processes()) <= members(group)
     session.stop()
-    assert groups() == before
+    assert not group.exists()
 
 
 PARENT = """
 import sys, time
-sys.path[:0] = [{source!r}, {tests!r}]
+sys.path[:0] = [{source!r}, {tests!r}, {tests!r} + "/.."]
 from pathlib import Path
 from test_memory_total import pg, system
 session = pg.start(system(Path({data!r})))
@@ -158,20 +149,19 @@ time.sleep(600)
 @pytest.mark.alone
 @pytest.mark.parametrize("guard_too", [False, True])
 def test_after_a_kill_the_group_is_removed_with_its_server(place: Path, guard_too: bool) -> None:
-    before = groups()
     code = PARENT.format(source=str(pg.SOURCE), tests=str(Path(__file__).parent), data=str(place / "d"))
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as parent:
-        assert parent.stdout is not None and parent.stdout.readline().strip().isdigit()
-        assert len(groups() - before) == 1
+        assert parent.stdout is not None
+        group = group_of(int(parent.stdout.readline()))
         (entry,) = register.entries()
         if guard_too:
             assert entry.guard is not None
             os.kill(entry.guard.pid, signal.SIGKILL)
         parent.kill()
     if guard_too:
-        assert groups() != before
+        assert group.exists()
         cleanup(remove_data=False)
-    assert pg.eventually(lambda: groups() == before)
+    assert pg.eventually(lambda: not group.exists())
     assert pg.eventually(lambda: register.entries() == [])
 
 
@@ -179,18 +169,18 @@ def test_after_a_kill_the_group_is_removed_with_its_server(place: Path, guard_to
 @pytest.mark.parametrize("engine", ["postgres", "sqlite", "mariadb"])
 def test_a_trial_runs_within_its_limit_and_says_so(place: Path, engine: str) -> None:
     require_installed(engine)
-    before = groups()
     told = System(engine, "x", layout=Layout(str(place / "d")), memory_bytes=32 * MiB, memory_total_bytes=LIMIT)
     told, secrets = engines.get(engine).validated(told, 2)
     choice = Choice("select-only", workloads.get("select-only").validated({}))
     trial = Trial(Cell("c", Load(clients=2, duration_s=0.5)), 0)
     plan, printer = Plan("s", told, choice, (trial,), 0), Printer(stderr=io.StringIO())
     with engines.running(told, secrets, 2) as session:
+        groups = [group_of(pid) for pid in session.processes()[:1]]
         load.ready(session, plan, printer)
         driven = drive(plan, session, trial, lambda: (), printer)
         assert driven.failure == "" and driven.summary["transactions"] > 0
         assert "by a control group" in driven.prepared.conditions["memory_total"]
-    assert groups() == before
+    assert not any(group.exists() for group in groups)
     assert register.entries() == []
 
 
