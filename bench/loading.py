@@ -6,6 +6,7 @@ import json
 import subprocess
 import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 from bench.figures import at_least, said
@@ -32,8 +33,8 @@ def main() -> None:
     dataset = workload.dataset("postgres", workload.validated({"scale": SCALE}))
     assert dataset is not None
     with postgres(8, "script", {}) as session, tempfile.TemporaryDirectory() as folder:
-        scripts = _files(dataset, Path(folder))
-        ours, psql = interleaved(PAIRS, lambda: _ours(session, dataset), lambda: _psql(session, dataset, scripts))
+        scripts = files(dataset, Path(folder), COLUMNS)
+        ours, psql = interleaved(PAIRS, lambda: by_us(session, dataset), lambda: by_psql(session, dataset, scripts))
     said(
         f"igen-oltp load rate / psql \\copy, {CONNECTIONS} connections, {dataset.rows:,} rows",
         ratio(psql, ours),
@@ -49,7 +50,7 @@ def _fresh(session: PostgresSession, dataset: Dataset) -> None:
     session.query("checkpoint")
 
 
-def _ours(session: PostgresSession, dataset: Dataset) -> float:
+def by_us(session: PostgresSession, dataset: Dataset) -> float:
     """Seconds, generating the rows included."""
     _fresh(session, dataset)
     plan = {"engine": session.target(), "generator": dataset.generator, "connections": CONNECTIONS}
@@ -58,7 +59,7 @@ def _ours(session: PostgresSession, dataset: Dataset) -> float:
     return time.monotonic() - start
 
 
-def _psql(session: PostgresSession, dataset: Dataset, scripts: list[Path]) -> float:
+def by_psql(session: PostgresSession, dataset: Dataset, scripts: list[Path]) -> float:
     """Seconds of as many psql at the same time as there are scripts."""
     _fresh(session, dataset)
     connection = session.target()["connection"]
@@ -74,11 +75,11 @@ def _psql(session: PostgresSession, dataset: Dataset, scripts: list[Path]) -> fl
     return time.monotonic() - start
 
 
-def _files(dataset: Dataset, folder: Path) -> list[Path]:
+def files(dataset: Dataset, folder: Path, columns_of: Mapping[str, str]) -> list[Path]:
     """The rows as text, every table cut into one part per connection, and a script of \\copy for each connection."""
     scripts = [folder / f"{worker}.sql" for worker in range(CONNECTIONS)]
     commands: list[list[str]] = [[] for _ in scripts]
-    for table, columns in COLUMNS.items():
+    for table, columns in columns_of.items():
         whole = folder / table
         _core.write_rows(json.dumps(dataset.generator).encode(), table, CONNECTIONS, str(whole))
         subprocess.run(["split", "-d", "-n", f"l/{CONNECTIONS}", whole, f"{whole}."], check=True)

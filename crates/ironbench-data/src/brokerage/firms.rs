@@ -114,13 +114,14 @@ impl Brokerage {
         sink.end_row()
     }
 
-    pub(super) fn daily_market<S: Sink>(&self, number: u64, sink: &mut S) -> Result<(), S::Error> {
-        let symbol = Symbol::of(number);
-        let mut dice = self.dice(Purpose::Prices, number);
-        for day in 0..PAST_DAYS {
+    /// Prices of a business day: rows arrive in the order of days, as they would day by day.
+    pub(super) fn daily_market<S: Sink>(&self, day: u64, sink: &mut S) -> Result<(), S::Error> {
+        let date = business_day(PAST_FIRST_DAY, day) as i32;
+        for security in 0..self.securities() {
+            let mut dice = self.dice(Purpose::Prices, security * PAST_DAYS + day);
             let (low, high) = (dice.between(2_000, 2_400), dice.between(2_600, 3_000));
-            sink.date(business_day(PAST_FIRST_DAY, day) as i32);
-            sink.text(symbol.as_str());
+            sink.date(date);
+            sink.text(Symbol::of(security).as_str());
             sink.decimal(dice.between(low, high));
             sink.decimal(high);
             sink.decimal(low);

@@ -1,6 +1,7 @@
 //! Names, columns and sizes of the 33 tables.
 
 use super::Brokerage;
+use super::market::PAST_DAYS;
 use super::population::{COMPANIES, GROUP, LOAD_UNIT, SECURITIES, TRADES_PER_DAY};
 use crate::plan::Table;
 
@@ -16,6 +17,8 @@ enum Unit {
     Customer,
     Company,
     Security,
+    /// A business day of past prices, of all securities; `bytes` are those of one.
+    Day,
     Address,
     News,
     /// The table is empty at the start.
@@ -49,6 +52,7 @@ impl Shape {
             Unit::Customer => (brokerage.customers, self.bytes),
             Unit::Company => (load_units * COMPANIES, self.bytes),
             Unit::Security => (load_units * SECURITIES, self.bytes),
+            Unit::Day => (PAST_DAYS, self.bytes * load_units * SECURITIES),
             Unit::Address => (EXCHANGE_ADDRESSES + load_units * (COMPANIES + LOAD_UNIT), self.bytes),
             Unit::News => (load_units * COMPANIES * NEWS_PER_COMPANY, self.bytes + brokerage.lob.bytes() as u64),
             Unit::Nothing => (0, self.bytes),
@@ -75,7 +79,7 @@ pub const SHAPES: &[Shape] = &[
     shape("news_item", Unit::News, 300, &[
         "ni_id", "ni_headline", "ni_summary", "ni_item", "ni_dts", "ni_source", "ni_author",
     ]),
-    shape("daily_market", Unit::Security, 45 * super::market::PAST_DAYS, &[
+    shape("daily_market", Unit::Day, 45, &[
         "dm_date", "dm_s_symb", "dm_close", "dm_high", "dm_low", "dm_vol",
     ]),
     shape("holding", Unit::Group, 6, &["h_t_id", "h_ca_id", "h_s_symb", "h_dts", "h_price", "h_qty"]),

@@ -1,0 +1,61 @@
+"""Options, sizes and texts of the brokerage's tables, without an engine."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from ironbench.errors import InputError
+from ironbench.workloads.brokerage import tables
+
+ENGINES = ("postgres", "mariadb", "sqlite")
+OPTIONS = {option.name: option.default for option in tables.OPTIONS}
+
+
+@pytest.mark.parametrize("text", ["1500", "2999", "1001"])
+def test_customers_come_in_thousands(text: str) -> None:
+    with pytest.raises(InputError, match="no multiple of 1000") as refused:
+        tables.OPTIONS[0].validated(text)
+    below = int(text) // 1000 * 1000
+    assert refused.value.hint == f"use {below} or {below + 1000}"
+    assert tables.OPTIONS[0].validated("3000") == "3000"
+
+
+@pytest.mark.parametrize(("option", "text"), [(0, "0"), (0, "999"), (1, "0"), (1, "301"), (1, "1.5"), (2, "large")])
+def test_what_is_out_of_range_is_refused(option: int, text: str) -> None:
+    with pytest.raises(InputError):
+        tables.OPTIONS[option].validated(text)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_every_engine_has_all_tables_keys_and_references(engine: str) -> None:
+    dataset = tables.dataset(engine, OPTIONS)
+    made = [statement.split("(")[0].split()[2] for statement in dataset.schema]
+    assert sorted(made) == sorted(dataset.tables) and len(made) == 33
+    assert sum(statement.startswith("create index") for statement in dataset.keys) == 12
+    keys = [statement for statement in (*dataset.schema, *dataset.keys) if "primary key" in statement]
+    assert len(keys) == 33
+    assert len(dataset.references) == (0 if engine == "sqlite" else 49)
+    assert tables.dataset(engine, OPTIONS | {"references": "no"}).references == ()
+
+
+def test_tables_have_the_same_columns_on_every_engine() -> None:
+    def columns(engine: str) -> list[list[str]]:
+        statements = tables.dataset(engine, OPTIONS).schema
+        return [re.findall(r"^    (\w+) (?!key)", statement, re.MULTILINE) for statement in statements]
+
+    assert columns("postgres") == columns("mariadb") == columns("sqlite")
+
+
+def test_the_content_key_tells_apart_whatever_gives_other_tables() -> None:
+    wanted = ({}, {"customers": "2000"}, {"days": "9"}, {"lob": "full"}, {"references": "no"})
+    assert len({tables.dataset("postgres", OPTIONS | options).key for options in wanted}) == len(wanted)
+
+
+def test_the_size_grows_with_customers_days_and_texts() -> None:
+    def size(**options: str) -> int:
+        return tables.dataset("postgres", OPTIONS | options).bytes
+
+    assert size(customers="3000") == 3 * size()
+    assert size(days="300") > 20 * size() and size(lob="full") - size(lob="none") == 100_000_000
