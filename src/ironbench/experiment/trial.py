@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from pathlib import Path
 
 from ironbench import devices, engines, observe, workloads
 from ironbench.devices.mounting import NO_DEVICES, Devices
@@ -25,6 +26,7 @@ from ironbench.model.session import Session
 from ironbench.model.system import Trial
 from ironbench.model.trial_notes import NO_NOTES, TrialNotes
 from ironbench.printer import Printer
+from ironbench.process import place
 from ironbench.record import Store, make
 from ironbench.record.judge import STOPPED_ON_ERROR
 
@@ -141,6 +143,8 @@ class EngineEach:
             self.printer.error(error)
             return failed(plan, trial, self.store, str(error), self.upkeep.taken(prepared))
         finally:
+            if lab.every_command and setup.system.layout.data:
+                place.release(Path(setup.system.layout.data))  # a command may unmount what lies there
             self.upkeep.leave_trial()
         return record
 

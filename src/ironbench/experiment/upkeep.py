@@ -125,6 +125,10 @@ class Upkeep:
             if not ended.cause and (other.cleanup, other.of) == (note.cleanup, note.of):
                 undo.forget(other)
                 self._failed.pop(other.id, None)
+        known = [other for other, _ in self._failed.values() if (other.cleanup, other.of) == (note.cleanup, note.of)]
+        if ended.cause and known and known[0].id != note.id:
+            undo.forget(note)  # one note of it is enough
+            note = known[0]
         if ended.cause:
             self._failed[note.id] = note, ended.cause
             self._printer.error(FailureError(f"cleanup of {note.of}", f"`{shortened(note.cleanup)}` {ended.cause}"))
