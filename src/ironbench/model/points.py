@@ -51,6 +51,11 @@ class Growth:
     def count_rate(self, key: str) -> float:
         return self.count(key) / self.span_s
 
+    def volume(self, key: str, of: str) -> float:
+        """Of a counter of what whole events of another counter carried, bytes or seconds: in proportion to these."""
+        events = self.by.get(of, 0.0)
+        return self.by.get(key, 0.0) * self.count(of) / events if events > 0 else 0.0
+
     def ratio(self, over: str, under: str) -> float | None:
         """Growth of one counter per growth of another; None when the latter stood still."""
         below = self.by.get(under, 0.0)
@@ -129,6 +134,11 @@ def rate_of(key: str) -> Callable[[Growth], float]:
 def count_rate_of(key: str) -> Callable[[Growth], float]:
     """For `rate_series`: events of one counter per second."""
     return lambda grown: grown.count_rate(key)
+
+
+def volume_rate_of(key: str, of: str) -> Callable[[Growth], float]:
+    """For `rate_series`: what whole events of a counter carried, per second."""
+    return lambda grown: grown.volume(key, of) / grown.span_s
 
 
 def ratio_of(over: str, under: str) -> Callable[[Growth], float | None]:

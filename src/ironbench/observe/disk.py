@@ -31,19 +31,22 @@ _FIELDS = (
     ("flush_s", 16, 1e-3),
 )
 """Counter, its place in the line, its unit. Flushes are there since Linux 5.5, and for whole disks only."""
-_METRICS = (
-    ("device_reads_per_s", "reads", None),
-    ("device_read_bytes_per_s", "read_bytes", None),
-    ("device_read_latency_s", "read_s", "reads"),
-    ("device_writes_per_s", "writes", None),
-    ("device_write_bytes_per_s", "write_bytes", None),
-    ("device_write_latency_s", "write_s", "writes"),
-    ("device_flushes_per_s", "flushes", None),
-    ("device_flush_latency_s", "flush_s", "flushes"),
-    ("device_utilisation_share", "busy_s", None),
-    ("device_queue_depth", "queued_s", None),
-)
-"""Metric, counter, and the counter it is divided by (None: by time)."""
+_COUNTS = {
+    "device_reads_per_s": "reads",
+    "device_writes_per_s": "writes",
+    "device_flushes_per_s": "flushes",
+}
+_VOLUMES = {
+    "device_read_bytes_per_s": ("read_bytes", "reads"),
+    "device_write_bytes_per_s": ("write_bytes", "writes"),
+}
+_LATENCIES = {
+    "device_read_latency_s": ("read_s", "reads"),
+    "device_write_latency_s": ("write_s", "writes"),
+    "device_flush_latency_s": ("flush_s", "flushes"),
+}
+_TIMES = {"device_utilisation_share": "busy_s", "device_queue_depth": "queued_s"}
+"""Metric → its counter, and that of its requests: a window has whole ones, though its edges lie between samples."""
 
 
 class Disk:
@@ -67,11 +70,10 @@ class Disk:
             if (grown := growth(readings, window_s)) is None:
                 continue
             each = steps(readings)
-            whole = present({f"{name}{label}": _value(grown, over, under) for name, over, under in _METRICS})
-            metrics.update(whole)
-            for name, over, under in _METRICS:
-                if f"{name}{label}" in whole:
-                    series.append(rate_series(f"{name}{label}", each, partial(_value, over=over, under=under)))
+            whole = _metrics(grown)
+            metrics |= {f"{name}{label}": value for name, value in whole.items()}
+            for name in whole:
+                series.append(rate_series(f"{name}{label}", each, partial(_metric, name=name)))
         return Observation(metrics, tuple(series))
 
 
@@ -92,13 +94,27 @@ def _parse(text: str) -> Values:
     return {name: float(words[place]) * unit for name, place, unit in _FIELDS if place < len(words)}
 
 
-def _value(grown: Growth, over: str, under: str | None) -> float | None:
-    if over not in grown.by:
-        return None
-    if under is None:
-        return grown.rate(over)
+def _metric(grown: Growth, name: str) -> float | None:
+    return _metrics(grown).get(name)
+
+
+def _metrics(grown: Growth) -> dict[str, float]:
+    values: dict[str, float | None] = {
+        name: grown.count_rate(counter) for name, counter in _COUNTS.items() if counter in grown.by
+    }
+    values |= {
+        name: grown.volume(size, counter) / grown.span_s
+        for name, (size, counter) in _VOLUMES.items()
+        if size in grown.by
+    }
     # The kernel shows whole milliseconds (Documentation/admin-guide/iostats.rst): fast requests show none of it.
-    return grown.ratio(over, under) if grown.by[over] else None
+    values |= {
+        name: grown.ratio(time, counter)
+        for name, (time, counter) in _LATENCIES.items()
+        if grown.by.get(time) and grown.count(counter)
+    }
+    values |= {name: grown.rate(counter) for name, counter in _TIMES.items() if counter in grown.by}
+    return present(values)
 
 
 OBSERVER = Disk()

@@ -156,3 +156,11 @@ def test_one_page_at_the_edge_of_the_window_is_one_page_or_none() -> None:
     pages = ((-0.1, 7), (2.99, 7), (3.8, 8))
     samples = {"pg_wal.view": [Sample(t_s, row.format(count).encode()) for t_s, count in pages]}
     assert observe.parse(samples, 3.0).metrics["wal_full_pages_per_s"] == 0
+
+
+def test_a_write_after_the_end_of_the_window_is_none_within_it() -> None:
+    row = '{{"object": "wal", "backend_type": "walwriter", "writes": {0}, "write_bytes": {1}, "write_time": {0}}}'
+    writes = ((-0.1, 7), (2.99, 7), (3.8, 8))
+    samples = {"pg_io.view": [Sample(t_s, row.format(n, 8192 * n).encode()) for t_s, n in writes]}
+    found = observe.parse(samples, 3.0).metrics
+    assert not [name for name in found if name.startswith("engine_write")]

@@ -13,7 +13,19 @@ from ironbench.engines.postgres.observers.catalog import as_published, has_relat
 from ironbench.machine.tree import Tree
 from ironbench.model.observation import Observation, Series, Source
 from ironbench.model.observer import Samples
-from ironbench.model.points import Growth, Values, growth, number, points, rate_of, rate_series, ratio_of, rows, steps
+from ironbench.model.points import (
+    Growth,
+    Values,
+    count_rate_of,
+    growth,
+    number,
+    points,
+    rate_series,
+    ratio_of,
+    rows,
+    steps,
+    volume_rate_of,
+)
 from ironbench.model.session import Session
 
 _SOURCE = "pg_io.view"
@@ -50,8 +62,8 @@ class PgIo:
                     series.append(rate_series(name, each, value))
                     if "backend=" not in label:
                         metrics[name] = whole
-        written = sum(grown.by.get(f"object={word}|write", 0.0) for word in ("relation", "temp"))
-        by_backends = grown.by.get("backend=client backend,object=relation|write", 0.0)
+        written = sum(grown.count(f"object={word}|write") for word in ("relation", "temp"))
+        by_backends = grown.count("backend=client backend,object=relation|write")
         if written:
             metrics["engine_backend_write_share"] = by_backends / written
         return as_published(Observation(metrics, tuple(series)))
@@ -62,11 +74,16 @@ def _measures(label: str) -> dict[str, Callable[[Growth], float | None]]:
     measures: dict[str, Callable[[Growth], float | None]] = {}
     for kind in _KINDS:
         counter = f"{label}|{kind}"
-        measures[f"engine_{kind}s_per_s{{{label}}}"] = rate_of(counter)
+        measures[f"engine_{kind}s_per_s{{{label}}}"] = count_rate_of(counter)
         if kind != "fsync":
-            measures[f"engine_{kind}_bytes_per_s{{{label}}}"] = rate_of(f"{counter}_bytes")
-        measures[f"engine_{kind}_latency_s{{{label}}}"] = ratio_of(f"{counter}_s", counter)
+            measures[f"engine_{kind}_bytes_per_s{{{label}}}"] = volume_rate_of(f"{counter}_bytes", counter)
+        measures[f"engine_{kind}_latency_s{{{label}}}"] = _latency_of(counter)
     return measures
+
+
+def _latency_of(counter: str) -> Callable[[Growth], float | None]:
+    mean = ratio_of(f"{counter}_s", counter)
+    return lambda grown: mean(grown) if grown.count(counter) else None
 
 
 def _parse(text: str) -> Values:
