@@ -188,3 +188,11 @@ def test_counts_stay_whole_and_fractions_keep_seven_digits() -> None:
 
 def test_what_is_not_a_number_is_left_out_of_a_record() -> None:
     assert measures.concise({"a": float("nan"), "b": float("inf"), "c": 1.5}) == {"c": 1.5}
+
+
+def test_a_loop_without_a_schedule_was_never_late_and_records_no_lateness() -> None:
+    whole = driven([])
+    late = {"lateness_mean_s": 1e-5, "lateness_p99_s": 2e-5, "lateness_max_s": 3e-5}
+    open_loop = measures.metrics(replace(whole, summary=whole.summary | late))
+    closed = measures.metrics(replace(whole, summary=whole.summary | dict.fromkeys(late, 0.0)))
+    assert late.items() <= open_loop.items() and late.keys().isdisjoint(closed)

@@ -25,11 +25,9 @@ _PLAIN = (
     "unfinished_s",
     "carried_s",
     "client_cpu_per_transaction_s",
-    "lateness_mean_s",
-    "lateness_p99_s",
-    "lateness_max_s",
     "observer_cpu_s",
 )
+_LATENESS = ("lateness_mean_s", "lateness_p99_s", "lateness_max_s")
 
 
 def metrics(driven: Driven) -> dict[str, float]:
@@ -48,6 +46,8 @@ def metrics(driven: Driven) -> dict[str, float]:
         "errors": float(sum(summary["errors"].values())),
     }
     values |= {name: float(summary[name]) for name in _PLAIN if summary.get(name) is not None}
+    if summary.get("lateness_max_s"):  # 0 where the loop has no schedule: a closed one without think time
+        values |= {name: float(summary[name]) for name in _LATENESS}
     if summary.get("aborted") and not summary["failed"]:
         # What ended the trial also ended transactions, and these are in no count of failures.
         for name in ("failed", "failed_fraction", "errors"):
