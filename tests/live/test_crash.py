@@ -29,6 +29,9 @@ def test_what_sqlite_confirmed_survives_a_power_cut(user: User) -> None:
     told, record = crashed(user, "torn", *words)
     assert told.code in (0, 3), told.stderr
     assert record["conditions"]["power"].startswith("cut after the measured time: ")
+    assert record["conditions"]["crash"] == "torn"
+    shown = user("report", "--format", "md").stdout
+    assert "--crash torn" in shown, shown
     assert record["checks"] and all(check["passed"] for check in record["checks"])
 
 

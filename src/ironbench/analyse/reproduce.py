@@ -13,6 +13,7 @@ from ironbench.analyse.subjects import bare
 from ironbench.devices import arrange, file_systems
 from ironbench.errors import InputError, IronbenchError
 from ironbench.model.commands import LIMIT_S, Commands
+from ironbench.model.plan import CRASH
 from ironbench.model.record import Record
 from ironbench.model.system import Choice, Layout, Load, System
 from ironbench.process import place
@@ -42,6 +43,7 @@ def run_command(records: Sequence[Record]) -> str:
     for key, value in sorted(system.settings.items()):
         words += ["--set", f"{key}={redacted(value, key)}"]
     words += _places(system.layout, choice.workload, options, system.engine)
+    words += ["--crash", records[0].conditions[CRASH]] if CRASH in records[0].conditions else []
     words += ["--parallelism", str(system.parallelism)] if system.parallelism is not None else []
     words += ["--ideal", ",".join(system.ideal)] if system.ideal else []
     words += ["--memory", exact(system.memory_bytes)] if system.memory_bytes else []

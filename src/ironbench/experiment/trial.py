@@ -19,7 +19,7 @@ from ironbench.experiment.upkeep import Upkeep
 from ironbench.load import Loaded, restore
 from ironbench.model.driven import Driven
 from ironbench.model.lab import Lab
-from ironbench.model.plan import SEED_GIVEN, Plan
+from ironbench.model.plan import Plan
 from ironbench.model.record import Record, Status
 from ironbench.model.secrets import Secrets
 from ironbench.model.session import Session
@@ -53,7 +53,7 @@ def measure(
     if started_unix_s := driven.summary.get("started_unix_s"):
         storage.measured(started_unix_s, driven.summary["elapsed_s"], driven.computed)
     driven = replace(driven, storage_died=storage.death())
-    prepared = due.notes.merge(storage.conditions())
+    prepared = due.notes.merge(plan.conditions).merge(storage.conditions())
     watched = observe.observed(driven, how)
     record = make.keep(store, plan, due.trial, make.Measured(driven, prepared, loaded, *watched), session)
     if not record.status.comparable and not driven.failure:  # a failure was said when it happened
@@ -81,7 +81,6 @@ class OneEngine:
         dataset = workloads.get(plan.choice.workload).dataset(session.engine, plan.choice.options)
         settled = restore.untouched(session, plan.system, due.trial.cell.load, plan.choice, self.printer)
         settled |= restore.without_garbage(session, dataset) if dataset else {}
-        settled |= {SEED_GIVEN: "chosen by --seed"} if plan.seed_given else {}
         due = replace(due, notes=self.upkeep.taken(due.notes.merge(settled)))
         return measure(plan, session, self.loaded, due, self.store, self.printer, self.storage)
 

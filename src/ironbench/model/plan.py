@@ -9,6 +9,8 @@ from ironbench.model.system import Cell, Choice, System, Trial
 
 SEED_GIVEN = "seed"
 """Condition of a trial whose seed somebody chose."""
+LIMITS, CRASH = "limits", "crash"
+"""Conditions: the limits of a search; what a power cut after the trial was to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,17 @@ class Plan:
     @property
     def most_clients(self) -> int:
         return max(trial.cell.load.clients for trial in self.trials)
+
+    @property
+    def conditions(self) -> dict[str, str]:
+        """What somebody asked for and no other part of a record holds."""
+        limits = self.search.limits if self.search else ()
+        asked = {
+            SEED_GIVEN: "chosen by --seed" if self.seed_given else "",
+            CRASH: self.crash,
+            LIMITS: ", ".join(f"{limit.metric} at most {limit.most:.15g}" for limit in limits),
+        }
+        return {name: text for name, text in asked.items() if text}
 
     @property
     def estimate_s(self) -> float:
