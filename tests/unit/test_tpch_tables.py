@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from ironbench import engines
+from ironbench.engines.postgres import resources
 from ironbench.engines.postgres.resources import preset
 from ironbench.errors import InputError
 from ironbench.load import Loaded, space
@@ -90,6 +93,17 @@ def test_the_preset_knows_an_emulated_disk_by_its_model_and_leaves_its_depth_to_
     disk, flash = on("hdd-10k", True), on("ssd-sata-2011", False)
     assert (disk["random_page_cost"], flash["random_page_cost"]) == ("4", "1.1")
     assert not {"effective_io_concurrency", "io_workers"} & (set(disk) | set(flash))
+
+
+@pytest.mark.parametrize(("rotational", "cost"), [("1", "4"), ("0", "1.1")])
+def test_the_preset_knows_the_device_of_the_default_directory(
+    rotational: str, cost: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+    monkeypatch.setenv("IRONBENCH_DATA", str(tmp_path / "data"))
+    monkeypatch.setattr(resources, "rotates", lambda directory: (asked.append(directory), rotational == "1")[1])
+    assert preset(System("postgres", ""))["random_page_cost"] == cost
+    assert asked == [str(tmp_path / "data")]
 
 
 def test_more_streams_share_the_memory_for_sorts() -> None:

@@ -19,6 +19,7 @@ from ironbench.engines import ideal
 from ironbench.engines.postgres.cluster import Cluster
 from ironbench.machine import space
 from ironbench.model.system import System
+from ironbench.process import place
 from ironbench.units import size_of_1024
 
 CACHE_SHARE = 1 / 4
@@ -41,7 +42,7 @@ def preset(system: System, streams: int = 1) -> dict[str, str]:
     cores = len(system.server_cpus or os.sched_getaffinity(0))
     workers = cores if system.parallelism is None else system.parallelism
     emulated = next((d for d in system.layout.devices if any(p.role == "data" for p in d.partitions)), None)
-    flash = not (emulated.rotates if emulated else rotates(system.layout.data))
+    flash = not (emulated.rotates if emulated else rotates(system.layout.data or str(place.base())))
     work_bytes = memory_bytes * WORK_SHARE / (max(1, streams) * workers * AT_ONCE)
     maintenance_bytes = min(MOST_MAINTENANCE_BYTES, memory_bytes // 16)
     preset = {
@@ -68,15 +69,13 @@ def preset(system: System, streams: int = 1) -> dict[str, str]:
     return preset
 
 
-def rotates(directory: str | None) -> bool:
+def rotates(directory: str) -> bool:
     """Whether the kernel calls the device of a directory a rotating one (sysfs, queue/rotational); no where unknown."""
-    if directory is None:
-        return False
     device = space.existing(directory).stat().st_dev
     block = Path(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}")
-    for place in (block, block / ".."):  # a partition has no queue of its own
+    for folder in (block, block / ".."):  # a partition has no queue of its own
         try:
-            return (place / "queue/rotational").read_text().strip() == "1"
+            return (folder / "queue/rotational").read_text().strip() == "1"
         except OSError:
             continue
     return False
