@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from ironbench.cli import main
+from ironbench.record import Store
 
 BEFORE = Path(__file__).parents[1] / "data" / "records-0.1"
 TRIALS = 15
@@ -63,3 +64,14 @@ def test_earlier_records_are_exported_and_imported(results: Path, capsys: pytest
     said(capsys, "record", "import", str(parcel), "--results", str(results / "elsewhere"))
     rows = json.loads(said(capsys, "list", "records", "--results", str(results / "elsewhere"), "--json"))["records"]
     assert {row["label"] for row in rows} == {"select"}
+
+
+def test_metrics_that_were_renamed_have_their_names_of_today(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    old, new = "run_queue_delay_share", "run_queue_waiting_per_core"
+    store = Store(results)
+    records = store.all()
+    assert any(new in record.metrics for record in records)
+    assert not any(old in record.metrics for record in records)
+    observed = {name for record in records for name in store.observed(record.id)}
+    assert new in observed and old not in observed
+    assert old not in said(capsys, "show", records[0].id, "--results", str(results))

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 RECORD = "record.json"
 _DECODER = msgspec.json.Decoder(Record)
+_RENAMED = {"run_queue_delay_share": "run_queue_waiting_per_core"}
+"""Metrics of version 0.1 → what they are called now: it is no share, for several threads wait at once."""
 _TOLD = 3
 """Of more things than this that cannot be read, the rest is counted."""
 T = TypeVar("T")
@@ -221,6 +223,8 @@ class Store:
         if record.id != name:
             unread.append(f"{path} is the record {record.id} under another name")
             return None
+        if not _RENAMED.keys().isdisjoint(record.metrics):
+            return replace(record, metrics=_renamed(record.metrics))
         return record
 
     @contextmanager
@@ -244,7 +248,7 @@ class Store:
 
     def observed(self, id: str) -> dict[str, Columns]:
         """Series name → its columns `t_s` and `value`."""
-        return self._evidence(id, files.OBSERVED, files.series, {})
+        return _renamed(self._evidence(id, files.OBSERVED, files.series, {}))
 
     def counted(self, id: str) -> list[Counted]:
         return self._evidence(id, files.COUNTED, files.counted, [])
@@ -297,6 +301,10 @@ class Store:
         if path not in self._left_out:
             self._left_out.add(path)
             self._printer.say(f"left out: {path} is damaged: {why}")
+
+
+def _renamed(by_metric: dict[str, T]) -> dict[str, T]:
+    return {_RENAMED.get(name, name): value for name, value in by_metric.items()}
 
 
 def content_key(data: bytes) -> str:
