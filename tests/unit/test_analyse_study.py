@@ -22,6 +22,7 @@ from ironbench.model.system import Choice, Load, System
 from ironbench.record.redact import HIDDEN, redacted
 from ironbench.report import comparison, trial
 from ironbench.report.document import peaks
+from ironbench.report.headline import headline
 
 
 def test_different_work_is_never_put_in_one_study() -> None:
@@ -338,6 +339,8 @@ def test_a_peak_that_fresh_trials_do_not_bear_out_is_said_to_be_so_and_why() -> 
         record(throughput=x, block=b, purpose="confirmation", budget=crowded) for b, x in enumerate((1580, 1600, 1700))
     ]
     (study,) = studies([*swept, *fresh])
+    ((_, headed),) = headline(study)
+    assert "; that is 30\u202f% less than the sweep that chose it" in headed
     (said,) = [text for text in study.parts[0].warnings if "confirmation trials" in text]
     assert "8 clients gave 30\u202f% less" in said
     assert "34\u202f% of the CPU time during them and 5\u202f% before" in said
@@ -347,6 +350,7 @@ def test_a_peak_that_is_a_little_lower_when_measured_again_is_what_choosing_the_
     fresh = [record(throughput=x, block=b, purpose="confirmation") for b, x in enumerate((920, 930, 905))]
     (study,) = studies([record(throughput=1000), *fresh])
     assert not any("confirmation trials" in text for text in study.parts[0].warnings)
+    assert "less than the sweep" not in headline(study)[0][1]
 
 
 def test_a_shortfall_without_a_cpu_budget_blames_nobody() -> None:
@@ -358,6 +362,11 @@ def test_a_shortfall_without_a_cpu_budget_blames_nobody() -> None:
 def test_littles_law_says_nothing_of_work_that_ends_by_itself() -> None:
     metrics = {"response_time_mean_s": 0.1}
     assert little(record(clients=1, throughput=2, metrics=metrics, load=Load(duration_s=None))) is None
+
+
+def test_a_whole_rate_is_written_without_a_fraction() -> None:
+    assert chosen(DISK, Load(rate=100.0))["load.rate"] == "100"
+    assert chosen(DISK, Load(rate=0.1))["load.rate"] == "0.1"
 
 
 def test_facts_of_the_other_kind_of_loop_are_no_facts_of_this_one() -> None:

@@ -219,15 +219,20 @@ def peak(sweep: Sequence[Record]) -> Cell | None:
     return best.trials[0].cell if best else None
 
 
-def shortfall(curve: Curve) -> str:
-    """A sentence when even the best confirmation trial is far below what the sweep promised, else an empty one."""
-    if curve.peak is None or not curve.peak.confirmed:
-        return ""
-    peak = curve.peak
+def lost_share(peak: Peak) -> float | None:
+    """By which confirmation trials fall short of the sweep, where even the best is far below what the sweep promised;
+    else None."""
     promised, best = peak.chosen.centre, peak.throughput.high
-    if best >= promised * (1 - _MOST_LOST):
+    if not peak.confirmed or best >= promised * (1 - _MOST_LOST):
+        return None
+    return 1 - peak.throughput.centre / promised
+
+
+def shortfall(curve: Curve) -> str:
+    """A sentence about `lost_share`, else an empty one."""
+    peak = curve.peak
+    if peak is None or (lost := lost_share(peak)) is None:
         return ""
-    lost = 1 - peak.throughput.centre / promised
     swept = next(point.trials for point in curve.points if point.clients == peak.clients)
     less = f"confirmation trials of {counted(peak.clients, 'client')} gave {in_percent(lost)} less"
     return f"{less} than the sweep that chose them: {_cause(swept, peak.trials)}"

@@ -92,7 +92,8 @@ def flattened(prefix: str, value: Any) -> dict[str, str]:
         if any(isinstance(part, Mapping) for part in value):
             return flattened(prefix, {_key_of(part, place): part for place, part in enumerate(value)})
         return {prefix: redacted(", ".join(str(part) for part in value), prefix)}
-    return {prefix: redacted(str(value), prefix)}
+    text = f"{value:.15g}" if isinstance(value, float) else str(value)
+    return {prefix: redacted(text, prefix)}
 
 
 def differing(facts: Sequence[Mapping[str, str]]) -> list[str]:

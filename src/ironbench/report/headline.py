@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from ironbench.analyse.compare import ratio as compared
+from ironbench.analyse.curve import lost_share
 from ironbench.analyse.rate import Rate
 from ironbench.analyse.study import SEARCH, Part, Study
 from ironbench.analyse.subjects import counted_in, failed_percent, failed_share, leading
@@ -14,7 +15,7 @@ from ironbench.report import presentation
 from ironbench.report.findings import metric_words
 from ironbench.report.numbers import between, measured, quantity, span, times, unit_of
 from ironbench.units import rate
-from ironbench.words import counted
+from ironbench.words import counted, in_percent
 
 NAMED = 3
 """Of more systems than this, the headline names the first and the one with the highest peak; the table has all."""
@@ -133,7 +134,9 @@ def _peak_sentence(part: Part) -> str:
     units = counted_in(peak.trials)[1]
     rate = measured(peak.throughput, "1/s").replace("/s", f" {units} per second")
     lost = f"; {failed_percent(share)} of the {units} failed" if (share := failed_share(peak.trials)) else ""
-    return f"{verb} {rate} with {clients} ({spread}{peak.basis}){tail}{lost}."
+    less = lost_share(peak)
+    fell = f"; that is {in_percent(less)} less than the sweep that chose it" if less is not None else ""
+    return f"{verb} {rate} with {clients} ({spread}{peak.basis}){fell}{tail}{lost}."
 
 
 def _ratio_sentence(part: Part) -> str:
