@@ -99,6 +99,21 @@ class Comparison:
     """Metrics that the comparison begins with, the most telling first; not all need to have been measured."""
 
 
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A subject's peak compared with the reference's, the first subject that has one."""
+
+    name: str
+    reference: str
+    ratio: float | None
+    """Median throughput over that of the reference."""
+    low: float | None
+    high: float | None
+    """The ratio's range when every repeat may stand for its side."""
+    overlap: bool
+    """Whether the ranges of repeats of both have a value in common."""
+
+
 def ratio(a: float, b: float) -> float | None:
     """b / a; None unless both are finite and above 0."""
     if a <= 0 or b <= 0 or not (math.isfinite(a) and math.isfinite(b)):
@@ -218,4 +233,14 @@ def _rows(
             reasons.lacking(name),
         )
         for name in both
+    )
+
+
+def standing(own: Curve, first: Curve) -> Standing | None:
+    """Peak against peak; None where one of them has none, as open loops have."""
+    if own.peak is None or first.peak is None:
+        return None
+    a, b = first.peak.throughput, own.peak.throughput
+    return Standing(
+        own.name, first.name, ratio(a.centre, b.centre), ratio(a.high, b.low), ratio(a.low, b.high), overlap(a, b)
     )

@@ -10,7 +10,7 @@ from ironbench.analyse import timelines
 from ironbench.analyse.archive import EMPTY, Archive
 from ironbench.analyse.balance import Entry, balance
 from ironbench.analyse.comparability import doubts, left_out, unlike
-from ironbench.analyse.compare import ratio
+from ironbench.analyse.compare import Standing, standing
 from ironbench.analyse.curve import MOST_POOLED, NOT_POOLED, Curve, Little, curve, little, shortfall
 from ironbench.analyse.device_io import ReadCost, RoleLatency, Spread, read_costs, role_latencies, spreads
 from ironbench.analyse.differences import Difference, differences, facts_of, flattened, shared
@@ -20,7 +20,7 @@ from ironbench.analyse.reproduce import run_command
 from ironbench.analyse.scaling import Scaling, scalings
 from ironbench.analyse.shares import Shares, budgets, main_events, waits
 from ironbench.analyse.subjects import Subject, by_work, counted_in, sessions, subjects, work_name
-from ironbench.analyse.summarise import Summary, overlap
+from ironbench.analyse.summarise import Summary
 from ironbench.model.record import Record
 from ironbench.model.sample import IN_TABLES, too_few
 from ironbench.words import counted, in_percent
@@ -37,21 +37,6 @@ if TYPE_CHECKING:
     from ironbench.model.finding import Conclusion, Finding, Noise
     from ironbench.model.lab import Lab
     from ironbench.model.system import Setup
-
-
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """A subject's peak compared with the reference's, the first subject that has one."""
-
-    name: str
-    reference: str
-    ratio: float | None
-    """Median throughput over that of the reference."""
-    low: float | None
-    high: float | None
-    """The ratio's range when every repeat may stand for its side."""
-    overlap: bool
-    """Whether the ranges of repeats of both have a value in common."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -360,16 +345,6 @@ def _part(subject: Subject, own: Curve, first: Curve | None, events: Sequence[st
         (*doubts(subject.records), *filter(None, [shortfall(own)])),
         left_out(subject.records),
         spreads(at_peak, archive),
-    )
-
-
-def standing(own: Curve, first: Curve) -> Standing | None:
-    """Peak against peak; None where one of them has none, as open loops have."""
-    if own.peak is None or first.peak is None:
-        return None
-    a, b = first.peak.throughput, own.peak.throughput
-    return Standing(
-        own.name, first.name, ratio(a.centre, b.centre), ratio(a.high, b.low), ratio(a.low, b.high), overlap(a, b)
     )
 
 

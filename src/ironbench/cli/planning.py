@@ -1,4 +1,4 @@
-"""`ironbench lab plan` and `ironbench run --plan`: what will be done, how long it takes and what it can tell."""
+"""`ironbench lab plan`: what will be done, how long it takes and what it can tell."""
 
 from __future__ import annotations
 
@@ -6,16 +6,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ironbench import engines, units, workloads
-from ironbench.analyse.curve import SWEEP
-from ironbench.cli.run import time_of
 from ironbench.drive import checkpoints
-from ironbench.experiment import declare, schedule, size
+from ironbench.experiment import declare, size
 from ironbench.experiment.size import Planned, Resolution
 from ironbench.load import own
 from ironbench.model.commands import Commands, asked
 from ironbench.model.lab import Lab
-from ironbench.model.plan import Plan
-from ironbench.model.record import Record, Status
 from ironbench.model.system import Load, Setup, Trial
 from ironbench.plan import blocks, commands
 from ironbench.printer import Printer
@@ -37,91 +33,6 @@ def show(found: Planned, json: bool) -> None:
         Printer().data(msgspec.json.format(msgspec.json.encode(document(found)), indent=2).decode())
     else:
         Printer().data("\n\n".join(_pages(found)))
-
-
-def show_run(plan: Plan, before: Sequence[Record], over: bool, drawn: bool, json: bool) -> None:
-    """Prints what a run would do. `before`: what it has measured; `over`: that is all; `drawn`: each run draws an order
-    of its own."""
-    workload = workloads.get(plan.choice.workload)
-    data_bytes = size.data_bytes(Setup(plan.trials[0].cell, plan.system, plan.choice))
-    blocks = 1 + max(trial.block for trial in plan.trials)
-    setups = [Setup(one.cell, plan.system, plan.choice) for one in plan.trials if one.block == 0]
-    left = plan if plan.search else schedule.remaining(plan, before)
-    # Of trials that last as long as their transactions take, no spread is known beforehand.
-    timed = all(setup.cell.load.duration_s is not None for setup in setups)
-    resolution = size.of_blocks(setups, blocks) if blocks > 1 and timed and not plan.search else None
-    if json:
-        import msgspec
-
-        trials = [{"cell": one.cell.name, "block": one.block} for one in left.trials]
-        found = {"schema": 1, "system": plan.system, "choice": plan.choice, "search": plan.search, "trials": trials}
-        cells = {one.cell.name: one.cell.load for one in plan.trials}
-        found |= {"loads": cells, "confirmations": left.confirmations, "measured": len(_counting(before))}
-        found |= {"resolution": _fields(resolution) if resolution else None}
-        found |= {"seed": None if drawn else setups[0].cell.load.seed}
-        found |= {"estimate_s": left.estimate_s, "estimate_bytes": data_bytes}
-        Printer().data(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
-        return
-    label, engine = plan.system.label, plan.system.engine
-    lines = [f"{workload.name} on {label if label == engine else f'{label} ({engine})'}"]
-    if over:
-        lines.append(f"all {counted(len(_counting(before)), 'trial')} were measured already; nothing is left")
-    else:
-        lines += _search_lines(plan, before) if plan.search else _sweep_lines(plan, left, before, drawn)
-    lines += _own_data(setups[:1])
-    if resolution is not None:
-        lines.append(_resolved_by_run(resolution, blocks))
-    if over:
-        Printer().data("\n".join(map(plain.clean, lines)))
-        return
-    if data_bytes:
-        lines.append(f"data of about {quantity(data_bytes, 'bytes')}, loaded first where they are not there yet")
-    if note := checkpoints.interval_note(setups[:1], plan.crash, "--checkpoint"):
-        lines.append(note)
-    if plan.system.commands:
-        lines += ["commands:", *commands_of(plan.system.commands, "the current directory")]
-    protocol = engines.get(plan.system.engine).protocol(plan.trials[0].cell.load.protocol)
-    cautions = [*workload.cautions(plan.system.engine, plan.choice, protocol), *declare.in_use(setups[:1])]
-    Printer().data("\n".join(map(plain.clean, [*lines, *(f"caution: {one}" for one in cautions)])))
-
-
-def _counting(before: Sequence[Record]) -> list[Record]:
-    """One that was cut short is measured again."""
-    return [record for record in before if record.status is not Status.CUT_SHORT]
-
-
-def _search_lines(plan: Plan, before: Sequence[Record]) -> Iterator[str]:
-    assert plan.search is not None
-    yield f"search for the best {plan.search.of} in {plan.search.low} to {plan.search.high}"
-    if done := _counting(before):
-        yield f"{counted(len(done), 'trial')} measured already"
-    yield f"as many {'more ' * bool(done)}trials as that takes, each {_span(plan.trials[0].cell.load)}"
-    yield f"then {plan.confirmations} fresh ones of the best, so that the luckiest is not reported"
-
-
-def _sweep_lines(plan: Plan, left: Plan, before: Sequence[Record], drawn: bool) -> Iterator[str]:
-    if done := _counting(before):
-        yield f"{counted(len(done), 'trial')} measured already, which leaves:"
-    load = plan.trials[0].cell.load
-    rate = f", {units.rate(load.rate)} asked for" if load.rate is not None else ""
-    yield f"each trial {_span(load)}{rate}"
-    by_block: dict[tuple[str, int], list[str]] = {}
-    for trial in left.trials:
-        by_block.setdefault((trial.purpose, trial.block), []).append(trial.cell.name)
-    if drawn and len(next(iter(by_block.values()))) > 1:
-        cells = sorted({one.cell.load.clients: one.cell.name for one in left.trials}.items())
-        yield f"{counted(len(by_block), 'block')} of {', '.join(name for _, name in cells)}"
-        yield "each block in an order that is drawn when the run starts; --seed fixes it"
-    elif len({trial.cell.name for trial in plan.trials}) == 1:
-        yield f"each with {plan.trials[0].cell.name}"
-    else:
-        for (purpose, block), names in list(by_block.items())[:_SHOWN_BLOCKS]:
-            yield f"{'block' if purpose == SWEEP else purpose} {block + 1}: {', '.join(names)}"
-        if len(by_block) > _SHOWN_BLOCKS:
-            yield f"and {counted(len(by_block) - _SHOWN_BLOCKS, 'block')} more (--json shows all)"
-    yield f"{counted(len(left.trials) + left.confirmations, 'trial')}, {time_of(left)}"
-    if left.confirmations:
-        yield f"of these {left.confirmations} fresh ones of the peak, so that the luckiest is not reported"
 
 
 def document(found: Planned) -> dict[str, Any]:
@@ -156,11 +67,11 @@ def document(found: Planned) -> dict[str, Any]:
         "trials": [{"cell": one.cell.name, "block": one.block, "stage": one.stage} for one in lab.trials],
         "estimate_s": lab.estimate_s,
         "estimate_bytes": lab.estimate_bytes,
-        "resolution": _fields(resolution) | {"needed_s": _needed_s(found)},
+        "resolution": resolution_fields(resolution) | {"needed_s": _needed_s(found)},
     }
 
 
-def _fields(resolution: Resolution) -> dict[str, Any]:
+def resolution_fields(resolution: Resolution) -> dict[str, Any]:
     return {
         "detectable": resolution.detectable,
         "target": resolution.target,
@@ -292,14 +203,14 @@ def _load(setup: Setup) -> str:
         limits = [f"{one.metric} at most {quantity(one.most, unit_of(one.metric))}" for one in search.limits]
         kept = f" with {' and '.join(limits)}" if limits else ""
         clients = f", {counted(load.clients, 'client')}" if search.of == "rate" else ""
-        return f"best {search.of} in {search.low} to {search.high}{kept}{clients}, {_span(load)}"
+        return f"best {search.of} in {search.low} to {search.high}{kept}{clients}, {length_of(load)}"
     rate = f", {units.rate(load.rate)}" if load.rate is not None else ""
     if load.rate_share is not None:
         rate = f", {in_percent(load.rate_share)} of the baseline's peak"
-    return f"{counted(load.clients, 'client')}{rate}, {_span(load)}"
+    return f"{counted(load.clients, 'client')}{rate}, {length_of(load)}"
 
 
-def _span(load: Load) -> str:
+def length_of(load: Load) -> str:
     warmup = " + pilot warm-up" if load.warmup_auto else f" + {load.warmup_s:g} s warm-up" if load.warmup_s else ""
     if load.duration_s is None and load.transactions is None:
         return f"until its work is done{warmup}"
@@ -360,7 +271,7 @@ def _cost(found: Planned) -> Iterator[str]:
     yield from _asked(lab)
     if lab.method.quiet_s:
         yield _quiet(lab)
-    yield from _own_data(size.possible(lab.setups))
+    yield from own_data(size.possible(lab.setups))
     ours = [setup for setup in size.possible(lab.setups) if setup.system.dsn is None]
     kept = [*(["data"] if ours else []), *(["snapshots"] if any(map(_loads, ours)) else []), "records"]
     yield f"about {quantity(lab.estimate_bytes, 'bytes')} of space for {listed(kept)}"
@@ -390,7 +301,7 @@ def _brings(setup: Setup) -> bool:
     return setup.choice.data is not None and setup.choice.data.brought
 
 
-def _own_data(setups: Sequence[Setup]) -> Iterator[str]:
+def own_data(setups: Sequence[Setup]) -> Iterator[str]:
     """What is loaded of the user's own, and how large and how long that will be."""
     found = {setup.choice.data.key: setup.choice.data for setup in setups if setup.choice.data and _brings(setup)}
     for data in found.values():
@@ -420,7 +331,7 @@ def resolved(found: Planned) -> str:
     time_s = _needed_s(found)
     needs = "takes more than 500 blocks" if time_s is None else f"needs {units.span(time_s)}"
     none = f"{counted(lab.method.blocks, 'block')} carry no verdict, {LEAST_BLOCKS} are the fewest"
-    return _resolved(resolution, units.span(lab.estimate_s), none, needs)
+    return resolves(resolution, units.span(lab.estimate_s), none, needs)
 
 
 def _needed_s(found: Planned) -> float | None:
@@ -429,17 +340,7 @@ def _needed_s(found: Planned) -> float | None:
     return None if count is None else found.costs.lab_s(found.resolution.trial_s, count)
 
 
-def _resolved_by_run(resolution: Resolution, count: int) -> str:
-    """Two runs are compared without a verdict, for they are no blocks of one experiment; those of a lab are."""
-    needs = (
-        "takes more than 500 blocks" if resolution.needed is None else f"needs {counted(resolution.needed, 'block')}"
-    )
-    lab = f"a lab of {count} such blocks"
-    text = _resolved(resolution, lab, f"{lab} gives none either, {LEAST_BLOCKS} are the fewest", needs)
-    return f"a run gives no verdict; {text}"
-
-
-def _resolved(resolution: Resolution, what: str, none: str, needs: str) -> str:
+def resolves(resolution: Resolution, what: str, none: str, needs: str) -> str:
     """`none`: said in place of what so few blocks resolve."""
     smaller = f"{in_percent(resolution.target)} {needs}"
     spread = f"spread {in_percent(resolution.varies)} from block to block, in trials of {resolution.trial_s:g} s"

@@ -228,12 +228,12 @@ def carried_out(asked: Asked, json: bool, plan_only: bool = False, resume: bool 
     store = Store(Path(asked.results))
     plan, secrets = command.resumed(asked, store) if resume else command.planned(asked)
     if plan_only:
-        from ironbench.cli import planning
+        from ironbench.cli import run_planning
         from ironbench.experiment import loop
 
         before = command.measured(store, plan.series) if resume else []
         over, drawn = loop.is_over(plan, store, before), asked.seed is None and not resume
-        planning.show_run(plan, before, over, drawn, json)
+        run_planning.show(plan, before, over, drawn, json)
         return 0
     upkeep.require_person(plan.system.commands)
     declare.refuse_in_use([Setup(plan.trials[0].cell, plan.system, plan.choice)])

@@ -1,0 +1,262 @@
+"""What a record and a lab look like in a file from elsewhere: types, ranges and names.
+
+Limits lie far beyond anything measured, and spare whatever reads records to think of clients below zero, of names as
+long as a book or of numbers whose squares are infinite.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from ironbench.model.record import SCHEMA
+
+LONGEST = 1 << 12
+"""Characters of any text; of a name a tenth."""
+LARGEST = 1e18
+"""Of any number: nanoseconds of thirty years, a million times the bytes of a large disk."""
+
+_NAME = r"\A[^\x00-\x1f\x7f-\x9f]*\Z"
+"""Nothing that moves a cursor or ends a line."""
+Name = Annotated[str, Meta(min_length=1, max_length=400, pattern=_NAME)]
+Label = Annotated[str, Meta(max_length=400, pattern=_NAME)]
+Key = Annotated[str, Meta(pattern=r"\A[0-9a-z]{0,64}\Z")]
+"""Names a shared file: it leads nowhere else."""
+Text = Annotated[str, Meta(max_length=LONGEST)]
+Natural = Annotated[int, Meta(ge=0, le=1 << 62)]
+Count = Annotated[int, Meta(ge=1, le=10_000_000)]
+Amount = Annotated[float, Meta(ge=0, le=LARGEST)]
+Positive = Annotated[float, Meta(ge=1e-9, le=LARGEST)]
+Number = Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
+Share = Annotated[float, Meta(ge=0, le=1.01)]
+
+
+class Load(Struct):
+    clients: Count = 1
+    threads: Natural = 1
+    rate: Positive | None = None
+    rate_share: Positive | None = None
+    arrivals: Literal["poisson", "fixed"] = "poisson"
+    think_time_s: Amount = 0.0
+    duration_s: Positive | None = 30.0
+    transactions: Count | None = None
+    warmup_s: Amount = 0.0
+    max_tries: Natural = 1
+    protocol: Name = "prepared"
+    seed: Natural = 0
+    cache: Label = ""
+    checkpoint_s: Positive | None = None
+
+
+class Cell(Struct):
+    name: Name
+    load: Load
+    levels: dict[Name, Label] = {}
+
+
+class Device(Struct):
+    model: Name
+    depth: Count = 1
+
+
+class Layout(Struct):
+    data: Label | None = None
+    temp: Label | None = None
+    log: Label | None = None
+    devices: tuple[Device, ...] = ()
+
+
+class System(Struct):
+    engine: Name
+    label: Name
+    settings: dict[Name, Text] = {}
+    layout: Layout = msgspec.field(default_factory=Layout)
+    memory_bytes: Natural | None = None
+    server_cpus: tuple[Annotated[int, Meta(ge=0, le=100_000)], ...] | None = None
+    client_cpus: tuple[Annotated[int, Meta(ge=0, le=100_000)], ...] | None = None
+    memory_total_bytes: Natural | None = None
+    parallelism: Natural | None = None
+    ideal: tuple[Name, ...] = ()
+    dsn: Text | None = None
+    reference_score: Positive | None = None
+
+
+class Choice(Struct):
+    workload: Name
+    options: dict[Name, Text] = {}
+    defines: dict[Name, Text] = {}
+    scripts: tuple[Text, ...] = ()
+    digests: tuple[Text, ...] = ()
+
+
+class Note(Struct):
+    """A check or a warning."""
+
+    name: Label = ""
+    code: Label = ""
+    text: Text = ""
+    expected: Text = ""
+    actual: Text = ""
+
+
+class Budget(Struct):
+    server: Share = 0.0
+    client: Share = 0.0
+    observers: Share = 0.0
+    emulation: Share = 0.0
+    other: Share = 0.0
+    steal: Share = 0.0
+    idle: Share = 1.0
+
+
+class Record(Struct):
+    """The ranges of a record; its types are `Record`'s."""
+
+    schema: Annotated[int, Meta(ge=1, le=SCHEMA)]
+    id: Name
+    series: Name
+    system: System
+    choice: Choice
+    cell: Cell
+    block: Annotated[int, Meta(ge=0, le=10_000_000)]
+    purpose: Name
+    started_at: Annotated[str, Meta(pattern=r"\A\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", max_length=40)]
+    elapsed_s: Annotated[float, Meta(ge=0, le=1e10)]
+    metrics: dict[Name, Number]
+    checks: tuple[Note, ...] = ()
+    warnings: tuple[Note, ...] = ()
+    cause: Text = ""
+    budget: Budget = msgspec.field(default_factory=Budget)
+    machine: Key = ""
+    engine: Key = ""
+    software: dict[Name, Label] = {}
+    stage: Annotated[int, Meta(ge=1, le=1_000_000)] = 1
+    attempt: Annotated[int, Meta(ge=1, le=1_000_000)] = 1
+    conditions: dict[Name, Text] = {}
+    scripts: dict[Name, Key] = {}
+    files: dict[Name, Annotated[str, Meta(pattern=r"\A[0-9a-f]{64}\Z")]] = {}
+
+
+class Engine(Struct):
+    version: Label = ""
+    settings: dict[Name, Text | None] = {}
+
+
+class Script(Struct):
+    text: Annotated[str, Meta(max_length=1 << 20)]
+
+
+class Limit(Struct):
+    metric: Name
+    most: Positive
+
+
+class Search(Struct):
+    of: Literal["clients", "rate"]
+    low: Annotated[int, Meta(ge=1, le=1 << 60)]
+    high: Annotated[int, Meta(ge=1, le=1 << 60)]
+    limits: tuple[Limit, ...] = ()
+    expected: Natural = 0
+
+
+class Setup(Struct):
+    cell: Cell
+    system: System
+    choice: Choice
+    skipped: Text = ""
+    of: Label = ""
+    search: Search | None = None
+
+
+class Trial(Struct):
+    cell: Cell
+    block: Annotated[int, Meta(ge=0, le=10_000_000)]
+    purpose: Name = "sweep"
+    stage: Annotated[int, Meta(ge=1, le=1_000_000)] = 1
+    attempt: Annotated[int, Meta(ge=1, le=1_000_000)] = 1
+
+
+class Stage(Struct):
+    number: Annotated[int, Meta(ge=1, le=1_000_000)]
+    blocks: Annotated[int, Meta(ge=1, le=10_000_000)]
+
+
+class Factor(Struct):
+    name: Name
+    levels: Annotated[tuple[Name, ...], Meta(min_length=1)]
+
+
+class Claim(Struct):
+    text: Text
+    kind: Literal["ratio", "order"]
+    metric: Name
+    cells: Annotated[tuple[Name, ...], Meta(min_length=2)]
+    low: Number | None = None
+    high: Number | None = None
+
+
+class Method(Struct):
+    stages: Annotated[tuple[Stage, ...], Meta(min_length=1)]
+    seed: Natural
+    margin: Annotated[float, Meta(gt=0, le=100)] = 0.05
+    metric: Name = "throughput"
+    restore: Literal["auto", "trial", "block"] = "auto"
+    quiet_s: Amount = 30.0
+    budget_s: Amount | None = None
+    budget_for_rates_s: Amount | None = None
+    order: Literal["random", "fixed"] = "random"
+    dropped: tuple[Annotated[int, Meta(ge=0, le=10_000_000)], ...] = ()
+
+
+class Lab(Struct):
+    name: Label
+    series: Label
+    question: Text
+    factors: tuple[Factor, ...]
+    design: Literal["one-at-a-time", "full", "explicit"]
+    setups: Annotated[tuple[Setup, ...], Meta(min_length=1)]
+    baseline: Name
+    comparisons: tuple[tuple[Name, Name], ...]
+    method: Method
+    claims: tuple[Claim, ...]
+    trials: Annotated[tuple[Trial, ...], Meta(min_length=1)]
+    estimate_s: Amount = 0.0
+    estimate_bytes: Natural = 0
+    rated: tuple[Setup, ...] = ()
+    rated_comparisons: tuple[tuple[Name, Name], ...] = ()
+
+
+class Frozen(Struct):
+    """The ranges of a lab's plan; its types are `Frozen`'s."""
+
+    lab: Lab
+    machine: Key
+    engines: dict[Name, dict[Name, Text]]
+    software: dict[Name, Text]
+    schema: Annotated[int, Meta(ge=1)] = 1
+
+
+class Declared(Struct):
+    stage: Stage
+    trials: tuple[Trial, ...]
+
+
+class Peak(Struct):
+    throughput: Positive
+    trials: tuple[Name, ...]
+
+
+class Tried(Struct):
+    point: Annotated[int, Meta(ge=1, le=1 << 60)]
+    trials: Natural
+    throughput: Amount
+    limited: tuple[Number, ...] = ()
+
+
+class Best(Struct):
+    point: Annotated[int, Meta(ge=1, le=1 << 60)] | None
+    sentence: Text
+    tried: tuple[Tried, ...]
+    trials: tuple[Name, ...]
