@@ -37,13 +37,13 @@ def compare(
     from ironbench.analyse.lead import require_one_system
     from ironbench.analyse.study import facts
     from ironbench.analyse.subjects import Subject, work_name
-    from ironbench.cli.selection import findings, named, usable
+    from ironbench.cli.selection import both, findings, usable
     from ironbench.errors import InputError
     from ironbench.printer import Printer
     from ironbench.report.derived import sentences
     from ironbench.words import counted
 
-    of_a, of_b = named(a, results), named(b, results)
+    of_a, of_b = both(a, b, results)
     pairs = findings(of_a, of_b)
     records_a, records_b = of_a.records, of_b.records
     store = Archives([of_a.store, of_b.store])

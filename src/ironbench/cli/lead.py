@@ -12,7 +12,7 @@ from ironbench.analyse import lead as analysis
 from ironbench.analyse.archive import Archives
 from ironbench.analyse.lead import Leads
 from ironbench.cli.mistakes import number
-from ironbench.cli.selection import named, usable
+from ironbench.cli.selection import both, usable
 from ironbench.errors import FailureError, InputError, nearest
 from ironbench.printer import Printer
 from ironbench.report import lead as report
@@ -37,7 +37,7 @@ def lead(
     ] = "ironbench-results",
     json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
 ) -> int:
-    sides = [named(word, results) for word in (a, b)]
+    sides = both(a, b, results)
     first, second = (usable(one.word, one.records) for one in sides)
     if {one.id for one in first} & {one.id for one in second}:
         raise InputError(b, f"stands for the same records as {a}", "name two systems")

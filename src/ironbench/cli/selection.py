@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,6 +65,16 @@ class Named:
     store: Store
     cells: tuple[str, ...] = ()
     """Of the lab in `store`; (): it names records, a series or a label."""
+
+
+def both(a: str, b: str, results: str) -> tuple[Named, Named]:
+    """`named` of two words. What both find in a directory of runs is looked for once. InputError for unknown names."""
+    directory = LabDirectory(Path(results))
+    if not directory.begun():
+        with contextlib.suppress(InputError):
+            of_a, of_b = directory.store.select_each((a, b))
+            return Named(a, of_a, directory.store), Named(b, of_b, directory.store)
+    return named(a, results), named(b, results)
 
 
 def named(word: str, results: str) -> Named:
