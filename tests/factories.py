@@ -136,7 +136,7 @@ def evidence() -> Evidence:
         counted=[Counted("device_read_latency_s{role=data}", (1e-3, 2e-3), (4.0, 5.0))],
         histograms={"response_time": histogram},
         log=b"ended\n",
-        files={"plans.txt": b"Seq Scan\n", "streams.csv": b"stream,step\n"},
+        files={"plans.txt": b"Seq Scan\n", "streams.csv": b"stream,step\n", "commands.log": b"what it wrote\n"},
     )
 
 
