@@ -11,7 +11,19 @@ import traceback
 import bench
 from bench import figures
 
-HELPERS = {"__main__", "figures", "kills", "oltp", "outside", "pairs", "peers", "series", "simulated", "stolen"}
+HELPERS = {
+    "__main__",
+    "figures",
+    "kills",
+    "oltp",
+    "outside",
+    "pairs",
+    "peers",
+    "series",
+    "simulated",
+    "stolen",
+    "tuning",
+}
 LONG = {"noise_aa", "own_data", "power", "resume"}
 """Take long or a quiet machine: run when they are named."""
 

@@ -177,7 +177,7 @@ def test_explicit_cells_are_named_and_differ(text: str, words: str) -> None:
 def test_a_lab_of_a_million_cells_is_refused_before_they_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
     levels = ", ".join(map(str, range(1, 1001)))
     text = f"[vary]\nclients = [{levels}]\nthreads = [{levels}]\n"
-    monkeypatch.setattr(design, "_cell", lambda *_: pytest.fail("a cell was made"))
+    monkeypatch.setattr(design, "at", lambda *_: pytest.fail("a cell was made"))
     error = refused(text, start='design = "full"\n' + START)
     assert "1\u202f000\u202f000 cells in 6 blocks are 6\u202f000\u202f000 trials" in error.cause
     assert "5.7 years" in error.cause

@@ -51,7 +51,7 @@ def interactions(lab: Lab, records: Sequence[Record]) -> tuple[Interaction, ...]
     """Of every pair of levels that some block measured in all four cells; none unless the design is full."""
     if lab.design != "full":
         return ()
-    values = _values(lab.method.metric, records)
+    values = values_of(lab.method.metric, records)
     results = []
     for levels, cells in _fours(lab):
         blocks = sorted({block for _, block in values})
@@ -68,7 +68,8 @@ def interactions(lab: Lab, records: Sequence[Record]) -> tuple[Interaction, ...]
     return tuple(results)
 
 
-def _values(metric: str, records: Sequence[Record]) -> dict[tuple[str, int], float]:
+def values_of(metric: str, records: Sequence[Record]) -> dict[tuple[str, int], float]:
+    """(cell, block) → the metric of the trial that may be compared."""
     values = {}
     for place, attempts in by_place(records).items():
         usable = [record for record in attempts if record.status.comparable]

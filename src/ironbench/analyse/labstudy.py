@@ -20,6 +20,7 @@ from ironbench.analyse.growth import growths
 from ironbench.analyse.looks import at, earlier
 from ironbench.analyse.queries import against, queries
 from ironbench.analyse.same_load import fell_behind, same_loads, too_little_time
+from ironbench.analyse.screen import of_confirmation, screen
 from ironbench.analyse.shares import Waterfall, waterfall
 from ironbench.analyse.study import Effect, Measured, Round, Study, facts, script_texts
 from ironbench.analyse.subjects import counted_in, work_name
@@ -48,6 +49,9 @@ def lab_study(
     `derived`: workload → sentence that must be shown wherever its results are. `look`: number of the last stage that
     has begun; None: the last of the records.
     """
+    screened = screen(lab, records)
+    if screened is not None:
+        lab, records = of_confirmation(lab, records)
     settled = settling(records)
     stage = look or max((record.stage for record in records), default=1)
     results = findings(records, lab, stage, noise)
@@ -108,9 +112,11 @@ def lab_study(
         ),
         derived=" ".join(dict.fromkeys((derived or {}).get(setup.choice.workload, "") for setup in measured)).strip(),
         started_at=min((record.started_at for record in records), default=""),
-        trials=sum(record.status is not Status.CUT_SHORT for record in settled),
+        trials=sum(record.status is not Status.CUT_SHORT for record in settled)
+        + (screened.trials if screened and lab.comparisons else 0),
+        screen=screened,
         searched=tuple(setup for setup in lab.setups if setup.best),
-        missing=len(missing),
+        missing=len(missing) or (screened.missing if screened else 0),
     )
 
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from ironbench.analyse.factors import Contrast, Interaction, Levels
     from ironbench.analyse.growth import Growth
     from ironbench.analyse.same_load import SameLoad
+    from ironbench.analyse.screen import Screen
     from ironbench.analyse.shares import Waterfall
     from ironbench.model.finding import Conclusion, Finding, Noise
     from ironbench.model.lab import Lab
@@ -181,6 +182,8 @@ class Study:
     """Blocks that did not enter the paired analysis, and why."""
     left_out: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    screen: Screen | None = None
+    """Of a lab that screens factors first: what the screen saw. All else is of its confirmation."""
     searched: tuple[Setup, ...] = ()
     """Cells of a lab with the loads that a search chose for them."""
     missing: int = 0

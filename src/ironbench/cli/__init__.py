@@ -15,6 +15,7 @@ from ironbench.printer import Printer
 VERBS = {
     "run": "Drive WORKLOAD against a database and record every trial.",
     "lab": "Run a declared experiment: what varies, how often, in which order, and what follows from it.",
+    "tune": "Screen many settings in few runs, then compare those that matter in fresh blocks.",
     "device": "Look at modelled storage, mount it as a real file system, replay traces on it.",
     "record": "Carry records to another machine in one file, and take them in there.",
     "list": "List workloads, engines, devices, metrics, observers or records.",

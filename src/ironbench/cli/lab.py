@@ -11,7 +11,7 @@ import typer
 
 from ironbench import ranges, units
 from ironbench.cli.mistakes import whole
-from ironbench.errors import in_a_file
+from ironbench.errors import InputError, in_a_file
 from ironbench.printer import Printer
 from ironbench.words import counted, in_percent
 
@@ -38,6 +38,10 @@ CHANGED = Annotated[
 ]
 
 
+RESULTS = Annotated[
+    str,
+    typer.Option(metavar="DIR", help="Directory for this lab alone.  [default: ironbench-results/labs/NAME-SERIES]"),
+]
 TRACE = Annotated[
     str,
     typer.Option(metavar="DIR", help="Where Parquet traces of emulated devices go, one of every trial and device."),
@@ -47,10 +51,15 @@ TRACE = Annotated[
 @app.command("plan")
 def plan(file: FILE, budget: BUDGET = "", json: JSON = False) -> int:
     """Show what a lab will do: cells, order, time, space, and how small a difference it can resolve. Starts nothing."""
+    return planned(Path(file), budget, json)
+
+
+def planned(file: Path, budget: str, json: bool, design: str = "") -> int:
+    """`design`: as in `labfile.read`."""
     from ironbench.cli import planning
     from ironbench.experiment import declare
 
-    planning.show(declare.planned(declare.read(Path(file)), _seconds(budget)), json)
+    planning.show(declare.planned(declare.read(file, design), _seconds(budget)), json)
     return 0
 
 
@@ -59,21 +68,21 @@ def plan(file: FILE, budget: BUDGET = "", json: JSON = False) -> int:
 def run(
     file: FILE,
     budget: BUDGET = "",
-    results: Annotated[
-        str,
-        typer.Option(
-            metavar="DIR", help="Directory for this lab alone.  [default: ironbench-results/labs/NAME-SERIES]"
-        ),
-    ] = "",
+    results: RESULTS = "",
     trace: TRACE = "",
     json: JSON = False,
 ) -> int:
     """Run a lab from its beginning: every planned trial, in blocks of random order, then the verdict."""
+    return measured(Path(file), budget, results, trace, json)
+
+
+def measured(file: Path, budget: str, results: str, trace: str, json: bool, design: str = "") -> int:
+    """`design`: as in `labfile.read`."""
     from ironbench.experiment import declare, freeze, loop, upkeep
     from ironbench.record import labs
 
     printer = Printer()
-    lab, secrets = declare.lab(Path(file), _seconds(budget))
+    lab, secrets = declare.lab(file, _seconds(budget), design)
     upkeep.require_person(lab.every_command)
     traces = freeze.traced(lab, trace)
     directory = labs.LabDirectory(Path(results) if results else labs.home() / f"{lab.name}-{lab.series}")
@@ -105,12 +114,16 @@ def resume(
     """Go on with a lab that was interrupted: exactly what is missing, in the planned order."""
     from ironbench.cli import verdict
     from ironbench.experiment import declare, freeze, loop, schedule, search, upkeep
+    from ironbench.model.lab import SCREEN
     from ironbench.record import labs, progress
 
     printer = Printer()
     directory = labs.find(lab)
     frozen = directory.frozen()
     traces = freeze.traced(frozen.lab, trace)
+    if more and frozen.lab.design == SCREEN:
+        cause = "a screen chooses its blocks by what it sees"
+        raise InputError("--more", cause, "compare the cells that are open in a lab of their own")
     path = Path(lab)
     with directory.locked(), _resumable(directory, printer):
         source = path.read_text(encoding="utf-8") if path.is_file() else directory.source()
@@ -248,6 +261,7 @@ def _say_cautions(lab: Lab, printer: Printer) -> None:
 def _announce(lab: Lab, directory: LabDirectory, printer: Printer) -> None:
     from ironbench.cli import planning
     from ironbench.experiment import pace
+    from ironbench.model.lab import SCREEN
     from ironbench.plan import blocks
 
     cells = counted(sum(not setup.skipped for setup in lab.setups), "cell")
@@ -260,6 +274,8 @@ def _announce(lab: Lab, directory: LabDirectory, printer: Printer) -> None:
     at_rates = f", {among} of them at shares of the baseline's peak" if among else ""
     printer.say(f"{cells}, {counted(lab.method.blocks, 'block')}, {trials}{at_rates}")
     printer.say(f"at least {units.span(seconds)}, in {directory.path}")
+    if lab.design == SCREEN:
+        printer.say("a screen: what matters is compared with the baseline in fresh blocks then")
     for line in planning.commands_of(lab.every_command, lab.folder):
         printer.say(line)
     for setup in lab.setups:

@@ -11,7 +11,7 @@ from ironbench.experiment import declare, size
 from ironbench.experiment.size import Planned, Resolution
 from ironbench.load import own
 from ironbench.model.commands import Commands, asked
-from ironbench.model.lab import Lab
+from ironbench.model.lab import SCREEN, Lab
 from ironbench.model.system import Load, Setup, Trial
 from ironbench.plan import blocks, commands
 from ironbench.printer import Printer
@@ -32,12 +32,18 @@ def show(found: Planned, json: bool) -> None:
 
         Printer().data(msgspec.json.format(msgspec.json.encode(document(found)), indent=2).decode())
     else:
-        Printer().data("\n\n".join(_pages(found)))
+        from ironbench.cli import screening
+
+        pages = screening.pages if found.lab.design == SCREEN else _pages
+        Printer().data("\n\n".join(pages(found)))
 
 
 def document(found: Planned) -> dict[str, Any]:
     """The plan in base units."""
+    from ironbench.cli import screening
+
     lab, resolution = found.lab, found.resolution
+    more = screening.fields(found) if lab.design == SCREEN else {}
     return {
         "schema": 1,
         "name": lab.name,
@@ -68,7 +74,7 @@ def document(found: Planned) -> dict[str, Any]:
         "estimate_s": lab.estimate_s,
         "estimate_bytes": lab.estimate_bytes,
         "resolution": resolution_fields(resolution) | {"needed_s": _needed_s(found)},
-    }
+    } | more
 
 
 def resolution_fields(resolution: Resolution) -> dict[str, Any]:
@@ -93,15 +99,16 @@ def _pages(found: Planned) -> Iterator[str]:
         yield "At the same load\n" + "\n".join(f"  {line}" for line in _rated(found))
     if lab.claims:
         yield "Expected\n" + "\n".join(f"  - {plain.clean(claim.text)!r}: {_meaning(claim)}" for claim in lab.claims)
-    yield "Estimate\n" + "\n".join(f"  {line}" for line in (*_cost(found), resolved(found)))
-    notes = [
-        *map(plain.clean, [*declare.cautions(lab), *declare.in_use(lab.setups)]),
-        *_notes(lab),
-        *_crowded_out(found),
-        *_undecidable(found),
-    ]
-    if notes:
-        yield "Before you run it\n" + "\n".join(f"  - {note}" for note in notes)
+    yield "Estimate\n" + "\n".join(f"  {line}" for line in (*cost(found), resolved(found)))
+    if known := notes(found):
+        yield "Before you run it\n" + "\n".join(f"  - {note}" for note in known)
+
+
+def notes(found: Planned) -> list[str]:
+    """What to know before the lab is run."""
+    lab = found.lab
+    cautions = map(plain.clean, [*declare.cautions(lab), *declare.in_use(lab.setups)])
+    return [*cautions, *_notes(lab), *_crowded_out(found), *_undecidable(found)]
 
 
 def commands_of(every: Sequence[Commands], folder: str) -> Iterator[str]:
@@ -247,7 +254,8 @@ def _look(lab: Lab, block: int) -> str:
     return ""
 
 
-def _cost(found: Planned) -> Iterator[str]:
+def cost(found: Planned) -> Iterator[str]:
+    """Trials, time and space."""
     lab, costs = found.lab, found.costs
     around = sum((*costs.around_s, *costs.rated_around_s)) / len((*costs.around_s, *costs.rated_around_s))
     before = blocks.trials_before(lab)

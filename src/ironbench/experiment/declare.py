@@ -18,15 +18,15 @@ from ironbench.drive import caches
 from ironbench.drive.power import WAYS
 from ironbench.engines.ideal import require as require_memory
 from ironbench.errors import InputError, collected, in_a_file, nearest, written
-from ironbench.experiment import metric_checks, size
+from ironbench.experiment import metric_checks, screening, size
 from ironbench.experiment.size import Planned, possible
 from ironbench.load import own
 from ironbench.machine import space
 from ironbench.model.commands import Commands
-from ironbench.model.lab import Claim, Factor, Lab, Method, Stage
+from ironbench.model.lab import SCREEN, Claim, Factor, Lab, Method, Stage
 from ironbench.model.secrets import Secrets, hidden
 from ironbench.model.system import Cell, Choice, Load, Setup, System
-from ironbench.plan import blocks, claims, commands, design, labfile, resolve, same_load, sweep
+from ironbench.plan import blocks, claims, commands, design, labfile, resolve, same_load, screen, sweep
 from ironbench.plan.design import DeclaredCell
 from ironbench.plan.labfile import Declared
 from ironbench.process import place
@@ -34,16 +34,16 @@ from ironbench.record.redact import redacted
 from ironbench.workloads import Workload
 
 
-def lab(path: Path, budget_s: float | None = None) -> tuple[Lab, dict[str, Secrets]]:
+def lab(path: Path, budget_s: float | None = None, design: str = "") -> tuple[Lab, dict[str, Secrets]]:
     """The lab that a file declares, and what its cells need to log in, by name of cell. InputError."""
-    found = planned(read(path), budget_s)
+    found = planned(read(path, design), budget_s)
     return found.lab, found.secrets
 
 
-def read(path: Path) -> Declared:
-    """InputError: not there, no text, not a lab file."""
+def read(path: Path, design: str = "") -> Declared:
+    """`design`: as in `labfile.read`. InputError: not there, no text, not a lab file."""
     text = typed.text_of(path, str(path), "name a lab file; docs/guide/lab-files.md shows one")
-    return labfile.read(text, str(path))
+    return labfile.read(text, str(path), design)
 
 
 def cautions(lab: Lab) -> list[str]:
@@ -117,11 +117,31 @@ def _planned(declared: Declared, budget_s: float | None) -> Planned:
         source=declared.source,
         **_commands_of_lab(declared),
     )
-    draft = same_load.extended(draft, declared.measure.rates, f"{declared.file}, measure.rates", _paced)
+    if declared.design == SCREEN:
+        _require_every_run(declared, setups)
+        draft = replace(draft, file=str(Path(declared.file).absolute()))
+    else:
+        draft = same_load.extended(draft, declared.measure.rates, f"{declared.file}, measure.rates", _paced)
     claims.refuse_unrated(expected, draft, declared.file)
     metric_checks.refuse_impossible(expected, declared.measure.metric, possible(draft.all_setups), declared.file)
     contents = {setup.cell.name: size.content(setup, declared.measure.restore) for setup in possible(setups)}
-    return size.sized(draft, declared, contents, size.budget_s(declared, budget_s), builder.secrets)
+    sized = screening.sized if declared.design == SCREEN else size.sized
+    return sized(draft, declared, contents, size.budget_s(declared, budget_s), builder.secrets)
+
+
+def _require_every_run(declared: Declared, setups: Sequence[Setup]) -> None:
+    """InputError: a run of a screen cannot be measured, or what it would measure is not known beforehand."""
+    for setup in setups:
+        if setup.skipped:
+            levels = design.named(setup.cell.levels)
+            hint = "a screen needs every run: mend the level, or leave its factor out"
+            raise InputError(f"{declared.file}, vary", f"{setup.skipped} (with {levels})", hint)
+        if any(one.by_hand for one in setup.system.commands):
+            cause = "a person would have to change something for every other run"
+            raise InputError(f"{declared.file}, vary", cause, "compare what is changed by hand in a lab of its own")
+        if setup.search:
+            cause = f"the best {setup.search.of} would be searched for in each of {len(setups)} runs"
+            raise InputError(f"{declared.file}, load.{setup.search.of}", cause, "name the load")
 
 
 def _commands_of_lab(declared: Declared) -> dict[str, Any]:
@@ -164,7 +184,9 @@ def _paced(setup: Setup) -> bool:
 
 def _method(declared: Declared) -> Method:
     measure = declared.measure
-    if isinstance(measure.stages, list):
+    if declared.design == SCREEN:
+        stages: tuple[Stage, ...] = (Stage(1, measure.repeats or screen.usual_blocks(len(declared.factors))),)
+    elif isinstance(measure.stages, list):
         stages = tuple(Stage(number, count) for number, count in enumerate(measure.stages, 1))
     else:
         stages = blocks.stages(declared.repeats, measure.stages or 1)
@@ -353,6 +375,8 @@ class Builder:
             for factor in self.declared.factors
             if any(path[0] in sections for level in factor.levels for path in level.changes)
         ]
+        if self.declared.design == SCREEN:  # of all factors, a run says as much by its name
+            changed = [cell.name]
         own = cell.levels.get("cell", "") if not self.declared.factors else ""
         parts = [cell.sections.system.label, own, *changed]
         return " ".join(part for part in parts if part) or usual

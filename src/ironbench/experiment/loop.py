@@ -9,7 +9,7 @@ from typing import Protocol
 
 from ironbench import devices, engines, load
 from ironbench.errors import IronbenchError
-from ironbench.experiment import freeze, upkeep
+from ironbench.experiment import confirm, freeze, upkeep
 from ironbench.experiment.data import Data
 from ironbench.experiment.schedule import BestLoad, Blocks, Due, Schedule, Sweep
 from ironbench.experiment.trial import EngineEach, OneEngine
@@ -120,16 +120,34 @@ def conduct(
     emulated devices are asked, if that is wanted. The caller holds the directory, in which the lab has begun.
     UnwrittenError when a record cannot be kept, FailureError when trial after trial fails, or a command of the lab.
     """
+    before = len(directory.records())
+    records = _conducted(secrets, directory, printer, known, forgiven, traces)
+    while confirm.begun(directory, records, printer):
+        records = _conducted(secrets, directory, printer, known, forgiven, traces)
+    if len(records) > before:
+        _say_what_stays_of(directory.lab(), secrets, printer)
+    return records
+
+
+def _conducted(
+    secrets: Mapping[str, Secrets],
+    directory: LabDirectory,
+    printer: Printer,
+    known: TrialNotes,
+    forgiven: Collection[str],
+    traces: str,
+) -> list[Record]:
+    """Every trial that is planned by now."""
     before, lab = directory.records(), directory.lab()
     if Blocks(directory, before, forgiven, printer.say).planned(before) is None:
         return before
+    secrets = confirm.secrets_of(lab, secrets)
     with upkeep.of_lab(lab, directory.path, printer) as kept, closing(Data(lab, secrets, printer)) as data:
         schedule = Blocks(directory, before, forgiven, printer.say, kept.now)
         bench = EngineEach(lab, secrets, directory.store, data, printer, kept, known, traces)
         schedule.ready()
         records = measured(schedule, bench, before)
         kept.hurried |= any(record.status is Status.CUT_SHORT for record in records[-1:])
-    _say_what_stays_of(lab, secrets, printer)
     if schedule.why:
         printer.say(schedule.why)
     return records

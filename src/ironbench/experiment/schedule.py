@@ -166,9 +166,10 @@ class Blocks:
             if waiting := progress.missing(trials, records, self._forgiven):
                 return waiting[0]
             lab, number = self._directory.lab(), len(declared)
-            if number and decided(lab, records, number):
+            stage = next((one for one in lab.method.stages if one.number == number + 1), None)
+            # Another round is not begun by what the one before left open, and not forgone by what it decided.
+            if stage is None or (number and not stage.added and decided(lab, records, number)):
                 return None
-            stage = next(stage for stage in lab.method.stages if stage.number == number + 1)
             of_stage = tuple(trial for trial in lab.trials if trial.stage == stage.number)
             if number and not self._allowance.holds(len(of_stage)):
                 return None

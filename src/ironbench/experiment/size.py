@@ -158,7 +158,7 @@ def _within(
         )
     own_times = len({setup.cell.load.duration_s for setup in able}) > 1 or able[0].cell.load.duration_s is None
     costs = estimate.cells(able, contents, own_times, draft.rated, same_load.MOST_BLOCKS)
-    lengths = budget.lengths(_declared_s(declared, able), [setup.cell.load.checkpoint_s for setup in able])
+    lengths = budget.lengths(declared_s(declared, able), [setup.cell.load.checkpoint_s for setup in able])
     own = {setup.cell.name for setup in draft.setups}
     wanted = 0 if all(own.issuperset(claim.cells) for claim in draft.claims) else blocks.FIRST
     size = budget.sized(costs, lengths, budget_s, declared.looks, spread, detect, declared.file, wanted)
@@ -185,7 +185,7 @@ def of_run(setups: Sequence[Setup], declared: bool, budget_s: float) -> tuple[in
     return budget.sized_run([load.warmup_s for load in loads], confirmations, once_s, lengths, budget_s)
 
 
-def _declared_s(declared: Declared, possible: Sequence[Setup]) -> float | None:
+def declared_s(declared: Declared, possible: Sequence[Setup]) -> float | None:
     """The trial length that the file asks for; the budget may shorten it, never stretch it."""
     asked = declared.base["load"].get("duration", "") != ""
     return possible[0].cell.load.duration_s if asked else None

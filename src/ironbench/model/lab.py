@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ironbench.model.commands import NO_COMMANDS, Commands
 from ironbench.model.system import Setup, Trial
@@ -83,7 +83,7 @@ class Lab:
     question: str
     factors: tuple[Factor, ...]
     design: str
-    """`one-at-a-time`, `full` or `explicit`."""
+    """`one-at-a-time`, `full`, `explicit` or `screen`."""
     setups: tuple[Setup, ...]
     baseline: str
     """Name of the cell that others are compared with."""
@@ -107,6 +107,8 @@ class Lab:
     """In which commands run: that of the lab file."""
     rated_comparisons: tuple[tuple[str, str], ...] = ()
     """Pairs of rated cells at one rate; they carry no verdict unless a claim names them."""
+    file: str = ""
+    """Absolute path of the lab file, where a screen's confirmation needs it again; empty otherwise."""
 
     @property
     def every_command(self) -> tuple[Commands, ...]:
@@ -125,3 +127,34 @@ class Lab:
         if match is None:
             raise KeyError(cell)
         return match
+
+
+SCREEN = "screen"
+"""The design whose first stage screens all factors in few runs; what matters is compared in fresh blocks then."""
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmation:
+    """What a screen makes of its findings: cells that are compared in fresh blocks, a round of their own."""
+
+    setups: tuple[Setup, ...]
+    """Of the cells that the screen has not measured; the baseline it has."""
+    comparisons: tuple[tuple[str, str], ...]
+    stages: tuple[Stage, ...]
+    """The first is `added`."""
+    trials: tuple[Trial, ...]
+    estimate_s: float = 0.0
+
+
+def confirmed(lab: Lab, found: Confirmation | None) -> Lab:
+    """The lab of a screen with what it goes on with."""
+    if found is None:
+        return lab
+    return replace(
+        lab,
+        setups=(*lab.setups, *found.setups),
+        comparisons=found.comparisons,
+        method=replace(lab.method, stages=(*lab.method.stages, *found.stages)),
+        trials=(*lab.trials, *found.trials),
+        estimate_s=lab.estimate_s + found.estimate_s,
+    )

@@ -151,7 +151,7 @@ def sized(
         raise InputError(
             f"{file}, budget {units.span(budget_s)}",
             f"{len(cells.around_s)} cells in {blocks.FIRST} blocks{length} take {units.span(least)}",
-            f"a verdict needs {blocks.FIRST} blocks: allow {units.span(_spoken_up(least))}, or name fewer levels",
+            f"a verdict needs {blocks.FIRST} blocks: allow {units.span(spoken_up(least))}, or name fewer levels",
         )
     return min(found, key=lambda size: _worth(size, rated_wanted))
 
@@ -183,7 +183,7 @@ def _whole_minutes(seconds: float) -> float:
     return 60.0 * math.ceil(seconds / 60)
 
 
-def _spoken_up(seconds: float) -> float:
+def spoken_up(seconds: float) -> float:
     """The least that `units.span` writes without rounding it down: whole seconds, tens of them, or minutes."""
     step = 1.0 if seconds <= 119 else 10.0 if seconds <= 590 else 60.0
     return step * math.ceil(round(seconds / step, 6))
@@ -227,7 +227,7 @@ def _too_little(
     trials = len(around_s) + confirmations
     around = sum(around_s) + confirmations * max(around_s)
     besides = [name for name, taken_s in (("loading", once_s), ("warm-up", around)) if taken_s]
-    ways = [f"allow {units.span(_spoken_up(once_s + around + trials * shortest_s))}"]
+    ways = [f"allow {units.span(spoken_up(once_s + around + trials * shortest_s))}"]
     if around and once_s + trials * shortest_s <= budget_s:
         ways.append("give --warmup 0s")
     # Shorter ones are not chosen, but measured where they are asked for; checkpoints may need longer ones.

@@ -12,7 +12,8 @@ import msgspec
 
 from ironbench import units
 from ironbench.errors import InputError, nearest
-from ironbench.plan import fields
+from ironbench.model.lab import SCREEN
+from ironbench.plan import fields, screen
 from ironbench.plan.labfile import Declared
 from ironbench.plan.sections import CommandsSection, Sections
 from ironbench.plan.vary import Varied
@@ -39,13 +40,19 @@ def number_of_cells(declared: Declared) -> int:
     """Without making any of them."""
     if declared.design == "explicit":
         return len(declared.explicit)
+    if declared.design == SCREEN:
+        return 2 * screen.pairs(len(declared.factors))
     sizes = [len(factor.levels) for factor in declared.factors]
     return math.prod(sizes) if declared.design == "full" else 1 + sum(size - 1 for size in sizes)
 
 
 def cells(declared: Declared) -> tuple[DeclaredCell, ...]:
     """The cells of the design, the baseline first. InputError: fewer than two, equal ones, too many."""
+    if declared.design == SCREEN:
+        screen.validate(declared)
     _not_too_many(declared)
+    if declared.design == SCREEN:
+        return tuple(at(declared, levels, name) for name, levels in screen.runs(declared))
     found = tuple(_explicit(declared) if declared.design == "explicit" else combined(declared))
     if len(found) < 2:
         raise InputError(
@@ -56,13 +63,15 @@ def cells(declared: Declared) -> tuple[DeclaredCell, ...]:
 
 
 def comparisons(declared: Declared, found: Sequence[DeclaredCell]) -> tuple[tuple[str, str], ...]:
-    """(compared, its baseline) by name.
+    """(compared, its baseline) by name. Of a screen none: it says itself what shall be compared.
 
     One-at-a-time and explicit: every cell with the baseline. Full: every cell with each cell that differs from it in
     one factor alone, at that factor's first level: the effect of a level where everything else is the same. Cells that
     differ in their rate alone are not compared where others are: that more work was asked of a system is no finding,
     and would only make the others less sure (Holm).
     """
+    if declared.design == SCREEN:
+        return ()
     cells = {cell.name: cell for cell in found}
     every = _pairs(declared, found)
     # Throughputs of two workloads count different things.
@@ -107,7 +116,7 @@ def combined(declared: Declared) -> Iterator[DeclaredCell]:
     """The cells of every design but the explicit one."""
     factors = declared.factors
     for levels in _one_at_a_time(factors) if declared.design == "one-at-a-time" else _full(factors):
-        yield _cell(declared, levels, named(levels))
+        yield at(declared, levels, named(levels))
 
 
 def _one_at_a_time(factors: Sequence[Varied]) -> Iterator[dict[str, str]]:
@@ -127,9 +136,8 @@ def named(levels: Mapping[str, str]) -> str:
     return " ".join(f"{factor}={level}" for factor, level in levels.items())
 
 
-def _cell(
-    declared: Declared, levels: Mapping[str, str], name: str, own: Mapping[fields.Path, Any] = {}
-) -> DeclaredCell:
+def at(declared: Declared, levels: Mapping[str, str], name: str, own: Mapping[fields.Path, Any] = {}) -> DeclaredCell:
+    """The cell of these levels, with fields of its own."""
     chosen = {
         f"{factor.name}={levels[factor.name]}": factor.level(levels[factor.name]).changes for factor in declared.factors
     }
@@ -181,7 +189,7 @@ def _cell_of(
     name: str,
     changes: Mapping[fields.Path, Any],
 ) -> DeclaredCell:
-    cell = _cell(declared, levels, name, changes)
+    cell = at(declared, levels, name, changes)
     return replace(cell, levels=dict(shown))
 
 

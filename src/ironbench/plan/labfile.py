@@ -97,12 +97,18 @@ class LabFile(sections.Sections, forbid_unknown_fields=True):
 
     question: Annotated[str, Meta(description="What the lab shall answer, as a sentence. Required.")] = ""
     design: Annotated[
-        Literal["one-at-a-time", "full", "explicit"],
-        Meta(description="Which combinations of levels are measured; the first level of a factor is the baseline's."),
+        Literal["one-at-a-time", "full", "explicit", "screen"],
+        Meta(
+            description="Which combinations of levels are measured; the first level of a factor is the baseline's. "
+            "`screen` is what `ironbench tune` does."
+        ),
     ] = "one-at-a-time"
     vary: Annotated[
-        dict[str, list[Any] | dict[str, Any]],
-        Meta(description="Factor = list of a field's values, or a table of named levels that override any fields."),
+        dict[str, list[Any] | str | dict[str, Any]],
+        Meta(
+            description="Factor = list of a field's values, a range `128MB..2GB` (its two ends), or a table of named "
+            "levels that override any fields."
+        ),
     ] = field(default_factory=dict)
     cell: Annotated[
         list[dict[str, Any]],
@@ -157,10 +163,16 @@ DEFAULT_REPEATS = 6
 """The fewest blocks that carry a verdict."""
 
 
-def read(text: str, name: str) -> Declared:
-    """The lab that `text` declares; `name` is its file. InputError with the path of the field at fault."""
+def read(text: str, name: str, design: str = "") -> Declared:
+    """The lab that `text` declares; `name` is its file. InputError with the path of the field at fault.
+
+    `design`: what the caller asks for, and the file may say, too.
+    """
     document = fields.with_dotted_keys(typed.document(text, name, "https://toml.io shows how it is written"))
     collected(partial(check, document, LabFile, name) for check in (fields.validate, fields.validate_kinds))
+    if design and document.setdefault("design", design) != design:
+        cause = f"{document['design']} is no {design}"
+        raise InputError(f"{name}, design", cause, f"leave it out here; `ironbench lab run {name}` runs it as it is")
     file = fields.converted(document, LabFile, name)
     base = {section: document.get(section, {}) for section in (*fields.SECTIONS, "devices")}
     base["commands"] = {name: one for name, one in base["commands"].items() if name in fields.SECTIONS["commands"]}

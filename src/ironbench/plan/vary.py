@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import msgspec
 
-from ironbench.errors import InputError, collected
+from ironbench import units
+from ironbench.errors import InputError, collected, quoted
 from ironbench.plan import fields
 from ironbench.plan.fields import Path
 from ironbench.plan.sections import Sections
@@ -96,14 +99,52 @@ def _levels(name: str, value: Any, base: Mapping[str, Any], where: str) -> Itera
                 yield Level(level, fields.overrides(changes, base, f"{where}.{_quoted(level)}"))
             else:
                 yield Level(level, {_field(name, base, where): changes})
-    elif isinstance(value, list):
+    elif isinstance(value, list | str):
         path = _field(name, base, where)
-        for one in value:
+        for one in _ends(value, where) if isinstance(value, str) else value:
             yield Level(named(one), {path: one})
     else:
-        raise InputError(
-            where, "has no levels", f'write a list, for example "{name}" = [1, 2, 4], or a table of levels'
-        )
+        raise InputError(where, "has no levels", _WRITE.format(name))
+
+
+_WRITE = 'write a list, for example "{}" = [1, 2, 4], a range "1..4", or a table of levels'
+_RANGE = re.compile(r"\s*(-?[0-9]+(?:\.[0-9]+)?)\s*([^\s0-9.]*)\s*\.\.\s*(-?[0-9]+(?:\.[0-9]+)?)\s*([^\s0-9.]*)\s*")
+
+
+def _ends(text: str, where: str) -> tuple[int | float | str, int | float | str]:
+    """Both ends of `128MB..2GB`, the first of them the baseline's. InputError: no range, equal ends, unlike units."""
+    match = _RANGE.fullmatch(text)
+    if match is None:
+        raise InputError(where, f"{quoted(text)} is no range", 'write for example "128MB..2GB", or a list of values')
+    ends = (match[1], match[2]), (match[3], match[4])
+    first, last = (_readings(number, unit) for number, unit in ends)
+    common = [kind for kind in first if kind in last]
+    if not common:
+        unlike = " and ".join(number + unit for number, unit in ends)
+        raise InputError(where, f"{unlike} are not in units of one kind", 'give both ends one, e.g. "128MB..2GB"')
+    if any(first[kind] == last[kind] for kind in common):
+        raise InputError(where, f"both ends of {quoted(text)} are equal", "name a range of two different values")
+    low, high = (number + unit if unit else _number(number) for number, unit in ends)
+    return low, high
+
+
+def _number(text: str) -> int | float:
+    return float(text) if "." in text else int(text)
+
+
+def _readings(number: str, unit: str) -> dict[str, float]:
+    """Kind → the end in the kind's base unit. `m` may be minutes or megabytes; a unit unknown here is the engine's."""
+    if not float(number):
+        return {"": 0.0, "size": 0.0, "time": 0.0, unit: 0.0}
+    if not unit:
+        return {"": float(number)}
+    found = {}
+    for kind, read in (("size", units.size), ("time", units.seconds)):
+        with suppress(InputError):
+            found[kind] = float(read("", number + unit))
+    with suppress(InputError):  # engines count in powers of 1024
+        found["size"] = float(units.size_of_1024("", number + unit, 1))
+    return found or {unit: float(number)}
 
 
 def _field(name: str, base: Mapping[str, Any], where: str) -> Path:

@@ -15,7 +15,7 @@ from ironbench.model.lab import Lab
 from ironbench.model.machine import Machine
 from ironbench.model.record import Record
 from ironbench.record import evidence, parquet, shapes
-from ironbench.record.labs import BEST, PEAK, PLAN, LabDirectory
+from ironbench.record.labs import BEST, CONFIRMATION, PEAK, PLAN, LabDirectory
 from ironbench.words import grouped
 
 T = TypeVar("T")
@@ -133,6 +133,8 @@ def _lab(path: Path) -> None:
         _held(peak.read_bytes(), shapes.Peak)
     if (best := path.parent / BEST).exists():
         _held(best.read_bytes(), dict[shapes.Name, shapes.Best])
+    if (confirmation := path.parent / CONFIRMATION).exists():
+        _held(confirmation.read_bytes(), shapes.Confirmation)
     tomllib.loads(directory.source())
     for lab in (directory.frozen().lab, directory.lab()):  # as it was planned, and with the stages that have begun
         _holds_together(lab)

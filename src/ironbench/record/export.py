@@ -14,7 +14,7 @@ from ironbench.errors import InputError, UnwrittenError
 from ironbench.model.record import Record
 from ironbench.record.durable import remove_abandoned, sync, unfinished_file
 from ironbench.record.evidence import READERS
-from ironbench.record.labs import LabDirectory
+from ironbench.record.labs import LAB_FILES, LabDirectory
 from ironbench.record.make import software
 from ironbench.record.parcel import SUFFIX, Writer
 from ironbench.record.redact import redacted, redacted_toml
@@ -63,7 +63,7 @@ def _fill(writer: Writer, store: Store, records: Sequence[Record], lab: LabDirec
                 writer.add(f"{kind}/{key}.json", _without_secrets(path.read_bytes()))
     if lab is not None:
         for file in sorted((*lab.path.glob("*.json"), *lab.path.glob("*.toml"))):
-            if file.name in ("lab.toml", "plan.json", "peak.json", "best.json") or file.name.startswith("stage-"):
+            if file.name in LAB_FILES or file.name.startswith("stage-"):
                 writer.add(f"lab/{file.name}", _lab_file(file))
 
 

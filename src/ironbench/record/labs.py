@@ -6,6 +6,7 @@
 <directory>/stage-N.json       written before the first trial of stage N
 <directory>/peak.json          the baseline's peak, where rates are shares of it
 <directory>/best.json          the load of each cell, where a search chooses it
+<directory>/confirmation.json  what a screen goes on with, once it is over
 <directory>/lock               held by the process that works here
 <directory>/trials/ machines/ engines/      as in every store
 ```
@@ -24,7 +25,7 @@ from typing import TypeVar
 import msgspec
 
 from ironbench.errors import FailureError, InputError
-from ironbench.model.lab import Lab, Stage
+from ironbench.model.lab import Confirmation, Lab, Stage, confirmed
 from ironbench.model.record import Record
 from ironbench.model.search import Best
 from ironbench.model.system import Setup, Trial
@@ -38,6 +39,9 @@ PLAN = "plan.json"
 SOURCE = "lab.toml"
 PEAK = "peak.json"
 BEST = "best.json"
+CONFIRMATION = "confirmation.json"
+LAB_FILES = (SOURCE, PLAN, PEAK, BEST, CONFIRMATION)
+"""And those of its stages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,13 +141,14 @@ class LabDirectory:
 
         Cells whose best load is searched for have it once it is known, and are skipped where there is none.
         """
-        lab, declared = self.frozen().lab, self.declared()
-        last = len(lab.method.stages) if any(one.stage.added for one in declared) else len(declared)
+        lab, declared = confirmed(self.frozen().lab, self.confirmation()), self.declared()
+        replaced = any(one.stage.added and one.stage not in lab.method.stages for one in declared)
+        last = len(lab.method.stages) if replaced else len(declared)
         stages = [one.stage for one in declared] + [s for s in lab.method.stages if s.number > last]
         trials = [trial for one in declared for trial in one.trials]
         trials += [trial for trial in lab.trials if trial.stage > last]
         begun = sum(not one.stage.added for one in declared)
-        dropped = tuple(stage.blocks for stage in lab.method.stages[begun:last])
+        dropped = tuple(stage.blocks for stage in lab.method.stages[begun:last] if replaced)
         peak = self._throughput()
         at_peak = replace(
             lab,
@@ -177,6 +182,14 @@ class LabDirectory:
             write_whole(self.path / BEST, _encoded(kept))
         else:
             (self.path / BEST).unlink(missing_ok=True)
+
+    def confirmation(self) -> Confirmation | None:
+        """None: the screen is not over, found nothing that matters, or there is none."""
+        return _read(self.path / CONFIRMATION, Confirmation)
+
+    def keep_confirmation(self, found: Confirmation) -> None:
+        """From here on this is what the screen goes on with. UnwrittenError."""
+        write_whole(self.path / CONFIRMATION, _encoded(found))
 
     def _throughput(self) -> float | None:
         peak = self.peak()
@@ -220,7 +233,7 @@ def _setups_at_peak(setups: Iterable[Setup], peak: float | None) -> tuple[Setup,
     return tuple(replace(setup, cell=rates.at_peak(setup.cell, peak)) for setup in setups)
 
 
-def _encoded(value: Frozen | Declared | Peak | dict[str, Best]) -> bytes:
+def _encoded(value: Frozen | Declared | Peak | Confirmation | dict[str, Best]) -> bytes:
     return msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n"
 
 

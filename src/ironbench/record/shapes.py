@@ -215,7 +215,7 @@ class Lab(Struct):
     series: Label
     question: Text
     factors: tuple[Factor, ...]
-    design: Literal["one-at-a-time", "full", "explicit"]
+    design: Literal["one-at-a-time", "full", "explicit", "screen"]
     setups: Annotated[tuple[Setup, ...], Meta(min_length=1)]
     baseline: Name
     comparisons: tuple[tuple[Name, Name], ...]
@@ -226,6 +226,15 @@ class Lab(Struct):
     estimate_bytes: Natural = 0
     rated: tuple[Setup, ...] = ()
     rated_comparisons: tuple[tuple[Name, Name], ...] = ()
+    file: Text = ""
+
+
+class Confirmation(Struct):
+    setups: tuple[Setup, ...]
+    comparisons: tuple[tuple[Name, Name], ...]
+    stages: Annotated[tuple[Stage, ...], Meta(min_length=1)]
+    trials: Annotated[tuple[Trial, ...], Meta(min_length=1)]
+    estimate_s: Amount = 0.0
 
 
 class Frozen(Struct):

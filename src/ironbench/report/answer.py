@@ -11,6 +11,7 @@ from ironbench.analyse.growth import ALL, Course, Growth, Step
 from ironbench.analyse.study import Effect, Study
 from ironbench.analyse.subjects import failed_percent, failed_share
 from ironbench.model.finding import Conclusion
+from ironbench.report import screen
 from ironbench.report.findings import (
     NO_INTERVAL,
     against_trend_sentences,
@@ -39,6 +40,8 @@ def answer(study: Study) -> Answer:
         points = [Point(text, name) for name, text in headline(study)]
         return Answer(points[0], tuple(points[1:]))
     points = [*courses(study), *comparisons(study)]
+    if study.screen is not None:
+        points = screen.points(study, study.screen, points)
     points += [Point(text) for text in (*against_trend_sentences(study.against), *growth(study), claims(study)) if text]
     doubts = (failures(study), *rounds(study), *disturbed(study), noise(study))
     return Answer(points[0], tuple(points[1:]), limit(study), tuple(text for text in doubts if text))

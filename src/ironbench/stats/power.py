@@ -22,9 +22,12 @@ MOST_BLOCKS = 10_000
 
 def power(effect: float, blocks: int, level: float) -> float:
     """Chance that a two-sided t test at `level` finds a mean log ratio of `effect` standard deviations."""
-    freedom = blocks - 1
+    return _found(abs(effect) * math.sqrt(blocks), blocks - 1, level)
+
+
+def _found(shift: float, freedom: int, level: float) -> float:
+    """Chance that a two-sided t test at `level` finds what is `shift` standard errors large."""
     critical = t_quantile(1 - level / 2, freedom)
-    shift = abs(effect) * math.sqrt(blocks)
     return 1 - noncentral_t_below(critical, freedom, shift) + noncentral_t_below(-critical, freedom, shift)
 
 
@@ -52,15 +55,20 @@ def noncentral_t_below(t: float, freedom: int, shift: float) -> float:
     return float(special.gammaincc(freedom / 2, freedom / 2 * (shift / t) * (shift / t))) if t > 0 else 0.0
 
 
-@lru_cache(maxsize=1024)
 def effect(blocks: int, level: float, wanted: float = POWER) -> float:
     """The effect, in standard deviations of log ratios, that the test finds with the power wanted."""
+    return errors_found(blocks - 1, level, wanted) / math.sqrt(blocks)
+
+
+@lru_cache(maxsize=1024)
+def errors_found(freedom: int, level: float, wanted: float = POWER) -> float:
+    """The effect, in standard errors of its estimate, that a two-sided t test finds with the power wanted."""
     low, high = 0.0, 1.0
-    while power(high, blocks, level) < wanted:
+    while _found(high, freedom, level) < wanted:
         high *= 2
     for _ in range(50):
         middle = (low + high) / 2
-        low, high = (middle, high) if power(middle, blocks, level) < wanted else (low, middle)
+        low, high = (middle, high) if _found(middle, freedom, level) < wanted else (low, middle)
     return high
 
 

@@ -58,7 +58,12 @@ def effects(study: Study) -> list[Chart]:
         "field": "ratio",
         "type": "quantitative",
         "scale": {"type": "log", "domain": domain, "nice": False, "clamp": True},
-        "axis": {"title": _axis(study.metric), "values": ticks(domain), "format": "~r", "grid": True},
+        "axis": {
+            "title": axis_of(study.metric, "ratio to the baseline"),
+            "values": ticks(domain),
+            "format": "~r",
+            "grid": True,
+        },
     }
     layers = _layers(len(shown), x, ended)
     repeated = [row for row, effect in zip(data, shown, strict=True) if has_interval(effect.finding)]
@@ -174,12 +179,13 @@ def _layers(count: int, x: dict[str, Any], ended: Sequence[Conclusion]) -> list[
     return [margin, one, *rows.frame(count, "effects", "text"), block, whisker, centre]
 
 
-def _axis(metric: str) -> str:
+def axis_of(metric: str, what: str) -> str:
+    """Title of an axis of ratios, with the side on which they are better."""
     direction = better(metric)
     if direction == "neither":
-        return "ratio to the baseline"
+        return what
     worse, good = ("worse", "better") if direction == "higher" else ("better", "worse")
-    return f"← {worse}  ·  ratio to the baseline  ·  {good} →"
+    return f"← {worse}  ·  {what}  ·  {good} →"
 
 
 def _alt(shown: Sequence[Effect], metric: str) -> str:

@@ -1,0 +1,97 @@
+"""Tunes that were never run: the code of every real one, on trials of known truth and known faults."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from io import StringIO
+from pathlib import Path
+
+from ironbench.analyse.archive import EMPTY
+from ironbench.analyse.labstudy import lab_study
+from ironbench.analyse.study import Study
+from ironbench.experiment import confirm, declare, loop
+from ironbench.experiment.schedule import Blocks, Due
+from ironbench.model.finding import Conclusion
+from ironbench.model.lab import SCREEN, Lab
+from ironbench.model.record import Record, Status
+from ironbench.printer import Printer
+from ironbench.record.labs import Frozen, LabDirectory
+
+BASE = 1000.0
+DRIFT = 0.1
+"""Standard deviation of what the machine's log throughput changes by from block to block; none of it comes back."""
+SINKING = 0.002
+"""What every trial adds to the log throughput of all after it."""
+
+
+@dataclass(slots=True)
+class Machine:
+    """A bench that only computes: a machine whose level wanders from block to block and sinks from trial to trial."""
+
+    effects: Mapping[str, float]
+    """Factor → log ratio of its last level over its first."""
+    lab: Lab
+    noise: float
+    """Standard deviation of a trial's log throughput."""
+    dice: random.Random
+    measured: int = 0
+    level: float = math.log(BASE)
+    block: int = -1
+
+    def measure(self, due: Due) -> Record:
+        trial = due.trial
+        if trial.block != self.block:
+            self.level, self.block = self.level + self.dice.gauss(0, DRIFT), trial.block
+        self.measured += 1
+        last = {one.name: one.levels[-1] for one in self.lab.factors}
+        effect = sum(self.effects.get(name, 0.0) for name, level in trial.cell.levels.items() if level == last[name])
+        log = self.level - SINKING * self.measured + effect + self.dice.gauss(0, self.noise)
+        setup = self.lab.setups[0]
+        return Record(
+            id=f"{self.lab.series}-{self.measured:05d}",
+            series=self.lab.series,
+            system=setup.system,
+            choice=setup.choice,
+            cell=trial.cell,
+            block=trial.block,
+            purpose=trial.purpose,
+            started_at=f"2026-11-21T01:{self.measured // 60:02d}:{self.measured % 60:02d}",
+            elapsed_s=30.0,
+            status=Status.OK,
+            metrics={"throughput": math.exp(log)},
+            stage=trial.stage,
+            attempt=trial.attempt,
+        )
+
+    def over(self, record: Record) -> bool:
+        return False
+
+
+def planned(file: Path, seed: int) -> Lab:
+    """The screen that a file declares, in an order of its own."""
+    text = file.read_text()
+    path = file.with_name(f"{file.stem}-{seed}{file.suffix}")
+    path.write_text(f"{text}\n[measure]\nseed = {seed}\n")
+    return replace(declare.lab(path, design=SCREEN)[0], series=f"simulated-{seed}")
+
+
+def tuned(lab: Lab, directory: LabDirectory, effects: Mapping[str, float], noise: float, seed: int) -> Study:
+    """The whole lab, the screen and what it goes on with, as `loop.conduct` would have it measured."""
+    silent = Printer(StringIO(), StringIO())
+    directory.begin(Frozen(lab, "m1", {}, {}))
+    machine = Machine(effects, lab, noise, random.Random(seed))
+    records = loop.measured(Blocks(directory, []), machine)
+    while confirm.begun(directory, records, silent):
+        records = loop.measured(Blocks(directory, records), machine, records)
+    return lab_study(directory.lab(), records, EMPTY, look=len(directory.declared()))
+
+
+def claimed(study: Study) -> dict[str, Conclusion]:
+    """Factor → its verdict in fresh blocks, of those that have one."""
+    decided = (Conclusion.FASTER, Conclusion.SLOWER)
+    ends = {one.finding.cell: one.finding.conclusion for one in study.effects}
+    matter = study.screen.matter if study.screen else ()
+    return {one.name: end for one in matter if (end := ends.get(f"{one.name}={one.last}")) in decided}

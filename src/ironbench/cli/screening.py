@@ -1,0 +1,101 @@
+"""`ironbench tune --plan`: the runs of a screen, its time and that of its confirmation, and what it can see."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ironbench import units
+from ironbench.cli import planning
+from ironbench.experiment import screening
+from ironbench.experiment.size import Planned
+from ironbench.model.lab import Lab
+from ironbench.plan import screen
+from ironbench.report import plain
+from ironbench.report.charts.base import Table
+from ironbench.report.numbers import quantity
+from ironbench.words import THIN, counted, in_percent
+
+_SHOWN_BLOCKS = 3
+
+
+def pages(found: Planned) -> Iterator[str]:
+    """What the plan of any lab has, as far as a screen has it."""
+    lab = found.lab
+    yield plain.clean(lab.question)
+    yield _factors(lab)
+    yield _runs(lab)
+    yield _order(lab)
+    yield "Estimate\n" + "\n".join(f"  {line}" for line in (*_cost(found), resolved(found)))
+    if notes := planning.notes(found):
+        yield "Before you run it\n" + "\n".join(f"  - {note}" for note in notes)
+
+
+def fields(found: Planned) -> dict[str, Any]:
+    """What the plan of a screen adds to its JSON document."""
+    after = screening.confirming(found.costs, found.resolution.trial_s)
+    return {
+        "confirmation": {
+            "factors": after.factors,
+            "cells": after.cells,
+            "blocks": [screen.FIRST_LOOK, screen.MOST_CONFIRMING],
+            "estimate_s": [after.least_s, after.most_s],
+        }
+    }
+
+
+def _factors(lab: Lab) -> str:
+    between = any(one.levels[1:-1] for one in lab.factors)
+    rows: list[tuple[str, ...]] = [
+        ("factor", "baseline's level", "other level", *(["in between, not screened"] if between else []))
+    ]
+    for one in lab.factors:
+        rest = [", ".join(one.levels[1:-1])] if between else []
+        rows.append((one.name, one.levels[0], one.levels[-1], *rest))
+    return f"{counted(len(lab.factors), 'factor')}\n" + plain.facts(Table(rows[0], tuple(rows)))
+
+
+def _runs(lab: Lab) -> str:
+    """Every run as a row of signs: the levels of many factors would not fit in a line."""
+    rows = [("", *(str(number) for number, _ in enumerate(lab.factors, 1)))]
+    for setup in lab.setups:
+        levels = setup.cell.levels
+        rows.append((setup.cell.name, *("·" if levels[one.name] == one.levels[0] else "+" for one in lab.factors)))
+    text = (
+        f"{counted(len(lab.setups), 'run')}: Plackett and Burman, folded over (resolution IV)\n"
+        f"  · is the baseline's level of a factor, + the other; the numbers are those of the factors above"
+    )
+    return f"{text}\n" + plain.facts(Table(rows[0], tuple(rows)))
+
+
+def _order(lab: Lab) -> str:
+    by_block: dict[int, list[str]] = {}
+    for trial in lab.trials:
+        by_block.setdefault(trial.block, []).append(trial.cell.name.removeprefix("run "))
+    rows = [(f"block {block + 1}", " ".join(names)) for block, names in list(by_block.items())[:_SHOWN_BLOCKS]]
+    more = len(by_block) - len(rows)
+    rest = f"\n  and {counted(more, 'block')} more (--json shows all)" if more > 0 else ""
+    how = f"each run beside its mirror image, otherwise in random order by seed {lab.method.seed}"
+    return f"{counted(len(by_block), 'block')}, {how}\n" + plain.facts(Table(rows[0], tuple(rows))) + rest
+
+
+def _cost(found: Planned) -> Iterator[str]:
+    yield from planning.cost(found)
+    after = screening.confirming(found.costs, found.resolution.trial_s)
+    many = f"{screen.FIRST_LOOK} to {screen.MOST_CONFIRMING} blocks"
+    yield (
+        f"then what matters against the baseline: {counted(after.factors, 'factor')} would be {after.cells} cells in "
+        f"{many}, {units.span(after.least_s)} to {units.span(after.most_s)}"
+    )
+
+
+def resolved(found: Planned) -> str:
+    """The effects that the screen sees, and on which noise that rests."""
+    one = found.resolution
+    assert one.detectable is not None
+    smaller = "" if one.needed is None else f"; {in_percent(one.target)} needs {counted(one.needed, 'block')}"
+    return (
+        f"the screen sees an effect of {in_percent(one.detectable)} or more{smaller} (90{THIN}% power; the two runs of "
+        f"a pair differ by {in_percent(one.varies)} from block to block, in trials of {quantity(one.trial_s, 's')}: "
+        f"{one.spread.source})"
+    )

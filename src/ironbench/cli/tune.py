@@ -1,0 +1,34 @@
+"""`ironbench tune`: a screen of many settings, then what matters in fresh blocks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ironbench.cli import lab
+from ironbench.errors import in_a_file
+
+
+@in_a_file()
+def tune(
+    file: lab.FILE,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Show runs, time, and the effects that can be seen. Starts nothing.")
+    ] = False,
+    budget: lab.BUDGET = "",
+    results: lab.RESULTS = "",
+    trace: lab.TRACE = "",
+    json: lab.JSON = False,
+) -> int:
+    """Screen the factors of a lab file in few runs, then compare those that matter with the baseline in fresh blocks.
+
+    Every factor of [vary] is at its first level, the baseline's, or at its last. `ironbench lab resume` goes on with
+    what was interrupted.
+    """
+    from ironbench.model.lab import SCREEN
+
+    if plan:
+        return lab.planned(Path(file), budget, json, SCREEN)
+    return lab.measured(Path(file), budget, results, trace, json, SCREEN)

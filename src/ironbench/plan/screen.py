@@ -1,0 +1,111 @@
+"""A screen of many factors: its runs, their order, and what may stand in its lab file.
+
+Every factor is at one of two levels in a run: the first of its list or range, which is the baseline's, or the last.
+Run and mirror image are measured one right after the other, so that no drift is between them; the order of the pairs,
+and which of the two comes first, is drawn for each block (`ironbench.stats.screening` has the design).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+
+from ironbench.errors import InputError, collected
+from ironbench.model.lab import Stage
+from ironbench.model.system import Cell, Trial
+from ironbench.plan.labfile import Declared
+
+BASELINE = "baseline"
+LEAST_FREEDOM = 8
+"""Of the error: with fewer degrees the t distribution asks for effects that are half as large again."""
+USUAL_BLOCKS = 3
+MOST_BLOCKS = 10
+FIRST_LOOK = 6
+"""Blocks of the confirmation at least."""
+MOST_CONFIRMING = 30
+
+
+_PAIRS = (2, 4, 8, 12, 16, 20, 24)
+MOST_FACTORS = _PAIRS[-1]
+
+
+def pairs(factors: int) -> int:
+    """How many pairs of runs a screen of so many factors has."""
+    return next(order for order in _PAIRS if order >= factors)
+
+
+def least_blocks(factors: int) -> int:
+    """The fewest blocks whose pairs show their own error well enough."""
+    return 1 + -(-LEAST_FREEDOM // pairs(factors))
+
+
+def usual_blocks(factors: int) -> int:
+    return max(USUAL_BLOCKS, least_blocks(factors))
+
+
+def validate(declared: Declared) -> None:
+    """InputError for what a screen cannot have. It finds out by itself what is compared, how often and in which
+    order."""
+    where, measure = declared.file, declared.measure
+    fits: list[tuple[bool, str, str, str]] = [
+        (not declared.claims, "expect.claims", "a screen compares what it finds, and nobody knows that yet", _LAB),
+        (not measure.compare, "measure.compare", "a screen compares what it finds", _LAB),
+        (measure.order == "random", "measure.order", "the runs of a screen are in random order", "leave it out"),
+        (measure.rates in ("auto", "none"), "measure.rates", "a screen measures at one load", "leave it out"),
+        (measure.stages is None, "measure.stages", "a screen has one look at its effects", "declare measure.repeats"),
+    ]
+    collected(partial(_refuse, f"{where}, {field}", cause, hint) for fits_, field, cause, hint in fits if not fits_)
+    count = len(declared.factors)
+    if not 2 <= count <= MOST_FACTORS:
+        hint = f"name 2 to {MOST_FACTORS}; `ironbench lab run` compares the levels of one"
+        raise InputError(f"{where}, vary", f"a screen of {count} factors is none", hint)
+    least = least_blocks(count)
+    if measure.repeats is not None and measure.repeats < least:
+        cause = f"{measure.repeats} blocks of a screen of {count} factors do not show their own error"
+        raise InputError(f"{where}, measure.repeats", cause, f"{least} are the fewest")
+
+
+_LAB = "leave it out, or ask that in a lab of its own"
+
+
+def _refuse(where: str, cause: str, hint: str) -> None:
+    raise InputError(where, cause, hint)
+
+
+def runs(declared: Declared) -> Iterator[tuple[str, dict[str, str]]]:
+    """Name and levels of every run, each before its mirror image; the first is the baseline."""
+    from ironbench.stats import screening
+
+    factors = declared.factors
+    for number, row in enumerate(screening.design(len(factors), pairs(len(factors)))):
+        for side, signs in enumerate((row, -row)):
+            levels = {one.name: one.names[-1 if sign > 0 else 0] for one, sign in zip(factors, signs, strict=True)}
+            yield (BASELINE if number == side == 0 else f"run {2 * number + side + 1}"), levels
+
+
+def mirrored(cells: Sequence[tuple[str, Mapping[str, str]]]) -> list[tuple[str, str]]:
+    """The pairs of runs by their names, in the order given; `cells`: name and levels."""
+    rest, found = list(cells), []
+    while rest:
+        name, levels = rest.pop(0)
+        image = next((other for other, own in rest if all(own[one] != levels[one] for one in levels)), None)
+        if image is not None:
+            found.append((name, image))
+            rest = [one for one in rest if one[0] != image]
+    return found
+
+
+def trials(cells: Sequence[Cell], stages: Sequence[Stage], seed: int) -> tuple[Trial, ...]:
+    """Of the screen: in each block every pair, its two runs side by side, in an order by seed and block alone."""
+    by_name = {cell.name: cell for cell in cells}
+    sides = mirrored([(cell.name, cell.levels) for cell in cells])
+    found: list[Trial] = []
+    block = 0
+    for stage in stages:
+        for _ in range(stage.blocks):
+            dice = random.Random(f"{seed}/{block}")
+            for pair in dice.sample(sides, len(sides)):
+                found += [Trial(by_name[name], block, "lab", stage.number) for name in dice.sample(pair, 2)]
+            block += 1
+    return tuple(found)

@@ -1,0 +1,113 @@
+"""The effects of a screen: each factor's ratio with its interval on a logarithmic axis, its blocks below."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ironbench.analyse.screen import Screen, Screened
+from ironbench.report.charts import base, rows
+from ironbench.report.charts.base import Chart, Key
+from ironbench.report.charts.effects import axis_of, ticks
+from ironbench.report.findings import bounds, metric_words, ratio
+from ironbench.report.screen import levels, screened_table, verdict
+
+_LOOKS = {"matters": ("s2", "triangle-up"), "no effect seen": ("muted", "circle")}
+_ROOM = 0.06
+
+
+def screened(found: Screen) -> list[Chart]:
+    """None where no effect could be told."""
+    if not found.factors:
+        return []
+    ends = [math.log(end) for one in found.factors for end in (one.low, one.high, *one.blocks)]
+    low, high = min(-0.05, *ends), max(0.05, *ends)
+    room = _ROOM * (high - low)
+    domain = [math.exp(low - room), math.exp(high + room)]
+    data = rows.named([_row(one) for one in found.factors])
+    points = [
+        {"below": row["below"], "block": block, "ratio": value, "text": ratio(value)}
+        for row, one in zip(data, found.factors, strict=True)
+        for block, value in enumerate(one.blocks, 1)
+    ]
+    words = metric_words(found.metric)
+    return [
+        Chart(
+            "screen",
+            f"{words.capitalize()}: effects in the screen",
+            _alt(found, words),
+            base.specification(
+                _layers(len(data), domain, axis_of(found.metric, "ratio of the last level to the first")),
+                {"effects": data, "blocks": points},
+                rows.height(len(data)),
+            ),
+            screened_table(found),
+            "ratio with its interval, logarithmic",
+            (*(Key(name, *look) for name, look in _LOOKS.items()), Key("pale points: one block each", "muted", "dots")),
+            wide=True,
+        )
+    ]
+
+
+def _row(one: Screened) -> dict[str, Any]:
+    return {
+        "name": f"{one.name}: {levels(one)}",
+        "ratio": one.ratio,
+        "low": one.low,
+        "high": one.high,
+        "kind": "matters" if one.matters else "no effect seen",
+        "text": f"{ratio(one.ratio)} {verdict(one)}",
+        "interval": bounds(one.low, one.high),
+    }
+
+
+def _layers(count: int, domain: list[float], title: str) -> list[dict[str, Any]]:
+    y, names = rows.place(count), list(_LOOKS)
+    x = {
+        "field": "ratio",
+        "type": "quantitative",
+        "scale": {"type": "log", "domain": domain, "nice": False, "clamp": True},
+        "axis": {"title": title, "values": ticks(domain), "format": "~r", "grid": True},
+    }
+    colour, shape = (
+        {"field": "kind", "type": "nominal", "scale": {"domain": names, "range": looks}}
+        for looks in ([f"@{_LOOKS[name][0]}" for name in names], [_LOOKS[name][1] for name in names])
+    )
+    tooltip = [
+        {"field": "name", "title": "factor"},
+        {"field": "text", "title": "ratio"},
+        {"field": "interval", "title": "interval"},
+    ]
+    one: dict[str, Any] = {
+        "mark": {"type": "rule", "color": "@muted", "strokeWidth": 1.2},
+        "encoding": {"x": {**x, "datum": 1.0}},
+    }
+    del one["encoding"]["x"]["field"]
+    block = {
+        "data": {"name": "blocks"},
+        "mark": {"type": "point", "filled": True, "size": 22, "color": "@muted", "opacity": 0.6, "shape": "circle"},
+        "encoding": {
+            "x": x,
+            "y": {**y, "field": "below"},
+            "tooltip": [{"field": "block", "title": "block"}, {"field": "text", "title": "ratio"}],
+        },
+    }
+    whisker = {
+        "data": {"name": "effects"},
+        "mark": {"type": "rule", "strokeWidth": 3.2, "strokeCap": "round"},
+        "encoding": {"x": {**x, "field": "low"}, "x2": {"field": "high"}, "y": y, "color": colour, "tooltip": tooltip},
+    }
+    centre = {
+        "data": {"name": "effects"},
+        "mark": {"type": "point", "filled": True, "size": 110, "opacity": 1, "stroke": "@paper", "strokeWidth": 1.2},
+        "encoding": {"x": x, "y": y, "color": colour, "shape": shape, "tooltip": tooltip},
+    }
+    return [{**one, "data": {"name": "effects"}}, *rows.frame(count, "effects", "text"), block, whisker, centre]
+
+
+def _alt(found: Screen, metric: str) -> str:
+    words = [
+        f"{one.name} {levels(one)}: {ratio(one.ratio)}, {bounds(one.low, one.high)}, {verdict(one)}"
+        for one in found.factors
+    ]
+    return f"Ratios of {metric}, last level over first. {'; '.join(words)}."

@@ -1,0 +1,150 @@
+"""A screen of many factors in words and as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ironbench.analyse.screen import Screen, Screened
+from ironbench.analyse.study import Effect, Study
+from ironbench.model.finding import Conclusion
+from ironbench.report.charts.base import Table
+from ironbench.report.findings import at_least, bounds, metric_words, ratio
+from ironbench.report.numbers import confidence, percent
+from ironbench.report.section import Point
+from ironbench.words import counted, listed
+
+
+def levels(one: Screened) -> str:
+    """`128MB → 2GB`"""
+    return f"{one.first} → {one.last}"
+
+
+def verdict(one: Screened) -> str:
+    """What the screen says of one factor; no verdict of the lab."""
+    return f"matters, better at {one.better}" if one.matters else "no effect seen"
+
+
+def screened_table(found: Screen) -> Table:
+    """A row per factor."""
+    head = ("factor", "levels", "ratio", "interval", "in the screen", "finds from", "p")
+    rows = tuple(
+        (
+            one.name,
+            levels(one),
+            ratio(one.ratio),
+            f"{bounds(one.low, one.high)} ({confidence(one.confidence)})",
+            verdict(one),
+            percent(one.detectable) if one.detectable <= 1 else "a doubling",
+            "< 0.001" if one.p < 0.001 else f"{one.p:.3f}",
+        )
+        for one in found.factors
+    )
+    return Table(head, rows, numbers=True)
+
+
+def points(study: Study, found: Screen, compared: Sequence[Point]) -> list[Point]:
+    """The answer of a screen and of its confirmation. `compared`: what the comparisons say."""
+    if not found.complete:
+        over = f"{found.trials} of {counted(found.trials + found.missing, 'trial')}"
+        return [Point(f"The screen is not over ({over} measured): nothing can be told yet.")]
+    if not found.factors:
+        return [Point("The screen tells no effect: too few of its pairs have two usable trials.")]
+    if not found.matter:
+        rest = [Point(text) for text in (_none(found), _support([], study))]
+        return [*rest, *_interaction(found)]
+    said = [*compared]
+    if study.complete and any(effect.finding.blocks for effect in study.effects):
+        said.append(Point(_support(_faster(study, found), study)))
+    said += [Point(text) for text in _not_confirmed(study, found)]
+    said += [Point(text) for text in _others(found)]
+    return [*said, *_interaction(found)]
+
+
+def _none(found: Screen) -> str:
+    count = counted(len(found.factors), "factor")
+    return (
+        f"None of the {count} shows an effect on {metric_words(found.metric)}: one of {_seen(found.factors)} would "
+        "have been seen in nine of ten such screens."
+    )
+
+
+def _seen(factors: Sequence[Screened]) -> str:
+    return at_least(max(one.detectable for one in factors))
+
+
+def _faster(study: Study, found: Screen) -> list[str]:
+    """Cells of one changed factor that the fresh blocks call faster."""
+    alone = {f"{one.name}={level}" for one in found.matter for level in (*one.between, one.last)}
+    return [one.finding.cell for one in study.ended(Conclusion.FASTER) if one.finding.cell in alone]
+
+
+def _support(cells: Sequence[str], study: Study) -> str:
+    """What follows, and no more: levels that were not measured may be better still."""
+    if not cells:
+        return "These trials support no change of the baseline."
+    what = "one change" if len(cells) == 1 else f"{len(cells)} changes"
+    return f"These trials support {what} of {study.baseline}: {listed(cells)}."
+
+
+def _not_confirmed(study: Study, found: Screen) -> Iterator[str]:
+    """Effects of the screen that fresh blocks did not show against the baseline."""
+    by_cell = {effect.finding.cell: effect for effect in study.effects}
+    for one in found.matter:
+        effect = by_cell.get(f"{one.name}={one.last}")
+        if study.complete and effect is not None and _open(effect):
+            yield (
+                f"In the screen, over all settings of the others, {one.name} at {one.last} had {ratio(one.ratio)} "
+                f"what it had at {one.first} ({bounds(one.low, one.high)}); alone against the baseline that is not "
+                "confirmed."
+            )
+
+
+def _open(effect: Effect) -> bool:
+    return effect.finding.conclusion in (Conclusion.CANNOT_TELL, Conclusion.EQUIVALENT)
+
+
+def _others(found: Screen) -> Iterator[str]:
+    rest = [one for one in found.factors if not one.matters]
+    if rest:
+        verb = "shows" if len(rest) == 1 else "show"
+        yield (
+            f"Of the others, {listed([one.name for one in rest])} {verb} no effect: one of {_seen(rest)} would have "
+            "been seen in nine of ten such screens."
+        )
+
+
+def _interaction(found: Screen) -> Iterator[Point]:
+    if found.interaction is not None:
+        pairs, more = found.interaction.pairs[:_NAMED], len(found.interaction.pairs) - _NAMED
+        which = " or ".join(pairs) + (f" or {counted(more, 'other pair')}" if more > 0 else "")
+        yield Point(
+            f"Factors do together what they do not do alone (p {_p(found.interaction.p)}): {which}, up to "
+            f"{ratio(found.interaction.factor)} the product of both.",
+            doubt="The screen cannot tell these pairs from each other; a lab with design full of one pair can.",
+        )
+
+
+_NAMED = 4
+
+
+def _p(p: float) -> str:
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def lead(found: Screen) -> str:
+    """How the screen was made, and how its figures are to be read."""
+    noise = ""
+    if found.spread is not None:
+        noise = (
+            f" The two runs of a pair differ by {percent(found.spread)} from block to block ({found.freedom} degrees "
+            "of freedom): that, and no effect taken for zero, is the error."
+        )
+    return (
+        f"{counted(found.runs, 'run')} of a fractional factorial design of {len(found.factors)} factors (Plackett and "
+        f"Burman, folded over: resolution IV) in {counted(found.blocks, 'block')}. Each run and its mirror image, with "
+        "every factor at its other level, were measured one after the other. An effect is the ratio of a factor's "
+        "last level to its first over all settings of the others; no interaction of two factors is in it. Intervals "
+        f"share one chance of a false alarm among all factors (Holm).{noise}\n\n"
+        "The screen only chooses what fresh blocks compare: of many noisy effects the largest look larger than they "
+        "are. Between the two levels of a factor nothing was screened."
+    )

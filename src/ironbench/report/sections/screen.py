@@ -1,0 +1,23 @@
+"""The screen of a lab of that design: every factor's effect, before anything was compared in fresh blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from ironbench.analyse.study import Study
+from ironbench.report.charts.base import Depth
+from ironbench.report.charts.screen import screened
+from ironbench.report.screen import lead, screened_table
+from ironbench.report.section import Section, with_rows
+
+PLACE = 150
+
+
+def sections(study: Study) -> Iterator[Section]:
+    found = study.screen
+    if found is None or not found.factors:
+        return
+    # The table says what the chart shows.
+    charts = tuple(replace(chart, depth=Depth.PAGE) for chart in screened(found))
+    yield Section("screen", "The screen", lead(found), charts, with_rows(screened_table(found)), at_end=True)
