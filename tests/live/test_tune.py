@@ -1,0 +1,67 @@
+"""`ironbench tune` from the page about it: its lab file is planned as it stands, its commands run on a small one."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PAGE = Path(__file__).parents[2] / "docs" / "guide" / "tune.md"
+IRONBENCH = Path(sys.executable).parent / "ironbench"
+SMALL = """question = "Does the harness carry more clients?"
+[system]
+engine = "null"
+[workload]
+name = "select-only"
+[load]
+duration = "0.2s"
+[vary]
+clients = [1, 8]
+max_tries = [1, 2]
+[measure]
+quiet = "0s"
+"""
+SUSPECT = 3
+
+pytestmark = pytest.mark.live
+
+
+def commands() -> list[list[str]]:
+    (block,) = re.findall(r"```sh\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    return [shlex.split(line, comments=True)[1:] for line in block.splitlines()]
+
+
+def ran(arguments: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    environ = os.environ | {"IRONBENCH_DATA": str(folder / "data")}
+    return subprocess.run(
+        [IRONBENCH, *arguments], cwd=folder, env=environ, capture_output=True, text=True, check=False, timeout=280
+    )
+
+
+@pytest.mark.timeout(300)
+def test_the_commands_of_the_page_run(tmp_path: Path) -> None:
+    (example,) = re.findall(r"```toml\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    (tmp_path / "settings.toml").write_text(example)
+    plan, tune, resume, help_ = commands()
+    planned = ran(plan, tmp_path)
+    assert planned.returncode == 0, planned.stderr
+    assert "16 runs" in planned.stdout and "the screen sees an effect of" in planned.stdout
+    assert not (tmp_path / "ironbench-results").exists()
+    (tmp_path / "settings.toml").write_text(SMALL)
+    done = ran([*tune[: tune.index("--budget")], "--json"], tmp_path)
+    assert done.returncode in (0, SUSPECT), done.stderr
+    screen = json.loads(done.stdout)["lab"]["screen"]
+    assert [one["name"] for one in screen["factors"]] == ["clients", "max_tries"] and screen["trials"] == 20
+    again = ran(resume, tmp_path)
+    assert again.returncode in (0, SUSPECT) and "measured already; nothing ran" in again.stderr, again.stderr
+    assert "The screen" in again.stdout
+    assert ran(help_, tmp_path).returncode == 0
+    (directory,) = (tmp_path / "ironbench-results" / "labs").iterdir()
+    report = ran(["report", str(directory), "-o", "tune.html"], tmp_path)
+    assert report.returncode == 0 and "effects in the screen" in (tmp_path / "tune.html").read_text()
