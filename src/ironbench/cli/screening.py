@@ -26,6 +26,8 @@ def pages(found: Planned) -> Iterator[str]:
     yield _factors(lab)
     yield _runs(lab)
     yield _order(lab)
+    if lab.every_command:
+        yield "\n".join(["Commands", *planning.commands_of(lab.every_command, lab.folder)])
     yield "Estimate\n" + "\n".join(f"  {line}" for line in (*_cost(found), resolved(found)))
     if notes := planning.notes(found):
         yield "Before you run it\n" + "\n".join(f"  - {note}" for note in notes)
