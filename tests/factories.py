@@ -14,12 +14,14 @@ import pytest
 
 from ironbench import engines
 from ironbench.errors import InputError
+from ironbench.model.inside import NOTHING, Inside, Statement
 from ironbench.model.observation import Counted, Series
 from ironbench.model.record import Budget, Record, Status
 from ironbench.model.record import Warning as Caution
 from ironbench.model.secrets import Secrets
 from ironbench.model.system import Cell, Choice, Layout, Load, System
 from ironbench.record import Evidence
+from ironbench.record.inside import written
 
 DISK = System("postgres", "log on disk", {"shared_buffers": "256MB"}, Layout("/srv/d", None, None), 256 << 20)
 MEMORY = System("postgres", "log in memory", {"shared_buffers": "256MB"}, Layout("/srv/d", None, "/shm/l"), 256 << 20)
@@ -120,6 +122,9 @@ def doubles(*values: float) -> bytes:
     return struct.pack(f"<{len(values)}d", *values)
 
 
+INSIDE = Inside(statements=(Statement("select 1", 5.0, 0.1),), statements_s=0.1)
+
+
 def evidence() -> Evidence:
     """Some of everything that a trial may leave beside its record."""
     from ironbench._core import Histogram
@@ -136,7 +141,12 @@ def evidence() -> Evidence:
         counted=[Counted("device_read_latency_s{role=data}", (1e-3, 2e-3), (4.0, 5.0))],
         histograms={"response_time": histogram},
         log=b"ended\n",
-        files={"plans.txt": b"Seq Scan\n", "streams.csv": b"stream,step\n", "commands.log": b"what it wrote\n"},
+        files={
+            "plans.txt": b"Seq Scan\n",
+            "streams.csv": b"stream,step\n",
+            "inside.json": written(INSIDE),
+            "commands.log": b"done\n",
+        },
     )
 
 
@@ -198,6 +208,8 @@ class Shelf:
     io: tuple[Counted, ...] = ()
     texts: Mapping[str, str] = field(default_factory=dict)
     """By id of a trial: its plans."""
+    insides: Mapping[str, Inside] = field(default_factory=dict)
+    """By id of a trial."""
 
     def _of(self, id: str) -> tuple[Record, random.Random] | None:
         found = next((one for one in self.records if one.id == id and "throughput" in one.metrics), None)
@@ -247,6 +259,9 @@ class Shelf:
 
     def text(self, id: str, name: str) -> str:
         return self.texts.get(id, "")
+
+    def inside(self, id: str) -> Inside:
+        return self.insides.get(id, NOTHING)
 
     def machine(self, key: str) -> Mapping[str, Any]:
         return self.machines.get(key, {})

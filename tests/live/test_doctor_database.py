@@ -10,7 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from raw_server import RawServer
+from raw_mysql import LACKING, RawMysql
+from raw_server import RawServer, free_port
 from user import User
 
 from ironbench import engines
@@ -236,6 +237,30 @@ def test_the_commands_of_the_guide_run(place: Path, dsn: str) -> None:
             assert all(one["query"] for one in told.document["diagnoses"] if one["visible"])
         else:
             assert told.stdout.startswith("PostgreSQL 18") and "query: show fsync" in told.stdout
+
+
+@pytest.mark.skipif(LACKING, reason="mariadbd is not on PATH (Debian's package mariadb-server-core)")
+def test_a_mariadb_database_is_examined_for_an_ordinary_user_too(place: Path) -> None:
+    settings = ("--innodb-flush-log-at-trx-commit=2", "--innodb-doublewrite=0", "--query-cache-type=1")
+    server = RawMysql(place, free_port(), settings)
+    try:
+        server.query(
+            "create table d.twice (a int primary key, b int, key x (b), key y (b)); create table d.nokey (a int); "
+            "create table d.old (a int primary key) engine = MyISAM; create user plain; grant all on d.* to plain"
+        )
+        wrong = {"doublewrite": Severity.SEVERE, "commits": Severity.WARNING, "query cache": Severity.WARNING}
+        wrong |= {"engines": Severity.WARNING, "duplicate indexes": Severity.WARNING}
+        wrong |= {"tables without a key": Severity.NOTE}
+        for user in ("root", "plain"):
+            diagnoses = found(f"mysql://{user}@localhost/d?socket={server.socket}")
+            assert {name: diagnoses[name].severity for name in wrong} == wrong
+            assert all(one.query and (one.severity is Severity.OK or one.remedy) for one in diagnoses.values())
+            hidden = [one for one in diagnoses.values() if not one.visible]
+            assert [one.name for one in hidden] == ([] if user == "root" else ["long transactions"])
+        server.query(hidden[0].remedy)
+        assert all(one.visible for one in found(f"mysql://plain@localhost/d?socket={server.socket}").values())
+    finally:
+        server.stop()
 
 
 def test_what_has_no_doctor_and_what_is_no_database_is_refused(place: Path) -> None:

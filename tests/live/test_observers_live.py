@@ -101,6 +101,8 @@ def test_every_source_for_this_machine_and_server_can_be_read(raw_server: RawSer
     for source in observe.sources(Served(raw_server, connection)):
         if source.name.startswith("pg_io"):
             continue  # a fresh server may not have done any I/O worth a row
+        if source.name.startswith("pg_relations"):
+            continue  # an empty database has no table, and nobody vacuums it
         nobody = source.name in ("pg_waits.activity", "pg_waits.backends", "pg_blocking.chains")
         assert read(source, connection).strip() or nobody, source
     connection.close()

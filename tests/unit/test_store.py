@@ -115,6 +115,7 @@ def read(store: Store, id: str) -> dict[str, object]:
         "observed.parquet": store.observed(id),
         "counted.json": store.counted(id),
         "latency.hlog": store.histograms(id),
+        "inside.json": store.inside(id),
         **{name: store.text(id, name) for name in ("log/child.log", "plans.txt", "streams.csv", "commands.log")},
     }
 

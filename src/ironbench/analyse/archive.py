@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
+from ironbench.model.inside import NOTHING, Inside
 from ironbench.model.observation import Counted
 
 T = TypeVar("T")
@@ -35,6 +36,10 @@ class Archive(Protocol):
         """A file of the workload's own, such as `plans.txt`; empty where there is none."""
         ...
 
+    def inside(self, id: str) -> Inside:
+        """What the server said of it."""
+        ...
+
     def machine(self, key: str) -> Mapping[str, Any]: ...
 
     def engine(self, key: str) -> Mapping[str, Any]: ...
@@ -59,6 +64,9 @@ class Empty:
 
     def text(self, id: str, name: str) -> str:
         return ""
+
+    def inside(self, id: str) -> Inside:
+        return NOTHING
 
     def machine(self, key: str) -> Mapping[str, Any]:
         return {}
@@ -97,6 +105,9 @@ class Archives:
 
     def text(self, id: str, name: str) -> str:
         return self._first(lambda one: one.text(id, name))
+
+    def inside(self, id: str) -> Inside:
+        return self._first(lambda one: one.inside(id))
 
     def machine(self, key: str) -> Mapping[str, Any]:
         return self._first(lambda one: one.machine(key))

@@ -17,6 +17,7 @@ from ironbench.analyse.differences import chosen, completed, differences, shared
 from ironbench.analyse.factors import contrasts, interactions, levels
 from ironbench.analyse.findings import findings, highest_floor
 from ironbench.analyse.growth import growths
+from ironbench.analyse.inside import other_plans, uses
 from ironbench.analyse.looks import at, earlier
 from ironbench.analyse.queries import against, queries
 from ironbench.analyse.same_load import fell_behind, same_loads, too_little_time
@@ -96,6 +97,8 @@ def lab_study(
         role_latencies=role_latencies(usable),
         read_costs=read_costs(usable),
         scripts=script_texts(settled, archive),
+        inside=(told := uses(usable, archive)),
+        other_plans=other_plans(told),
         noise=highest_floor(noise, lab.method.metric, settled),
         differences=differences(known),
         shared=shared(known),

@@ -14,6 +14,7 @@ from ironbench.analyse.compare import Standing, standing
 from ironbench.analyse.curve import MOST_POOLED, NOT_POOLED, Curve, Little, curve, little, shortfall
 from ironbench.analyse.device_io import ReadCost, RoleLatency, Spread, read_costs, role_latencies, spreads
 from ironbench.analyse.differences import Difference, differences, facts_of, flattened, shared
+from ironbench.analyse.inside import OtherPlan, Use, other_plans, uses
 from ironbench.analyse.queries import Against, Queries, against, queries
 from ironbench.analyse.rate import clients_asked, of_one_system
 from ironbench.analyse.reproduce import run_command
@@ -138,6 +139,10 @@ class Study:
     scripts: tuple[tuple[str, str], ...]
     """Name and text of every script that was driven."""
 
+    inside: tuple[Use, ...] = ()
+    """What servers said of the trials; of runs at the peak."""
+    other_plans: tuple[OtherPlan, ...] = ()
+    """Commands whose plan is another one than in the first of them."""
     parts: tuple[Part, ...] = ()
     """The subjects of runs."""
     scalings: tuple[Scaling, ...] = ()
@@ -301,6 +306,8 @@ def _study(records: Sequence[Record], archive: Archive, derived: Mapping[str, st
         role_latencies=role_latencies(at_peaks),
         read_costs=read_costs(at_peaks),
         scripts=script_texts(records, archive),
+        inside=(told := uses(at_peaks, archive)),
+        other_plans=other_plans(told),
         parts=parts,
         scalings=scalings(
             [(part.name, [trial for point in part.curve.points for trial in point.trials]) for part in parts]

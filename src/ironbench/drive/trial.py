@@ -17,14 +17,17 @@ import msgspec
 from ironbench import engines, workloads
 from ironbench.drive import before as preparing
 from ironbench.drive import power
+from ironbench.drive.commands import commands
 from ironbench.drive.own_check import own_check
 from ironbench.drive.power import PowerCut
 from ironbench.drive.run import Lines, Tasks, compiled_plan, run
 from ironbench.drive.work import Begun, run_work
+from ironbench.engines.insight import Insight
 from ironbench.errors import EngineDiedError, FailureError, IronbenchError
 from ironbench.machine.oom import Starved
 from ironbench.model.driven import Computed, Driven
-from ironbench.model.observation import Source
+from ironbench.model.inside import NOTHING, Inside, Missing
+from ironbench.model.observation import Sample, Source
 from ironbench.model.plan import Plan
 from ironbench.model.record import Check, Warning
 from ironbench.model.session import Session
@@ -70,15 +73,17 @@ def drive(
     started, starved = datetime.now(UTC).isoformat(timespec="seconds"), Starved()
     with scratch.folder() as folder:
         begun = Begun(started, folder)
+        driving = _Drive(plan, session, trial, begun)
         try:
-            result = _Drive(plan, session, trial, begun).whole(sources, printer, surroundings)
+            result = driving.whole(sources, printer, surroundings)
             broken = not result.alive or result.summary.get("aborted", False)
             return replace(result, last_words=_joined(starved, result.last_words)) if broken else result
         except IronbenchError as error:
             printer.error(error)
             alive = session.alive() and not isinstance(error, EngineDiedError)
             words = _joined(starved, "" if alive else _last_words(session))
-            return Driven(started, alive, failure=str(error), last_words=words, log=_read(begun.log))
+            log, inside = _read(begun.log), driving.inside
+            return Driven(started, alive, failure=str(error), last_words=words, log=log, inside_server=inside)
 
 
 def _joined(starved: Starved, words: str) -> str:
@@ -109,6 +114,8 @@ class _Drive:
         self._workload, self._options = workloads.get(plan.choice.workload), plan.choice.options
         self._scripts = self._workload.scripts(session.engine, plan.choice)
         self._seed = trial_seed(trial.cell.load.seed, trial, len(plan.trials))
+        self.inside = NOTHING
+        """What the server has said so far."""
 
     def whole(self, sources: Callable[[], Iterable[Source]], printer: Printer, around: Surroundings) -> Driven:
         """Made ready, driven, checked."""
@@ -121,6 +128,7 @@ class _Drive:
         with printer.bar(title) as show:
             ready = preparing.ready(plan, session, trial, lambda: _rehearsed(self._rehearse()))
             before = workload.before(session, self._options) if has_data else None
+            self.inside = self._begun_inside()
             ready = preparing.at_last(ready, session, trial.cell.load, around.quiet_s)
             lines = Lines(printer.say, plan.progress_s) if plan.progress_s else None
             load = replace(trial.cell.load, seed=self._seed)
@@ -134,6 +142,7 @@ class _Drive:
             Warning("script-caution", text) for text in workload.cautions(session.engine, plan.choice, protocol)
         )
         figures = workload.measured(session, self._options, before, result.summary) if whole else {}
+        self.inside = self._ended_inside(result) if alive else self.inside
         prepared = preparing.after(ready, session) if alive else ready.prepared
         checks: tuple[Check, ...] = ()
         if checkable and around.cut is None:
@@ -153,9 +162,42 @@ class _Drive:
             checks=(*result.checks, *checks),
             last_words="" if alive else _last_words(session),
             counts=workload.counts,
+            inside_server=self.inside,
             prepared=prepared.merge(result.prepared.conditions, (*doubts, *result.prepared.warnings)),
             log=_read(self._begun.log),
         )
+
+    def _begun_inside(self) -> Inside:
+        """Plans are asked for before caches are emptied, for planning reads. A server that does not answer now ends
+        no trial: driving it will."""
+        if not self._plan.observe:
+            return NOTHING
+        load = self._trial.cell.load
+        protocol = engines.get(self._session.engine).protocol(load.protocol)
+        asked = commands(self._scripts, self._variables, protocol, self._seed)
+        try:
+            return self._insight.begin(self._session, asked, self._plan.system.dsn is None)
+        except IronbenchError as error:
+            return Inside(missing=(Missing("What the server says of the trial", error.cause),))
+
+    def _ended_inside(self, result: Driven) -> Inside:
+        begun, window_s = self.inside, float(result.summary.get("elapsed_s") or 0.0)
+        if not self._plan.observe or window_s <= 0:
+            return begun
+        samples = {name: [Sample(t_s, raw) for t_s, raw in taken] for name, taken in result.samples.items()}
+        try:
+            return self._insight.end(self._session, begun, samples, window_s)
+        except IronbenchError as error:
+            why = Missing("What the server says of the trial", error.cause)
+            return replace(begun, missing=(*begun.missing, why))
+
+    @property
+    def _insight(self) -> Insight:
+        return engines.get(self._session.engine).administration.insight
+
+    @property
+    def _variables(self) -> dict[str, str]:
+        return {**self._workload.variables(self._options), **self._plan.choice.defines}
 
     def _rehearse(self) -> Driven:
         rehearsal = preparing.rehearsal(self._trial)
@@ -171,8 +213,7 @@ class _Drive:
             return run_work(plan, session, load, sources, show, self._begun)
         if (units := workload.units(self._options)) is not None:
             load = replace(load, transactions=-(-units // load.clients))
-        variables = {**workload.variables(self._options), **plan.choice.defines}
-        tasks = Tasks(self._scripts, variables, workload.core_work(session.engine, self._options))
+        tasks = Tasks(self._scripts, self._variables, workload.core_work(session.engine, self._options))
         sampled = tuple(sources())
         # `target` last: a library engine closes its own connection then, so that none of its locks is in the way.
         target = session.target(load.protocol, load.io)

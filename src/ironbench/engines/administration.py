@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ironbench import units
+from ironbench.engines.insight import Insight
 from ironbench.model.observation import Source
 from ironbench.model.session import Session
 from ironbench.words import counted
@@ -146,6 +147,9 @@ class Administration:
     def log_since_checkpoint(self, session: Session, log_bytes: int) -> int:
         """Log that a crash would have to replay; `log_bytes`: `Written.log_bytes` now."""
         return 0
+
+    insight: Insight = Insight()
+    """What it says of a trial from the inside."""
 
     @property
     def examination(self) -> Examination | None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from ironbench.model.inside import NOTHING, Inside
 from ironbench.model.observation import Series
 from ironbench.model.record import Check
 from ironbench.model.trial_notes import NO_NOTES, TrialNotes
@@ -53,6 +54,8 @@ class Driven:
     """What was done for the trial while its engine ran, and verified afterwards."""
     counts: tuple[str, str] = ("transaction", "transactions")
     """What a unit of its work is called, one and many."""
+    inside_server: Inside = NOTHING
+    """What the server said of it."""
     computed: Computed | None = None
     """While it was driven; None where nobody knows."""
     log: bytes = b""

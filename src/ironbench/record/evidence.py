@@ -15,7 +15,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ironbench.errors import IronbenchError
+from ironbench.model.inside import Inside
 from ironbench.model.observation import Counted, Series
+from ironbench.record.inside import INSIDE
+from ironbench.record.inside import read as read_inside
 
 if TYPE_CHECKING:
     import numpy as np
@@ -120,6 +123,10 @@ def text(path: Path) -> str:
     return path.read_bytes().decode(errors="replace")
 
 
+def inside(path: Path) -> Inside:
+    return read_inside(path.read_bytes())
+
+
 READERS: dict[str, Callable[[Path], Any]] = {
     TIMELINE: columns,
     SECONDS: columns,
@@ -129,6 +136,7 @@ READERS: dict[str, Callable[[Path], Any]] = {
     LOG: text,
     "commands.log": text,
     "plans.txt": text,
+    INSIDE: inside,
     "streams.csv": text,
 }
 """File of a record's evidence → its reader."""

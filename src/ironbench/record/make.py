@@ -22,8 +22,9 @@ from ironbench.model.record import Budget, Record
 from ironbench.model.session import Session
 from ironbench.model.system import PRELIMINARY, Trial
 from ironbench.model.trial_notes import TrialNotes
-from ironbench.record import judge, measures
+from ironbench.record import inside, judge, measures
 from ironbench.record.evidence import Evidence
+from ironbench.record.inside import INSIDE
 from ironbench.record.redact import redacted_sql
 from ironbench.record.store import Store
 
@@ -94,6 +95,8 @@ def keep(store: Store, plan: Plan, trial: Trial, measured: Measured, session: Se
         files["statements.json"] = msgspec.json.format(msgspec.json.encode(timed), indent=1)
     if prepared.output:
         files["commands.log"] = prepared.output.encode()
+    if driven.inside_server:
+        files[INSIDE] = inside.written(driven.inside_server)
     evidence = Evidence(
         driven.timeline, driven.seconds, series, observation.counted, driven.histograms, driven.log, files
     )

@@ -21,6 +21,7 @@ import msgspec
 
 from ironbench.errors import FailureError, InputError, nearest
 from ironbench.machine import space
+from ironbench.model.inside import NOTHING, Inside
 from ironbench.model.observation import Counted
 from ironbench.model.record import SCHEMA, Record
 from ironbench.model.secrets import hidden_in
@@ -29,6 +30,7 @@ from ironbench.record import durable, index
 from ironbench.record import evidence as files
 from ironbench.record.evidence import Columns, Evidence
 from ironbench.record.index import Listed
+from ironbench.record.inside import INSIDE
 from ironbench.record.redact import HIDDEN
 
 if TYPE_CHECKING:
@@ -258,6 +260,9 @@ class Store:
 
     def text(self, id: str, name: str) -> str:
         return self._evidence(id, name, files.text, "")
+
+    def inside(self, id: str) -> Inside:
+        return self._evidence(id, INSIDE, files.inside, NOTHING)
 
     def damage(self, id: str) -> dict[str, str]:
         """The damaged files of a record, each with what is wrong with it."""

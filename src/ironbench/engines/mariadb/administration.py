@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from ironbench.engines.administration import REQUEST, Administration, Made, Written
 from ironbench.engines.dialect import listed
+from ironbench.engines.examination import Examination
 from ironbench.engines.mariadb import facts
 from ironbench.engines.mariadb.dialect import CHECKPOINT, TABLES
 from ironbench.engines.mariadb.maintenance import MariadbMaintaining
@@ -43,6 +44,12 @@ _INDEXES = """
 class MariadbAdministration(Administration):
     maintaining = MariadbMaintaining()
     marks = True
+
+    @property
+    def examination(self) -> Examination:
+        from ironbench.engines.mariadb.probes import EXAMINATION
+
+        return EXAMINATION
 
     def mark(self, session: Session, tables: Sequence[str]) -> None:
         for table in tables:

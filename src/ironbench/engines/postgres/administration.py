@@ -10,6 +10,7 @@ from ironbench.engines.administration import REQUEST, Administration, Made, Writ
 from ironbench.engines.dialect import listed
 from ironbench.engines.examination import Examination
 from ironbench.engines.postgres import copies, facts, given
+from ironbench.engines.postgres.inside import PostgresInsight
 from ironbench.engines.postgres.maintenance import PostgresMaintaining
 from ironbench.errors import FailureError
 from ironbench.model.observation import Source
@@ -77,6 +78,7 @@ _BUSY = """
 class PostgresAdministration(Administration):
     maintaining = PostgresMaintaining()
     marks = True
+    insight = PostgresInsight()
 
     @property
     def examination(self) -> Examination:

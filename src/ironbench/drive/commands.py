@@ -1,0 +1,58 @@
+"""The SQL commands of a workload's scripts, with typical values: what a script would send first as client 0."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from ironbench.errors import IronbenchError
+from ironbench.model.inside import Command
+from ironbench.workloads.base import ScriptSource
+
+_PARAMETER = re.compile(r"\$\d+")
+_LEFT = re.compile(r"(?<![:\w]):[A-Za-z_]\w*")
+"""A variable that has no value yet: its value comes from an answer of the server."""
+
+
+def commands(
+    scripts: Sequence[ScriptSource], variables: Mapping[str, str], protocol: str, seed: int
+) -> tuple[Command, ...]:
+    from ironbench import _core
+
+    given = list(variables.items())
+    try:
+        texts = _core.compile_scripts([(one.name, one.text, one.weight) for one in scripts], given, protocol)
+    except IronbenchError:
+        return ()
+    found = []
+    for script, of_script in zip(scripts, texts, strict=True):
+        sent = _sent(script, given, seed)
+        place = 0
+        for number, text in enumerate(of_script, 1):
+            shape = _shape(text)
+            at = next((at for at in range(place, len(sent)) if shape.fullmatch(sent[at])), None)
+            typical = "" if at is None else sent[at]
+            place = place if at is None else at + 1
+            if at is None and not _PARAMETER.search(text):
+                typical = text
+            found.append(Command(script.name, number, text, "" if _LEFT.search(_bare(typical)) else typical))
+    return tuple(found)
+
+
+def _sent(script: ScriptSource, variables: Sequence[tuple[str, str]], seed: int) -> list[str]:
+    """The commands of one pass, in order; none where the pass needs answers of the server."""
+    from ironbench import _core
+
+    try:
+        return _core.rehearse_script(script.name, script.text, variables, seed)
+    except IronbenchError:
+        return []
+
+
+def _shape(text: str) -> re.Pattern[str]:
+    return re.compile(".*?".join(re.escape(part) for part in _PARAMETER.split(text)), re.DOTALL)
+
+
+def _bare(sql: str) -> str:
+    """Without what stands in quotes."""
+    return re.sub(r"'(?:[^']|'')*'", "''", sql)

@@ -1,0 +1,204 @@
+"""Settings: whether commits stay, whether memory suits the data, what every statement costs besides itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ironbench.engines.examination import Readings, Server
+from ironbench.engines.mariadb.probes import PROCESS, changed, probe
+from ironbench.model.diagnosis import note, ok, severe, warning
+from ironbench.model.session import Row
+from ironbench.units import memory, span, stored
+from ironbench.words import counted, in_percent
+
+_DEFAULT_POOL = 128 << 20
+_LEAST_SHARE, _MOST_SHARE = 0.25, 0.85
+_FULL, _NEARLY = 0.95, 0.8
+_HOUR_S = 3600.0
+
+
+@probe("durability", "commits", "select @@global.innodb_flush_log_at_trx_commit")
+def commits(rows: Sequence[Row], server: Server) -> Readings:
+    """Whether a commit waits until the log is safe."""
+    value = rows[0][0]
+    if value in ("1", "3"):
+        return ok(f"innodb_flush_log_at_trx_commit is {value}")
+    return warning(
+        f"innodb_flush_log_at_trx_commit is {value}",
+        "A crash of the machine loses the commits of the last second, and no commit waits for the disk: throughput "
+        "does not compare with that of a server that keeps every commit.",
+        changed("innodb_flush_log_at_trx_commit", "1"),
+    )
+
+
+@probe("durability", "doublewrite", "select @@global.innodb_doublewrite")
+def doublewrite(rows: Sequence[Row], server: Server) -> Readings:
+    """Whether pages that were written in part can be restored."""
+    if rows[0][0] not in ("0", "OFF"):
+        return ok("on")
+    return severe(
+        "innodb_doublewrite is off",
+        "A crash in the midst of a write destroys pages, unless the device writes whole pages. Half of the writes are "
+        "spared: such a server looks faster than a safe one.",
+        "innodb_doublewrite = ON in the server's configuration; restart the server",
+    )
+
+
+@probe("durability", "binary log", "select @@global.log_bin, @@global.sync_binlog")
+def binary_log(rows: Sequence[Row], server: Server) -> Readings:
+    """Whether the binary log holds what was committed."""
+    kept, sync = rows[0]
+    if kept in ("0", "OFF"):
+        return ok("there is none")
+    if sync == "1":
+        return ok("written with every commit")
+    return note(
+        f"sync_binlog is {sync}",
+        "After a crash of the machine replicas may have other data than this server. Each commit spares a sync.",
+        changed("sync_binlog", "1"),
+    )
+
+
+_POOL = """
+    select @@global.innodb_buffer_pool_size, sum(data_length + index_length)
+      from information_schema.tables where engine = 'InnoDB'
+"""
+
+
+@probe("memory", "buffer pool", _POOL)
+def buffer_pool(rows: Sequence[Row], server: Server) -> Readings:
+    """The server's own cache, against its data and the machine's memory."""
+    pool, data = (float(value or 0) for value in rows[0])
+    seen = f"innodb_buffer_pool_size is {memory(pool)}, tables have {stored(data)}"
+    if data <= pool:
+        return ok(f"{seen}: all of it fits")
+    small = "InnoDB reads from disk what memory could hold: it bypasses the kernel's cache, and has only this one."
+    if server.memory_bytes is None:
+        if pool > _DEFAULT_POOL:
+            return ok(seen)
+        return note(f"{seen}; that is the default", small, "half to three quarters of the server's memory")
+    share, seen = pool / server.memory_bytes, f"{seen}, the machine {memory(server.memory_bytes)}"
+    better = changed("innodb_buffer_pool_size", str(server.memory_bytes // 2 >> 20 << 20))
+    if share < _LEAST_SHARE:
+        return warning(seen, small, better)
+    if share > _MOST_SHARE:
+        return warning(seen, "Nothing is left for connections and sorts: the server may swap or be killed.", better)
+    return ok(seen)
+
+
+_SPILLS = """
+    select variable_name, variable_value from information_schema.global_status
+     where variable_name in ('CREATED_TMP_TABLES', 'CREATED_TMP_DISK_TABLES', 'UPTIME')
+"""
+
+
+@probe("memory", "temporary tables", _SPILLS)
+def spills(rows: Sequence[Row], server: Server) -> Readings:
+    """Temporary tables of statements that did not fit into memory."""
+    known = {str(name).upper(): float(value or 0) for name, value in rows}
+    disk, every = known.get("CREATED_TMP_DISK_TABLES", 0.0), known.get("CREATED_TMP_TABLES", 0.0)
+    seen = (
+        f"{counted(disk, 'table')} on disk of {counted(every, 'temporary table')} in {span(known.get('UPTIME', 0.0))}"
+    )
+    if disk < 100 or disk < 0.25 * every:
+        return ok(seen)
+    return note(
+        seen,
+        "Statements write to disk what memory could hold.",
+        "tmp_table_size and max_heap_table_size (both), or statements that sort fewer and shorter columns",
+    )
+
+
+_LOG = """
+    select @@global.innodb_log_file_size, sum(case variable_name when 'INNODB_OS_LOG_WRITTEN' then variable_value end),
+           sum(case variable_name when 'UPTIME' then variable_value end)
+      from information_schema.global_status where variable_name in ('INNODB_OS_LOG_WRITTEN', 'UPTIME')
+"""
+
+
+@probe("writing", "room for the log", _LOG)
+def room(rows: Sequence[Row], server: Server) -> Readings:
+    """Whether the redo log holds what is written in a good while."""
+    size, written, up_s = (float(value or 0) for value in rows[0])
+    rate = written / max(up_s, 1.0)
+    if not rate:
+        return ok("nothing was written")
+    lasts_s = size / rate
+    seen = f"innodb_log_file_size is {memory(size)}: {span(lasts_s)} at {stored(rate)}/s on average"
+    if lasts_s >= _HOUR_S / 2:
+        return ok(seen)
+    return warning(
+        seen,
+        "When the log is nearly full, InnoDB writes changed pages as fast as it can, and everybody waits for that.",
+        f"innodb_log_file_size = {int(rate * _HOUR_S) >> 20}M in the server's configuration: an hour of writing",
+    )
+
+
+@probe("observation", "messages", "select @@global.general_log, @@global.slow_query_log, @@global.long_query_time")
+def messages(rows: Sequence[Row], server: Server) -> Readings:
+    """Settings by which every statement writes to a log file."""
+    general, slow, from_s = rows[0]
+    if general in ("1", "ON"):
+        seen, better = "general_log is on", changed("general_log", "OFF")
+    elif slow in ("1", "ON") and float(from_s or 0) == 0:
+        seen, better = "the slow query log takes every statement", changed("long_query_time", "1")
+    else:
+        return ok("not every statement")
+    return warning(seen, "Every statement writes a line: short statements become slower by a good part.", better)
+
+
+_CACHE = "show global variables like 'query_cache_type'"
+
+
+@probe("memory", "query cache", _CACHE)
+def query_cache(rows: Sequence[Row], server: Server) -> Readings:
+    """Whether answers are kept by the text of their statement."""
+    if not rows or rows[0][1] in ("OFF", "0"):
+        return ok("off")
+    return warning(
+        "query_cache_type is on",
+        "One lock stands before every statement, and an answer from the cache measures nothing but that.",
+        changed("query_cache_type", "OFF"),
+    )
+
+
+_CONNECTIONS = """
+    select variable_value, @@global.max_connections from information_schema.global_status
+     where variable_name = 'THREADS_CONNECTED'
+"""
+
+
+@probe("sessions", "connections", _CONNECTIONS)
+def connections(rows: Sequence[Row], server: Server) -> Readings:
+    """How many connections there are of those that there may be."""
+    used, most = (int(value or 0) for value in rows[0])
+    seen = f"{counted(used, 'connection')} of {most}"
+    if used < _NEARLY * most:
+        return ok(seen)
+    reading = severe if used >= _FULL * most else warning
+    return reading(
+        f"{seen} ({in_percent(used / most)})",
+        "Who comes next is refused; a trial with more clients cannot begin.",
+        changed("max_connections", str(2 * most)),
+    )
+
+
+_LONG = """
+    select trx_mysql_thread_id, timestampdiff(second, trx_started, now()), trx_query is null
+      from information_schema.innodb_trx where trx_started < now() - interval 1 minute order by trx_started
+"""
+
+
+@probe("sessions", "long transactions", _LONG, PROCESS)
+def long(rows: Sequence[Row], server: Server) -> Readings:
+    """Transactions that began a minute ago or longer."""
+    if not rows:
+        return ok("none of a minute or more")
+    thread, age, idle = rows[0]
+    doing = "and does nothing" if idle == "1" else "and is at work"
+    reading = severe if idle == "1" and float(age or 0) >= _HOUR_S else warning
+    return reading(
+        f"{counted(len(rows), 'transaction')}, the oldest for {span(float(age or 0))} (thread {thread}, {doing})",
+        "Old versions of rows stay for it: the history grows, and every read of changed rows becomes slower.",
+        f"KILL {thread}, when nobody needs it",
+    )

@@ -1,0 +1,166 @@
+"""What PostgreSQL says of a trial: the statements that cost most, tables, indexes, vacuums, and plans."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from ironbench.engines.insight import Insight
+from ironbench.engines.postgres.observers import relations, statements
+from ironbench.engines.postgres.observers.catalog import has_relation
+from ironbench.engines.postgres.observers.statements import EXTENSION, State
+from ironbench.errors import IronbenchError
+from ironbench.model.inside import Command, Inside, Missing, Plan, Statement
+from ironbench.model.observation import Sample
+from ironbench.model.session import Session
+
+MOST_COMMANDS = 40
+_EXPLAINABLE = re.compile(r"\s*(select|insert|update|delete|merge|with|values|table)\b", re.IGNORECASE)
+_NODE = re.compile(r"^\s*(?:->\s*)?(.*?)\s+\(cost=")
+_EXPLAIN = "set transaction read only; set local statement_timeout = '5s'; explain ({how}) {sql}"
+_LONGEST_PLAN = 6000
+_LONGEST = 400
+"""Characters of a statement."""
+_OURS = re.compile(r"ironbench_observer_|pg_stat_force_next_flush|^\s*set transaction read only", re.IGNORECASE)
+_TOP = 8
+"""Statements that are kept by each order: time, calls, blocks read, log."""
+_SINCE_GENERIC = 160000
+
+NOT_HERE = (
+    "install the server's contrib modules (Debian: part of postgresql-NN); the server that comes with ironbench has "
+    "none: --set bin=/usr/lib/postgresql/NN/bin starts one that has"
+)
+PRELOAD = f"shared_preload_libraries = '{EXTENSION}', and restart the server; then CREATE EXTENSION {EXTENSION}"
+
+
+def lacking(known: State, readable: bool = True) -> Missing | None:
+    """Why the server does not say what statements cost, and how to get it."""
+    what = "What each statement costs"
+    if not known.there and not known.loaded:
+        return Missing(what, f"the extension {EXTENSION} is not installed", NOT_HERE)
+    if not known.loaded:
+        return Missing(what, f"{EXTENSION} is not loaded by the server", PRELOAD)
+    if known.schema is None:
+        return Missing(
+            what, f"{EXTENSION} is loaded, but not made in this database", f"CREATE EXTENSION {EXTENSION}, there"
+        )
+    if not readable:
+        return Missing(what, f"the role may not read {known.view}", f"GRANT SELECT ON {known.view} TO …")
+    return None
+
+
+class PostgresInsight(Insight):
+    def begin(self, session: Session, commands: Sequence[Command], own: bool) -> Inside:
+        known = statements.state(session)
+        if own and known.loaded and known.schema is None and known.there:
+            session.query(f"create extension if not exists {EXTENSION}")
+            known = statements.state(session)
+        missing = (lacking(known, known.schema is None or has_relation(session, known.view)), _logged_plans(session))
+        return Inside(
+            plans=tuple(_plan(session, one, known.version) for one in commands[:MOST_COMMANDS] if _is_planned(one)),
+            missing=tuple(filter(None, missing)),
+        )
+
+    def end(self, session: Session, begun: Inside, samples: Mapping[str, Sequence[Sample]], window_s: float) -> Inside:
+        seen = replace(
+            begun,
+            tables=relations.tables(samples, window_s),
+            indexes=relations.indexes(samples, window_s),
+            vacuums=relations.vacuums(samples, window_s),
+        )
+        found = statements.counted(samples, window_s)
+        if found is None:
+            if statements.SOURCE not in samples:
+                return seen
+            why = Missing("What each statement costs", "it was not read at both ends of the trial")
+            return replace(seen, missing=(*seen.missing, why))
+        texts, version = _texts(session, _top(found.by_id)), statements.state(session)
+        shown = [_statement(text, found.by_id[id], version.io_timed) for id, text in texts.items() if text]
+        ours = sum(found.by_id[id]["time_ms"] for id, text in texts.items() if not text)
+        whole_ms = sum(one["time_ms"] for one in found.by_id.values()) - ours
+        return replace(
+            seen,
+            statements=tuple(sorted(shown, key=lambda one: -one.time_s)),
+            statements_s=whole_ms / 1e3,
+            doubts=(*seen.doubts, *found.doubts),
+        )
+
+
+def _logged_plans(session: Session) -> Missing | None:
+    """What auto_explain does is in the server's log, which ironbench does not read."""
+    rows = session.query(
+        "select setting from pg_settings where name = 'auto_explain.log_min_duration' and setting <> '-1'"
+    )
+    if not rows:
+        return None
+    why = f"auto_explain writes those of statements from {rows[0][0]} ms on to the server's log"
+    return Missing("Plans as they were executed", why, "look there, at the times of the trials")
+
+
+def _is_planned(command: Command) -> bool:
+    return bool(_EXPLAINABLE.match(command.text))
+
+
+def _plan(session: Session, command: Command, version: int) -> Plan:
+    """Of a command, which is not run: a transaction that may only read, and that ends soon."""
+    plan = Plan(command.script, command.number, bounded(command.text))
+    generic = not command.typical
+    if generic and version < _SINCE_GENERIC:
+        return replace(plan, failed="its values come from answers of the server; before version 16 that is not planned")
+    how = "settings, generic_plan" if generic else "settings"
+    sql = (command.text if generic else command.typical).strip().rstrip(";")
+    if ";" in re.sub(r"'(?:[^']|'')*'", "", sql):
+        return replace(plan, failed="it is several statements in one command")
+    try:
+        rows = session.query(_EXPLAIN.format(how=how, sql=sql))
+    except IronbenchError as error:
+        return replace(plan, failed=error.cause)
+    lines = [row[0] or "" for row in rows]
+    steps = tuple(found[1] for line in lines if (found := _NODE.match(line)))
+    return replace(plan, text="\n".join(lines)[:_LONGEST_PLAN], steps=steps, generic=generic)
+
+
+def _top(by_id: Mapping[str, Mapping[str, float]]) -> list[str]:
+    """The statements that lead by some order, without those that the role may not see."""
+    chosen: dict[str, None] = {}
+    seen = [id for id in by_id if id]
+    for name in ("time_ms", "calls", "read", "log", "temp"):
+        leading = sorted(seen, key=lambda id: -by_id[id][name])[: 2 * _TOP]  # half of them may be the observers'
+        chosen |= dict.fromkeys(id for id in leading if by_id[id][name] > 0)
+    return list(chosen)
+
+
+def _texts(session: Session, ids: Sequence[str]) -> dict[str, str]:
+    """Each statement's text without values, on one line; "" of ironbench's own."""
+    known = statements.state(session)
+    if known.schema is None or not ids:
+        return {}
+    wanted = ", ".join(str(int(id)) for id in ids)
+    rows = session.query(
+        f"select queryid, min(left(query, {8 * _LONGEST})) from {known.view} where queryid in ({wanted}) group by 1"
+    )
+    texts = dict.fromkeys(ids, "(its text was evicted)")
+    return texts | {str(id): "" if _OURS.search(text or "") else bounded(text or "") for id, text in rows}
+
+
+def bounded(text: str) -> str:
+    """On one line, with the beginning of what is long."""
+    line = " ".join(text.split()).rstrip(";")
+    return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
+
+
+def _statement(text: str, grown: Mapping[str, float], io_timed: bool) -> Statement:
+    page = grown["page"]
+    return Statement(
+        text,
+        calls=grown["calls"],
+        time_s=grown["time_ms"] / 1e3,
+        rows=grown["rows"],
+        hit_bytes=grown["hit"] * page,
+        read_bytes=grown["read"] * page,
+        written_bytes=grown["written"] * page,
+        temp_bytes=grown["temp"] * page,
+        log_bytes=grown["log"],
+        io_s=grown["io_ms"] / 1e3 if io_timed else None,
+    )

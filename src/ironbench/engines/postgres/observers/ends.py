@@ -1,0 +1,58 @@
+"""What is read at both ends of the measured window alone, and taken as a difference."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ironbench.model.observation import Sample
+
+_ESCAPED = re.compile(r"\\(.)")
+_MEANT = {"t": "\t", "n": "\n", "r": "\r"}
+_PATIENCE_S = 2.0
+"""How much later than the end of the window the last reading may come: as long as the core waits for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    first: Sample
+    last: Sample
+
+    PERIOD_S: ClassVar[float] = 1e6
+    """The core reads every source at the start and at the end of the window, whatever its period."""
+
+    @staticmethod
+    def of(samples: Sequence[Sample], window_s: float) -> Ends | None:
+        """The readings nearest both ends; None where one of them is missing."""
+        first = [one for one in samples if one.t_s < window_s / 2]
+        last = [one for one in samples if window_s / 2 <= one.t_s <= window_s + _PATIENCE_S]
+        if not first or not last:
+            return None
+        return Ends(min(first, key=lambda one: abs(one.t_s)), min(last, key=lambda one: abs(one.t_s - window_s)))
+
+
+def fields(sample: Sample) -> Iterator[list[str | None]]:
+    """The rows of a reading, as the core writes them: COPY's text format."""
+    for line in sample.raw.decode("utf-8", "replace").splitlines():
+        yield [None if text == r"\N" else _plain(text) for text in line.split("\t")]
+
+
+def counters(sample: Sample, keys: int, width: int) -> dict[tuple[str, ...], list[float]]:
+    """The first `keys` columns of each row → the others as numbers; a row that makes no sense is left out."""
+    found = {}
+    for row in fields(sample):
+        if len(row) == keys + width:
+            with contextlib.suppress(ValueError):
+                found[tuple(text or "" for text in row[:keys])] = [number(text) for text in row[keys:]]
+    return found
+
+
+def _plain(text: str) -> str:
+    return _ESCAPED.sub(lambda found: _MEANT.get(found[1], found[1]), text) if "\\" in text else text
+
+
+def number(text: str | None) -> float:
+    return float(text) if text else 0.0

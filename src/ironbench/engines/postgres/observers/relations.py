@@ -1,0 +1,137 @@
+"""How tables and indexes are used (pg_stat_user_tables, pg_statio_user_tables and those of indexes), and which vacuums
+are at work (pg_stat_progress_vacuum).
+
+Use is read at both ends of the measured window. Backends publish it up to a second late (`catalog.py`). Sizes are read
+only where there are few tables: each costs a look at its files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ironbench.engines.postgres.observers.catalog import as_published, has_relation
+from ironbench.engines.postgres.observers.ends import Ends, counters, fields
+from ironbench.machine.tree import Tree
+from ironbench.model.inside import Index, Table, Vacuum
+from ironbench.model.observation import Observation, Sample, Source
+from ironbench.model.observer import Samples
+from ironbench.model.session import Session
+
+_TABLES = "pg_relations.tables"
+_INDEXES = "pg_relations.indexes"
+_PROGRESS = "pg_relations.vacuum"
+_SIZED = 300
+"""Tables up to which their sizes are read."""
+_MOST = 3000
+"""Tables or indexes beyond which nothing is read: an answer would take a good part of a second."""
+_SHOWN = 40
+
+_TABLE = """
+    select s.relid::regclass, seq_scan, seq_tup_read, idx_scan, n_tup_ins, n_tup_upd, n_tup_del, n_tup_hot_upd,
+           n_dead_tup, (coalesce(heap_blks_hit, 0) + coalesce(toast_blks_hit, 0)) * page,
+           (coalesce(heap_blks_read, 0) + coalesce(toast_blks_read, 0)) * page,
+           vacuum_count + autovacuum_count, analyze_count + autoanalyze_count, {size}
+      from pg_stat_user_tables s join pg_statio_user_tables i on i.relid = s.relid,
+           (select current_setting('block_size')::bigint as page) b
+     where seq_scan + coalesce(idx_scan, 0) + n_tup_ins + n_tup_upd + n_tup_del + n_dead_tup > 0
+"""
+_INDEX = """
+    select s.indexrelid::regclass, s.relid::regclass, s.idx_scan, s.idx_tup_read, i.idx_blks_hit * page,
+           i.idx_blks_read * page
+      from pg_stat_user_indexes s join pg_statio_user_indexes i on i.indexrelid = s.indexrelid,
+           (select current_setting('block_size')::bigint as page) b
+     where s.idx_scan + i.idx_blks_hit + i.idx_blks_read > 0
+"""
+_VACUUM = """
+    select relid::regclass, phase from pg_stat_progress_vacuum
+     where datid = (select oid from pg_database where datname = current_database())
+"""
+
+
+class PgRelations:
+    name = "pg_relations"
+    doc = "How PostgreSQL's tables and indexes are used, as a difference over the window, and vacuums at work"
+
+    def sources(self, session: Session, machine: Tree) -> tuple[Source, ...]:
+        if not has_relation(session, "pg_statio_user_tables"):
+            return ()
+        tables, indexes = (
+            int(session.query(f"select count(*) from pg_class where relkind = '{kind}' and oid >= 16384")[0][0] or 0)
+            for kind in "ri"
+        )
+        wanted = [Source(_PROGRESS, "sql", " ".join(_VACUUM.split()))]
+        if tables <= _MOST:
+            text = _TABLE.format(size="pg_table_size(s.relid)" if tables <= _SIZED else "null")
+            wanted.append(Source(_TABLES, "sql", " ".join(text.split()), Ends.PERIOD_S))
+        if indexes <= _MOST:
+            wanted.append(Source(_INDEXES, "sql", " ".join(_INDEX.split()), Ends.PERIOD_S))
+        return tuple(wanted)
+
+    def parse(self, samples: Samples, window_s: float) -> Observation:
+        used = tables(samples, window_s)
+        metrics = {"vacuums": sum(one.vacuums for one in used), "analyzes": sum(one.analyzes for one in used)}
+        if not used:
+            return Observation()
+        if (updated := sum(one.updated for one in used)) > 0:
+            metrics["hot_update_share"] = sum(one.hot_updated for one in used) / updated
+        return as_published(Observation(metrics))
+
+
+def tables(samples: Mapping[str, Sequence[Sample]], window_s: float) -> tuple[Table, ...]:
+    """Those that were used, the most read and changed ones first."""
+    found = []
+    for (name,), before, now in _grown(samples.get(_TABLES, ()), window_s, 1, 13):
+        grown = [b - a for a, b in zip(before, now, strict=True)]
+        scans, scanned, by_index, inserted, updated, deleted, hot, _, hit, read, vacuums, analyzes, size = grown
+        if scans + by_index + inserted + updated + deleted + vacuums + hit + read <= 0:
+            continue
+        found.append(
+            Table(
+                *(name, scans, scanned, by_index, inserted, updated, deleted, hot, hit, read),
+                dead_rows=now[7],
+                dead_before=before[7],
+                bytes=now[12] or None,
+                bytes_before=now[12] - size if now[12] else None,
+                vacuums=vacuums,
+                analyzes=analyzes,
+            )
+        )
+    return tuple(sorted(found, key=lambda one: -(one.hit_bytes + one.read_bytes))[:_SHOWN])
+
+
+def indexes(samples: Mapping[str, Sequence[Sample]], window_s: float) -> tuple[Index, ...]:
+    """Those that were read or written, the most used ones first."""
+    found = []
+    for (name, table), before, now in _grown(samples.get(_INDEXES, ()), window_s, 2, 4):
+        grown = [b - a for a, b in zip(before, now, strict=True)]
+        if sum(grown) > 0:
+            found.append(Index(name, table, *grown))
+    return tuple(sorted(found, key=lambda one: -(one.hit_bytes + one.read_bytes))[:_SHOWN])
+
+
+def vacuums(samples: Mapping[str, Sequence[Sample]], window_s: float) -> tuple[Vacuum, ...]:
+    looks = [one for one in samples.get(_PROGRESS, ()) if 0.0 <= one.t_s <= window_s]
+    seen: dict[str, list[str]] = {}
+    for row in (row for look in looks for row in fields(look) if len(row) == 2):
+        seen.setdefault(row[0] or "", []).append(row[1] or "")
+    return tuple(
+        Vacuum(table, len(phases) / len(looks), tuple(dict.fromkeys(phases))) for table, phases in seen.items()
+    )
+
+
+def _grown(
+    samples: Sequence[Sample], window_s: float, keys: int, width: int
+) -> list[tuple[tuple[str, ...], list[float], list[float]]]:
+    """Names and the counters at both ends; of counters that were reset in between, as if they had begun at zero."""
+    ends = Ends.of(samples, window_s)
+    if ends is None:
+        return []
+    before, zero = counters(ends.first, keys, width), [0.0] * width
+    rows = []
+    for names, now in counters(ends.last, keys, width).items():
+        then = before.get(names, zero)
+        rows.append((names, then if now[0] >= then[0] else zero, now))
+    return rows
+
+
+OBSERVER = PgRelations()

@@ -1,0 +1,146 @@
+"""What each statement costs the server (pg_stat_statements), read at both ends of the measured window.
+
+Texts are not read here: that would read the file of all texts inside the window. `engines/postgres/inside.py` asks for
+those of the few statements that matter after it.
+
+What is counted of a statement appears when it ends. Statements of other roles have no id for an ordinary role; they
+are counted together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ironbench.engines.postgres.observers.catalog import has_relation
+from ironbench.engines.postgres.observers.ends import Ends, counters
+from ironbench.machine.tree import Tree
+from ironbench.model.observation import Observation, Sample, Source
+from ironbench.model.observer import Samples
+from ironbench.model.session import Session
+
+EXTENSION = "pg_stat_statements"
+SOURCE = "pg_statements.view"
+INFO = "info"
+COLUMNS = (
+    *("calls", "time_ms", "rows", "hit", "read", "written", "temp", "log", "io_ms"),
+    "page",
+)
+_STATE = f"""
+    select exists (select from pg_settings where name = '{EXTENSION}.max'),
+           (select quote_ident(n.nspname) from pg_extension e join pg_namespace n on n.oid = e.extnamespace
+             where e.extname = '{EXTENSION}'),
+           exists (select from pg_available_extensions where name = '{EXTENSION}'),
+           current_setting('server_version_num'), current_setting('track_io_timing')
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What keeps the statements from being read, if anything does."""
+
+    loaded: bool
+    """By the whole server: pg_settings shows no settings of libraries that are not there."""
+    schema: str | None
+    """Of the extension in this database, quoted."""
+    there: bool
+    """Among the extensions that can be made."""
+    version: int
+    io_timed: bool
+
+    @property
+    def view(self) -> str:
+        return f"{self.schema}.{EXTENSION}"
+
+
+def state(session: Session) -> State:
+    loaded, schema, there, version, timed = session.query(_STATE)[0]
+    return State(loaded == "t", schema, there == "t", int(version or 0), timed == "on")
+
+
+def sql(known: State) -> str:
+    io = "shared_blk_read_time + s.shared_blk_write_time"
+    if known.version < 170000:
+        io = "blk_read_time + s.blk_write_time"
+    info = "null, null"
+    if known.version >= 140000:
+        info = (
+            f"(select dealloc from {known.view}_info), (select extract(epoch from stats_reset) from {known.view}_info)"
+        )
+    return (
+        "select coalesce(s.queryid::text, ''), sum(s.calls), sum(s.total_exec_time), sum(s.rows), "
+        "sum(s.shared_blks_hit + s.local_blks_hit), sum(s.shared_blks_read + s.local_blks_read), "
+        "sum(s.shared_blks_written + s.local_blks_written), sum(s.temp_blks_written), sum(s.wal_bytes), "
+        f"sum(s.{io}), current_setting('block_size')::int "
+        f"from {known.schema}.{EXTENSION}(false) s "
+        "where s.dbid = (select oid from pg_database where datname = current_database()) group by 1 "
+        f"union all select '{INFO}', {info}, extract(epoch from pg_postmaster_start_time()), "
+        "null, null, null, null, null, null, null"
+    )
+
+
+class PgStatements:
+    name = "pg_statements"
+    doc = "What each statement costs PostgreSQL (extension pg_stat_statements), as a difference over the window"
+
+    def sources(self, session: Session, machine: Tree) -> tuple[Source, ...]:
+        if not has_relation(session, "pg_extension"):
+            return ()
+        known = state(session)
+        if not known.loaded or known.schema is None or not has_relation(session, known.view):
+            return ()
+        return (Source(SOURCE, "sql", " ".join(sql(known).split()), Ends.PERIOD_S),)
+
+    def parse(self, samples: Samples, window_s: float) -> Observation:
+        found = counted(samples, window_s)
+        if found is None:
+            return Observation()
+        calls = sum(one["calls"] for one in found.by_id.values())
+        return Observation({"engine_statements_per_s": calls / window_s})
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    by_id: Mapping[str, Mapping[str, float]]
+    """Growth over the window by query id; "": of statements that the role may not see."""
+    doubts: tuple[str, ...] = ()
+
+
+def counted(samples: Mapping[str, Sequence[Sample]], window_s: float) -> Counted | None:
+    """None: not read at both ends."""
+    ends = Ends.of(samples.get(SOURCE, ()), window_s)
+    if ends is None:
+        return None
+    (first, before), (last, after) = _read(ends.first), _read(ends.last)
+    grown: dict[str, Mapping[str, float]] = {}
+    fell = False
+    for id, now in after.items():
+        then = before.get(id, {})
+        fell = fell or now["calls"] < then.get("calls", 0.0)
+        change = {name: now[name] - then.get(name, 0.0) for name in COLUMNS if name != "page"}
+        if change["calls"] > 0:
+            grown[id] = {**change, "page": now["page"]}
+    return Counted(grown, tuple(_doubts(first, last, fell)))
+
+
+def _doubts(first: Sequence[float], last: Sequence[float], fell: bool) -> list[str]:
+    (evicted, reset, started), (evicted_then, reset_then, started_then) = last, first
+    if started != started_then:
+        return ["the server was restarted during the trial: what statements cost before that is not in these figures"]
+    if reset != reset_then or fell:
+        return [f"{EXTENSION} was reset during the trial: these figures count from then on"]
+    if evicted > evicted_then:
+        return [
+            f"{EXTENSION} evicted rare statements during the trial ({EXTENSION}.max is too small): figures of some "
+            "are too low, or missing"
+        ]
+    return []
+
+
+def _read(sample: Sample) -> tuple[list[float], dict[str, dict[str, float]]]:
+    rows = {id: values for (id,), values in counters(sample, 1, len(COLUMNS)).items()}
+    info = rows.pop(INFO, [0.0] * len(COLUMNS))[:3]
+    return info, {id: dict(zip(COLUMNS, values, strict=True)) for id, values in rows.items()}
+
+
+OBSERVER = PgStatements()

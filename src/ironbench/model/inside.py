@@ -1,0 +1,135 @@
+"""What a server says of a trial from the inside: its statements, tables, indexes, vacuums and plans."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One SQL command of a script."""
+
+    script: str
+    number: int
+    """From 1, in the script."""
+    text: str
+    """With `$1`, `$2` … for its variables."""
+    typical: str = ""
+    """With values for them; empty where values come from the server's answers only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How the server meant to run one command of a script, asked before the trial."""
+
+    script: str
+    number: int
+    statement: str
+    """One line, bounded."""
+    text: str = ""
+    steps: tuple[str, ...] = ()
+    """Without costs; plans of the same steps are alike."""
+    generic: bool = False
+    """For any values, not for typical ones."""
+    failed: str = ""
+    """Why there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """What one normalised statement cost the server inside the measured window."""
+
+    text: str
+    """Without the values of the user, on one line, bounded."""
+    calls: float
+    time_s: float
+    """Execution, all calls together."""
+    rows: float = 0.0
+    hit_bytes: float = 0.0
+    """Found in the server's own cache."""
+    read_bytes: float = 0.0
+    written_bytes: float = 0.0
+    temp_bytes: float = 0.0
+    """Written to temporary files."""
+    log_bytes: float = 0.0
+    io_s: float | None = None
+    """Of the time, reading and writing; None: not measured by the server."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Use of one table inside the window."""
+
+    name: str
+    scans: float = 0.0
+    """Of the whole table."""
+    scanned_rows: float = 0.0
+    index_scans: float = 0.0
+    inserted: float = 0.0
+    updated: float = 0.0
+    deleted: float = 0.0
+    hot_updated: float = 0.0
+    """Updated without a new entry in any index."""
+    hit_bytes: float = 0.0
+    read_bytes: float = 0.0
+    dead_rows: float = 0.0
+    """At the end."""
+    dead_before: float = 0.0
+    bytes: float | None = None
+    """At the end, with its overflow, without indexes."""
+    bytes_before: float | None = None
+    vacuums: float = 0.0
+    """That ended."""
+    analyzes: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    name: str
+    table: str
+    scans: float = 0.0
+    rows: float = 0.0
+    hit_bytes: float = 0.0
+    read_bytes: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Vacuum:
+    """A vacuum that was at work inside the window."""
+
+    table: str
+    share: float
+    """Of the looks at the server."""
+    phases: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """Something that the server does not show."""
+
+    what: str
+    why: str
+    remedy: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Inside:
+    """All of it, of one trial. Empty lists: nothing to tell, or `missing` says why."""
+
+    statements: tuple[Statement, ...] = ()
+    """Those that took most, by time, calls, blocks or log."""
+    statements_s: float = 0.0
+    """Time of all statements together, those not listed included."""
+    tables: tuple[Table, ...] = ()
+    indexes: tuple[Index, ...] = ()
+    vacuums: tuple[Vacuum, ...] = ()
+    plans: tuple[Plan, ...] = ()
+    missing: tuple[Missing, ...] = ()
+    doubts: tuple[str, ...] = field(default=())
+    """What is known to be incomplete: counters that were reset, entries that were evicted."""
+
+    def __bool__(self) -> bool:
+        return bool(self.statements or self.tables or self.indexes or self.plans or self.missing or self.vacuums)
+
+
+NOTHING = Inside()

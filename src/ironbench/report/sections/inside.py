@@ -1,0 +1,270 @@
+"""Inside the server: what statements cost it, how it runs them, how tables and indexes were used, what it hides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ironbench.analyse.inside import Use
+from ironbench.analyse.study import Study
+from ironbench.model.inside import Index, Plan, Statement
+from ironbench.model.inside import Table as Used
+from ironbench.report.charts.base import Chart, Table
+from ironbench.report.charts.rows import Bar, keys, stacked
+from ironbench.report.numbers import number, quantity, scale, times
+from ironbench.report.section import Section, by_value, with_rows
+from ironbench.words import counted, grouped, in_percent
+
+PLACE = 1650
+_SHOWN = 10
+_DRAWN = 6
+_SIDE_BY_SIDE = 4
+"""Most cells whose times stand side by side."""
+_NAME = 44
+"""Characters of a statement in a legend."""
+_WIDTH = 100
+"""The same in a table."""
+_REST = "all other statements"
+_COLOURS = ("@p0", "@p1", "@p3", "@p2", "@p8", "@p5")
+_STATEMENTS = (
+    "As the server counts it: execution alone. Planning, commits and waiting for the client are not in it, and what "
+    "ironbench asks itself is left out. Values of statements are replaced by $1, $2 …"
+)
+_PLANS = (
+    "Asked before the trials with typical values, and not executed. A prepared statement may go over to a plan for any "
+    "values after some executions."
+)
+_TABLES = "As the server counts it over the measured time; it counts up to a second late."
+
+
+def sections(study: Study) -> Iterator[Section]:
+    subjects = study.inside
+    said = tuple(_with_names((one.name, text) for one in subjects for text in one.doubts))
+    yield Section(
+        "server-statements",
+        _placed("What statements cost the server", study),
+        _STATEMENTS,
+        tuple(by_statement(subjects)),
+        (*side_by_side(subjects), *statement_tables(subjects)),
+        sentences=said,
+    )
+    yield Section(
+        "server-plans",
+        "How the server runs the commands of the scripts",
+        _PLANS,
+        tables=(*plan_tables(study), *unplanned(subjects)),
+        sentences=tuple(plan_sentences(study)),
+        texts=tuple(plan_texts(study)),
+    )
+    tables = _placed("How tables and indexes were used", study)
+    yield Section("server-tables", tables, _TABLES, tables=tuple(use_tables(subjects)))
+    yield Section("server-hides", "What the server does not show", tables=with_rows(missing(subjects)))
+
+
+def _placed(title: str, study: Study) -> str:
+    return f"{title}, {study.place}" if study.parts else title
+
+
+def by_statement(subjects: Sequence[Use]) -> list[Chart]:
+    """Server time per transaction: a bar per system or cell, a part per statement."""
+    known = [one for one in subjects if one.statements and one.transactions]
+    if not known:
+        return []
+    totals: dict[str, float] = {}
+    for one in known:
+        for statement in one.statements:
+            totals[statement.text] = totals.get(statement.text, 0.0) + one.per_transaction(statement.time_s)
+    drawn = sorted(totals, key=lambda text: -totals[text])[:_DRAWN]
+    labels = _labels(drawn)
+    suffix, factor = scale("s", [one.per_transaction(one.statements_s) for one in known])
+    colours = dict(zip(labels.values(), _COLOURS, strict=False))
+    bars = []
+    for one in known:
+        spent = {labels[own.text]: one.per_transaction(own.time_s) for own in one.statements if own.text in labels}
+        rest = max(0.0, one.per_transaction(one.statements_s) - sum(spent.values()))
+        parts = spent | ({_REST: rest} if rest > 0.005 * sum(spent.values()) else {})
+        words = {part: quantity(time_s, "s") for part, time_s in parts.items()}
+        total = quantity(one.per_transaction(one.statements_s), "s")
+        bars.append(Bar(one.name, {part: time_s / factor for part, time_s in parts.items()}, words, total))
+    if any(_REST in bar.parts for bar in bars):
+        colours[_REST] = "@p4"
+    rows = [(part, *(bar.words.get(part, "") for bar in bars)) for part in colours]
+    rows.append(("all", *(bar.total for bar in bars)))
+    text = "; ".join(f"{bar.name}: {bar.total}" for bar in bars)
+    x = {"scale": {"zero": True, "nice": False}, "axis": {"title": suffix, "tickCount": 5, "format": ",~r"}}
+    return [
+        Chart(
+            "server-statements",
+            "Time of statements per transaction",
+            f"Time that the server executes statements, per transaction. {text}.",
+            stacked(bars, colours, x),
+            Table(("statement", *(bar.name for bar in bars)), tuple(rows)),
+            f"{suffix} per transaction",
+            keys(colours),
+            wide=True,
+        )
+    ]
+
+
+def _labels(texts: Sequence[str]) -> dict[str, str]:
+    """Text of a statement → a short name, unlike all others."""
+    labels: dict[str, str] = {}
+    for text in texts:
+        short = _cut(text, _NAME)
+        labels[text] = short if short not in labels.values() else f"{short} ({len(labels) + 1})"
+    return labels
+
+
+def _cut(text: str, most: int = _WIDTH) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def statement_tables(subjects: Sequence[Use]) -> Iterator[tuple[str, Table]]:
+    for one in subjects:
+        timed = any(own.io_s is not None for own in one.statements)
+        io = ("of it I/O",) if timed else ()
+        head = ("statement", "of the time", "calls", "mean", *io, "rows", "read", "temporary", "log")
+        rows = tuple(_statement(one, statement, timed) for statement in one.statements[:_SHOWN])
+        if rows:
+            yield f"{one.name} (rows and bytes per call)", Table(head, rows)
+
+
+def _statement(use: Use, one: Statement, timed: bool) -> tuple[str, ...]:
+    io = "" if one.io_s is None or not one.time_s else in_percent(one.io_s / one.time_s)
+    return (
+        _cut(one.text),
+        in_percent(one.time_s / use.statements_s) if use.statements_s else "",
+        quantity(use.per_second(one.calls), "1/s"),
+        quantity(one.time_s / one.calls, "s"),
+        *((io,) if timed else ()),
+        number(one.rows / one.calls),
+        *(
+            quantity(size / one.calls, "bytes") if size else ""
+            for size in (one.read_bytes, one.temp_bytes, one.log_bytes)
+        ),
+    )
+
+
+def side_by_side(subjects: Sequence[Use]) -> Iterator[tuple[str, Table]]:
+    """Mean times of a statement in every system or cell, and their ratios to the first."""
+    known = [one for one in subjects if one.statements]
+    if not 1 < len(known) <= _SIDE_BY_SIDE:
+        return
+    means = [{own.text: own.time_s / own.calls for own in one.statements} for one in known]
+    dearest = sorted(
+        {text for one in means for text in one},
+        key=lambda text: -max(own.time_s for one in known for own in one.statements if own.text == text),
+    )
+    rows = []
+    for text in dearest[:_SHOWN]:
+        first, rest = means[0].get(text), means[1:]
+        cells = ["–" if first is None else quantity(first, "s")]
+        for one in rest:
+            mean = one.get(text)
+            ratio = f" ({times(mean / first)})" if mean is not None and first else ""
+            cells.append("–" if mean is None else f"{quantity(mean, 's')}{ratio}")
+        rows.append((_cut(text), *cells))
+    if rows:
+        name = f"Mean time of a call, and its ratio to {known[0].name}: without a verdict"
+        yield name, Table(("statement", *(one.name for one in known)), tuple(rows))
+
+
+def plan_tables(study: Study) -> Iterator[tuple[str, Table]]:
+    rows = tuple(
+        (_cut(one.plan.statement), one.name, f"{one.words} (against {one.baseline_name})") for one in study.other_plans
+    )
+    if rows:
+        yield "Plans that differ", Table(("command", "in", "what differs"), rows, words=True)
+
+
+def plan_sentences(study: Study) -> Iterator[str]:
+    known = [one for one in study.inside if any(plan.steps for plan in one.plans)]
+    if len(known) > 1 and not study.other_plans:
+        yield "All plans have the same steps everywhere."
+    for one in known:
+        if one.varied:
+            yield f"{one.name}: in {counted(one.varied, 'trial')} of {one.trials} some plan was another one."
+
+
+def unplanned(subjects: Sequence[Use]) -> Iterator[tuple[str, Table]]:
+    found = (
+        (one.name, f"{_cut(plan.statement)}\t{plan.failed}") for one in subjects for plan in one.plans if plan.failed
+    )
+    refused = tuple((*value.split("\t", 1), names) for value, names in by_value(found))
+    if refused:
+        yield "Commands without a plan", Table(("command", "why", "in"), refused, words=True)
+
+
+def plan_texts(study: Study) -> Iterator[tuple[str, str]]:
+    """All plans of the first, and of the others those that differ from its."""
+    known = [one for one in study.inside if any(plan.text for plan in one.plans)]
+    if not known:
+        return
+    yield f"Plans, {known[0].name}", "\n\n".join(_plan(plan) for plan in known[0].plans if plan.text)
+    for one in known[1:]:
+        own = [_plan(other.plan) for other in study.other_plans if other.name == one.name]
+        if own:
+            yield f"Plans that differ, {one.name}", "\n\n".join(own)
+
+
+def _plan(plan: Plan) -> str:
+    for_any = ", for any values" if plan.generic else ""
+    return f"-- {plan.script}, command {plan.number}{for_any}: {plan.statement}\n{plan.text}"
+
+
+def use_tables(subjects: Sequence[Use]) -> Iterator[tuple[str, Table]]:
+    for one in subjects:
+        tables, indexes = [_table(one, own) for own in one.tables], [_index(one, own) for own in one.indexes]
+        head = ("table", "whole scans", "their rows", "index scans", "changed rows", "without index entries")
+        more = ("in cache", "dead rows", "size", "vacuumed")
+        yield f"Tables, {one.name}", Table((*head, *more), tuple(tables[:_SHOWN]))
+        of_index = ("index", "table", "scans", "in cache", "read")
+        yield f"Indexes, {one.name}", Table(of_index, tuple(indexes[:_SHOWN]))
+        if one.vacuums:
+            rows = tuple((own.table, in_percent(own.share), ", ".join(own.phases)) for own in one.vacuums)
+            yield f"Vacuums at work, {one.name}", Table(("table", "of the time", "phases seen"), rows, words=True)
+
+
+def _table(use: Use, one: Used) -> tuple[str, ...]:
+    changed = one.inserted + one.updated + one.deleted
+    grown = None if one.bytes is None or one.bytes_before is None else one.bytes - one.bytes_before
+    size = "" if one.bytes is None else quantity(one.bytes, "bytes")
+    if grown and grown > 0:
+        size += f" (+{quantity(grown, 'bytes')})"
+    return (
+        one.name,
+        _rate(use, one.scans),
+        _rate(use, one.scanned_rows),
+        _rate(use, one.index_scans),
+        _rate(use, changed),
+        in_percent(one.hot_updated / one.updated) if one.updated else "",
+        _hits(one.hit_bytes, one.read_bytes),
+        f"{grouped(one.dead_before)} → {grouped(one.dead_rows)}",
+        size,
+        grouped(one.vacuums) if one.vacuums else "",
+    )
+
+
+def _index(use: Use, one: Index) -> tuple[str, ...]:
+    read = quantity(use.per_second(one.read_bytes), "bytes/s") if one.read_bytes else ""
+    return (one.name, one.table, _rate(use, one.scans), _hits(one.hit_bytes, one.read_bytes), read)
+
+
+def _rate(use: Use, amount: float) -> str:
+    return quantity(use.per_second(amount), "1/s") if amount else ""
+
+
+def _hits(hit: float, read: float) -> str:
+    return in_percent(hit / (hit + read)) if hit + read else ""
+
+
+def missing(subjects: Sequence[Use]) -> Table:
+    found = ((one.name, f"{own.what}\t{own.why}\t{own.remedy}") for one in subjects for own in one.missing)
+    rows = [(*value.split("\t", 2), names) for value, names in by_value(found)]
+    if all(names == "every cell" for *_, names in rows):
+        return Table(("what", "why", "how to get it"), tuple(tuple(row[:3]) for row in rows), words=True)
+    return Table(("what", "why", "how to get it", "where"), tuple(rows), words=True)
+
+
+def _with_names(texts: Iterator[tuple[str, str]]) -> Iterator[str]:
+    for text, names in by_value(texts):
+        yield text[0].upper() + text[1:] + ("." if names == "every cell" else f" ({names}).")

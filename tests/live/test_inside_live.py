@@ -1,0 +1,261 @@
+"""What a real server says of a trial: a distribution's with its contrib modules, and the one that has none."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from raw_server import RawServer
+from user import User
+
+from ironbench import engines
+from ironbench._core import Connection
+from ironbench.model.inside import Command
+from ironbench.model.system import System
+
+pytestmark = pytest.mark.live
+
+ROOT = Path(__file__).parents[2]
+DEBIAN = Path("/usr/lib/postgresql/15/bin")
+LIBRARIES = ("shared_preload_libraries=pg_stat_statements,auto_explain", "auto_explain.log_min_duration=60000")
+FEW = "pg_stat_statements.max=100"
+"""As few as it takes."""
+TRIAL = ("--clients", "2", "--duration", "2s", "--warmup", "0.5s")
+ROLE = "plain"
+
+
+@pytest.fixture
+def user(place: Path) -> User:
+    user = User(place)
+    (place / "read.sql").write_text("\\set a random(1, 100)\nselect b from t where a = :a;\n")
+    return user
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[RawServer]:
+    if not DEBIAN.is_dir():
+        pytest.skip(f"there is no PostgreSQL with contrib modules in {DEBIAN}")
+    with RawServer(*LIBRARIES, FEW, programs=DEBIAN) as server:
+        boss = server.connect()
+        boss.query(f"create role {ROLE} login")
+        boss.close()
+        yield server
+
+
+@pytest.fixture
+def shop(server: RawServer) -> Iterator[Callable[[str], str]]:
+    """A database with a table; what makes it complete is given, and the DSN of an ordinary role comes back."""
+    boss = server.connect()
+    boss.query("create database shop")
+    own = server.connect(database="shop")
+    own.query("create table t (a int primary key, b int); insert into t select n, n from generate_series(1, 100) n")
+    own.query(f"grant select, insert, update, delete on t to {ROLE}; grant create on schema public to {ROLE}")
+
+    def made(sql: str) -> str:
+        if sql:
+            own.query(sql)
+        return f"host={server.host} port={server.port} user={ROLE} dbname=shop"
+
+    yield made
+    own.close()
+    boss.query("drop database shop with (force)")
+    boss.close()
+
+
+EXTENSION = "create extension pg_stat_statements"
+
+
+def inside(user: User, record: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((user.results / "trials" / record["id"] / "inside.json").read_text())
+    return found
+
+
+def observed(boss: Connection) -> None:
+    """Waits until a trial is about to begin."""
+    sql = "select count(*) from pg_stat_activity where application_name = 'ironbench observer'"
+    deadline = time.monotonic() + 60.0
+    while boss.query(sql) == [("0",)]:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def last(user: User) -> tuple[dict[str, Any], dict[str, Any]]:
+    record = user.records()[-1]
+    return record, inside(user, record)
+
+
+def test_statements_are_counted_over_the_window_for_an_ordinary_role(user: User, shop: Callable[[str], str]) -> None:
+    dsn = shop(EXTENSION)
+    for _ in range(2):  # the second trial counts from its own begin
+        told = user("run", "script", "read.sql", "--dsn", dsn, *TRIAL)
+        assert told.code in (0, 3), told.stderr
+        record, said = last(user)
+        (read,) = [one for one in said["statements"] if one["text"].startswith("select b from t")]
+        assert read["text"] == "select b from t where a = $1"
+        assert read["calls"] == pytest.approx(record["metrics"]["transactions"], rel=0.3)
+        assert read["rows"] == read["calls"] and 0 < read["time_s"] < said["statements_s"] + 1e-6 < 4.0
+        assert not [one for one in said["statements"] if "ironbench" in one["text"] or "pg_stat" in one["text"]]
+        (plan,) = said["plans"]
+        assert plan["steps"] and not plan["generic"] and not plan["failed"]
+        assert [one["name"] for one in said["tables"]] == ["t"]
+        assert [one["what"] for one in said["missing"]] == ["Plans as they were executed"]
+        assert said["doubts"] == []
+    assert user("report", record["series"], "--format", "text", "-o", "report.txt").code == 0
+    report = (user.home / "report.txt").read_text()
+    assert "What statements cost the server" in report and "auto_explain writes" in report
+
+
+@pytest.mark.parametrize(
+    ("sql", "why", "remedy"),
+    [
+        ("", "is loaded, but not made in this database", "CREATE EXTENSION pg_stat_statements"),
+        (f"{EXTENSION}; revoke all on pg_stat_statements from public", "the role may not read", "GRANT SELECT ON"),
+    ],
+    ids=["not made", "not readable"],
+)
+def test_what_keeps_statements_from_being_read_is_said_with_the_remedy(
+    user: User, shop: Callable[[str], str], server: RawServer, sql: str, why: str, remedy: str
+) -> None:
+    before = (server.directory / "log").read_text().count("ERROR")
+    told = user("run", "script", "read.sql", "--dsn", shop(sql), *TRIAL)
+    assert told.code in (0, 3), told.stderr
+    _, said = last(user)
+    assert said["statements"] == []
+    missing = next(one for one in said["missing"] if one["what"] == "What each statement costs")
+    assert why in missing["why"] and remedy in missing["remedy"]
+    assert (server.directory / "log").read_text().count("ERROR") == before
+
+
+def test_the_server_that_comes_with_ironbench_says_that_it_has_no_contrib_modules(user: User, dsn: str) -> None:
+    told = user("run", "tpcb-like", "--dsn", dsn, *TRIAL)
+    assert told.code in (0, 3), told.stderr
+    _, said = last(user)
+    (missing,) = said["missing"]
+    assert "not installed" in missing["why"] and "--set bin=" in missing["remedy"]
+    assert {one["name"] for one in said["tables"]} >= {"pgbench_accounts", "pgbench_history"}
+    assert len(said["plans"]) == 5 and all(one["steps"] for one in said["plans"])
+
+
+@pytest.mark.parametrize(
+    ("what", "words"),
+    [
+        ("select pg_stat_statements_reset()", "was reset during the trial"),
+        ("; ".join(f"select {', '.join('1' * n)}" for n in range(1, 250)), "evicted rare statements"),
+    ],
+    ids=["reset", "evicted"],
+)
+def test_counters_that_are_disturbed_in_a_trial_are_doubted(
+    user: User, shop: Callable[[str], str], server: RawServer, what: str, words: str
+) -> None:
+    dsn = shop(EXTENSION)
+    boss = server.connect(database="shop")
+    with user.begun("run", "script", "read.sql", "--dsn", dsn, "--duration", "5s", "--warmup", "0s") as begun:
+        observed(boss)
+        time.sleep(2.0)
+        boss.query(what)
+        told, _ = begun.end()
+    boss.close()
+    assert told.code in (0, 3), told.stderr
+    _, said = last(user)
+    assert any(words in doubt for doubt in said["doubts"]), said["doubts"]
+
+
+@pytest.mark.timeout(120)
+def test_a_server_that_somebody_restarts_in_a_trial_ends_it_and_leaves_its_record(user: User) -> None:
+    if not DEBIAN.is_dir():
+        pytest.skip(f"there is no PostgreSQL with contrib modules in {DEBIAN}")
+    with RawServer(*LIBRARIES, programs=DEBIAN) as own:
+        boss = own.connect()
+        boss.query(f"{EXTENSION}; create table t (a int primary key, b int)")
+        boss.close()
+        dsn = f"host={own.host} port={own.port} user=postgres dbname=postgres"
+        with user.begun("run", "script", "read.sql", "--dsn", dsn, "--clients", "2", "--duration", "20s") as begun:
+            boss = own.connect()
+            observed(boss)
+            boss.close()
+            time.sleep(2.0)
+            own.stop()
+            own.start()
+            told, took_s = begun.end()
+        assert told.code == 1 and took_s < 90, told.stderr
+        (record,) = user.records()
+        assert record["status"] in ("voided", "failed")
+        assert inside(user, record)["plans"], "what was known before stays"
+
+
+def test_a_command_that_cannot_be_explained_is_said_and_nothing_is_executed(dsn: str) -> None:
+    system, secrets = engines.get("postgres").validated(System("postgres", "test", dsn=dsn), 1)
+    with engines.running(system, secrets, 1) as session:
+        session.query("create table t (a int); create sequence s")
+        texts = (
+            ("insert into t values ($1)", "insert into t values (nextval('s'))"),
+            ("select * from gone where a = $1", "select * from gone where a = 1"),
+            ("delete from t where a = $1", ""),
+            ("truncate t", "truncate t"),
+            ("select 1; drop table t", "select 1; drop table t"),
+        )
+        asked = [Command("a.sql", number, *pair) for number, pair in enumerate(texts, 1)]
+        said = engines.get("postgres").administration.insight.begin(session, asked, own=False)
+        insert, gone, delete, several = said.plans
+        assert insert.steps == ("Insert on t", "Result")
+        assert 'relation "gone" does not exist' in gone.failed
+        assert delete.generic and delete.steps[0] == "Delete on t"
+        assert "several statements" in several.failed
+        assert session.query("select count(*) from t") == [("0",)]
+        assert session.query("select last_value, is_called from s") == [("1", "f")]
+        assert session.query("show statement_timeout") == [("0",)]
+
+
+def test_a_statement_that_fails_only_in_the_second_trial_is_said_there(user: User, dsn: str) -> None:
+    (user.home / "once.sql").write_text("select count(*) from pass_by;\n")
+    (user.home / "lab.toml").write_text(
+        f"""question = "Once?"
+system.dsn = "{dsn}"
+workload.name = "script"
+workload.files = ["once.sql"]
+[load]
+duration = "0.5s"
+warmup = "0s"
+on_error = "continue"
+[measure]
+repeats = 2
+[vary]
+clients = [1, 2]
+"""
+    )
+    boss_dsn = dict(pair.split("=") for pair in dsn.split())
+    server = RawServer.__new__(RawServer)
+    server.directory, server.port = Path(boss_dsn["host"]), int(boss_dsn["port"])
+    boss = server.connect(database=boss_dsn["dbname"])
+    boss.query("create table pass_by (a int)")
+    with user.begun("lab", "run", "lab.toml") as begun:
+        while not list(user.results.glob("**/trials/*/record.json")) and begun.process.poll() is None:
+            if list(user.home.glob("**/trials/*/record.json")):
+                break
+            time.sleep(0.05)
+        boss.query("drop table pass_by")
+        begun.end()
+    boss.close()
+    files = sorted(user.home.glob("**/trials/*/inside.json"), key=lambda path: path.stat().st_mtime)
+    plans = [json.loads(path.read_text())["plans"][0] for path in files]
+    assert plans[0]["steps"] and "does not exist" in plans[-1]["failed"]
+
+
+def test_the_commands_of_the_page_run(user: User, shop: Callable[[str], str]) -> None:
+    page = (ROOT / "docs" / "guide" / "inside-the-server.md").read_text()
+    dsn = shop(EXTENSION)
+    (user.home / "shop.sql").write_text("select count(*) from t;\n")
+    commands = [shlex.split(line)[1:] for line in re.findall(r"^ironbench (?:run|report) .*$", page, re.M)]
+    assert len(commands) == 3
+    for words in commands:
+        told = user(*[dsn if word.startswith("postgresql://") else word for word in words])
+        assert told.code in (0, 3), told.stderr
+    own = [one for one in user.records() if one["system"]["dsn"] is None]
+    assert inside(user, own[0])["statements"], "on a server of its own ironbench makes the extension"
+    assert "What statements cost the server" in (user.home / "report.html").read_text()

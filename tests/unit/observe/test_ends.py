@@ -1,0 +1,83 @@
+"""What is read at both ends of the window alone: differences, and what spoils them."""
+
+from __future__ import annotations
+
+import pytest
+
+from ironbench.engines.postgres.observers import relations, statements
+from ironbench.model.observation import Sample
+
+WINDOW_S = 10.0
+
+
+def snapshot(t_s: float, *rows: tuple[object, ...]) -> Sample:
+    lines = ("\t".join(r"\N" if value is None else str(value) for value in row) for row in rows)
+    return Sample(t_s, "".join(f"{line}\n" for line in lines).encode())
+
+
+def info(evicted: int = 0, reset: float = 1.0, started: float = 0.5) -> tuple[object, ...]:
+    return (statements.INFO, evicted, reset, started, *[None] * 7)
+
+
+def row(id: str, calls: int, time_ms: float) -> tuple[object, ...]:
+    return (id, calls, time_ms, calls, 0, 0, 0, 0, 100, 0, 8192)
+
+
+def counted(first: Sample, last: Sample) -> statements.Counted:
+    found = statements.counted({statements.SOURCE: [snapshot(-4.0, info(), row("1", 1, 1.0)), first, last]}, WINDOW_S)
+    assert found is not None
+    return found
+
+
+def test_a_statement_counts_by_what_it_grew_inside_the_window() -> None:
+    found = counted(
+        snapshot(0.01, info(), row("1", 100, 50.0), row("2", 7, 7.0)),
+        snapshot(10.02, info(), row("1", 160, 80.0), row("2", 7, 7.0), row("3", 5, 5.0)),
+    )
+    assert {id: (one["calls"], one["time_ms"]) for id, one in found.by_id.items()} == {"1": (60, 30.0), "3": (5, 5.0)}
+    assert found.doubts == ()
+
+
+@pytest.mark.parametrize(
+    ("end", "words"),
+    [
+        (info(reset=2.0), "was reset during the trial"),
+        (info(evicted=3), "evicted rare statements"),
+        (info(started=9.0), "server was restarted"),
+    ],
+)
+def test_what_spoils_the_difference_is_said(end: tuple[object, ...], words: str) -> None:
+    found = counted(snapshot(0.0, info(), row("1", 100, 50.0)), snapshot(10.0, end, row("1", 160, 80.0)))
+    (doubt,) = found.doubts
+    assert words in doubt
+
+
+def test_before_version_14_a_reset_is_seen_by_counters_that_went_back() -> None:
+    nothing = (statements.INFO, None, None, 0.5, *[None] * 7)
+    found = counted(snapshot(0.0, nothing, row("1", 100, 50.0)), snapshot(10.0, nothing, row("1", 20, 8.0)))
+    assert "was reset" in found.doubts[0]
+
+
+def test_without_a_reading_at_both_ends_nothing_is_counted() -> None:
+    only = snapshot(0.0, info(), row("1", 100, 50.0))
+    assert statements.counted({statements.SOURCE: [only]}, WINDOW_S) is None
+    assert statements.counted({}, WINDOW_S) is None
+
+
+def test_names_with_tabs_and_quotes_are_read_as_they_are() -> None:
+    zero, more = [0] * 13, [5, 5, 0, 0, 3, 0, 0, 0, 8192, 0, 1, 0, 16384]
+    name = '"a\\tb""c"'  # as the core writes a tab
+    taken = [snapshot(0.0, (name, *zero)), snapshot(10.0, (name, *more))]
+    (table,) = relations.tables({"pg_relations.tables": taken}, WINDOW_S)
+    assert table.name == '"a\tb""c"'
+    assert (table.scans, table.updated, table.vacuums, table.bytes) == (5, 3, 1, 16384)
+    metrics = relations.OBSERVER.parse({"pg_relations.tables": taken}, WINDOW_S).metrics
+    assert metrics == {"vacuums": 1, "analyzes": 0, "hot_update_share": 0}
+
+
+def test_a_vacuum_has_the_share_of_the_looks_that_saw_it() -> None:
+    seen = [snapshot(t, ("big", "scanning heap" if t < 3 else "vacuuming indexes")) for t in (1.0, 2.0, 3.0)]
+    looks = [*seen, *(snapshot(float(t)) for t in range(4, 10))]
+    (vacuum,) = relations.vacuums({"pg_relations.vacuum": looks}, WINDOW_S)
+    assert vacuum.table == "big" and vacuum.share == pytest.approx(3 / 9)
+    assert vacuum.phases == ("scanning heap", "vacuuming indexes")

@@ -1,0 +1,121 @@
+"""What servers said of their trials, as a study and as sections of reports."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from factories import Shelf, example
+from labfactory import lab, trials
+
+from ironbench.analyse.labstudy import lab_study
+from ironbench.analyse.study import studies
+from ironbench.drive.commands import commands
+from ironbench.model.inside import Inside, Missing, Plan, Statement, Table
+from ironbench.record import inside as file
+from ironbench.report import formats
+from ironbench.workloads.base import ScriptSource
+
+FAST = Plan("a.sql", 1, "select * from t where a = $1", "Index Scan …", ("Index Scan using t_a on t",))
+SLOW = replace(FAST, text="Seq Scan …", steps=("Seq Scan on t",))
+REMEDY = "CREATE EXTENSION what_counts"
+
+
+def told(time_s: float, plan: Plan, **changes: object) -> Inside:
+    return replace(
+        Inside(
+            statements=(Statement(FAST.statement, 1000.0, time_s, 1000.0), Statement("commit", 1000.0, 0.1)),
+            statements_s=time_s + 0.1,
+            tables=(Table("t", index_scans=1000.0, hit_bytes=8e6, dead_rows=5.0, bytes=2e6, bytes_before=1e6),),
+            plans=(plan,),
+        ),
+        **changes,
+    )
+
+
+@pytest.fixture
+def study():
+    plan = lab({"index": ("with", "without")}, blocks=3)
+    records = trials(plan, {"index=with": 1800.0, "index=without": 290.0})
+    insides = {
+        one.id: told(*((2.0, FAST) if one.cell.name == "index=with" else (40.0, SLOW)))
+        for one in records
+        if one.cell.name in ("index=with", "index=without")
+    }
+    return lab_study(plan, records, Shelf(records, insides=insides))
+
+
+def test_trials_of_a_cell_are_pooled(study) -> None:
+    first, other = study.inside
+    assert first.name == "index=with" and first.trials == 3
+    assert first.statements[0].calls == 3000 and first.statements[0].time_s == 6.0
+    assert other.per_second(other.statements[0].calls) == pytest.approx(3000 / other.elapsed_s)
+    assert first.tables[0].index_scans == 3000
+    assert (first.tables[0].dead_rows, first.tables[0].bytes) == (5.0, 2e6), "a state is not added up"
+
+
+def test_plans_that_differ_are_named_with_what_differs(study) -> None:
+    (other,) = study.other_plans
+    assert (other.name, other.baseline_name) == ("index=without", "index=with")
+    assert other.words == "the plan has Seq Scan on t instead of Index Scan using t_a on t"
+
+
+@pytest.mark.parametrize("format", ["html", "md", "text", "csv", "json"])
+def test_every_format_shows_it(study, format: str) -> None:
+    text = formats.get(format)([study]).decode().replace("\\_", "_")
+    for words in (FAST.statement, "Seq Scan on t instead of Index Scan using t_a on t"):
+        assert words in text, words
+
+
+def test_what_is_missing_is_said_with_how_to_get_it() -> None:
+    records = example()
+    lacking = Inside(missing=(Missing("What each statement costs", "it is not counted", REMEDY),))
+    shelf = Shelf(records, insides={one.id: lacking for one in records})
+    for format in ("text", "md", "html"):
+        text = formats.get(format)(studies(records, shelf)).decode().replace("\\_", "_")
+        assert "What the server does not show" in text and REMEDY in text
+        assert "What statements cost" not in text
+
+
+def test_a_server_that_says_nothing_has_no_section() -> None:
+    records = example()
+    text = formats.get("md")(studies(records, Shelf(records))).decode()
+    assert "server does not show" not in text and "statements cost" not in text
+
+
+def test_a_password_in_a_statement_does_not_reach_the_record() -> None:
+    spoken = "create role app login password 'open-sesame'"
+    data = file.written(Inside(statements=(Statement(spoken, 1.0, 1.0),), plans=(replace(FAST, failed=spoken),)))
+    assert b"open-sesame" not in data and file.read(data).statements[0].text.startswith("create role app")
+
+
+def test_a_file_with_too_much_in_it_is_refused() -> None:
+    many = tuple(Statement(str(n), 1.0, 1.0) for n in range(2000))
+    with pytest.raises(ValueError, match="more than"):
+        file.read(file.written(Inside(statements=many)))
+
+
+SCRIPT = """\\set a random(5, 5)
+select b as x from t where a = :a and c = 'at 12:30' \\gset
+\\if :a > 7
+delete from t where a = :a;
+\\endif
+update t set b = :a where a = :x;
+select 1;
+"""
+
+
+def test_a_command_has_the_values_that_a_client_would_send_first() -> None:
+    found = commands([ScriptSource("s", SCRIPT, 1)], {}, "prepared", 1)
+    assert [one.number for one in found] == [1, 2, 3, 4]
+    typical = [one.typical for one in found]
+    assert typical[0] == "select b as x from t where a = 5 and c = 'at 12:30'"
+    assert typical[1] == "", "that branch is not taken"
+    assert typical[2] == "", "one value comes from the server"
+    assert typical[3].startswith("select 1")
+
+
+def test_a_script_that_counts_with_answers_of_the_server_still_has_its_commands() -> None:
+    text = "select 1 as x \\gset\n\\set y :x + 1\nselect :y;\n"
+    found = commands([ScriptSource("s", text, 1)], {}, "prepared", 1)
+    assert [one.typical for one in found] == ["select 1 as x", ""]
