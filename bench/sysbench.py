@@ -1,6 +1,6 @@
 """MariaDB: scripts beside sysbench, prepared, 8 clients on 1 thread, Unix socket; bulk loading beside ready files.
 
-What limits the first two figures: docs/adr/0024-what-a-point-select-costs.md.
+What limits the first two figures: docs/adr/0025-what-a-point-select-costs.md.
 """
 
 from __future__ import annotations
