@@ -191,6 +191,23 @@ def test_an_effect_that_only_the_screen_saw_is_not_claimed(file: Path) -> None:
     assert "support no change of the baseline" in said(after)
 
 
+def test_a_factor_whose_fresh_blocks_say_the_opposite_of_the_screen_is_not_supported(file: Path) -> None:
+    found = lab(file)
+    directory = LabDirectory(file.with_name("lab"))
+    directory.begin(Frozen(found, "m1", {}, {}))
+    silent = Printer(StringIO(), StringIO())
+    records = loop.measured(Blocks(directory, []), Machine({"clients": -0.5}, found, 0.05, random.Random(1)))
+    assert confirm.begun(directory, records, silent)
+    machine = Machine({"clients": 0.5}, found, 0.05, random.Random(2), measured=len(records))
+    records = loop.measured(Blocks(directory, records), machine, records)
+    from ironbench.analyse.archive import EMPTY
+    from ironbench.analyse.labstudy import lab_study
+
+    after = lab_study(directory.lab(), records, EMPTY, look=len(directory.declared()))
+    assert "clients contradicts itself: in the screen 2 was better" in said(after)
+    assert "support no change of the baseline" in said(after)
+
+
 def test_a_screen_that_was_interrupted_goes_on_where_it_was(file: Path) -> None:
     effects, found = {"clients": math.log(1.5)}, lab(file)
     directory = LabDirectory(file.with_name("lab"))

@@ -73,8 +73,9 @@ def _seen(factors: Sequence[Screened]) -> str:
 
 
 def _faster(study: Study, found: Screen) -> list[str]:
-    """Cells of one changed factor that the fresh blocks call faster."""
+    """Cells of one changed factor that the fresh blocks call faster, and that the screen did not find slower."""
     alone = {f"{one.name}={level}" for one in found.matter for level in (*one.between, one.last)}
+    alone -= {f"{one.name}={one.last}" for one in found.matter if not one.changes}
     return [one.finding.cell for one in study.ended(Conclusion.FASTER) if one.finding.cell in alone]
 
 
@@ -91,12 +92,23 @@ def _not_confirmed(study: Study, found: Screen) -> Iterator[str]:
     by_cell = {effect.finding.cell: effect for effect in study.effects}
     for one in found.matter:
         effect = by_cell.get(f"{one.name}={one.last}")
-        if study.complete and effect is not None and _open(effect):
+        if study.complete and effect is not None and effect.finding.conclusion is _opposite(one):
+            yield (
+                f"{one.name} contradicts itself: in the screen {one.better} was better, over all settings of the "
+                "others, and fresh blocks against the baseline say the opposite. It depends on the other settings, or "
+                "one of the two is chance; these trials support neither level."
+            )
+        elif study.complete and effect is not None and _open(effect):
             yield (
                 f"In the screen, over all settings of the others, {one.name} at {one.last} had {ratio(one.ratio)} "
                 f"what it had at {one.first} ({bounds(one.low, one.high)}); alone against the baseline that is not "
                 "confirmed."
             )
+
+
+def _opposite(one: Screened) -> Conclusion:
+    """How fresh blocks of the last level would end that say the opposite of the screen."""
+    return Conclusion.SLOWER if one.changes else Conclusion.FASTER
 
 
 def _open(effect: Effect) -> bool:
