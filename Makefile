@@ -11,7 +11,7 @@ VENV := .venv
 AGAIN = { echo "once more, alone:"; $(VENV)/bin/python -m pytest --last-failed --last-failed-no-failures none -m 'not long'; }
 UV := $(VENV)/bin/uv
 
-.PHONY: help setup demo test test-rust test-together test-long pgbench-cases lint format wheel bench labs findings docs clean
+.PHONY: help setup demo test build-rust-tests test-together test-long pgbench-cases lint format wheel bench labs findings docs clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-13s %s\n", $$1, $$2}'
@@ -31,12 +31,13 @@ demo: setup ## A lab of 3 minutes: what would a faster device for its log do for
 
 test: setup ## All tests but the long ones: Rust, Python, live engines
 	@scripts/servers
-	@$(MAKE) --no-print-directory -j2 test-rust test-together
+	@$(MAKE) --no-print-directory -j2 build-rust-tests test-together
+	@cargo test --locked --quiet --release --workspace
 	@$(VENV)/bin/python -m pytest -m 'alone and not long' || $(AGAIN)
 
-# Python's tests wait more than they compute: Rust's are built and run meanwhile.
-test-rust:
-	@cargo test --locked --quiet --release --workspace
+# Python's tests wait more than they compute: Rust's are built meanwhile. They run alone: some of them keep time.
+build-rust-tests:
+	@cargo test --locked --quiet --release --workspace --no-run
 test-together:
 	@$(VENV)/bin/python -m pytest -m 'not alone and not long' -n auto --dist loadgroup || $(AGAIN)
 

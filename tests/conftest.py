@@ -10,8 +10,8 @@ from ironbench.model import secrets
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """Workers of `-n auto`: three for each CPU, since a test with a server waits longer than it computes."""
-    return min(3 * len(os.sched_getaffinity(0)), 16)
+    """Workers of `-n auto`: two for each CPU, since a test with a server waits about as long as it computes."""
+    return min(2 * len(os.sched_getaffinity(0)), 16)
 
 
 # A shell that starts a program in the background makes it ignore Ctrl-C and SIGQUIT, and so would every ironbench that

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from ironbench import ranges, units
 from ironbench.cli import VERBS, program
 from ironbench.errors import InputError, MistakesError, in_a_file
-from ironbench.plan import labfile, resolve, sections
+from ironbench.plan import commands, labfile, resolve, sections
 from ironbench.plan.sections import LoadSection, Sections, Size, Time
 from ironbench.ranges import RANGES
 
@@ -132,11 +132,12 @@ def test_every_number_of_a_lab_file_has_a_range_that_is_kept(section: str, field
 
     def read(value: float) -> None:
         declared = labfile.read(lab_text(section, field, value), "x.toml")
-        if section in ("system", "limits", "load"):
+        if section in ("system", "limits", "load", "commands"):
             cell = msgspec.convert(declared.base, Sections)
             with in_a_file():
                 resolve.system(cell, "x", Path("/"), (0,))
                 resolve.load(cell.load, 1)
+                commands.read(cell.commands, "trial")
 
     def kept(value: float) -> float:
         return int(value) if known.whole or known.unit == "bytes" else value
