@@ -189,7 +189,8 @@ def rarely(*words: object) -> Any:
     ],
 )
 def test_who_asks_it_to_end_has_it_undone_first(user: User, number: int, while_: str) -> None:
-    prepare = "echo on >> done" if while_ == "trial" else "echo on >> done; sleep 4714"
+    sleep = f"sleep 4714.{int(number)}{len(while_)}"  # of this case: others may run beside it
+    prepare = "echo on >> done" if while_ == "trial" else f"echo on >> done; {sleep}"
     file = lab(user, f'prepare = "{prepare}", cleanup = "echo off >> done"', duration="20s")
     text = (
         (user.home / file).read_text().replace("powersave = {}\n", "").replace("[measure]", "powersave = {}\n[measure]")
@@ -202,7 +203,7 @@ def test_who_asks_it_to_end_has_it_undone_first(user: User, number: int, while_:
     assert told.code == 130, told
     assert "lab resume" in told.stderr
     assert lines(user) == ["on", "off"]
-    assert not running("sleep 4714") and not notes(user) and user.nothing_runs()
+    assert not running(sleep) and not notes(user) and user.nothing_runs()
 
 
 @pytest.mark.parametrize(
@@ -210,7 +211,8 @@ def test_who_asks_it_to_end_has_it_undone_first(user: User, number: int, while_:
     [("trial", "cleanup"), ("prepare", "resume"), rarely("trial", "resume"), rarely("prepare", "cleanup")],
 )
 def test_what_sigkill_left_is_undone_by_cleanup_and_by_resume(user: User, while_: str, by: str) -> None:
-    prepare = "echo on >> done" if while_ == "trial" else "echo on >> done; test -e again || sleep 4715"
+    sleep = f"sleep 4715.{len(while_)}{len(by)}"  # of this case: others may run beside it
+    prepare = "echo on >> done" if while_ == "trial" else f"echo on >> done; test -e again || {sleep}"
     file = lab(user, f'prepare = "{prepare}", cleanup = "echo off >> done; touch again"', duration="2s")
     with user.begun("lab", "run", file) as run:
         assert eventually(lambda: lines(user) == ["on"])
@@ -228,7 +230,7 @@ def test_what_sigkill_left_is_undone_by_cleanup_and_by_resume(user: User, while_
         told = user("lab", "resume", file)
         assert told.code in (0, 3), told
         assert lines(user) == ["on", "off", "on", "off"]
-    assert not notes(user) and not running("sleep 4715")
+    assert not notes(user) and not running(sleep)
 
 
 def test_a_lab_of_which_a_person_is_part_is_refused_without_a_terminal(user: User) -> None:
