@@ -225,6 +225,7 @@ warmup = "0s"
 on_error = "continue"
 [measure]
 repeats = 2
+quiet = "0s"
 [vary]
 clients = [1, 2]
 """

@@ -78,6 +78,7 @@ warmup = "0s"
 setup = [[], ["index.sql"]]
 [measure]
 repeats = 2
+quiet = "0s"
 """
     )
     plan = user("lab", "plan", "lab.toml")
@@ -256,6 +257,7 @@ warmup = "0s"
 clients = [1, 2]
 [measure]
 repeats = 2
+quiet = "0s"
 """
     )
     with user.begun("lab", "run", "lab.toml", "--results", "lab") as begun:
