@@ -13,7 +13,6 @@ from user import User
 
 from ironbench.engines.postgres import dsn as addresses
 from ironbench.engines.postgres.engine import PostgresEngine
-from ironbench.plan import fields
 from ironbench.record.labs import LabDirectory
 
 pytestmark = pytest.mark.live
@@ -21,8 +20,7 @@ pytestmark = pytest.mark.live
 PROGRAMS = Path("/usr/lib/postgresql/15/bin")
 ROOT = Path(__file__).parents[2]
 AT_ONCE = ("setting", "storage", "driver")
-OWN_DATA = pytest.mark.skipif("data" not in fields.SECTIONS, reason="labs cannot load a user's own data yet")
-KINDS = [*AT_ONCE, "upgrade", *(pytest.param(kind, marks=OWN_DATA) for kind in ("index", "query"))]
+KINDS = [*AT_ONCE, "upgrade", "index", "query"]
 
 
 @pytest.fixture

@@ -157,15 +157,7 @@ def _layers(count: int, x: dict[str, Any], ended: Sequence[Conclusion]) -> list[
         "encoding": {"x": {**x, "datum": 1.0}, "y": {**y, "field": "top"}, "y2": {"field": "line"}},
     }
     del one["encoding"]["x"]["field"]
-    block = {
-        "data": {"name": "blocks"},
-        "mark": {"type": "point", "filled": True, "size": 22, "color": "@muted", "opacity": 0.6, "shape": "circle"},
-        "encoding": {
-            "x": x,
-            "y": {**y, "field": "below"},
-            "tooltip": [{"field": "block", "title": "block"}, {"field": "text", "title": "ratio"}],
-        },
-    }
+    block = rows.blocks(x, y)
     whisker = {
         "data": {"name": "intervals"},
         "mark": {"type": "rule", "strokeWidth": 3.2, "strokeCap": "round"},

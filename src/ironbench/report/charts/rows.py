@@ -124,3 +124,16 @@ def _bars(count: int, colours: Mapping[str, str], x: dict[str, Any]) -> dict[str
             "tooltip": [{"field": "cell"}, {"field": "part"}, {"field": "text", "title": "value"}],
         },
     }
+
+
+def blocks(x: dict[str, Any], y: dict[str, Any]) -> dict[str, Any]:
+    """The ratio of each block, a small point below its row."""
+    return {
+        "data": {"name": "blocks"},
+        "mark": {"type": "point", "filled": True, "size": 22, "color": "@muted", "opacity": 0.6, "shape": "circle"},
+        "encoding": {
+            "x": x,
+            "y": {**y, "field": "below"},
+            "tooltip": [{"field": "block", "title": "block"}, {"field": "text", "title": "ratio"}],
+        },
+    }

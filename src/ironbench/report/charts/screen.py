@@ -83,15 +83,7 @@ def _layers(count: int, domain: list[float], title: str) -> list[dict[str, Any]]
         "encoding": {"x": {**x, "datum": 1.0}},
     }
     del one["encoding"]["x"]["field"]
-    block = {
-        "data": {"name": "blocks"},
-        "mark": {"type": "point", "filled": True, "size": 22, "color": "@muted", "opacity": 0.6, "shape": "circle"},
-        "encoding": {
-            "x": x,
-            "y": {**y, "field": "below"},
-            "tooltip": [{"field": "block", "title": "block"}, {"field": "text", "title": "ratio"}],
-        },
-    }
+    block = rows.blocks(x, y)
     whisker = {
         "data": {"name": "effects"},
         "mark": {"type": "rule", "strokeWidth": 3.2, "strokeCap": "round"},
