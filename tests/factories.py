@@ -17,10 +17,11 @@ from ironbench.errors import InputError
 from ironbench.model.inside import NOTHING, Inside, Statement
 from ironbench.model.observation import Counted, Series
 from ironbench.model.record import Budget, Record, Status
+from ironbench.model.record import Statement as Timed
 from ironbench.model.record import Warning as Caution
 from ironbench.model.secrets import Secrets
 from ironbench.model.system import Cell, Choice, Layout, Load, System
-from ironbench.record import Evidence
+from ironbench.record import Evidence, timed
 from ironbench.record.inside import written
 
 DISK = System("postgres", "log on disk", {"shared_buffers": "256MB"}, Layout("/srv/d", None, None), 256 << 20)
@@ -122,6 +123,16 @@ def doubles(*values: float) -> bytes:
     return struct.pack(f"<{len(values)}d", *values)
 
 
+TIMED = {
+    "script": "a.sql",
+    "line": 1,
+    "command": 1,
+    "text": "select 1",
+    "count": 5,
+    "failed": 0,
+    "mean_s": 0.1,
+    "stdev_s": 0.0,
+}
 INSIDE = Inside(statements=(Statement("select 1", 5.0, 0.1),), statements_s=0.1)
 
 
@@ -145,6 +156,7 @@ def evidence() -> Evidence:
             "plans.txt": b"Seq Scan\n",
             "streams.csv": b"stream,step\n",
             "inside.json": written(INSIDE),
+            "statements.json": timed.written([TIMED]),
             "commands.log": b"done\n",
         },
     )
@@ -210,6 +222,8 @@ class Shelf:
     """By id of a trial: its plans."""
     insides: Mapping[str, Inside] = field(default_factory=dict)
     """By id of a trial."""
+    statements: Mapping[str, Sequence[Timed]] = field(default_factory=dict)
+    """By id of a trial: times of the commands of its scripts."""
 
     def _of(self, id: str) -> tuple[Record, random.Random] | None:
         found = next((one for one in self.records if one.id == id and "throughput" in one.metrics), None)
@@ -262,6 +276,9 @@ class Shelf:
 
     def inside(self, id: str) -> Inside:
         return self.insides.get(id, NOTHING)
+
+    def timed(self, id: str) -> Sequence[Timed]:
+        return self.statements.get(id, ())
 
     def machine(self, key: str) -> Mapping[str, Any]:
         return self.machines.get(key, {})

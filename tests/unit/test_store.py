@@ -116,6 +116,7 @@ def read(store: Store, id: str) -> dict[str, object]:
         "counted.json": store.counted(id),
         "latency.hlog": store.histograms(id),
         "inside.json": store.inside(id),
+        "statements.json": store.timed(id),
         **{name: store.text(id, name) for name in ("log/child.log", "plans.txt", "streams.csv", "commands.log")},
     }
 

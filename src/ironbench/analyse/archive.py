@@ -7,6 +7,7 @@ from typing import Any, Protocol, TypeVar
 
 from ironbench.model.inside import NOTHING, Inside
 from ironbench.model.observation import Counted
+from ironbench.model.record import Statement
 
 T = TypeVar("T")
 Columns = Mapping[str, Any]
@@ -40,6 +41,10 @@ class Archive(Protocol):
         """What the server said of it."""
         ...
 
+    def timed(self, id: str) -> Sequence[Statement]:
+        """Times of the commands of its scripts, where they were asked for."""
+        ...
+
     def machine(self, key: str) -> Mapping[str, Any]: ...
 
     def engine(self, key: str) -> Mapping[str, Any]: ...
@@ -67,6 +72,9 @@ class Empty:
 
     def inside(self, id: str) -> Inside:
         return NOTHING
+
+    def timed(self, id: str) -> Sequence[Statement]:
+        return ()
 
     def machine(self, key: str) -> Mapping[str, Any]:
         return {}
@@ -108,6 +116,9 @@ class Archives:
 
     def inside(self, id: str) -> Inside:
         return self._first(lambda one: one.inside(id))
+
+    def timed(self, id: str) -> Sequence[Statement]:
+        return self._first(lambda one: one.timed(id))
 
     def machine(self, key: str) -> Mapping[str, Any]:
         return self._first(lambda one: one.machine(key))

@@ -23,6 +23,7 @@ from ironbench.analyse.queries import against, queries
 from ironbench.analyse.same_load import fell_behind, same_loads, too_little_time
 from ironbench.analyse.screen import of_confirmation, screen
 from ironbench.analyse.shares import Waterfall, waterfall
+from ironbench.analyse.statements import times
 from ironbench.analyse.study import Effect, Measured, Round, Study, facts, script_texts
 from ironbench.analyse.subjects import counted_in, work_name
 from ironbench.model.finding import Conclusion, Finding, Noise
@@ -97,6 +98,7 @@ def lab_study(
         role_latencies=role_latencies(usable),
         read_costs=read_costs(usable),
         scripts=script_texts(settled, archive),
+        timed=times(usable, archive),
         inside=(told := uses(usable, archive)),
         other_plans=other_plans(told),
         noise=highest_floor(noise, lab.method.metric, settled),

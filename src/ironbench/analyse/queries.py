@@ -26,7 +26,7 @@ _LEVEL = 0.05
 
 @dataclass(frozen=True, slots=True)
 class QueryRatio:
-    """The time of one query over the baseline's: of a lab paired by block, of runs the geometric means."""
+    """The time of one query or statement over the baseline's: of a lab paired by block, of runs the geometric means."""
 
     query: str
     ratio: float
@@ -102,12 +102,12 @@ def queries(groups: Sequence[tuple[str, Sequence[Record]]], *, in_blocks: bool =
         return None
     baseline = measured[0][1]
     score = baseline[0].system.reference_score
-    ratios = _paired if in_blocks else _unpaired
+    ratios = paired_ratios if in_blocks else unpaired_ratios
     subjects = tuple(
         Subject(
             name,
             _typical(records),
-            ratios(records, baseline) if place else (),
+            ratios(_by_trial(records), _by_trial(baseline)) if place else (),
             records[0].system.parallelism,
             records[0].system.reference_score,
             _expected(records[0].system.reference_score, score) if place else None,
@@ -130,17 +130,27 @@ def _times(record: Record) -> dict[str, float]:
     }
 
 
+def _by_trial(records: Sequence[Record]) -> list[Timed]:
+    return [(record.block, _times(record)) for record in records]
+
+
 def _typical(records: Sequence[Record]) -> dict[str, float]:
-    return {query: statistics.geometric_mean(values) for query, values in sorted(_values(records).items())}
+    values = _values(_by_trial(records))
+    return {query: statistics.geometric_mean(times) for query, times in sorted(values.items())}
 
 
-def _paired(records: Sequence[Record], baseline: Sequence[Record]) -> tuple[QueryRatio, ...]:
-    references = {record.block: _times(record) for record in baseline}
+Timed = tuple[int, Mapping[str, float]]
+"""Block of a trial, and the times of its queries or statements, each above 0."""
+
+
+def paired_ratios(trials: Sequence[Timed], baseline: Sequence[Timed]) -> tuple[QueryRatio, ...]:
+    """Of cells of one lab, whose trials pair by block."""
+    references = dict(baseline)
     pairs: dict[str, list[float]] = {}
-    for record in records:
-        for query, time_s in _times(record).items():
-            if query in references.get(record.block, {}):
-                pairs.setdefault(query, []).append(time_s / references[record.block][query])
+    for block, times in trials:
+        for query, time_s in times.items():
+            if query in references.get(block, {}):
+                pairs.setdefault(query, []).append(time_s / references[block][query])
     ratios = []
     for query, values in sorted(pairs.items()):
         one = paired(values)
@@ -149,8 +159,9 @@ def _paired(records: Sequence[Record], baseline: Sequence[Record]) -> tuple[Quer
     return tuple(ratios)
 
 
-def _unpaired(records: Sequence[Record], baseline: Sequence[Record]) -> tuple[QueryRatio, ...]:
-    sides = [_values(baseline), _values(records)]
+def unpaired_ratios(trials: Sequence[Timed], baseline: Sequence[Timed]) -> tuple[QueryRatio, ...]:
+    """Of separate runs."""
+    sides = [_values(baseline), _values(trials)]
     ratios = []
     for query in sorted(sides[0].keys() & sides[1].keys()):
         a, b = sides[0][query], sides[1][query]
@@ -158,10 +169,10 @@ def _unpaired(records: Sequence[Record], baseline: Sequence[Record]) -> tuple[Qu
     return tuple(ratios)
 
 
-def _values(records: Sequence[Record]) -> dict[str, list[float]]:
+def _values(trials: Sequence[Timed]) -> dict[str, list[float]]:
     values: dict[str, list[float]] = {}
-    for record in records:
-        for query, time_s in _times(record).items():
+    for _, times in trials:
+        for query, time_s in times.items():
             values.setdefault(query, []).append(time_s)
     return values
 

@@ -20,6 +20,7 @@ from ironbench.analyse.rate import clients_asked, of_one_system
 from ironbench.analyse.reproduce import run_command
 from ironbench.analyse.scaling import Scaling, scalings
 from ironbench.analyse.shares import Shares, budgets, main_events, waits
+from ironbench.analyse.statements import Times, times
 from ironbench.analyse.subjects import Subject, by_work, counted_in, sessions, subjects, work_name
 from ironbench.analyse.summarise import Summary
 from ironbench.model.record import Record
@@ -139,6 +140,8 @@ class Study:
     scripts: tuple[tuple[str, str], ...]
     """Name and text of every script that was driven."""
 
+    timed: tuple[Times, ...] = ()
+    """Times of the commands of scripts, where they were asked for; of runs at the peak."""
     inside: tuple[Use, ...] = ()
     """What servers said of the trials; of runs at the peak."""
     other_plans: tuple[OtherPlan, ...] = ()
@@ -306,6 +309,7 @@ def _study(records: Sequence[Record], archive: Archive, derived: Mapping[str, st
         role_latencies=role_latencies(at_peaks),
         read_costs=read_costs(at_peaks),
         scripts=script_texts(records, archive),
+        timed=times(at_peaks, archive, in_blocks=False),
         inside=(told := uses(at_peaks, archive)),
         other_plans=other_plans(told),
         parts=parts,

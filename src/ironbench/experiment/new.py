@@ -113,7 +113,7 @@ def _system(here: AtHand, dsn: bool = True) -> list[str]:
     ]
 
 
-def _load(here: AtHand) -> list[str]:
+def _load(here: AtHand, timed: bool = False) -> list[str]:
     cores = "where ironbench runs" if here.dsn else "here"
     checkpoint = ['checkpoint = "10s"    # log and data writes are those of whole cycles'] if _checkpoints(here) else []
     clients = here.clients if here.engine.traits.writers is None else here.engine.traits.writers
@@ -121,6 +121,7 @@ def _load(here: AtHand) -> list[str]:
         "[load]",
         f"clients = {clients}          # two for each core {cores}, four at least",
         'duration = "30s"',
+        *(["report_per_statement = true    # times every command of the scripts by itself"] if timed else []),
         *checkpoint,
         "",
     ]
@@ -189,7 +190,7 @@ def _index(here: AtHand) -> Iterator[str]:
     yield f'files = ["{FILL_IN}.sql"]    # what your application does, as pgbench scripts; FILE@WEIGHT, … mixes several'
     yield ""
     yield from _system(here)
-    yield from _load(here)
+    yield from _load(here, timed=True)
     yield "[vary.index]"
     yield "without = {}"
     yield "# The file holds for example: CREATE INDEX ON orders (customer);"
@@ -203,7 +204,7 @@ def _query(here: AtHand) -> Iterator[str]:
     yield from _own_workload(here)
     yield ""
     yield from _system(here)
-    yield from _load(here)
+    yield from _load(here, timed=True)
     yield "# Each file holds the statement, and \\set for what varies in it: docs/guide/scripts.md"
     yield "[vary.query]"
     yield f'"as it is" = {{ workload.files = ["{FILL_IN}-before.sql"] }}'

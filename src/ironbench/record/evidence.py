@@ -17,8 +17,11 @@ import msgspec
 from ironbench.errors import IronbenchError
 from ironbench.model.inside import Inside
 from ironbench.model.observation import Counted, Series
+from ironbench.model.record import Statement
 from ironbench.record.inside import INSIDE
 from ironbench.record.inside import read as read_inside
+from ironbench.record.timed import TIMED
+from ironbench.record.timed import read as read_timed
 
 if TYPE_CHECKING:
     import numpy as np
@@ -127,6 +130,10 @@ def inside(path: Path) -> Inside:
     return read_inside(path.read_bytes())
 
 
+def timed(path: Path) -> tuple[Statement, ...]:
+    return read_timed(path.read_bytes())
+
+
 READERS: dict[str, Callable[[Path], Any]] = {
     TIMELINE: columns,
     SECONDS: columns,
@@ -137,6 +144,7 @@ READERS: dict[str, Callable[[Path], Any]] = {
     "commands.log": text,
     "plans.txt": text,
     INSIDE: inside,
+    TIMED: timed,
     "streams.csv": text,
 }
 """File of a record's evidence → its reader."""

@@ -27,6 +27,7 @@ from ironbench.record.evidence import Evidence
 from ironbench.record.inside import INSIDE
 from ironbench.record.redact import redacted_sql
 from ironbench.record.store import Store
+from ironbench.record.timed import TIMED, written
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,7 @@ def keep(store: Store, plan: Plan, trial: Trial, measured: Measured, session: Se
     series = (*observation.series, *driven.series)
     files = dict(driven.files)
     if timed := driven.summary.get("statements"):
-        files["statements.json"] = msgspec.json.format(msgspec.json.encode(timed), indent=1)
+        files[TIMED] = written(timed)
     if prepared.output:
         files["commands.log"] = prepared.output.encode()
     if driven.inside_server:

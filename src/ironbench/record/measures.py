@@ -10,6 +10,7 @@ from ironbench.catalogue import PER_UNIT
 from ironbench.model import sample
 from ironbench.model.driven import Driven
 from ironbench.model.record import Statement
+from ironbench.record.redact import redacted_sql
 
 if TYPE_CHECKING:
     from ironbench._core import Histogram
@@ -75,7 +76,7 @@ def statements(driven: Driven) -> tuple[Statement, ...]:
             row["script"],
             row["line"],
             row["command"],
-            row["text"] if len(row["text"]) <= _MOST_TEXT else row["text"][: _MOST_TEXT - 1] + "…",
+            _beginning(redacted_sql(row["text"])),
             row["count"],
             row["failed"],
             float(f"{row['mean_s']:.4g}"),
@@ -84,6 +85,10 @@ def statements(driven: Driven) -> tuple[Statement, ...]:
         for row in rows
         if row in longest
     )
+
+
+def _beginning(text: str) -> str:
+    return text if len(text) <= _MOST_TEXT else text[: _MOST_TEXT - 1] + "…"
 
 
 def concise(metrics: Mapping[str, float]) -> dict[str, float]:

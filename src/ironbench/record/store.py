@@ -23,7 +23,7 @@ from ironbench.errors import FailureError, InputError, nearest
 from ironbench.machine import space
 from ironbench.model.inside import NOTHING, Inside
 from ironbench.model.observation import Counted
-from ironbench.model.record import SCHEMA, Record
+from ironbench.model.record import SCHEMA, Record, Statement
 from ironbench.model.secrets import hidden_in
 from ironbench.printer import Printer
 from ironbench.record import durable, index
@@ -32,6 +32,7 @@ from ironbench.record.evidence import Columns, Evidence
 from ironbench.record.index import Listed
 from ironbench.record.inside import INSIDE
 from ironbench.record.redact import HIDDEN
+from ironbench.record.timed import TIMED
 
 if TYPE_CHECKING:
     from ironbench._core import Histogram
@@ -263,6 +264,9 @@ class Store:
 
     def inside(self, id: str) -> Inside:
         return self._evidence(id, INSIDE, files.inside, NOTHING)
+
+    def timed(self, id: str) -> Sequence[Statement]:
+        return self._evidence(id, TIMED, files.timed, ())
 
     def damage(self, id: str) -> dict[str, str]:
         """The damaged files of a record, each with what is wrong with it."""

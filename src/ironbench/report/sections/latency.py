@@ -1,15 +1,14 @@
-"""Response times by percentile, script by script, and statement by statement."""
+"""Response times by percentile, and script by script."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from ironbench.analyse.study import Part, Study
 from ironbench.analyse.timelines import Percentiles
 from ironbench.catalogue import part_of
-from ironbench.model.record import Record, Statement
+from ironbench.model.record import Record
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Key, Table
 from ironbench.report.numbers import NOT_KNOWN, measured, quantity, scale
@@ -21,12 +20,10 @@ PLACE = 1200
 
 def sections(study: Study) -> Iterator[Section]:
     yield Section("latency", "Latency", charts=tuple(latency(study)), self_titled=True)
-    by_statement = f"Statement by statement, {study.place}"
     by_script, tables = f"Script by script, {study.place}", tuple(scripts(study))
     several = any(part.curve.main and len(part.curve.main.trials) > 1 for part in study.parts)
     medians = (_MEDIANS,) if tables and several else ()
     yield Section("scripts", by_script, tables=tables, sentences=medians, at_end=True)
-    yield Section("statements", by_statement, _LEAD, tables=tuple(statements(study)), at_end=True)
 
 
 _SHOWN = (0.5, 0.9, 0.95, 0.99, 0.999, 0.9999)
@@ -147,7 +144,6 @@ _MEDIANS = (
     "Each figure is the median of the trials, taken script by script: the throughputs of the scripts need not add up "
     "to that of the whole, which is a median of its own."
 )
-_LEAD = "From sending a command to its answer; the time between commands is not in it."
 
 
 def scripts(study: Study) -> list[tuple[str, Table]]:
@@ -178,25 +174,3 @@ def _failed(script: str, trials: Sequence[Record]) -> str:
     if not of_parts and any(trial.metrics.get("failed", 1) for trial in trials):
         return NOT_KNOWN
     return grouped(sum(trial.metrics.get(f"failed{{{script}}}", 0.0) for trial in trials))
-
-
-def statements(study: Study) -> list[tuple[str, Table]]:
-    """A table per system with the time of every SQL command, over all trials of its main point."""
-    tables = []
-    for part in study.parts:
-        alike: dict[tuple[str, int, int], list[Statement]] = {}
-        for trial in part.curve.main.trials if part.curve.main else ():
-            for one in trial.statements:
-                alike.setdefault((one.script, one.line, one.command), []).append(one)
-        rows = []
-        for (script, line, _), group in alike.items():
-            count = sum(one.count for one in group)
-            mean_s = sum(one.count * one.mean_s for one in group) / count
-            squares = sum(one.count * (one.stdev_s**2 + (one.mean_s - mean_s) ** 2) for one in group)
-            times_s = (quantity(mean_s, "s"), quantity(math.sqrt(squares / count), "s"))
-            failed = sum(one.failed for one in group)
-            rows.append((f"{script}:{line}  {group[0].text}", *times_s, grouped(count), grouped(failed)))
-        if rows:
-            head = ("statement", "mean", "standard deviation", "answers", "failed")
-            tables.append((part.name, Table(head, tuple(rows))))
-    return tables

@@ -1,0 +1,33 @@
+"""Times of the SQL commands of scripts, as a file of a record: all of them, and their whole texts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from ironbench.model.record import Statement
+from ironbench.record.redact import redacted_sql
+
+TIMED = "statements.json"
+_MOST = 10_000
+_LONGEST = 100_000
+
+
+def written(rows: Sequence[Mapping[str, Any]]) -> bytes:
+    """Rows as the core counts them, without passwords."""
+    clean = [{**row, "text": redacted_sql(row["text"])} for row in rows]
+    return msgspec.json.format(msgspec.json.encode(clean), indent=1)
+
+
+def read(data: bytes) -> tuple[Statement, ...]:
+    """ValueError, msgspec.MsgspecError."""
+    found = msgspec.json.decode(data, type=tuple[Statement, ...])
+    if len(found) > _MOST or any(len(one.text) > _LONGEST or len(one.script) > _LONGEST for one in found):
+        raise ValueError(f"holds more than {_MOST} statements, or a text of more than {_LONGEST} characters")
+    for one in found:
+        if one.count < 0 or one.failed < 0 or not math.isfinite(one.mean_s + one.stdev_s) or one.mean_s < 0:
+            raise ValueError(f"has impossible times of {one.script}, line {one.line}")
+    return found

@@ -1,0 +1,84 @@
+"""Statement by statement, as clients saw it: times of every command, and their ratios to the baseline's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ironbench.analyse.queries import QueryRatio
+from ironbench.analyse.statements import Timed, Times, sure
+from ironbench.analyse.study import Study
+from ironbench.report.charts.base import Table
+from ironbench.report.findings import bounds
+from ironbench.report.numbers import quantity, times
+from ironbench.report.section import Section
+from ironbench.words import grouped, listed
+
+PLACE = 1250
+_WIDTH = 80
+"""Characters of a statement in a table."""
+_SIDE_BY_SIDE = 4
+"""Most cells whose times stand side by side."""
+_NAMED = 3
+"""In a sentence; the table has all."""
+_LEAD = "From sending a command to its answer; the time between commands is not in it."
+_NO_VERDICT = "Ratios have 95 % intervals one by one and carry no verdict: of many some leave out 1 by chance."
+
+
+def sections(study: Study) -> Iterator[Section]:
+    subjects = study.timed
+    title = f"Statement by statement, {study.place}" if study.parts else "Statement by statement"
+    tables = (*side_by_side(subjects), *((one.name, _table(one)) for one in subjects))
+    yield Section("statements", title, _LEAD, tables=tables, sentences=tuple(sentences(study)), at_end=True)
+
+
+def sentences(study: Study) -> Iterator[str]:
+    if not study.timed:
+        return
+    names = [one.name for one in study.timed]
+    every = [part.name for part in study.parts] or [cell.name for cell in study.cells if cell.usable]
+    if untimed := [name for name in every if name not in names]:
+        yield f"Statements were not timed (report_per_statement) in {listed(untimed)}."
+    apart = list(sure(study.timed))
+    for name in dict.fromkeys(name for name, _, _ in apart):
+        own = [f"{_title(one, 60)} {_ratio(ratio)}" for other, one, ratio in apart if other == name]
+        more = f"; and {len(own) - _NAMED} more" if len(own) > _NAMED else ""
+        yield f"Times of {name} over those of {names[0]}: {'; '.join(own[:_NAMED])}{more}."
+    if any(one is not None and one.ratio is not None for subject in study.timed for one in subject.statements):
+        yield _NO_VERDICT
+
+
+def side_by_side(subjects: tuple[Times, ...]) -> Iterator[tuple[str, Table]]:
+    """The mean of each command everywhere, and its ratio to the first."""
+    if not 1 < len(subjects) <= _SIDE_BY_SIDE:
+        return
+    rows = []
+    for own in zip(*(one.statements for one in subjects), strict=True):
+        known = next(one for one in own if one is not None)
+        means = ("–" if one is None else _with_ratio(one) for one in own)
+        rows.append((_title(known), *means))
+    yield "Mean time of an answer", Table(("statement", *(one.name for one in subjects)), tuple(rows))
+
+
+def _with_ratio(one: Timed) -> str:
+    return quantity(one.mean_s, "s") + (f" ({_ratio(one.ratio)})" if one.ratio else "")
+
+
+def _ratio(one: QueryRatio) -> str:
+    return f"{times(one.ratio)}, {bounds(one.low, one.high)}" if one.known else times(one.ratio)
+
+
+def _table(subject: Times) -> Table:
+    compared = any(one is not None and one.ratio is not None for one in subject.statements)
+    rows = []
+    for one in subject.statements:
+        if one is not None:
+            spread = (quantity(one.mean_s, "s"), quantity(one.stdev_s, "s"))
+            ratio = (_ratio(one.ratio) if one.ratio else "–",) if compared else ()
+            rows.append((_title(one), *spread, *ratio, grouped(one.count), grouped(one.failed)))
+    head = ("statement", "mean", "standard deviation", *(("ratio",) if compared else ()), "answers", "failed")
+    return Table(head, tuple(rows))
+
+
+def _title(one: Timed, most: int = _WIDTH) -> str:
+    text = f"{one.script}:{one.line}  {one.text}"
+    return text if len(text) <= most else text[: most - 1] + "…"

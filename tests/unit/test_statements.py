@@ -1,0 +1,127 @@
+"""Times of the commands of scripts: pooled by cell, paired by block, shown in every format."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from factories import Shelf, example
+from labfactory import lab, trials
+
+from ironbench.analyse.labstudy import lab_study
+from ironbench.analyse.study import Study, studies
+from ironbench.model.record import Statement
+from ironbench.record import measures, timed
+from ironbench.report import formats
+
+ORDER = "select * from orders where id = :id"
+
+
+def commands(mean_s: float, folder: str = "before", count: int = 100) -> tuple[Statement, ...]:
+    texts = ("begin", ORDER, "end", "begin", "update item set n = n + 1", "end")
+    means = (1e-4, mean_s, 2e-4, 1e-4, 1e-3, 2e-4)
+    return tuple(
+        Statement(f"/srv/{folder}/shop.sql", 2 * n, n, text, count, int(n == 2), mean, mean / 10)
+        for n, (text, mean) in enumerate(zip(texts, means, strict=True), 1)
+    )
+
+
+def study(plan_means: dict[str, Sequence[float]], evidence: bool = True) -> Study:
+    """`plan_means`: cell → mean of the one statement that differs, block by block."""
+    plan = lab({"index": ("with", "without", "other")}, blocks=4)
+    records, statements = [], {}
+    for one in trials(plan, dict.fromkeys((setup.cell.name for setup in plan.setups), 1000.0)):
+        means = plan_means.get(one.cell.name)
+        if means is not None:
+            whole = commands(means[one.block], folder=one.cell.name)
+            one, statements[one.id] = replace(one, statements=whole[1:2]), whole
+        records.append(one)
+    return lab_study(plan, records, Shelf(records, statements=statements if evidence else {}))
+
+
+FAST, SLOW = (1e-3, 2e-3, 3e-3, 4e-3), (1e-2, 2e-2, 3e-2, 4e-2)
+
+
+@pytest.fixture
+def found() -> Study:
+    return study({"index=with": FAST, "index=without": SLOW})
+
+
+def test_commands_are_compared_block_by_block_and_told_apart_by_their_place(found: Study) -> None:
+    first, other = found.timed
+    assert [one.text for one in first.statements if one] == [one.text for one in commands(1.0)]
+    slow = other.statements[1]
+    assert slow is not None and slow.ratio is not None
+    assert slow.ratio.ratio == pytest.approx(10.0) and slow.ratio.blocks == 4
+    assert slow.ratio.low == pytest.approx(slow.ratio.high), (
+        "every block has the same ratio, whatever its machine's mood"
+    )
+    assert slow.mean_s == pytest.approx(2.5e-2) and (slow.count, slow.failed) == (400, 4)
+    update = other.statements[4]
+    assert update is not None and update.ratio is not None and update.ratio.ratio == pytest.approx(1.0)
+    assert all(one is not None and one.ratio is None for one in first.statements)
+
+
+def test_of_records_without_their_files_the_statements_in_them_are_shown() -> None:
+    first, other = study({"index=with": FAST, "index=without": SLOW}, evidence=False).timed
+    assert [one.text for one in first.statements if one] == [ORDER]
+    assert other.statements[0] is not None and other.statements[0].ratio is not None
+
+
+@pytest.mark.parametrize("format", ["html", "md", "text", "csv", "json"])
+def test_every_format_of_a_labs_report_shows_times_and_ratios(found: Study, format: str) -> None:
+    text = formats.get(format)([found]).decode().replace("\\", "")
+    assert ORDER in text
+    if format not in ("json", "csv"):
+        assert "Times of index=without over those of index=with: shop.sql:4" in text
+        assert "Statements were not timed (report_per_statement) in index=other." in text
+        assert "no verdict" in text
+
+
+def test_a_lab_without_such_times_says_nothing_of_them() -> None:
+    text = formats.get("md")([study({})]).decode()
+    assert "statement" not in text.lower().replace("report_per_statement", "")
+
+
+def test_runs_show_the_times_at_their_peaks() -> None:
+    records = [replace(one, statements=commands(1e-3)) for one in example()]
+    first, other = studies(records, Shelf(records))[0].timed
+    assert first.statements[1] is not None and other.statements[1] is not None
+    assert other.statements[1].ratio is not None
+
+
+def test_passwords_in_commands_do_not_reach_the_record() -> None:
+    spoken = "x" * 30 + " alter role app password 'open-sesame-at-the-end-of-a-long-line'"
+    row = {"script": "a.sql", "line": 1, "command": 1, "text": spoken, "count": 1, "failed": 0}
+    row |= {"mean_s": 1.0, "stdev_s": 0.0}
+    assert b"sesame" not in timed.written([row])
+    (kept,) = measures.statements(_driven([row]))
+    assert "open" not in kept.text
+    (read,) = timed.read(timed.written([row]))
+    assert read.script == "a.sql" and read.mean_s == 1.0
+
+
+@pytest.mark.parametrize("change", [{"count": -1}, {"mean_s": -1.0}, {"mean_s": float("inf")}])
+def test_a_file_of_impossible_times_is_refused(change: dict[str, float]) -> None:
+    import msgspec
+
+    row = {
+        "script": "a.sql",
+        "line": 1,
+        "command": 1,
+        "text": "x",
+        "count": 1,
+        "failed": 0,
+        "mean_s": 1.0,
+        "stdev_s": 0.0,
+    }
+    data = msgspec.json.encode([row | change]).replace(b"null", b"1e999")
+    with pytest.raises((ValueError, msgspec.MsgspecError)):
+        timed.read(data)
+
+
+def _driven(rows: list[dict[str, object]]):
+    from ironbench.model.driven import Driven
+
+    return Driven("2026-01-01T00:00:00", True, summary={"statements": rows})
