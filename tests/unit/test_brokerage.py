@@ -6,8 +6,9 @@ import re
 
 import pytest
 
+from ironbench import _core
 from ironbench.errors import InputError
-from ironbench.workloads.brokerage import tables
+from ironbench.workloads.brokerage import tables, transactions
 
 ENGINES = ("postgres", "mariadb", "sqlite")
 OPTIONS = {option.name: option.default for option in tables.OPTIONS}
@@ -59,3 +60,22 @@ def test_the_size_grows_with_customers_days_and_texts() -> None:
 
     assert size(customers="3000") == 3 * size()
     assert size(days="300") > 20 * size() and size(lob="full") - size(lob="none") == 100_000_000
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_every_transaction_has_a_script_that_begins_with_its_isolation(engine: str) -> None:
+    names = [(name, "0") for name in transactions.VARIABLES]
+    for name, isolation in transactions.ISOLATION.items():
+        source = transactions.script(name, engine)
+        _core.compile_scripts([(name, source.text, 1)], names, "prepared")
+        assert _core.script_cautions([(name, source.text, 1)], names, "prepared") == []
+        if engine == "sqlite":
+            assert re.search(r"^begin( immediate)?;$", source.text, re.MULTILINE), name
+        else:
+            assert f"isolation level {isolation}" in source.text, name
+        assert source.text.count("commit;\n") == 1
+
+
+def test_every_variable_is_used_by_a_script() -> None:
+    texts = "".join(transactions.script(name, engine).text for name in transactions.ISOLATION for engine in ENGINES)
+    assert [name for name in transactions.VARIABLES if f":{name}" not in texts] == []

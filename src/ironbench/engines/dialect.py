@@ -37,6 +37,10 @@ class Dialect:
     identity: str = "generated always as identity"
     """Of a column whose values the engine counts."""
 
+    def transaction(self, isolation: str) -> str:
+        """Begins a transaction of an isolation level, e.g. `read committed`; the engine's only one where it has one."""
+        return "begin"
+
     def present(self, tables: Sequence[str]) -> str:
         """Names of those of `tables` that exist where an unqualified name finds them."""
         return (

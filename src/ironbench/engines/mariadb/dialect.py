@@ -51,6 +51,10 @@ class MariadbDialect(Dialect):
     kinds: Mapping[str, str] = {"view": "view", "system view": "view"}
     identity = "auto_increment"
 
+    def transaction(self, isolation: str) -> str:
+        # For the next transaction only (manual, "SET TRANSACTION").
+        return f"set transaction isolation level {isolation};\nbegin"
+
     def present(self, tables: Sequence[str]) -> str:
         return (
             "select table_name from information_schema.tables where table_schema = database() "

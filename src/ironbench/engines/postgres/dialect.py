@@ -22,6 +22,9 @@ class PostgresDialect(Dialect):
     begin = ""
     """Statements sent together are one transaction (PostgreSQL 18 documentation, 54.2.2.1), which a failure ends."""
 
+    def transaction(self, isolation: str) -> str:
+        return f"begin isolation level {isolation}"
+
     def present(self, tables: Sequence[str]) -> str:
         return (
             f"select relname from pg_class where relname in ({listed(tables)}) and relkind in ('r', 'p') "

@@ -1,1 +1,1 @@
-"""A brokerage derived from TPC-E: its 33 tables, and the rules that they keep. No workload yet: nothing drives them."""
+"""A brokerage derived from TPC-E: its 33 tables, its transactions, and the rules that both keep."""
