@@ -52,6 +52,10 @@ class Statement:
     temp_bytes: float = 0.0
     """Written to temporary files."""
     log_bytes: float = 0.0
+    examined: float = 0.0
+    """Rows that were read to find them; 0: not counted."""
+    temp_tables: float = 0.0
+    """Temporary tables on disk."""
     io_s: float | None = None
     """Of the time, reading and writing; None: not measured by the server."""
 
@@ -68,19 +72,23 @@ class Table:
     inserted: float = 0.0
     updated: float = 0.0
     deleted: float = 0.0
-    hot_updated: float = 0.0
-    """Updated without a new entry in any index."""
+    hot_updated: float | None = 0.0
+    """Updated without a new entry in any index; None: the server knows no such thing."""
     hit_bytes: float = 0.0
     read_bytes: float = 0.0
-    dead_rows: float = 0.0
-    """At the end."""
-    dead_before: float = 0.0
+    dead_rows: float | None = 0.0
+    """At the end; None: there are none in this sense."""
+    dead_before: float | None = 0.0
     bytes: float | None = None
     """At the end, with its overflow, without indexes."""
     bytes_before: float | None = None
     vacuums: float = 0.0
     """That ended."""
     analyzes: float = 0.0
+    time_s: float | None = None
+    """Of the server in it; None: not measured."""
+    index_rows: float = 0.0
+    """Read by an index; 0: not counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +99,7 @@ class Index:
     rows: float = 0.0
     hit_bytes: float = 0.0
     read_bytes: float = 0.0
+    time_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,3 +142,11 @@ class Inside:
 
 
 NOTHING = Inside()
+LONGEST = 400
+"""Characters of a statement."""
+
+
+def bounded(text: str) -> str:
+    """On one line, with the beginning of what is long."""
+    line = " ".join(text.split()).rstrip(";")
+    return line if len(line) <= LONGEST else line[: LONGEST - 1] + "…"

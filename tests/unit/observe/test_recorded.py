@@ -26,7 +26,7 @@ def test_every_observer_finds_something_in_the_recording(recorded: Samples, reco
     recorded = recorded_elsewhere | recorded
     for observer in observe.observers():
         # Recorded on real devices, and before these were observed: see test_emulation.py and test_ends.py.
-        if observer.name not in ("emulation", "pg_statements", "pg_relations"):
+        if observer.name not in ("emulation", "pg_statements", "pg_relations", "maria_statements", "maria_relations"):
             assert observer.parse(recorded, WINDOW_S).metrics, observer.name
 
 

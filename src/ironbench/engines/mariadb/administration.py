@@ -10,6 +10,7 @@ from ironbench.engines.dialect import listed
 from ironbench.engines.examination import Examination
 from ironbench.engines.mariadb import facts
 from ironbench.engines.mariadb.dialect import CHECKPOINT, TABLES
+from ironbench.engines.mariadb.inside import MariadbInsight
 from ironbench.engines.mariadb.maintenance import MariadbMaintaining
 from ironbench.errors import FailureError
 from ironbench.model.observation import Source
@@ -44,6 +45,7 @@ _INDEXES = """
 class MariadbAdministration(Administration):
     maintaining = MariadbMaintaining()
     marks = True
+    insight = MariadbInsight()
 
     @property
     def examination(self) -> Examination:

@@ -32,6 +32,12 @@ class MariadbSession(ServerSession[Address, "MysqlConnection"]):
 
         return _core.MysqlConnection(json.dumps(self._address.connection(self._secrets, own=True)).encode())
 
+    def as_client(self) -> MysqlConnection:
+        """With the modes that a client's connection has, for statements of the user's; the caller closes it."""
+        from ironbench import _core
+
+        return _core.MysqlConnection(json.dumps(self._address.connection(self._secrets)).encode())
+
     def line(self, cpus: Sequence[int] = ()) -> MariadbLine:
         return MariadbLine(self.connect())
 

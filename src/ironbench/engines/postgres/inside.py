@@ -11,7 +11,7 @@ from ironbench.engines.postgres.observers import relations, statements
 from ironbench.engines.postgres.observers.catalog import has_relation
 from ironbench.engines.postgres.observers.statements import EXTENSION, State
 from ironbench.errors import IronbenchError
-from ironbench.model.inside import Command, Inside, Missing, Plan, Statement
+from ironbench.model.inside import LONGEST, Command, Inside, Missing, Plan, Statement, bounded
 from ironbench.model.observation import Sample
 from ironbench.model.session import Session
 
@@ -20,8 +20,6 @@ _EXPLAINABLE = re.compile(r"\s*(select|insert|update|delete|merge|with|values|ta
 _NODE = re.compile(r"^\s*(?:->\s*)?(.*?)\s+\(cost=")
 _EXPLAIN = "set transaction read only; set local statement_timeout = '5s'; explain ({how}) {sql}"
 _LONGEST_PLAN = 6000
-_LONGEST = 400
-"""Characters of a statement."""
 _OURS = re.compile(r"ironbench_observer_|pg_stat_force_next_flush|^\s*set transaction read only", re.IGNORECASE)
 _TOP = 8
 """Statements that are kept by each order: time, calls, blocks read, log."""
@@ -138,16 +136,10 @@ def _texts(session: Session, ids: Sequence[str]) -> dict[str, str]:
         return {}
     wanted = ", ".join(str(int(id)) for id in ids)
     rows = session.query(
-        f"select queryid, min(left(query, {8 * _LONGEST})) from {known.view} where queryid in ({wanted}) group by 1"
+        f"select queryid, min(left(query, {8 * LONGEST})) from {known.view} where queryid in ({wanted}) group by 1"
     )
     texts = dict.fromkeys(ids, "(its text was evicted)")
     return texts | {str(id): "" if _OURS.search(text or "") else bounded(text or "") for id, text in rows}
-
-
-def bounded(text: str) -> str:
-    """On one line, with the beginning of what is long."""
-    line = " ".join(text.split()).rstrip(";")
-    return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
 
 
 def _statement(text: str, grown: Mapping[str, float], io_timed: bool) -> Statement:

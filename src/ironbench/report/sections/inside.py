@@ -26,8 +26,8 @@ _WIDTH = 100
 _REST = "all other statements"
 _COLOURS = ("@p0", "@p1", "@p3", "@p2", "@p8", "@p5")
 _STATEMENTS = (
-    "As the server counts it: execution alone. Planning, commits and waiting for the client are not in it, and what "
-    "ironbench asks itself is left out. Values of statements are replaced by $1, $2 …"
+    "As the server counts it: waiting for the client is not in it, and what ironbench asks itself is left out. "
+    "Planning and commits are in it where the server counts them with the statement. Values are replaced."
 )
 _PLANS = (
     "Asked before the trials with typical values, and not executed. A prepared statement may go over to a plan for any "
@@ -119,29 +119,36 @@ def _cut(text: str, most: int = _WIDTH) -> str:
 
 
 def statement_tables(subjects: Sequence[Use]) -> Iterator[tuple[str, Table]]:
+    head = ("statement", "of the time", "calls", "mean", "of it I/O", "rows", "examined", "read", "temporary", "log")
     for one in subjects:
-        timed = any(own.io_s is not None for own in one.statements)
-        io = ("of it I/O",) if timed else ()
-        head = ("statement", "of the time", "calls", "mean", *io, "rows", "read", "temporary", "log")
-        rows = tuple(_statement(one, statement, timed) for statement in one.statements[:_SHOWN])
+        rows = tuple(_statement(one, statement) for statement in one.statements[:_SHOWN])
         if rows:
-            yield f"{one.name} (rows and bytes per call)", Table(head, rows)
+            yield f"{one.name} (rows and bytes per call)", _without_empty(head, rows)
 
 
-def _statement(use: Use, one: Statement, timed: bool) -> tuple[str, ...]:
+def _statement(use: Use, one: Statement) -> tuple[str, ...]:
     io = "" if one.io_s is None or not one.time_s else in_percent(one.io_s / one.time_s)
+    temporary = quantity(one.temp_bytes / one.calls, "bytes") if one.temp_bytes else ""
+    if one.temp_tables:
+        temporary = f"{number(one.temp_tables / one.calls)} tables"
     return (
         _cut(one.text),
         in_percent(one.time_s / use.statements_s) if use.statements_s else "",
         quantity(use.per_second(one.calls), "1/s"),
         quantity(one.time_s / one.calls, "s"),
-        *((io,) if timed else ()),
+        io,
         number(one.rows / one.calls),
-        *(
-            quantity(size / one.calls, "bytes") if size else ""
-            for size in (one.read_bytes, one.temp_bytes, one.log_bytes)
-        ),
+        number(one.examined / one.calls) if one.examined else "",
+        quantity(one.read_bytes / one.calls, "bytes") if one.read_bytes else "",
+        temporary,
+        quantity(one.log_bytes / one.calls, "bytes") if one.log_bytes else "",
     )
+
+
+def _without_empty(head: Sequence[str], rows: Sequence[tuple[str, ...]]) -> Table:
+    """Without columns that say nothing: not every server counts all of it."""
+    kept = [at for at, _ in enumerate(head) if any(row[at] for row in rows)]
+    return Table(tuple(head[at] for at in kept), tuple(tuple(row[at] for at in kept) for row in rows))
 
 
 def side_by_side(subjects: Sequence[Use]) -> Iterator[tuple[str, Table]]:
@@ -212,13 +219,14 @@ def _plan(plan: Plan) -> str:
 
 
 def use_tables(subjects: Sequence[Use]) -> Iterator[tuple[str, Table]]:
+    head = ("table", "time", "whole scans", "rows without index", "index scans", "rows by index", "changed rows")
+    more = ("without index entries", "in cache", "dead rows", "size", "vacuumed")
+    of_index = ("index", "table", "time", "scans", "rows", "in cache", "read")
     for one in subjects:
-        tables, indexes = [_table(one, own) for own in one.tables], [_index(one, own) for own in one.indexes]
-        head = ("table", "whole scans", "their rows", "index scans", "changed rows", "without index entries")
-        more = ("in cache", "dead rows", "size", "vacuumed")
-        yield f"Tables, {one.name}", Table((*head, *more), tuple(tables[:_SHOWN]))
-        of_index = ("index", "table", "scans", "in cache", "read")
-        yield f"Indexes, {one.name}", Table(of_index, tuple(indexes[:_SHOWN]))
+        if tables := [_table(one, own) for own in one.tables[:_SHOWN]]:
+            yield f"Tables, {one.name}", _without_empty((*head, *more), tables)
+        if indexes := [_index(one, own) for own in one.indexes[:_SHOWN]]:
+            yield f"Indexes, {one.name}", _without_empty(of_index, indexes)
         if one.vacuums:
             rows = tuple((own.table, in_percent(own.share), ", ".join(own.phases)) for own in one.vacuums)
             yield f"Vacuums at work, {one.name}", Table(("table", "of the time", "phases seen"), rows, words=True)
@@ -230,15 +238,20 @@ def _table(use: Use, one: Used) -> tuple[str, ...]:
     size = "" if one.bytes is None else quantity(one.bytes, "bytes")
     if grown and grown > 0:
         size += f" (+{quantity(grown, 'bytes')})"
+    dead = ""
+    if one.dead_before is not None and one.dead_rows is not None:
+        dead = f"{grouped(one.dead_before)} → {grouped(one.dead_rows)}"
     return (
         one.name,
+        _time(use, one.time_s),
         _rate(use, one.scans),
         _rate(use, one.scanned_rows),
         _rate(use, one.index_scans),
+        _rate(use, one.index_rows),
         _rate(use, changed),
-        in_percent(one.hot_updated / one.updated) if one.updated else "",
+        in_percent(one.hot_updated / one.updated) if one.updated and one.hot_updated is not None else "",
         _hits(one.hit_bytes, one.read_bytes),
-        f"{grouped(one.dead_before)} → {grouped(one.dead_rows)}",
+        dead,
         size,
         grouped(one.vacuums) if one.vacuums else "",
     )
@@ -246,7 +259,16 @@ def _table(use: Use, one: Used) -> tuple[str, ...]:
 
 def _index(use: Use, one: Index) -> tuple[str, ...]:
     read = quantity(use.per_second(one.read_bytes), "bytes/s") if one.read_bytes else ""
-    return (one.name, one.table, _rate(use, one.scans), _hits(one.hit_bytes, one.read_bytes), read)
+    hits = _hits(one.hit_bytes, one.read_bytes)
+    return (
+        *(one.name, one.table, _time(use, one.time_s)),
+        *(_rate(use, one.scans), _rate(use, one.rows), hits, read),
+    )
+
+
+def _time(use: Use, time_s: float | None) -> str:
+    """Of the server, per transaction."""
+    return "" if time_s is None else f"{quantity(use.per_transaction(time_s), 's')} per transaction"
 
 
 def _rate(use: Use, amount: float) -> str:

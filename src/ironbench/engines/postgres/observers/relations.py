@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from ironbench.engines.ends import Ends, counters, fields
 from ironbench.engines.postgres.observers.catalog import as_published, has_relation
-from ironbench.engines.postgres.observers.ends import Ends, counters, fields
 from ironbench.machine.tree import Tree
 from ironbench.model.inside import Index, Table, Vacuum
 from ironbench.model.observation import Observation, Sample, Source
@@ -73,7 +73,7 @@ class PgRelations:
         if not used:
             return Observation()
         if (updated := sum(one.updated for one in used)) > 0:
-            metrics["hot_update_share"] = sum(one.hot_updated for one in used) / updated
+            metrics["hot_update_share"] = sum(one.hot_updated or 0.0 for one in used) / updated
         return as_published(Observation(metrics))
 
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from ironbench.engines.ends import Ends, counters
 from ironbench.engines.postgres.observers.catalog import has_relation
-from ironbench.engines.postgres.observers.ends import Ends, counters
 from ironbench.machine.tree import Tree
 from ironbench.model.observation import Observation, Sample, Source
 from ironbench.model.observer import Samples

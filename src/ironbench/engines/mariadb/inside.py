@@ -1,0 +1,148 @@
+"""What MariaDB says of a trial: the statements that cost most, tables and indexes, and plans."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ironbench.engines.insight import Insight
+from ironbench.engines.mariadb.dialect import MariadbDialect
+from ironbench.engines.mariadb.observers import relations, statements
+from ironbench.engines.mariadb.observers.statements import TOGETHER
+from ironbench.engines.mariadb.session import MariadbSession
+from ironbench.errors import IronbenchError, written
+from ironbench.model.inside import Command, Inside, Missing, Plan, Statement, bounded
+from ironbench.model.observation import Sample
+from ironbench.model.session import Session
+
+if TYPE_CHECKING:
+    from ironbench._core import MysqlConnection
+
+_MOST_COMMANDS = 40
+_EXPLAINABLE = re.compile(r"\s*(select|insert|update|delete|replace|with|values)\b", re.IGNORECASE)
+_LONGEST_PLAN = 6000
+_TOP = 8
+"""Statements that are kept by each order: time, calls, rows examined."""
+_OURS = re.compile(
+    r"`?performance_schema`?\s*\.|innodb_metrics|`?processlist`? where `?db`? = database|"
+    r"`?information_schema`? \. `?(?:tables|processlist|global_status|innodb_metrics|index_statistics)`?",
+    re.IGNORECASE,
+)
+"""Statements of observers."""
+_ALL = "(all statements that clients prepared)"
+_PS = 1e-12
+_STATEMENTS = "What each statement costs"
+_ON = "performance_schema = ON in the server's option file, and restart the server; a server of ironbench's own: "
+_OWN = "--set performance_schema=ON"
+_COSTS = "Counting costs every statement some microseconds."
+_TEXTS = """
+    select digest, left(digest_text, 4000) from performance_schema.events_statements_summary_by_digest
+     where schema_name = database() and digest in ({ids})
+"""
+_WHY: Mapping[statements.Seen, tuple[str, str]] = {
+    "off": ("performance_schema is off, as it is by default", f"{_ON}{_OWN}. {_COSTS}"),
+    "denied": ("the user may not read performance_schema", "GRANT SELECT ON performance_schema.* TO …"),
+    "not counted": (
+        "performance_schema does not count statements",
+        "UPDATE performance_schema.setup_consumers SET enabled = 'YES' WHERE name = 'statements_digest'",
+    ),
+    "unknown": ("this version's performance_schema has other tables", "MariaDB 10.5 or newer has them"),
+}
+
+
+class MariadbInsight(Insight):
+    def begin(self, session: Session, commands: Sequence[Command], own: bool) -> Inside:
+        missing = []
+        if (known := statements.seen(session)) != "yes":
+            missing.append(Missing(_STATEMENTS, *_WHY[known]))
+        if not relations.seen(session):
+            remedy = f"SET GLOBAL userstat = ON counts rows; with times: {_ON}{_OWN}"
+            if known == "denied":
+                remedy = _WHY["denied"][1]
+            missing.append(Missing("How tables and indexes are used", "nothing counts it there", remedy))
+        return Inside(plans=tuple(_plans(session, commands)), missing=tuple(missing))
+
+    def end(self, session: Session, begun: Inside, samples: Mapping[str, Sequence[Sample]], window_s: float) -> Inside:
+        tables, indexes = relations.used(samples, window_s)
+        seen = replace(begun, tables=tables, indexes=indexes)
+        found = statements.counted(samples, window_s)
+        if found is None:
+            if statements.DIGESTS not in samples:
+                return seen
+            why = Missing(_STATEMENTS, "it was not read at both ends of the trial")
+            return replace(seen, missing=(*seen.missing, why))
+        texts = _texts(session, found.by_digest)
+        all_of = [(texts.get(id, ""), grown) for id, grown in found.by_digest.items()]
+        all_of += [(_ALL if text == TOGETHER else bounded(text), grown) for text, grown in found.prepared.items()]
+        if TOGETHER in found.prepared:
+            reason = "this server counts statements that clients prepared together, not one by one"
+            remedy = f"{written('load.protocol', 'simple')} sends them as text; {written('load.report_per_statement')}"
+            lacking = Missing(_STATEMENTS, reason, f"{remedy} times each as its client sees it")
+            seen = replace(seen, missing=(*seen.missing, lacking))
+        theirs = [(text or "(its text is gone)", grown) for text, grown in all_of if not _OURS.search(text)]
+        shown: dict[int, None] = {}
+        for name in ("time_ps", "calls", "examined"):
+            leading = sorted(range(len(theirs)), key=lambda at: -theirs[at][1][name])[:_TOP]
+            shown |= dict.fromkeys(at for at in leading if theirs[at][1][name] > 0)
+        return replace(
+            seen,
+            statements=tuple(sorted((_statement(*theirs[at]) for at in shown), key=lambda one: -one.time_s)),
+            statements_s=sum(grown["time_ps"] for _, grown in theirs) * _PS,
+            doubts=(*seen.doubts, *found.doubts),
+        )
+
+
+def _texts(session: Session, by_digest: Mapping[str, object]) -> dict[str, str]:
+    known: dict[str, str] = {}
+    ids = [id for id in by_digest if re.fullmatch(r"[0-9a-f]+", id)]
+    for at in range(0, len(ids), 500):
+        listed = ", ".join(f"'{id}'" for id in ids[at : at + 500])
+        rows = session.query(_TEXTS.format(ids=listed))
+        known |= {str(id): bounded(text or "") for id, text in rows}
+    return known
+
+
+def _statement(text: str, grown: Mapping[str, float]) -> Statement:
+    return Statement(
+        text,
+        calls=grown["calls"],
+        time_s=grown["time_ps"] * _PS,
+        rows=grown["rows"],
+        examined=grown["examined"],
+        temp_tables=grown["temp_tables"],
+    )
+
+
+def _plans(session: Session, commands: Sequence[Command]) -> list[Plan]:
+    wanted = [one for one in commands[:_MOST_COMMANDS] if _EXPLAINABLE.match(one.text)]
+    if not wanted or not isinstance(session, MariadbSession):
+        return []
+    connection = session.as_client()
+    try:
+        for limit in ("max_statement_time = 5", "max_execution_time = 5000"):
+            with contextlib.suppress(IronbenchError):  # MariaDB's, MySQL's
+                connection.query(f"set session {limit}")
+        return [_plan(connection, one) for one in wanted]
+    finally:
+        connection.close()
+
+
+def _plan(connection: MysqlConnection, command: Command) -> Plan:
+    """Of a command, which is not run."""
+    plan = Plan(command.script, command.number, bounded(command.text))
+    if not command.typical:
+        return replace(
+            plan, failed="its values come from answers of the server, and MariaDB plans nothing without them"
+        )
+    sql = command.typical.strip().rstrip(";")
+    if ";" in re.sub(r"'(?:[^'\\]|''|\\.)*'", "", sql):
+        return replace(plan, failed="it is several statements in one command")
+    try:
+        rows = connection.query(f"explain format=json {sql}")
+    except IronbenchError as error:
+        return replace(plan, failed=error.cause)
+    text = "".join(row[0] or "" for row in rows)
+    return replace(plan, text=text[:_LONGEST_PLAN], steps=tuple(MariadbDialect().steps(text)))

@@ -1,0 +1,137 @@
+"""What each statement costs the server (performance_schema), read at both ends of the measured window.
+
+A statement that is sent as text is counted by its digest. One that was prepared is counted with the connection that
+holds it, and forgotten when that closes (manual, "Performance Schema prepared_statements_instances Table"): clients
+still hold theirs when the window ends. MariaDB (10.11) keeps that table without ever counting an execution; what all
+executions of a connection came to it does count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from ironbench.engines.administration import DENIED
+from ironbench.engines.ends import Ends, counters
+from ironbench.errors import IronbenchError
+from ironbench.machine.tree import Tree
+from ironbench.model.observation import Observation, Sample, Source
+from ironbench.model.observer import Samples
+from ironbench.model.session import Session
+
+DIGESTS, PREPARED = "maria_statements.digests", "maria_statements.prepared"
+LOST, TOGETHER = "#lost", "#together"
+COLUMNS = ("calls", "time_ps", "rows", "examined", "temp_tables")
+LONGEST = 400
+"""Characters of a prepared statement's text."""
+_DIGESTS = f"""
+    select digest, count_star, sum_timer_wait, sum_rows_sent + sum_rows_affected, sum_rows_examined,
+           sum_created_tmp_disk_tables
+      from performance_schema.events_statements_summary_by_digest
+     where schema_name = database() and digest is not null
+    union all
+    select '{LOST}', variable_value, 0, 0, 0, 0 from performance_schema.global_status
+     where variable_name = 'Performance_schema_digest_lost'
+"""
+_PREPARED = f"""
+    select left(p.sql_text, {LONGEST}), sum(count_execute), sum(sum_timer_execute),
+           sum(sum_rows_sent + sum_rows_affected), sum(sum_rows_examined), sum(sum_created_tmp_disk_tables)
+      from performance_schema.prepared_statements_instances p
+      join performance_schema.threads t on t.thread_id = p.owner_thread_id
+     where t.processlist_db = database() and p.count_execute > 0 group by 1
+    union all
+    select '{TOGETHER}', sum(count_star), sum(sum_timer_wait), sum(sum_rows_sent + sum_rows_affected),
+           sum(sum_rows_examined), sum(sum_created_tmp_disk_tables)
+      from performance_schema.events_statements_summary_by_thread_by_event_name e
+      join performance_schema.threads t on t.thread_id = e.thread_id
+     where t.processlist_db = database() and e.event_name = 'statement/com/Execute'
+"""
+ON = "select @@performance_schema"
+_CONSUMER = "select enabled from performance_schema.setup_consumers where name = 'statements_digest'"
+Seen = Literal["yes", "off", "denied", "not counted", "unknown"]
+
+
+def seen(session: Session) -> Seen:
+    """Whether the server says what statements cost, or why not."""
+    try:
+        if session.query(ON) != [("1",)]:
+            return "off"
+        session.query(sql(DIGESTS))
+        session.query(sql(PREPARED))
+        return "yes" if session.query(_CONSUMER) in ([("YES",)], []) else "not counted"
+    except IronbenchError as error:
+        return "denied" if error.sqlstate == DENIED else "unknown"
+
+
+def sql(source: str) -> str:
+    return " ".join((_DIGESTS if source == DIGESTS else _PREPARED).split())
+
+
+class MariaStatements:
+    name = "maria_statements"
+    doc = "What each statement costs MariaDB (performance_schema), as a difference over the window"
+
+    def sources(self, session: Session, machine: Tree) -> tuple[Source, ...]:
+        if seen(session) != "yes":
+            return ()
+        return tuple(Source(name, "sql", sql(name), Ends.PERIOD_S) for name in (DIGESTS, PREPARED))
+
+    def parse(self, samples: Samples, window_s: float) -> Observation:
+        found = counted(samples, window_s)
+        if found is None:
+            return Observation()
+        calls = sum(one["calls"] for of in (found.by_digest, found.prepared) for one in of.values())
+        return Observation({"engine_statements_per_s": calls / window_s})
+
+
+Grown = Mapping[str, Mapping[str, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    by_digest: Grown
+    """Growth over the window."""
+    prepared: Grown
+    """By text; `TOGETHER`: those that the server does not count one by one."""
+    doubts: tuple[str, ...] = ()
+
+
+def counted(samples: Mapping[str, Sequence[Sample]], window_s: float) -> Counted | None:
+    """None: not read at both ends."""
+    digests, prepared = (Ends.of(samples.get(name, ()), window_s) for name in (DIGESTS, PREPARED))
+    if digests is None or prepared is None:
+        return None
+    first, last = _read(digests.first), _read(digests.last)
+    lost = last.pop(LOST, {}).get("calls", 0.0) - first.pop(LOST, {}).get("calls", 0.0)
+    doubts = []
+    if any(now["calls"] < first.get(id, now)["calls"] for id, now in last.items()) or first.keys() - last.keys():
+        doubts.append("performance_schema was emptied during the trial: these figures count from then on")
+    if lost > 0:
+        doubts.append(
+            f"performance_schema had no room for {lost:.0f} statements (performance_schema_digests_size is too small): "
+            "they are missing"
+        )
+    each = dict(_grown(_read(prepared.first), _read(prepared.last)))
+    together = each.pop(TOGETHER, None)
+    return Counted(_grown(first, last), each or ({TOGETHER: together} if together else {}), tuple(doubts))
+
+
+def _grown(first: Grown, last: Grown) -> Grown:
+    grown = {}
+    for id, now in last.items():
+        then = first.get(id, {})
+        if now["calls"] < then.get("calls", 0.0):
+            then = {}
+        change = {name: now[name] - then.get(name, 0.0) for name in COLUMNS}
+        if change["calls"] > 0:
+            grown[id] = change
+    return grown
+
+
+def _read(sample: Sample) -> dict[str, Mapping[str, float]]:
+    rows = counters(sample, 1, len(COLUMNS))
+    return {id: dict(zip(COLUMNS, values, strict=True)) for (id,), values in rows.items()}
+
+
+OBSERVER = MariaStatements()
