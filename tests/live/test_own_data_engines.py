@@ -108,7 +108,7 @@ def test_statements_end_where_the_client_ends_them() -> None:
     assert found == ["a ';' \"x;\" `y;` /* ; */ -- ; # ; b", "c d", "e; f", "g 'it\\'s;'' ;'"]
 
 
-def test_a_trial_database_of_a_running_server_is_refused_where_the_engine_makes_none(user: User) -> None:
-    told = user("run", "script", "one.sql", "--dsn", "mysql://me@127.0.0.1/shop", "--setup", "rows.sql", *SHORT)
-    assert told.code == 2 and "makes no databases" in told.stderr, told.stderr
+def test_a_template_is_refused_where_the_engine_copies_no_databases(user: User) -> None:
+    told = user("run", "script", "one.sql", "--dsn", "mysql://me@127.0.0.1/shop", "--template", "shop", *SHORT)
+    assert told.code == 2 and "no statement that copies a database" in told.stderr, told.stderr
     shutil.rmtree(user.home / "results", ignore_errors=True)

@@ -13,7 +13,7 @@ from raw_server import PASSWORD, RawServer
 from user import SHORT, User, eventually
 
 from ironbench._core import Connection
-from ironbench.engines.postgres.copies import is_ours, new_name
+from ironbench.engines.own_databases import is_ours, new_name
 
 DISTRIBUTION = Path("/usr/lib/postgresql/15/bin")
 pytestmark = [pytest.mark.live, pytest.mark.xdist_group("own-data-server")]

@@ -31,8 +31,10 @@ class Bringing:
     """What a dump of this engine can be, in words; "": it takes none."""
     setup: bool = False
     """Whether it runs files of SQL."""
+    databases: bool = False
+    """Whether ironbench makes databases on a running server, so that trials on it can start from data of the user's."""
     templates: bool = False
-    """Whether a running server copies databases, so that trials on it can start from data of the user's."""
+    """Whether such a server copies a database of the user's, too."""
 
     def examined(self, system: System, dump: Path) -> Dump:
         """What a dump is; nothing is started. InputError: it is none, or it cannot be restored here."""
@@ -57,7 +59,7 @@ class Bringing:
         raise NotImplementedError
 
     def copies(self, system: System, secrets: Secrets) -> DatabaseCopies:
-        """Copies of databases on a running server. Only asked where `templates`."""
+        """Copies of databases on a running server. Only asked where `databases`."""
         raise NotImplementedError
 
 

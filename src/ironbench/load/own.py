@@ -42,10 +42,13 @@ def identified(data: OwnData, system: System, workload: Workload) -> OwnData:
         raise InputError(written("data.dump"), cause, f"these engines do: {takers}")
     if data.setup and not bringing.setup:
         raise InputError(written("data.setup"), f"engine {engine.name} runs no files of SQL", "leave it out")
+    if data.template and system.dsn is not None and bringing.databases and not bringing.templates:
+        cause = f"engine {engine.name} has no statement that copies a database, and ironbench reads none of yours"
+        raise InputError(written("data.template"), cause, f"make a dump of it, and name that by {written('data.dump')}")
     if data.template and (system.dsn is None or not bringing.templates):
         cause = f"a template is a database on a running server, and {written('system.dsn')} names none that has them"
         raise InputError(written("data.template"), cause, f"name the server, or a dump by {written('data.dump')}")
-    if data.brought and system.dsn is not None and not bringing.templates:
+    if data.brought and system.dsn is not None and not bringing.databases:
         cause = f"engine {engine.name} makes no databases on a running server"
         hint = f"leave {written('system.dsn')} out: ironbench then starts a server of its own"
         raise InputError(_first_field(data), cause, hint)

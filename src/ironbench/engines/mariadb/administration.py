@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Collection, Mapping, Sequence
 
-from ironbench.engines.administration import REQUEST, Administration, Made, Written
+from ironbench.engines.administration import DATABASES, REQUEST, Administration, Made, Written
 from ironbench.engines.dialect import listed
 from ironbench.engines.examination import Examination
-from ironbench.engines.mariadb import facts
+from ironbench.engines.mariadb import copies, facts
 from ironbench.engines.mariadb.dialect import CHECKPOINT, TABLES
 from ironbench.engines.mariadb.inside import MariadbInsight
 from ironbench.engines.mariadb.maintenance import MariadbMaintaining
+from ironbench.engines.mariadb.session import MariadbSession
 from ironbench.errors import FailureError
 from ironbench.model.observation import Source
 from ironbench.model.session import Session
@@ -35,11 +37,24 @@ _OTHERS = """
     select id from information_schema.processlist
      where db = database() and id <> connection_id() and user = substring_index(current_user(), '@', 1)
 """
+_LEAVING_S = 3.0
 _INDEXES = """
     select table_name, index_name from information_schema.statistics
      where table_schema = database() and seq_in_index = 1 and index_type = 'BTREE' {which}
      order by table_name, index_name <> 'PRIMARY', index_name
 """
+
+
+def _using(session: Session, made: Made) -> list[tuple[str, str]]:
+    """Database and number of other connections: of this user in the one of the session, of anybody in those of ours."""
+    found = [(made.database, str(row[0])) for row in session.query(_OTHERS)]
+    if made.databases:
+        rows = session.query(
+            "select db, id from information_schema.processlist where id <> connection_id() "
+            f"and db in ({listed(list(made.databases))})"
+        )
+        found += [(str(name), str(number)) for name, number in rows]
+    return found
 
 
 class MariadbAdministration(Administration):
@@ -68,23 +83,37 @@ class MariadbAdministration(Administration):
 
     def made(self, session: Session) -> Made:
         ((database, server),) = session.query("select database(), concat_ws(' ', @@hostname, @@port, @@datadir)")
+        databases = copies.made(session)
         return Made(
             database or "",
             {name or "": int(size or 0) for name, size in session.query(_TABLES)},
             tuple(row[0] or "" for row in session.query(_ROUTINES)),
             server or "",
+            {name: size for name, (size, _) in databases.items()},
+            {name: key for name, (_, key) in databases.items() if key},
         )
 
     def remove_made(self, session: Session) -> Made:
         made = self.made(session)
-        if busy := session.query(_OTHERS):
-            cause = f"another connection of this user is open (number {busy[0][0]})"
-            raise FailureError(f"database {made.database}", cause, "wait until it has ended")
+        # A thread whose client was killed ends when its statement does.
+        deadline = time.monotonic() + _LEAVING_S
+        while (busy := _using(session, made)) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        for name, number in busy:
+            cause = f"another connection is open (number {number}): another ironbench may be using it"
+            raise FailureError(f"database {name}", cause, "wait until it has ended")
         if made.tables:
             session.query(f"drop table {', '.join(made.tables)}")
         for routine in made.routines:
             session.query(f"drop {routine}")
+        for name in made.databases:
+            copies.drop(session, name)
         return made
+
+    def require_rights(self, session: Session, needs: Collection[tuple[str, str]]) -> None:
+        for subject, name in needs:
+            if name == DATABASES and isinstance(session, MariadbSession):
+                copies.require_databases(session, subject, session.role)
 
     def warm(self, session: Session, tables: tuple[str, ...]) -> str:
         """Reads every index in its order: the primary key is the table."""

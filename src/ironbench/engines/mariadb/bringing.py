@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from ironbench.engines.bringing import Bringing, Dump, Show
+from ironbench.engines.bringing import Bringing, DatabaseCopies, Dump, Show
+from ironbench.engines.mariadb.copies import DEFINER, MariadbCopies, quoted
 from ironbench.engines.mariadb.dialect import CHECKPOINT
+from ironbench.engines.mariadb.session import MariadbSession
 from ironbench.errors import FailureError, InputError, shortened
+from ironbench.model.secrets import Secrets
 from ironbench.model.session import Session
 from ironbench.model.system import System
+
+if TYPE_CHECKING:
+    from ironbench._core import MysqlConnection
 
 _GROWTH = 1.5
 _HEAD_BYTES = 4096
@@ -30,6 +38,9 @@ _OUTSIDE = re.compile(
     r"(?:/\*!\d+\s*)?(?:USE\b|(?:CREATE|DROP|ALTER)\s+(?:/\*.*?\*/\s*)?(?:DATABASE|SCHEMA|USER)\b|SOURCE\b|GRANT\b|SET\s+GLOBAL\b)",
     re.IGNORECASE,
 )
+
+
+_MAKES = re.compile(r"\s*(?:/\*!\d+\s+)?CREATE\b", re.IGNORECASE)
 
 
 def statements(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
@@ -58,6 +69,10 @@ def statements(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
 class MariadbBringing(Bringing):
     dumps = "SQL as mariadb-dump or mysqldump writes it"
     setup = True
+    databases = True
+
+    def copies(self, system: System, secrets: Secrets) -> DatabaseCopies:
+        return MariadbCopies(system, secrets)
 
     def examined(self, system: System, dump: Path) -> Dump:
         subject = f"dump {dump}"
@@ -94,8 +109,9 @@ class MariadbBringing(Bringing):
             "and table_type = 'BASE TABLE'"
         )
         for (table,) in tables:
-            session.query(f"analyze table `{table}`")
-        session.query(CHECKPOINT)
+            session.query(f"analyze table {quoted(table or '')}")
+        with suppress(FailureError):  # of a server of ours alone
+            session.query(CHECKPOINT)
         size = session.query(
             "select coalesce(sum(data_length + index_length), 0) from information_schema.tables "
             "where table_schema = database()"
@@ -105,12 +121,22 @@ class MariadbBringing(Bringing):
 
 def _run(session: Session, file: Path, show: Show) -> None:
     """FailureError with line, statement and reason."""
+    if not isinstance(session, MariadbSession):
+        raise TypeError(session)
+    connection = session.as_client()  # the file is the user's, and means what a client's connection takes it for
+    try:
+        _sent(connection, file, show)
+    finally:
+        connection.close()
+
+
+def _sent(connection: MysqlConnection, file: Path, show: Show) -> None:
     whole, done = max(1, file.stat().st_size), 0
     # A newline ends a line, and nothing else: rows hold other separators of Unicode. Bytes that are no UTF-8 survive.
     with file.open(encoding="utf-8", errors="surrogateescape", newline="\n") as lines:
         for number, sql in statements(lines):
             try:
-                session.query(sql)
+                connection.query(DEFINER.sub("", sql, count=1) if _MAKES.match(sql) else sql)
             except UnicodeEncodeError:
                 cause = f"the statement that ends in line {number} holds bytes that are not UTF-8"
                 hint = "dump with --hex-blob --default-character-set=utf8mb4"

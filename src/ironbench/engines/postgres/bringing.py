@@ -40,7 +40,7 @@ _STATEMENT = re.compile(r"(?:STATEMENT:  |Command was: )(.*)")
 class PostgresBringing(Bringing):
     dumps = "a dump of pg_dump: custom, directory, tar or plain SQL"
     setup = True
-    templates = True
+    databases = templates = True
 
     def examined(self, system: System, dump: Path) -> Dump:
         found = dumps.read(dump)

@@ -1,19 +1,12 @@
-"""Databases that ironbench makes on a running PostgreSQL, each with a name that proves it.
-
-CREATE DATABASE belongs to no transaction, and a comment can only follow it: whoever is killed between the two would
-leave a copy of somebody's data that nobody dares to drop. So the name itself is the mark: its last part is a checksum
-of the part before, which no other database's name has by accident.
-"""
+"""Databases that ironbench makes on a running PostgreSQL, each with a name that proves it (`engines.own_databases`)."""
 
 from __future__ import annotations
 
-import hashlib
 import json
-import re
-import secrets as random
 from dataclasses import replace
 
 from ironbench.engines.bringing import Copy, DatabaseCopies
+from ironbench.engines.own_databases import is_ours, new_name
 from ironbench.engines.postgres import dsn
 from ironbench.engines.postgres.session import PostgresSession
 from ironbench.errors import FailureError, InputError, IronbenchError, written
@@ -22,7 +15,6 @@ from ironbench.model.session import Session
 from ironbench.model.system import System
 from ironbench.units import stored
 
-_NAME = re.compile(r"ironbench_([0-9a-f]{10})_([0-9a-f]{8})")
 SMALL_BYTES = 64 << 20
 """Up to here WAL_LOG is the faster strategy: FILE_COPY needs two checkpoints (PostgreSQL 18, CREATE DATABASE)."""
 KEEPER = "ironbench keeper"
@@ -42,20 +34,6 @@ _STATE = """
       from pg_class c left join pg_stat_user_tables s on s.relid = c.oid
      where c.oid >= 16384 and c.relkind in ('r', 'm', 'S', 'i', 'p', 'I', 'v')
 """
-
-
-def new_name() -> str:
-    part = random.token_hex(5)
-    return f"ironbench_{part}_{_checksum(part)}"
-
-
-def is_ours(name: str) -> bool:
-    match = _NAME.fullmatch(name)
-    return match is not None and _checksum(match[1]) == match[2]
-
-
-def _checksum(part: str) -> str:
-    return hashlib.sha256(f"database made by ironbench {part}".encode()).hexdigest()[:8]
 
 
 def made(session: Session) -> dict[str, tuple[int, str]]:

@@ -1,0 +1,238 @@
+"""Databases that ironbench makes on a running MariaDB, each with a name that proves it (`engines.own_databases`).
+
+MariaDB copies no databases. What comes nearest without its files is a table made anew by its own statement, and filled
+by INSERT … SELECT on the server: into an empty table InnoDB does that in bulk, each index sorted first, where neither
+uniqueness nor references are checked (manual, "InnoDB Bulk Insert").
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ironbench.engines.administration import DENIED
+from ironbench.engines.bringing import Copy, DatabaseCopies
+from ironbench.engines.mariadb import dsn
+from ironbench.engines.mariadb.session import MariadbSession
+from ironbench.engines.own_databases import is_ours, new_name
+from ironbench.errors import FailureError, InputError, IronbenchError, written
+from ironbench.model.secrets import Secrets
+from ironbench.model.session import Session
+from ironbench.model.system import System
+from ironbench.units import stored
+
+if TYPE_CHECKING:
+    from ironbench._core import MysqlConnection
+
+NOTE = "ironbench_note"
+"""A table of the database that trials get copies of: the key of its data, once they are complete."""
+_MOST_CONNECTIONS = 4
+_MODES = "set session sql_mode = 'NO_AUTO_VALUE_ON_ZERO', foreign_key_checks = 0, unique_checks = 0"
+DEFINER = re.compile(
+    r"(/\*!\d+\s+)?\bDEFINER\s*=\s*(?:`[^`]*`|'[^']*'|\w+)(?:@(?:`[^`]*`|'[^']*'|[\w.%]+))?\s*(?(1)\*/)", re.I
+)
+"""Users of the server that a dump came from need not be on this one, and to name others takes a right of its own."""
+_MADE = """
+    select schema_name, coalesce((select sum(data_length + index_length) from information_schema.tables
+                                   where table_schema = schema_name), 0),
+           exists (select 1 from information_schema.tables where table_schema = schema_name and table_name = '{note}')
+      from information_schema.schemata where schema_name like 'ironbench\\\\_%' order by 1
+"""
+_COLUMNS = """
+    select group_concat('`', replace(column_name, '`', '``'), '`' order by ordinal_position separator ', ')
+      from information_schema.columns
+     where table_schema = '{name}' and table_name = '{table}' and coalesce(generation_expression, '') = ''
+"""
+
+
+def made(session: Session) -> dict[str, tuple[int, str]]:
+    """Databases of ours on this server that the user sees: name → bytes, and the key of complete ones."""
+    found = {}
+    for name, size, noted in session.query(_MADE.format(note=NOTE)):
+        if name and is_ours(name):
+            key = session.query(f"select max(note) from `{name}`.{NOTE}")[0][0] if noted == "1" else ""
+            found[name] = int(float(size or 0)), key or ""
+    return found
+
+
+def drop(session: Session, name: str) -> None:
+    session.query(f"drop database if exists `{name}`")
+
+
+def require_databases(session: Session, subject: str, role: str) -> None:
+    """InputError: the user may not make databases. The only sure way to know is to make one; its name is ours."""
+    name = new_name()
+    try:
+        session.query(f"create database `{name}`")
+        session.query(f"create table `{name}`.a (a int); drop database `{name}`")
+    except FailureError as error:
+        with suppress(IronbenchError):
+            drop(session, name)
+        if error.sqlstate != DENIED:
+            raise
+        cause = "may not make databases, and trials start from a copy of your data"
+        grant = "GRANT ALL PRIVILEGES ON `ironbench\\_%`.* TO " + role
+        raise InputError(subject, f"user {role} of the server at {written('system.dsn')} {cause}", grant) from None
+
+
+class MariadbCopies(DatabaseCopies):
+    def __init__(self, system: System, secrets: Secrets) -> None:
+        self._address, _ = dsn.parse(system.dsn or "", {})
+        # Its current database keeps `cleanup` of somebody else from dropping databases between two trials.
+        self._session = MariadbSession(self._address, secrets)
+
+    def close(self) -> None:
+        self._session.stop()
+
+    def kept(self, key: str) -> Copy | None:
+        found = [Copy(name, size, "kept") for name, (size, known) in made(self._session).items() if known == key]
+        if found:
+            self._session.query(f"use `{found[0].name}`")
+        return found[0] if found else None
+
+    def new(self, key: str, template: str = "") -> Copy:
+        name, how = new_name(), "empty"
+        words = ""
+        if template:
+            rows = self._session.query(
+                "select default_character_set_name, default_collation_name from information_schema.schemata "
+                f"where schema_name = '{template}'"
+            )
+            if not rows:
+                cause = "it is gone: somebody has dropped the copy that trials start from"
+                raise FailureError(f"database {template}", cause, "begin again: it is made anew")
+            words = f" character set {rows[0][0]} collate {rows[0][1]}"
+        self._session.query(f"create database `{name}`{words}")
+        if template:
+            try:
+                self._session.query(f"use `{template}`")
+                how = f"copied table by table, {stored(self._copied(template, name))}"
+            except BaseException:
+                with suppress(IronbenchError):
+                    self.drop(name)
+                raise
+        else:
+            self._session.query(f"use `{name}`")
+        return Copy(name, 0, how)
+
+    def complete(self, copy: Copy, key: str) -> Copy:
+        self._session.query(f"create table `{copy.name}`.{NOTE} (note varchar(1000)) comment = 'made by ironbench'")
+        self._session.query(f"insert into `{copy.name}`.{NOTE} values ({_text(key)})")
+        return replace(copy, bytes=made(self._session)[copy.name][0])
+
+    def drop(self, name: str) -> None:
+        if is_ours(name):
+            drop(self._session, name)
+
+    def within(self, system: System, name: str) -> System:
+        address, _ = dsn.parse(system.dsn or "", {})
+        return replace(system, dsn=replace(address, database=name).text())
+
+    def state(self, template: str) -> str:
+        raise NotImplementedError  # a template is refused before
+
+    def _copied(self, source: str, name: str) -> int:
+        """Everything but events, which would be at work while trials run; bytes of the tables."""
+        kinds: dict[str, list[tuple[str, int]]] = {}
+        rows = self._session.query(
+            "select table_type, table_name, coalesce(data_length + index_length, 0) from information_schema.tables "
+            f"where table_schema = '{source}' and table_name <> '{NOTE}' order by 3 desc"
+        )
+        for kind, table, size in rows:
+            kinds.setdefault(kind or "", []).append((table or "", int(size or 0)))
+        tables = kinds.get("BASE TABLE", [])
+        with closing(self._line(source)) as line:
+            for sequence, _ in kinds.get("SEQUENCE", []):
+                _copy_sequence(line, source, name, sequence)
+            texts = [str(line.query(f"show create table {quoted(table)}")[0][1]) for table, _ in tables]
+            line.query(f"use `{name}`")
+            for text in texts:
+                line.query(text)
+        with ThreadPoolExecutor(min(_MOST_CONNECTIONS, len(tables)) or 1) as pool:
+            list(pool.map(lambda table: self._filled(source, name, table), [table for table, _ in tables]))
+        with closing(self._line(source)) as line:
+            programs = [*_triggers(line, source), *_routines(line, source)]
+            views = [str(line.query(f"show create view {quoted(view)}")[0][1]) for view, _ in kinds.get("VIEW", [])]
+            line.query(f"use `{name}`")
+            for mode, text in programs:
+                line.query(f"set session sql_mode = {_text(mode)}")
+                line.query(DEFINER.sub("", text, count=1))
+            line.query(_MODES)
+            _make_views(line, [DEFINER.sub("", text, count=1).replace(f"`{source}`.", "") for text in views])
+        return sum(size for _, size in tables)
+
+    def _filled(self, source: str, name: str, table: str) -> None:
+        with closing(self._line(name)) as line:
+            columns = line.query(_COLUMNS.format(name=source, table=table.replace("'", "''")))[0][0]
+            it = quoted(table)
+            if columns:
+                line.query(f"insert into {it} ({columns}) select {columns} from `{source}`.{it}")
+            # Else the server computes statistics when it gets round to it: in the middle of some trials.
+            line.query(f"analyze table {it}")
+
+    def _line(self, database: str) -> MysqlConnection:
+        line = self._session.as_client()
+        line.query(_MODES)
+        line.query("set session group_concat_max_len = 1000000")
+        line.query(f"use `{database}`")
+        return line
+
+
+def _copy_sequence(line: MysqlConnection, source: str, name: str, sequence: str) -> None:
+    it = quoted(sequence)
+    text = str(line.query(f"show create sequence {it}")[0][1])
+    following = line.query(f"select next_not_cached_value from {it}")[0][0]
+    line.query(f"use `{name}`")
+    line.query(text)
+    line.query(f"alter sequence {it} restart with {following}")
+    line.query(f"use `{source}`")
+
+
+def _triggers(line: MysqlConnection, source: str) -> list[tuple[str, str]]:
+    """Mode and text, in the order in which those of one event act."""
+    names = line.query(
+        f"select trigger_name from information_schema.triggers where trigger_schema = '{source}' "
+        "order by event_object_table, event_manipulation, action_timing, action_order"
+    )
+    rows = [line.query(f"show create trigger {quoted(str(name))}")[0] for (name,) in names]
+    return [(str(row[1]), str(row[2])) for row in rows]
+
+
+def _routines(line: MysqlConnection, source: str) -> list[tuple[str, str]]:
+    found = line.query(
+        "select routine_type, routine_name from information_schema.routines "
+        f"where routine_schema = '{source}' and routine_type in ('PROCEDURE', 'FUNCTION')"
+    )
+    rows = [line.query(f"show create {kind} {quoted(str(name))}")[0] for kind, name in found]
+    if any(row[2] is None for row in rows):
+        cause = "the user may not see the body of a routine in it"
+        raise FailureError(f"database {source}", cause, "GRANT SELECT ON mysql.proc TO …")
+    return [(str(row[1]), str(row[2])) for row in rows]
+
+
+def _make_views(line: MysqlConnection, texts: Sequence[str]) -> None:
+    """One that another uses comes first, whatever their names are."""
+    waiting = list(texts)
+    while waiting:
+        left, failure = [], None
+        for text in waiting:
+            try:
+                line.query(text)
+            except FailureError as error:
+                left.append(text)
+                failure = error
+        if failure is not None and len(left) == len(waiting):
+            raise failure
+        waiting = left
+
+
+def quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("\\", "\\\\").replace("'", "''") + "'"
